@@ -1,0 +1,1 @@
+"""An explicit-state model checker for models of actors, and the ensemble models it was built for."""
