@@ -1,0 +1,76 @@
+"""How kernels are compiled: one decorator, one intrinsic, and where the compiled code is kept.
+
+Kernels allocate nothing and own nothing: every array is made by the caller and outlives the call. That is what
+allows Numba's reference counting to be left out (`_nrt=False`), the largest single cost when it is in. A test
+looks for it in the generated code, since the option is a private one of Numba's.
+
+Importing this module sets the folder of Numba's cache, which therefore must happen before Numba is imported.
+With QUORATE_DEBUG=1 in the environment kernels check every index: a wrong one otherwise crashes silently.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
+DEBUG = os.environ.get("QUORATE_DEBUG", "") not in ("", "0")
+
+
+def _cache_folder() -> Path:
+    """A folder for this version of the project, of Numba and of Python; in a temporary place if home is read-only."""
+    try:
+        release = version("quorate")
+    except PackageNotFoundError:
+        release = "source"
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    name = f"{release}-numba{version('numba')}-py{sys.version_info.major}{sys.version_info.minor}"
+    folder = Path(base) / "quorate" / (name + ("-debug" if DEBUG else ""))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except OSError:
+        return Path(tempfile.mkdtemp(prefix="quorate-cache-"))
+
+
+os.environ.setdefault("NUMBA_CACHE_DIR", str(_cache_folder()))
+
+import numba  # noqa: E402
+from llvmlite import ir  # noqa: E402
+from numba.core import types  # noqa: E402
+from numba.extending import intrinsic  # noqa: E402
+
+
+def kernel(function: F) -> F:
+    """Compile a function that is called from Python; the result is cached on disk."""
+    compiled: F = numba.njit(cache=True, nogil=True, boundscheck=DEBUG, _nrt=False)(function)
+    return compiled
+
+
+def inlined(function: F) -> F:
+    """Compile a function that only kernels call; it becomes part of each of them."""
+    compiled: F = numba.njit(forceinline=True, nogil=True, boundscheck=DEBUG, _nrt=False)(function)
+    return compiled
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def prefetch(typingctx: Any, array: Any, index: Any) -> Any:  # noqa: ARG001
+    """Ask for the cache line of `array[index]`; the load that follows some iterations later finds it near."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        address = builder.bitcast(builder.gep(data, [args[1]]), ir.IntType(8).as_pointer())
+        flag = ir.IntType(32)
+        function = builder.module.declare_intrinsic(
+            "llvm.prefetch", [address.type], ir.FunctionType(ir.VoidType(), [address.type, flag, flag, flag])
+        )
+        builder.call(function, [address, flag(1), flag(3), flag(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, index), generate

@@ -1,0 +1,331 @@
+"""The three passes of exploration, and the growth of the visited set, as loops over integers.
+
+Nothing here knows what a number means. A *cell* is the id of a value in its column, a row is a cell for each
+column, an *operation* has an id too, and one hash table, the memo, says what an operation does to a cell:
+
+    memo[cell << 32 | operation] = effect << 32 | new cell         (new cell IMPOSSIBLE: the move cannot happen)
+
+An effect is a run of (target, operation) entries of `entries`; so is a move. A target is a column, or
+SET | column (the operation is the new cell itself), or GROUP | g for an actor that reads several columns. The
+columns of a group are *folded* through the same memo: from the group's root, each column's class leads on to a
+further node, and the last node stands for all of them. Joint rules and properties read rows in the same way.
+
+Where the memo lacks an entry, its key is noted and the row is put aside; Python fills the table and the row is
+tried again. All arrays are allocated by the caller, all integers unsigned: a signed index costs a branch.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from checker.engine.jit import inlined, kernel, prefetch
+
+Array = Any  # a NumPy array; its shape and type stand in the docstring of whoever makes it
+
+U64, U32 = np.uint64, np.uint32
+GOLDEN = U64(0x9E3779B97F4A7C15)
+LOW = U64(0xFFFFFFFF)
+IMPOSSIBLE = U64(0xFFFFFFFF)
+MISSING = U64(0xFFFFFFFFFFFFFFFF)
+NEVER = U32(0xFFFFFFFF)
+SET, GROUP, COLUMN_BITS = U32(0x80000000), U32(0x40000000), U32(0x3FFFFFFF)
+ZERO, ONE, TWO, BITS32, BITS63 = U64(0), U64(1), U64(2), U64(32), U64(63)
+STACK = 16  # how deeply operations may lead to operations
+AHEAD = 24  # how many probes ahead the visited set is asked for
+DONE, NOT_POSSIBLE, INCOMPLETE, TOO_DEEP = 0, 1, 2, 3
+TRIVIAL, EXAMINED, FOUND = 1, 2, 3  # verdicts of a property's node
+
+
+@inlined
+def lookup(memo: Array, shift: Any, key: Any) -> Any:
+    """The memo's value for a key, or MISSING. `memo` is flat: key, value, key, value; keys are never 0."""
+    mask = U64(memo.size // 2 - 1)
+    slot = (key * GOLDEN) >> shift
+    while True:
+        found = memo[slot * TWO]
+        if found == key:
+            return memo[slot * TWO + ONE]
+        if found == ZERO:
+            return MISSING
+        slot = (slot + ONE) & mask
+
+
+@inlined
+def note(missing: Array, counters: Array, key: Any) -> None:
+    """Remember that the memo lacks this key; one too many to remember will be noted again next time."""
+    if counters[0] < missing.size:
+        missing[counters[0]] = key
+        counters[0] += 1
+
+
+@inlined
+def fold(row: Array, group: Any, groups: Array, reads: Array, classes: Array, bases: Array,
+         memo: Array, shift: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
+    """The node that stands for what a group reads of a row; IMPOSSIBLE for "never", MISSING if not yet known.
+
+    groups[g] = (first read, number of reads, root); reads[i] = (column, place among the column's classes).
+    """
+    node = U64(groups[group, 2])
+    first = U64(groups[group, 0])
+    for i in range(first, first + U64(groups[group, 1])):
+        seen = classes[U64(bases[row[reads[i, 0]]]) + U64(reads[i, 1])]
+        if seen == NEVER:
+            return IMPOSSIBLE
+        key = (node << BITS32) | U64(seen)
+        node = lookup(memo, shift, key)
+        if node == MISSING:
+            note(missing, counters, key)
+            return MISSING
+    return node
+
+
+@inlined
+def run(effect: Any, row: Array, fingerprint: Any, undo: Array, stack: Array, spans: Array, entries: Array,
+        zobrist: Array, groups: Array, reads: Array, classes: Array, bases: Array,
+        memo: Array, shift: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
+    """Carry out a move on `row`: (status, fingerprint after it, number of pairs (column, old cell) in `undo`)."""
+    undone, depth = ZERO, ZERO
+    at = U64(spans[effect, 0])
+    end = at + U64(spans[effect, 1])
+    while True:
+        while at == end:
+            if depth == ZERO:
+                return DONE, fingerprint, undone
+            depth -= ONE
+            at = stack[depth * TWO]
+            end = stack[depth * TWO + ONE]
+        target = entries[at, 0]
+        operation = U64(entries[at, 1])
+        at += ONE
+        column = U64(target & COLUMN_BITS)
+        follows = ZERO
+        if target & SET:
+            after = operation
+        else:
+            before = U64(row[column])
+            if target & GROUP:
+                before = fold(row, column, groups, reads, classes, bases, memo, shift, missing, counters)
+                if before == MISSING:
+                    return INCOMPLETE, fingerprint, undone
+            key = (before << BITS32) | operation
+            value = lookup(memo, shift, key)
+            if value == MISSING:
+                note(missing, counters, key)
+                return INCOMPLETE, fingerprint, undone
+            after = value & LOW
+            if after == IMPOSSIBLE:
+                return NOT_POSSIBLE, fingerprint, undone
+            follows = value >> BITS32
+        if not target & GROUP:
+            before = U64(row[column])
+            if before != after:
+                fingerprint ^= zobrist[before] ^ zobrist[after]
+                row[column] = U32(after)
+                undo[undone * TWO] = column
+                undo[undone * TWO + ONE] = before
+                undone += ONE
+                if undone * TWO == U64(undo.size):
+                    return TOO_DEEP, fingerprint, undone
+        if follows:
+            if at != end:
+                if depth == U64(STACK):
+                    return TOO_DEEP, fingerprint, undone
+                stack[depth * TWO] = at
+                stack[depth * TWO + ONE] = end
+                depth += ONE
+            at = U64(spans[follows, 0])
+            end = at + U64(spans[follows, 1])
+
+
+@kernel
+def expand(rows: Array, fingerprints: Array, todo: Array, position: Any, listed: Array, lists: Array,
+           masks: Array, masked: Array, joint: Array,
+           row: Array, undo: Array, stack: Array, spans: Array, entries: Array, zobrist: Array,
+           groups: Array, reads: Array, classes: Array, bases: Array, memo: Array, shift: Any,
+           found: Array, sources: Array, moves: Array, ordinals: Array,
+           dead: Array, aside: Array, missing: Array, counters: Array) -> Any:  # fmt: skip
+    """Pass one: the successors of rows todo[position:], as fingerprint, source, move and ordinal.
+
+    counters: keys missing, successors, rows put aside, dead rows, error. Returns the position reached; it stops
+    when a buffer is full. listed[cell] = (first, number) in `lists`, the moves of a column's own rules or of a
+    joint rule's last node; masks[cell] tells which joint rules a cell allows, `masked` the columns that have a say.
+    """
+    columns = rows.shape[1]
+    words = masks.shape[1]
+    while position < todo.size and counters[2] < aside.size and counters[0] < missing.size:
+        index = todo[position]
+        before = counters[1]
+        short = counters[0]
+        ordinal = 0
+        incomplete = False
+        for c in range(columns):
+            row[c] = rows[index, c]
+        base = fingerprints[index]
+        # The column's own moves first, then the joint rules': the order of Model.rules.
+        block, word, allowed = 0, 0, ZERO
+        if joint.size == 0:
+            words = 0
+        while True:
+            if block < columns:
+                node = U64(row[block])
+                block += 1
+            else:
+                while allowed == ZERO and word < words:
+                    allowed = ~ZERO
+                    for m in masked:
+                        allowed &= masks[row[m], word]
+                    word += 1
+                if allowed == ZERO:
+                    break
+                bit = ZERO
+                while not (allowed >> bit) & ONE:
+                    bit += ONE
+                allowed &= allowed - ONE
+                group = U64(joint[U64(64 * (word - 1)) + bit])
+                node = fold(row, group, groups, reads, classes, bases, memo, shift, missing, counters)
+                if node == MISSING:
+                    incomplete = True
+                    continue
+                if node == IMPOSSIBLE:
+                    continue
+            first = U64(listed[node, 0])
+            for i in range(first, first + U64(listed[node, 1])):
+                move = lists[i]
+                status, fingerprint, undone = run(
+                    U64(move), row, base, undo, stack, spans, entries, zobrist,
+                    groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
+                while undone:
+                    undone -= ONE
+                    row[undo[undone * TWO]] = U32(undo[undone * TWO + ONE])
+                if status == DONE:
+                    if counters[1] == found.size:
+                        # The buffer is full: this row waits for an empty one, with nothing of it kept.
+                        counters[1] = before
+                        counters[0] = short
+                        return position
+                    found[counters[1]] = fingerprint
+                    sources[counters[1]] = index
+                    moves[counters[1]] = move
+                    ordinals[counters[1]] = ordinal
+                    counters[1] += 1
+                    ordinal += 1
+                elif status == INCOMPLETE:
+                    incomplete = True
+                elif status == TOO_DEEP:
+                    counters[4] = 1
+                    return position
+        if incomplete:
+            counters[1] = before
+            aside[counters[2]] = index
+            counters[2] += 1
+        elif ordinal == 0:
+            dead[counters[3]] = index
+            counters[3] += 1
+        position += 1
+    return position
+
+
+@kernel
+def probe(visited: Array, shift: Any, found: Array, size: Any, fresh: Array,
+          moves: Array, action_of: Array, fired: Array, reached: Array) -> Any:  # fmt: skip
+    """Pass two: put fingerprints into the visited set; `fresh` gets the places of those that were not there.
+
+    The set is indexed by the leading bits, so that growing it moves entries in order. Returns how many were new.
+    """
+    mask = U64(visited.size - 1)
+    count = 0
+    for i in range(size):
+        if i + AHEAD < size:
+            prefetch(visited, found[i + AHEAD] >> shift)
+        action = action_of[moves[i]]
+        fired[action] += 1
+        fingerprint = found[i] | U64(found[i] == ZERO)
+        slot = fingerprint >> shift
+        while True:
+            there = visited[slot]
+            if there == fingerprint:
+                break
+            if there == ZERO:
+                visited[slot] = fingerprint
+                fresh[count] = i
+                count += 1
+                reached[action] += 1
+                break
+            slot = (slot + ONE) & mask
+    return count
+
+
+@kernel
+def build(rows: Array, fresh: Array, begin: Any, end: Any, found: Array, sources: Array, moves: Array,
+          ordinals: Array, base: Any, into: Array, into_fingerprints: Array, at: Any, parents: Array, steps: Array,
+          row: Array, undo: Array, stack: Array, spans: Array, entries: Array, zobrist: Array,
+          groups: Array, reads: Array, classes: Array, bases: Array, memo: Array, shift: Any,
+          missing: Array, counters: Array) -> None:  # fmt: skip
+    """Pass three: the rows of new states fresh[begin:end], by carrying out their moves once more, into `into`."""
+    columns = rows.shape[1]
+    for k in range(begin, end):
+        i = fresh[k]
+        source = sources[i]
+        for c in range(columns):
+            row[c] = rows[source, c]
+        run(U64(moves[i]), row, ZERO, undo, stack, spans, entries, zobrist,
+            groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
+        for c in range(columns):
+            into[at, c] = row[c]
+        into_fingerprints[at] = found[i]
+        parents[k] = U32(base + source)
+        steps[k] = ordinals[i]
+        at += 1
+
+
+@kernel
+def examine(rows: Array, todo: Array, properties: Array, verdicts: Array, first: Array, states: Array,
+            premises: Array, answers: Array, groups: Array, reads: Array, classes: Array, bases: Array,
+            memo: Array, shift: Any, aside: Array, missing: Array, counters: Array) -> None:  # fmt: skip
+    """Hold the rows `todo` to properties (groups); first[p] gets the first row with a finding, where it is -1.
+
+    A row is counted only once everything that its properties read is known; until then it is put aside.
+    """
+    for index in todo:
+        complete = True
+        for p in range(properties.size):
+            node = fold(rows[index], U64(properties[p]), groups, reads, classes, bases, memo, shift, missing, counters)
+            if node == MISSING:
+                complete = False
+            else:
+                answers[p] = TRIVIAL if node == IMPOSSIBLE else verdicts[node]
+        if not complete:
+            aside[counters[2]] = index
+            counters[2] += 1
+            continue
+        for p in range(properties.size):
+            states[p] += 1
+            premises[p] += answers[p] != TRIVIAL
+            if answers[p] == FOUND and first[p] < 0:
+                first[p] = index
+
+
+@kernel
+def insert_memo(memo: Array, shift: Any, keys: Array, values: Array) -> None:
+    """Put pairs into the memo, which has room for them; a key that is there keeps its value."""
+    mask = U64(memo.size // 2 - 1)
+    for i in range(keys.size):
+        slot = (keys[i] * GOLDEN) >> shift
+        while memo[slot * TWO] != ZERO and memo[slot * TWO] != keys[i]:
+            slot = (slot + ONE) & mask
+        memo[slot * TWO] = keys[i]
+        memo[slot * TWO + ONE] = values[i]
+
+
+@kernel
+def transfer(old: Array, visited: Array, shift: Any) -> None:
+    """Put every fingerprint of a visited set into a larger one."""
+    mask = U64(visited.size - 1)
+    for fingerprint in old:
+        if fingerprint != ZERO:
+            slot = fingerprint >> shift
+            while visited[slot] != ZERO:
+                slot = (slot + ONE) & mask
+            visited[slot] = fingerprint

@@ -1,0 +1,143 @@
+"""What an exploration says when it ends, whichever engine ran it.
+
+`Exploration` holds what was seen, and why it ended; judging it (passed, vacuous, incomplete) is for the
+report. It is exhausted only if every reachable state was expanded: a bound that cut nothing off is no bound.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
+
+from checker.engine.model import Finding, Kind, Model, Move, Property, Row
+
+
+class Stop(Enum):
+    """Why an exploration ended."""
+
+    EXHAUSTED = "exhausted"
+    FOUND = "found"  # a violation or a deadlock; its level was finished
+    WITNESSED = "witnessed"  # every `sometimes` has its witness, and the caller asked for no more
+    DEPTH = "depth"
+    STATES = "states"
+    MEMORY = "memory"
+    TIME = "time"
+    INTERRUPTED = "interrupted"
+
+
+class Step(NamedTuple):
+    """A move and the row it leads to; the first of a path has no move."""
+
+    move: Move | None
+    row: Row
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Where to stop: None is no limit. Memory is the resident size of the process, in bytes."""
+
+    depth: int | None = None
+    states: int | None = None
+    memory: int | None = None
+    seconds: float | None = None
+
+    def reached(self, exploration: Exploration) -> Stop | None:
+        """The first limit that a run has reached between two levels, if any."""
+        if self.depth is not None and exploration.depth >= self.depth:
+            return Stop.DEPTH
+        if self.states is not None and exploration.states >= self.states:
+            return Stop.STATES
+        if self.memory is not None and exploration.peak_bytes >= self.memory:
+            return Stop.MEMORY
+        if self.seconds is not None and exploration.seconds >= self.seconds:
+            return Stop.TIME
+        return None
+
+
+@dataclass(frozen=True)
+class Found:
+    """The first finding of a property: its depth is least, and `path` leads there from the initial row."""
+
+    prop: Property
+    finding: Finding
+    depth: int
+    path: tuple[Step, ...]
+
+
+@dataclass
+class Coverage:
+    """How often an action fired, and how many states it was the first to reach."""
+
+    fired: int = 0
+    new: int = 0
+
+
+@dataclass
+class Evaluations:
+    """In how many states a property was evaluated, and in how many of them its premise held."""
+
+    states: int = 0
+    premise: int = 0
+
+
+@dataclass
+class Exploration:
+    """The outcome of one run. `levels[d]` is the number of states first seen after d moves."""
+
+    model: Model
+    engine: str
+    limits: Limits
+    levels: list[int] = field(default_factory=list)
+    transitions: int = 0
+    stop: Stop = Stop.EXHAUSTED
+    found: dict[str, Found] = field(default_factory=dict)
+    coverage: dict[str, Coverage] = field(default_factory=dict)
+    evaluations: dict[str, Evaluations] = field(default_factory=dict)
+    deadlocks: int = 0  # states without a successor, expected or not
+    seconds: float = 0.0
+    python_steps: int = 0
+    python_seconds: float = 0.0
+    peak_bytes: int = 0  # the largest resident size seen, less the size when the search began
+
+    @property
+    def states(self) -> int:
+        """Distinct states seen."""
+        return sum(self.levels)
+
+    @property
+    def depth(self) -> int:
+        """The number of moves to the deepest state seen."""
+        return len(self.levels) - 1
+
+    @property
+    def violations(self) -> list[Found]:
+        """The findings that are violations or deadlocks, in the order of the model's properties."""
+        return [
+            self.found[prop.name]
+            for prop in self.model.properties
+            if prop.name in self.found and prop.kind is not Kind.SOMETIMES
+        ]
+
+    @property
+    def exhausted(self) -> bool:
+        """True iff every reachable state was expanded."""
+        return self.stop is Stop.EXHAUSTED
+
+    @property
+    def collision_probability(self) -> float:
+        """An upper bound on the probability that two of the states shared a 64-bit fingerprint.
+
+        A union bound over all pairs; zero for an engine that stores states whole.
+        """
+        return 0.0 if self.engine == "plain" else min(1.0, self.states * (self.states - 1) / 2.0**65)
+
+
+def wanted(model: Model, exploration: Exploration, until_witnessed: bool) -> Stop | None:
+    """The reason to stop after a finished level that the findings give, if any."""
+    if exploration.violations:
+        return Stop.FOUND
+    hopes = [prop.name for prop in model.properties if prop.kind is Kind.SOMETIMES]
+    if until_witnessed and hopes and all(name in exploration.found for name in hopes):
+        return Stop.WITNESSED
+    return None

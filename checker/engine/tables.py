@@ -1,0 +1,320 @@
+"""What the model's functions said, kept as integers: every function is asked once for each distinct argument.
+
+`Tables` interns values (cells), operations, effects and what rules and properties read (nodes), and answers the
+kernels' questions by calling the model: `fill(keys)` adds the entries that a pass found missing. The arrays are
+laid out as `kernels` describes; this module is the only one that writes them.
+
+Rules: ids only grow, an entry once written never changes, and cells and nodes share one sequence of ids, so that
+a key of the memo names what it is about by its upper half alone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from checker.engine import kernels
+from checker.engine.model import TRIVIAL, Finding, Kind, Model, ModelError, Move, Read, Row, Send
+from checker.engine.vectors import Memo, Vector
+
+VERIFIED_CALLS = 500  # of each function, the first so many calls are made twice ...
+VERIFIED_EVERY = 32  # ... and from then on one in so many
+NO_ACTION = 0
+
+
+class Node(NamedTuple):
+    """What a prefix of a group's reads stands for: the group, and the values read so far."""
+
+    group: int
+    values: tuple[Any, ...]
+
+
+class Cell(NamedTuple):
+    """A value of a column."""
+
+    column: int
+    value: Any
+
+
+class Group(NamedTuple):
+    """Columns that are read together, and what is done with what they show once all are read."""
+
+    name: str
+    width: int
+    complete: Callable[[int, tuple[Any, ...]], None]
+
+
+class Tables:
+    """Everything that was learnt about a model so far. `fill` may raise ModelError; nothing else here does."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.calls, self.seconds = 0, 0.0
+        self.memo = Memo()
+        self.zobrist, self.bases = Vector(np.uint64), Vector(np.uint32)
+        self.listed, self.spans, self.entries = (Vector(np.uint32, 2) for _ in range(3))
+        self.lists, self.classes, self.action_of = (Vector(np.uint32) for _ in range(3))
+        self.verdicts = Vector(np.uint8)
+        self.actions: dict[str, int] = {}
+        self._random = np.random.Generator(np.random.PCG64(0x51554F52))
+        self._ids: list[Cell | Node] = []
+        self._cells: list[dict[Any, int]] = [{} for _ in model.columns]
+        self._operations: dict[tuple[int, Any], int] = {}
+        self._asked: list[tuple[int, Any]] = [(-2, None)]  # operation ids start at 1, so that no key is 0
+        self._effects: dict[tuple[int, tuple[tuple[int, int], ...]], int] = {}
+        self._called: dict[str, int] = {}
+        self._groups: list[Group] = []
+        self._slots: list[list[Read]] = [[] for _ in model.columns]
+        self._lay_out()
+
+    # -- the model's structure -------------------------------------------------------------------------------
+
+    def _lay_out(self) -> None:
+        """Number the groups: actors over several columns, joint rules, properties."""
+        model = self.model
+        self._effect(NO_ACTION, ())  # effect 0 is none
+        self.group_rows, self.read_rows = Vector(np.uint32, 3), Vector(np.uint32, 2)
+        self._own_rules: list[list[int]] = [[] for _ in model.columns]
+        self._actor_group: dict[int, int] = {}
+        for position, actor in enumerate(model.actors):
+            if len(actor.columns) > 1:
+                reads = tuple(Read(column) for column in actor.columns)
+                self._actor_group[position] = self._group(actor.name, reads, lambda *_: None)
+        joint, final, usual = [], [], []
+        for position, rule in enumerate(model.rules):
+            if len(rule.reads) == 1:
+                self._own_rules[model.index[rule.reads[0].column]].append(position)
+            else:
+                joint.append(self._group(rule.name, rule.reads, self._list_moves(position)))
+        for position, prop in enumerate(model.properties):
+            group = self._group(prop.name, prop.reads, self._judge(position))
+            (final if prop.kind is Kind.FINAL else usual).append((position, group))
+        self.usual, self.final = usual, final
+        self.joint = np.array(joint, np.uint32)
+        self.words = max(1, -(-len(joint) // 64))
+        self.masks = Vector(np.uint64, self.words)
+        self._joint_bit = {group: bit for bit, group in enumerate(joint)}
+        readers = {model.index[r.column] for rule in model.rules if len(rule.reads) > 1 for r in rule.reads}
+        self.masked = np.array(sorted(readers), np.uint32)
+        self._mask_of: list[list[tuple[int, int, int]]] = [[] for _ in model.columns]
+        for group, bit in self._joint_bit.items():
+            first, width, _ = self.group_rows.view[group]
+            for column, slot in self.read_rows.view[first : first + width]:
+                self._mask_of[column].append((int(slot), bit // 64, bit % 64))
+        for group in range(len(self._groups)):
+            self.group_rows.view[group, 2] = self._new_id(Node(group, ()))
+
+    def _group(self, name: str, reads: tuple[Read, ...], complete: Callable[[int, tuple[Any, ...]], None]) -> int:
+        first = self.read_rows.size
+        for read in reads:
+            column = self.model.index[read.column]
+            if read not in self._slots[column]:
+                self._slots[column].append(read)
+            self.read_rows.append((column, self._slots[column].index(read)))
+        self.group_rows.append((first, len(reads), 0))
+        self._groups.append(Group(name, len(reads), complete))
+        return len(self._groups) - 1
+
+    # -- interning -------------------------------------------------------------------------------------------
+
+    def row(self, row: Row) -> list[int]:
+        """The cells of a row of values."""
+        return [self.cell(column, value, "the initial state") for column, value in enumerate(row)]
+
+    def values(self, cells: Iterable[int]) -> Row:
+        """The values of a row of cells."""
+        found = [self._ids[cell] for cell in cells]
+        return tuple(cell.value for cell in found if isinstance(cell, Cell))
+
+    def cell(self, column: int, value: Any, source: str) -> int:
+        """The id of a value in a column; a new one gets its classes, moves and masks at once."""
+        try:
+            known = self._cells[column].get(value)
+        except TypeError as error:
+            raise unhashable(f"{source} puts into the column {self.model.columns[column].name!r}", value) from error
+        if known is not None:
+            return known
+        cell = self._new_id(Cell(column, value))
+        self._cells[column][value] = cell
+        self.bases.view[cell] = self.classes.size
+        seen = [self._class(read, value) for read in self._slots[column]]
+        self.classes.extend(seen)
+        rules = self._own_rules[column]
+        if rules:
+            moves: list[int] = []
+            for position in rules:
+                rule = self.model.rules[position]
+                shown = self._shown(rule.reads[0], value)
+                if shown is not None:
+                    moves += self._moves(position, (shown[0],))
+            self._set_list(cell, moves)
+        for word in range(self.words):
+            self.masks.view[cell, word] = np.uint64(0xFFFFFFFFFFFFFFFF)
+        for slot, word, bit in self._mask_of[column]:
+            if seen[slot] == int(kernels.NEVER):
+                self.masks.view[cell, word] &= ~np.uint64(1 << bit)
+        return cell
+
+    def _new_id(self, what: Cell | Node) -> int:
+        self._ids.append(what)
+        self.zobrist.append(self._random.integers(0, 1 << 64, dtype=np.uint64))
+        self.bases.append(0)
+        self.listed.append((0, 0))
+        self.verdicts.append(0)
+        self.masks.append((0,) * self.words)
+        return len(self._ids) - 1
+
+    def _shown(self, read: Read, value: Any) -> tuple[Any] | None:
+        if read.projection is None:
+            return (value,)
+        shown = self._ask(f"the projection of {read.column!r}", read.projection, value)
+        return None if shown is None else (shown,)
+
+    def _class(self, read: Read, value: Any) -> int:
+        shown = self._shown(read, value)
+        return int(kernels.NEVER) if shown is None else self._operation(-1, shown[0], f"a read of {read.column!r}")
+
+    def _operation(self, actor: int, operation: Any, source: str) -> int:
+        """The id of an operation for an actor; actor -1 is for what a projection shows."""
+        try:
+            known = self._operations.setdefault((actor, operation), len(self._asked))
+        except TypeError as error:
+            raise unhashable(f"{source} gives", operation) from error
+        if known == len(self._asked):
+            self._asked.append((actor, operation))
+        return known
+
+    def _effect(self, action: int, entries: tuple[tuple[int, int], ...]) -> int:
+        known = self._effects.setdefault((action, entries), len(self._effects))
+        if known == self.spans.size:
+            self.spans.append((self.entries.size, len(entries)))
+            self.action_of.append(action)
+            for entry in entries:
+                self.entries.append(entry)
+        return known
+
+    def _entries(self, sends: Iterable[Send], source: str) -> list[tuple[int, int]]:
+        entries = []
+        for name, operation in sends:
+            actor = self.model.actor_index.get(name, -1)
+            if actor < 0:
+                raise ModelError(f"{source} sends {operation!r} to {name!r}, and no actor has that name")
+            if actor in self._actor_group:
+                target = int(kernels.GROUP) | self._actor_group[actor]
+            else:
+                target = self.model.index[self.model.actors[actor].columns[0]]
+            entries.append((target, self._operation(actor, operation, source)))
+        return entries
+
+    def _moves(self, position: int, arguments: tuple[Any, ...]) -> list[int]:
+        rule = self.model.rules[position]
+        listed = self._ask(f"the rule {rule.name!r}", lambda *a: tuple(rule.moves(*a) or ()), *arguments)
+        ids = []
+        for move in listed:
+            if not isinstance(move, Move):
+                raise ModelError(f"the rule {rule.name!r} lists {move!r}, which is not a Move")
+            action = self.actions.setdefault(move.action, len(self.actions) + 1)
+            ids.append(self._effect(action, tuple(self._entries(move.sends, f"the rule {rule.name!r}"))))
+        return ids
+
+    def _set_list(self, node: int, moves: list[int]) -> None:
+        self.listed.view[node] = (self.lists.size, len(moves))
+        self.lists.extend(moves)
+
+    def _list_moves(self, position: int) -> Callable[[int, tuple[Any, ...]], None]:
+        return lambda node, values: self._set_list(node, self._moves(position, values))
+
+    def _judge(self, position: int) -> Callable[[int, tuple[Any, ...]], None]:
+        prop = self.model.properties[position]
+
+        def judge(node: int, values: tuple[Any, ...]) -> None:
+            answer = self._ask(f"the property {prop.name!r}", prop.check, *values)
+            verdict = kernels.EXAMINED
+            if answer is TRIVIAL:
+                verdict = kernels.TRIVIAL
+            elif isinstance(answer, Finding):
+                verdict = kernels.FOUND
+            elif answer is not None:
+                raise ModelError(f"the property {prop.name!r} returned {answer!r}; Finding, None or TRIVIAL is right")
+            self.verdicts.view[node] = verdict
+
+        return judge
+
+    # -- answering the kernels -------------------------------------------------------------------------------
+
+    def fill(self, keys: np.ndarray[Any, np.dtype[np.uint64]]) -> None:
+        """Work out the memo's entries for these keys (duplicates allowed)."""
+        began = time.perf_counter()
+        distinct = np.unique(keys)
+        values = [self._value(int(key) >> 32, int(key) & 0xFFFFFFFF) for key in distinct]
+        self.memo.insert(distinct, np.array(values, np.uint64))
+        self.seconds += time.perf_counter() - began
+
+    def _value(self, subject: int, operation: int) -> int:
+        what, (actor, argument) = self._ids[subject], self._asked[operation]
+        if isinstance(what, Cell):
+            return self._apply(actor, argument, (what.value,), subject)
+        group = self._groups[what.group]
+        if len(what.values) == group.width:
+            return self._apply(actor, argument, what.values, subject)
+        node = self._new_id(Node(what.group, (*what.values, argument)))
+        if len(what.values) + 1 == group.width:
+            group.complete(node, (*what.values, argument))
+        return node
+
+    def _apply(self, position: int, operation: Any, values: tuple[Any, ...], subject: int) -> int:
+        actor = self.model.actors[position]
+        who = f"the step of {actor.name!r}"
+        outcome = self._ask(who, actor.step, values, operation)
+        if outcome is None:
+            return int(kernels.IMPOSSIBLE)
+        if len(outcome.values) != len(actor.columns):
+            raise ModelError(f"{who} returns {len(outcome.values)} values for {len(actor.columns)} columns")
+        entries = self._entries(outcome.sends, who)
+        columns = [self.model.index[column] for column in actor.columns]
+        after = [self.cell(column, value, who) for column, value in zip(columns, outcome.values, strict=True)]
+        if position not in self._actor_group:
+            return self._effect(NO_ACTION, tuple(entries)) << 32 | after[0]
+        changed = [
+            (int(kernels.SET) | column, cell)
+            for column, cell, value in zip(columns, after, values, strict=True)
+            if self._cells[column].get(value) != cell
+        ]
+        return self._effect(NO_ACTION, (*changed, *entries)) << 32 | subject
+
+    def _ask(self, who: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call a function of the model; often twice, to see that it is one."""
+        self.calls += 1
+        answer = function(*arguments)
+        called = self._called[who] = self._called.get(who, 0) + 1
+        if called <= VERIFIED_CALLS or called % VERIFIED_EVERY == 0:
+            again = function(*arguments)
+            if again != answer:
+                raise ModelError(
+                    f"{who} is not deterministic: of {arguments!r} it made first {answer!r}, then {again!r}. "
+                    "The likely cause is a clock, a random number, a counter or other state outside its arguments, "
+                    "or an argument that was changed in place."
+                )
+        return answer
+
+
+def unhashable(what: str, value: Any) -> ModelError:
+    """The error for a value that cannot be interned; it names the innermost part that is to blame."""
+    part, path = value, ""
+    while isinstance(part, tuple):
+        for place, item in enumerate(part):
+            try:
+                hash(item)
+            except TypeError:
+                part, path = item, f"{path}[{place}]"
+                break
+        else:
+            break
+    advice = {list: "a tuple", dict: "a sorted tuple of pairs", set: "a frozenset"}.get(type(part), "a frozen value")
+    return ModelError(
+        f"{what} a value that cannot be hashed: {value!r}, because of {part!r}{' at ' + path if path else ''}, "
+        f"a {type(part).__name__}; use {advice} there"
+    )

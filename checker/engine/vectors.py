@@ -1,0 +1,71 @@
+"""Arrays that grow: what the tables are made of. Only their `view` is handed to kernels, anew for each call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from checker.engine import kernels
+
+Array = np.ndarray[Any, Any]
+
+
+class Vector:
+    """A growing array of numbers, or of rows of `width` numbers; unused room beyond `size` holds zeros."""
+
+    def __init__(self, dtype: Any, width: int | None = None) -> None:
+        self._data = np.zeros(64 if width is None else (64, width), dtype)
+        self.size = 0
+
+    @property
+    def view(self) -> Array:
+        """The elements so far. Writing to it changes them; it must not be kept over an append."""
+        return self._data[: self.size]
+
+    def append(self, value: Any) -> None:
+        """Add one element."""
+        self._reserve(self.size + 1)
+        self._data[self.size] = value
+        self.size += 1
+
+    def extend(self, values: Iterable[Any]) -> None:
+        """Add elements in order."""
+        added = list(values)
+        self._reserve(self.size + len(added))
+        self._data[self.size : self.size + len(added)] = added
+        self.size += len(added)
+
+    def _reserve(self, needed: int) -> None:
+        if needed > len(self._data):
+            larger = np.zeros((max(needed, 2 * len(self._data)), *self._data.shape[1:]), self._data.dtype)
+            larger[: self.size] = self._data[: self.size]
+            self._data = larger
+
+
+class Memo:
+    """The hash table from (cell, operation) to (effect, new cell), as `kernels.lookup` reads it.
+
+    At most half full: a probe then mostly ends in the cache line where it began.
+    """
+
+    def __init__(self) -> None:
+        self._bits, self.size = 10, 0
+        self.data = np.zeros(2 << self._bits, np.uint64)
+
+    @property
+    def shift(self) -> np.uint64:
+        """How far a product is shifted to give a slot."""
+        return np.uint64(64 - self._bits)
+
+    def insert(self, keys: Array, values: Array) -> None:
+        """Add pairs whose keys are distinct and new."""
+        self.size += len(keys)
+        if 2 * self.size > 1 << self._bits:
+            while 2 * self.size > 1 << self._bits:
+                self._bits += 1
+            old, self.data = self.data.reshape(-1, 2), np.zeros(2 << self._bits, np.uint64)
+            used = old[:, 0] != 0
+            kernels.insert_memo(self.data, self.shift, old[used, 0].copy(), old[used, 1].copy())
+        kernels.insert_memo(self.data, self.shift, keys, values)

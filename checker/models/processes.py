@@ -1,0 +1,108 @@
+"""Processes that talk over FIFO channels: the shortest way from step functions to a model.
+
+A `Process` is a state machine: `step(state, event)` gives the new state and the messages to send, or None when
+the event is impossible now (a message then stays where it is). Events are `Deliver(source, message)` and
+whatever `spontaneous(state)` lists: timers, client requests, decisions.
+
+Columns: one to a process, named like it; one to each ordered pair of processes, named "a->b", a tuple of
+messages with its head first. Channels neither lose, repeat nor reorder; models with faults build their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from checker.engine.model import Actor, Column, Model, Move, Outcome, Property, Read, Rule, Send
+
+POP = "pop"
+
+
+class Deliver(NamedTuple):
+    """The event that the head of the channel from `source` arrives."""
+
+    source: str
+    message: Any
+
+
+class Stepped(NamedTuple):
+    """The result of a step: the new state, and (destination, message) pairs in the order they are sent."""
+
+    state: Any
+    messages: tuple[tuple[str, Any], ...] = ()
+
+
+@dataclass(frozen=True)
+class Process:
+    """A named state machine, the state it starts from, and the events it may take of its own accord."""
+
+    name: str
+    initial: Any
+    step: Callable[[Any, Any], Stepped | None]
+    spontaneous: Callable[[Any], Iterable[Any]] = lambda _: ()
+
+
+def model_of(name: str, processes: Sequence[Process], properties: Iterable[Property] = ()) -> Model:
+    """The model of these processes, each pair joined by a channel in either direction."""
+    pairs = [(a.name, b.name) for a in processes for b in processes if a.name != b.name]
+    channels = [channel(source, destination) for source, destination in pairs]
+    return Model(
+        name,
+        columns=(
+            *(Column(process.name, process.initial) for process in processes),
+            *(Column(actor.name, ()) for actor in channels),
+        ),
+        actors=(*(_actor(process) for process in processes), *channels),
+        rules=(*(_own_events(process) for process in processes), *(_delivery(*pair) for pair in pairs)),
+        properties=tuple(properties),
+    )
+
+
+def channel(source: str, destination: str) -> Actor:
+    """A FIFO channel; its operations are POP and a tuple of messages to append."""
+    name = f"{source}->{destination}"
+
+    def step(values: tuple[Any, ...], operation: Any) -> Outcome | None:
+        (waiting,) = values
+        if operation == POP:
+            return Outcome((waiting[1:],)) if waiting else None
+        return Outcome(((*waiting, *operation),))
+
+    return Actor(name, (name,), step)
+
+
+def _actor(process: Process) -> Actor:
+    def step(values: tuple[Any, ...], event: Any) -> Outcome | None:
+        stepped = process.step(values[0], event)
+        if stepped is None:
+            return None
+        batches: dict[str, tuple[Any, ...]] = {}
+        for destination, message in stepped.messages:
+            batches[destination] = (*batches.get(destination, ()), message)
+        sends = tuple(Send(f"{process.name}->{to}", batch) for to, batch in batches.items())
+        return Outcome((stepped.state,), sends)
+
+    return Actor(process.name, (process.name,), step)
+
+
+def _own_events(process: Process) -> Rule:
+    def moves(state: Any) -> list[Move]:
+        return [
+            Move(event[0] if isinstance(event, tuple) else str(event), (process.name,), (Send(process.name, event),))
+            for event in process.spontaneous(state)
+        ]
+
+    return Rule(f"events of {process.name}", (Read(process.name),), moves)
+
+
+def _delivery(source: str, destination: str) -> Rule:
+    name = f"{source}->{destination}"
+
+    def moves(waiting: tuple[Any, ...]) -> list[Move]:
+        if not waiting:
+            return []
+        event = Deliver(source, waiting[0])
+        return [Move("deliver", (source, destination, waiting[0]), (Send(name, POP), Send(destination, event)))]
+
+    return Rule(f"delivery {name}", (Read(name),), moves)
