@@ -46,16 +46,18 @@ from llvmlite import ir  # noqa: E402
 from numba.core import types  # noqa: E402
 from numba.extending import intrinsic  # noqa: E402
 
+OPTIONS = {"nogil": True, "boundscheck": DEBUG, "_nrt": False}
+
 
 def kernel(function: F) -> F:
     """Compile a function that is called from Python; the result is cached on disk."""
-    compiled: F = numba.njit(cache=True, nogil=True, boundscheck=DEBUG, _nrt=False)(function)
+    compiled: F = numba.njit(cache=True, **OPTIONS)(function)
     return compiled
 
 
 def inlined(function: F) -> F:
     """Compile a function that only kernels call; it becomes part of each of them."""
-    compiled: F = numba.njit(forceinline=True, nogil=True, boundscheck=DEBUG, _nrt=False)(function)
+    compiled: F = numba.njit(forceinline=True, **OPTIONS)(function)
     return compiled
 
 

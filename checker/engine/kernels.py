@@ -5,7 +5,7 @@ column, an *operation* has an id too, and one hash table, the memo, says what an
 
     memo[cell << 32 | operation] = effect << 32 | new cell         (new cell IMPOSSIBLE: the move cannot happen)
 
-An effect is a run of (target, operation) entries of `entries`; so is a move. A target is a column, or
+An effect is a run of `entries`, each target << 32 | operation; so is a move. A target is a column, or
 SET | column (the operation is the new cell itself), or GROUP | g for an actor that reads several columns. The
 columns of a group are *folded* through the same memo: from the group's root, each column's class leads on to a
 further node, and the last node stands for all of them. Joint rules and properties read rows in the same way.
@@ -29,9 +29,11 @@ GOLDEN = U64(0x9E3779B97F4A7C15)
 LOW = U64(0xFFFFFFFF)
 IMPOSSIBLE = U64(0xFFFFFFFF)
 MISSING = U64(0xFFFFFFFFFFFFFFFF)
-NEVER = U32(0xFFFFFFFF)
-SET, GROUP, COLUMN_BITS = U32(0x80000000), U32(0x40000000), U32(0x3FFFFFFF)
-ZERO, ONE, TWO, BITS32, BITS63 = U64(0), U64(1), U64(2), U64(32), U64(63)
+NEVER, UNLISTED = U32(0xFFFFFFFF), U64(0xFFFFFFFFFFFFFFFF)
+SET, GROUP, COLUMN_BITS = U64(0x80000000), U64(0x40000000), U64(0x3FFFFFFF)
+ZERO, ONE, TWO, BITS16, BITS32 = U64(0), U64(1), U64(2), U64(16), U64(32)
+SOURCE_BITS = U64(0xFFFF)
+BUCKET = U64(8)  # fingerprints in a cache line
 STACK = 16  # how deeply operations may lead to operations
 AHEAD = 24  # how many probes ahead the visited set is asked for
 DONE, NOT_POSSIBLE, INCOMPLETE, TOO_DEEP = 0, 1, 2, 3
@@ -87,8 +89,8 @@ def run(effect: Any, row: Array, fingerprint: Any, undo: Array, stack: Array, sp
         memo: Array, shift: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
     """Carry out a move on `row`: (status, fingerprint after it, number of pairs (column, old cell) in `undo`)."""
     undone, depth = ZERO, ZERO
-    at = U64(spans[effect, 0])
-    end = at + U64(spans[effect, 1])
+    at = spans[effect] >> BITS32
+    end = at + (spans[effect] & LOW)
     while True:
         while at == end:
             if depth == ZERO:
@@ -96,10 +98,10 @@ def run(effect: Any, row: Array, fingerprint: Any, undo: Array, stack: Array, sp
             depth -= ONE
             at = stack[depth * TWO]
             end = stack[depth * TWO + ONE]
-        target = entries[at, 0]
-        operation = U64(entries[at, 1])
+        entry = entries[at]
+        target, operation = entry >> BITS32, entry & LOW
         at += ONE
-        column = U64(target & COLUMN_BITS)
+        column = target & COLUMN_BITS
         follows = ZERO
         if target & SET:
             after = operation
@@ -135,8 +137,8 @@ def run(effect: Any, row: Array, fingerprint: Any, undo: Array, stack: Array, sp
                 stack[depth * TWO] = at
                 stack[depth * TWO + ONE] = end
                 depth += ONE
-            at = U64(spans[follows, 0])
-            end = at + U64(spans[follows, 1])
+            at = spans[follows] >> BITS32
+            end = at + (spans[follows] & LOW)
 
 
 @kernel
@@ -144,21 +146,21 @@ def expand(rows: Array, fingerprints: Array, todo: Array, position: Any, listed:
            masks: Array, masked: Array, joint: Array,
            row: Array, undo: Array, stack: Array, spans: Array, entries: Array, zobrist: Array,
            groups: Array, reads: Array, classes: Array, bases: Array, memo: Array, shift: Any,
-           found: Array, sources: Array, moves: Array, ordinals: Array,
+           found: Array, origins: Array,
            dead: Array, aside: Array, missing: Array, counters: Array) -> Any:  # fmt: skip
-    """Pass one: the successors of rows todo[position:], as fingerprint, source, move and ordinal.
+    """Pass one: the successors of rows todo[position:], as fingerprint and origin: move, ordinal, source row.
 
     counters: keys missing, successors, rows put aside, dead rows, error. Returns the position reached; it stops
-    when a buffer is full. listed[cell] = (first, number) in `lists`, the moves of a column's own rules or of a
-    joint rule's last node; masks[cell] tells which joint rules a cell allows, `masked` the columns that have a say.
+    when a buffer is full. listed[cell] = first << 32 | number in `lists`, the moves of a column's own rules or of a
+    joint rule's last node (number UNLISTED: ask, with operation 0); masks[cell] tells which joint rules a cell allows, `masked` the columns that have a say.
     """
     columns = rows.shape[1]
     words = masks.shape[1]
+    before = ZERO
     while position < todo.size and counters[2] < aside.size and counters[0] < missing.size:
         index = todo[position]
-        before = counters[1]
         short = counters[0]
-        ordinal = 0
+        ordinal = ZERO
         incomplete = False
         for c in range(columns):
             row[c] = rows[index, c]
@@ -190,76 +192,87 @@ def expand(rows: Array, fingerprints: Array, todo: Array, position: Any, listed:
                     continue
                 if node == IMPOSSIBLE:
                     continue
-            first = U64(listed[node, 0])
-            for i in range(first, first + U64(listed[node, 1])):
-                move = lists[i]
+            moves = listed[node]
+            if moves == UNLISTED:
+                note(missing, counters, node << BITS32)
+                incomplete = True
+                continue
+            first = moves >> BITS32
+            for i in range(first, first + (moves & LOW)):
+                move = U64(lists[i])
                 status, fingerprint, undone = run(
-                    U64(move), row, base, undo, stack, spans, entries, zobrist,
+                    move, row, base, undo, stack, spans, entries, zobrist,
                     groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
                 while undone:
                     undone -= ONE
                     row[undo[undone * TWO]] = U32(undo[undone * TWO + ONE])
                 if status == DONE:
-                    if counters[1] == found.size:
+                    if before + ordinal == U64(found.size):
                         # The buffer is full: this row waits for an empty one, with nothing of it kept.
-                        counters[1] = before
                         counters[0] = short
+                        counters[1] = before
                         return position
-                    found[counters[1]] = fingerprint
-                    sources[counters[1]] = index
-                    moves[counters[1]] = move
-                    ordinals[counters[1]] = ordinal
-                    counters[1] += 1
-                    ordinal += 1
+                    found[before + ordinal] = fingerprint
+                    origins[before + ordinal] = (move << BITS32) | (ordinal << BITS16) | U64(index)
+                    ordinal += ONE
                 elif status == INCOMPLETE:
                     incomplete = True
                 elif status == TOO_DEEP:
                     counters[4] = 1
+                    counters[1] = before
                     return position
         if incomplete:
-            counters[1] = before
             aside[counters[2]] = index
             counters[2] += 1
-        elif ordinal == 0:
-            dead[counters[3]] = index
-            counters[3] += 1
+        else:
+            before += ordinal
+            if ordinal == ZERO:
+                dead[counters[3]] = index
+                counters[3] += 1
         position += 1
+    counters[1] = before
     return position
 
 
 @kernel
 def probe(visited: Array, shift: Any, found: Array, size: Any, fresh: Array,
-          moves: Array, action_of: Array, fired: Array, reached: Array) -> Any:  # fmt: skip
+          origins: Array, action_of: Array, fired: Array, reached: Array) -> Any:  # fmt: skip
     """Pass two: put fingerprints into the visited set; `fresh` gets the places of those that were not there.
 
-    The set is indexed by the leading bits, so that growing it moves entries in order. Returns how many were new.
+    The set consists of buckets of eight, a cache line each, filled from the left, overflowing into the next. It is
+    indexed by the leading bits, so that growing it moves entries in order. Returns how many were new.
     """
     mask = U64(visited.size - 1)
     count = 0
     for i in range(size):
         if i + AHEAD < size:
-            prefetch(visited, found[i + AHEAD] >> shift)
-        action = action_of[moves[i]]
+            prefetch(visited, (found[i + AHEAD] >> shift) * BUCKET)
+        action = action_of[origins[i] >> BITS32]
         fired[action] += 1
         fingerprint = found[i] | U64(found[i] == ZERO)
-        slot = fingerprint >> shift
+        bucket = (fingerprint >> shift) * BUCKET
         while True:
-            there = visited[slot]
-            if there == fingerprint:
+            # All eight are compared without a branch between them: which of them it is cannot be predicted.
+            matches, used = ZERO, ZERO
+            for j in range(BUCKET):
+                there = visited[bucket + j]
+                matches += U64(there == fingerprint)
+                used += U64(there != ZERO)
+            if matches:
                 break
-            if there == ZERO:
-                visited[slot] = fingerprint
+            if used < BUCKET:
+                visited[bucket + used] = fingerprint
                 fresh[count] = i
                 count += 1
                 reached[action] += 1
                 break
-            slot = (slot + ONE) & mask
+            bucket = (bucket + BUCKET) & mask
     return count
 
 
 @kernel
-def build(rows: Array, fresh: Array, begin: Any, end: Any, found: Array, sources: Array, moves: Array,
-          ordinals: Array, base: Any, into: Array, into_fingerprints: Array, at: Any, parents: Array, steps: Array,
+def build(rows: Array, fresh: Array, begin: Any, end: Any, found: Array, origins: Array,
+          base: Any, into: Array, into_fingerprints: Array, at: Any, parents: Array, steps: Array,
           row: Array, undo: Array, stack: Array, spans: Array, entries: Array, zobrist: Array,
           groups: Array, reads: Array, classes: Array, bases: Array, memo: Array, shift: Any,
           missing: Array, counters: Array) -> None:  # fmt: skip
@@ -267,16 +280,16 @@ def build(rows: Array, fresh: Array, begin: Any, end: Any, found: Array, sources
     columns = rows.shape[1]
     for k in range(begin, end):
         i = fresh[k]
-        source = sources[i]
+        source = origins[i] & SOURCE_BITS
         for c in range(columns):
             row[c] = rows[source, c]
-        run(U64(moves[i]), row, ZERO, undo, stack, spans, entries, zobrist,
+        run(origins[i] >> BITS32, row, ZERO, undo, stack, spans, entries, zobrist,
             groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
         for c in range(columns):
             into[at, c] = row[c]
         into_fingerprints[at] = found[i]
-        parents[k] = U32(base + source)
-        steps[k] = ordinals[i]
+        parents[k] = U32(U64(base) + source)
+        steps[k] = (origins[i] >> BITS16) & SOURCE_BITS
         at += 1
 
 
@@ -308,6 +321,12 @@ def examine(rows: Array, todo: Array, properties: Array, verdicts: Array, first:
 
 
 @kernel
+def find_memo(memo: Array, shift: Any, key: Any) -> Any:
+    """`lookup` for Python."""
+    return lookup(memo, shift, key)
+
+
+@kernel
 def insert_memo(memo: Array, shift: Any, keys: Array, values: Array) -> None:
     """Put pairs into the memo, which has room for them; a key that is there keeps its value."""
     mask = U64(memo.size // 2 - 1)
@@ -325,7 +344,7 @@ def transfer(old: Array, visited: Array, shift: Any) -> None:
     mask = U64(visited.size - 1)
     for fingerprint in old:
         if fingerprint != ZERO:
-            slot = fingerprint >> shift
+            slot = (fingerprint >> shift) * BUCKET
             while visited[slot] != ZERO:
                 slot = (slot + ONE) & mask
             visited[slot] = fingerprint

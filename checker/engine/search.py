@@ -23,33 +23,35 @@ from checker.engine.model import Finding, Model, ModelError
 from checker.engine.plain import read, rebuild
 from checker.engine.result import Coverage, Evaluations, Exploration, Found, Limits, Stop, wanted
 from checker.engine.tables import Tables
+from checker.engine.vectors import zeros
 
 BATCH = 1 << 16  # successors generated before they are looked up
 ASIDE = 4096  # rows put aside before the tables are filled
 REPORT_EVERY = 0.25  # seconds between calls of `progress`
-LOAD = 0.75  # of the visited set, before it is doubled
+LOAD = 0.85  # of the visited set, before it grows
+BUCKET_BITS = 3
 
 Array = np.ndarray[Any, Any]
 
 
 class Visited:
-    """The fingerprints seen: open addressing by leading bits, doubled when three quarters full."""
+    """The fingerprints seen: buckets of a cache line, indexed by leading bits, grown when nearly full."""
 
     def __init__(self) -> None:
         self.bits, self.used = 12, 0
-        self.slots = np.zeros(1 << self.bits, np.uint64)
+        self.slots = zeros(1 << self.bits)
 
     @property
     def shift(self) -> np.uint64:
-        """How far a fingerprint is shifted to give a slot."""
-        return np.uint64(64 - self.bits)
+        """How far a fingerprint is shifted to give a bucket."""
+        return np.uint64(64 - self.bits + BUCKET_BITS)
 
     def reserve(self, more: int) -> None:
         """Make room for so many further fingerprints."""
         if self.used + more > LOAD * len(self.slots):
             while self.used + more > LOAD * (1 << self.bits):
                 self.bits += 1
-            larger = np.zeros(1 << self.bits, np.uint64)
+            larger = zeros(1 << self.bits)
             kernels.transfer(self.slots, larger, self.shift)
             self.slots = larger
 
@@ -81,8 +83,7 @@ class Search:
         self._row, self._undo = np.zeros(width, np.uint32), np.zeros(4096, np.uint64)
         self._stack = np.zeros(2 * kernels.STACK, np.uint64)
         self._found = np.zeros(BATCH, np.uint64)
-        self._sources, self._moves = np.zeros(BATCH, np.uint32), np.zeros(BATCH, np.uint32)
-        self._ordinals, self._fresh = np.zeros(BATCH, np.uint16), np.zeros(BATCH, np.uint32)
+        self._origins, self._fresh = np.zeros(BATCH, np.uint64), np.zeros(BATCH, np.uint32)
         self._missing = np.zeros(8192, np.uint64)
         self._counters = np.zeros(5, np.int64)
         self._fired, self._reached = np.zeros(16, np.int64), np.zeros(16, np.int64)
@@ -124,7 +125,7 @@ class Search:
         cells = self.tables.row(self.result.model.initial())
         block.rows[0], block.size = cells, 1
         block.fingerprints[0] = np.bitwise_xor.reduce(self.tables.zobrist.view[cells])
-        self._visited.slots[int(block.fingerprints[0] >> self._visited.shift)] = block.fingerprints[0]
+        self._visited.slots[int(block.fingerprints[0] >> self._visited.shift) << BUCKET_BITS] = block.fingerprints[0]
         self._visited.used = 1
         self._next = [block]
         self._base = 0
@@ -155,7 +156,7 @@ class Search:
                 block.rows, block.fingerprints, todo, position,
                 tables.listed.view, tables.lists.view, tables.masks.view, tables.masked, tables.joint,
                 self._row, self._undo, self._stack, *self._program(),
-                self._found, self._sources, self._moves, self._ordinals, dead, aside, self._missing, counters,
+                self._found, self._origins, dead, aside, self._missing, counters,
             )  # fmt: skip
             missing, successors, put_aside, deadlocked, error = (int(c) for c in counters)
             if error or (position == before and not missing):
@@ -177,7 +178,7 @@ class Search:
         self._make_room_for_actions()
         fresh = kernels.probe(
             self._visited.slots, self._visited.shift, self._found, successors, self._fresh,
-            self._moves, self.tables.action_of.view, self._fired, self._reached,
+            self._origins, self.tables.action_of.view, self._fired, self._reached,
         )  # fmt: skip
         self._visited.used += fresh
         parents, ordinals = np.empty(fresh, np.uint32), np.empty(fresh, np.uint16)
@@ -188,8 +189,7 @@ class Search:
             into = self._next[-1]
             count = min(fresh - done, len(into.rows) - into.size)
             kernels.build(
-                block.rows, self._fresh, done, done + count, self._found, self._sources, self._moves,
-                self._ordinals, self._base, into.rows, into.fingerprints, into.size, parents, ordinals,
+                block.rows, self._fresh, done, done + count, self._found, self._origins, self._base, into.rows, into.fingerprints, into.size, parents, ordinals,
                 self._row, self._undo, self._stack, *self._program(), self._missing, self._counters,
             )  # fmt: skip
             todo = np.arange(into.size, into.size + count, dtype=np.uint32)

@@ -55,7 +55,7 @@ class Tables:
         self.calls, self.seconds = 0, 0.0
         self.memo = Memo()
         self.zobrist, self.bases = Vector(np.uint64), Vector(np.uint32)
-        self.listed, self.spans, self.entries = (Vector(np.uint32, 2) for _ in range(3))
+        self.listed, self.spans, self.entries = (Vector(np.uint64) for _ in range(3))
         self.lists, self.classes, self.action_of = (Vector(np.uint32) for _ in range(3))
         self.verdicts = Vector(np.uint8)
         self.actions: dict[str, int] = {}
@@ -66,6 +66,7 @@ class Tables:
         self._asked: list[tuple[int, Any]] = [(-2, None)]  # operation ids start at 1, so that no key is 0
         self._effects: dict[tuple[int, tuple[tuple[int, int], ...]], int] = {}
         self._called: dict[str, int] = {}
+        self._learnt: dict[int, int] = {}
         self._groups: list[Group] = []
         self._slots: list[list[Read]] = [[] for _ in model.columns]
         self._lay_out()
@@ -97,6 +98,8 @@ class Tables:
         self.words = max(1, -(-len(joint) // 64))
         self.masks = Vector(np.uint64, self.words)
         self._joint_bit = {group: bit for bit, group in enumerate(joint)}
+        every = (1 << len(joint)) - 1
+        self._all_joint = np.array([every >> 64 * w & (1 << 64) - 1 for w in range(self.words)], np.uint64)
         readers = {model.index[r.column] for rule in model.rules if len(rule.reads) > 1 for r in rule.reads}
         self.masked = np.array(sorted(readers), np.uint32)
         self._mask_of: list[list[tuple[int, int, int]]] = [[] for _ in model.columns]
@@ -142,17 +145,9 @@ class Tables:
         self.bases.view[cell] = self.classes.size
         seen = [self._class(read, value) for read in self._slots[column]]
         self.classes.extend(seen)
-        rules = self._own_rules[column]
-        if rules:
-            moves: list[int] = []
-            for position in rules:
-                rule = self.model.rules[position]
-                shown = self._shown(rule.reads[0], value)
-                if shown is not None:
-                    moves += self._moves(position, (shown[0],))
-            self._set_list(cell, moves)
-        for word in range(self.words):
-            self.masks.view[cell, word] = np.uint64(0xFFFFFFFFFFFFFFFF)
+        if not self._own_rules[column]:
+            self.listed.view[cell] = 0
+        self.masks.view[cell] = self._all_joint
         for slot, word, bit in self._mask_of[column]:
             if seen[slot] == int(kernels.NEVER):
                 self.masks.view[cell, word] &= ~np.uint64(1 << bit)
@@ -162,7 +157,7 @@ class Tables:
         self._ids.append(what)
         self.zobrist.append(self._random.integers(0, 1 << 64, dtype=np.uint64))
         self.bases.append(0)
-        self.listed.append((0, 0))
+        self.listed.append(kernels.UNLISTED)
         self.verdicts.append(0)
         self.masks.append((0,) * self.words)
         return len(self._ids) - 1
@@ -190,10 +185,9 @@ class Tables:
     def _effect(self, action: int, entries: tuple[tuple[int, int], ...]) -> int:
         known = self._effects.setdefault((action, entries), len(self._effects))
         if known == self.spans.size:
-            self.spans.append((self.entries.size, len(entries)))
+            self.spans.append(self.entries.size << 32 | len(entries))
             self.action_of.append(action)
-            for entry in entries:
-                self.entries.append(entry)
+            self.entries.extend(target << 32 | operation for target, operation in entries)
         return known
 
     def _entries(self, sends: Iterable[Send], source: str) -> list[tuple[int, int]]:
@@ -209,19 +203,49 @@ class Tables:
             entries.append((target, self._operation(actor, operation, source)))
         return entries
 
-    def _moves(self, position: int, arguments: tuple[Any, ...]) -> list[int]:
+    def _moves(self, position: int, arguments: tuple[Any, ...], cell: int | None = None) -> list[int]:
+        """The effects of the moves that a rule lists; `cell` is the one that was read, where it was just one."""
         rule = self.model.rules[position]
-        listed = self._ask(f"the rule {rule.name!r}", lambda *a: tuple(rule.moves(*a) or ()), *arguments)
+        source = f"the rule {rule.name!r}"
+        listed = self._ask(source, lambda *a: tuple(rule.moves(*a) or ()), *arguments)
         ids = []
         for move in listed:
             if not isinstance(move, Move):
-                raise ModelError(f"the rule {rule.name!r} lists {move!r}, which is not a Move")
+                raise ModelError(f"{source} lists {move!r}, which is not a Move")
             action = self.actions.setdefault(move.action, len(self.actions) + 1)
-            ids.append(self._effect(action, tuple(self._entries(move.sends, f"the rule {rule.name!r}"))))
+            entries = self._entries(move.sends, source)
+            resolved = entries if cell is None else self._resolved(cell, entries)
+            if resolved is not None:
+                ids.append(self._effect(action, tuple(resolved)))
         return ids
 
+    def _resolved(self, cell: int, entries: list[tuple[int, int]]) -> list[tuple[int, int]] | None:
+        """A move's entries with a first operation on the very cell that its rule read worked out; None: impossible.
+
+        The cell is known when the move is listed, so the kernels need not look up what they would always find.
+        """
+        column = self._ids[cell]
+        if not isinstance(column, Cell) or not entries or entries[0][0] != column.column:
+            return entries
+        value = self._memoised(cell, entries[0][1])
+        after, follows = value & 0xFFFFFFFF, value >> 32
+        if after == int(kernels.IMPOSSIBLE):
+            return None
+        first, count = divmod(int(self.spans.view[follows]), 1 << 32)
+        sent = [divmod(int(entry), 1 << 32) for entry in self.entries.view[first : first + count]]
+        return [(int(kernels.SET) | column.column, after), *sent, *entries[1:]]
+
+    def _list_own(self, cell: int, column: int, value: Any) -> None:
+        """List the moves of a column's own rules for a value of it."""
+        moves: list[int] = []
+        for position in self._own_rules[column]:
+            shown = self._shown(self.model.rules[position].reads[0], value)
+            if shown is not None:
+                moves += self._moves(position, shown, cell)
+        self._set_list(cell, moves)
+
     def _set_list(self, node: int, moves: list[int]) -> None:
-        self.listed.view[node] = (self.lists.size, len(moves))
+        self.listed.view[node] = self.lists.size << 32 | len(moves)
         self.lists.extend(moves)
 
     def _list_moves(self, position: int) -> Callable[[int, tuple[Any, ...]], None]:
@@ -246,12 +270,28 @@ class Tables:
     # -- answering the kernels -------------------------------------------------------------------------------
 
     def fill(self, keys: np.ndarray[Any, np.dtype[np.uint64]]) -> None:
-        """Work out the memo's entries for these keys (duplicates allowed)."""
+        """Answer these keys (duplicates allowed): an entry of the memo each, or with operation 0 a list of moves."""
         began = time.perf_counter()
-        distinct = np.unique(keys)
-        values = [self._value(int(key) >> 32, int(key) & 0xFFFFFFFF) for key in distinct]
-        self.memo.insert(distinct, np.array(values, np.uint64))
+        for key in np.unique(keys):
+            subject, operation = int(key) >> 32, int(key) & 0xFFFFFFFF
+            what = self._ids[subject]
+            if operation == 0 and isinstance(what, Cell):
+                self._list_own(subject, what.column, what.value)
+            else:
+                self._memoised(subject, operation)
+        self.memo.insert(self._learnt)
+        self._learnt = {}
         self.seconds += time.perf_counter() - began
+
+    def _memoised(self, subject: int, operation: int) -> int:
+        """The memo's value for a subject and an operation; a new one is entered when `fill` ends."""
+        key = subject << 32 | operation
+        if (known := self._learnt.get(key)) is not None:
+            return known
+        value = self.memo.get(key)
+        if value is None:
+            value = self._learnt[key] = self._value(subject, operation)
+        return value
 
     def _value(self, subject: int, operation: int) -> int:
         what, (actor, argument) = self._ids[subject], self._asked[operation]

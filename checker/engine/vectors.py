@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Iterable
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from checker.engine import kernels
 
 Array = np.ndarray[Any, Any]
+HUGE = 1 << 22  # bytes from which huge pages are asked for
 
 
 class Vector:
@@ -59,13 +61,29 @@ class Memo:
         """How far a product is shifted to give a slot."""
         return np.uint64(64 - self._bits)
 
-    def insert(self, keys: Array, values: Array) -> None:
-        """Add pairs whose keys are distinct and new."""
-        self.size += len(keys)
+    def get(self, key: int) -> int | None:
+        """The value of a key, or None."""
+        value = int(kernels.find_memo(self.data, self.shift, np.uint64(key)))
+        return None if value == int(kernels.MISSING) else value
+
+    def insert(self, pairs: dict[int, int]) -> None:
+        """Add pairs whose keys are new."""
+        self.size += len(pairs)
         if 2 * self.size > 1 << self._bits:
             while 2 * self.size > 1 << self._bits:
                 self._bits += 1
             old, self.data = self.data.reshape(-1, 2), np.zeros(2 << self._bits, np.uint64)
-            used = old[:, 0] != 0
-            kernels.insert_memo(self.data, self.shift, old[used, 0].copy(), old[used, 1].copy())
+            used = old[old[:, 0] != 0]
+            kernels.insert_memo(self.data, self.shift, used[:, 0].copy(), used[:, 1].copy())
+        keys, values = (np.array(list(part), np.uint64) for part in (pairs.keys(), pairs.values()))
         kernels.insert_memo(self.data, self.shift, keys, values)
+
+
+def zeros(count: int) -> Array:
+    """That many u64 zeros, in huge pages where the system has them: probes at random then miss the TLB less."""
+    size = count * 8
+    if size < HUGE or not hasattr(mmap, "MADV_HUGEPAGE"):
+        return np.zeros(count, np.uint64)
+    memory = mmap.mmap(-1, size)
+    memory.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(memory, np.uint64)

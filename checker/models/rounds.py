@@ -61,7 +61,7 @@ def _one_leader(*leading: bool) -> Finding | None:
 def _spontaneous(local: Local) -> tuple[str, ...]:
     if local.state == NOT_STARTED:
         return (START,)
-    return (DECIDE,) if local.state == LOOKING else ()
+    return (DECIDE,) if local.state == LOOKING and _majority(local.recvset, local.vote) else ()
 
 
 class _Server:
@@ -74,7 +74,7 @@ class _Server:
         if event == START:
             return self._announce(Local(LOOKING, 1, self.sid, self._recorded((0,) * self.servers, self.sid, self.sid)))
         if event == DECIDE:
-            return Stepped(self._decided(local, local.vote)) if _majority(local.recvset, local.vote) else None
+            return Stepped(self._decided(local, local.vote))
         assert isinstance(event, Deliver)
         return self._receive(local, int(event.source), event.message)
 

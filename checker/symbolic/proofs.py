@@ -1,0 +1,234 @@
+"""Proofs that quorums meet, for any number of servers and groups.
+
+What is proved, and by what means:
+
+- **Majorities** of one set: from the sizes of the two sets, their union and their intersection, for all
+  integers. The one fact about sets that is borrowed is |A| + |B| = |A u B| + |A n B|.
+- **Weights**: by induction over the servers. The invariant (`Walk.met`): if no server stood in both sets so
+  far, A and B together weigh no more than all. Base, step and conclusion are three obligations of linear
+  arithmetic. Nothing is assumed about how many servers there are or what they weigh, and nothing borrowed.
+- **Groups**: by the same induction, twice. Inside a group it gives a lemma: two sets that both win the group
+  share a server in it, and a group whose total is 0 is won by nobody. Over the groups it counts groups won,
+  knowing of each group what the lemma says and no more. The groups may be of any number, size and weight.
+- **Two views**: that the arithmetic rule is right in both directions. Where it promises nothing, the sizes
+  of two disjoint quorums are given as terms and checked; that sets of these sizes exist is plain.
+
+Rules this module keeps:
+
+- Each statement takes its rule as a parameter, so that a *mutant* can be put in its place: half for more than
+  half, weights below zero. A proof that survives its mutant says nothing.
+- `Refuted` is said only with a concrete counterexample. An obligation that fails while none is found gives
+  `Unproved`: the induction was too weak, and the statement may still hold.
+
+Sources: `QuorumMaj.containsQuorum`, `QuorumHierarchical.containsQuorum`. That quorums intersect is what the
+Zab paper (Junqueira, Reed, Serafini, DSN 2011) assumes of them.
+"""
+
+from collections.abc import Iterable
+from typing import TypeAlias
+
+import msgspec
+import z3
+
+from checker.symbolic.walk import Share, Walk, WeightedSets, Weights, disjoint_sets
+
+
+class Numbers(msgspec.Struct, frozen=True):
+    """A counterexample in sizes of sets, by name."""
+
+    values: tuple[tuple[str, int], ...]
+
+    def __getitem__(self, name: str) -> int:
+        return dict(self.values)[name]
+
+
+class Proved(msgspec.Struct, frozen=True):
+    """A statement and the obligations the solver found valid."""
+
+    statement: str
+    obligations: tuple[str, ...]
+
+
+class Refuted(msgspec.Struct, frozen=True):
+    """A statement that does not hold, and a case in which it fails."""
+
+    statement: str
+    counterexample: Numbers | WeightedSets
+
+
+class Unproved(msgspec.Struct, frozen=True):
+    """A statement with neither proof nor counterexample: the obligation that failed."""
+
+    statement: str
+    obligation: str
+
+
+Proof: TypeAlias = Proved | Refuted | Unproved
+_Obligation: TypeAlias = tuple[str, z3.BoolRef]
+
+
+def majorities_meet(share: Share = Share.MORE_THAN_HALF) -> Proof:
+    """Two sets that each hold the share of n voters have a voter in common, for every n."""
+    n, a, b, union, common = z3.Ints("n a b union common")
+    sets = z3.And(*(size >= 0 for size in (n, a, b, union, common)))
+    facts = z3.And(sets, a + b == union + common, union <= n, common <= a, common <= b)
+    claim = z3.Implies(z3.And(facts, share.reached(a, n), share.reached(b, n)), common >= 1)
+    statement = f"two sets with {share.value} of n voters meet, for every n"
+    return _by_sizes(statement, [("the sizes leave a common voter", claim)], (n, a, b, union, common))
+
+
+def weights_meet(share: Share = Share.MORE_THAN_HALF, weights: Weights = Weights.NOT_NEGATIVE) -> Proof:
+    """Two sets that each hold the share of the total weight have a server in common."""
+    statement = f"two sets with {share.value} of the weight meet, weights being {weights.value}"
+    walk = Walk.anywhere()
+    conclusion = z3.Implies(
+        z3.And(walk.met(), share.reached(walk.a, walk.total), share.reached(walk.b, walk.total)), walk.common
+    )
+    obligations = [*_server_induction(weights), ("two quorums share a server", conclusion)]
+    return _by_induction(statement, obligations, disjoint_sets(None, share, weights, most=(1, 4)))
+
+
+def groups_meet(
+    groups: Share = Share.MORE_THAN_HALF,
+    inside: Share = Share.MORE_THAN_HALF,
+    weights: Weights = Weights.NOT_NEGATIVE,
+) -> Proof:
+    """Two sets that each win the share of the groups, each by the share of its weight, have a common server."""
+    statement = (
+        f"two sets that win {groups.value} of the groups by {inside.value} of the weight meet, "
+        f"weights being {weights.value}"
+    )
+    obligations = [*_server_induction(weights), *_group_lemma(inside), *_group_induction(groups)]
+    return _by_induction(statement, obligations, disjoint_sets(groups, inside, weights, most=(3, 3)))
+
+
+def two_views_rule(strict: bool = True, empty_views: bool = False) -> Proof:
+    """For majorities: every two quorums of two views meet iff quorum(A) + quorum(B) > |A u B|.
+
+    Mutants: `strict=False` reads >= for >; `empty_views` admits a view without voters, which has no quorum,
+    so that all its quorums meet whatever the sum.
+    """
+    only_a, only_b, both = z3.Ints("only_a only_b both")
+    voters_a, voters_b, union = only_a + both, only_b + both, only_a + only_b + both
+    quorum_a, quorum_b = voters_a / 2 + 1, voters_b / 2 + 1
+    least = 0 if empty_views else 1
+    views = z3.And(only_a >= 0, only_b >= 0, both >= 0, voters_a >= least, voters_b >= least)
+    enough = quorum_a + quorum_b > union if strict else quorum_a + quorum_b >= union
+
+    # Disjoint quorums: from_a servers of A alone and from_both of the common ones, and so for B.
+    from_a, both_a, from_b, both_b = z3.Ints("from_a both_a from_b both_b")
+    disjoint = _disjoint_sizes(only_a, only_b, both, from_a, both_a, from_b, both_b)
+    quorums = z3.And(disjoint, from_a + both_a >= quorum_a, from_b + both_b >= quorum_b)
+
+    # The two quorums to take where the sum is too small: from outside the common part first.
+    take_a, take_b = _smaller(quorum_a, only_a), _smaller(quorum_b, only_b)
+    taken = _disjoint_sizes(only_a, only_b, both, take_a, quorum_a - take_a, take_b, quorum_b - take_b)
+    obligations = [
+        (
+            "where the sum is enough, no two quorums are disjoint",
+            z3.Implies(z3.And(views, enough), z3.Not(quorums)),
+        ),
+        ("where it is not, two are", z3.Implies(z3.And(views, z3.Not(enough)), taken)),
+    ]
+    statement = f"all quorums of A and B meet iff quorum(A) + quorum(B) {'>' if strict else '>='} |A u B|"
+    return _by_sizes(statement, obligations, (only_a, only_b, both))
+
+
+def one_server_at_a_time(added: int = 1) -> Proof:
+    """Growing (or, read backwards, shrinking) by one voter keeps every two quorums meeting, for every n >= 1.
+
+    The mutant adds more at once: with two, 3 to 5 is the counterexample.
+    """
+    n = z3.Int("n")
+    claim = z3.Implies(n >= 1, (n / 2 + 1) + ((n + added) / 2 + 1) > n + added)
+    statement = f"from n voters to n + {added}, all quorums of old and new view meet"
+    return _by_sizes(statement, [("quorum(n) + quorum(n + added) > n + added", claim)], (n,))
+
+
+def all_proofs() -> tuple[Proof, ...]:
+    """Every statement with ZooKeeper's own rules."""
+    return (majorities_meet(), weights_meet(), groups_meet(), two_views_rule(), one_server_at_a_time())
+
+
+def _server_induction(weights: Weights) -> list[_Obligation]:
+    """That `Walk.met` holds after any number of servers."""
+    walk = Walk.anywhere()
+    weight, in_a, in_b = z3.Int("weight"), z3.Bool("in_a"), z3.Bool("in_b")
+    after = walk.step(weight, in_a, in_b, z3.And(in_a, in_b))
+    step = z3.Implies(z3.And(walk.met(), weights.allowed(weight)), after.met())
+    return [("no server yet", Walk.start().met()), ("one more server", step)]
+
+
+def _group_lemma(inside: Share) -> list[_Obligation]:
+    """What the walk over one group's servers says about the group."""
+    walk = Walk.anywhere()
+    a, b = inside.reached(walk.a, walk.total), inside.reached(walk.b, walk.total)
+    shared = z3.Implies(z3.And(walk.met(), a, b), walk.common)
+    nobody = z3.Implies(z3.And(walk.met(), walk.total == 0), z3.Not(z3.Or(a, b)))
+    return [
+        ("who both win a group share a server in it", shared),
+        ("nobody wins a group of weight 0", nobody),
+    ]
+
+
+def _group_induction(groups: Share) -> list[_Obligation]:
+    """That quorums meet, from the walk over the groups, each of which obeys the lemma and is else unknown."""
+    walk = Walk.anywhere()
+    weighs, won_a, won_b, shared = z3.Bools("weighs won_a won_b shared")
+    lemma = z3.And(
+        z3.Implies(z3.And(won_a, won_b), shared), z3.Implies(z3.Not(weighs), z3.Not(z3.Or(won_a, won_b)))
+    )
+    after = walk.step(z3.If(weighs, 1, 0), won_a, won_b, shared)
+    quorums = z3.And(groups.reached(walk.a, walk.total), groups.reached(walk.b, walk.total))
+    return [
+        ("no group yet", Walk.start().met()),
+        ("one more group", z3.Implies(z3.And(walk.met(), lemma), after.met())),
+        ("two quorums share a server", z3.Implies(z3.And(walk.met(), quorums), walk.common)),
+    ]
+
+
+def _disjoint_sizes(
+    only_a: z3.ArithRef, only_b: z3.ArithRef, both: z3.ArithRef, *taken: z3.ArithRef
+) -> z3.BoolRef:
+    """That sets of these sizes can be taken: some of A alone, of the common part, of B alone, of the rest."""
+    from_a, both_a, from_b, both_b = taken
+    return z3.And(*(size >= 0 for size in taken), from_a <= only_a, from_b <= only_b, both_a + both_b <= both)
+
+
+def _smaller(left: z3.ArithRef, right: z3.ArithRef) -> z3.ArithRef:
+    return z3.If(left <= right, left, right)
+
+
+def _failing(obligations: Iterable[_Obligation]) -> tuple[str, z3.Solver] | None:
+    """The first obligation that is not valid, with the solver that says so."""
+    for name, claim in obligations:
+        solver = z3.Solver()
+        solver.add(z3.Not(claim))
+        if solver.check() != z3.unsat:
+            return name, solver
+    return None
+
+
+def _by_sizes(statement: str, obligations: list[_Obligation], names: tuple[z3.ArithRef, ...]) -> Proof:
+    """A proof in which a failing obligation is a counterexample at once: its variables are all there is."""
+    failing = _failing(obligations)
+    if failing is None:
+        return Proved(statement, tuple(name for name, _ in obligations))
+    name, solver = failing
+    if solver.check() != z3.sat:
+        return Unproved(statement, name)
+    model = solver.model()
+    values = ((str(v), model.eval(v, model_completion=True).as_long()) for v in names)
+    return Refuted(statement, Numbers(tuple(values)))
+
+
+def _by_induction(
+    statement: str, obligations: list[_Obligation], counterexample: WeightedSets | None
+) -> Proof:
+    """A proof by induction, whose failing obligations prove nothing; the counterexample was sought apart."""
+    if counterexample is not None:
+        return Refuted(statement, counterexample)
+    failing = _failing(obligations)
+    if failing is not None:
+        return Unproved(statement, failing[0])
+    return Proved(statement, tuple(name for name, _ in obligations))

@@ -1,0 +1,105 @@
+"""Random models: whatever the shape, the table engine sees level by level what the plain engine sees."""
+
+import zlib
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from checker.engine import TRIVIAL, Actor, Column, Finding, Kind, Model, Move, Outcome, Property, Read, Rule, Send, plain, search
+from checker.engine.compare import disagreements
+from checker.engine.result import Limits
+
+
+def chance(*key) -> int:
+    """A number that looks random and is a function of its key."""
+    return zlib.crc32(repr(key).encode())
+
+
+def random_model(seed: int, columns: int, actors: int, rules: int, values: int) -> Model:
+    """A model whose functions are drawn from `seed`; operations lead on only to actors with larger numbers."""
+    names = [f"c{i}" for i in range(columns)]
+
+    def some_columns(*key):
+        width = 1 + chance(seed, "width", *key) % min(3, columns)
+        first = chance(seed, "first", *key) % columns
+        return tuple(names[(first + i) % columns] for i in range(width))
+
+    def step_of(me, width):
+        def step(current, operation):
+            key = (seed, "step", me, current, operation)
+            if chance(*key) % 5 == 0:
+                return None
+            after = tuple(chance(*key, i) % values if chance(*key, i, "?") % 2 else current[i] for i in range(width))
+            onward = [Send(f"a{to}", chance(*key, to) % 3) for to in range(me + 1, actors) if chance(*key, to, "?") % 4 == 0]
+            return Outcome(after, tuple(onward))
+
+        return step
+
+    def projection_of(*key):
+        kind = chance(seed, "projection", *key) % 3
+        return [None, lambda v: v % 2, lambda v: None if v == 0 else v][kind]
+
+    def reads_of(*key):
+        return tuple(Read(column, projection_of(*key, column)) for column in some_columns(*key))
+
+    def moves_of(me):
+        def moves(*seen):
+            count = chance(seed, "moves", me, seen) % 4
+            return [
+                Move(f"r{me}", (i,), tuple(
+                    Send(f"a{chance(seed, me, seen, i, j) % actors}", chance(seed, me, seen, i, j, "op") % 3)
+                    for j in range(1 + chance(seed, me, seen, i, "sends") % 2)
+                ))
+                for i in range(count)
+            ]  # fmt: skip
+
+        return moves
+
+    def check_of(me):
+        def check(*seen):
+            answer = chance(seed, "check", me, seen) % 40
+            return Finding(f"p{me}", (("seen", seen),)) if answer == 0 else TRIVIAL if answer < 20 else None
+
+        return check
+
+    owned = [some_columns("actor", me) for me in range(actors)]
+    kinds = [Kind.ALWAYS, Kind.SOMETIMES, Kind.FINAL]
+    return Model(
+        f"random {seed}",
+        tuple(Column(name, chance(seed, name) % values) for name in names),
+        tuple(Actor(f"a{me}", owned[me], step_of(me, len(owned[me]))) for me in range(actors)),
+        tuple(Rule(f"r{me}", reads_of("rule", me), moves_of(me)) for me in range(rules)),
+        tuple(Property(f"p{me}", reads_of("property", me), check_of(me), kinds[me % 3]) for me in range(3)),
+    )
+
+
+shapes = st.tuples(st.integers(0, 10**6), st.integers(1, 5), st.integers(1, 5), st.integers(1, 8), st.integers(2, 5))
+
+
+@settings(max_examples=150, deadline=None)
+@given(shapes)
+def test_tables_and_plain_agree_on_random_models(shape):
+    model = random_model(*shape)
+    limits = Limits(states=3000)
+    assert disagreements(plain.explore(model, limits), search.explore(model, limits)) == []
+
+
+@settings(max_examples=100, deadline=None)
+@given(shapes)
+def test_tables_and_plain_agree_on_random_models_without_properties(shape):
+    model = random_model(*shape).with_properties([])
+    limits = Limits(states=3000)
+    assert disagreements(plain.explore(model, limits), search.explore(model, limits)) == []
+
+
+def test_more_than_64_joint_rules_are_all_looked_at():
+    """Enabled joint rules are kept as bits of 64-bit words; the 65th and later ones are in a further word."""
+    model = random_model(7, 4, 3, 1, 5)
+    pair = (Read("c0", lambda v: None if v == 0 else v), Read("c1"))
+    rules = tuple(
+        Rule(f"j{i}", pair, lambda a, b, i=i: [Move(f"j{i}", (), (Send("a0", (a + b + i) % 3),))]) for i in range(150)
+    )
+    model = Model("many rules", model.columns, model.actors, (*model.rules, *rules))
+    by_plain, by_tables = plain.explore(model), search.explore(model)
+    assert disagreements(by_plain, by_tables) == []
+    assert sum(coverage.fired > 0 for action, coverage in by_plain.coverage.items() if action.startswith("j")) > 100
