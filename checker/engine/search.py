@@ -29,22 +29,26 @@ BATCH = 1 << 16  # successors generated before they are looked up
 ASIDE = 4096  # rows put aside before the tables are filled
 REPORT_EVERY = 0.25  # seconds between calls of `progress`
 LOAD = 0.85  # of the visited set, before it grows
-BUCKET_BITS = 3
+RECENT = 1 << 15  # fingerprints remembered in the cache
 
 Array = np.ndarray[Any, Any]
 
 
 class Visited:
-    """The fingerprints seen: buckets of a cache line, indexed by leading bits, grown when nearly full."""
+    """The fingerprints seen: open addressing by leading bits, doubled when nearly full.
+
+    No state has the fingerprint 0; one that had would be taken for seen, as likely as any other collision.
+    """
 
     def __init__(self) -> None:
         self.bits, self.used = 12, 0
         self.slots = zeros(1 << self.bits)
+        self.recent = np.zeros(RECENT, np.uint64)
 
     @property
     def shift(self) -> np.uint64:
-        """How far a fingerprint is shifted to give a bucket."""
-        return np.uint64(64 - self.bits + BUCKET_BITS)
+        """How far a fingerprint is shifted to give a slot."""
+        return np.uint64(64 - self.bits)
 
     def reserve(self, more: int) -> None:
         """Make room for so many further fingerprints."""
@@ -83,10 +87,10 @@ class Search:
         self._row, self._undo = np.zeros(width, np.uint32), np.zeros(4096, np.uint64)
         self._stack = np.zeros(2 * kernels.STACK, np.uint64)
         self._found = np.zeros(BATCH, np.uint64)
-        self._origins, self._fresh = np.zeros(BATCH, np.uint64), np.zeros(BATCH, np.uint32)
+        self._origins, self._fresh = np.zeros(BATCH, np.uint64), np.zeros(BATCH + 1, np.uint32)
         self._missing = np.zeros(8192, np.uint64)
         self._counters = np.zeros(5, np.int64)
-        self._fired, self._reached = np.zeros(16, np.int64), np.zeros(16, np.int64)
+        self._fired, self._reached = np.zeros(64, np.uint64), np.zeros(64, np.uint64)
         self._judged = {group: _Judged(len(props)) for group, props in self._property_sets()}
         self._began = self._reported = time.monotonic()
 
@@ -125,7 +129,7 @@ class Search:
         cells = self.tables.row(self.result.model.initial())
         block.rows[0], block.size = cells, 1
         block.fingerprints[0] = np.bitwise_xor.reduce(self.tables.zobrist.view[cells])
-        self._visited.slots[int(block.fingerprints[0] >> self._visited.shift) << BUCKET_BITS] = block.fingerprints[0]
+        self._visited.slots[int(block.fingerprints[0] >> self._visited.shift)] = block.fingerprints[0]
         self._visited.used = 1
         self._next = [block]
         self._base = 0
@@ -150,13 +154,14 @@ class Search:
         aside, dead = np.empty(ASIDE, np.uint32), np.empty(block.size, np.uint32)
         while position < todo.size:
             tables, counters = self.tables, self._counters
+            self._make_room_for_moves()
             counters[:] = 0
             before = position
             position = kernels.expand(
                 block.rows, block.fingerprints, todo, position,
                 tables.listed.view, tables.lists.view, tables.masks.view, tables.masked, tables.joint,
                 self._row, self._undo, self._stack, *self._program(),
-                self._found, self._origins, dead, aside, self._missing, counters,
+                self._found, self._origins, self._fired, dead, aside, self._missing, counters,
             )  # fmt: skip
             missing, successors, put_aside, deadlocked, error = (int(c) for c in counters)
             if error or (position == before and not missing):
@@ -175,11 +180,10 @@ class Search:
         """Passes two and three for a batch of successors of a block."""
         self.result.transitions += successors
         self._visited.reserve(successors)
-        self._make_room_for_actions()
-        fresh = kernels.probe(
-            self._visited.slots, self._visited.shift, self._found, successors, self._fresh,
-            self._origins, self.tables.action_of.view, self._fired, self._reached,
-        )  # fmt: skip
+        fresh = int(kernels.probe(
+            self._visited.slots, self._visited.shift, self._visited.recent, self._found, successors, self._fresh,
+            self._origins, self._reached,
+        ))  # fmt: skip
         self._visited.used += fresh
         parents, ordinals = np.empty(fresh, np.uint32), np.empty(fresh, np.uint16)
         done = 0
@@ -252,11 +256,10 @@ class Search:
     def _fill(self, missing: int) -> None:
         self.tables.fill(self._missing[:missing])
 
-    def _make_room_for_actions(self) -> None:
-        needed = len(self.tables.actions) + 1
-        if needed > len(self._fired):
-            self._fired = np.concatenate([self._fired, np.zeros(needed, np.int64)])
-            self._reached = np.concatenate([self._reached, np.zeros(needed, np.int64)])
+    def _make_room_for_moves(self) -> None:
+        if self.tables.spans.size > len(self._fired):
+            more = np.zeros(2 * self.tables.spans.size - len(self._fired), np.uint64)
+            self._fired, self._reached = (np.concatenate([c, more]) for c in (self._fired, self._reached))
 
     def _check_time(self) -> None:
         if time.monotonic() - self._reported < REPORT_EVERY:
@@ -272,8 +275,13 @@ class Search:
         result.seconds = self._reported - self._began
         result.peak_bytes = max(result.peak_bytes, self._process.memory_info().rss - self._resident)
         result.python_steps, result.python_seconds = self.tables.calls, self.tables.seconds
+        actions = self.tables.action_of.view
+        fired, reached = (
+            np.bincount(actions, counts[: actions.size], len(self.tables.actions) + 1)
+            for counts in (self._fired, self._reached)
+        )
         result.coverage = {
-            action: Coverage(int(self._fired[number]), int(self._reached[number]))
+            action: Coverage(int(fired[number]), int(reached[number]))
             for action, number in self.tables.actions.items()
         }
         for which, properties in self._property_sets():

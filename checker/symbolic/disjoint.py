@@ -7,6 +7,8 @@ Rules this module keeps:
 
 - Each voter is a 0/1 integer for each view, and 0 + 0, 1 + 0 or 0 + 1 over both: sums of integers are what
   the solver's linear arithmetic refutes at once, where plain booleans would be a pigeonhole puzzle.
+- z3's plain arithmetic core is used. Its default tactics turn such sums into clauses, and its optimiser
+  searches them; both lose themselves in ensembles of fifty servers, which this core refutes in a moment.
 - First it is only asked whether there is an answer; the smallest answer is sought only if there is one.
 - The witnesses found are tried on `View.contains_quorum` before they are given away.
 
@@ -56,14 +58,18 @@ def disjoint_quorums(a: View, b: View) -> DisjointQuorums | None:
         _is_quorum(a.quorums, in_a),
         _is_quorum(b.quorums, in_b),
     ]
-    solver = z3.Solver()
+    solver = z3.SimpleSolver()
     solver.add(*constraints)
-    answer = solver.check()
-    if answer == z3.unsat:
+    if not _satisfiable(solver):
         return None
-    if answer != z3.sat:
+    return _confirmed(a, b, _smallest(solver, in_a, in_b))
+
+
+def _satisfiable(solver: z3.Solver, *assumed: z3.BoolRef) -> bool:
+    answer = solver.check(*assumed)
+    if answer == z3.unknown:
         raise UndecidedError(f"z3 could not decide whether the quorums meet: {solver.reason_unknown()}")
-    return _confirmed(a, b, _smallest(constraints, in_a, in_b))
+    return bool(answer == z3.sat)
 
 
 def _choice(view: View, name: str) -> dict[Sid, z3.ArithRef]:
@@ -93,22 +99,29 @@ def _total(chosen: Chosen) -> z3.ArithRef:
     return z3.Sum(list(chosen.values()))
 
 
-def _smallest(constraints: list[z3.BoolRef], in_a: Chosen, in_b: Chosen) -> DisjointQuorums:
-    """The smallest of the solutions the constraints are known to have."""
-    optimizer = z3.Optimize()
-    optimizer.add(*constraints)
-    optimizer.minimize(_total(in_a) + _total(in_b))
-    for chosen in (in_a, in_b):
-        ranks = (rank * variable for rank, variable in enumerate(chosen.values()))
-        optimizer.minimize(z3.Sum(list(ranks)))
-    if optimizer.check() != z3.sat:
-        raise UndecidedError(f"z3 could not find the smallest pair: {optimizer.reason_unknown()}")
-    model = optimizer.model()
-    return DisjointQuorums(_read(model, in_a), _read(model, in_b))
+def _smallest(solver: z3.Solver, in_a: Chosen, in_b: Chosen) -> DisjointQuorums:
+    """The smallest pair, given constraints that are known to have a solution."""
+    total = _total(in_a) + _total(in_b)
+    pair = _read(solver, in_a, in_b)
+    while _satisfiable(solver, total < pair.size):
+        pair = _read(solver, in_a, in_b)
+    solver.add(total == pair.size)
+    # Then server by server in ascending order: it belongs to the quorum if it can.
+    for variable in (*in_a.values(), *in_b.values()):
+        solver.add(variable == int(_satisfiable(solver, variable == 1)))
+    _satisfiable(solver)
+    return _read(solver, in_a, in_b)
 
 
-def _read(model: z3.ModelRef, chosen: Chosen) -> frozenset[Sid]:
-    return frozenset(s for s, var in chosen.items() if model.eval(var, model_completion=True).as_long() == 1)
+def _read(solver: z3.Solver, in_a: Chosen, in_b: Chosen) -> DisjointQuorums:
+    """The pair in the solution the solver has found last."""
+    model = solver.model()
+
+    def members(chosen: Chosen) -> frozenset[Sid]:
+        one = (sid for sid, v in chosen.items() if model.eval(v, model_completion=True).as_long() == 1)
+        return frozenset(one)
+
+    return DisjointQuorums(members(in_a), members(in_b))
 
 
 def _confirmed(a: View, b: View, pair: DisjointQuorums) -> DisjointQuorums:

@@ -93,7 +93,7 @@ def groups_meet(
     inside: Share = Share.MORE_THAN_HALF,
     weights: Weights = Weights.NOT_NEGATIVE,
 ) -> Proof:
-    """Two sets that each win the share of the groups, each by the share of its weight, have a common server."""
+    """Two sets that each win the share of the groups, each group by the share of its weight, meet."""
     statement = (
         f"two sets that win {groups.value} of the groups by {inside.value} of the weight meet, "
         f"weights being {weights.value}"

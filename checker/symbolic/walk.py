@@ -74,7 +74,7 @@ class Walk(NamedTuple):
     @classmethod
     def anywhere(cls) -> "Walk":
         """A walk of which nothing is known."""
-        return cls(*z3.Ints("total a b"), z3.Bool("common"))
+        return cls(z3.Int("total"), z3.Int("a"), z3.Int("b"), z3.Bool("common"))
 
     def step(self, weight: z3.ArithRef, in_a: z3.BoolRef, in_b: z3.BoolRef, shared: z3.BoolRef) -> "Walk":
         """The walk after one more server (or group); `shared` says whether it puts a server in both sets."""
@@ -139,9 +139,11 @@ def _variables(group: int, size: int) -> _Group:
 def _solve(groups: list[_Group], share: Share | None, inside: Share, weights: Weights) -> WeightedSets | None:
     walks = [group.walk() for group in groups]
     outer = Walk.start()
-    for walk in walks:
+    for group, walk in zip(groups, walks, strict=True):
         counted = z3.If(walk.total != 0, 1, 0)
-        a, b = inside.reached(walk.a, walk.total), inside.reached(walk.b, walk.total)
+        # A group is won only by a set that has a server in it; the proofs can do without knowing that.
+        a = z3.And(z3.Or(*group.in_a), inside.reached(walk.a, walk.total))
+        b = z3.And(z3.Or(*group.in_b), inside.reached(walk.b, walk.total))
         outer = outer.step(counted, a, b, walk.common)
     solver = z3.Solver()
     # A limit keeps the counterexample readable; it only makes the search for one less complete.

@@ -1,0 +1,73 @@
+"""The command ``python -m benchmarks``: make the measurements, print the table.
+
+Rules: measurements run one after the other in this order and nothing beside them; the exit code is 0 only
+if every figure asked for was measured (1: at least one was missed; 2: a bad command line); standard output
+holds the table or the JSON and nothing else.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from benchmarks.election import SIZES
+from benchmarks.outcome import Missed, NotMeasured, Row
+from benchmarks.registry import MEASUREMENTS, Measurement
+from benchmarks.table import as_json, as_text, show
+
+EXIT_MEASURED = 0
+EXIT_MISSED = 1
+
+
+def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description="Measure complete searches of one model by several tools, one after the other, and "
+        "print states, time, memory and ratios. Leave the machine alone meanwhile. Nothing is installed: a "
+        "tool that is missing is named, and the command then ends with exit code 1.",
+    )
+    names = [name for name, _ in MEASUREMENTS]
+    parser.add_argument(
+        "--only", action="append", choices=names, metavar="NAME", help=f"measure only {' or '.join(names)}"
+    )
+    parser.add_argument(
+        "--servers",
+        type=int,
+        choices=sorted(SIZES),
+        default=max(SIZES),
+        help="size of the model (default %(default)s; 3 is a quick look, too short to compare speeds)",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON instead of the table")
+    return parser.parse_args(argv)
+
+
+def measure(chosen: Sequence[tuple[str, Measurement]], servers: int) -> tuple[list[Row], list[Missed]]:
+    """Make the chosen measurements one after the other."""
+    rows: list[Row] = []
+    missed: list[Missed] = []
+    for name, measurement in chosen:
+        try:
+            rows += measurement(servers)
+        except NotMeasured as reason:
+            missed.append(Missed(name, str(reason)))
+    return rows, missed
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    asked = arguments(argv)
+    chosen = [entry for entry in MEASUREMENTS if asked.only is None or entry[0] in asked.only]
+    rows, missed = measure(chosen, asked.servers)
+    if asked.json:
+        sys.stdout.write(as_json(asked.servers, rows, missed) + "\n")
+    elif sys.stdout.isatty():
+        show(Console(), rows, missed)
+    else:
+        sys.stdout.write(as_text(rows, missed) + "\n")
+    return EXIT_MISSED if missed else EXIT_MEASURED
+
+
+if __name__ == "__main__":
+    sys.exit(main())

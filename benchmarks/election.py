@@ -1,0 +1,38 @@
+"""The size of the election model, by number of servers: what every tool has to find.
+
+The model stands in `spin/election.pml`. SPIN's search of it ends with these numbers, as did searches of the
+same rules written apart from it. Rules: transitions count every enabled event of every state, also one that
+leads to a known state; a tool that counts otherwise converts before it compares.
+"""
+
+from dataclasses import dataclass
+
+from benchmarks.outcome import WrongCount
+
+
+@dataclass(frozen=True)
+class Size:
+    """States (the first one included) and transitions of a model."""
+
+    states: int
+    transitions: int
+
+
+SIZES = {
+    3: Size(states=6_544, transitions=23_905),
+    4: Size(states=13_822_383, transitions=87_985_030),
+}
+
+
+def workload(servers: int) -> str:
+    """The name of the model in the table."""
+    return f"election, {servers} servers"
+
+
+def check_size(tool: str, servers: int, found: Size) -> None:
+    """Raise `WrongCount` unless `tool` found exactly the model."""
+    expected = SIZES[servers]
+    if found.states != expected.states:
+        raise WrongCount(tool, "states", found.states, expected.states)
+    if found.transitions != expected.transitions:
+        raise WrongCount(tool, "transitions", found.transitions, expected.transitions)

@@ -1,0 +1,76 @@
+"""What a measurement hands back: rows, or a named error saying why there is no figure.
+
+Rules: a row is pure data and knows no other row (ratios are computed by the table); sizes are in bytes and
+times in seconds; every reason for a missing figure is a subclass of `NotMeasured`, so that the command can
+show the reason in place of the figure and go on with the next measurement.
+"""
+
+from dataclasses import dataclass
+
+SPIN = "SPIN"
+"""The `tool` of the rows that ratios refer to."""
+
+
+class NotMeasured(Exception):  # noqa: N818 - it reads as the table prints it: "not measured: ..."
+    """A measurement has no figure; the message says why and what would be right."""
+
+
+class ToolMissing(NotMeasured):
+    """A program the measurement needs is not on the PATH."""
+
+    def __init__(self, tool: str, package: str) -> None:
+        super().__init__(f"{tool} is missing (apt-get install {package})")
+        self.tool = tool
+        self.package = package
+
+
+class ToolFailed(NotMeasured):
+    """A program ended with an error, or its output was not that of a finished search."""
+
+
+class WrongCount(NotMeasured):
+    """A search ended with another number of states or transitions than the model has."""
+
+    def __init__(self, tool: str, what: str, found: int, expected: int) -> None:
+        super().__init__(f"{tool} found {found:,} {what} where the model has {expected:,}")
+        self.what = what
+        self.found = found
+        self.expected = expected
+
+
+@dataclass(frozen=True)
+class Row:
+    """One figure: a tool explored a workload completely.
+
+    `seconds` is the search alone; `setup_seconds` is what went before it (generating, compiling).
+    `peak_bytes` is the peak resident size of the process that searched.
+    """
+
+    tool: str
+    workload: str
+    states: int
+    transitions: int
+    seconds: float
+    setup_seconds: float
+    peak_bytes: int
+
+    @property
+    def states_per_second(self) -> float:
+        """New states found in a second of search."""
+        return self.states / self.seconds
+
+    @property
+    def bytes_per_state(self) -> float:
+        """Peak resident size over the number of states, everything the process holds included."""
+        return self.peak_bytes / self.states
+
+
+@dataclass(frozen=True)
+class Missed:
+    """A measurement without a figure, under the name it is registered with, and why."""
+
+    name: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"not measured: {self.reason}"

@@ -1,0 +1,120 @@
+"""The table of figures: on a terminal, as plain aligned text, and as JSON.
+
+Rules: the three forms show the same cells; a ratio is taken only to a row of SPIN on the same workload in
+the same run, and is a dash where there is none; a missed measurement is a line of its own under the table.
+"""
+
+import json
+from collections.abc import Sequence
+
+from rich import box
+from rich.console import Console, JustifyMethod
+from rich.table import Table
+
+from benchmarks.outcome import SPIN, Missed, Row
+
+HEADINGS = (
+    "workload",
+    "tool",
+    "states",
+    "transitions",
+    "search s",
+    "setup s",
+    "states per s",
+    "peak MiB",
+    "bytes per state",
+    "speed ratio to SPIN",
+    "memory ratio to SPIN",
+)
+TEXT_COLUMNS = 2  # the first ones are aligned to the left, figures to the right
+NO_RATIO = "-"
+
+
+def yardstick(row: Row, rows: Sequence[Row]) -> Row | None:
+    """SPIN's row on the same workload in the same run, if there is one."""
+    return next((other for other in rows if other.tool == SPIN and other.workload == row.workload), None)
+
+
+def speed_ratio(row: Row, rows: Sequence[Row]) -> float | None:
+    """States per second over SPIN's: above 1 is faster."""
+    spin = yardstick(row, rows)
+    return None if spin is None else row.states_per_second / spin.states_per_second
+
+
+def memory_ratio(row: Row, rows: Sequence[Row]) -> float | None:
+    """Bytes per state over SPIN's: below 1 is smaller."""
+    spin = yardstick(row, rows)
+    return None if spin is None else row.bytes_per_state / spin.bytes_per_state
+
+
+def cells(row: Row, rows: Sequence[Row]) -> tuple[str, ...]:
+    """A row as text, a cell for each of `HEADINGS`."""
+    return (
+        row.workload,
+        row.tool,
+        f"{row.states:,}",
+        f"{row.transitions:,}",
+        f"{row.seconds:.2f}",
+        f"{row.setup_seconds:.2f}",
+        f"{row.states_per_second:,.0f}",
+        f"{row.peak_bytes / 2**20:,.0f}",
+        f"{row.bytes_per_state:,.1f}",
+        _ratio(speed_ratio(row, rows)),
+        _ratio(memory_ratio(row, rows)),
+    )
+
+
+def as_text(rows: Sequence[Row], missed: Sequence[Missed]) -> str:
+    """Aligned columns, then a line for each missed measurement."""
+    lines = [HEADINGS, *(cells(row, rows) for row in rows)] if rows else []
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    aligned = ["  ".join(map(_aligned, line, widths, range(len(line)))).rstrip() for line in lines]
+    return "\n".join([*aligned, *map(_missed_line, missed)])
+
+
+def as_json(servers: int, rows: Sequence[Row], missed: Sequence[Missed]) -> str:
+    """One object: `servers`, `rows` (fields of `Row`, rates and ratios; null without a ratio), `missed`."""
+    figures = [
+        {
+            **vars(row),
+            "states_per_second": row.states_per_second,
+            "bytes_per_state": row.bytes_per_state,
+            "speed_ratio_to_spin": speed_ratio(row, rows),
+            "memory_ratio_to_spin": memory_ratio(row, rows),
+        }
+        for row in rows
+    ]
+    return json.dumps({"servers": servers, "rows": figures, "missed": list(map(vars, missed))}, indent=2)
+
+
+def show(console: Console, rows: Sequence[Row], missed: Sequence[Missed]) -> None:
+    """Draw the figures on a terminal, a table for each workload, and every missed measurement."""
+    for name in dict.fromkeys(row.workload for row in rows):
+        console.print(_drawn(name, [row for row in rows if row.workload == name]))
+    for line in map(_missed_line, missed):
+        console.print(line, style="bold red", markup=False, highlight=False)
+
+
+def _drawn(workload: str, rows: Sequence[Row]) -> Table:
+    # No borders, and the workload as the title: so the figures fit into eighty characters. A column is as
+    # wide as its longest figure or word of the heading, because rich would otherwise break either.
+    table = Table(title=workload, box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
+    lines = [cells(row, rows)[1:] for row in rows]
+    for heading, column in zip(HEADINGS[1:], zip(*lines, strict=True), strict=True):
+        justify: JustifyMethod = "left" if heading == "tool" else "right"
+        table.add_column(heading, justify=justify, width=max(map(len, [*column, *heading.split()])))
+    for line in lines:
+        table.add_row(*line)
+    return table
+
+
+def _ratio(value: float | None) -> str:
+    return NO_RATIO if value is None else f"{value:.2f}"
+
+
+def _aligned(cell: str, width: int, column: int) -> str:
+    return cell.ljust(width) if column < TEXT_COLUMNS else cell.rjust(width)
+
+
+def _missed_line(missed: Missed) -> str:
+    return f"{missed.name}: {missed}"

@@ -1,0 +1,72 @@
+"""What is run: a model, how to show it, where to stop, and which verdict is expected of it.
+
+A job can be made again from its `source`, a JSON value with everything it was made from (the text of the files
+included), so that a trace which carries it can be replayed anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Protocol
+
+from checker.engine.model import Model, Move, Row
+from checker.engine.result import Limits
+
+Json = Any
+
+
+class Verdict(Enum):
+    """How a run is judged; a run has the first of these that applies to it."""
+
+    VIOLATED = "violated"  # a property that must always hold does not
+    DEADLOCK = "deadlock"  # a state without a successor that the model does not expect
+    ERROR = "error"  # the model or its configuration is wrong
+    INCOMPLETE = "incomplete"  # a limit that was not asked for as the goal ended the run
+    VACUOUS = "vacuous"  # an action never fired, a witness never found, a premise never held
+    PASSED = "passed"
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Something of a step that a picture shows: a message sent, delivered or lost, a crash, a file loaded.
+
+    `kind` is one of send, deliver, lost, crash, start, cut, heal, decide, note. `lane` is where it happens, `peer`
+    the other lane of a message or link, and equal `message` numbers are one message.
+    """
+
+    kind: str
+    lane: str
+    text: str
+    peer: str | None = None
+    message: int | None = None
+
+
+class Lens(Protocol):
+    """How a model is shown to a reader: lanes (one to a server) with a few named fields each."""
+
+    def lanes(self, row: Row) -> Mapping[str, Mapping[str, Json]]:
+        """For each lane its fields, as strings, numbers, booleans, lists or maps of these."""
+
+    def caption(self, move: Move) -> str:
+        """One short sentence: who does what."""
+
+    def drawn(self, before: Row, move: Move, after: Row) -> tuple[Drawn, ...]:
+        """What a picture of the step shows, in order; message numbers are left None."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run. `bounds` says in words what the model itself bounds (budgets, rounds, capacities)."""
+
+    name: str
+    model: Model
+    lens: Lens
+    source: Mapping[str, Json]
+    grain: str = "as written"
+    limits: Limits = field(default_factory=Limits)
+    expected: Verdict | None = None
+    until_witnessed: bool = False
+    bounds: tuple[str, ...] = ()
+    allowed_silent: frozenset[str] = frozenset()  # actions that need not fire

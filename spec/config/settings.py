@@ -1,0 +1,164 @@
+"""Typed access to the keys of one static file, noting what ZooKeeper would refuse.
+
+Rules this module keeps:
+
+- A value is trimmed first, as `QuorumPeerConfig.parseProperties` does.
+- Every key ZooKeeper reads as a number or as true/false is checked, also where Quorate has no use for it:
+  the server would not start.
+- A value that is refused is replaced by the default, so that reading can go on and find the next error.
+
+Source: `QuorumPeerConfig.parseProperties` and `parseBoolean`; the key names of `QuorumAuth` and
+`JvmPauseMonitor`.
+"""
+
+from collections.abc import Mapping
+
+from spec.config.ensemble import is_ensemble_key
+from spec.config.problems import WHITE, Findings, java_integer
+from spec.config.properties import Property
+
+INTEGERS = frozenset(
+    {
+        "clientPort",
+        "secureClientPort",
+        "observerMasterPort",
+        "clientPortListenBacklog",
+        "tickTime",
+        "maxClientCnxns",
+        "minSessionTimeout",
+        "maxSessionTimeout",
+        "initLimit",
+        "syncLimit",
+        "connectToLearnerMasterLimit",
+        "electionAlg",
+        "autopurge.snapRetainCount",
+        "quorum.cnxn.threads.size",
+        "multiAddress.reachabilityCheckTimeoutMs",
+    }
+)
+LONGS = frozenset({"jvm.pause.info-threshold.ms", "jvm.pause.warn-threshold.ms", "jvm.pause.sleep.time.ms"})
+BOOLEANS = frozenset(
+    {
+        "localSessionsEnabled",
+        "localSessionsUpgradingEnabled",
+        "quorumListenOnAllIPs",
+        "syncEnabled",
+        "standaloneEnabled",
+        "reconfigEnabled",
+        "sslQuorum",
+        "portUnification",
+        "sslQuorumReloadCertFiles",
+        "quorum.auth.enableSasl",
+        "quorum.auth.serverRequireSasl",
+        "quorum.auth.learnerRequireSasl",
+        "jvm.pause.monitor",
+        "multiAddress.enabled",
+        "multiAddress.reachabilityCheckEnabled",
+    }
+)
+OWN = frozenset(
+    {
+        "tickTime",
+        "initLimit",
+        "syncLimit",
+        "minSessionTimeout",
+        "maxSessionTimeout",
+        "dataDir",
+        "dataLogDir",
+        "clientPort",
+        "clientPortAddress",
+        "peerType",
+        "standaloneEnabled",
+        "reconfigEnabled",
+        "dynamicConfigFile",
+        "version",
+    }
+)
+"""The keys that become fields of a `Config`; the rest is kept as it is."""
+
+
+class Settings:
+    """The trimmed properties of one file; checks them all when it is made."""
+
+    def __init__(self, properties: Mapping[str, Property], file: str, findings: Findings) -> None:
+        self.file = file
+        self.findings = findings
+        trimmed = (Property(p.key.strip(WHITE), p.value.strip(WHITE), p.line) for p in properties.values())
+        self._properties = {prop.key: prop for prop in trimmed}
+        for key, prop in self._properties.items():
+            self._check_type(key, prop.value)
+        self._check_known()
+
+    def get(self, key: str) -> Property | None:
+        """The line that sets a key, or None."""
+        return self._properties.get(key)
+
+    def text(self, key: str) -> str | None:
+        """The value of a key, or None when it is not set."""
+        prop = self.get(key)
+        return prop.value if prop else None
+
+    def integer(self, key: str, default: int) -> int:
+        """The number a key is set to; the default also where it is no number, which is noted already."""
+        number = java_integer(self.text(key) or "")
+        return default if number is None else number
+
+    def boolean(self, key: str, default: bool) -> bool:
+        """True or false, in any case of the letters; the default also for anything else."""
+        return {"true": True, "false": False}.get((self.text(key) or "").lower(), default)
+
+    def port(self, key: str) -> int | None:
+        """The port a key is set to, None when it is not set or, which is noted, out of range."""
+        number = self.integer(key, -1)
+        if 0 <= number <= 65535:
+            return number
+        # Text that is no number at all was noted when the settings were made.
+        if java_integer(self.text(key) or "") is not None:
+            self.error(key, f"{number} is no port", "write a number from 0 to 65535")
+        return None
+
+    def others(self) -> tuple[tuple[str, str], ...]:
+        """Every key that is neither a field of `Config` nor part of the ensemble, in the order written."""
+        rest = (p for p in self._properties.values() if p.key not in OWN and not is_ensemble_key(p.key))
+        return tuple((prop.key, prop.value) for prop in sorted(rest, key=lambda prop: prop.line))
+
+    def error(self, key: str, what: str, right: str) -> None:
+        """Notes an error at the line that sets a key, or at no line when nothing sets it."""
+        prop = self.get(key)
+        self.findings.error(self.file, prop.line if prop else 0, f"{key}: {what}" if prop else what, right)
+
+    def warn(self, key: str, what: str, right: str) -> None:
+        """Notes a warning at the line that sets a key."""
+        prop = self.get(key)
+        self.findings.warn(self.file, prop.line if prop else 0, f"{key}: {what}", right)
+
+    def _check_type(self, key: str, value: str) -> None:
+        if (key in INTEGERS and java_integer(value) is None) or (
+            key in LONGS and java_integer(value, bits=64) is None
+        ):
+            self.error(key, f"{value!r} is not a whole number", "write digits only")
+        elif key in BOOLEANS and value.lower() not in ("true", "false"):
+            self.error(key, f"{value!r} is neither true nor false", "write true or false")
+
+    def _check_known(self) -> None:
+        """Rules about keys of which Quorate makes no further use."""
+        if self.integer("electionAlg", 3) != 3:
+            self.error("electionAlg", "only 3 is supported", "remove the line")
+        if self.get("secureClientPortAddress") and not self.get("secureClientPort"):
+            self.error("secureClientPortAddress", "set while secureClientPort is not", "add secureClientPort")
+        self.port("secureClientPort")
+        self._check_sasl()
+        if self.get("oraclePath"):
+            what = "an oracle may stand in for a quorum of two servers, and is not part of the view"
+            self.warn("oraclePath", what, "judge quorums without it")
+
+    def _check_sasl(self) -> None:
+        """A server that requires SASL of its peers must be able to speak it itself."""
+        server, learner = "quorum.auth.serverRequireSasl", "quorum.auth.learnerRequireSasl"
+        if not self.boolean("quorum.auth.enableSasl", False):
+            for key in (server, learner):
+                if self.boolean(key, False):
+                    right = "set quorum.auth.enableSasl=true"
+                    self.error(key, "true while quorum.auth.enableSasl is not", right)
+        elif self.boolean(server, False) and not self.boolean(learner, False):
+            self.error(server, f"true while {learner} is not", f"set {learner}=true")

@@ -1,0 +1,268 @@
+"""Reads one server's `zoo.cfg`: its own settings, and its view of the ensemble.
+
+Rules this module keeps:
+
+- Text in, values out. The dynamic file's text is asked of the caller, and names are not resolved.
+- A key is judged as ZooKeeper judges it. A key it does not know is kept: ZooKeeper makes a system property
+  `zookeeper.<key>` of it.
+- With `complete=False` only what is written is judged: that something is missing (dataDir, initLimit,
+  syncLimit, myid) is then no error. It is for comparing files, and for excerpts in scenarios.
+
+Sources: `QuorumPeerConfig.parse`, `parseProperties`, `setupQuorumPeerConfig`, `checkValidity`, and
+`QuorumPeer.start` for a myid outside the server list.
+"""
+
+import ipaddress
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from spec.config.ensemble import (
+    Ensemble,
+    is_ensemble_key,
+    read_ensemble,
+    read_version,
+    reject_unrecognised,
+)
+from spec.config.problems import Findings, Problem, java_integer
+from spec.config.properties import Property, last_of_each, read_properties
+from spec.config.server_line import ANY_ADDRESS, Address, LearnerType, Server, parse_role
+from spec.config.settings import Settings
+from spec.quorum import Sid, View
+
+Read = Callable[[str], str | None]
+"""Gives the text of the file of that name, or None if there is none. `dict.get` will do."""
+
+
+class Config(msgspec.Struct, frozen=True):
+    """What one server is told at its start.
+
+    `tick_time` and the session time-outs are in milliseconds; `init_limit` and `sync_limit` in ticks, 0 when
+    not set. `version` is the one the files state; the view's own is 0 unless reconfiguration is enabled.
+    `properties` holds every other key with its value, in the order written.
+    """
+
+    file: str
+    servers: tuple[Server, ...]
+    view: View
+    version: int
+    myid: Sid | None
+    peer_type: LearnerType
+    tick_time: int
+    init_limit: int
+    sync_limit: int
+    min_session_timeout: int
+    max_session_timeout: int
+    data_dir: str | None
+    data_log_dir: str | None
+    client: Address | None
+    standalone_enabled: bool
+    reconfig_enabled: bool
+    dynamic_config_file: str | None
+    properties: tuple[tuple[str, str], ...]
+    warnings: tuple[Problem, ...]
+
+    @property
+    def init_time(self) -> int:
+        """How long a follower may take to connect and catch up, in milliseconds."""
+        return self.tick_time * self.init_limit
+
+    @property
+    def sync_time(self) -> int:
+        """How long a follower may stay silent, in milliseconds."""
+        return self.tick_time * self.sync_limit
+
+    @property
+    def distributed(self) -> bool:
+        """Whether this is a member of an ensemble, not a standalone server (`isDistributed`)."""
+        return not self.standalone_enabled or len(self.view.voters) > 1
+
+    @property
+    def ensemble(self) -> Ensemble:
+        """The part of the configuration that all servers ought to share, with the version its files state."""
+        return Ensemble(self.servers, msgspec.structs.replace(self.view, version=self.version))
+
+    def server(self, sid: Sid) -> Server | None:
+        """The `server.N` line of a server, or None."""
+        return next((server for server in self.servers if server.sid == sid), None)
+
+
+def parse_zoo_cfg(
+    text: str,
+    file: str = "zoo.cfg",
+    myid: str | None = None,
+    read: Read | None = None,
+    complete: bool = True,
+) -> Config:
+    """The configuration a `zoo.cfg` describes, for the server whose `myid` file has the given text.
+
+    `read` is asked for the file that `dynamicConfigFile` names. `zoo.cfg.dynamic.next` is not looked at.
+    Raises ConfigError with every error that was found, in the order of the lines.
+    """
+    findings = Findings()
+    properties = last_of_each(read_properties(text, file, findings), file, findings)
+    settings = Settings(properties, file, findings)
+    standalone = settings.boolean("standaloneEnabled", True)
+    dynamic = settings.text("dynamicConfigFile")
+    if dynamic is None:
+        version = read_version(properties, file, findings)
+        ensemble = read_ensemble(properties, file, findings, standalone, version)
+    else:
+        _reject_ensemble(properties, file, findings)
+        ensemble = _read_dynamic(dynamic, properties["dynamicConfigFile"].line, settings, read, standalone)
+    sid = _read_myid(myid, settings)
+    config = _assemble(settings, ensemble, sid, standalone, dynamic)
+    _check_complete(config, settings, complete)
+    _check_membership(config, settings, complete)
+    warnings = findings.warnings()
+    return msgspec.structs.replace(config, warnings=warnings)
+
+
+def version_in_name(name: str) -> int:
+    """The version a dynamic file's name ends in (`zoo.cfg.dynamic.100000003`), in hexadecimal; else 0."""
+    _, dot, suffix = name.rpartition(".")
+    return (java_integer(suffix, bits=64, base=16) or 0) if dot else 0
+
+
+def _reject_ensemble(properties: Mapping[str, Property], file: str, findings: Findings) -> None:
+    for key, prop in properties.items():
+        if is_ensemble_key(key):
+            right = "move it to the file that dynamicConfigFile names"
+            findings.error(file, prop.line, f"{key} stands beside dynamicConfigFile", right)
+
+
+def _read_dynamic(name: str, line: int, settings: Settings, read: Read | None, standalone: bool) -> Ensemble:
+    """The ensemble of a dynamic file; its version stands in the file's name and nowhere else."""
+    findings = settings.findings
+    text = read(name) if read is not None else None
+    if text is None:
+        findings.error(settings.file, line, f"there is no file {name}", "name a file that can be read")
+        return read_ensemble({}, name, Findings(), True, 0)
+    properties = last_of_each(read_properties(text, name, findings), name, findings)
+    reject_unrecognised(properties, name, findings)
+    if "version" in properties:
+        right = "remove the line: the version is the end of the file's name"
+        findings.error(name, properties["version"].line, "version stands in a dynamic file", right)
+    return read_ensemble(properties, name, findings, standalone, version_in_name(name))
+
+
+def _read_myid(text: str | None, settings: Settings) -> Sid | None:
+    """The number on the first line of `myid`; blanks around it are refused (`setupMyId`)."""
+    if text is None:
+        return None
+    first = text.replace("\r", "\n").split("\n")[0]
+    sid = java_integer(first, bits=64)
+    if sid is None:
+        what = f"{first[:40]!r} is not a number"
+        settings.findings.error("myid", 1, what, "write the server's number alone, without blanks")
+    return sid
+
+
+def _assemble(
+    settings: Settings, ensemble: Ensemble, sid: Sid | None, standalone: bool, dynamic: str | None
+) -> Config:
+    reconfig = settings.boolean("reconfigEnabled", False)
+    tick = settings.integer("tickTime", 3000)
+    data_dir = settings.text("dataDir")
+    view = ensemble.view if reconfig else msgspec.structs.replace(ensemble.view, version=0)
+    return Config(
+        file=settings.file,
+        servers=ensemble.servers,
+        view=view,
+        version=ensemble.view.version,
+        myid=sid,
+        peer_type=_peer_type(settings, ensemble, sid),
+        tick_time=tick,
+        init_limit=settings.integer("initLimit", 0),
+        sync_limit=settings.integer("syncLimit", 0),
+        min_session_timeout=_or_ticks(settings.integer("minSessionTimeout", -1), 2 * tick),
+        max_session_timeout=_or_ticks(settings.integer("maxSessionTimeout", -1), 20 * tick),
+        data_dir=data_dir,
+        data_log_dir=settings.text("dataLogDir") or data_dir,
+        client=_client_address(settings, ensemble, sid),
+        standalone_enabled=standalone,
+        reconfig_enabled=reconfig,
+        dynamic_config_file=dynamic,
+        properties=settings.others(),
+        warnings=(),
+    )
+
+
+def _or_ticks(milliseconds: int, otherwise: int) -> int:
+    """A session time-out, or what ZooKeeper takes when it is -1 or not set."""
+    return otherwise if milliseconds == -1 else milliseconds
+
+
+def _peer_type(settings: Settings, ensemble: Ensemble, sid: Sid | None) -> LearnerType:
+    """The role of this server; where `peerType` and the server list differ, the list wins (`setupPeerType`)."""
+    prop = settings.get("peerType")
+    written = parse_role(prop.value) if prop else LearnerType.PARTICIPANT
+    if prop and written is None:
+        settings.error("peerType", f"unknown peer type {prop.value!r}", "write participant or observer")
+    if sid is None:
+        return written or LearnerType.PARTICIPANT
+    listed = LearnerType.OBSERVER if sid in ensemble.view.observers else LearnerType.PARTICIPANT
+    if prop and written not in (None, listed):
+        settings.warn(
+            "peerType", f"server {sid} is {listed.value} in the server list, which counts", "say the same"
+        )
+    return listed
+
+
+def _client_address(settings: Settings, ensemble: Ensemble, sid: Sid | None) -> Address | None:
+    """Where clients connect: what the `server.N` line says, else clientPort (`setupClientPort`)."""
+    port = settings.port("clientPort")
+    host = settings.text("clientPortAddress")
+    if host is not None and settings.get("clientPort") is None:
+        settings.error("clientPortAddress", "set while clientPort is not", "add clientPort")
+    static = Address(host or ANY_ADDRESS, port) if port is not None else None
+    own = next((server.client for server in ensemble.servers if server.sid == sid), None)
+    if static and own and not _agree(static, own):
+        key = "clientPort" if static.port != own.port else "clientPortAddress"
+        settings.error(
+            key, f"{static} differs from {own} in the line server.{sid}", "write the same address twice"
+        )
+    return own or static
+
+
+def _agree(static: Address, own: Address) -> bool:
+    """Whether the two addresses can be one: names are not resolved, so a name may stand for any literal."""
+    if static.port != own.port or static.host == own.host:
+        return static.port == own.port
+    try:
+        address = ipaddress.ip_address(static.host)
+        return address.is_unspecified or address == ipaddress.ip_address(own.host)
+    except ValueError:
+        return True
+
+
+def _check_complete(config: Config, settings: Settings, complete: bool) -> None:
+    """What `parseProperties` and `checkValidity` want to be there."""
+    if config.tick_time == 0:
+        settings.error("tickTime", "tickTime is 0", "write the length of a tick in milliseconds")
+    if config.min_session_timeout > config.max_session_timeout:
+        key = "minSessionTimeout" if settings.get("minSessionTimeout") else "maxSessionTimeout"
+        what = f"session time-outs from {config.min_session_timeout} to {config.max_session_timeout} ms"
+        settings.error(key, what, "minSessionTimeout must not be the larger one")
+    if not complete:
+        return
+    if config.data_dir is None:
+        settings.error("dataDir", "dataDir is not set", "name the directory of snapshots and myid")
+    if config.distributed and config.init_limit == 0:
+        settings.error("initLimit", "initLimit is not set", "write a number of ticks above 0")
+    if config.distributed and config.sync_limit == 0:
+        settings.error("syncLimit", "syncLimit is not set", "write a number of ticks above 0")
+
+
+def _check_membership(config: Config, settings: Settings, complete: bool) -> None:
+    """A member of an ensemble has a myid, and the server list names it (`QuorumPeer.start`)."""
+    findings = settings.findings
+    if not config.distributed or findings.broken:
+        return
+    if config.myid is None:
+        if complete:
+            findings.error("myid", 0, "the file is missing", "write the server's number into dataDir/myid")
+    elif config.server(config.myid) is None:
+        listed = ", ".join(str(server.sid) for server in config.servers)
+        what = f"server {config.myid} is not in the server list of {config.file}"
+        findings.error("myid", 1, what, f"write one of {listed}, or add server.{config.myid}")

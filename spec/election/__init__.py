@@ -1,0 +1,55 @@
+"""Leader election: FastLeaderElection, the connections it uses, and an oracle that stands for both.
+
+- `fast_leader_election.step`: one server, one event.
+- `channel`: one direction of the connection between two servers.
+- `oracle`: what an election can come to, without its messages.
+
+Source: ZooKeeper's `FastLeaderElection`, `QuorumCnxManager`, `Vote` and the election part of `QuorumPeer`.
+"""
+
+from spec.election.fast_leader_election import step
+from spec.election.messages import (
+    Deliver,
+    Elected,
+    ElectionEvent,
+    EpochBegun,
+    Fired,
+    Followed,
+    LeaderLost,
+    Led,
+    Looked,
+    Notification,
+    QuorumLost,
+    Start,
+    VoteReceived,
+)
+from spec.election.state import Ballot, Claim, Election, Peer, Rules
+from spec.election.vote import LONG_MIN, ServerState, Variant, Vote, initial_vote, is_better
+
+__all__ = [
+    "LONG_MIN",
+    "Ballot",
+    "Claim",
+    "Deliver",
+    "Elected",
+    "Election",
+    "ElectionEvent",
+    "EpochBegun",
+    "Fired",
+    "Followed",
+    "LeaderLost",
+    "Led",
+    "Looked",
+    "Notification",
+    "Peer",
+    "QuorumLost",
+    "Rules",
+    "ServerState",
+    "Start",
+    "Variant",
+    "Vote",
+    "VoteReceived",
+    "initial_vote",
+    "is_better",
+    "step",
+]

@@ -1,0 +1,283 @@
+"""FastLeaderElection of one server, as a step function.
+
+A server that looks for a leader tells every voter of its view whom it votes for, changes its vote to any
+better one it hears, and decides when a quorum of its view has had the same vote for a while. A server that
+has decided tells those who ask.
+
+Rules this module keeps:
+
+- Only `peer.view`, the server's own view, says who votes and what a quorum is.
+- A notification is handled in one step, although two threads do it in the real server: first the rule of
+  WorkerReceiver (adopt a newer configuration, answer), then that of `lookForLeader`. A server whose view has
+  a version has reconfiguration enabled.
+- A server's own notification reaches it at once, so recvset always has its present vote. The real one passes
+  through two queues of its own process, with no network between. Nobody else can see whether it has come
+  back: it is never answered, and the only thing that waits for it is the start of FinalizeWait. So every run
+  here is a run of the real server, one whose loopback is fast. A slow loopback can differ in one way: a vote
+  that waits in the queue ahead of it is recorded, where here it is dropped because FinalizeWait has begun.
+- `step` returns None for an event that cannot happen in this state. It fails on no message, except where the
+  rules of the run have promised that there is none (`Rules.outsiders`).
+
+Sources: `FastLeaderElection.lookForLeader` (with `receivedFollowingNotification`), its
+`Messenger.WorkerReceiver.run`, `sendNotifications`, and `QuorumPeer.run` for what begins an election.
+Left out: the QuorumOracleMaj of two-server ensembles, and a configuration proposed but not yet committed
+(`getLastSeenQuorumVerifier`).
+"""
+
+from msgspec.structs import replace
+
+from spec.effects import Arm, Configure, Disarm, Observe, ResetConnections, Send, Step, Timer
+from spec.election.messages import (
+    Deliver,
+    Elected,
+    ElectionEvent,
+    EpochBegun,
+    Fired,
+    Followed,
+    LeaderLost,
+    Led,
+    Looked,
+    Notification,
+    QuorumLost,
+    Start,
+)
+from spec.election.outgoing import (
+    Effects,
+    Progress,
+    answer_to_outsider,
+    notification,
+    observed,
+    own_vote,
+    send_notifications,
+)
+from spec.election.state import Ballot, Election, Peer, Rules, put
+from spec.election.tally import claim_of, leader_of_others, leader_of_this_round, proposal_has_quorum
+from spec.election.vote import NO_DATABASE, ServerState, Vote, is_better, is_observer
+from spec.quorum import Sid, View
+
+LOOKING, FOLLOWING, LEADING, OBSERVING = ServerState
+DEFAULT_RULES = Rules()
+
+_LEAVING = {LeaderLost: {FOLLOWING, OBSERVING}, QuorumLost: {LEADING}}
+"""The states in which each of the two events can happen."""
+
+
+def step(
+    peer: Peer, election: Election | None, event: ElectionEvent, rules: Rules = DEFAULT_RULES
+) -> Step[Election] | None:
+    """One event of one server; `election` is None while the server does not run.
+
+    Returns None when the event is impossible: a second start, a start with a file that does not name the
+    server (`QuorumPeer.start` throws), a timer that is not armed, the loss of a leader one does not have, an
+    election beyond `rules.round_limit`, or anything that happens to a server which does not run. `Start`
+    brings its own view and `peer.view` is not looked at; an effect `Configure` means that the view changed.
+    """
+    if isinstance(event, Start):
+        named = peer.sid in event.view.members
+        possible = election is None and named and rules.allows_round(1)
+        return _boot(replace(peer, view=event.view), rules) if possible else None
+    return None if election is None else _step_running(peer, election, event, rules)
+
+
+def _step_running(
+    peer: Peer, election: Election, event: ElectionEvent, rules: Rules
+) -> Step[Election] | None:
+    """One event of a server that runs."""
+    match event:
+        case Deliver(source=source, notification=heard) if source != peer.sid:
+            return _receive(peer, election, source, heard, rules)
+        case Fired(timer=timer) if timer is _running_timer(election):
+            return _fire(peer, election)
+        case LeaderLost() | QuorumLost() if election.state in _LEAVING[type(event)]:
+            return _look_again(peer, election, rules)
+        case EpochBegun(epoch=epoch) if election.state is not LOOKING:
+            return Step(replace(election, vote=replace(election.vote, peer_epoch=epoch)))
+        case Elected(vote=vote, election_epoch=election_round) if election.state is LOOKING:
+            decided, effects = _decide(peer, vote, election_round)
+            return Step(decided, (*effects, *_timers(_running_timer(election), decided)))
+    return None
+
+
+# Beginning an election.
+
+
+def _boot(peer: Peer, rules: Rules) -> Step[Election]:
+    """A new FastLeaderElection object, whose logicalclock is 0 (`QuorumPeer.startLeaderElection`)."""
+    return _look_for_leader(peer, 1, peer.boot_vote, rules)
+
+
+def _look_again(peer: Peer, election: Election, rules: Rules) -> Step[Election] | None:
+    """Back to LOOKING with the same FastLeaderElection object: logicalclock goes on (`QuorumPeer.run`)."""
+    if not rules.allows_round(election.round + 1):
+        return None
+    return _look_for_leader(peer, election.round + 1, election.vote, rules)
+
+
+def _look_for_leader(peer: Peer, election_round: int, current: Vote, rules: Rules) -> Step[Election]:
+    """The first lines of `lookForLeader`: a fresh record, the initial vote, and everybody is told."""
+    told = current if rules.outsiders else None
+    fresh = Election(LOOKING, election_round, peer.initial_vote, told)
+    election, sent = send_notifications(peer, fresh)
+    election = _count_own(peer, election)
+    return Step(election, (Observe(Looked(peer.sid, election_round)), *sent, *_timers(None, election)))
+
+
+# One notification.
+
+
+def _receive(
+    peer: Peer, election: Election, source: Sid, heard: Notification, rules: Rules
+) -> Step[Election]:
+    """`WorkerReceiver.run`: configuration first, then strangers, then the queue or an answer."""
+    adopted: Effects = ()
+    if election.state is LOOKING and heard.config is not None and heard.config.version > peer.view.version:
+        adopted = (Configure(heard.config),)
+        unchanged = _same_members(heard.config, peer.view)
+        peer = replace(peer, view=heard.config)
+        if not unchanged:
+            # The election is shut down with its connections, and this very notification with it.
+            restarted = _boot(peer, rules)
+            return replace(restarted, effects=(*adopted, ResetConnections(), *restarted.effects))
+    if not peer.view.is_voter(source):
+        return Step(election, (*adopted, Send(source, answer_to_outsider(peer, election))))
+    answered: Effects = ()
+    if heard.state is LOOKING and _must_answer(election, heard):
+        answered = (Send(source, notification(peer, election, election.vote)),)
+    reported = observed(peer, election, source, heard)
+    if election.state is not LOOKING:
+        return Step(election, (*adopted, *answered, *reported))
+    after, effects = _take_from_queue(peer, election, source, heard, rules)
+    running = _running_timer(election)
+    return Step(after, (*adopted, *answered, *reported, *effects, *_timers(running, after)))
+
+
+def _must_answer(election: Election, heard: Notification) -> bool:
+    """Whether a LOOKING voter gets this server's vote back: it lags behind, or this server has decided.
+
+    A decided server answers with the round of its vote, which is its logicalclock: every way to decide makes
+    the two equal, and nothing changes either before the next election.
+    """
+    return election.state is not LOOKING or heard.election_epoch < election.round
+
+
+def _take_from_queue(
+    peer: Peer, election: Election, source: Sid, heard: Notification, rules: Rules
+) -> Progress:
+    """`recvqueue.poll`, in the loop that waits before a decision or in the one that does not.
+
+    While FinalizeWait runs, a vote that is not better is taken from the queue and lost, whatever it says.
+    A better one of **any** sender, decided or of another round or for a stranger, ends the wait and is then
+    handled as if there had been none; the quorum that was reached is only looked at again when another
+    LOOKING vote is counted.
+    """
+    if election.finalizing:
+        if not is_better(peer.view, heard.vote, election.vote, rules.variants):
+            return election, ()
+        election = replace(election, finalizing=False)
+    if not peer.view.is_voter(heard.vote.leader):
+        return election, ()
+    match heard.state:
+        case ServerState.LOOKING:
+            return _hear_looking(peer, election, source, heard, rules)
+        case ServerState.FOLLOWING | ServerState.LEADING:
+            return _hear_decided(peer, election, source, heard, rules)
+        case ServerState.OBSERVING:
+            return election, ()
+
+
+def _hear_looking(peer: Peer, election: Election, source: Sid, heard: Notification, rules: Rules) -> Progress:
+    """A vote of a server that looks too: case LOOKING of `lookForLeader`."""
+    own = peer.initial_vote
+    if NO_DATABASE in (own.zxid, heard.vote.zxid) or heard.election_epoch < election.round:
+        return election, ()
+    sent: Effects = ()
+    if heard.election_epoch > election.round:
+        best = heard.vote if is_better(peer.view, heard.vote, own, rules.variants) else own
+        joined = replace(election, round=heard.election_epoch, vote=best, recvset=())
+        election, sent = send_notifications(peer, joined)
+    elif is_better(peer.view, heard.vote, election.vote, rules.variants):
+        election, sent = send_notifications(peer, replace(election, vote=heard.vote))
+    recvset = put(election.recvset, source, Ballot(heard.vote, LOOKING))
+    return _finalize_if_agreed(peer, replace(election, recvset=recvset)), sent
+
+
+def _hear_decided(peer: Peer, election: Election, source: Sid, heard: Notification, rules: Rules) -> Progress:
+    """A vote of a server that has decided: `receivedFollowingNotification`.
+
+    The decision is the sender's vote and round, not this server's own: a latecomer joins an established
+    leader in the round in which that leader was elected.
+    """
+    if heard.election_epoch == election.round:
+        recvset = put(election.recvset, source, Ballot(heard.vote, heard.state))
+        election = replace(election, recvset=recvset)
+        if leader_of_this_round(peer, election, heard, rules):
+            return _decide(peer, heard.vote, heard.election_epoch)
+    election = replace(election, outofelection=put(election.outofelection, source, claim_of(heard)))
+    if leader_of_others(peer, election, heard, rules):
+        return _decide(peer, heard.vote, heard.election_epoch)
+    return election, ()
+
+
+# Timers and decisions.
+
+
+def _fire(peer: Peer, election: Election) -> Step[Election]:
+    """FinalizeWait decides for the proposal; NotificationTimeout sends the vote again.
+
+    The real server calls `connectAll` instead when every send queue is full, so that nothing is delivered at
+    all. Sending again then comes to the same: the queues to voters hold the present vote already, and a send
+    connects too.
+    """
+    if election.finalizing:
+        decided, effects = _decide(peer, election.vote, election.round)
+        return Step(decided, effects)
+    again, sent = send_notifications(peer, election)
+    again = _count_own(peer, again)
+    return Step(again, (*sent, *_timers(None, again)))
+
+
+def _decide(peer: Peer, vote: Vote, election_round: int) -> Progress:
+    """`setPeerState` and `leaveInstance`: what was heard in this election is forgotten."""
+    fact: Led | Followed
+    if vote.leader == peer.sid:
+        state, fact = LEADING, Led(peer.sid, election_round)
+    else:
+        state = OBSERVING if is_observer(peer.sid, peer.view) else FOLLOWING
+        fact = Followed(peer.sid, vote.leader, election_round)
+    return Election(state, election_round, vote), (
+        *own_vote(peer, vote, election_round, state),
+        Observe(fact),
+    )
+
+
+def _count_own(peer: Peer, election: Election) -> Election:
+    """Counts after a server's own notification has come back; only a voter sends one to itself.
+
+    For a lone voter this is the whole election. Later, it is what notices again that a quorum agrees after
+    FinalizeWait was cancelled.
+    """
+    return _finalize_if_agreed(peer, election) if peer.hears_itself else election
+
+
+def _finalize_if_agreed(peer: Peer, election: Election) -> Election:
+    """`voteSet.hasAllQuorums` after a LOOKING vote was recorded: a quorum agrees, so the wait begins."""
+    return replace(election, finalizing=proposal_has_quorum(peer, election))
+
+
+def _running_timer(election: Election) -> Timer | None:
+    """The timer that runs in this state: one of two while LOOKING, none afterwards."""
+    if election.state is not LOOKING:
+        return None
+    return Timer.FINALIZE_WAIT if election.finalizing else Timer.NOTIFICATION_TIMEOUT
+
+
+def _timers(running: Timer | None, after: Election) -> Effects:
+    """From the timer that ran before to the one that runs now, which begins anew: each poll has its own."""
+    wanted = _running_timer(after)
+    disarm = (Disarm(running),) if running is not None and running is not wanted else ()
+    return disarm if wanted is None else (*disarm, Arm(wanted))
+
+
+def _same_members(new: View, old: View) -> bool:
+    """Whether two configurations differ in nothing but their version (`QuorumVerifier.equals`)."""
+    return (new.quorums, new.observers) == (old.quorums, old.observers)

@@ -1,0 +1,299 @@
+"""The election oracle: what an election can come to, without its messages.
+
+A model that is about something else than elections need not exchange votes. It asks this relation which
+decisions are possible now, and takes one of them as a single atomic step, with an event `Elected` for each
+server that decides. The relation reads summaries only (`spec.server.summary`) and the links that are cut.
+
+**The relation.** Fix a leader l, its vote v and a round r. All that follows is per server: q's voters, q's
+quorums and q's order of votes are those of q's own view, and nothing passes a link that is cut.
+
+- q *hears the proposals* of p if p is a voter for q (else q only answers) and q is a voter for p (p sends
+  its proposals to its own voters only). If q is a stranger to p, q hears what p tells strangers while
+  LOOKING: the vote p booted with, or the last leader it had.
+- *Supporters* are the LOOKING servers that can come to propose v in round r: l itself, and every q that
+  enters with a round of at most r and a vote that v beats, knows l as a voter, and hears v from a supporter.
+  If l LEADS already, q hears v from l late: the LOOKING vote of l waits for q in a send queue of one message.
+- q *can decide* for l, when others have decided already,
+  (A) if q is a supporter, and a quorum of q is made of q itself, the supporters that q hears, and servers
+      that have decided v in round r; or
+  (B) if l is heard to lead in round r, and a quorum of q has decided for l in r or is heard to propose v; or
+  (C) if l is heard to lead, and a quorum of q has decided for l in the same epoch, in whatever round.
+  For l itself, "is heard to lead" becomes "the round of those that follow l already is l's own".
+- **elect**: a set S of LOOKING servers, l among them and a supporter, decides at once: its members can
+  decide one after the other, each counting those before it, and those behind l afterwards are a quorum of
+  l's view.
+- **join**: one LOOKING server decides for an l that LEADS.
+
+**Why these are the outcomes of the fine election.** (A) is `voteSet.hasAllQuorums` for one's own proposal;
+(B) and (C) are the two halves of `receivedFollowingNotification`, with `checkLeader`. The votes of one round
+only improve, so a server proposes v at some time iff its first vote is not better and it hears v before
+anything better: messages are slow at will, so it may. Supporters outside S are counted, since a server that
+has voted for l need not have decided when others do. Conversely, order the decisions for l in a fine run by
+time: each counted votes of supporters and decisions before it, which is (A), (B) or (C). When the views are
+equal, the supporters in S and out of it are a quorum, and v is the greatest of their votes, as the textbook
+says; S may also hold a server with a better vote that came late, as long as a quorum is behind l.
+
+**What it leaves out**: l LEADING without a quorum behind it, and servers that follow such an l (a fine run
+gives these up again); two elections of which each counts a voter of the other's, which needs mismatched views
+and two rounds; votes of a server's earlier life, which need a crash between the vote and the decision. Rounds
+are exact within one election; a round that a server hears from someone whose vote is useless to it is not.
+
+Sources: `FastLeaderElection.lookForLeader`, `receivedFollowingNotification`, `checkLeader`, `validVoter`.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import combinations
+
+import msgspec
+
+from spec.election.vote import NO_DATABASE, ServerState, Vote, is_better
+from spec.quorum import Sid
+from spec.server import Summary
+
+Link = frozenset[Sid]
+"""The link between two servers: the set of both."""
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """`members`, in ascending order, decide for `leader` in `round`, all of them with `vote`."""
+
+    leader: Sid
+    members: tuple[Sid, ...]
+    round: int
+    vote: Vote
+
+
+def outcomes(
+    summaries: Iterable[Summary], cut: Iterable[Link] = (), late_votes: bool = True
+) -> tuple[Outcome, ...]:
+    """Every decision that is possible now, in a fixed order: elections first, then joins.
+
+    `cut` holds the links that are cut. `late_votes` says whether a latecomer may hear the vote with which a
+    leader was elected; it may not once leaders report the epoch they have established (`EpochBegun`), since
+    the two votes differ then. Looks at all subsets of the LOOKING servers: 2**n of them.
+    """
+    world = _World({each.sid: each for each in summaries}, frozenset(cut))
+    found: list[Outcome] = []
+    for leader in world.looking():
+        found.extend(_elections(world, leader))
+    for each in world.servers.values():
+        if each.state is ServerState.LEADING:
+            found.extend(_joins(world, each, late_votes))
+    return tuple(found)
+
+
+class _World:
+    """The summaries, and who hears whom."""
+
+    def __init__(self, servers: Mapping[Sid, Summary], cut: frozenset[Link]) -> None:
+        self.servers = dict(sorted(servers.items()))
+        self.cut = cut
+
+    def looking(self) -> list[Summary]:
+        """The servers that look for a leader."""
+        return [each for each in self.servers.values() if each.state is ServerState.LOOKING]
+
+    def deciders(self, leader: Sid) -> dict[Sid, "_Decided"]:
+        """The servers that follow `leader`, or are it, and say so; what an observer says is not read."""
+        return {
+            each.sid: _Decided(each.vote, each.round, each.state is ServerState.LEADING)
+            for each in self.servers.values()
+            if each.leader == leader and each.state in {ServerState.FOLLOWING, ServerState.LEADING}
+        }
+
+    def takes_votes(self, q: Summary, p: Sid) -> bool:
+        """Whether q takes votes of p: a voter in its view, on a link that is whole (`validVoter`)."""
+        return p != q.sid and q.view.is_voter(p) and frozenset((p, q.sid)) not in self.cut
+
+    def hears(self, q: Summary, p: Sid, vote: Vote) -> bool:
+        """Whether q hears p, LOOKING, vote for this: as a voter of p, or because p tells it to strangers."""
+        sender = self.servers[p]
+        return self.takes_votes(q, p) and (sender.view.is_voter(q.sid) or sender.told == vote)
+
+
+class _Decided(msgspec.Struct, frozen=True):
+    """What a decided server answers with."""
+
+    vote: Vote
+    round: int
+    leading: bool
+
+
+class _Candidacy(msgspec.Struct, frozen=True):
+    """One leader's vote in one round, and the LOOKING servers that can come to propose it."""
+
+    leader: Sid
+    vote: Vote
+    round: int
+    supporters: frozenset[Sid]
+
+
+def _elections(world: _World, leader: Summary) -> Iterator[Outcome]:
+    """The decisions by which a LOOKING server comes to lead, each in the lowest round that allows it."""
+    if leader.vote.leader != leader.sid or leader.vote.zxid == NO_DATABASE:
+        return
+    rounds = sorted({each.round for each in world.looking() if each.round >= leader.round})
+    candidacies = [_candidacy(world, leader, in_round) for in_round in rounds]
+    before = world.deciders(leader.sid)
+    others = [each.sid for each in world.looking() if each.sid != leader.sid]
+    done: set[tuple[Sid, ...]] = set()
+    for candidacy in candidacies:
+        for members in _subsets(others):
+            chosen = tuple(sorted((*members, leader.sid)))
+            behind = frozenset(chosen) | before.keys()
+            if chosen in done or leader.sid not in candidacy.supporters:
+                continue
+            if leader.view.contains_quorum(behind) and _all_decide(world, candidacy, chosen, before):
+                done.add(chosen)
+                yield Outcome(leader.sid, chosen, candidacy.round, candidacy.vote)
+
+
+def _joins(world: _World, leader: Summary, late_votes: bool) -> Iterator[Outcome]:
+    """The decisions by which one LOOKING server joins a leader that is there already."""
+    late: frozenset[Sid] = frozenset()
+    if late_votes:
+        heard = {each.sid for each in world.looking() if leader.view.is_voter(each.sid)}
+        late = _spread(world, leader, leader.round, heard)
+    candidacy = _Candidacy(leader.sid, leader.vote, leader.round, late)
+    before = world.deciders(leader.sid)
+    for each in world.looking():
+        if _can_decide(world, candidacy, each, before):
+            yield Outcome(leader.sid, (each.sid,), leader.round, leader.vote)
+
+
+def _candidacy(world: _World, leader: Summary, in_round: int) -> _Candidacy:
+    """The supporters of a LOOKING server; none if it cannot come to that round itself."""
+    supporters: frozenset[Sid] = frozenset()
+    if _reaches_round(world, leader, in_round):
+        supporters = _spread(world, leader, in_round, set()) | {leader.sid}
+    return _Candidacy(leader.sid, leader.vote, in_round, supporters)
+
+
+def _reaches_round(world: _World, leader: Summary, in_round: int) -> bool:
+    """Whether a LOOKING server can be lifted to a round without giving up its own vote.
+
+    It hears a vote of that round which does not beat its own, from a server that is there already or is
+    lifted in turn.
+    """
+    lifted = {each.sid for each in world.looking() if each.round == in_round}
+    below = [each for each in world.looking() if each.round < in_round]
+    grown = True
+    while grown and leader.sid not in lifted:
+        rising = {q.sid for q in below if any(_lifts(world, q, p, leader.vote) for p in lifted)} - lifted
+        lifted |= rising
+        grown = bool(rising)
+    return leader.sid in lifted
+
+
+def _lifts(world: _World, q: Summary, p: Sid, vote: Vote) -> bool:
+    """Whether p's notification brings q to p's round and keeps both open to `vote`."""
+    entered = world.servers[p].vote
+    return (
+        world.hears(q, p, entered)
+        and q.view.is_voter(entered.leader)
+        and not is_better(q.view, entered, vote)
+    )
+
+
+def _spread(world: _World, leader: Summary, in_round: int, late: set[Sid]) -> frozenset[Sid]:
+    """The servers that a leader's vote reaches, from the leader itself or from one that it has reached.
+
+    `late` are those to whom a leader that has decided had sent its vote before.
+    """
+    vote = leader.vote
+    reached: set[Sid] = set()
+    open_to_it = {
+        q.sid: q
+        for q in world.looking()
+        if q.sid != leader.sid
+        and q.round <= in_round
+        and q.vote.zxid != NO_DATABASE
+        and q.view.is_voter(leader.sid)
+        and is_better(q.view, vote, q.vote)
+    }
+    sources = {leader.sid} if leader.state is ServerState.LOOKING else set()
+    while True:
+        more = {
+            sid
+            for sid, q in open_to_it.items()
+            if (sid in late and world.takes_votes(q, leader.sid))
+            or any(world.hears(q, p, vote) for p in sources)
+        } - reached
+        if not more:
+            return frozenset(reached)
+        reached |= more
+        sources |= more
+
+
+def _all_decide(
+    world: _World, candidacy: _Candidacy, members: tuple[Sid, ...], before: Mapping[Sid, _Decided]
+) -> bool:
+    """Whether these servers can decide one after the other, each counting those before it."""
+    decided = dict(before)
+    waiting = list(members)
+    while waiting:
+        ready = [sid for sid in waiting if _can_decide(world, candidacy, world.servers[sid], decided)]
+        if not ready:
+            return False
+        waiting = [sid for sid in waiting if sid not in ready]
+        for sid in ready:
+            if not world.servers[sid].view.observers & {sid}:
+                decided[sid] = _Decided(candidacy.vote, candidacy.round, sid == candidacy.leader)
+    return True
+
+
+def _can_decide(world: _World, candidacy: _Candidacy, q: Summary, decided: Mapping[Sid, _Decided]) -> bool:
+    """The rules (A), (B) and (C) of the module's docstring."""
+    if not q.view.is_voter(candidacy.leader):
+        return False
+    told = {sid: each for sid, each in decided.items() if world.takes_votes(q, sid)}
+    return _in_this_round(world, candidacy, q, told) or _out_of_election(candidacy, q, told)
+
+
+def _in_this_round(world: _World, candidacy: _Candidacy, q: Summary, told: Mapping[Sid, _Decided]) -> bool:
+    """(A) and (B): what recvset can come to hold."""
+    supports = q.sid in candidacy.supporters
+    proposing: set[Sid] = set()
+    if _counts(q, candidacy.round):
+        proposing = {p for p in candidacy.supporters if world.hears(q, p, candidacy.vote)}
+    voting = proposing | {q.sid} if supports else proposing
+    same_round = {sid for sid, each in told.items() if each.round == candidacy.round}
+    same_vote = {sid for sid in same_round if told[sid].vote == candidacy.vote}
+    if supports and q.view.contains_quorum(voting | same_vote):
+        return True
+    return (
+        (q.round == candidacy.round or bool(voting))
+        and bool(same_vote)
+        and _believes(candidacy, q, told, same_round, candidacy.round)
+        and q.view.contains_quorum(voting | same_round)
+    )
+
+
+def _out_of_election(candidacy: _Candidacy, q: Summary, told: Mapping[Sid, _Decided]) -> bool:
+    """(C): what outofelection can come to hold; nobody's own vote is in it."""
+    own_round = candidacy.round if q.sid in candidacy.supporters else q.round
+    return _believes(candidacy, q, told, set(told), own_round) and any(
+        q.view.contains_quorum({sid for sid, each in told.items() if each.vote.peer_epoch == epoch})
+        for epoch in {each.vote.peer_epoch for each in told.values()}
+    )
+
+
+def _counts(q: Summary, election_round: int) -> bool:
+    """Whether q can still count LOOKING votes of that round."""
+    return q.round <= election_round and q.vote.zxid != NO_DATABASE
+
+
+def _believes(
+    candidacy: _Candidacy, q: Summary, told: Mapping[Sid, _Decided], among: set[Sid], own_round: int
+) -> bool:
+    """`checkLeader`: the leader has said that it leads; or q is it, and is in the round of its followers."""
+    if q.sid == candidacy.leader:
+        return any(told[sid].round == own_round for sid in among)
+    return candidacy.leader in among and told[candidacy.leader].leading
+
+
+def _subsets(servers: Iterable[Sid]) -> Iterator[tuple[Sid, ...]]:
+    """Every subset, the smallest first, in a fixed order."""
+    ordered = sorted(servers)
+    for size in range(len(ordered) + 1):
+        yield from combinations(ordered, size)

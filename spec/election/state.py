@@ -1,0 +1,114 @@
+"""The state of one server's election, and what the election reads of the rest of the server.
+
+Rules this module keeps:
+
+- One representation for each meaning: maps are tuples of pairs in ascending order of the server, and what
+  can never matter again is not there. The checker counts every distinct value as another state.
+- The bounds and variants of a run are `Rules`; they are not state, and the same value serves every server.
+
+Sources: the fields of `FastLeaderElection` and the local variables of `lookForLeader`.
+"""
+
+from typing import TypeAlias, TypeVar
+
+import msgspec
+
+from spec.durable import Durable
+from spec.election.vote import NO_DATABASE, ServerState, Variant, Vote, initial_vote
+from spec.quorum import Sid, View
+
+T = TypeVar("T")
+Pairs: TypeAlias = tuple[tuple[Sid, T], ...]
+"""A map from servers to something, as pairs in ascending order of the server."""
+
+
+class Rules(msgspec.Struct, frozen=True):
+    """What is the same for every server of a run.
+
+    - `round_limit`: no server begins an election beyond this round; None for no limit.
+    - `variants`: the known defects to reproduce.
+    - `outsiders`: whether a server may ever hear from one that is no voter of its view. False saves the
+      checker the vote that only such a server is told; hearing from one nevertheless raises ValueError.
+    """
+
+    round_limit: int | None = None
+    variants: frozenset[Variant] = frozenset()
+    outsiders: bool = True
+
+    def allows_round(self, election_round: int) -> bool:
+        """Whether an election may begin in this round."""
+        return self.round_limit is None or election_round <= self.round_limit
+
+
+class Peer(msgspec.Struct, frozen=True):
+    """What an election reads of its server: its id, its own view, and what is on its disk."""
+
+    sid: Sid
+    view: View
+    durable: Durable
+
+    @property
+    def initial_vote(self) -> Vote:
+        """The vote this server enters an election with."""
+        return initial_vote(self.sid, self.view, self.durable.last_zxid, self.durable.current_epoch)
+
+    @property
+    def boot_vote(self) -> Vote:
+        """The current vote of a server that has just booted, observer or not.
+
+        Source: `QuorumPeer.startLeaderElection`. Only outsiders are told it, until a leader is found.
+        """
+        return Vote(self.sid, self.durable.last_zxid, self.durable.current_epoch)
+
+    @property
+    def hears_itself(self) -> bool:
+        """Whether this server is among those it notifies, and would count its own vote."""
+        return self.view.is_voter(self.sid) and self.initial_vote.zxid != NO_DATABASE
+
+
+class Ballot(msgspec.Struct, frozen=True):
+    """A vote of this round, and whether its sender had decided when it sent it."""
+
+    vote: Vote
+    state: ServerState
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """What a decided server says: whom it follows, in which epoch, and whether it is that leader itself.
+
+    Zxid and round are left out, since `Vote.equals` does not compare them among decided servers.
+    """
+
+    leader: Sid
+    peer_epoch: int
+    leading: bool
+
+
+class Election(msgspec.Struct, frozen=True):
+    """The election of a running server.
+
+    - `round` is logicalclock. It is volatile: a server that boots begins with 1.
+    - `vote` is the proposal while LOOKING, and the decided vote afterwards (then `getCurrentVote`).
+    - `told` is what outsiders are told while LOOKING: `getCurrentVote` again, so the vote of the last
+      leader, or the server itself since it booted, and **not** the proposal. None once decided.
+    - `recvset`: the last vote of each voter in this round, this server's own included.
+    - `outofelection`: what each decided voter said last, in whatever round.
+    - `finalizing`: a quorum agrees with the proposal, and FinalizeWait is running. While LOOKING and not
+      finalizing, NotificationTimeout is running.
+
+    Everything but the first three fields is empty once the server has decided.
+    """
+
+    state: ServerState
+    round: int
+    vote: Vote
+    told: Vote | None = None
+    recvset: Pairs[Ballot] = ()
+    outofelection: Pairs[Claim] = ()
+    finalizing: bool = False
+
+
+def put(pairs: Pairs[T], sid: Sid, value: T) -> Pairs[T]:
+    """The same map with `sid` mapped to `value`."""
+    kept = [pair for pair in pairs if pair[0] != sid]
+    return tuple(sorted([*kept, (sid, value)], key=lambda pair: pair[0]))

@@ -1,0 +1,96 @@
+"""One server's view of the ensemble, as its own configuration file states it.
+
+Rules this module keeps:
+
+- A view is a value. A server that is given another file gets another view; the old one stays what it was.
+- Who votes is what the quorum system says; observers are members without a voice. Nobody is both.
+- `version` is compared and gossiped only when reconfiguration is enabled; it is 0 otherwise.
+
+Sources: `QuorumPeer.getView`, `QuorumPeer.getQuorumVerifier`, `QuorumVerifier.getVersion`.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from itertools import combinations
+
+import msgspec
+
+from spec.quorum.systems import Majority, QuorumSystem, Sid, hierarchical
+
+
+class View(msgspec.Struct, frozen=True):
+    """The members one server knows, who of them vote, and what it takes to be a quorum.
+
+    `version` is the configuration's version, 0 when reconfiguration is off. Raises ValueError when a server
+    is said to be both voter and observer.
+    """
+
+    quorums: QuorumSystem
+    observers: frozenset[Sid] = frozenset()
+    version: int = 0
+
+    def __post_init__(self) -> None:
+        both = self.quorums.members & self.observers
+        if both:
+            raise ValueError(f"servers {sorted(both)} are both voters and observers")
+
+    @property
+    def voters(self) -> frozenset[Sid]:
+        """The voting members (`QuorumVerifier.getVotingMembers`)."""
+        return self.quorums.members
+
+    @property
+    def members(self) -> frozenset[Sid]:
+        """Voters and observers together (`QuorumVerifier.getAllMembers`)."""
+        return self.voters | self.observers
+
+    def is_voter(self, sid: Sid) -> bool:
+        """Whether this server's acks and votes count in this view."""
+        return sid in self.voters
+
+    def weight(self, sid: Sid) -> int:
+        """What a server's vote weighs: 1 for a majority's voter, 0 for observers and outsiders."""
+        return self.quorums.weight(sid)
+
+    def contains_quorum(self, servers: AbstractSet[Sid]) -> bool:
+        """Whether the voters among `servers` are a quorum of this view (`QuorumVerifier.containsQuorum`)."""
+        return self.quorums.contains_quorum(servers)
+
+    def minimal_quorums(self) -> tuple[frozenset[Sid], ...]:
+        """The quorums that hold no smaller quorum, smallest first, then in ascending order of their servers.
+
+        Looks at every subset of the voters, so it is for small ensembles: 2**n of them for n voters.
+        """
+        found: list[frozenset[Sid]] = []
+        for servers in _subsets(self.voters):
+            if not any(quorum <= servers for quorum in found) and self.contains_quorum(servers):
+                found.append(servers)
+        return tuple(found)
+
+
+def majority_view(voters: Iterable[Sid], observers: Iterable[Sid] = (), version: int = 0) -> View:
+    """A view that counts plain majorities of `voters`."""
+    return View(Majority(frozenset(voters)), frozenset(observers), version)
+
+
+def hierarchical_view(
+    groups: Mapping[int, Iterable[Sid]],
+    weights: Mapping[Sid, int] | None = None,
+    observers: Iterable[Sid] = (),
+    version: int = 0,
+) -> View:
+    """A view that counts weights within groups; servers without a weight weigh 1.
+
+    An observer may stand in a group: it then weighs in the group's total and does not vote.
+    """
+    members = {gid: tuple(servers) for gid, servers in groups.items()}
+    watching = frozenset(observers)
+    grouped = {sid for servers in members.values() for sid in servers}
+    return View(hierarchical(members, weights, watching & grouped), watching, version)
+
+
+def _subsets(servers: Iterable[Sid]) -> Iterator[frozenset[Sid]]:
+    """Every subset, smallest first and in a fixed order, so that every run gives the same answer."""
+    ordered = sorted(servers)
+    for size in range(len(ordered) + 1):
+        yield from (frozenset(chosen) for chosen in combinations(ordered, size))

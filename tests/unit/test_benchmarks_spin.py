@@ -1,0 +1,136 @@
+"""SPIN as the yardstick: its report is read exactly, and nothing but a complete search gives a figure."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from benchmarks import spin
+from benchmarks.child import run_alone
+from benchmarks.election import SIZES, Size, check_size
+from benchmarks.outcome import ToolFailed, ToolMissing, WrongCount
+
+REPORT = """\
+Depth=      42 States=  1.3e+07 Transitions= 8.27e+07 Memory=  1319.113\tt=     37.8 R=   3e+05
+
+(Spin Version 6.5.2 -- 6 December 2019)
+
+Full statespace search for:
+\tnever claim         \t- (none specified)
+\tassertion violations\t+
+\tcycle checks       \t- (disabled by -DSAFETY)
+\tinvalid end states\t+
+
+State-vector 84 byte, depth reached 42, errors: 0
+ 13822383 states, stored
+ 74162648 states, matched
+ 87985031 transitions (= stored+matched)
+        0 atomic steps
+hash conflicts:  16134879 (resolved)
+
+Stats on memory usage (in Megabytes):
+ 1370.933\tequivalent memory usage for states (stored*(State-vector + overhead))
+ 1267.171\tactual memory usage for states (compression: 92.43%)
+         \tstate-vector as stored = 76 byte + 20 byte overhead
+  128.000\tmemory used for hash table (-w24)
+    0.046\tmemory used for DFS stack (-m1000)
+ 1394.406\ttotal actual memory usage
+
+pan: elapsed time 41.5 seconds
+pan: rate 333149.75 states/second
+"""
+
+
+def test_reads_a_recorded_report() -> None:
+    report = spin.parse(REPORT)
+
+    assert report == spin.Report(states=13_822_383, transitions=87_985_030, elapsed_seconds=41.5)
+    check_size("SPIN", 4, Size(report.states, report.transitions))
+
+
+@pytest.mark.parametrize(
+    ("there", "instead"),
+    [
+        ("errors: 0", "errors: 1"),
+        ("errors: 0", "errors: 0\nerror: max search depth too small"),
+        ("Full statespace", "Warning: Search not completed\nFull statespace"),
+        ("states, stored\n", "\n"),
+        # A count in exponent form has lost digits and must not be taken for exact.
+        (" 13822383 states", "1.3822383e+07 states"),
+        ("pan: elapsed", "pan: lapsed"),
+    ],
+)
+def test_refuses_a_report_that_is_not_of_a_complete_search(there: str, instead: str) -> None:
+    broken = REPORT.replace(there, instead)
+    assert broken != REPORT
+
+    with pytest.raises(ToolFailed, match="SPIN's"):
+        spin.parse(broken)
+
+
+@pytest.mark.parametrize(
+    ("found", "what"), [(Size(6_543, 23_905), "6,543 states"), (Size(6_544, 23_906), "23,906 transitions")]
+)
+def test_another_count_is_an_error_that_names_both(found: Size, what: str) -> None:
+    with pytest.raises(WrongCount, match=f"SPIN found {what} where the model has"):
+        check_size("SPIN", 3, found)
+
+
+def test_a_missing_tool_names_its_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ToolMissing, match=r"^spin is missing \(apt-get install spin\)$"):
+        spin.run(3)
+
+    fake = tmp_path / "spin"
+    fake.write_text("#!/bin/sh\n", encoding="utf-8")
+    fake.chmod(0o755)
+    with pytest.raises(ToolMissing, match=r"^gcc is missing \(apt-get install gcc\)$"):
+        spin.run(3)
+
+
+def test_a_tool_that_fails_is_an_error_with_its_own_words(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("spin", "gcc"):
+        fake = tmp_path / name
+        fake.write_text("#!/bin/sh\necho no such model\nexit 3\n", encoding="utf-8")
+        fake.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    with pytest.raises(ToolFailed, match=r"`spin -a -DN=3 election.pml` .* exit code 3:\nno such model"):
+        spin.run(3)
+
+
+def test_a_size_without_known_counts_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"known for \[3, 4\] servers, not for 5"):
+        spin.run(5)
+
+
+def test_the_peak_of_a_child_is_its_own(tmp_path: Path) -> None:
+    held = bytearray(256 * 2**20)  # the caller is large; what it starts is not
+    held[:: 2**12] = b"x" * (len(held) // 2**12)
+
+    usage = run_alone(["/bin/sh", "-c", "echo said; exit 7"], tmp_path / "out", tmp_path)
+
+    assert usage.exit_code == 7
+    assert (tmp_path / "out").read_text(encoding="utf-8") == "said\n"
+    assert 0 < usage.peak_bytes < 64 * 2**20 < len(held)
+
+
+def test_a_child_that_cannot_start_is_an_exit_code(tmp_path: Path) -> None:
+    assert run_alone([str(tmp_path / "nothing")], tmp_path / "out", tmp_path).exit_code == 127
+
+
+def test_spin_visits_the_three_server_model() -> None:
+    missing = [tool for tool in spin.PACKAGES if shutil.which(tool) is None]
+    if missing and "CI" not in os.environ:
+        pytest.skip(f"not measured: {' and '.join(missing)} missing (Debian packages of the same name)")
+
+    done = spin.run(3)
+
+    assert Size(done.states, done.transitions) == SIZES[3] == Size(6_544, 23_905)
+    assert 0 <= done.elapsed_seconds <= done.wall_seconds + 0.01
+    assert done.build_seconds > 0
+    assert 2**20 < done.peak_bytes < 2**27
+    assert "6544 states, stored" in done.tail

@@ -1,0 +1,111 @@
+"""The text format of zoo.cfg: what `java.util.Properties.load` documents, line by line."""
+
+import pytest
+
+from spec.config.problems import Findings, java_integer, java_split
+from spec.config.properties import last_of_each, read_properties
+
+
+def read(text: str) -> list[tuple[str, str]]:
+    return [(p.key, p.value) for p in read_properties(text, "zoo.cfg", Findings())]
+
+
+@pytest.mark.parametrize(
+    "line", ["tickTime=2000", "tickTime:2000", "tickTime 2000", " \ttickTime = 2000", "tickTime\t:2000"]
+)
+def test_equals_sign_colon_and_blank_separate_key_and_value(line: str) -> None:
+    assert read(line) == [("tickTime", "2000")]
+
+
+def test_only_the_first_separator_separates() -> None:
+    # This is why a server line may stand after a colon, too.
+    assert read("server.1:a:2888:3888") == [("server.1", "a:2888:3888")]
+    assert read("key==value") == [("key", "=value")]
+
+
+def test_blanks_at_the_end_of_a_value_stay() -> None:
+    assert read("dataDir=/data \t") == [("dataDir", "/data \t")]
+
+
+@pytest.mark.parametrize("line", ["# tickTime=1", "! tickTime=1", "  #tickTime=1", "", "   \t"])
+def test_comments_and_blank_lines_say_nothing(line: str) -> None:
+    assert read(line) == []
+
+
+def test_a_comment_mark_inside_a_line_is_part_of_it() -> None:
+    assert read("dataDir=/data # here") == [("dataDir", "/data # here")]
+
+
+def test_a_backslash_at_the_end_continues_the_line() -> None:
+    assert read("group.1=1:\\\n      2:\\\n   3\ntickTime=1") == [("group.1", "1:2:3"), ("tickTime", "1")]
+
+
+def test_two_backslashes_at_the_end_are_one_backslash() -> None:
+    assert read("dataDir=c:\\\\\ntickTime=1") == [("dataDir", "c:\\"), ("tickTime", "1")]
+
+
+def test_a_comment_does_not_continue() -> None:
+    assert read("# old \\\ntickTime=1") == [("tickTime", "1")]
+
+
+def test_what_follows_a_continued_line_is_no_comment() -> None:
+    assert read("dataDir=/a\\\n#b") == [("dataDir", "/a#b")]
+
+
+def test_a_blank_line_ends_a_continued_one() -> None:
+    assert read("dataDir=/a\\\n\ntickTime=1") == [("dataDir", "/a"), ("tickTime", "1")]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])
+def test_lines_end_as_on_any_system(end: str) -> None:
+    assert read(f"a=1{end}b=2{end}") == [("a", "1"), ("b", "2")]
+
+
+def test_other_unicode_line_ends_do_not_end_a_line() -> None:
+    assert read("a=1\x0b2\x852") == [("a", "1\x0b2\x852")]
+
+
+def test_escapes_are_resolved_in_keys_and_values() -> None:
+    assert read(r"a\=b=\t\u0041\q") == [("a=b", "\tAq")]
+
+
+def test_a_key_may_have_no_value() -> None:
+    assert read("dataDir") == [("dataDir", "")]
+
+
+def test_a_malformed_unicode_escape_is_an_error_on_its_line() -> None:
+    findings = Findings()
+    read_properties("a=1\nb=\\u12g4\n", "zoo.cfg", findings)
+    with pytest.raises(Exception, match=r"zoo\.cfg:2: malformed escape"):
+        findings.warnings()
+
+
+def test_a_property_knows_the_line_it_begins_on() -> None:
+    found = read_properties("# one\n\na=1\\\n2\nb=3", "zoo.cfg", Findings())
+    assert [(p.key, p.line) for p in found] == [("a", 3), ("b", 5)]
+
+
+def test_of_a_repeated_key_the_last_line_counts_and_a_warning_names_the_first() -> None:
+    findings = Findings()
+    kept = last_of_each(read_properties("a=1\nb=2\na=3", "zoo.cfg", findings), "zoo.cfg", findings)
+    assert kept["a"].value == "3"
+    assert [str(w) for w in findings.warnings()] == [
+        "zoo.cfg:3: a is set again, and line 1 is ignored; keep one of the two lines"
+    ]
+
+
+@pytest.mark.parametrize("text", ["", " 1", "1 ", "1_0", "0x1", "2147483648", "-2147483649", "1.0", "x"])
+def test_java_reads_no_number_in(text: str) -> None:
+    assert java_integer(text) is None
+
+
+@pytest.mark.parametrize(("text", "number"), [("+5", 5), ("-1", -1), ("007", 7), ("2147483647", 2147483647)])
+def test_java_reads_a_number_in(text: str, number: int) -> None:
+    assert java_integer(text) == number
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"), [("a:b", ["a", "b"]), ("a::", ["a"]), (":a", ["", "a"]), ("", [""]), ("::", [])]
+)
+def test_java_drops_empty_parts_at_the_end(text: str, parts: list[str]) -> None:
+    assert java_split(text, ":") == parts
