@@ -7,7 +7,7 @@ Rules this module keeps:
 - Only the ensemble part of a file is judged: a file without dataDir or initLimit can still be compared.
 - The exit code, the text and the data come from one value, so they cannot disagree. 0: every quorum of each
   file meets every quorum of every other; 12: two disjoint quorums exist, and are shown; 151: a file cannot
-  be read, ZooKeeper would refuse it, or it has no quorum at all; 20: the solver gave up; 2: no file was named.
+  be read, ZooKeeper would refuse it, or it has no quorum at all; 20: the solver gave up; 2: no file named.
 
 Source: the property behind a safe change of configuration; see `checker.symbolic.proofs` for why the
 arithmetic of two majorities is right.

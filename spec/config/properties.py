@@ -64,23 +64,25 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
     pending, begun, continued = "", 0, False
     for number, natural in enumerate(_natural_lines(text), start=1):
         line = natural.lstrip(_BLANK)
-        # What follows a continued line is not a comment, whatever it opens with.
-        if not continued and (not line or line[0] in "#!"):
+        # What continues a line is not a comment, whatever it opens with.
+        if not pending and (not line or line[0] in "#!"):
+            continued = False
             continue
-        begun = begun if continued else number
+        begun = begun if pending else number
         continued = _continues(line)
         pending += line[:-1] if continued else line
         if not continued:
             if pending:
                 yield begun, pending
             pending = ""
-    if pending:
+    # A continued line that nothing follows is a line, even when it is empty: Java then has an empty key.
+    if continued:
         yield begun, pending
 
 
 def _natural_lines(text: str) -> Iterator[str]:
     """The text cut at Java's line ends only, since `str.splitlines` knows more of them than Java does."""
-    return iter(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"))
+    return iter(text.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n").split("\n"))
 
 
 def _continues(line: str) -> bool:

@@ -194,7 +194,7 @@ def _or_ticks(milliseconds: int, otherwise: int) -> int:
 
 
 def _peer_type(settings: Settings, ensemble: Ensemble, sid: Sid | None) -> LearnerType:
-    """The role of this server; where `peerType` and the server list differ, the list wins (`setupPeerType`)."""
+    """The role of this server; where `peerType` and the server list differ, the list wins."""
     prop = settings.get("peerType")
     written = parse_role(prop.value) if prop else LearnerType.PARTICIPANT
     if prop and written is None:
@@ -220,7 +220,9 @@ def _client_address(settings: Settings, ensemble: Ensemble, sid: Sid | None) -> 
     if static and own and not _agree(static, own):
         key = "clientPort" if static.port != own.port else "clientPortAddress"
         settings.error(
-            key, f"{static} differs from {own} in the line server.{sid}", "write the same address twice"
+            key,
+            f"{static} differs from {own} in the line server.{sid}",
+            "write the same address in both places",
         )
     return own or static
 

@@ -5,7 +5,22 @@ import zlib
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from checker.engine import TRIVIAL, Actor, Column, Finding, Kind, Model, Move, Outcome, Property, Read, Rule, Send, plain, search
+from checker.engine import (
+    TRIVIAL,
+    Actor,
+    Column,
+    Finding,
+    Kind,
+    Model,
+    Move,
+    Outcome,
+    Property,
+    Read,
+    Rule,
+    Send,
+    plain,
+    search,
+)
 from checker.engine.compare import disagreements
 from checker.engine.result import Limits
 

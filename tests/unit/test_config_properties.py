@@ -52,6 +52,16 @@ def test_what_follows_a_continued_line_is_no_comment() -> None:
     assert read("dataDir=/a\\\n#b") == [("dataDir", "/a#b")]
 
 
+def test_a_continued_line_may_be_the_last() -> None:
+    assert read("dataDir=/a\\") == [("dataDir", "/a")]
+
+
+def test_a_lone_backslash_at_the_end_is_an_empty_key() -> None:
+    # Seen with Java 17; in the middle of a text it says nothing.
+    assert read("\\\n") == [("", "")]
+    assert read("\\\n\na=1") == [("a", "1")]
+
+
 def test_a_blank_line_ends_a_continued_one() -> None:
     assert read("dataDir=/a\\\n\ntickTime=1") == [("dataDir", "/a"), ("tickTime", "1")]
 

@@ -113,7 +113,8 @@ class TestDynamicFile:
     def test_server_lines_may_not_stand_beside_it(self) -> None:
         found = errors(HEAD + "server.4=zk4:1:2\ndynamicConfigFile=members", members=THREE)
         assert found == [
-            "zoo.cfg:5: server.4 stands beside dynamicConfigFile; move it to the file that dynamicConfigFile names"
+            "zoo.cfg:5: server.4 stands beside dynamicConfigFile; "
+            "move it to the file that dynamicConfigFile names"
         ]
 
     def test_other_keys_and_a_version_may_not_stand_in_it(self) -> None:

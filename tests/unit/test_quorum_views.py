@@ -1,4 +1,4 @@
-"""What makes a quorum, in the eyes of one server: the facts of ZooKeeper's own quorum tests and its documentation."""
+"""What makes a quorum, in the eyes of one server: the facts of ZooKeeper's own tests and documentation."""
 
 from itertools import permutations
 
@@ -94,11 +94,7 @@ class TestView:
     """Views are values: canonical, hashable, and clear about who votes."""
 
     def test_the_order_in_which_a_view_is_written_does_not_matter(self) -> None:
-        views = {
-            hierarchical_view(dict.fromkeys(groups, order), {2: 5})
-            for groups in [(1,)]
-            for order in permutations((1, 2, 3))
-        }
+        views = {hierarchical_view({1: order}, {2: 5}) for order in permutations((1, 2, 3))}
         assert len(views) == 1
 
     def test_the_order_of_the_groups_does_not_matter(self) -> None:
@@ -109,7 +105,8 @@ class TestView:
 
     def test_members_are_voters_and_observers(self) -> None:
         view = majority_view({1, 2}, observers={3})
-        assert (view.voters, view.members) == ({1, 2}, {1, 2, 3})
+        assert view.voters == {1, 2}
+        assert view.members == {1, 2, 3}
         assert view.is_voter(2)
         assert not view.is_voter(3)
 
@@ -146,7 +143,7 @@ class TestView:
         weights: tuple[tuple[int, int], ...],
         silent: tuple[int, ...],
     ) -> None:
-        with pytest.raises(ValueError, match="order|no group"):
+        with pytest.raises(ValueError, match=r"order|no group"):
             Hierarchical(groups, weights, frozenset(silent))
 
     def test_a_majority_says_how_many_it_takes(self) -> None:

@@ -1,4 +1,4 @@
-"""Two views and their disjoint quorums: the cases of a growing ensemble, and brute force beside the solver."""
+"""Two views and their disjoint quorums: a growing ensemble, and brute force beside the solver."""
 
 from itertools import product
 
@@ -56,6 +56,13 @@ def test_giving_up_groups_for_a_majority_of_the_same_servers_splits() -> None:
 def test_negative_weights_split_a_view_from_itself() -> None:
     view = hierarchical_view({1: (1, 2, 3)}, weights={3: -1})
     assert disjoint_quorums(view, view) == DisjointQuorums(frozenset({1}), frozenset({2}))
+
+
+def test_of_many_pairs_the_smallest_is_given() -> None:
+    # Server 4 wins the first group alone and 2 the second; 1 and 3 may come along and are not needed.
+    heavy = hierarchical_view({1: (1, 3, 4), 2: (2, 5)}, weights={1: 1, 3: 1, 4: 3, 2: 5, 5: 2})
+    found = disjoint_quorums(heavy, majority_view({4, 5, 6, 7}))
+    assert found == DisjointQuorums(frozenset({2, 4}), frozenset({5, 6, 7}))
 
 
 def test_strangers_share_nothing() -> None:

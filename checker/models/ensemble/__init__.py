@@ -1,0 +1,6 @@
+"""The model of a ZooKeeper ensemble: the step functions of `spec`, a network between them, faults and operators."""
+
+from checker.models.ensemble.build import ensemble
+from checker.models.ensemble.setup import Budgets, File, Grain, Member, Planned, Prologue, Setup
+
+__all__ = ["Budgets", "File", "Grain", "Member", "Planned", "Prologue", "Setup", "ensemble"]

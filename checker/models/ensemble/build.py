@@ -1,0 +1,111 @@
+"""From a setup to a model: columns with their initial values, actors, rules; and the history that came before.
+
+A history is not invented: servers are started in the order given, and everything that must happen does, in one
+run of the model itself. So an established ensemble is a reachable one, down to the messages that were sent last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from checker.engine import Actor, Column, Model, Move, Property, Row
+from checker.engine.plain import successors
+from checker.models.ensemble import columns
+from checker.models.ensemble.columns import FAULTS, LINKS, PLAN, VOTES, Faults
+from checker.models.ensemble.rules import pairs, rules
+from checker.models.ensemble.setup import Budgets, Grain, Prologue, Setup
+from spec.election.channel import Channel
+from spec.quorum import Sid
+from spec.server import Server
+
+URGENT = ("deliver", "decide", "elect")
+"""What happens while an ensemble settles, the most urgent first: nobody waits while a message is on its way."""
+
+
+def ensemble(name: str, setup: Setup, properties: Iterable[Property] = ()) -> Model:
+    """The model of an ensemble, held to these properties. Raises ValueError if the history cannot have been."""
+    wanted = tuple(properties)
+    keep_votes = any(read.column == VOTES for prop in wanted for read in prop.reads)
+    model = _assemble(name, setup, wanted, keep_votes)
+    initial = _after_history(_everyone_late(setup), _assemble(name, _everyone_late(setup), (), keep_votes), setup)
+    late = frozenset(member.sid for member in setup.members if member.late)
+    values = {**initial, FAULTS: Faults(**vars(setup.budgets), late=late)}
+    begun = tuple(Column(column.name, values.get(column.name, column.initial)) for column in model.columns)
+    return Model(name, begun, model.actors, model.rules, wanted)
+
+
+def _assemble(name: str, setup: Setup, properties: tuple[Property, ...], keep_votes: bool) -> Model:
+    """The model before anything has happened: nobody runs."""
+    resend = replace_resend(setup)
+    cells: list[Column] = []
+    actors: list[Actor] = []
+    for member in sorted(setup.members, key=lambda member: member.sid):
+        server = Server(member.sid, member.file.view, member.durable)
+        cells.append(Column(columns.server_name(member.sid), server))
+        actors.append(columns.server_actor(member.sid, setup, keep_votes=keep_votes))
+    if setup.grain is Grain.FINE:
+        for source, destination in pairs(setup):
+            cells.append(Column(columns.channel_name(source, destination), Channel()))
+            actors.append(columns.channel_actor(source, destination, resend))
+    late = frozenset(member.sid for member in setup.members if member.late)
+    cells += [Column(FAULTS, Faults(late=late)), Column(LINKS, frozenset())]
+    actors += [columns.faults_actor(), columns.links_actor()]
+    if setup.plan:
+        cells.append(Column(PLAN, 0))
+        actors.append(columns.plan_actor())
+    if keep_votes:
+        cells.append(Column(VOTES, ()))
+        actors.append(columns.votes_actor())
+    return Model(name, tuple(cells), tuple(actors), rules(setup), properties)
+
+
+def replace_resend(setup: Setup) -> Any:
+    """The channels' rules: what was sent last is remembered only where a connection can break."""
+    from msgspec.structs import replace as with_fields  # noqa: PLC0415
+
+    return with_fields(setup.channels, resend=setup.channels.resend and setup.connections_break)
+
+
+def _everyone_late(setup: Setup) -> Setup:
+    """The same servers, before faults and plans, each of them still to start."""
+    members = tuple(replace(member, late=True) for member in setup.members)
+    return replace(setup, members=members, budgets=Budgets(), prologue=())
+
+
+def _after_history(everyone: Setup, model: Model, setup: Setup) -> dict[str, Any]:
+    """The values after the history; a server that is neither late nor in it boots at its end."""
+    row = model.initial()
+    mentioned = {sid for prologue in setup.prologue for sid in prologue.start}
+    at_once = [m.sid for m in setup.members if not m.late and m.sid not in mentioned]
+    for prologue in (*setup.prologue, Prologue(tuple(sorted(at_once)), settle=False)):
+        for sid in prologue.start:
+            row = _start(model, row, sid)
+        if prologue.settle:
+            row = _settled(model, row)
+    return {column.name: value for column, value in zip(model.columns, row, strict=True)}
+
+
+def _start(model: Model, row: Row, sid: Sid) -> Row:
+    for move, after in successors(model, row):
+        if move.action == "start" and move.arguments[0] == sid:
+            return after
+    raise ValueError(f"server {sid} cannot start here: it runs already, or its own file does not name it")
+
+
+def _settled(model: Model, row: Row) -> Row:
+    """The row when nothing urgent is left. Elections by the oracle take the largest membership that is possible."""
+    while True:
+        possible = [step for step in successors(model, row) if step[0].action in URGENT]
+        if not possible:
+            return row
+        _, row = min(possible, key=lambda step: _urgency(step[0]))
+
+
+def _urgency(move: Move) -> tuple[int, Any]:
+    size = -len(move.arguments[1]) if move.action == "elect" else 0
+    return URGENT.index(move.action), size
+
+
+__all__ = ["ensemble"]

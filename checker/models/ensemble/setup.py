@@ -1,0 +1,149 @@
+"""What an ensemble under check consists of: servers with their files, a history, a plan, faults, a grain.
+
+Everything here is plain data: scenarios and the command line make a `Setup`, `build` makes a model of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from spec.durable import Durable
+from spec.election.channel import ChannelRules
+from spec.election.vote import Variant
+from spec.quorum import Sid, View
+
+
+class Grain(Enum):
+    """How finely an election is explored."""
+
+    FINE = "fine"  # every notification, timer and connection
+    ORACLE = "oracle"  # an election is one step, chosen among all that it can come to
+
+
+@dataclass(frozen=True)
+class File:
+    """A configuration file: the name it is reported by, and the view it gives its server."""
+
+    name: str
+    view: View
+
+
+@dataclass(frozen=True)
+class Member:
+    """A server: the file it boots with, what is on its disk, and whether it runs at once.
+
+    A `late` server starts at any time, or never; the others run when exploration begins.
+    """
+
+    sid: Sid
+    file: File
+    durable: Durable = Durable()
+    late: bool = False
+    other_files: tuple[File, ...] = ()  # a restart after a crash may load one of these instead
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One action of an operator: stop a server, or start it with a file.
+
+    `after` names servers that must have rejoined first: each has decided, and the leader it follows (or is)
+    leads with a quorum of its own view behind it.
+    """
+
+    action: str  # "stop" or "start"
+    sid: Sid
+    file: File | None = None  # of a start
+    after: tuple[Sid, ...] = ()
+
+
+@dataclass(frozen=True)
+class Prologue:
+    """What happened before exploration begins: some servers start, then everything that must happen does."""
+
+    start: tuple[Sid, ...] = ()
+    settle: bool = True
+
+
+@dataclass(frozen=True)
+class Budgets:
+    """How often each fault may happen, over the whole run. `heals` restore every cut link at once.
+
+    `rebroadcasts` are notification time-outs. `impatience` lets a server give up on a leader, or on followers,
+    that may still come; giving up on one that cannot come is never limited.
+    """
+
+    crashes: int = 0
+    restarts: int = 0
+    cuts: int = 0
+    partitions: int = 0
+    heals: int = 0
+    rebroadcasts: int = 0
+    impatience: int = 0
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Everything that a model of an ensemble is made from. Raises ValueError where it does not fit together."""
+
+    members: tuple[Member, ...]
+    grain: Grain = Grain.FINE
+    prologue: tuple[Prologue, ...] = ()
+    plan: tuple[Planned, ...] = ()
+    budgets: Budgets = field(default_factory=Budgets)
+    round_limit: int = 3
+    channels: ChannelRules = ChannelRules(merge_repeats=True)
+    variants: frozenset[Variant] = frozenset()
+
+    def __post_init__(self) -> None:
+        known = {member.sid for member in self.members}
+        if len(known) != len(self.members):
+            raise ValueError("two servers have the same id")
+        for planned in self.plan:
+            strangers = {planned.sid, *planned.after} - known
+            if strangers:
+                raise ValueError(f"the plan names server {min(strangers)}, and the scenario has none of that id")
+        for prologue in self.prologue:
+            strangers = set(prologue.start) - known
+            if strangers:
+                raise ValueError(f"the history starts server {min(strangers)}, and the scenario has none of that id")
+
+    @property
+    def sids(self) -> tuple[Sid, ...]:
+        """The ids of all servers, ascending."""
+        return tuple(sorted(member.sid for member in self.members))
+
+    def views_of(self, sid: Sid) -> tuple[View, ...]:
+        """Every view that a server may come to have by a file, the first one first."""
+        member = next(member for member in self.members if member.sid == sid)
+        planned = [p.file for p in self.plan if p.sid == sid and p.file is not None]
+        files = (member.file, *member.other_files, *planned)
+        return tuple(dict.fromkeys(file.view for file in files))
+
+    @property
+    def reachable_views(self) -> tuple[View, ...]:
+        """Every view that some server may have."""
+        return tuple(dict.fromkeys(view for sid in self.sids for view in self.views_of(sid)))
+
+    def talk(self, one: Sid, other: Sid) -> bool:
+        """Whether two servers may ever send each other notifications: one is a voter in a view of the other."""
+        gossip = any(view.version > 0 for view in self.reachable_views)
+        mine = self.reachable_views if gossip else self.views_of(one)
+        theirs = self.reachable_views if gossip else self.views_of(other)
+        return any(view.is_voter(other) for view in mine) or any(view.is_voter(one) for view in theirs)
+
+    @property
+    def connections_break(self) -> bool:
+        """Whether a connection can be lost, so that what was sent last matters."""
+        budgets = self.budgets
+        return bool(self.plan or budgets.crashes or budgets.cuts or budgets.partitions)
+
+    @property
+    def outsiders(self) -> bool:
+        """Whether a server may hear from one that is no voter in its view."""
+        return any(
+            self.talk(one, other) and not all(view.is_voter(other) for view in self.views_of(one))
+            for one in self.sids
+            for other in self.sids
+            if one != other
+        )

@@ -1,0 +1,78 @@
+"""Where a server stands, as others and invariants see it: the projections that rules and properties read.
+
+A projection is small on purpose. What a rule reads of five servers is remembered for every combination, so it
+reads who leads and who follows whom, not whole servers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from spec.election.vote import ServerState
+from spec.quorum import Sid, View
+from spec.server import Server
+
+LOOKING, FOLLOWING, LEADING, OBSERVING = ServerState
+
+
+class Standing(NamedTuple):
+    """A server that runs: its state, whom it follows (itself, if it leads), and by which view it counts."""
+
+    state: ServerState
+    leader: Sid | None
+    view: View
+
+
+class InRound(NamedTuple):
+    """A standing, and the round it was reached in."""
+
+    standing: Standing
+    round: int
+
+
+def is_running(server: Server) -> bool:
+    """Whether the process runs."""
+    return server.election is not None
+
+
+def standing(server: Server) -> Standing | str:
+    """Where a server stands; "down" if it does not run (None would mean "never" to a rule)."""
+    election = server.election
+    if election is None:
+        return "down"
+    leader = None if election.state is LOOKING else election.vote.leader
+    return Standing(election.state, leader, server.view)
+
+
+def in_round(server: Server) -> InRound | str:
+    """Where a server stands, and in which round."""
+    found = standing(server)
+    return found if isinstance(found, str) else InRound(found, server.election.round)  # type: ignore[union-attr]
+
+
+def followers(standings: Mapping[Sid, Standing | str], leader: Sid) -> frozenset[Sid]:
+    """The servers that follow a leader, and the leader; observers watch, and are not among them."""
+    return frozenset(
+        sid
+        for sid, each in standings.items()
+        if isinstance(each, Standing) and each.leader == leader and each.state in (FOLLOWING, LEADING)
+    )
+
+
+def is_established(standings: Mapping[Sid, Standing | str], leader: Sid | None) -> bool:
+    """Whether a server leads, and a quorum of its own view follows it."""
+    if leader is None:
+        return False
+    own = standings.get(leader)
+    return (
+        isinstance(own, Standing)
+        and own.state is LEADING
+        and own.view.contains_quorum(followers(standings, leader))
+    )
+
+
+def has_rejoined(standings: Mapping[Sid, Standing | str], sid: Sid) -> bool:
+    """Whether a server follows, observes or is a leader that a quorum of the leader's view follows."""
+    own = standings[sid]
+    return isinstance(own, Standing) and is_established(standings, own.leader)

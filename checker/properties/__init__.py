@@ -1,0 +1,1 @@
+"""What ensembles are held to, by name."""
