@@ -63,7 +63,7 @@ class Tables:
         self._ids: list[Cell | Node] = []
         self._cells: list[dict[Any, int]] = [{} for _ in model.columns]
         self._operations: dict[tuple[int, Any], int] = {}
-        self._asked: list[tuple[int, Any]] = [(-2, None)]  # operation ids start at 1, so that no key is 0
+        self._asked: list[tuple[int, Any]] = [(0, None)]  # operation ids start at 1, so that no key is 0
         self._effects: dict[tuple[int, tuple[tuple[int, int], ...]], int] = {}
         self._called: dict[str, int] = {}
         self._learnt: dict[int, int] = {}
@@ -139,11 +139,12 @@ class Tables:
         except TypeError as error:
             raise unhashable(f"{source} puts into the column {self.model.columns[column].name!r}", value) from error
         if known is not None:
+            self._same_type(self._ids[known].value, value, source)
             return known
         cell = self._new_id(Cell(column, value))
         self._cells[column][value] = cell
         self.bases.view[cell] = self.classes.size
-        seen = [self._class(read, value) for read in self._slots[column]]
+        seen = [self._class(column, slot, value) for slot in range(len(self._slots[column]))]
         self.classes.extend(seen)
         if not self._own_rules[column]:
             self.listed.view[cell] = 0
@@ -168,19 +169,34 @@ class Tables:
         shown = self._ask(f"the projection of {read.column!r}", read.projection, value)
         return None if shown is None else (shown,)
 
-    def _class(self, read: Read, value: Any) -> int:
-        shown = self._shown(read, value)
-        return int(kernels.NEVER) if shown is None else self._operation(-1, shown[0], f"a read of {read.column!r}")
+    def _class(self, column: int, slot: int, value: Any) -> int:
+        """The id of what a read shows of a value; each read has ids of its own."""
+        shown = self._shown(self._slots[column][slot], value)
+        if shown is None:
+            return int(kernels.NEVER)
+        source = f"a read of {self.model.columns[column].name!r}"
+        return self._operation(-1 - column - slot * len(self.model.columns), shown[0], source)
 
     def _operation(self, actor: int, operation: Any, source: str) -> int:
-        """The id of an operation for an actor; actor -1 is for what a projection shows."""
+        """The id of an operation for an actor; a negative actor is a read, and the operation what it shows."""
         try:
             known = self._operations.setdefault((actor, operation), len(self._asked))
         except TypeError as error:
             raise unhashable(f"{source} gives", operation) from error
         if known == len(self._asked):
             self._asked.append((actor, operation))
+        self._same_type(self._asked[known][1], operation, source)
         return known
+
+    @staticmethod
+    def _same_type(one: Any, other: Any, source: str) -> None:
+        """Equal values stand for one another, so values that differ in type must not be equal."""
+        if type(one) is not type(other):
+            raise ModelError(
+                f"{source} gives {other!r} ({type(other).__name__}), which equals {one!r} ({type(one).__name__}): "
+                "equal values must mean the same. Named tuples are equal to plain ones, and 1 to True; "
+                "use frozen dataclasses or structs"
+            )
 
     def _effect(self, action: int, entries: tuple[tuple[int, int], ...]) -> int:
         known = self._effects.setdefault((action, entries), len(self._effects))

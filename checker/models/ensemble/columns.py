@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from checker.engine import Actor, Outcome, Send
@@ -57,7 +58,7 @@ class Faults(NamedTuple):
     down: frozenset[Sid] = frozenset()
 
 
-class Spend(NamedTuple):
+class Spend(msgspec.Struct, frozen=True):
     """Take one from a budget; `late` and `down` change by the servers given."""
 
     budget: str | None
@@ -65,28 +66,28 @@ class Spend(NamedTuple):
     crashed: Sid | None = None
 
 
-class Transmit(NamedTuple):
+class Transmit(msgspec.Struct, frozen=True):
     """`QuorumCnxManager.toSend`: a message is handed over; `knows_peer`: it may open a connection itself."""
 
     message: Message
     knows_peer: bool
 
 
-class Establish(NamedTuple):
+class Establish(msgspec.Struct, frozen=True):
     """The other direction has opened the socket that this one shares."""
 
 
-class Pop(NamedTuple):
+class Pop(msgspec.Struct, frozen=True):
     """The oldest message in flight arrives."""
 
 
-class Change(NamedTuple):
+class Change(msgspec.Struct, frozen=True):
     """The connection breaks or can be made again: the name of a function of `spec.election.channel`."""
 
     name: str
 
 
-class Settled(NamedTuple):
+class Settled(msgspec.Struct, frozen=True):
     """A link changes: cut, or whole again."""
 
     cut: frozenset[Link] = frozenset()

@@ -1,0 +1,94 @@
+"""How a model without a lens of its own is shown.
+
+Lanes are the columns whose names have no "->"; their fields are those of the record that a column holds, or
+one called `value`. Columns with "->" are channels, shown only as messages sent, delivered and lost; what went
+through one is told from its content before and after a step. A model that keeps its channels otherwise (with
+queues, acknowledgements, links) should bring its own lens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from difflib import SequenceMatcher
+from typing import Any
+
+from checker.engine.model import Model, Move, Row
+from checker.job import Drawn, Json
+from checker.models.processes import POP
+from checker.traces.values import brief, fields_of, show, to_json
+
+ARROW = "->"
+MARKED = ("crash", "start", "cut", "heal", "decide")  # actions that a picture marks, by their names
+
+
+class DefaultLens:
+    """The lens of any model, by the names of its columns. See `checker.job.Lens`."""
+
+    def __init__(self, model: Model) -> None:
+        names = [column.name for column in model.columns]
+        self._lanes = [(place, name) for place, name in enumerate(names) if ARROW not in name]
+        self._channels = [(place, name) for place, name in enumerate(names) if ARROW in name]
+        self._names = {name for _, name in self._lanes}
+
+    def lanes(self, row: Row) -> dict[str, dict[str, Json]]:
+        """One lane for each column that is no channel."""
+        return {name: _fields(row[place]) for place, name in self._lanes}
+
+    def caption(self, move: Move) -> str:
+        """The action and its arguments; a delivery as `deliver 1->2 (content)`."""
+        arguments = [to_json(argument) for argument in move.arguments]
+        if len(arguments) >= 2 and {arg for arg in arguments[:2] if isinstance(arg, str)} <= self._names:
+            sender, receiver, *content = arguments
+            arguments = [f"{show(sender)}{ARROW}{show(receiver)}", *content]
+        return " ".join([move.action, *(brief(argument) for argument in arguments)])
+
+    def drawn(self, before: Row, move: Move, after: Row) -> tuple[Drawn, ...]:
+        """What left the channels, the action if it is one that a picture marks, what entered the channels."""
+        left, entered = [], []
+        for place, name in self._channels:
+            if before[place] == after[place] and POP not in _operations(move, name):
+                continue
+            for kind, message in _through(name, before[place], after[place], move):
+                (entered if kind == "send" else left).append(_message(kind, name, message))
+        return (*left, *self._marks(move), *entered)
+
+    def _marks(self, move: Move) -> Iterator[Drawn]:
+        if move.action not in MARKED:
+            return
+        lanes = [argument for argument in move.arguments if argument in self._names]
+        lanes = lanes or [send.actor for send in move.sends if send.actor in self._names]
+        if lanes:
+            yield Drawn(move.action, lanes[0], move.action, peer=next(iter(lanes[1:]), None))
+
+
+def _fields(value: Any) -> dict[str, Json]:
+    fields = fields_of(value)
+    return {"value": to_json(value)} if fields is None else fields
+
+
+def _operations(move: Move, actor: str) -> list[Any]:
+    return [send.operation for send in move.sends if send.actor == actor]
+
+
+def _message(kind: str, channel: str, message: Any) -> Drawn:
+    sender, _, receiver = channel.partition(ARROW)
+    lane, peer = (receiver, sender) if kind == "deliver" else (sender, receiver)
+    return Drawn(kind, lane, show(to_json(message)), peer=peer)
+
+
+def _through(channel: str, before: Any, after: Any, move: Move) -> Iterator[tuple[str, Any]]:
+    """What left a channel and what entered it, as (kind, message) in that order."""
+    if not isinstance(before, tuple) or not isinstance(after, tuple):
+        return
+    receiver = channel.partition(ARROW)[2]
+    if before and POP in _operations(move, channel):
+        # A message may leave while an equal one enters, and the content then is as before.
+        yield "deliver" if _operations(move, receiver) else "lost", before[0]
+        before = before[1:]
+    edits = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+    for _, start, end, _, _ in (edit for edit in edits if edit[0] in ("delete", "replace")):
+        for message in before[start:end]:
+            yield "lost", message
+    for _, _, _, start, end in (edit for edit in edits if edit[0] in ("insert", "replace")):
+        for message in after[start:end]:
+            yield "send", message

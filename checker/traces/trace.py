@@ -1,0 +1,215 @@
+"""One run of a model from its first state to a finding, as data: every format is a view of it.
+
+Rules of this module:
+
+- A trace holds JSON alone: no value of a model, no function. Two traces of one run are equal, and a trace read
+  from a file is equal to the one that was written.
+- Step 0 is the state that the run starts from; step n is the n-th move and the state after it.
+- A lane holds the full state after each step, and the names of the fields that the step changed.
+- Equal message numbers are one message. Arrivals and losses take the oldest waiting message of their sender
+  and receiver that reads the same, else the oldest; what was sent out of sight gets a number when it is seen.
+- Of a message that is sent or lost the lane is the sender, of one that is delivered it is the receiver.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from checker.engine.model import TRIVIAL, Finding, Kind, Model, Property, Row
+from checker.engine.plain import read, successors
+from checker.engine.result import Found
+from checker.job import Drawn, Job, Json, Verdict
+from checker.traces.values import canonical, to_json
+
+Lanes = Mapping[str, Mapping[str, Json]]
+RESERVED = ("#", "mbt::")  # the first characters of names that the Informal Trace Format keeps for itself
+
+
+class Truth(Enum):
+    """What a property says of one state."""
+
+    HOLDS = "holds"
+    FAILS = "fails"
+    TRIVIAL = "trivial"  # its premise does not hold, or it speaks of other states only
+    WITNESSED = "witnessed"
+    UNSEEN = "not witnessed"
+
+
+@dataclass(frozen=True)
+class TraceStep:
+    """A move and the state after it; the first step has no action.
+
+    `lanes` maps each lane to its fields, `changed` each lane that the step touched to the fields that differ
+    (all of them in step 0, and also those that are gone). `truth` is that of each property after the step.
+    """
+
+    number: int
+    action: str | None
+    arguments: tuple[Json, ...]
+    caption: str
+    lanes: Lanes
+    changed: Mapping[str, tuple[str, ...]]
+    drawn: tuple[Drawn, ...]
+    truth: Mapping[str, Truth]
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A run that ends in a finding of one property. `verdict` is that of the whole exploration."""
+
+    job: str
+    source: Mapping[str, Json]
+    grain: str
+    bounds: tuple[str, ...]
+    verdict: Verdict
+    prop: str
+    kind: Kind
+    clause: str
+    values: tuple[tuple[str, Json], ...]
+    steps: tuple[TraceStep, ...]
+
+    @property
+    def depth(self) -> int:
+        """The number of moves."""
+        return len(self.steps) - 1
+
+    @property
+    def headline(self) -> str:
+        """What was found and where, in one line."""
+        word = {Kind.ALWAYS: "violated", Kind.FINAL: "deadlock", Kind.SOMETIMES: "witnessed"}[self.kind]
+        return f"{word}: {self.prop} at depth {self.depth}"
+
+    @property
+    def lanes(self) -> tuple[str, ...]:
+        """The names of the lanes, in order of appearance."""
+        return tuple(dict.fromkeys(lane for step in self.steps for lane in step.lanes))
+
+
+def trace_of(job: Job, found: Found, verdict: Verdict | None = None) -> Trace:
+    """The trace of a finding; without a verdict, the one that the finding alone would give.
+
+    Raises ValueError where the lens names a lane in a way that trace files cannot hold.
+    """
+    own = {Kind.ALWAYS: Verdict.VIOLATED, Kind.FINAL: Verdict.DEADLOCK, Kind.SOMETIMES: Verdict.PASSED}
+    return Trace(
+        job=job.name,
+        source=to_json(job.source),
+        grain=job.grain,
+        bounds=tuple(job.bounds),
+        verdict=verdict or own[found.prop.kind],
+        prop=found.prop.name,
+        kind=found.prop.kind,
+        clause=found.finding.clause,
+        values=values_of(found.finding),
+        steps=_steps(job, found),
+    )
+
+
+def values_of(finding: Finding) -> tuple[tuple[str, Json], ...]:
+    """The named values of a finding, as JSON."""
+    return tuple((name, to_json(value)) for name, value in finding.values)
+
+
+def lanes_of(job: Job, row: Row) -> Lanes:
+    """The lanes of a row as the job's lens shows them, as JSON. Raises ValueError for a reserved name."""
+    lanes = {name: {key: to_json(v) for key, v in fields.items()} for name, fields in job.lens.lanes(row).items()}
+    for name in lanes:
+        if name.startswith(RESERVED):
+            raise ValueError(f"a lens names a lane {name!r}; a name must not begin with {' or '.join(RESERVED)}")
+    return lanes
+
+
+def changed_fields(before: Lanes, after: Lanes) -> dict[str, tuple[str, ...]]:
+    """For each lane that differs the names of the fields that do, in the order they are shown."""
+    changed = {}
+    for lane in dict.fromkeys((*after, *before)):
+        old, new = before.get(lane, {}), after.get(lane, {})
+        names = tuple(
+            name
+            for name in dict.fromkeys((*new, *old))
+            if (name in old) != (name in new) or canonical(old.get(name)) != canonical(new.get(name))
+        )
+        if names:
+            changed[lane] = names
+    return changed
+
+
+def truths(model: Model, row: Row) -> dict[str, Truth]:
+    """What each property says of a row; those of final states speak of rows without a successor only."""
+    ends = any(prop.kind is Kind.FINAL for prop in model.properties) and not any(
+        True for _ in successors(model, row)
+    )
+    return {
+        prop.name: _truth(model, prop, row) if prop.kind is not Kind.FINAL or ends else Truth.TRIVIAL
+        for prop in model.properties
+    }
+
+
+def _truth(model: Model, prop: Property, row: Row) -> Truth:
+    arguments = read(model, prop.reads, row)
+    answer = TRIVIAL if arguments is None else prop.check(*arguments)
+    if prop.kind is Kind.SOMETIMES:
+        return Truth.WITNESSED if isinstance(answer, Finding) else Truth.UNSEEN
+    if answer is TRIVIAL:
+        return Truth.TRIVIAL
+    return Truth.FAILS if isinstance(answer, Finding) else Truth.HOLDS
+
+
+def _steps(job: Job, found: Found) -> tuple[TraceStep, ...]:
+    steps: list[TraceStep] = []
+    post, before, lanes = _Post(), found.path[0].row, {}
+    for number, (move, row) in enumerate(found.path):
+        previous, lanes = lanes, dict(lanes_of(job, row))
+        steps.append(
+            TraceStep(
+                number=number,
+                action=None if move is None else move.action,
+                arguments=() if move is None else tuple(to_json(argument) for argument in move.arguments),
+                caption="at first" if move is None else job.lens.caption(move),
+                lanes=lanes,
+                changed=changed_fields(previous, lanes),
+                drawn=() if move is None else tuple(post.number(d) for d in job.lens.drawn(before, move, row)),
+                truth=truths(job.model, row),
+            )
+        )
+        before = row
+    return tuple(steps)
+
+
+class _Post:
+    """Numbers messages, and remembers which are on their way from whom to whom."""
+
+    def __init__(self) -> None:
+        self._last = 0
+        self._waiting: dict[tuple[str, str], list[Drawn]] = defaultdict(list)
+
+    def number(self, drawn: Drawn) -> Drawn:
+        """The same with its message number, if it is about a message."""
+        if drawn.peer is None or drawn.kind not in ("send", "deliver", "lost"):
+            return drawn
+        if drawn.kind == "send":
+            sent = replace(drawn, message=self._next())
+            self._waiting[drawn.lane, drawn.peer].append(sent)
+            return sent
+        backward, forward = (drawn.peer, drawn.lane), (drawn.lane, drawn.peer)
+        if drawn.kind == "deliver":
+            return replace(drawn, message=self._take([backward], drawn.text)[1])
+        # A lens may tell a loss from either end; whichever has such a message waiting is meant.
+        (lane, peer), number = self._take([forward, backward], drawn.text)
+        return replace(drawn, lane=lane, peer=peer, message=number)
+
+    def _take(self, pairs: list[tuple[str, str]], text: str) -> tuple[tuple[str, str], int]:
+        for same_text in (True, False):
+            for pair in pairs:
+                for place, sent in enumerate(self._waiting[pair]):
+                    if not same_text or sent.text == text:
+                        del self._waiting[pair][place]
+                        return pair, sent.message or 0
+        return pairs[0], self._next()
+
+    def _next(self) -> int:
+        self._last += 1
+        return self._last
