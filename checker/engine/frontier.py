@@ -18,12 +18,20 @@ Array = np.ndarray[Any, Any]
 
 
 class Block:
-    """Up to BLOCK rows (u32 cells) with their fingerprints (u64); the first `size` are in use."""
+    """Up to BLOCK rows (u32 cells) with their fingerprints (u64); the first `size` are in use.
+
+    A row is as wide as a multiple of eight, so that it is copied in whole vectors; what is too much stays 0.
+    """
 
     def __init__(self, columns: int) -> None:
-        self.rows = np.empty((BLOCK, columns), np.uint32)
+        self.rows = np.zeros((BLOCK, padded(columns)), np.uint32)
         self.fingerprints = np.empty(BLOCK, np.uint64)
         self.size = 0
+
+
+def padded(columns: int) -> int:
+    """The width of a row."""
+    return -(-columns // 8) * 8
 
 
 class Pool:

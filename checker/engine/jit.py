@@ -76,3 +76,13 @@ def prefetch(typingctx: Any, array: Any, index: Any) -> Any:  # noqa: ARG001
         return context.get_dummy_value()
 
     return types.void(array, index), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def ones_below(typingctx: Any, word: Any) -> Any:  # noqa: ARG001
+    """The number of the lowest bit of a word that is set (64 for none)."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
+        return builder.cttz(args[0], ir.IntType(1)(0))
+
+    return types.uint64(types.uint64), generate

@@ -5,7 +5,8 @@ column, an *operation* has an id too, and one hash table, the memo, says what an
 
     memo[cell << 32 | operation] = effect << 32 | new cell         (new cell IMPOSSIBLE: the move cannot happen)
 
-An effect is a run of `entries`, each target << 32 | operation; so is a move. A target is a column, or
+An effect is a place in `entries`, where its number << 32 | length stands, and behind it so many times target << 32
+| operation; a move is an effect too. A target is a column, or
 SET | column (the operation is the new cell itself), or GROUP | g for an actor that reads several columns. The
 columns of a group are *folded* through the same memo: from the group's root, each column's class leads on to a
 further node, and the last node stands for all of them. Joint rules and properties read rows in the same way.
@@ -20,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from checker.engine.jit import inlined, kernel, prefetch
+from checker.engine.jit import inlined, kernel, ones_below, prefetch
 
 Array = Any  # a NumPy array; its shape and type stand in the docstring of whoever makes it
 
@@ -34,7 +35,8 @@ SET, GROUP, COLUMN_BITS = U64(0x80000000), U64(0x40000000), U64(0x3FFFFFFF)
 ZERO, ONE, TWO, BITS16, BITS32 = U64(0), U64(1), U64(2), U64(16), U64(32)
 SOURCE_BITS = U64(0xFFFF)
 STACK = 16  # how deeply operations may lead to operations
-AHEAD = U64(24)  # how many probes ahead the visited set is asked for
+ENDLESS = 1 << 12  # operations of one move that lead to further ones; more is taken for a cycle
+AHEAD = U64(16)  # how many probes ahead the visited set is asked for
 DONE, NOT_POSSIBLE, INCOMPLETE, TOO_DEEP = 0, 1, 2, 3
 TRIVIAL, EXAMINED, FOUND = 1, 2, 3  # verdicts of a property's node
 
@@ -83,17 +85,17 @@ def fold(row: Array, group: Any, groups: Array, reads: Array, classes: Array, ba
 
 
 @inlined
-def run(effect: Any, row: Array, fingerprint: Any, undo: Array, stack: Array, spans: Array, entries: Array,
+def run(effect: Any, row: Array, fingerprint: Any, stack: Array, entries: Array,
         zobrist: Array, groups: Array, reads: Array, classes: Array, bases: Array,
         memo: Array, shift: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
-    """Carry out a move on `row`: (status, fingerprint after it, number of pairs (column, old cell) in `undo`)."""
-    undone, depth = ZERO, ZERO
-    at = spans[effect] >> BITS32
-    end = at + (spans[effect] & LOW)
+    """Carry out a move on `row`, which is left changed whatever comes of it: (status, fingerprint afterwards)."""
+    depth, done = ZERO, ZERO
+    at = effect + ONE
+    end = at + (entries[effect] & LOW)
     while True:
         while at == end:
             if depth == ZERO:
-                return DONE, fingerprint, undone
+                return DONE, fingerprint
             depth -= ONE
             at = stack[depth * TWO]
             end = stack[depth * TWO + ONE]
@@ -109,41 +111,71 @@ def run(effect: Any, row: Array, fingerprint: Any, undo: Array, stack: Array, sp
             if target & GROUP:
                 before = fold(row, column, groups, reads, classes, bases, memo, shift, missing, counters)
                 if before == MISSING:
-                    return INCOMPLETE, fingerprint, undone
+                    return INCOMPLETE, fingerprint
             key = (before << BITS32) | operation
             value = lookup(memo, shift, key)
             if value == MISSING:
                 note(missing, counters, key)
-                return INCOMPLETE, fingerprint, undone
+                return INCOMPLETE, fingerprint
             after = value & LOW
             if after == IMPOSSIBLE:
-                return NOT_POSSIBLE, fingerprint, undone
+                return NOT_POSSIBLE, fingerprint
             follows = value >> BITS32
         if not target & GROUP:
-            before = U64(row[column])
-            if before != after:
-                fingerprint ^= zobrist[before] ^ zobrist[after]
-                row[column] = U32(after)
-                undo[undone * TWO] = column
-                undo[undone * TWO + ONE] = before
-                undone += ONE
-                if undone * TWO == U64(undo.size):
-                    return TOO_DEEP, fingerprint, undone
+            fingerprint ^= zobrist[row[column]] ^ zobrist[after]
+            row[column] = U32(after)
         if follows:
+            done += ONE
+            if depth == U64(STACK) or done == U64(ENDLESS):
+                return TOO_DEEP, fingerprint
             if at != end:
-                if depth == U64(STACK):
-                    return TOO_DEEP, fingerprint, undone
                 stack[depth * TWO] = at
                 stack[depth * TWO + ONE] = end
                 depth += ONE
-            at = spans[follows] >> BITS32
-            end = at + (spans[follows] & LOW)
+            at = follows + ONE
+            end = at + (entries[follows] & LOW)
+
+
+@inlined
+def gather(row: Array, columns: Any, listed: Array, masks: Array, masked: Array, joint: Array, lists_of: Array,
+           groups: Array, reads: Array, classes: Array, bases: Array,
+           memo: Array, shift: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
+    """The lists of moves that apply to a row, into `lists_of`: (their number, whether all are known).
+
+    The column's own moves first, then the joint rules': the order of Model.rules. Whether a channel is empty
+    cannot be predicted, so empty lists are left out without a branch.
+    """
+    count, complete = ZERO, True
+    for c in range(columns):
+        node = U64(row[c])
+        moves = listed[node]
+        lists_of[count] = moves
+        count += U64(moves != ZERO)
+        if moves == UNLISTED:
+            note(missing, counters, node << BITS32)
+            complete = False
+    for word in range(masks.shape[1] if joint.size else 0):
+        allowed = ~ZERO
+        for m in masked:
+            allowed &= masks[row[m], word]
+        while allowed:
+            lowest = allowed & (~allowed + ONE)
+            allowed ^= lowest
+            node = fold(row, U64(joint[U64(64 * word) + ones_below(lowest)]), groups, reads, classes, bases,
+                        memo, shift, missing, counters)  # fmt: skip
+            if node == MISSING:
+                complete = False
+            elif node != IMPOSSIBLE:
+                moves = listed[node]
+                lists_of[count] = moves
+                count += U64(moves != ZERO)
+    return count, complete
 
 
 @kernel
-def expand(rows: Array, fingerprints: Array, todo: Array, position: Any, listed: Array, lists: Array,
-           masks: Array, masked: Array, joint: Array,
-           row: Array, undo: Array, stack: Array, spans: Array, entries: Array, zobrist: Array,
+def expand(rows: Array, columns: Any, fingerprints: Array, todo: Array, position: Any, listed: Array, lists: Array,
+           masks: Array, masked: Array, joint: Array, lists_of: Array,
+           row: Array, stack: Array, entries: Array, zobrist: Array,
            groups: Array, reads: Array, classes: Array, bases: Array, memo: Array, shift: Any,
            found: Array, origins: Array, fired: Array,
            dead: Array, aside: Array, missing: Array, counters: Array) -> Any:  # fmt: skip
@@ -151,101 +183,71 @@ def expand(rows: Array, fingerprints: Array, todo: Array, position: Any, listed:
 
     counters: keys missing, successors, rows put aside, dead rows, error. Returns the position reached; it stops
     when a buffer is full. listed[cell] = first << 32 | number in `lists`, the moves of a column's own rules or of a
-    joint rule's last node (number UNLISTED: ask, with operation 0); masks[cell] tells which joint rules a cell allows, `masked` the columns that have a say.
+    joint rule's last node (UNLISTED: ask, with operation 0); masks[cell] tells which joint rules a cell allows,
+    `masked` the columns that have a say; fired[number of a move] counts. Rows are as wide as a multiple of eight.
     """
-    columns = rows.shape[1]
-    words = masks.shape[1]
-    before = ZERO
+    width = rows.shape[1]
+    kept = ZERO
     while position < todo.size and counters[2] < aside.size and counters[0] < missing.size:
         index = todo[position]
-        short = counters[0]
-        ordinal = ZERO
-        incomplete = False
-        for c in range(columns):
-            row[c] = rows[index, c]
         base = fingerprints[index]
-        # The column's own moves first, then the joint rules': the order of Model.rules.
-        block, word, allowed = 0, 0, ZERO
-        if joint.size == 0:
-            words = 0
-        while True:
-            if block < columns:
-                node = U64(row[block])
-                block += 1
-            else:
-                while allowed == ZERO and word < words:
-                    allowed = ~ZERO
-                    for m in masked:
-                        allowed &= masks[row[m], word]
-                    word += 1
-                if allowed == ZERO:
-                    break
-                bit = ZERO
-                while not (allowed >> bit) & ONE:
-                    bit += ONE
-                allowed &= allowed - ONE
-                group = U64(joint[U64(64 * (word - 1)) + bit])
-                node = fold(row, group, groups, reads, classes, bases, memo, shift, missing, counters)
-                if node == MISSING:
-                    incomplete = True
-                    continue
-                if node == IMPOSSIBLE:
-                    continue
-            moves = listed[node]
-            if moves == UNLISTED:
-                note(missing, counters, node << BITS32)
-                incomplete = True
-                continue
-            first = moves >> BITS32
-            for i in range(first, first + (moves & LOW)):
+        count, complete = gather(
+            rows[index], columns, listed, masks, masked, joint, lists_of,
+            groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
+        ordinal = ZERO
+        for n in range(count if complete else ZERO):
+            first = lists_of[n] >> BITS32
+            for i in range(first, first + (lists_of[n] & LOW)):
+                for c in range(width):
+                    row[c] = rows[index, c]
                 move = U64(lists[i])
-                status, fingerprint, undone = run(
-                    move, row, base, undo, stack, spans, entries, zobrist,
+                status, fingerprint = run(
+                    move, row, base, stack, entries, zobrist,
                     groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
-                while undone:
-                    undone -= ONE
-                    row[undo[undone * TWO]] = U32(undo[undone * TWO + ONE])
                 if status == DONE:
-                    if before + ordinal == U64(found.size):
+                    if kept + ordinal == U64(found.size):
                         # The buffer is full: this row waits for an empty one, with nothing of it kept.
-                        for j in range(before, before + ordinal):
-                            fired[origins[j] >> BITS32] -= ONE
-                        counters[0] = short
-                        counters[1] = before
+                        retract(origins, kept, ordinal, entries, fired)
+                        counters[1] = kept
                         return position
-                    fired[move] += ONE
-                    found[before + ordinal] = fingerprint
-                    origins[before + ordinal] = (move << BITS32) | (ordinal << BITS16) | U64(index)
+                    fired[entries[move] >> BITS32] += ONE
+                    found[kept + ordinal] = fingerprint
+                    origins[kept + ordinal] = (move << BITS32) | (ordinal << BITS16) | U64(index)
                     ordinal += ONE
                 elif status == INCOMPLETE:
-                    incomplete = True
+                    complete = False
                 elif status == TOO_DEEP:
                     counters[4] = 1
-                    counters[1] = before
                     return position
-        if incomplete:
-            for i in range(before, before + ordinal):
-                fired[origins[i] >> BITS32] -= ONE
-            aside[counters[2]] = index
-            counters[2] += 1
-        else:
-            before += ordinal
+        if complete:
+            kept += ordinal
             if ordinal == ZERO:
                 dead[counters[3]] = index
                 counters[3] += 1
+        else:
+            retract(origins, kept, ordinal, entries, fired)
+            aside[counters[2]] = index
+            counters[2] += 1
         position += 1
-    counters[1] = before
+    counters[1] = kept
     return position
+
+
+@inlined
+def retract(origins: Array, first: Any, count: Any, entries: Array, fired: Array) -> None:
+    """Take back the counts of moves of a row that will be tried again."""
+    for i in range(first, first + count):
+        fired[entries[origins[i] >> BITS32] >> BITS32] -= ONE
 
 
 @kernel
 def probe(visited: Array, shift: Any, recent: Array, found: Array, size: Any, fresh: Array,
-          origins: Array, reached: Array) -> Any:  # fmt: skip
+          origins: Array, entries: Array, reached: Array) -> Any:  # fmt: skip
     """Pass two: put fingerprints into the visited set; `fresh` gets the places of those that were not there.
 
     Most successors were generated by another state just before, so a small table of recent fingerprints, which
     stays in the cache, takes them out first, without a branch. The visited set is open addressing by leading
-    bits, so that growing it moves entries in order. Returns how many were new. reached[move] counts them.
+    bits, so that growing it moves entries in order. Returns how many were new. reached[number of a move] counts.
     """
     kept = ZERO
     recently = U64(recent.size - 1)
@@ -270,7 +272,7 @@ def probe(visited: Array, shift: Any, recent: Array, found: Array, size: Any, fr
                 visited[slot] = fingerprint
                 fresh[count] = i
                 count += ONE
-                reached[origins[i] >> BITS32] += 1
+                reached[entries[origins[i] >> BITS32] >> BITS32] += 1
                 break
             slot = (slot + ONE) & mask
     return count
@@ -279,20 +281,18 @@ def probe(visited: Array, shift: Any, recent: Array, found: Array, size: Any, fr
 @kernel
 def build(rows: Array, fresh: Array, begin: Any, end: Any, found: Array, origins: Array,
           base: Any, into: Array, into_fingerprints: Array, at: Any, parents: Array, steps: Array,
-          row: Array, undo: Array, stack: Array, spans: Array, entries: Array, zobrist: Array,
+          stack: Array, entries: Array, zobrist: Array,
           groups: Array, reads: Array, classes: Array, bases: Array, memo: Array, shift: Any,
           missing: Array, counters: Array) -> None:  # fmt: skip
     """Pass three: the rows of new states fresh[begin:end], by carrying out their moves once more, into `into`."""
-    columns = rows.shape[1]
+    width = rows.shape[1]
     for k in range(begin, end):
         i = fresh[k]
         source = origins[i] & SOURCE_BITS
-        for c in range(columns):
-            row[c] = rows[source, c]
-        run(origins[i] >> BITS32, row, ZERO, undo, stack, spans, entries, zobrist,
+        for c in range(width):
+            into[at, c] = rows[source, c]
+        run(origins[i] >> BITS32, into[at], ZERO, stack, entries, zobrist,
             groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
-        for c in range(columns):
-            into[at, c] = row[c]
         into_fingerprints[at] = found[i]
         parents[k] = U32(U64(base) + source)
         steps[k] = (origins[i] >> BITS16) & SOURCE_BITS
@@ -345,12 +345,34 @@ def insert_memo(memo: Array, shift: Any, keys: Array, values: Array) -> None:
 
 
 @kernel
-def transfer(old: Array, visited: Array, shift: Any) -> None:
-    """Put every fingerprint of a visited set into a larger one."""
-    mask = U64(visited.size - 1)
-    for fingerprint in old:
+def spread(slots: Array, size: Any, shift: Any, spill: Array) -> Any:
+    """Double a visited set in place: the fingerprints of slots[:size] move to their places in all of `slots`.
+
+    Indexed by leading bits, a fingerprint at home in slot s goes to 2s or 2s + 1. From the last one down, that is
+    always beyond what is still to be moved, but for the first few; these, and any that a long cluster kept far
+    from home, wait in `spill`. Returns how many did not fit there, which is an error.
+    """
+    mask = U64(slots.size - 1)
+    waiting, lost = ZERO, ZERO
+    for n in range(size):
+        at = U64(size) - ONE - U64(n)
+        fingerprint = slots[at]
         if fingerprint != ZERO:
+            slots[at] = ZERO
             slot = fingerprint >> shift
-            while visited[slot] != ZERO:
+            if slot <= at:
+                if waiting < U64(spill.size):
+                    spill[waiting] = fingerprint
+                    waiting += ONE
+                else:
+                    lost += ONE
+                continue
+            while slots[slot] != ZERO:
                 slot = (slot + ONE) & mask
-            visited[slot] = fingerprint
+            slots[slot] = fingerprint
+    for n in range(waiting):
+        slot = spill[n] >> shift
+        while slots[slot] != ZERO:
+            slot = (slot + ONE) & mask
+        slots[slot] = spill[n]
+    return lost

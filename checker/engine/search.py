@@ -18,46 +18,18 @@ import numpy as np
 import psutil
 
 from checker.engine import kernels
-from checker.engine.frontier import Block, History, Pool
+from checker.engine.frontier import Block, History, Pool, padded
 from checker.engine.model import Finding, Model, ModelError
 from checker.engine.plain import read, rebuild
 from checker.engine.result import Coverage, Evaluations, Exploration, Found, Limits, Stop, wanted
 from checker.engine.tables import Tables
-from checker.engine.vectors import zeros
+from checker.engine.visited import Visited
 
 BATCH = 1 << 16  # successors generated before they are looked up
 ASIDE = 4096  # rows put aside before the tables are filled
 REPORT_EVERY = 0.25  # seconds between calls of `progress`
-LOAD = 0.85  # of the visited set, before it grows
-RECENT = 1 << 15  # fingerprints remembered in the cache
 
 Array = np.ndarray[Any, Any]
-
-
-class Visited:
-    """The fingerprints seen: open addressing by leading bits, doubled when nearly full.
-
-    No state has the fingerprint 0; one that had would be taken for seen, as likely as any other collision.
-    """
-
-    def __init__(self) -> None:
-        self.bits, self.used = 12, 0
-        self.slots = zeros(1 << self.bits)
-        self.recent = np.zeros(RECENT, np.uint64)
-
-    @property
-    def shift(self) -> np.uint64:
-        """How far a fingerprint is shifted to give a slot."""
-        return np.uint64(64 - self.bits)
-
-    def reserve(self, more: int) -> None:
-        """Make room for so many further fingerprints."""
-        if self.used + more > LOAD * len(self.slots):
-            while self.used + more > LOAD * (1 << self.bits):
-                self.bits += 1
-            larger = zeros(1 << self.bits)
-            kernels.transfer(self.slots, larger, self.shift)
-            self.slots = larger
 
 
 class _Interrupt(Exception):
@@ -84,7 +56,8 @@ class Search:
         width = len(model.columns)
         self._pool, self._visited, self._history = Pool(width), Visited(), History()
         self._next: list[Block] = []
-        self._row, self._undo = np.zeros(width, np.uint32), np.zeros(4096, np.uint64)
+        self._row = np.zeros(padded(width), np.uint32)
+        self._lists_of = np.zeros(width + len(self.tables.joint) + 1, np.uint64)
         self._stack = np.zeros(2 * kernels.STACK, np.uint64)
         self._found = np.zeros(BATCH, np.uint64)
         self._origins, self._fresh = np.zeros(BATCH, np.uint64), np.zeros(BATCH + 1, np.uint32)
@@ -127,10 +100,9 @@ class Search:
     def _start(self) -> None:
         block = self._pool.take()
         cells = self.tables.row(self.result.model.initial())
-        block.rows[0], block.size = cells, 1
+        block.rows[0, : len(cells)], block.size = cells, 1
         block.fingerprints[0] = np.bitwise_xor.reduce(self.tables.zobrist.view[cells])
-        self._visited.slots[int(block.fingerprints[0] >> self._visited.shift)] = block.fingerprints[0]
-        self._visited.used = 1
+        self._visited.add(block.fingerprints[0])
         self._next = [block]
         self._base = 0
         self._examine("usual", block, np.arange(1, dtype=np.uint32), 0)
@@ -158,9 +130,9 @@ class Search:
             counters[:] = 0
             before = position
             position = kernels.expand(
-                block.rows, block.fingerprints, todo, position,
+                block.rows, len(self.result.model.columns), block.fingerprints, todo, position,
                 tables.listed.view, tables.lists.view, tables.masks.view, tables.masked, tables.joint,
-                self._row, self._undo, self._stack, *self._program(),
+                self._lists_of, self._row, self._stack, *self._program(),
                 self._found, self._origins, self._fired, dead, aside, self._missing, counters,
             )  # fmt: skip
             missing, successors, put_aside, deadlocked, error = (int(c) for c in counters)
@@ -182,7 +154,7 @@ class Search:
         self._visited.reserve(successors)
         fresh = int(kernels.probe(
             self._visited.slots, self._visited.shift, self._visited.recent, self._found, successors, self._fresh,
-            self._origins, self._reached,
+            self._origins, self.tables.entries.view, self._reached,
         ))  # fmt: skip
         self._visited.used += fresh
         parents, ordinals = np.empty(fresh, np.uint32), np.empty(fresh, np.uint16)
@@ -194,7 +166,7 @@ class Search:
             count = min(fresh - done, len(into.rows) - into.size)
             kernels.build(
                 block.rows, self._fresh, done, done + count, self._found, self._origins, self._base, into.rows, into.fingerprints, into.size, parents, ordinals,
-                self._row, self._undo, self._stack, *self._program(), self._missing, self._counters,
+                self._stack, *self._program(), self._missing, self._counters,
             )  # fmt: skip
             todo = np.arange(into.size, into.size + count, dtype=np.uint32)
             self._history.append(parents[done : done + count], ordinals[done : done + count])
@@ -205,7 +177,7 @@ class Search:
     def _program(self) -> tuple[Any, ...]:
         """The arrays of the tables that say what moves do, as the kernels take them."""
         tables = self.tables
-        return (tables.spans.view, tables.entries.view, tables.zobrist.view, *self._readers())
+        return (tables.entries.view, tables.zobrist.view, *self._readers())
 
     def _readers(self) -> tuple[Any, ...]:
         tables = self.tables
@@ -243,7 +215,7 @@ class Search:
         """Rebuild the path to the first finding of a property, and see that both engines arrive at one row."""
         model = self.result.model
         path = rebuild(model, self._history.ordinals(state))
-        if path[-1].row != self.tables.values(int(cell) for cell in cells):
+        if path[-1].row != self.tables.values(int(cell) for cell in cells[: len(model.columns)]):
             raise ModelError("the plain engine reaches another state than the tables; a step is not a function")
         prop = model.properties[position]
         finding = prop.check(*(read(model, prop.reads, path[-1].row) or ()))
@@ -257,8 +229,8 @@ class Search:
         self.tables.fill(self._missing[:missing])
 
     def _make_room_for_moves(self) -> None:
-        if self.tables.spans.size > len(self._fired):
-            more = np.zeros(2 * self.tables.spans.size - len(self._fired), np.uint64)
+        if self.tables.action_of.size > len(self._fired):
+            more = np.zeros(2 * self.tables.action_of.size - len(self._fired), np.uint64)
             self._fired, self._reached = (np.concatenate([c, more]) for c in (self._fired, self._reached))
 
     def _check_time(self) -> None:
@@ -271,6 +243,7 @@ class Search:
 
     def _report(self) -> None:
         """Bring the result up to date and show it."""
+        self._make_room_for_moves()
         result, self._reported = self.result, time.monotonic()
         result.seconds = self._reported - self._began
         result.peak_bytes = max(result.peak_bytes, self._process.memory_info().rss - self._resident)

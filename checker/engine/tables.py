@@ -55,7 +55,7 @@ class Tables:
         self.calls, self.seconds = 0, 0.0
         self.memo = Memo()
         self.zobrist, self.bases = Vector(np.uint64), Vector(np.uint32)
-        self.listed, self.spans, self.entries = (Vector(np.uint64) for _ in range(3))
+        self.listed, self.entries = Vector(np.uint64), Vector(np.uint64)
         self.lists, self.classes, self.action_of = (Vector(np.uint32) for _ in range(3))
         self.verdicts = Vector(np.uint8)
         self.actions: dict[str, int] = {}
@@ -199,12 +199,14 @@ class Tables:
             )
 
     def _effect(self, action: int, entries: tuple[tuple[int, int], ...]) -> int:
-        known = self._effects.setdefault((action, entries), len(self._effects))
-        if known == self.spans.size:
-            self.spans.append(self.entries.size << 32 | len(entries))
-            self.action_of.append(action)
+        """The place of an effect among the entries."""
+        place = self._effects.get((action, entries))
+        if place is None:
+            place = self._effects[action, entries] = self.entries.size
+            self.entries.append(self.action_of.size << 32 | len(entries))
             self.entries.extend(target << 32 | operation for target, operation in entries)
-        return known
+            self.action_of.append(action)
+        return place
 
     def _entries(self, sends: Iterable[Send], source: str) -> list[tuple[int, int]]:
         entries = []
@@ -247,8 +249,8 @@ class Tables:
         after, follows = value & 0xFFFFFFFF, value >> 32
         if after == int(kernels.IMPOSSIBLE):
             return None
-        first, count = divmod(int(self.spans.view[follows]), 1 << 32)
-        sent = [divmod(int(entry), 1 << 32) for entry in self.entries.view[first : first + count]]
+        count = int(self.entries.view[follows]) & 0xFFFFFFFF
+        sent = [divmod(int(entry), 1 << 32) for entry in self.entries.view[follows + 1 : follows + 1 + count]]
         return [(int(kernels.SET) | column.column, after), *sent, *entries[1:]]
 
     def _list_own(self, cell: int, column: int, value: Any) -> None:

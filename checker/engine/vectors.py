@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Iterable
 from typing import Any
 
@@ -11,7 +10,6 @@ import numpy as np
 from checker.engine import kernels
 
 Array = np.ndarray[Any, Any]
-HUGE = 1 << 22  # bytes from which huge pages are asked for
 
 
 class Vector:
@@ -77,13 +75,3 @@ class Memo:
             kernels.insert_memo(self.data, self.shift, used[:, 0].copy(), used[:, 1].copy())
         keys, values = (np.array(list(part), np.uint64) for part in (pairs.keys(), pairs.values()))
         kernels.insert_memo(self.data, self.shift, keys, values)
-
-
-def zeros(count: int) -> Array:
-    """That many u64 zeros, in huge pages where the system has them: probes at random then miss the TLB less."""
-    size = count * 8
-    if size < HUGE or not hasattr(mmap, "MADV_HUGEPAGE"):
-        return np.zeros(count, np.uint64)
-    memory = mmap.mmap(-1, size)
-    memory.madvise(mmap.MADV_HUGEPAGE)
-    return np.frombuffer(memory, np.uint64)

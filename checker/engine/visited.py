@@ -1,0 +1,73 @@
+"""The set of fingerprints seen: one flat array of 64-bit numbers, doubled in place.
+
+Address space for all that may ever be needed is reserved at once, and costs nothing until it is touched. So the set
+grows without a second copy of itself, in huge pages where the system has them: probes at random miss the TLB less.
+"""
+
+from __future__ import annotations
+
+import mmap
+from typing import Any
+
+import numpy as np
+
+from checker.engine import kernels
+from checker.engine.model import ModelError
+
+LOAD = 0.6  # a fuller set is slower: clusters grow, and a probe then touches a second cache line
+RECENT = 1 << 15  # fingerprints remembered in the processor's cache
+RESERVED_BITS = 32  # of slots: 2.5e9 states
+SPILL = 1 << 16
+
+Array = np.ndarray[Any, Any]
+
+
+class Visited:
+    """Open addressing by leading bits, so that growing moves entries in order.
+
+    No state has the fingerprint 0; one that had would be taken for seen, as likely as any other collision.
+    """
+
+    def __init__(self) -> None:
+        self._reserved = _reserve()
+        self._bits, self.used = 12, 0
+        self.recent = np.zeros(RECENT, np.uint64)
+
+    @property
+    def slots(self) -> Array:
+        """The slots in use, as the kernels take them."""
+        return self._reserved[: 1 << self._bits]
+
+    @property
+    def shift(self) -> np.uint64:
+        """How far a fingerprint is shifted to give a slot."""
+        return np.uint64(64 - self._bits)
+
+    def reserve(self, more: int) -> None:
+        """Make room for so many further fingerprints. Raises ModelError beyond what any machine could hold."""
+        while self.used + more > LOAD * (1 << self._bits):
+            if 2 << self._bits > len(self._reserved):
+                raise ModelError("the state space is too large for the address space of this process")
+            self._bits += 1
+            spill = np.empty(SPILL, np.uint64)
+            if kernels.spread(self.slots, 1 << self._bits - 1, self.shift, spill):
+                raise ModelError("fingerprints are not spread evenly; this is a defect of the engine")
+
+    def add(self, fingerprint: np.uint64) -> None:
+        """Put in the first one."""
+        self.slots[int(fingerprint >> self.shift)] = fingerprint
+        self.used += 1
+
+
+def _reserve() -> Array:
+    """As many slots as the system lets a process reserve without using them."""
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
+    for bits in range(RESERVED_BITS, 20, -1):
+        try:
+            memory = mmap.mmap(-1, 8 << bits, flags=flags)
+        except (OSError, ValueError, OverflowError):
+            continue
+        if hasattr(mmap, "MADV_HUGEPAGE"):
+            memory.madvise(mmap.MADV_HUGEPAGE)
+        return np.frombuffer(memory, np.uint64)
+    raise ModelError("this process may not reserve even 16 MiB of memory")
