@@ -345,34 +345,42 @@ def insert_memo(memo: Array, shift: Any, keys: Array, values: Array) -> None:
 
 
 @kernel
-def spread(slots: Array, size: Any, shift: Any, spill: Array) -> Any:
+def spread(slots: Array, size: Any, shift: Any, taken: Array, spill: Array) -> Any:
     """Double a visited set in place: the fingerprints of slots[:size] move to their places in all of `slots`.
 
-    Indexed by leading bits, a fingerprint at home in slot s goes to 2s or 2s + 1. From the last one down, that is
-    always beyond what is still to be moved, but for the first few; these, and any that a long cluster kept far
-    from home, wait in `spill`. Returns how many did not fit there, which is an error.
+    Indexed by leading bits, a fingerprint at home in slot s goes to 2s or 2s + 1. Taken from the last ones down, as
+    many at a time as `taken` holds, that is beyond all that is still to be moved, but for the first few; these, and
+    any that a long cluster kept far from home, wait in `spill`. Returns how many did not fit there: an error.
     """
-    mask = U64(slots.size - 1)
     waiting, lost = ZERO, ZERO
-    for n in range(size):
-        at = U64(size) - ONE - U64(n)
-        fingerprint = slots[at]
-        if fingerprint != ZERO:
+    begin = U64(size)
+    while begin > ZERO:
+        end = begin
+        begin = end - min(end, U64(taken.size))
+        count = ZERO
+        for at in range(begin, end):
+            fingerprint = slots[at]
+            taken[count] = fingerprint
+            count += U64(fingerprint != ZERO)
             slots[at] = ZERO
-            slot = fingerprint >> shift
-            if slot <= at:
-                if waiting < U64(spill.size):
-                    spill[waiting] = fingerprint
-                    waiting += ONE
-                else:
-                    lost += ONE
-                continue
-            while slots[slot] != ZERO:
-                slot = (slot + ONE) & mask
-            slots[slot] = fingerprint
+        for n in range(count):
+            if taken[n] >> shift >= begin:
+                put(slots, shift, taken[n])
+            elif waiting < U64(spill.size):
+                spill[waiting] = taken[n]
+                waiting += ONE
+            else:
+                lost += ONE
     for n in range(waiting):
-        slot = spill[n] >> shift
-        while slots[slot] != ZERO:
-            slot = (slot + ONE) & mask
-        slots[slot] = spill[n]
+        put(slots, shift, spill[n])
     return lost
+
+
+@inlined
+def put(slots: Array, shift: Any, fingerprint: Any) -> None:
+    """Put a fingerprint that is not there into the visited set."""
+    mask = U64(slots.size - 1)
+    slot = fingerprint >> shift
+    while slots[slot] != ZERO:
+        slot = (slot + ONE) & mask
+    slots[slot] = fingerprint

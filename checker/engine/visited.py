@@ -18,6 +18,7 @@ LOAD = 0.6  # a fuller set is slower: clusters grow, and a probe then touches a 
 RECENT = 1 << 15  # fingerprints remembered in the processor's cache
 RESERVED_BITS = 32  # of slots: 2.5e9 states
 SPILL = 1 << 16
+TAKEN = 1 << 12
 
 Array = np.ndarray[Any, Any]
 
@@ -49,8 +50,8 @@ class Visited:
             if 2 << self._bits > len(self._reserved):
                 raise ModelError("the state space is too large for the address space of this process")
             self._bits += 1
-            spill = np.empty(SPILL, np.uint64)
-            if kernels.spread(self.slots, 1 << self._bits - 1, self.shift, spill):
+            taken, spill = np.empty(TAKEN, np.uint64), np.empty(SPILL, np.uint64)
+            if kernels.spread(self.slots, 1 << self._bits - 1, self.shift, taken, spill):
                 raise ModelError("fingerprints are not spread evenly; this is a defect of the engine")
 
     def add(self, fingerprint: np.uint64) -> None:

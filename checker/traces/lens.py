@@ -37,14 +37,15 @@ class DefaultLens:
     def caption(self, move: Move) -> str:
         """The action and its arguments; a delivery as `deliver 1->2 (content)`."""
         arguments = [to_json(argument) for argument in move.arguments]
-        if len(arguments) >= 2 and {arg for arg in arguments[:2] if isinstance(arg, str)} <= self._names:
+        if len(arguments) >= 2 and all(show(argument) in self._names for argument in arguments[:2]):
             sender, receiver, *content = arguments
             arguments = [f"{show(sender)}{ARROW}{show(receiver)}", *content]
         return " ".join([move.action, *(brief(argument) for argument in arguments)])
 
     def drawn(self, before: Row, move: Move, after: Row) -> tuple[Drawn, ...]:
         """What left the channels, the action if it is one that a picture marks, what entered the channels."""
-        left, entered = [], []
+        left: list[Drawn] = []
+        entered: list[Drawn] = []
         for place, name in self._channels:
             if before[place] == after[place] and POP not in _operations(move, name):
                 continue
@@ -55,7 +56,7 @@ class DefaultLens:
     def _marks(self, move: Move) -> Iterator[Drawn]:
         if move.action not in MARKED:
             return
-        lanes = [argument for argument in move.arguments if argument in self._names]
+        lanes = [name for name in map(str, move.arguments) if name in self._names]
         lanes = lanes or [send.actor for send in move.sends if send.actor in self._names]
         if lanes:
             yield Drawn(move.action, lanes[0], move.action, peer=next(iter(lanes[1:]), None))

@@ -2,8 +2,8 @@
 
 Rules of this module:
 
-- A trace holds JSON alone: no value of a model, no function. Two traces of one run are equal, and a trace read
-  from a file is equal to the one that was written.
+- A trace holds JSON alone: no value of a model, no function. Two traces of one run are equal, and a trace
+  read from a file is equal to the one that was written.
 - Step 0 is the state that the run starts from; step n is the n-th move and the state after it.
 - A lane holds the full state after each step, and the names of the fields that the step changed.
 - Equal message numbers are one message. Arrivals and losses take the oldest waiting message of their sender
@@ -13,6 +13,7 @@ Rules of this module:
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -91,12 +92,13 @@ class Trace:
 def trace_of(job: Job, found: Found, verdict: Verdict | None = None) -> Trace:
     """The trace of a finding; without a verdict, the one that the finding alone would give.
 
-    Raises ValueError where the lens names a lane in a way that trace files cannot hold.
+    Raises ValueError where the lens names a lane in a way that trace files cannot hold, and TypeError where
+    the job's source is not JSON.
     """
     own = {Kind.ALWAYS: Verdict.VIOLATED, Kind.FINAL: Verdict.DEADLOCK, Kind.SOMETIMES: Verdict.PASSED}
     return Trace(
         job=job.name,
-        source=to_json(job.source),
+        source=json.loads(json.dumps(dict(job.source))),
         grain=job.grain,
         bounds=tuple(job.bounds),
         verdict=verdict or own[found.prop.kind],
@@ -115,10 +117,14 @@ def values_of(finding: Finding) -> tuple[tuple[str, Json], ...]:
 
 def lanes_of(job: Job, row: Row) -> Lanes:
     """The lanes of a row as the job's lens shows them, as JSON. Raises ValueError for a reserved name."""
-    lanes = {name: {key: to_json(v) for key, v in fields.items()} for name, fields in job.lens.lanes(row).items()}
+    lanes = {
+        name: {key: to_json(v) for key, v in fields.items()} for name, fields in job.lens.lanes(row).items()
+    }
     for name in lanes:
         if name.startswith(RESERVED):
-            raise ValueError(f"a lens names a lane {name!r}; a name must not begin with {' or '.join(RESERVED)}")
+            raise ValueError(
+                f"a lens names a lane {name!r}; a name must not begin with {' or '.join(RESERVED)}"
+            )
     return lanes
 
 
@@ -160,9 +166,10 @@ def _truth(model: Model, prop: Property, row: Row) -> Truth:
 
 def _steps(job: Job, found: Found) -> tuple[TraceStep, ...]:
     steps: list[TraceStep] = []
-    post, before, lanes = _Post(), found.path[0].row, {}
+    post, before = _Post(), found.path[0].row
+    lanes: Lanes = {}
     for number, (move, row) in enumerate(found.path):
-        previous, lanes = lanes, dict(lanes_of(job, row))
+        previous, lanes = lanes, lanes_of(job, row)
         steps.append(
             TraceStep(
                 number=number,
@@ -171,7 +178,9 @@ def _steps(job: Job, found: Found) -> tuple[TraceStep, ...]:
                 caption="at first" if move is None else job.lens.caption(move),
                 lanes=lanes,
                 changed=changed_fields(previous, lanes),
-                drawn=() if move is None else tuple(post.number(d) for d in job.lens.drawn(before, move, row)),
+                drawn=()
+                if move is None
+                else tuple(post.number(d) for d in job.lens.drawn(before, move, row)),
                 truth=truths(job.model, row),
             )
         )

@@ -1,7 +1,7 @@
 """Values of a model as JSON, and JSON as a few words for a reader.
 
-Models hold named tuples, structs, dataclasses, enumerations and sets. A trace holds JSON alone, so that it can
-be saved, read again and compared with another run. Rules of the translation:
+Models hold named tuples, structs, dataclasses, enumerations and sets. A trace holds JSON alone, so that it
+can be saved, read again and compared with another run. Rules of the translation:
 
 - Equal values give equal JSON. Sets are sorted, and a mapping's keys become text.
 - The class of a record is kept, under the key "class", where equality depends on it: for structs and
@@ -31,23 +31,20 @@ def to_json(value: Any) -> Json:
         return value.value if isinstance(value.value, str) else value.name
     if value is None or isinstance(value, bool | int | str):
         return value
-    if isinstance(value, bytes):
-        return value.hex()
     fields = fields_of(value)
     if fields is not None:
         kept = {} if isinstance(value, tuple | Mapping) else {CLASS: type(value).__name__}
         return kept | fields
-    if isinstance(value, Set):
-        return sorted((to_json(item) for item in value), key=canonical)
-    if isinstance(value, list | tuple):
-        return [to_json(item) for item in value]
-    return str(value)
+    if isinstance(value, Set | list | tuple):
+        items = [to_json(item) for item in value]
+        return sorted(items, key=canonical) if isinstance(value, Set) else items
+    return value.hex() if isinstance(value, bytes) else str(value)
 
 
 def fields_of(value: Any) -> dict[str, Json] | None:
     """The fields of a record or the entries of a mapping, as JSON; None if the value is neither."""
     if isinstance(value, Mapping):
-        return {show(to_json(key)): to_json(item) for key, item in value.items()}
+        return {key_of(to_json(key)): to_json(item) for key, item in value.items()}
     if isinstance(value, tuple):
         names = getattr(value, "_fields", None)
     elif isinstance(value, msgspec.Struct):
@@ -57,6 +54,11 @@ def fields_of(value: Any) -> dict[str, Json] | None:
     else:
         names = None
     return None if names is None else {name: to_json(getattr(value, name)) for name in names}
+
+
+def key_of(value: Json) -> str:
+    """A JSON value as the key of a map."""
+    return value if isinstance(value, str) else show(value)
 
 
 def canonical(value: Json) -> str:

@@ -75,10 +75,11 @@ def _everyone_late(setup: Setup) -> Setup:
 
 
 def _after_history(everyone: Setup, model: Model, setup: Setup) -> dict[str, Any]:
-    """The values after the history; a server that is neither late nor in it boots at its end."""
+    """The values after the history; a server that is not in it, nor late, nor for the plan to start, boots at its end."""
     row = model.initial()
     mentioned = {sid for prologue in setup.prologue for sid in prologue.start}
-    at_once = [m.sid for m in setup.members if not m.late and m.sid not in mentioned]
+    waiting = mentioned | setup.started_by_plan
+    at_once = [m.sid for m in setup.members if not m.late and m.sid not in waiting]
     for prologue in (*setup.prologue, Prologue(tuple(sorted(at_once)), settle=False)):
         for sid in prologue.start:
             row = _start(model, row, sid)

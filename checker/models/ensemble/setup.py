@@ -113,6 +113,12 @@ class Setup:
         """The ids of all servers, ascending."""
         return tuple(sorted(member.sid for member in self.members))
 
+    @property
+    def started_by_plan(self) -> frozenset[Sid]:
+        """The servers that the operator starts before stopping them: they do not run until then."""
+        first = {planned.sid: planned.action for planned in reversed(self.plan)}
+        return frozenset(sid for sid, action in first.items() if action == "start")
+
     def views_of(self, sid: Sid) -> tuple[View, ...]:
         """Every view that a server may come to have by a file, the first one first."""
         member = next(member for member in self.members if member.sid == sid)
