@@ -285,6 +285,11 @@ class Tables:
 
         return judge
 
+    def readers(self) -> tuple[Any, ...]:
+        """The arrays by which kernels fold what groups read, in the order in which they take them."""
+        groups, reads = self.group_rows.view, self.read_rows.view
+        return (groups, reads, self.classes.view, self.bases.view, self.memo.data, self.memo.shift)
+
     # -- answering the kernels -------------------------------------------------------------------------------
 
     def fill(self, keys: np.ndarray[Any, np.dtype[np.uint64]]) -> None:

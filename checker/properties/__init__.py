@@ -1,1 +1,144 @@
-"""What ensembles are held to, by name."""
+"""All properties of ensembles by name: how each is built, what it means, and what parameter it takes.
+
+A scenario, or the command line, names a property and may give it a parameter (`Leads: 3`). Rules of this registry:
+a name that is not here raises `UnknownPropertyError` with the nearest one, a parameter that does not fit raises
+`ParameterError`; whoever calls adds the file and the line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from checker.engine import Kind, Property
+from checker.models.ensemble.setup import Setup
+from checker.properties import election, standings
+from checker.properties.patterns import ParameterError, buckets_of, pattern_of, server_of, told
+
+__all__ = ["DEFAULTS", "PROPERTIES", "Entry", "ParameterError", "UnknownPropertyError", "build", "entry", "names"]
+
+
+class UnknownPropertyError(Exception):
+    """There is no property of that name; `right` says which is nearest."""
+
+    def __init__(self, name: object) -> None:
+        close = get_close_matches(str(name)[:80], PROPERTIES, n=1, cutoff=0.5)
+        self.right = f"did you mean {close[0]}?" if close else "write one of " + ", ".join(PROPERTIES)
+        self.what = f"there is no property {str(name)[:80]!r}"
+        super().__init__(f"{self.what}; {self.right}")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A property that can be named; `parameter` says what it takes, and is empty if it takes nothing."""
+
+    name: str
+    kind: Kind
+    meaning: str
+    build: Callable[[Setup, Any], Property]
+    parameter: str = ""
+
+
+def _plain(name: str, kind: Kind, meaning: str, make: Callable[[Setup], Property]) -> Entry:
+    return Entry(name, kind, meaning, lambda setup, _: make(setup))
+
+
+def _of_server(name: str, kind: Kind, meaning: str, make: Callable[[Setup, int], Property]) -> Entry:
+    return Entry(name, kind, meaning, lambda s, value: make(s, server_of(s, value)), "the id of a server")
+
+
+def _of_pattern(name: str, kind: Kind, meaning: str, make: Callable[..., Property]) -> Entry:
+    def build_it(setup: Setup, value: Any) -> Property:
+        return make(setup, pattern_of(setup, value), told(value))
+
+    return Entry(name, kind, meaning, build_it, "servers, and how each stands: {1: LEADING, 2: FOLLOWING 1}")
+
+
+def _buckets(setup: Setup, value: Any) -> Property:
+    name, table = buckets_of(setup, value)
+    return election.buckets(setup, f"Buckets({name or told({sid: table[sid].state.name for sid in table})})", table)
+
+
+_ALL = (
+    _plain(
+        "OneLeader",
+        Kind.ALWAYS,
+        "no two servers each lead with a quorum of their own view behind them",
+        election.one_leader,
+    ),
+    _plain(
+        "OnlyVotersCounted",
+        Kind.ALWAYS,
+        "a server counts votes of the voters in its own view, and of nobody else",
+        election.only_voters_counted,
+    ),
+    _plain(
+        "LeaderIsAVoter",
+        Kind.ALWAYS,
+        "a server follows voters of its own view only, and leads only if it is one",
+        election.leader_is_a_voter,
+    ),
+    _plain(
+        "OneVotePerSender",
+        Kind.ALWAYS,
+        "a receive bucket holds one vote of each sender",
+        standings.one_vote_per_sender,
+    ),
+    _of_server("NeverLeads", Kind.ALWAYS, "a server never leads with a quorum behind it", election.never_leads),
+    _of_pattern("NeverStands", Kind.ALWAYS, "at no moment do servers stand so", standings.never_stands),
+    _plain("Elected", Kind.SOMETIMES, "a server leads with a quorum of its view within reach", election.elected),
+    _plain(
+        "AllSettled",
+        Kind.SOMETIMES,
+        "every server runs and follows, observes or is an established leader",
+        election.all_settled,
+    ),
+    _of_server("Leads", Kind.SOMETIMES, "a server leads with a quorum of its view behind it", election.leads),
+    _of_pattern("Stands", Kind.SOMETIMES, "at one moment servers stand so", standings.stands),
+    Entry(
+        "Buckets",
+        Kind.SOMETIMES,
+        "at one moment servers have exactly these receive buckets",
+        _buckets,
+        "servers with their state and votes: {1: {state: LOOKING, votes: {1: 1, 3: [8, 3]}}}",
+    ),
+    _plain(
+        "Serves",
+        Kind.FINAL,
+        "where nothing more can happen, a server leads with a quorum of its view within reach",
+        standings.serves,
+    ),
+    _plain(
+        "ServesNoMore",
+        Kind.FINAL,
+        "where nothing more can happen, no server leads with a quorum of its view within reach",
+        standings.serves_no_more,
+    ),
+)
+PROPERTIES: Mapping[str, Entry] = {each.name: each for each in _ALL}
+DEFAULTS = ("OneLeader", "OnlyVotersCounted", "LeaderIsAVoter")
+"""What every ensemble is held to, unless a scenario says otherwise."""
+
+
+def names() -> tuple[str, ...]:
+    """The names of all properties, in the order in which a reader is told them."""
+    return tuple(PROPERTIES)
+
+
+def entry(name: object) -> Entry:
+    """The property of that name. Raises UnknownPropertyError."""
+    if not isinstance(name, str) or name not in PROPERTIES:
+        raise UnknownPropertyError(name)
+    return PROPERTIES[name]
+
+
+def build(setup: Setup, name: object, parameter: Any = None) -> Property:
+    """A property of an ensemble. Raises UnknownPropertyError, and ParameterError."""
+    found = entry(name)
+    if not found.parameter and parameter is not None:
+        raise ParameterError(f"{name} takes no parameter", f"write {name} alone")
+    if found.parameter and parameter is None:
+        raise ParameterError(f"{name} takes a parameter", f"give {found.parameter}")
+    return found.build(setup, parameter)

@@ -127,6 +127,12 @@ class Setup:
         return tuple(dict.fromkeys(file.view for file in files))
 
     @property
+    def files(self) -> tuple[File, ...]:
+        """Every file that some server may come to run with."""
+        members = [file for member in self.members for file in (member.file, *member.other_files)]
+        return tuple(dict.fromkeys([*members, *(p.file for p in self.plan if p.file is not None)]))
+
+    @property
     def reachable_views(self) -> tuple[View, ...]:
         """Every view that some server may have."""
         return tuple(dict.fromkeys(view for sid in self.sids for view in self.views_of(sid)))

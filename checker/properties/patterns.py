@@ -1,0 +1,158 @@
+"""Where servers stand at one moment, as a scenario writes it down: the parameters of several properties.
+
+A pattern names some servers and says of each in what states it may be, whom it follows, and which file it runs
+with. It is written in words (`FOLLOWING 3`, `LEADING`, `down`), as a list of such words (any of them), or as a map
+with `state`, `leader` and `file`. A table of receive buckets is a pattern with the votes of each sender.
+
+Rules of this module: a parameter that does not fit raises `ParameterError`, which says what would be right; nothing
+is guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from checker.models.ensemble.setup import File, Setup
+from checker.models.ensemble.standing import Standing
+from checker.properties.election import Bucket
+from spec.election.vote import ServerState
+from spec.quorum import Sid, View
+
+DOWN = "down"
+STATES = tuple(state.name for state in ServerState)
+FORM = f"write {', '.join(STATES)} or {DOWN}, with the leader's id after it if that matters (FOLLOWING 3)"
+
+
+class ParameterError(Exception):
+    """A property's parameter is not what it takes: what is wrong, and what would be right.
+
+    `inside` leads from the parameter to the place, as keys.
+    """
+
+    def __init__(self, what: str, right: str, inside: tuple[str | int, ...] = ()) -> None:
+        super().__init__(f"{what}; {right}")
+        self.what, self.right, self.inside = what, right, inside
+
+
+class Stand(NamedTuple):
+    """One way to stand: a state, and perhaps a leader and a file; a state of None is any that runs."""
+
+    state: ServerState | str | None
+    leader: Sid | None = None
+    view: View | None = None
+
+    def fits(self, standing: Standing | str) -> bool:
+        """Whether a server stands so."""
+        if isinstance(standing, str):
+            return self.state == DOWN
+        return (
+            self.state in (None, standing.state)
+            and self.leader in (None, standing.leader)
+            and self.view in (None, standing.view)
+        )
+
+
+Pattern = Mapping[Sid, tuple[Stand, ...]]
+"""For each server that matters the ways in which it may stand."""
+
+
+def fits(pattern: Pattern, standings: Mapping[Sid, Standing | str]) -> bool:
+    """Whether every server of the pattern stands in one of its ways."""
+    return all(any(stand.fits(standings[sid]) for stand in stands) for sid, stands in pattern.items())
+
+
+def server_of(setup: Setup, value: Any, inside: tuple[str | int, ...] = ()) -> Sid:
+    """The id of a server of the scenario."""
+    if isinstance(value, bool) or value not in setup.sids:
+        listed = ", ".join(map(str, setup.sids))
+        raise ParameterError(f"{_quoted(value)} is no server here", f"write one of {listed}", inside)
+    return int(value)
+
+
+def pattern_of(setup: Setup, value: Any) -> Pattern:
+    """A pattern, from what stands in a scenario."""
+    if not isinstance(value, dict) or not value:
+        raise ParameterError("a map from servers to how they stand is wanted", "write {1: LEADING}")
+    return {server_of(setup, key, (key,)): tuple(_stands(setup, each, (key,))) for key, each in value.items()}
+
+
+def told(value: Any) -> str:
+    """A pattern as it is written, for the name of a property."""
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {told(each)}" for key, each in value.items())
+    return " or ".join(map(told, value)) if isinstance(value, list) else str(value)
+
+
+def _stands(setup: Setup, value: Any, inside: tuple[str | int, ...]) -> Iterable[Stand]:
+    if isinstance(value, list):
+        return [stand for each in value for stand in _stands(setup, each, inside)]
+    if not isinstance(value, dict):
+        return [_stand(setup, value, inside)]
+    unknown = set(value) - {"state", "leader", "file"}
+    if unknown:
+        raise ParameterError(f"there is no key {_quoted(min(map(str, unknown)))}", "its keys are state, leader, file")
+    stands = _stands(setup, value["state"], (*inside, "state")) if "state" in value else [Stand(None)]
+    leader = server_of(setup, value["leader"], (*inside, "leader")) if "leader" in value else None
+    view = _view(setup, value["file"], (*inside, "file")) if "file" in value else None
+    return [Stand(each.state, each.leader if leader is None else leader, view) for each in stands]
+
+
+def _stand(setup: Setup, value: Any, inside: tuple[str | int, ...]) -> Stand:
+    words = value.split() if isinstance(value, str) else []
+    if not words or len(words) > 2 or words[0] not in (*STATES, DOWN) or (len(words) == 2 and words[0] == DOWN):
+        raise ParameterError(f"{_quoted(value)} is no way for a server to stand", FORM, inside)
+    leader = None
+    if len(words) == 2:
+        leader = server_of(setup, int(words[1]) if words[1].isdecimal() and len(words[1]) < 20 else words[1], inside)
+    return Stand(DOWN if words[0] == DOWN else ServerState[words[0]], leader)
+
+
+def _view(setup: Setup, name: Any, inside: tuple[str | int, ...]) -> View:
+    files: dict[str, File] = {file.name: file for file in setup.files}
+    if not isinstance(name, str) or name not in files:
+        raise ParameterError(f"no server here has a file {_quoted(name)}", f"write one of {', '.join(files)}", inside)
+    return files[name].view
+
+
+def buckets_of(setup: Setup, value: Any) -> tuple[str, dict[Sid, Bucket]]:
+    """A table of receive buckets and its name, if it has one.
+
+    `{name: ..., 1: {state: FOLLOWING, votes: {1: [10, 1], 3: 3}}}`: a vote is [zxid, leader], or the leader alone,
+    whose zxid is then the one on the leader's disk.
+    """
+    if not isinstance(value, dict):
+        raise ParameterError("a map from servers to their buckets is wanted", _BUCKET_FORM)
+    table = {server_of(setup, key, (key,)): _bucket(setup, each, key) for key, each in value.items() if key != "name"}
+    if not table:
+        raise ParameterError("the table names no server", _BUCKET_FORM)
+    return str(value.get("name", "")), table
+
+
+_BUCKET_FORM = "write {1: {state: LOOKING, votes: {1: 1, 3: [8, 3]}}}: to each sender its leader, or [zxid, leader]"
+
+
+def _bucket(setup: Setup, value: Any, sid: Sid) -> Bucket:
+    if not isinstance(value, dict) or set(value) != {"state", "votes"} or not isinstance(value["votes"], dict):
+        raise ParameterError("a bucket has a state and votes, and nothing else", _BUCKET_FORM, (sid,))
+    state = value["state"]
+    if state not in STATES:
+        raise ParameterError(f"{_quoted(state)} is no state", f"write one of {', '.join(STATES)}", (sid, "state"))
+    votes = {}
+    for sender, vote in value["votes"].items():
+        inside = (sid, "votes", sender)
+        votes[server_of(setup, sender, inside)] = _vote(setup, vote, inside)
+    return Bucket(ServerState[state], votes)
+
+
+def _vote(setup: Setup, vote: Any, inside: tuple[str | int, ...]) -> tuple[int, Sid]:
+    if isinstance(vote, list) and len(vote) == 2 and type(vote[0]) is int:
+        return vote[0], server_of(setup, vote[1], inside)
+    if isinstance(vote, list):
+        raise ParameterError(f"{_quoted(vote)} is no vote", _BUCKET_FORM, inside)
+    leader = server_of(setup, vote, inside)
+    return next(member.durable.last_zxid for member in setup.members if member.sid == leader), leader
+
+
+def _quoted(value: Any) -> str:
+    return repr(value)[:60]

@@ -1,0 +1,127 @@
+"""Properties of where servers stand, for scenarios to say what they are about.
+
+`Stands` and `NeverStands` take a pattern (`checker.properties.patterns`). `Serves` and `ServesNoMore` speak of
+states in which nothing more can happen: what every run comes to when faults are over.
+
+Each property answers with a value: the clause that decided and its witnesses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from checker.engine import TRIVIAL, Finding, Kind, Property, Read
+from checker.engine.model import Trivial
+from checker.models.ensemble.columns import LINKS, Link, server_name
+from checker.models.ensemble.setup import Setup
+from checker.models.ensemble.standing import LEADING, Standing, is_established, standing
+from checker.properties.patterns import Pattern, fits
+from spec.quorum import Sid
+from spec.server import Server
+
+Standings = Mapping[Sid, Standing | str]
+
+
+def stands(setup: Setup, pattern: Pattern, words: str) -> Property:
+    """A witness: at one moment the servers stand so."""
+
+    def check(*seen: Standing | str) -> Finding | None:
+        standings = dict(zip(pattern, seen, strict=True))
+        return Finding("the servers stand so", _told(standings)) if fits(pattern, standings) else None
+
+    meaning = f"at one moment the servers stand so: {words}"
+    return Property(f"Stands({words})", _reads(pattern), check, Kind.SOMETIMES, meaning)
+
+
+def never_stands(setup: Setup, pattern: Pattern, words: str) -> Property:
+    """An invariant: at no moment do the servers all stand so."""
+
+    def check(*seen: Standing | str) -> Finding | None:
+        standings = dict(zip(pattern, seen, strict=True))
+        return Finding("the servers stand so", _told(standings)) if fits(pattern, standings) else None
+
+    meaning = f"at no moment do the servers stand so: {words}"
+    return Property(f"NeverStands({words})", _reads(pattern), check, meaning=meaning)
+
+
+def serves(setup: Setup) -> Property:
+    """R2, R3: where nothing more can happen, a server leads with a quorum of its view within reach."""
+
+    def check(cut: frozenset[Link], *seen: Standing | str) -> Finding | None:
+        standings = dict(zip(setup.sids, seen, strict=True))
+        if serving(standings, cut):
+            return None
+        return Finding("nothing more can happen, and nobody leads with a quorum within reach", _told(standings))
+
+    meaning = "where nothing more can happen, a server leads with a quorum of its view within reach"
+    return Property("Serves", _with_links(setup), check, Kind.FINAL, meaning)
+
+
+def serves_no_more(setup: Setup) -> Property:
+    """R2, R3, R4: where nothing more can happen, no server leads with a quorum of its view within reach."""
+
+    def check(cut: frozenset[Link], *seen: Standing | str) -> Finding | None:
+        standings = dict(zip(setup.sids, seen, strict=True))
+        leaders = serving(standings, cut)
+        if not leaders:
+            return None
+        return Finding("a server leads with a quorum within reach", (("leaders", leaders), *_told(standings)))
+
+    meaning = "where nothing more can happen, no server leads with a quorum of its view within reach"
+    return Property("ServesNoMore", _with_links(setup), check, Kind.FINAL, meaning)
+
+
+def one_vote_per_sender(setup: Setup) -> Property:
+    """R8: recvset and outofelection hold one vote of each sender, the last."""
+
+    def senders(server: Server) -> tuple[tuple[Sid, ...], tuple[Sid, ...]] | str:
+        election = server.election
+        if election is None or not (election.recvset or election.outofelection):
+            return "nothing"
+        return tuple(sid for sid, _ in election.recvset), tuple(sid for sid, _ in election.outofelection)
+
+    def check(*seen: Any) -> Finding | Trivial | None:
+        if all(each == "nothing" for each in seen):
+            return TRIVIAL
+        twice = [
+            (f"server.{sid} holds votes of", list(bucket))
+            for sid, each in zip(setup.sids, seen, strict=True)
+            for bucket in (each if each != "nothing" else ())
+            if len(set(bucket)) != len(bucket)
+        ]
+        return Finding("a receive bucket holds two votes of one sender", tuple(twice)) if twice else None
+
+    reads = tuple(Read(server_name(sid), senders) for sid in setup.sids)
+    return Property("OneVotePerSender", reads, check, meaning="a receive bucket holds one vote of each sender")
+
+
+def serving(standings: Standings, cut: frozenset[Link]) -> list[Sid]:
+    """The servers that lead with a quorum of their own view behind them, counting those within reach only."""
+    found = []
+    for sid, each in standings.items():
+        if isinstance(each, Standing) and each.state is LEADING:
+            within = {o: e for o, e in standings.items() if (min(o, sid), max(o, sid)) not in cut}
+            if is_established(within, sid):
+                found.append(sid)
+    return found
+
+
+def _reads(sids: Iterable[Sid]) -> tuple[Read, ...]:
+    return tuple(Read(server_name(sid), standing) for sid in sids)
+
+
+def _with_links(setup: Setup) -> tuple[Read, ...]:
+    return (Read(LINKS), *_reads(setup.sids))
+
+
+def _told(standings: Standings) -> tuple[tuple[str, Any], ...]:
+    return tuple((f"server.{sid}", _words(each)) for sid, each in standings.items())
+
+
+def _words(each: Standing | str) -> str:
+    if isinstance(each, str):
+        return each
+    return each.state.name if each.leader is None else f"{each.state.name} {each.leader}"
+
+

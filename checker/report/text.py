@@ -1,0 +1,202 @@
+"""The final report of a run as a person expects it.
+
+The verdict is the first line. Then what was run and within which bounds, each property, each action, and
+what the search cost. Rules of this module:
+
+- One layout everywhere. On a terminal the verdict and what needs attention have a colour, elsewhere no
+  control character is written and no line is folded.
+- Nothing is judged here; every statement is a number of the run or comes from its judgement.
+- Numbers that an engine does not keep (memory, Python steps) are left out, not shown as zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.text import Text
+
+from checker.engine.model import Kind, Property
+from checker.engine.result import Coverage, Exploration, Limits, Stop
+from checker.job import Job, Verdict
+from checker.report.verdict import Judgement, memory
+
+STYLES = {
+    Verdict.VIOLATED: "bold red",
+    Verdict.DEADLOCK: "bold red",
+    Verdict.ERROR: "bold red",
+    Verdict.INCOMPLETE: "bold yellow",
+    Verdict.VACUOUS: "bold yellow",
+    Verdict.PASSED: "bold green",
+}
+ENDS = {
+    Stop.EXHAUSTED: "space exhausted",
+    Stop.FOUND: "stopped at what was found, its level finished",
+    Stop.WITNESSED: "stopped when every witness was found",
+    Stop.DEPTH: "stopped at the depth given",
+    Stop.STATES: "stopped at the number of states given",
+    Stop.MEMORY: "stopped at the memory given",
+    Stop.TIME: "stopped at the time given",
+    Stop.INTERRUPTED: "interrupted",
+}
+ATTENTION = ("VIOLATED", "DEADLOCK", "never")
+
+
+def report_lines(
+    job: Job, exploration: Exploration, judgement: Judgement, *, levels: bool = False
+) -> list[str]:
+    """The whole report; with `levels`, also how many states each depth has."""
+    sections = [
+        [judgement_line(judgement), *_further(judgement)],
+        _what(job, exploration),
+        _properties(exploration),
+        _actions(job, exploration, judgement),
+        _search(exploration),
+        _levels(exploration) if levels else [],
+    ]
+    lines: list[str] = []
+    for section in sections:
+        if section:
+            lines += [*([""] if lines else []), *section]
+    return lines
+
+
+def judgement_line(judgement: Judgement) -> str:
+    """The verdict in a sentence, and whether it was expected."""
+    return judgement.sentence + (f" ({judgement.remark})" if judgement.remark else "")
+
+
+def summary_line(
+    job: Job, exploration: Exploration | None, judgement: Judgement, widths: Sequence[int] = (30, 14)
+) -> str:
+    """A run of a set in one line; `widths` are those of the name and the grain. None: it could not begin."""
+    name, grain = (text.ljust(width) for text, width in zip((job.name, job.grain), widths, strict=True))
+    states = "-" if exploration is None else f"{exploration.states:,}"
+    depth = "-" if exploration is None else str(exploration.depth)
+    remark = f" ({judgement.remark})" if judgement.remark else ""
+    return f"{name}  {grain}  {states:>13}  {depth:>5}  {judgement.verdict.value}{remark}"
+
+
+def print_report(
+    job: Job,
+    exploration: Exploration,
+    judgement: Judgement,
+    *,
+    levels: bool = False,
+    console: Console | None = None,
+) -> None:
+    """Print the report, on standard output unless a console is given."""
+    console = console or Console()
+    first, *others = report_lines(job, exploration, judgement, levels=levels)
+    style = STYLES[judgement.verdict] if judgement.as_expected is not True else STYLES[Verdict.PASSED]
+    console.print(Text(first, style), soft_wrap=True)
+    for line in others:
+        noted = any(word in line for word in ATTENTION) and line.startswith(" ")
+        heading = line != "" and not line.startswith(" ")
+        console.print(Text(line, "yellow" if noted else "bold" if heading else ""), soft_wrap=True)
+
+
+# -- sections ------------------------------------------------------------------------------------------------
+
+
+def _further(judgement: Judgement) -> list[str]:
+    """The reasons that the first line has no room for."""
+    return [f"  also {reason}" for reason in judgement.reasons[1:]]
+
+
+def _what(job: Job, exploration: Exploration) -> list[str]:
+    rows = [("grain", job.grain), *(("bound" if n else "bounds", text) for n, text in enumerate(job.bounds))]
+    limits = _limits(exploration.limits)
+    return [job.name, *_columns([*rows, *([("limits", limits)] if limits else [])])]
+
+
+def _limits(limits: Limits) -> str:
+    parts = {
+        "depth": None if limits.depth is None else f"depth {limits.depth}",
+        "states": None if limits.states is None else f"{limits.states:,} states",
+        "memory": None if limits.memory is None else f"{memory(limits.memory)} of memory",
+        "time": None if limits.seconds is None else f"{limits.seconds:g} s",
+    }
+    return ", ".join(part for part in parts.values() if part)
+
+
+def _properties(exploration: Exploration) -> list[str]:
+    rows = [_property(exploration, prop) for prop in exploration.model.properties]
+    return ["properties", *_columns(rows)] if rows else ["properties: none"]
+
+
+def _property(exploration: Exploration, prop: Property) -> tuple[str, ...]:
+    count = exploration.evaluations.get(prop.name)
+    held = (
+        "" if count is None else f"examined {count.states:,} times, {_premise(count.states, count.premise)}"
+    )
+    return prop.name, prop.kind.value, outcome(exploration, prop), held
+
+
+def outcome(exploration: Exploration, prop: Property) -> str:
+    """What came of one property, in a few words."""
+    found = exploration.found.get(prop.name)
+    if prop.kind is Kind.SOMETIMES:
+        return f"witnessed at depth {found.depth}" if found else "never witnessed"
+    if found:
+        return f"{'VIOLATED' if prop.kind is Kind.ALWAYS else 'DEADLOCK'} at depth {found.depth}"
+    return "holds" if exploration.exhausted else "no violation seen"
+
+
+def _premise(states: int, premise: int) -> str:
+    if not states:
+        return "as no such state was met"
+    if not premise:
+        return "its premise never held"
+    return "its premise held in all" if premise == states else f"its premise held in {premise:,}"
+
+
+def _actions(job: Job, exploration: Exploration, judgement: Judgement) -> list[str]:
+    rows = []
+    for name in sorted({*exploration.coverage, *judgement.silent}):
+        coverage = exploration.coverage.get(name, Coverage())
+        silent = "never fired" + (" (allowed)" if name in job.allowed_silent else "")
+        fired = f"fired {coverage.fired:,} times" if coverage.fired else silent
+        rows.append((name, fired, f"{coverage.new:,} new states" if coverage.fired else ""))
+    return ["actions", *_columns(rows)] if rows else []
+
+
+def _search(exploration: Exploration) -> list[str]:
+    e = exploration
+    rate = f" ({e.states / e.seconds:,.0f} states/s)" if e.seconds > 0 else ""
+    rows = [
+        ("end", ENDS[e.stop]),
+        ("states", f"{e.states:,}"),
+        ("transitions", f"{e.transitions:,}"),
+        ("depth", f"{e.depth}"),
+        ("time", f"{e.seconds:.2f} s{rate}"),
+    ]
+    if e.deadlocks:
+        rows.append(("ends of runs", f"{e.deadlocks:,} states without a successor"))
+    if e.python_steps:
+        rows.append(("Python steps", f"{e.python_steps:,} calls, {e.python_seconds:.2f} s"))
+    if e.peak_bytes and e.states:
+        rows.append(("memory", f"{memory(e.peak_bytes)} ({e.peak_bytes / e.states:,.0f} bytes a state)"))
+    rows.append(("collisions", _collisions(e)))
+    return [f"search by the {e.engine} engine", *_columns(rows)]
+
+
+def _collisions(exploration: Exploration) -> str:
+    if exploration.engine == "plain":
+        return "none: states are compared whole"
+    return f"probability at most {exploration.collision_probability:.1e}"
+
+
+def _levels(exploration: Exploration) -> list[str]:
+    rows = [(str(depth), f"{states:,}") for depth, states in enumerate(exploration.levels)]
+    longest = max(len(states) for _, states in rows) if rows else 0
+    return ["new states at each depth", *(f"  {depth:>5}  {states:>{longest}}" for depth, states in rows)]
+
+
+def _columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Rows in aligned columns, indented."""
+    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))] if rows else []
+    return [
+        "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]

@@ -1,0 +1,180 @@
+"""What a run comes to: one verdict, found once, from which every report and the exit code follow.
+
+The first of these that applies is the verdict: violated, deadlock, error, incomplete, vacuous, passed. Rules:
+
+- Nothing is called a success beside a violation, and a space is called exhausted only if it was.
+- A depth that was asked for and reached is not incomplete: it is "no violation within depth N". A search that
+  ends because every witness was found was asked to, too, and is not held to have tried every action.
+- A run is vacuous if one of the known actions never fired (unless the job allows it), a `sometimes` was never
+  witnessed, or the premise of an `always` held nowhere: then what passed says less than it seems to.
+- A job that expects a verdict exits with 0 iff it gets it, and else with the code of what it got, or 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from enum import IntEnum
+
+from checker.engine.model import Kind
+from checker.engine.result import Exploration, Found, Stop
+from checker.job import Job, Verdict
+from checker.traces.trace import values_of
+from checker.traces.values import show
+
+
+class ExitCode(IntEnum):
+    """The exit codes of a run. Those that TLC has mean the same here."""
+
+    PASSED = 0
+    UNEXPECTED = 1  # it passed where another verdict was expected
+    COMMAND_LINE = 2
+    DEADLOCK = 11
+    SAFETY = 12
+    LIVENESS = 13  # reserved
+    INCOMPLETE = 20
+    VACUOUS = 21
+    SCENARIO = 150
+    CONFIGURATION = 151
+    TOO_LARGE = 152
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A verdict with its exit code, a sentence that opens with the verdict, and every reason for it.
+
+    `silent` are the known actions that never fired, those included that need not.
+    """
+
+    verdict: Verdict
+    exit_code: int
+    sentence: str
+    reasons: tuple[str, ...] = ()
+    expected: Verdict | None = None
+    silent: tuple[str, ...] = ()
+
+    @property
+    def as_expected(self) -> bool | None:
+        """Whether the verdict is the expected one; None if none was expected."""
+        return None if self.expected is None else self.verdict is self.expected
+
+    @property
+    def remark(self) -> str:
+        """What to say about the expectation: `as expected`, `expected: passed`, or nothing."""
+        if self.expected is None:
+            return ""
+        return "as expected" if self.as_expected else f"expected: {self.expected.value}"
+
+
+def judge(
+    job: Job, exploration: Exploration, actions: Collection[str] = (), *, bare: bool = False
+) -> Judgement:
+    """Judge a run that ended by itself. `actions` are the names of all actions that the model has.
+
+    `bare` gives the exit code of the verdict itself, whatever the job expects.
+    """
+    fired = {name for name, coverage in exploration.coverage.items() if coverage.fired}
+    silent = tuple(sorted(set(actions) - fired))
+    verdict, code, reasons = _verdict(job, exploration, silent)
+    sentence = f"{verdict.value}: {_sentence(verdict, exploration, reasons)}"
+    return Judgement(
+        verdict, _exit_code(verdict, code, job.expected, bare), sentence, reasons, job.expected, silent
+    )
+
+
+def refuse(
+    message: str, code: ExitCode = ExitCode.SCENARIO, expected: Verdict | None = None, *, bare: bool = False
+) -> Judgement:
+    """The judgement of a run that could not begin or go on, with the code of what was wrong."""
+    exit_code = _exit_code(Verdict.ERROR, code, expected, bare)
+    return Judgement(Verdict.ERROR, exit_code, f"error: {message}", (message,), expected)
+
+
+def told(found: Found) -> str:
+    """A finding in words: the property, its depth, the clause and the values."""
+    values = ", ".join(f"{name} = {show(value)}" for name, value in values_of(found.finding))
+    return (
+        f"{found.prop.name} at depth {found.depth}: {found.finding.clause}{f' ({values})' if values else ''}"
+    )
+
+
+def _exit_code(verdict: Verdict, code: ExitCode, expected: Verdict | None, bare: bool) -> int:
+    if bare or expected is None:
+        return int(code)
+    if verdict is expected:
+        return int(ExitCode.PASSED)
+    return int(code) or int(ExitCode.UNEXPECTED)
+
+
+def _verdict(
+    job: Job, exploration: Exploration, silent: Iterable[str]
+) -> tuple[Verdict, ExitCode, tuple[str, ...]]:
+    """The first verdict of the lattice that applies, its own exit code, and the reasons."""
+    safety = [found for found in exploration.violations if found.prop.kind is Kind.ALWAYS]
+    if safety:
+        return Verdict.VIOLATED, ExitCode.SAFETY, _by_depth(safety)
+    if exploration.violations:
+        return Verdict.DEADLOCK, ExitCode.DEADLOCK, _by_depth(exploration.violations)
+    if exploration.stop is Stop.MEMORY:
+        return Verdict.INCOMPLETE, ExitCode.TOO_LARGE, (_limit(exploration),)
+    if exploration.stop not in (Stop.EXHAUSTED, Stop.DEPTH, Stop.WITNESSED):
+        return Verdict.INCOMPLETE, ExitCode.INCOMPLETE, (_limit(exploration),)
+    gaps = () if exploration.stop is Stop.WITNESSED else _gaps(job, exploration, silent)
+    if gaps:
+        return Verdict.VACUOUS, ExitCode.VACUOUS, gaps
+    return Verdict.PASSED, ExitCode.PASSED, ()
+
+
+def _by_depth(found: list[Found]) -> tuple[str, ...]:
+    return tuple(told(one) for one in sorted(found, key=lambda one: one.depth))
+
+
+def _gaps(job: Job, exploration: Exploration, silent: Iterable[str]) -> tuple[str, ...]:
+    """Why what passed says less than it seems to."""
+    reasons = [f"the action {name} never fired" for name in silent if name not in job.allowed_silent]
+    for prop in exploration.model.properties:
+        if prop.kind is Kind.SOMETIMES and prop.name not in exploration.found:
+            reasons.append(f"{prop.name} was never witnessed")
+        count = exploration.evaluations.get(prop.name)
+        if prop.kind is Kind.ALWAYS and count is not None and count.states and not count.premise:
+            reasons.append(f"the premise of {prop.name} never held")
+    return tuple(reasons)
+
+
+def _sentence(verdict: Verdict, exploration: Exploration, reasons: tuple[str, ...]) -> str:
+    if verdict is Verdict.PASSED:
+        return _extent(exploration)
+    first = reasons[0] + (f"; and {len(reasons) - 1} more" if len(reasons) > 1 else "")
+    if verdict is Verdict.INCOMPLETE:
+        seen = f"{exploration.states:,} states seen, to depth {exploration.depth}"
+        return f"{first}; no violation among the {seen}"
+    return f"{first} ({_extent(exploration)})" if verdict is Verdict.VACUOUS else first
+
+
+def _extent(exploration: Exploration) -> str:
+    """What is known of a run without a violation, and no more than that."""
+    if exploration.stop is Stop.WITNESSED:
+        return f"every witness was found within depth {exploration.depth}, and the search ended there"
+    if exploration.stop is Stop.DEPTH:
+        return f"no violation within depth {exploration.depth}"
+    return f"no violation, space exhausted: {exploration.states:,} states"
+
+
+def _limit(exploration: Exploration) -> str:
+    limits = exploration.limits
+    if exploration.stop is Stop.MEMORY:
+        return f"the state space is too large for the memory given ({memory(limits.memory or 0)})"
+    if exploration.stop is Stop.TIME:
+        return f"the time given ({limits.seconds:g} s) ended the search"
+    if exploration.stop is Stop.STATES:
+        return f"the number of states given ({limits.states:,}) ended the search"
+    return "the search was interrupted"
+
+
+def memory(size: float) -> str:
+    """A number of bytes for a reader, with decimal prefixes."""
+    for unit in ("bytes", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}"
+        size /= 1000
+    return f"{size:.1f} GB"

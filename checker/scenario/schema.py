@@ -1,0 +1,156 @@
+"""What may stand in a scenario file: one struct for each kind of map, field by field.
+
+    name, about            what it is called; why it is there, and the requirement or source behind it
+    file, servers          the zoo.cfg of all servers, and what differs for one of them
+    history                who was started, in this order, before anything is explored
+    plan                   what the operator does
+    opening                the first steps in one given order, shown in traces
+    grain, rounds, channel, faults, variants
+    always, sometimes, final
+                           what must hold, what must be possible, what must hold where nothing more can happen
+    limits, until_witnessed, expect, may_not_fire
+
+Rules of this module: every struct is decoded strictly, so that no value is bent into another type; a key that is
+not a field is an error which names the nearest field.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, TypeVar
+
+import msgspec
+
+from checker.scenario.errors import nearest
+from checker.scenario.located import Located, Path, position
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+class Scenario(msgspec.Struct):
+    """The top of the file; what is `Any` here is decoded piece by piece, for the sake of the lines."""
+
+    servers: Any
+    name: str = ""
+    about: str = ""
+    file: str | None = None
+    history: list[Any] = []
+    plan: list[Any] = []
+    opening: list[Any] = []
+    grain: str = "fine"
+    rounds: int = 3
+    channel: Any = msgspec.UNSET
+    faults: Any = msgspec.UNSET
+    variants: list[str] = []
+    always: list[Any] | msgspec.UnsetType = msgspec.UNSET
+    sometimes: list[Any] = []
+    final: list[Any] = []
+    limits: Any = msgspec.UNSET
+    until_witnessed: bool = False
+    expect: str | None = None
+    may_not_fire: list[str] = []
+
+
+class ServerEntry(msgspec.Struct):
+    """One server: its file and its disk; `late` starts at any time or never; `other_files` for restarts."""
+
+    file: str | None = None
+    epoch: int = 0
+    zxid: int | str = 0
+    late: bool = False
+    other_files: list[str] = []
+
+
+class HistoryEntry(msgspec.Struct):
+    """Servers that are started one after the other; then everything that must happen does."""
+
+    start: list[int]
+
+
+class PlanEntry(msgspec.Struct):
+    """One of `restart`, `stop` and `start`; the next action waits until the server has rejoined, if so asked."""
+
+    restart: int | None = None
+    stop: int | None = None
+    start: int | None = None
+    file: str | None = None
+    wait: str | None = None
+
+
+class OpeningEntry(msgspec.Struct):
+    """One of: so many of the plan's actions, what must happen among some servers, or one fault."""
+
+    planned: int | None = None
+    settle: list[int] | None = None
+    crash: int | None = None
+    cut: list[int] | None = None
+    cut_off: list[int] | None = None
+
+
+class ChannelEntry(msgspec.Struct):
+    """See `spec.election.channel.ChannelRules`."""
+
+    capacity: int = 2
+    resend: bool = True
+    merge_repeats: bool = True
+
+
+class FaultsEntry(msgspec.Struct):
+    """See `checker.models.ensemble.Budgets`."""
+
+    crashes: int = 0
+    restarts: int = 0
+    cuts: int = 0
+    partitions: int = 0
+    heals: int = 0
+    rebroadcasts: int = 0
+    impatience: int = 0
+
+
+class LimitsEntry(msgspec.Struct):
+    """See `checker.engine.Limits`; memory in bytes, or as text with a unit."""
+
+    depth: int | None = None
+    states: int | None = None
+    seconds: int | float | None = None
+    memory: int | str | None = None
+
+
+def decode(kind: type[T], located: Located, value: Any, path: Path) -> T:
+    """A map as a struct. Raises ScenarioError with the line of what does not fit."""
+    fields = kind.__struct_fields__
+    if not isinstance(value, dict):
+        raise located.error(path, f"{_named(value)} stands where a map is wanted", _keys_of(fields))
+    for key in value:
+        if key not in fields:
+            raise located.error((*path, key), "there is no such key", nearest(key, fields))
+    try:
+        return msgspec.convert(value, kind, strict=True)
+    except msgspec.ValidationError as error:
+        what, where = _place(str(error))
+        right = _keys_of(fields) if "missing" in what else "see what is expected"
+        raise located.error((*path, *where), what, right) from None
+
+
+def _keys_of(fields: tuple[str, ...]) -> str:
+    return "its keys are " + ", ".join(fields)
+
+
+def _named(value: Any) -> str:
+    names = {list: "a list", str: "text", bool: "true or false", int: "a number", float: "a number"}
+    return "nothing" if value is None else names.get(type(value), "a map")
+
+
+def _place(message: str) -> tuple[str, Path]:
+    """What msgspec says, and the path it says it of (`Expected ... - at `$.rounds`), in this project's words."""
+    what, _, where = message.partition(" - at `$")
+    path: list[str | int] = []
+    for name, number in re.findall(r"\.([A-Za-z_]+)|\[(\d+)\]", where):
+        path.append(name or position(int(number)))
+    words = {"array": "a list", "object": "a map", "str": "text", "int": "a whole number", "null": "nothing"}
+    words |= {"bool": "true or false", "float": "a number"}
+
+    def told(match: re.Match[str]) -> str:
+        return " or ".join(words.get(each.strip(), each) for each in match[1].split("|"))
+
+    return re.sub(r"`([^`]*)`", told, what).replace("Expected", "expected"), tuple(path)

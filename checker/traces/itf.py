@@ -1,0 +1,281 @@
+"""A trace in the Informal Trace Format (ITF), and back: a file that other tools show and this one replays.
+
+The variables are the lanes, each a record, and `mbt::actionTaken` and `mbt::nondetPicks`, as Quint has them.
+`#meta` holds the rest as plain JSON: the job's source, the property and what it found, the moves; and in each
+state its caption, what is drawn of the step, and the truth of each property.
+
+Rules of this module:
+
+- Integers in states are `{"#bigint": "1"}`; nothing there is a bare number, and nothing is null: None is the
+  variant `{"tag": "None", "value": {"#tup": []}}`. Maps whose keys a record cannot have are `{"#map": ...}`.
+- Reading gives the very trace that was written. Whatever else is read raises TraceFileError, never another
+  error: it names the file, what is wrong and where, and what would be right.
+
+Source: Apalache's ADR-015, "Informal Trace Format in JSON".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import msgspec
+
+from checker.engine.model import Kind
+from checker.job import Drawn, Json, Verdict
+from checker.traces.trace import RESERVED, Lanes, Trace, TraceStep, Truth, changed_fields
+from checker.traces.values import key_of, show
+
+ACTION, PICKS = "mbt::actionTaken", "mbt::nondetPicks"
+NONE = {"tag": "None", "value": {"#tup": []}}
+START = "init"  # the action of the first state
+VERSION = 1
+
+T = TypeVar("T")
+
+
+class TraceFileError(Exception):
+    """A file is not a trace; the message says which file, what is wrong with it and what would be right."""
+
+
+class _Move(msgspec.Struct, forbid_unknown_fields=True):
+    action: str
+    arguments: list[Any]
+
+
+class _Meta(msgspec.Struct, kw_only=True):
+    """`#meta` of a file."""
+
+    format: str = "ITF"
+    description: str = "https://apalache-mc.org/docs/adr/015adr-trace.html"
+    quorate: int = VERSION
+    job: str
+    source: dict[str, Any]
+    grain: str
+    bounds: list[str]
+    verdict: Verdict
+    property: str
+    kind: Kind
+    clause: str
+    values: list[tuple[str, Any]]
+    moves: list[_Move]
+
+
+class _Drawn(msgspec.Struct, omit_defaults=True):
+    kind: str
+    lane: str
+    text: str
+    peer: str | None = None
+    message: int | None = None
+
+
+class _StateMeta(msgspec.Struct):
+    """`#meta` of a state."""
+
+    index: int
+    caption: str
+    drawn: list[_Drawn]
+    truth: dict[str, Truth]
+
+
+class _File(msgspec.Struct, rename={"meta": "#meta"}):
+    meta: _Meta
+    vars: list[str]
+    states: list[dict[str, Any]]
+
+
+# -- writing -------------------------------------------------------------------------------------------------
+
+
+def to_itf(trace: Trace) -> str:
+    """The trace as an ITF file, with a newline at the end."""
+    meta = _Meta(
+        job=trace.job,
+        source=dict(trace.source),
+        grain=trace.grain,
+        bounds=list(trace.bounds),
+        verdict=trace.verdict,
+        property=trace.prop,
+        kind=trace.kind,
+        clause=trace.clause,
+        values=list(trace.values),
+        moves=[_Move(step.action or "", list(step.arguments)) for step in trace.steps[1:]],
+    )
+    variables = [ACTION, PICKS, *trace.lanes]
+    head = msgspec.to_builtins(meta)
+    fields = [f"  {json.dumps(name)}: {json.dumps(value)}" for name, value in head.items() if name != "moves"]
+    fields.append(f'  "moves": [\n{_lines(head["moves"])}\n  ]')
+    states = f"[\n{_lines([_state(trace, step) for step in trace.steps])}\n ]"
+    parts = ["{\n" + ",\n".join(fields) + "\n }", json.dumps(variables), states]
+    named = zip(("#meta", "vars", "states"), parts, strict=True)
+    return "{\n" + ",\n".join(f' "{name}": {part}' for name, part in named) + "\n}\n"
+
+
+def _lines(items: list[Any]) -> str:
+    """A line an item: a long trace stays readable, and two of them can be compared line by line."""
+    return ",\n".join("   " + json.dumps(item) for item in items)
+
+
+def _state(trace: Trace, step: TraceStep) -> dict[str, Any]:
+    drawn = [_Drawn(d.kind, d.lane, d.text, d.peer, d.message) for d in step.drawn]
+    meta = _StateMeta(step.number, step.caption, drawn, dict(step.truth))
+    picks = {
+        f"a{place}": {"tag": "Some", "value": expr(value)} for place, value in enumerate(step.arguments, 1)
+    }
+    lanes = {lane: expr(dict(step.lanes[lane])) if lane in step.lanes else NONE for lane in trace.lanes}
+    return {"#meta": msgspec.to_builtins(meta), ACTION: step.action or START, PICKS: picks, **lanes}
+
+
+def expr(value: Json) -> Any:
+    """A JSON value as an expression of the format."""
+    if value is None:
+        return NONE
+    if isinstance(value, bool | str):
+        return value
+    if isinstance(value, int):
+        return {"#bigint": str(value)}
+    if isinstance(value, list):
+        return [expr(item) for item in value]
+    if any(key.startswith("#") for key in value):
+        return {"#map": [[key, expr(item)] for key, item in value.items()]}
+    return {key: expr(item) for key, item in value.items()}
+
+
+# -- reading -------------------------------------------------------------------------------------------------
+
+
+def read_itf(text: str, name: str = "the trace") -> Trace:
+    """The trace in a file's text; `name` is what errors call the file. Raises TraceFileError."""
+    try:
+        return _read(text)
+    except _ContentError as error:
+        raise TraceFileError(f"{name} is not a trace: {error.what}; {error.right}") from None
+    except RecursionError:
+        raise TraceFileError(f"{name} is not a trace: its values are nested too deeply") from None
+
+
+class _ContentError(Exception):
+    def __init__(self, what: str, right: str) -> None:
+        super().__init__(what)
+        self.what, self.right = what, right
+
+
+def _read(text: str) -> Trace:
+    file = _checked("", lambda: msgspec.convert(_parsed(text), _File))
+    meta = file.meta
+    if (meta.format, meta.quorate) != ("ITF", VERSION):
+        what = f"it is of format {meta.format!r}, version {meta.quorate}"
+        raise _ContentError(what, f"this release reads 'ITF', version {VERSION}")
+    if len(file.states) != len(meta.moves) + 1:
+        what = f"it has {len(file.states)} states and {len(meta.moves)} moves"
+        raise _ContentError(what, "a trace has one state more than moves")
+    lanes = [variable for variable in file.vars if variable not in (ACTION, PICKS)]
+    return _trace(meta, _steps(file, lanes))
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise _ContentError(
+            f"it is not JSON ({error})", "a trace is one JSON object, as --trace writes it"
+        ) from None
+
+
+def _checked(where: str, convert: Callable[[], T]) -> T:
+    try:
+        return convert()
+    except msgspec.ValidationError as error:
+        raise _ContentError(f"{where}{error}", "write it again with the release that reads it") from None
+
+
+def _trace(meta: _Meta, steps: tuple[TraceStep, ...]) -> Trace:
+    return Trace(
+        job=meta.job,
+        source=meta.source,
+        grain=meta.grain,
+        bounds=tuple(meta.bounds),
+        verdict=meta.verdict,
+        prop=meta.property,
+        kind=meta.kind,
+        clause=meta.clause,
+        values=tuple(meta.values),
+        steps=steps,
+    )
+
+
+def _steps(file: _File, lanes: list[str]) -> tuple[TraceStep, ...]:
+    steps: list[TraceStep] = []
+    before: Lanes = {}
+    for number, state in enumerate(file.states):
+        where = f"state {number}: "
+        meta = _checked(where, lambda: msgspec.convert(state.get("#meta"), _StateMeta))  # noqa: B023
+        move = file.meta.moves[number - 1] if number else _Move(START, [])
+        if meta.index != number or state.get(ACTION) != move.action:
+            raise _ContentError(
+                f"{where}it is numbered {meta.index} and its action is {state.get(ACTION)!r}",
+                f"after the moves in #meta it should be state {number} after {move.action!r}",
+            )
+        after = _lanes(where, state, lanes)
+        drawn = tuple(Drawn(d.kind, d.lane, d.text, d.peer, d.message) for d in meta.drawn)
+        changed = changed_fields(before, after)
+        action = move.action if number else None
+        steps.append(
+            TraceStep(number, action, tuple(move.arguments), meta.caption, after, changed, drawn, meta.truth)
+        )
+        before = after
+    return tuple(steps)
+
+
+def _lanes(where: str, state: dict[str, Any], lanes: list[str]) -> dict[str, dict[str, Json]]:
+    shown = {}
+    for lane in lanes:
+        if lane.startswith(RESERVED) or lane not in state:
+            raise _ContentError(
+                f"{where}it has no value for the variable {lane!r}", "each state gives every variable"
+            )
+        value = json_of(state[lane], f"{where}{lane}")
+        if value is not None and not isinstance(value, dict):
+            raise _ContentError(f"{where}{lane} is {show(value)!r}", "a lane is a record of fields")
+        if value is not None:
+            shown[lane] = value
+    return shown
+
+
+def json_of(value: Any, where: str = "value") -> Json:
+    """The JSON value that an expression of the format stands for; sets and tuples become lists."""
+    if isinstance(value, bool | str):
+        return value
+    if isinstance(value, list):
+        return [json_of(item, where) for item in value]
+    if not isinstance(value, dict):
+        raise _ContentError(
+            f"{where} has the bare value {value!r}",
+            'a number is written {"#bigint": "1"}, and nothing is null',
+        )
+    if value == NONE:
+        return None
+    tag = next((key for key in value if key.startswith("#")), None)
+    if tag is None:
+        return {key: json_of(item, f"{where}.{key}") for key, item in value.items()}
+    return _special(tag, value[tag], where) if len(value) == 1 else _unknown(where, tag)
+
+
+def _special(tag: str, content: Any, where: str) -> Json:
+    if tag == "#bigint" and isinstance(content, str) and content.removeprefix("-").isdecimal():
+        try:
+            return int(content)
+        except ValueError:
+            return _unknown(where, f"a number of {len(content)} digits")
+    if tag in ("#tup", "#set") and isinstance(content, list):
+        return [json_of(item, where) for item in content]
+    pairs = isinstance(content, list) and all(isinstance(item, list) and len(item) == 2 for item in content)
+    if tag == "#map" and pairs:
+        return {key_of(json_of(key, where)): json_of(item, where) for key, item in content}
+    return _unknown(where, tag)
+
+
+def _unknown(where: str, what: str) -> Json:
+    right = 'the format has {"#bigint": "1"}, {"#tup": []}, {"#set": []} and {"#map": [[key, value]]}'
+    raise _ContentError(f"{where} has {what}, not as the format has it", right)

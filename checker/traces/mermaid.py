@@ -1,0 +1,93 @@
+"""A trace as a Mermaid sequence diagram: lanes are participants, messages are arrows.
+
+An arrow stands where its message arrives, or is lost, and says when it was sent if that was in another step:
+a diagram has no room for two ends of one message. Notes tell everything else. Rules of this module:
+
+- The number on an arrow is the number of its step; notes open with theirs.
+- Whatever comes from a model is escaped, character by character, where Mermaid would read it as its own:
+  `#`, `;`, `%`, `<`, `>`, `&`, `$`, line breaks, and the word `end`.
+
+Source: Mermaid's "Sequence diagrams" and "Entity codes to escape characters".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from checker.job import Drawn
+from checker.traces.trace import Trace, TraceStep, Truth
+from checker.traces.values import show
+
+ESCAPED = {character: f"#{ord(character)};" for character in "#;%<>&$"}
+
+
+def to_mermaid(trace: Trace) -> str:
+    """The diagram, with a newline at the end; it goes between ```mermaid fences as it is."""
+    return "\n".join(_Diagram(trace).lines()) + "\n"
+
+
+def escaped(text: str) -> str:
+    """Text that Mermaid shows as it was, on one line of its source."""
+    text = "".join(ESCAPED.get(character, character) for character in text)
+    text = re.sub(r"\bend\b", lambda match: f"#{ord(match[0][0])};{match[0][1:]}", text, flags=re.IGNORECASE)
+    return "<br/>".join(line.strip() for line in text.splitlines()).strip()
+
+
+class _Diagram:
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        drawn = [d for step in trace.steps for d in step.drawn]
+        names = (*trace.lanes, *(name for d in drawn for name in (d.lane, d.peer) if name is not None))
+        self._ids = {name: f"p{number}" for number, name in enumerate(dict.fromkeys(names or ("model",)), 1)}
+        self._sent = {d.message: step.number for step in trace.steps for d in step.drawn if d.kind == "send"}
+        self._next_number = 1
+
+    def lines(self) -> Iterator[str]:
+        yield "sequenceDiagram"
+        yield "    autonumber"
+        for name, identifier in self._ids.items():
+            yield f"    participant {identifier} as {escaped(name) or identifier}"
+        for step in self._trace.steps[1:]:
+            lines = [line for drawn in step.drawn for line in self._line(step, drawn)]
+            for line in lines or [self._note(self._touched(step), f"{step.number}: {step.caption}")]:
+                yield "    " + line
+        yield "    " + self._note(list(self._ids), self._conclusion())
+
+    def _line(self, step: TraceStep, drawn: Drawn) -> Iterator[str]:
+        if drawn.kind == "send":
+            return
+        if drawn.message is None or drawn.peer is None:
+            lanes = [drawn.lane, *([drawn.peer] if drawn.peer else [])]
+            text = drawn.text if drawn.kind in ("note", drawn.text) else f"{drawn.kind}: {drawn.text}"
+            yield self._note(lanes, f"{step.number}: {text}")
+            return
+        if self._next_number != step.number:
+            yield f"autonumber {step.number}"
+        self._next_number = step.number + 1
+        lost = drawn.kind == "lost"
+        sender, receiver = (drawn.lane, drawn.peer) if lost else (drawn.peer, drawn.lane)
+        sent = self._sent.get(drawn.message)
+        when = f", sent in step {sent}" if sent not in (None, step.number) else ""
+        text = escaped(f"m{drawn.message} {drawn.text}{', lost' if lost else ''}{when}")
+        yield f"{self._ids[sender]}{'-x' if lost else '->>'}{self._ids[receiver]}: {text}"
+
+    def _note(self, lanes: list[str], text: str) -> str:
+        ends = list(dict.fromkeys([lanes[0], lanes[-1]])) if lanes else []
+        return f"Note over {','.join(self._ids[lane] for lane in ends)}: {escaped(text)}"
+
+    def _touched(self, step: TraceStep) -> list[str]:
+        """The lanes that a step without arrow or note is about: those that it changed, else all."""
+        lanes = list(step.changed) or [d.lane for d in step.drawn] or list(self._ids)
+        return sorted(lanes, key=list(self._ids).index)
+
+    def _conclusion(self) -> str:
+        trace = self._trace
+        values = ", ".join(f"{name} = {show(value)}" for name, value in trace.values)
+        others = [
+            name
+            for name, truth in trace.steps[-1].truth.items()
+            if truth is Truth.FAILS and name != trace.prop
+        ]
+        also = f"\nfails too: {', '.join(others)}" if others else ""
+        return f"{trace.headline}\n{trace.clause}{': ' if values else ''}{values}{also}"

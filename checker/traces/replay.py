@@ -1,0 +1,139 @@
+"""Runs a saved trace again, on the model it was made from, and sees that it comes to the same end.
+
+At each step the successor is taken that has the recorded action and arguments and shows the recorded lanes.
+What the lens hides (the content of channels, say) is not in a trace, so there may be several; all are
+followed, and one that arrives is enough. Rules: nothing is taken on trust, and the finding at the end is
+evaluated anew; a mismatch names the step, what the file says and what the model says now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from checker.engine.model import Finding, Move, Property, Row
+from checker.engine.plain import read, successors
+from checker.engine.result import Found, Step
+from checker.job import Job, Json
+from checker.traces.trace import Lanes, Trace, TraceStep, changed_fields, lanes_of, values_of
+from checker.traces.values import brief, canonical, show, to_json
+
+LISTED = 6  # possible moves named in a message
+
+Path = tuple[Step, ...]
+
+
+class ReplayError(Exception):
+    """A trace does not run on this model as it was recorded.
+
+    `step` is the number of the step that differs, `recorded` what the trace says of it, `now` what the model
+    says.
+    """
+
+    def __init__(self, step: int, recorded: str, now: str) -> None:
+        super().__init__(
+            f"the trace does not replay: in step {step} it says {recorded}, and the model says {now}"
+        )
+        self.step, self.recorded, self.now = step, recorded, now
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """A trace that ran as recorded. `found` is its finding made anew, its path has the model's own values."""
+
+    trace: Trace
+    found: Found
+
+
+def replay(trace: Trace, job: Job) -> Replayed:
+    """Run a trace on the job that its source describes. Raises ReplayError where they differ."""
+    prop = _property(trace, job)
+    row = job.model.initial()
+    _compare_lanes(0, trace.steps[0].lanes, [lanes_of(job, row)])
+    paths: list[Path] = [(Step(None, row),)]
+    for step in trace.steps[1:]:
+        paths = _advance(job, step, paths)
+    return Replayed(trace, _find(trace, job, prop, paths))
+
+
+def _property(trace: Trace, job: Job) -> Property:
+    for prop in job.model.properties:
+        if prop.name == trace.prop and prop.kind is trace.kind:
+            return prop
+    names = ", ".join(f"{prop.name} ({prop.kind.value})" for prop in job.model.properties) or "no property"
+    raise ReplayError(trace.depth, f"that {trace.prop} ({trace.kind.value}) was found", f"it has {names}")
+
+
+def _advance(job: Job, step: TraceStep, paths: Iterable[Path]) -> list[Path]:
+    """The paths that go on as the step says, one to each row they reach."""
+    further: dict[Row, Path] = {}
+    moves: list[Move] = []
+    shown: list[Lanes] = []
+    for path in paths:
+        for move, row in successors(job.model, path[-1].row):
+            moves.append(move)
+            if not _same_move(move, step):
+                continue
+            lanes = lanes_of(job, row)
+            shown.append(lanes)
+            if not changed_fields(step.lanes, lanes):
+                further.setdefault(row, (*path, Step(move, row)))
+    if not shown:
+        recorded = _told(step.action or "", step.arguments)
+        raise ReplayError(step.number, f"{recorded} happens", _possible(moves))
+    if not further:
+        _compare_lanes(step.number, step.lanes, shown)
+    return list(further.values())
+
+
+def _same_move(move: Move, step: TraceStep) -> bool:
+    return move.action == step.action and canonical(to_json(move.arguments)) == canonical(
+        list(step.arguments)
+    )
+
+
+def _told(action: str, arguments: Iterable[Json]) -> str:
+    return " ".join([action, *(brief(argument) for argument in arguments)])
+
+
+def _possible(moves: list[Move]) -> str:
+    told = list(dict.fromkeys(_told(move.action, to_json(move.arguments)) for move in moves))
+    if not told:
+        return "nothing can happen there"
+    more = f" and {len(told) - LISTED} more" if len(told) > LISTED else ""
+    return f"only these can: {'; '.join(told[:LISTED])}{more}"
+
+
+def _compare_lanes(number: int, recorded: Lanes, shown: list[Lanes]) -> None:
+    """Raise ReplayError for the closest of the states that the model shows, unless one is as recorded."""
+    closest = min(shown, key=lambda lanes: sum(map(len, changed_fields(recorded, lanes).values())))
+    for lane, names in changed_fields(recorded, closest).items():
+        raise ReplayError(number, *(_fields(lane, names, lanes) for lanes in (recorded, closest)))
+
+
+def _fields(lane: str, names: Iterable[str], lanes: Lanes) -> str:
+    fields = lanes.get(lane, {})
+    told = (f"{name}={show(fields[name])}" if name in fields else f"no {name}" for name in names)
+    return f"{lane} has {', '.join(told)}"
+
+
+def _find(trace: Trace, job: Job, prop: Property, paths: Iterable[Path]) -> Found:
+    """The finding at the end of a path that is as recorded, or ReplayError with one that is not."""
+    instead = "it finds nothing"
+    for path in paths:
+        arguments = read(job.model, prop.reads, path[-1].row)
+        answer = None if arguments is None else prop.check(*arguments)
+        if not isinstance(answer, Finding):
+            continue
+        if answer.clause == trace.clause and _canonical(values_of(answer)) == _canonical(trace.values):
+            return Found(prop, answer, trace.depth, path)
+        instead = _clause(answer.clause, values_of(answer))
+    raise ReplayError(trace.depth, f"{prop.name}: {_clause(trace.clause, trace.values)}", instead)
+
+
+def _canonical(values: Iterable[tuple[str, Json]]) -> str:
+    return canonical([list(pair) for pair in values])
+
+
+def _clause(clause: str, values: Iterable[tuple[str, Json]]) -> str:
+    return f"{clause} ({', '.join(f'{name} = {show(value)}' for name, value in values)})"

@@ -1,0 +1,206 @@
+"""A trace as plain text, fit to stand in a document.
+
+What was found comes first, then a line for each step with a column for each lane, then every message in full
+and each lane's state at the end. Rules of this module:
+
+- A cell holds only what the step changed; the first line holds everything.
+- Messages are told by number where they are sent (`m3->2`: to lane 2), arrive (`gets m3`) and are lost.
+- What a reader must not miss (crashes, starts, cuts, decisions) stands between stars.
+- No line is wider than `width` but those that the model's own words make so. With so many lanes that a column
+  would be narrower than `NARROWEST`, changes are listed under each step instead.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+
+from checker.job import Drawn
+from checker.traces.trace import Trace, TraceStep, Truth
+from checker.traces.values import show
+
+WIDTH = 110
+NARROWEST = 15  # columns of a lane
+CAPTION = 32  # columns of a caption at most
+CELL_LINES = 8  # lines of a cell at most
+PIECE_LINES = 3  # lines of one value at most
+GAP = " | "
+WORDS = {Truth.FAILS: "fails", Truth.WITNESSED: "is witnessed", Truth.HOLDS: "holds again"}
+
+
+def to_text(trace: Trace, width: int = WIDTH) -> str:
+    """The whole trace as text of that width, with a newline at the end."""
+    sections = [heading(trace), _steps(trace, width), _messages(trace, width), _end(trace, width)]
+    return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
+
+
+def heading(trace: Trace) -> list[str]:
+    """What was found, the clause and the values that made it so, and what was run."""
+    values = ", ".join(f"{name} = {show(value)}" for name, value in trace.values)
+    lines = [trace.headline, f"{trace.clause}: {values}" if values else trace.clause]
+    about = [
+        trace.job,
+        f"grain: {trace.grain}",
+        *(["bounds: " + ", ".join(trace.bounds)] if trace.bounds else []),
+    ]
+    return [*lines, "; ".join(about)]
+
+
+# -- the steps -----------------------------------------------------------------------------------------------
+
+
+def _steps(trace: Trace, width: int) -> list[str]:
+    digits = max(len("step"), len(str(trace.depth)))
+    captions = min(CAPTION, max(len(step.caption) for step in trace.steps))
+    lanes = trace.lanes
+    room = width - digits - captions - len(GAP) * (len(lanes) + 1)
+    if lanes and room // len(lanes) >= NARROWEST:
+        return list(_table(trace, digits, captions, room))
+    return list(_list(trace, digits, width))
+
+
+def _table(trace: Trace, digits: int, captions: int, room: int) -> Iterator[str]:
+    lanes = trace.lanes
+    widths = [digits, captions, *_lane_widths(trace, room)]
+    yield _line(["step".rjust(digits), "what happens", *lanes], widths)
+    yield "-+-".join("-" * width for width in widths)
+    for step in trace.steps:
+        cells = [[str(step.number).rjust(digits)], textwrap.wrap(step.caption, captions) or [""]]
+        cells += [_cell(_pieces(step, lane), width) for lane, width in zip(lanes, widths[2:], strict=True)]
+        for row in range(max(map(len, cells))):
+            yield _line([cell[row] if row < len(cell) else "" for cell in cells], widths)
+        yield from _turns(trace, step, " " * digits + GAP)
+
+
+def _lane_widths(trace: Trace, room: int) -> list[int]:
+    """What each lane needs for its longest line, or a share of the room if that is too much."""
+    share = room // len(trace.lanes)
+    needs = [
+        max(len(lane), *(len(" ".join(_pieces(step, lane))) for step in trace.steps)) for lane in trace.lanes
+    ]
+    spare = sum(max(0, share - need) for need in needs)
+    wide = sum(1 for need in needs if need > share) or 1
+    return [min(need, share + (spare // wide if need > share else 0)) for need in needs]
+
+
+def _list(trace: Trace, digits: int, width: int) -> Iterator[str]:
+    indent = " " * (digits + 2)
+    for step in trace.steps:
+        yield f"{step.number:>{digits}}  {step.caption}"
+        for lane in trace.lanes:
+            pieces = _pieces(step, lane)
+            if pieces:
+                lines = _cell(pieces, width - len(indent) - len(lane) - 2)
+                yield f"{indent}{lane}: {lines[0]}"
+                yield from (indent + " " * (len(lane) + 2) + line for line in lines[1:])
+        yield from _turns(trace, step, indent)
+
+
+def _pieces(step: TraceStep, lane: str) -> list[str]:
+    """What a step says of a lane: what arrived or was marked, what changed, what was sent or lost."""
+    drawn = [d for d in step.drawn if d.lane == lane and (d.kind, d.text) != ("note", step.caption)]
+    fields = step.lanes.get(lane, {})
+    changed = [
+        f"{name}={show(fields[name])}" if name in fields else f"no {name}"
+        for name in step.changed.get(lane, ())
+    ]
+    before = [_mark(d) for d in drawn if d.kind not in ("send", "lost")]
+    return [*before, *changed, *_listed("sends", drawn, "send"), *_listed("lost:", drawn, "lost")]
+
+
+def _mark(drawn: Drawn) -> str:
+    if drawn.kind == "deliver":
+        return f"gets m{drawn.message}"
+    if drawn.kind == "note":
+        return drawn.text
+    peer = f" {drawn.peer}" if drawn.peer and drawn.peer not in drawn.text else ""
+    text = "" if drawn.text == drawn.kind else f": {drawn.text}"
+    return f"*{drawn.kind}{peer}{text}*"
+
+
+def _listed(word: str, drawn: Iterable[Drawn], kind: str) -> list[str]:
+    names = [f"m{d.message}->{d.peer}" for d in drawn if d.kind == kind]
+    return [f"{word} {names[0]}", *names[1:]] if names else []
+
+
+def _turns(trace: Trace, step: TraceStep, indent: str) -> Iterator[str]:
+    """Lines for the properties that begin to fail here, hold again, or are witnessed."""
+    before = trace.steps[step.number - 1].truth if step.number else {}
+    for name, truth in step.truth.items():
+        said = truth in (Truth.FAILS, Truth.WITNESSED) or before.get(name) is Truth.FAILS
+        if said and truth is not before.get(name) and truth in WORDS:
+            yield f"{indent}=> {name} {WORDS[truth]}"
+
+
+# -- after the steps -----------------------------------------------------------------------------------------
+
+
+def _messages(trace: Trace, width: int) -> list[str]:
+    """Each message in full: between whom, when it was sent, and what became of it."""
+    rows: dict[int, list[str]] = {}
+    for step in trace.steps:
+        for drawn in (d for d in step.drawn if d.message is not None):
+            number = drawn.message or 0
+            pair = (drawn.peer, drawn.lane) if drawn.kind == "deliver" else (drawn.lane, drawn.peer)
+            row = rows.setdefault(
+                number, [f"m{number}", f"{pair[0]} -> {pair[1]}", drawn.text, "", "on its way"]
+            )
+            if drawn.kind == "send":
+                row[3] = f"sent in step {step.number},"
+            else:
+                row[4] = f"{'arrives' if drawn.kind == 'deliver' else 'lost'} in step {step.number}"
+    if not rows:
+        return []
+    lengths = [max(len(row[place]) for row in rows.values()) for place in range(4)]
+    lengths[2] = max(
+        NARROWEST, min(lengths[2], width - sum(lengths) + lengths[2] - len("arrives in step 100") - 10)
+    )
+    return ["messages", *("  " + _row(row, lengths) for row in rows.values())]
+
+
+def _row(row: Sequence[str], lengths: Sequence[int]) -> str:
+    cells = [_cut(cell, length).ljust(length) for cell, length in zip(row, lengths, strict=False)]
+    return "  ".join([*cells[:3], f"{cells[3]} {row[4]}"])
+
+
+def _end(trace: Trace, width: int) -> list[str]:
+    lanes = trace.steps[-1].lanes
+    name_width = max((len(lane) for lane in lanes), default=0)
+    lines = []
+    for lane, fields in lanes.items():
+        cell = _cell([f"{name}={show(value)}" for name, value in fields.items()], width - name_width - 4)
+        lines += [f"  {(lane if not row else '').ljust(name_width)}  {line}" for row, line in enumerate(cell)]
+    return ["at the end", *lines] if lines else []
+
+
+# -- lines and cells -----------------------------------------------------------------------------------------
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    return GAP.join(
+        _cut(cell, width).ljust(width) for cell, width in zip(cells, widths, strict=True)
+    ).rstrip()
+
+
+def _cell(pieces: Sequence[str], width: int) -> list[str]:
+    """Pieces in lines of that width; one too long for a line is broken, and shortened if it is very long."""
+    lines: list[str] = []
+    for piece in pieces:
+        if lines and len(lines[-1]) + 1 + len(piece) <= width:
+            lines[-1] += " " + piece
+        else:
+            lines += _broken(piece, width)
+    if len(lines) > CELL_LINES:
+        lines = [*lines[: CELL_LINES - 1], _cut(f"… {len(lines) - CELL_LINES + 1} more lines", width)]
+    return lines
+
+
+def _broken(piece: str, width: int) -> list[str]:
+    lines = textwrap.wrap(piece, width, subsequent_indent=" ") or [""]
+    if len(lines) > PIECE_LINES:
+        lines = [*lines[: PIECE_LINES - 1], _cut(lines[PIECE_LINES - 1] + " …" * width, width)]
+    return lines
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: max(0, width - 1)] + "…"

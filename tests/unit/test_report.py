@@ -1,0 +1,226 @@
+"""The report says in words, numbers and JSON what a run came to; progress stays out of its way."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from rich.console import Console
+
+from checker.engine.model import Finding, Kind, Property, Read
+from checker.engine.result import Coverage, Evaluations, Exploration, Found, Limits, Stop
+from checker.job import Job, Verdict
+from checker.models.rounds import election
+from checker.report import Progress, judge, print_report, refuse, report_json, report_lines, summary_line
+from checker.traces import DefaultLens
+
+READS = (Read("1"),)
+SAFE = Property("Safe", READS, lambda _: None, meaning="two servers never lead")
+HOPED = Property("Hoped", READS, lambda _: None, Kind.SOMETIMES)
+CLAUSE = Finding("two lead", (("leaders", (2, 3)),))
+
+
+def a_run(*properties: Property, stop: Stop = Stop.EXHAUSTED, found: tuple[str, ...] = ()) -> Exploration:
+    """6 states in 3 levels; `start` fired, `crash` was listed and never possible."""
+    model = election(2).with_properties(properties or (SAFE,))
+    named = {prop.name: prop for prop in model.properties}
+    return Exploration(
+        model,
+        "tables",
+        Limits(depth=2, states=1000, memory=2_000_000, seconds=60.0),
+        levels=[1, 2, 3],
+        transitions=9,
+        stop=stop,
+        found={name: Found(named[name], CLAUSE, 2, ()) for name in found},
+        coverage={"start": Coverage(9, 5), "crash": Coverage(0, 0)},
+        evaluations={name: Evaluations(6, 2) for name in named},
+        seconds=0.5,
+        python_steps=7,
+        peak_bytes=1_200,
+    )
+
+
+def job_for(exploration: Exploration, expected: Verdict | None = None) -> Job:
+    model = exploration.model
+    return Job("pair", model, DefaultLens(model), {}, "fine", bounds=("1 crash",), expected=expected)
+
+
+def lines_of(exploration: Exploration, expected: Verdict | None = None, **options: bool) -> list[str]:
+    job = job_for(exploration, expected)
+    return report_lines(job, exploration, judge(job, exploration, ["start", "crash"]), **options)
+
+
+def words(lines: list[str]) -> list[str]:
+    return [" ".join(line.split()) for line in lines]
+
+
+def test_the_verdict_is_the_first_line():
+    assert lines_of(a_run(stop=Stop.FOUND, found=("Safe",)))[0] == (
+        "violated: Safe at depth 2: two lead (leaders = [2, 3])"
+    )
+
+
+def test_grain_bounds_and_limits_are_named():
+    lines = words(lines_of(a_run()))
+    assert lines[lines.index("pair") :][:4] == [
+        "pair",
+        "grain fine",
+        "bounds 1 crash",
+        "limits depth 2, 1,000 states, 2 MB of memory, 60 s",
+    ]
+
+
+def test_each_property_has_its_outcome_and_how_often_its_premise_held():
+    lines = words(lines_of(a_run(SAFE, HOPED, found=("Hoped",))))
+    assert "Safe always holds examined 6 times, its premise held in 2" in lines
+    assert "Hoped sometimes witnessed at depth 2 examined 6 times, its premise held in 2" in lines
+
+
+def test_a_property_holds_only_if_all_states_were_seen():
+    assert "Safe always no violation seen" in " ".join(words(lines_of(a_run(stop=Stop.DEPTH))))
+
+
+def test_an_action_that_never_fired_is_flagged():
+    lines = words(lines_of(a_run()))
+    assert "crash never fired" in lines
+    assert "start fired 9 times 5 new states" in lines
+
+
+def test_the_search_is_told_with_its_cost():
+    told = " / ".join(words(lines_of(a_run())))
+    for part in (
+        "states 6",
+        "transitions 9",
+        "depth 2",
+        "time 0.50 s (12 states/s)",
+        "Python steps 7 calls",
+        "memory 1 kB (200 bytes a state)",
+        "collisions probability at most 8.1e-19",  # 6 * 5 / 2^65
+    ):
+        assert part in told
+
+
+def test_counts_by_level_come_on_request():
+    assert "new states at each depth" not in lines_of(a_run())
+    assert words(lines_of(a_run(), levels=True))[-3:] == ["0 1", "1 2", "2 3"]
+
+
+@pytest.mark.parametrize("stop", list(Stop))
+def test_no_success_beside_a_violation_and_nothing_exhausted_after_a_bound(stop):
+    violated = "\n".join(lines_of(a_run(stop=stop, found=("Safe",))))
+    assert "passed" not in violated
+    assert "no violation" not in violated
+    if stop is not Stop.EXHAUSTED:
+        assert "exhausted" not in "\n".join(lines_of(a_run(stop=stop)))
+
+
+def test_a_run_of_a_set_is_one_line():
+    run = a_run(stop=Stop.FOUND, found=("Safe",))
+    job = job_for(run, Verdict.VIOLATED)
+    assert summary_line(job, run, judge(job, run), (6, 6)) == (
+        "pair    fine                6      2  violated (as expected)"
+    )
+
+
+def test_a_run_that_could_not_begin_has_a_line_too():
+    job = job_for(a_run())
+    assert summary_line(job, None, refuse("no such file"), (4, 4)).split() == [
+        "pair",
+        "fine",
+        "-",
+        "-",
+        "error",
+    ]
+
+
+def test_no_control_characters_are_written_to_a_pipe():
+    out = io.StringIO()
+    run = a_run()
+    job = job_for(run)
+    print_report(job, run, judge(job, run), console=Console(file=out, force_terminal=False))
+    assert "\x1b" not in out.getvalue()
+    assert out.getvalue().splitlines() == report_lines(job, run, judge(job, run))
+
+
+def test_a_terminal_gets_colours():
+    out = io.StringIO()
+    run = a_run()
+    console = Console(file=out, force_terminal=True, color_system="standard")
+    print_report(job_for(run), run, judge(job_for(run), run), console=console)
+    assert "\x1b[1;32mpassed" in out.getvalue()
+
+
+def test_the_json_report_says_the_same():
+    run = a_run(stop=Stop.FOUND, found=("Safe",))
+    job = job_for(run, Verdict.PASSED)
+    report = json.loads(json.dumps(report_json(job, run, judge(job, run, ["start", "stop"]))))
+    assert (report["schema"], report["verdict"], report["exit_code"]) == (1, "violated", 12)
+    assert (report["job"]["expected"], report["as_expected"]) == ("passed", False)
+    assert report["properties"][0]["found"] == {
+        "depth": 2,
+        "clause": "two lead",
+        "values": [["leaders", [2, 3]]],
+    }
+    assert report["limits"] == {"depth": 2, "states": 1000, "memory": 2_000_000, "seconds": 60.0}
+    assert [(action["name"], action["fired"]) for action in report["actions"]] == [
+        ("crash", 0),
+        ("start", 9),
+        ("stop", 0),
+    ]
+    assert (report["search"]["states"], report["search"]["levels"]) == (6, [1, 2, 3])
+
+
+def test_the_json_of_a_run_that_could_not_begin_has_no_search():
+    report = report_json(job_for(a_run()), None, refuse("no such file"))
+    assert (report["verdict"], report["exit_code"], report["search"]) == ("error", 150, None)
+
+
+# -- progress ------------------------------------------------------------------------------------------------
+
+
+class Clock:
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+def shown(seconds: list[float], *, terminal: bool) -> str:
+    """What is written when progress is called at these times, and closed."""
+    out, clock = io.StringIO(), Clock()
+    console = Console(file=out, force_terminal=terminal, width=100)
+    with Progress("pair", console=console, clock=clock) as progress:
+        for clock.now in seconds:
+            progress(a_run())
+    progress(a_run())
+    return out.getvalue()
+
+
+def test_elsewhere_than_on_a_terminal_progress_is_a_plain_line_every_five_seconds():
+    line = "pair: 6 states, 12/s, depth 2, frontier 3, 1 kB, 0 s\n"
+    assert shown([1, 4, 5, 6, 9.9, 10], terminal=False) == 2 * line
+
+
+def test_on_a_terminal_one_line_changes_and_is_taken_away():
+    text = shown([1, 2], terminal=True)
+    assert text.count("pair: 6 states") >= 2
+    assert text.endswith("\x1b[1A\x1b[2K") or "\x1b[2K" in text.rpartition("pair:")[2]
+
+
+def test_states_of_an_unfinished_level_are_counted():
+    run = a_run()
+    run.coverage["start"] = Coverage(50, 40)
+    out, clock = io.StringIO(), Clock()
+    with Progress(stream=out, clock=clock) as progress:
+        clock.now = 5.0
+        progress(run)
+    assert out.getvalue().startswith("41 states, ")
+
+
+def test_compilation_is_announced_at_once():
+    out = io.StringIO()
+    with Progress(stream=out) as progress:
+        progress.compiling()
+    assert out.getvalue() == "compiling kernels, on first use only\n"

@@ -1,0 +1,196 @@
+"""One verdict for a run, the first of the lattice that applies, and the exit code that follows from it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from checker.engine.model import Finding, Kind, Property, Read
+from checker.engine.result import Coverage, Evaluations, Exploration, Found, Limits, Stop
+from checker.job import Job, Verdict
+from checker.models.rounds import election
+from checker.report import ExitCode, Judgement, judge, refuse
+from checker.traces import DefaultLens
+
+READS = (Read("1"),)
+PROPERTIES = {
+    kind: Property(f"{kind.value} property", READS, lambda _: None, kind)
+    for kind in (Kind.ALWAYS, Kind.SOMETIMES, Kind.FINAL)
+}
+
+
+def judged(
+    *found: Kind,
+    stop: Stop = Stop.EXHAUSTED,
+    kinds: tuple[Kind, ...] = (Kind.ALWAYS,),
+    premise: int = 6,
+    actions: tuple[str, ...] = (),
+    **job: object,
+) -> Judgement:
+    """The judgement of a run of six states over properties of these kinds, of which some were found."""
+    bare = bool(job.pop("bare", False))
+    properties = [PROPERTIES[kind] for kind in dict.fromkeys((*kinds, *found))]
+    model = election(2).with_properties(properties)
+    exploration = Exploration(
+        model,
+        "tables",
+        Limits(depth=2, states=6, memory=1_500_000_000, seconds=60),
+        levels=[1, 2, 3],
+        stop=stop,
+        found={
+            PROPERTIES[kind].name: Found(PROPERTIES[kind], Finding("clause", (("v", 1),)), 2, ())
+            for kind in found
+        },
+        coverage={"start": Coverage(5, 5)},
+        evaluations={prop.name: Evaluations(6, premise) for prop in properties},
+    )
+    return judge(replace(Job("run", model, DefaultLens(model), {}), **job), exploration, actions, bare=bare)
+
+
+def code(judgement: Judgement) -> tuple[Verdict, int]:
+    return judgement.verdict, judgement.exit_code
+
+
+# -- each verdict --------------------------------------------------------------------------------------------
+
+
+def test_passed_is_0_and_says_that_the_space_is_exhausted():
+    assert code(judged()) == (Verdict.PASSED, 0)
+    assert judged().sentence == "passed: no violation, space exhausted: 6 states"
+
+
+def test_a_property_violated_is_12():
+    assert code(judged(Kind.ALWAYS, stop=Stop.FOUND)) == (Verdict.VIOLATED, 12)
+    assert judged(Kind.ALWAYS).sentence == "violated: always property at depth 2: clause (v = 1)"
+
+
+def test_a_finding_in_a_final_state_is_a_deadlock_and_11():
+    assert code(judged(Kind.FINAL, stop=Stop.FOUND)) == (Verdict.DEADLOCK, 11)
+
+
+@pytest.mark.parametrize(
+    ("stop", "reason"),
+    [
+        (Stop.TIME, "the time given (60 s) ended the search"),
+        (Stop.STATES, "the number of states given (6) ended the search"),
+        (Stop.INTERRUPTED, "the search was interrupted"),
+    ],
+)
+def test_a_run_that_a_limit_ended_is_incomplete_and_20(stop, reason):
+    assert code(judged(stop=stop)) == (Verdict.INCOMPLETE, 20)
+    assert judged(stop=stop).sentence == (
+        f"incomplete: {reason}; no violation among the 6 states seen, to depth 2"
+    )
+
+
+def test_a_space_too_large_for_the_memory_given_is_incomplete_and_152():
+    assert code(judged(stop=Stop.MEMORY)) == (Verdict.INCOMPLETE, 152)
+    assert "too large for the memory given (1.5 GB)" in judged(stop=Stop.MEMORY).sentence
+
+
+def test_a_depth_that_was_asked_for_is_not_incomplete():
+    assert code(judged(stop=Stop.DEPTH)) == (Verdict.PASSED, 0)
+    assert judged(stop=Stop.DEPTH).sentence == "passed: no violation within depth 2"
+
+
+def test_an_action_that_never_fired_is_vacuous_and_21():
+    judgement = judged(actions=("start", "crash"))
+    assert code(judgement) == (Verdict.VACUOUS, 21)
+    assert judgement.reasons == ("the action crash never fired",)
+
+
+def test_an_action_that_need_not_fire_is_excused_and_still_named_as_silent():
+    judgement = judged(actions=("start", "crash"), allowed_silent=frozenset({"crash"}))
+    assert judgement.verdict is Verdict.PASSED
+    assert judgement.silent == ("crash",)
+
+
+@pytest.mark.parametrize("stop", [Stop.EXHAUSTED, Stop.DEPTH])
+def test_a_witness_hoped_for_and_never_seen_is_vacuous(stop):
+    judgement = judged(kinds=(Kind.SOMETIMES,), stop=stop)
+    assert code(judgement) == (Verdict.VACUOUS, 21)
+    assert judgement.reasons == ("sometimes property was never witnessed",)
+
+
+def test_an_always_whose_premise_never_held_is_vacuous():
+    assert judged(premise=0).reasons == ("the premise of always property never held",)
+
+
+def test_a_witness_that_was_seen_is_no_violation():
+    assert code(judged(Kind.SOMETIMES)) == (Verdict.PASSED, 0)
+
+
+def test_a_search_that_ended_with_its_witnesses_is_not_held_to_have_tried_everything():
+    judgement = judged(Kind.SOMETIMES, stop=Stop.WITNESSED, actions=("start", "crash"))
+    assert judgement.sentence == (
+        "passed: every witness was found within depth 2, and the search ended there"
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [(ExitCode.SCENARIO, 150), (ExitCode.CONFIGURATION, 151), (ExitCode.COMMAND_LINE, 2)],
+)
+def test_a_run_that_could_not_begin_is_an_error_with_the_code_of_what_was_wrong(kind, expected):
+    assert code(refuse("zoo.cfg:3: no such key", kind)) == (Verdict.ERROR, expected)
+    assert refuse("zoo.cfg:3: no such key", kind).sentence == "error: zoo.cfg:3: no such key"
+
+
+def test_the_code_of_liveness_is_reserved():
+    assert ExitCode.LIVENESS == 13
+
+
+# -- the lattice ---------------------------------------------------------------------------------------------
+
+
+def test_the_first_verdict_that_applies_wins():
+    """Each run here has all that the next one has, and one thing more that goes before it."""
+    vacuous = {"premise": 0, "actions": ("crash",)}
+    runs = [
+        judged(Kind.ALWAYS, Kind.FINAL, stop=Stop.TIME, **vacuous),
+        judged(Kind.FINAL, stop=Stop.TIME, **vacuous),
+        judged(stop=Stop.TIME, **vacuous),
+        judged(**vacuous),
+        judged(),
+    ]
+    assert [run.verdict for run in runs] == [
+        Verdict.VIOLATED,
+        Verdict.DEADLOCK,
+        Verdict.INCOMPLETE,
+        Verdict.VACUOUS,
+        Verdict.PASSED,
+    ]
+
+
+def test_every_reason_is_kept_and_the_sentence_counts_those_it_leaves_out():
+    judgement = judged(premise=0, actions=("crash", "cut"))
+    assert len(judgement.reasons) == 3
+    assert judgement.sentence.startswith("vacuous: the action crash never fired; and 2 more (no violation, ")
+
+
+# -- the expected verdict ------------------------------------------------------------------------------------
+
+
+def test_a_run_with_the_expected_verdict_exits_with_0():
+    judgement = judged(Kind.ALWAYS, expected=Verdict.VIOLATED)
+    assert (judgement.exit_code, judgement.as_expected, judgement.remark) == (0, True, "as expected")
+
+
+def test_a_run_with_another_verdict_exits_with_the_code_of_what_it_got():
+    judgement = judged(Kind.ALWAYS, expected=Verdict.PASSED)
+    assert (judgement.exit_code, judgement.remark) == (12, "expected: passed")
+
+
+def test_a_run_that_passes_against_expectation_does_not_exit_with_0():
+    assert judged(expected=Verdict.VIOLATED).exit_code == 1
+
+
+def test_the_bare_code_is_that_of_the_verdict_whatever_was_expected():
+    assert judged(Kind.ALWAYS, expected=Verdict.VIOLATED, bare=True).exit_code == 12
+    assert judged(expected=Verdict.VIOLATED, bare=True).exit_code == 0
+
+
+def test_an_error_may_be_expected_too():
+    assert refuse("no quorum", expected=Verdict.ERROR).exit_code == 0
+    assert refuse("no quorum", expected=Verdict.ERROR, bare=True).exit_code == 150
