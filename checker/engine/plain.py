@@ -102,7 +102,7 @@ def _expand(result: Exploration, parents: dict[Row, tuple[Row, int] | None], lev
     following = []
     for row in level:
         ordinal = -1
-        for ordinal, (move, after) in enumerate(successors(result.model, row)):  # noqa: B007
+        for ordinal, (move, after) in enumerate(successors(result.model, row)):
             coverage = result.coverage.setdefault(move.action, Coverage())
             coverage.fired += 1
             if after not in parents:

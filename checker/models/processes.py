@@ -89,7 +89,11 @@ def _actor(process: Process) -> Actor:
 def _own_events(process: Process) -> Rule:
     def moves(state: Any) -> list[Move]:
         return [
-            Move(event[0] if isinstance(event, tuple) else str(event), (process.name,), (Send(process.name, event),))
+            Move(
+                event[0] if isinstance(event, tuple) else str(event),
+                (process.name,),
+                (Send(process.name, event),),
+            )
             for event in process.spontaneous(state)
         ]
 
@@ -103,6 +107,8 @@ def _delivery(source: str, destination: str) -> Rule:
         if not waiting:
             return []
         event = Deliver(source, waiting[0])
-        return [Move("deliver", (source, destination, waiting[0]), (Send(name, POP), Send(destination, event)))]
+        return [
+            Move("deliver", (source, destination, waiting[0]), (Send(name, POP), Send(destination, event)))
+        ]
 
     return Rule(f"delivery {name}", (Read(name),), moves)

@@ -1,8 +1,8 @@
 """All properties of ensembles by name: how each is built, what it means, and what parameter it takes.
 
-A scenario, or the command line, names a property and may give it a parameter (`Leads: 3`). Rules of this registry:
-a name that is not here raises `UnknownPropertyError` with the nearest one, a parameter that does not fit raises
-`ParameterError`; whoever calls adds the file and the line.
+A scenario, or the command line, names a property and may give it a parameter (`Leads: 3`). Rules of this
+registry: a name that is not here raises `UnknownPropertyError` with the nearest one, a parameter that does
+not fit raises `ParameterError`; whoever calls adds the file and the line.
 """
 
 from __future__ import annotations
@@ -17,7 +17,16 @@ from checker.models.ensemble.setup import Setup
 from checker.properties import election, standings
 from checker.properties.patterns import ParameterError, buckets_of, pattern_of, server_of, told
 
-__all__ = ["DEFAULTS", "PROPERTIES", "Entry", "ParameterError", "UnknownPropertyError", "build", "entry", "names"]
+__all__ = [
+    "DEFAULTS",
+    "PROPERTIES",
+    "Entry",
+    "ParameterError",
+    "UnknownPropertyError",
+    "build",
+    "entry",
+    "names",
+]
 
 
 class UnknownPropertyError(Exception):
@@ -51,14 +60,16 @@ def _of_server(name: str, kind: Kind, meaning: str, make: Callable[[Setup, int],
 
 def _of_pattern(name: str, kind: Kind, meaning: str, make: Callable[..., Property]) -> Entry:
     def build_it(setup: Setup, value: Any) -> Property:
-        return make(setup, pattern_of(setup, value), told(value))
+        return make(pattern_of(setup, value), told(value))
 
     return Entry(name, kind, meaning, build_it, "servers, and how each stands: {1: LEADING, 2: FOLLOWING 1}")
 
 
 def _buckets(setup: Setup, value: Any) -> Property:
     name, table = buckets_of(setup, value)
-    return election.buckets(setup, f"Buckets({name or told({sid: table[sid].state.name for sid in table})})", table)
+    return election.buckets(
+        setup, f"Buckets({name or told({sid: table[sid].state.name for sid in table})})", table
+    )
 
 
 _ALL = (
@@ -86,9 +97,13 @@ _ALL = (
         "a receive bucket holds one vote of each sender",
         standings.one_vote_per_sender,
     ),
-    _of_server("NeverLeads", Kind.ALWAYS, "a server never leads with a quorum behind it", election.never_leads),
+    _of_server(
+        "NeverLeads", Kind.ALWAYS, "a server never leads with a quorum behind it", election.never_leads
+    ),
     _of_pattern("NeverStands", Kind.ALWAYS, "at no moment do servers stand so", standings.never_stands),
-    _plain("Elected", Kind.SOMETIMES, "a server leads with a quorum of its view within reach", election.elected),
+    _plain(
+        "Elected", Kind.SOMETIMES, "a server leads with a quorum of its view within reach", election.elected
+    ),
     _plain(
         "AllSettled",
         Kind.SOMETIMES,

@@ -1,11 +1,12 @@
 """Where servers stand at one moment, as a scenario writes it down: the parameters of several properties.
 
-A pattern names some servers and says of each in what states it may be, whom it follows, and which file it runs
-with. It is written in words (`FOLLOWING 3`, `LEADING`, `down`), as a list of such words (any of them), or as a map
-with `state`, `leader` and `file`. A table of receive buckets is a pattern with the votes of each sender.
+A pattern names some servers and says of each in what states it may be, whom it follows, and which file it
+runs with. It is written in words (`FOLLOWING 3`, `LEADING`, `down`), as a list of such words (any of them),
+or as a map with `state`, `leader` and `file`. A table of receive buckets is a pattern with the votes of each
+sender.
 
-Rules of this module: a parameter that does not fit raises `ParameterError`, which says what would be right; nothing
-is guessed.
+Rules of this module: a parameter that does not fit raises `ParameterError`, which says what would be right;
+nothing is guessed.
 """
 
 from __future__ import annotations
@@ -91,7 +92,9 @@ def _stands(setup: Setup, value: Any, inside: tuple[str | int, ...]) -> Iterable
         return [_stand(setup, value, inside)]
     unknown = set(value) - {"state", "leader", "file"}
     if unknown:
-        raise ParameterError(f"there is no key {_quoted(min(map(str, unknown)))}", "its keys are state, leader, file")
+        raise ParameterError(
+            f"there is no key {_quoted(min(map(str, unknown)))}", "its keys are state, leader, file"
+        )
     stands = _stands(setup, value["state"], (*inside, "state")) if "state" in value else [Stand(None)]
     leader = server_of(setup, value["leader"], (*inside, "leader")) if "leader" in value else None
     view = _view(setup, value["file"], (*inside, "file")) if "file" in value else None
@@ -100,44 +103,65 @@ def _stands(setup: Setup, value: Any, inside: tuple[str | int, ...]) -> Iterable
 
 def _stand(setup: Setup, value: Any, inside: tuple[str | int, ...]) -> Stand:
     words = value.split() if isinstance(value, str) else []
-    if not words or len(words) > 2 or words[0] not in (*STATES, DOWN) or (len(words) == 2 and words[0] == DOWN):
+    if (
+        not words
+        or len(words) > 2
+        or words[0] not in (*STATES, DOWN)
+        or (len(words) == 2 and words[0] == DOWN)
+    ):
         raise ParameterError(f"{_quoted(value)} is no way for a server to stand", FORM, inside)
     leader = None
     if len(words) == 2:
-        leader = server_of(setup, int(words[1]) if words[1].isdecimal() and len(words[1]) < 20 else words[1], inside)
+        leader = server_of(
+            setup, int(words[1]) if words[1].isdecimal() and len(words[1]) < 20 else words[1], inside
+        )
     return Stand(DOWN if words[0] == DOWN else ServerState[words[0]], leader)
 
 
 def _view(setup: Setup, name: Any, inside: tuple[str | int, ...]) -> View:
     files: dict[str, File] = {file.name: file for file in setup.files}
     if not isinstance(name, str) or name not in files:
-        raise ParameterError(f"no server here has a file {_quoted(name)}", f"write one of {', '.join(files)}", inside)
+        raise ParameterError(
+            f"no server here has a file {_quoted(name)}", f"write one of {', '.join(files)}", inside
+        )
     return files[name].view
 
 
 def buckets_of(setup: Setup, value: Any) -> tuple[str, dict[Sid, Bucket]]:
     """A table of receive buckets and its name, if it has one.
 
-    `{name: ..., 1: {state: FOLLOWING, votes: {1: [10, 1], 3: 3}}}`: a vote is [zxid, leader], or the leader alone,
-    whose zxid is then the one on the leader's disk.
+    `{name: ..., 1: {state: FOLLOWING, votes: {1: [10, 1], 3: 3}}}`: a vote is [zxid, leader], or the leader
+    alone, whose zxid is then the one on the leader's disk.
     """
     if not isinstance(value, dict):
         raise ParameterError("a map from servers to their buckets is wanted", _BUCKET_FORM)
-    table = {server_of(setup, key, (key,)): _bucket(setup, each, key) for key, each in value.items() if key != "name"}
+    table = {
+        server_of(setup, key, (key,)): _bucket(setup, each, key)
+        for key, each in value.items()
+        if key != "name"
+    }
     if not table:
         raise ParameterError("the table names no server", _BUCKET_FORM)
     return str(value.get("name", "")), table
 
 
-_BUCKET_FORM = "write {1: {state: LOOKING, votes: {1: 1, 3: [8, 3]}}}: to each sender its leader, or [zxid, leader]"
+_BUCKET_FORM = (
+    "write {1: {state: LOOKING, votes: {1: 1, 3: [8, 3]}}}: to each sender its leader, or [zxid, leader]"
+)
 
 
 def _bucket(setup: Setup, value: Any, sid: Sid) -> Bucket:
-    if not isinstance(value, dict) or set(value) != {"state", "votes"} or not isinstance(value["votes"], dict):
+    if (
+        not isinstance(value, dict)
+        or set(value) != {"state", "votes"}
+        or not isinstance(value["votes"], dict)
+    ):
         raise ParameterError("a bucket has a state and votes, and nothing else", _BUCKET_FORM, (sid,))
     state = value["state"]
     if state not in STATES:
-        raise ParameterError(f"{_quoted(state)} is no state", f"write one of {', '.join(STATES)}", (sid, "state"))
+        raise ParameterError(
+            f"{_quoted(state)} is no state", f"write one of {', '.join(STATES)}", (sid, "state")
+        )
     votes = {}
     for sender, vote in value["votes"].items():
         inside = (sid, "votes", sender)

@@ -1,14 +1,14 @@
 """Properties of where servers stand, for scenarios to say what they are about.
 
-`Stands` and `NeverStands` take a pattern (`checker.properties.patterns`). `Serves` and `ServesNoMore` speak of
-states in which nothing more can happen: what every run comes to when faults are over.
+`Stands` and `NeverStands` take a pattern (`checker.properties.patterns`). `Serves` and `ServesNoMore` speak
+of states in which nothing more can happen: what every run comes to when faults are over.
 
 Each property answers with a value: the clause that decided and its witnesses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from checker.engine import TRIVIAL, Finding, Kind, Property, Read
@@ -23,7 +23,7 @@ from spec.server import Server
 Standings = Mapping[Sid, Standing | str]
 
 
-def stands(setup: Setup, pattern: Pattern, words: str) -> Property:
+def stands(pattern: Pattern, words: str) -> Property:
     """A witness: at one moment the servers stand so."""
 
     def check(*seen: Standing | str) -> Finding | None:
@@ -34,7 +34,7 @@ def stands(setup: Setup, pattern: Pattern, words: str) -> Property:
     return Property(f"Stands({words})", _reads(pattern), check, Kind.SOMETIMES, meaning)
 
 
-def never_stands(setup: Setup, pattern: Pattern, words: str) -> Property:
+def never_stands(pattern: Pattern, words: str) -> Property:
     """An invariant: at no moment do the servers all stand so."""
 
     def check(*seen: Standing | str) -> Finding | None:
@@ -52,7 +52,9 @@ def serves(setup: Setup) -> Property:
         standings = dict(zip(setup.sids, seen, strict=True))
         if serving(standings, cut):
             return None
-        return Finding("nothing more can happen, and nobody leads with a quorum within reach", _told(standings))
+        return Finding(
+            "nothing more can happen, and nobody leads with a quorum within reach", _told(standings)
+        )
 
     meaning = "where nothing more can happen, a server leads with a quorum of its view within reach"
     return Property("Serves", _with_links(setup), check, Kind.FINAL, meaning)
@@ -93,7 +95,9 @@ def one_vote_per_sender(setup: Setup) -> Property:
         return Finding("a receive bucket holds two votes of one sender", tuple(twice)) if twice else None
 
     reads = tuple(Read(server_name(sid), senders) for sid in setup.sids)
-    return Property("OneVotePerSender", reads, check, meaning="a receive bucket holds one vote of each sender")
+    return Property(
+        "OneVotePerSender", reads, check, meaning="a receive bucket holds one vote of each sender"
+    )
 
 
 def serving(standings: Standings, cut: frozenset[Link]) -> list[Sid]:
@@ -123,5 +127,3 @@ def _words(each: Standing | str) -> str:
     if isinstance(each, str):
         return each
     return each.state.name if each.leader is None else f"{each.state.name} {each.leader}"
-
-

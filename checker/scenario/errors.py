@@ -2,7 +2,8 @@
 
 Rules of this module:
 
-- Whatever text a scenario has, loading it raises `ScenarioError` or `spec.config.ConfigError`, and nothing else.
+- Whatever text a scenario has, loading it raises `ScenarioError` or `spec.config.ConfigError`, and nothing
+  else.
 - An error names the place that a reader has to change, and the nearest valid word for one that is misspelt.
 """
 

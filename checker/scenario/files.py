@@ -1,7 +1,7 @@
 """The zoo.cfg files of a scenario: each is read once, and parsed once for each server that starts with it.
 
-Rules of this module: a file is asked for by the name that stands in the scenario (or in `dynamicConfigFile`), and
-every text that was given is kept, so that the run can be made again without the files.
+Rules of this module: a file is asked for by the name that stands in the scenario (or in `dynamicConfigFile`),
+and every text that was given is kept, so that the run can be made again without the files.
 """
 
 from __future__ import annotations
@@ -64,4 +64,6 @@ def beside(scenario: FilePath) -> Read:
 
 def names_beside(scenario: FilePath) -> tuple[str, ...]:
     """The names of what could be meant: the other files in the folder of a scenario."""
-    return tuple(sorted(each.name for each in scenario.parent.iterdir() if each.is_file() and each != scenario))
+    return tuple(
+        sorted(each.name for each in scenario.parent.iterdir() if each.is_file() and each != scenario)
+    )

@@ -1,10 +1,10 @@
 """YAML as plain values that remember their lines.
 
-PyYAML composes the text into nodes, and the nodes become dicts, lists and scalars here, so that every value has
-a path (keys and positions from the top) and every path a line. Rules of this module:
+PyYAML composes the text into nodes, and the nodes become dicts, lists and scalars here, so that every value
+has a path (keys and positions from the top) and every path a line. Rules of this module:
 
-- Numbers are decimal or 0x hexadecimal and nothing else: YAML 1.1 would read 1:3, an epoch and a counter, as 63,
-  and 010 as 8. The first stays text; the second is an error.
+- Numbers are decimal or 0x hexadecimal and nothing else: YAML 1.1 would read 1:3, an epoch and a counter, as
+  63, and 010 as 8. The first stays text; the second is an error.
 - A key that is written twice, an alias, a tag and a second document are errors: each hides something.
 """
 
@@ -25,7 +25,9 @@ _HEXADECIMAL = re.compile(r"0[xX][0-9a-fA-F]{1,40}")
 _FLOAT = re.compile(r"[+-]?[0-9]{1,40}\.[0-9]{1,40}")
 _WORDS: Mapping[str, bool | None] = {"true": True, "false": False, "null": None, "~": None, "": None}
 _KINDS = ("str", "int", "bool", "null", "float", "timestamp", "merge", "value", "map", "seq")
-_TAGS = frozenset(f"tag:yaml.org,2002:{kind}" for kind in _KINDS)  # what a node without a tag of its own may have
+_TAGS = frozenset(
+    f"tag:yaml.org,2002:{kind}" for kind in _KINDS
+)  # what a node without a tag of its own may have
 
 
 @dataclass
@@ -84,9 +86,13 @@ def read_yaml(text: str, file: str) -> Located:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 0
-        raise ScenarioError(file, line, "", f"this is no YAML: {_said(error)}", "see the line named") from None
+        raise ScenarioError(
+            file, line, "", f"this is no YAML: {_said(error)}", "see the line named"
+        ) from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise ScenarioError(file, 0, "", f"this is no YAML: {_first_line(error)}", "write plain text") from None
+        raise ScenarioError(
+            file, 0, "", f"this is no YAML: {_first_line(error)}", "write plain text"
+        ) from None
     located.value = None if node is None else _value(located, node, ())
     return located
 
@@ -146,5 +152,7 @@ def _scalar(located: Located, node: yaml.ScalarNode, path: Path) -> Any:
     if node.tag == "tag:yaml.org,2002:int" and ":" not in text:
         line = node.start_mark.line + 1
         right = "write it in decimal without zeros before it, or in hexadecimal with 0x"
-        raise ScenarioError(located.file, line, shown(path), f"YAML would read {text[:40]} in its own way", right)
+        raise ScenarioError(
+            located.file, line, shown(path), f"YAML would read {text[:40]} in its own way", right
+        )
     return text

@@ -10,8 +10,8 @@
                            what must hold, what must be possible, what must hold where nothing more can happen
     limits, until_witnessed, expect, may_not_fire
 
-Rules of this module: every struct is decoded strictly, so that no value is bent into another type; a key that is
-not a field is an error which names the nearest field.
+Rules of this module: every struct is decoded strictly, so that no value is bent into another type; a key that
+is not a field is an error which names the nearest field.
 """
 
 from __future__ import annotations

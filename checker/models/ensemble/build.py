@@ -10,13 +10,15 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+import msgspec
+
 from checker.engine import Actor, Column, Model, Move, Property, Row
 from checker.engine.plain import successors
 from checker.models.ensemble import columns
 from checker.models.ensemble.columns import FAULTS, LINKS, PLAN, VOTES, Faults
 from checker.models.ensemble.rules import pairs, rules
 from checker.models.ensemble.setup import Budgets, Grain, Prologue, Setup
-from spec.election.channel import Channel
+from spec.election.channel import Channel, ChannelRules
 from spec.quorum import Sid
 from spec.server import Server
 
@@ -24,12 +26,19 @@ URGENT = ("deliver", "decide", "elect")
 """What happens while an ensemble settles, the most urgent first: nobody waits while a message is on its way."""
 
 
-def ensemble(name: str, setup: Setup, properties: Iterable[Property] = ()) -> Model:
-    """The model of an ensemble, held to these properties. Raises ValueError if the history cannot have been."""
+def ensemble(
+    name: str, setup: Setup, properties: Iterable[Property] = (), *, keep_votes: bool = False
+) -> Model:
+    """The model of an ensemble, held to these properties. Raises ValueError if the history cannot have been.
+
+    The votes that servers received are kept where a property reads them, or if `keep_votes` says so.
+    """
     wanted = tuple(properties)
-    keep_votes = any(read.column == VOTES for prop in wanted for read in prop.reads)
+    keep_votes = keep_votes or any(read.column == VOTES for prop in wanted for read in prop.reads)
     model = _assemble(name, setup, wanted, keep_votes)
-    initial = _after_history(_everyone_late(setup), _assemble(name, _everyone_late(setup), (), keep_votes), setup)
+    initial = _after_history(
+        _everyone_late(setup), _assemble(name, _everyone_late(setup), (), keep_votes), setup
+    )
     late = frozenset(member.sid for member in setup.members if member.late)
     values = {**initial, FAULTS: Faults(**vars(setup.budgets), late=late)}
     begun = tuple(Column(column.name, values.get(column.name, column.initial)) for column in model.columns)
@@ -38,7 +47,7 @@ def ensemble(name: str, setup: Setup, properties: Iterable[Property] = ()) -> Mo
 
 def _assemble(name: str, setup: Setup, properties: tuple[Property, ...], keep_votes: bool) -> Model:
     """The model before anything has happened: nobody runs."""
-    resend = replace_resend(setup)
+    channel_rules = _channel_rules(setup)
     cells: list[Column] = []
     actors: list[Actor] = []
     for member in sorted(setup.members, key=lambda member: member.sid):
@@ -48,7 +57,7 @@ def _assemble(name: str, setup: Setup, properties: tuple[Property, ...], keep_vo
     if setup.grain is Grain.FINE:
         for source, destination in pairs(setup):
             cells.append(Column(columns.channel_name(source, destination), Channel()))
-            actors.append(columns.channel_actor(source, destination, resend))
+            actors.append(columns.channel_actor(source, destination, channel_rules))
     late = frozenset(member.sid for member in setup.members if member.late)
     cells += [Column(FAULTS, Faults(late=late)), Column(LINKS, frozenset())]
     actors += [columns.faults_actor(), columns.links_actor()]
@@ -61,11 +70,9 @@ def _assemble(name: str, setup: Setup, properties: tuple[Property, ...], keep_vo
     return Model(name, tuple(cells), tuple(actors), rules(setup), properties)
 
 
-def replace_resend(setup: Setup) -> Any:
+def _channel_rules(setup: Setup) -> ChannelRules:
     """The channels' rules: what was sent last is remembered only where a connection can break."""
-    from msgspec.structs import replace as with_fields  # noqa: PLC0415
-
-    return with_fields(setup.channels, resend=setup.channels.resend and setup.connections_break)
+    return msgspec.structs.replace(setup.channels, resend=setup.channels.resend and setup.connections_break)
 
 
 def _everyone_late(setup: Setup) -> Setup:
@@ -108,5 +115,3 @@ def _urgency(move: Move) -> tuple[int, Any]:
     size = -len(move.arguments[1]) if move.action == "elect" else 0
     return URGENT.index(move.action), size
 
-
-__all__ = ["ensemble"]

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from checker.engine import Actor, Outcome, Send
+from checker.engine import Actor, Outcome, Read, Send
 from checker.models.ensemble.setup import Grain, Setup
 from spec import server as spec_server
 from spec.effects import Effect, Fact, Message, Observe, ResetConnections
@@ -111,7 +111,9 @@ def server_actor(sid: Sid, setup: Setup, *, keep_votes: bool) -> Actor:
         after = stepped.state
         if setup.grain is Grain.ORACLE:
             return Outcome((_without_rounds(after),))
-        sends = [send for effect in stepped.effects for send in _carried_out(after, effect, peers, keep_votes)]
+        sends = [
+            send for effect in stepped.effects for send in _carried_out(after, effect, peers, keep_votes)
+        ]
         return Outcome((after,), tuple(sends))
 
     return Actor(server_name(sid), (server_name(sid),), step)
@@ -227,3 +229,8 @@ def votes_actor() -> Actor:
         return Outcome((tuple(sorted(votes.items(), key=lambda pair: pair[0])),))
 
     return Actor(VOTES, (VOTES,), step)
+
+
+def has_left(budget: str) -> Read:
+    """A gate: something is left of a budget."""
+    return Read(FAULTS, lambda faults: True if getattr(faults, budget) > 0 else None)

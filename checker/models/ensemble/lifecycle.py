@@ -1,0 +1,152 @@
+"""Processes start and end: late starts, crashes, restarts, and what an operator does by plan.
+
+A process that ends resets its connections. Its learners notice that before it is back, since a reset takes less
+time than a start; only a cut link can keep them from noticing. So nobody boots while a server within reach still
+follows what it was before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from checker.engine import Move, Read, Rule, Send
+from checker.models.ensemble.columns import (
+    CRASH,
+    FAULTS,
+    LINKS,
+    PLAN,
+    Change,
+    Link,
+    Spend,
+    channel_name,
+    has_left,
+    reachable,
+    server_name,
+)
+from checker.models.ensemble.setup import File, Grain, Planned, Setup
+from checker.models.ensemble.standing import Standing, has_rejoined, is_running, standing
+from spec.election.messages import Start
+from spec.quorum import Sid
+from spec.server import Server
+
+Leader = Sid | str
+"""Whom a server follows, or one of the two words below."""
+DOWN, NOBODY = "down", "nobody"
+
+
+def rules(setup: Setup) -> list[Rule]:
+    """The rules of processes; those that a budget of nothing would silence for good are left out."""
+    made = [_start(setup, member.sid) for member in setup.members if member.late]
+    if setup.budgets.crashes:
+        made += [_crash(setup, sid) for sid in setup.sids]
+    if setup.budgets.crashes and setup.budgets.restarts:
+        made += [_restart(setup, sid) for sid in setup.sids]
+    return [*made, *(_planned(setup, number) for number in range(len(setup.plan)))]
+
+
+def boot(
+    setup: Setup, sid: Sid, file: File, seen: dict[Sid, Leader], cut: frozenset[Link]
+) -> tuple[Send, ...] | None:
+    """A server starts with a file: connections become possible, then its first election begins.
+
+    None while a server within reach still follows it.
+    """
+    near = [p for p, leader in seen.items() if leader != DOWN and (min(sid, p), max(sid, p)) not in cut]
+    if any(seen[peer] == sid for peer in near):
+        return None
+    sends: list[Send] = []
+    if setup.grain is Grain.FINE:
+        for peer in near:
+            if setup.talk(sid, peer):
+                sends += reachable(sid, peer)
+    return (*sends, Send(server_name(sid), Start(file.view)))
+
+
+def stop(setup: Setup, sid: Sid) -> tuple[Send, ...]:
+    """A server's process ends: what it sent may still arrive, what it was sent is lost."""
+    sends = [Send(server_name(sid), CRASH)]
+    if setup.grain is Grain.FINE:
+        for peer in setup.sids:
+            if peer != sid and setup.talk(sid, peer):
+                sends.append(Send(channel_name(sid, peer), Change("self_crashed")))
+                sends.append(Send(channel_name(peer, sid), Change("peer_crashed")))
+    return tuple(sends)
+
+
+def _leader(server: Server) -> Leader:
+    """Whom a server follows, or why nobody."""
+    return _leader_of(standing(server))
+
+
+def _leader_of(found: Standing | str) -> Leader:
+    if isinstance(found, str):
+        return DOWN
+    return NOBODY if found.leader is None else found.leader
+
+
+def _boots(setup: Setup, gate: Read, action: str, sid: Sid, files: Iterable[File], spend: Spend) -> Rule:
+    """A rule by which a server starts, with one of these files, when `gate` allows it."""
+    others = [other for other in setup.sids if other != sid]
+
+    def moves(_: Any, cut: frozenset[Link], *leaders: Leader) -> list[Move]:
+        seen = dict(zip(others, leaders, strict=True))
+        booted = [(file, boot(setup, sid, file, seen, cut)) for file in files]
+        return [
+            Move(action, (sid, file.name), (Send(FAULTS, spend), *sends))
+            for file, sends in booted
+            if sends is not None
+        ]
+
+    reads = (gate, Read(LINKS), *(Read(server_name(other), _leader) for other in others))
+    return Rule(f"{action} {sid}", reads, moves)
+
+
+def _start(setup: Setup, sid: Sid) -> Rule:
+    gate = Read(FAULTS, lambda faults: True if sid in faults.late else None)
+    return _boots(setup, gate, "start", sid, (_member_file(setup, sid),), Spend(None, started=sid))
+
+
+def _restart(setup: Setup, sid: Sid) -> Rule:
+    member = next(member for member in setup.members if member.sid == sid)
+    gate = Read(FAULTS, lambda faults: True if sid in faults.down and faults.restarts > 0 else None)
+    files = (member.file, *member.other_files)
+    return _boots(setup, gate, "restart", sid, files, Spend("restarts", started=sid))
+
+
+def _member_file(setup: Setup, sid: Sid) -> File:
+    return next(member.file for member in setup.members if member.sid == sid)
+
+
+def _crash(setup: Setup, sid: Sid) -> Rule:
+    def moves(_: bool, running: bool) -> list[Move]:  # noqa: ARG001 (both are gates)
+        return [Move("crash", (sid,), (Send(FAULTS, Spend("crashes", crashed=sid)), *stop(setup, sid)))]
+
+    up = Read(server_name(sid), lambda server: True if is_running(server) else None)
+    return Rule(f"crash {sid}", (has_left("crashes"), up), moves)
+
+
+def _planned(setup: Setup, number: int) -> Rule:
+    """The operator's next action, once those it waits for have rejoined."""
+    planned: Planned = setup.plan[number]
+
+    def moves(_: bool, cut: frozenset[Link], *seen: Standing | str) -> list[Move] | None:
+        standings = dict(zip(setup.sids, seen, strict=True))
+        if not all(has_rejoined(standings, sid) for sid in planned.after):
+            return None
+        others = {sid: _leader_of(each) for sid, each in standings.items() if sid != planned.sid}
+        sends: tuple[Send, ...] | None = stop(setup, planned.sid)
+        if planned.action == "start":
+            file = planned.file or _member_file(setup, planned.sid)
+            sends = boot(setup, planned.sid, file, others, cut)
+        if sends is None:
+            return None
+        arguments = (planned.sid, planned.file.name) if planned.file else (planned.sid,)
+        return [Move(f"plan {planned.action}", arguments, (Send(PLAN, "done"), *sends))]
+
+    reads = (
+        Read(PLAN, lambda done: True if done == number else None),
+        Read(LINKS),
+        *(Read(server_name(sid), standing) for sid in setup.sids),
+    )
+    return Rule(f"plan {number}", reads, moves)

@@ -1,0 +1,108 @@
+"""Losing each other: when a follower gives its leader up, and a leader its followers.
+
+Time has no length here, so giving up is free only where waiting is hopeless; where the other may yet come it is
+an early time-out, and costs `impatience`. Sources: `QuorumPeer.run`, `Follower.followLeader`, `Leader.lead`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from checker.engine import Move, Read, Rule, Send
+from checker.models.ensemble.columns import FAULTS, LINKS, Faults, Link, Spend, server_name
+from checker.models.ensemble.setup import Setup
+from checker.models.ensemble.standing import (
+    FOLLOWING,
+    LEADING,
+    LOOKING,
+    OBSERVING,
+    InRound,
+    followers,
+    in_round,
+)
+from spec.election.messages import LeaderLost, QuorumLost
+from spec.quorum import Sid
+from spec.server import Server
+
+
+def rules(setup: Setup) -> list[Rule]:
+    """The rules of every pair, and of every server that may lead."""
+    learners = [_lose_leader(sid, leader) for sid in setup.sids for leader in setup.sids if leader != sid]
+    return [*learners, *(_lose_quorum(setup, sid) for sid in setup.sids)]
+
+
+def _lose_leader(sid: Sid, leader: Sid) -> Rule:
+    """A learner gives its leader up: at once when it cannot come any more, by a budget when it still may.
+
+    It cannot come if it does not run, is cut off, has decided otherwise, or looks in another round.
+    """
+
+    def moves(own: int, other: InRound | str, cut: bool, faults: bool) -> list[Move] | None:
+        if not isinstance(other, str) and other.standing.state is LEADING and not cut:
+            return None
+        event = Send(server_name(sid), LeaderLost())
+        may_come = not isinstance(other, str) and other.standing.state is LOOKING and other.round == own
+        if cut or not may_come:
+            return [Move("lose leader", (sid, leader), (event,))]
+        return [Move("give up", (sid,), (Send(FAULTS, Spend("impatience")), event))] if faults else None
+
+    def own_round(server: Server) -> int | None:
+        election = server.election
+        follows = election and election.state in (FOLLOWING, OBSERVING) and election.vote.leader == leader
+        return election.round if election and follows else None
+
+    reads = (
+        Read(server_name(sid), own_round),
+        Read(server_name(leader), in_round),
+        Read(LINKS, _is_cut(sid, leader)),
+        Read(FAULTS, _has_impatience),
+    )
+    return Rule(f"lose leader {leader} {sid}", reads, moves)
+
+
+def _lose_quorum(setup: Setup, sid: Sid) -> Rule:
+    """A leader gives up: at once when those who follow it or may yet come are no quorum, else by a budget.
+
+    A server may yet come while it looks for a leader in a round that is not beyond the leader's.
+    """
+    others = [other for other in setup.sids if other != sid]
+
+    def moves(own: InRound, cut: frozenset[Link], faults: bool, *seen: InRound | str) -> list[Move] | None:
+        within_reach = {
+            other: each
+            for other, each in zip(others, seen, strict=True)
+            if isinstance(each, InRound) and (min(sid, other), max(sid, other)) not in cut
+        }
+        behind = followers({other: each.standing for other, each in within_reach.items()}, sid) | {sid}
+        if own.standing.view.contains_quorum(behind):
+            return None
+        event = Send(server_name(sid), QuorumLost())
+        coming = {
+            o
+            for o, each in within_reach.items()
+            if each.standing.state is LOOKING and each.round <= own.round
+        }
+        if not own.standing.view.contains_quorum(behind | coming):
+            return [Move("lose quorum", (sid,), (event,))]
+        return [Move("give up", (sid,), (Send(FAULTS, Spend("impatience")), event))] if faults else None
+
+    def leads(server: Server) -> InRound | None:
+        found = in_round(server)
+        return found if isinstance(found, InRound) and found.standing.state is LEADING else None
+
+    reads = (
+        Read(server_name(sid), leads),
+        Read(LINKS),
+        Read(FAULTS, _has_impatience),
+        *(Read(server_name(other), in_round) for other in others),
+    )
+    return Rule(f"lose quorum {sid}", reads, moves)
+
+
+def _is_cut(one: Sid, other: Sid) -> Callable[[frozenset[Link]], bool]:
+    link = (min(one, other), max(one, other))
+    return lambda cut: link in cut
+
+
+def _has_impatience(faults: Faults) -> bool:
+    return faults.impatience > 0

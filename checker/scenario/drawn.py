@@ -1,0 +1,109 @@
+"""What a picture of a step shows, told from the rows before and after it.
+
+Rules of this module: what a channel holds is what is in flight, oldest first, and then what is queued. A
+message that is in it after a step and was not before was sent (or sent again, on a new connection); one that
+is not in it any more arrived if the step delivered it, and else was lost, be it in a crash, with a cut link,
+or replaced in the send queue by a newer one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from difflib import SequenceMatcher
+
+from checker.engine import Model, Move, Row
+from checker.job import Drawn
+from checker.models.ensemble.columns import LINKS, channel_name, server_name
+from spec.effects import Message
+from spec.election.channel import Channel
+from spec.election.messages import Notification
+from spec.election.vote import ServerState
+from spec.quorum import Sid, View
+from spec.server import Server
+
+
+def leader_words(leader: Sid) -> int | str:
+    """Whom a vote names; a server without a voice names nobody."""
+    return leader if leader >= 0 else "nobody"
+
+
+def vote_words(message: Message) -> str:
+    """A notification: `vote for 3 (LOOKING, round 2)`."""
+    assert isinstance(message, Notification)
+    leader = leader_words(message.vote.leader)
+    return f"vote for {leader} ({message.state.name}, round {message.election_epoch})"
+
+
+def decided(sid: Sid, leader: Sid, watches: bool) -> str:
+    """What a server has become: `LEADING`, `FOLLOWING 3`."""
+    if sid == leader:
+        return ServerState.LEADING.name
+    return f"{(ServerState.OBSERVING if watches else ServerState.FOLLOWING).name} {leader}"
+
+
+class Events:
+    """What happens between two rows of an ensemble."""
+
+    def __init__(self, model: Model, sids: tuple[Sid, ...], file_of: Callable[[View], str]) -> None:
+        self._file_of = file_of
+        self._servers = [(sid, model.index[server_name(sid)]) for sid in sids]
+        self._links = model.index[LINKS]
+        self._channels = [
+            (a, b, model.index[channel_name(a, b)])
+            for a in sids
+            for b in sids
+            if a != b and channel_name(a, b) in model.index
+        ]
+
+    def of(self, before: Row, move: Move, after: Row) -> tuple[Drawn, ...]:
+        """All of it, in the order in which a reader should meet it."""
+        messages = list(self._messages(before, move, after))
+        arrived = [each for each in messages if each.kind == "deliver"]
+        lost = [each for each in messages if each.kind == "lost"]
+        sent = [each for each in messages if each.kind == "send"]
+        return (*arrived, *self._links_changed(before, after), *self._turns(before, after), *lost, *sent)
+
+    def _messages(self, before: Row, move: Move, after: Row) -> Iterator[Drawn]:
+        for source, destination, place in self._channels:
+            old, new = _contents(before[place]), _contents(after[place])
+            if move.action == "deliver" and move.arguments[:2] == (source, destination):
+                yield _drawn("deliver", destination, source, old.pop(0))
+            edits = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+            for kind, start, end, begin, until in edits:
+                if kind in ("delete", "replace"):
+                    yield from (_drawn("lost", source, destination, each) for each in old[start:end])
+                if kind in ("insert", "replace"):
+                    yield from (_drawn("send", source, destination, each) for each in new[begin:until])
+
+    def _links_changed(self, before: Row, after: Row) -> Iterator[Drawn]:
+        old, new = before[self._links], after[self._links]
+        for kind, links in (("cut", new - old), ("heal", old - new)):
+            for one, other in sorted(links):
+                yield Drawn(kind, server_name(one), kind, peer=server_name(other))
+
+    def _turns(self, before: Row, after: Row) -> Iterator[Drawn]:
+        for sid, place in self._servers:
+            if before[place] is not after[place]:
+                yield from self._turn(server_name(sid), before[place], after[place])
+
+    def _turn(self, lane: str, old: Server, new: Server) -> Iterator[Drawn]:
+        was, now = old.election, new.election
+        if now is None:
+            if was is not None:
+                yield Drawn("crash", lane, "stops")
+            return
+        if was is None:
+            yield Drawn("start", lane, f"starts with {self._file_of(new.view)}")
+        elif old.view != new.view:
+            yield Drawn("note", lane, f"adopts {self._file_of(new.view)}")
+        if now.state is not ServerState.LOOKING and (was is None or was.state is ServerState.LOOKING):
+            watches = now.state is ServerState.OBSERVING
+            yield Drawn("decide", lane, decided(new.sid, now.vote.leader, watches))
+
+
+def _contents(channel: Channel) -> list[Message]:
+    return [*channel.in_flight, *([] if channel.queued is None else [channel.queued])]
+
+
+def _drawn(kind: str, lane: Sid, peer: Sid, message: Message) -> Drawn:
+    return Drawn(kind, server_name(lane), vote_words(message), peer=server_name(peer))

@@ -1,0 +1,146 @@
+"""How an ensemble is shown: a lane for each server, captions in ZooKeeper's terms, and what a picture draws.
+
+A lane's fields are what an operator would ask the server for: its state, its round (logicalclock), its vote,
+its receive bucket as sender -> leader, what it heard from decided servers (outofelection), and its file.
+Rules:
+
+- Where the model keeps the last vote of each sender, the bucket is that table and goes on after the decision;
+  elsewhere it is recvset, which ends with the election.
+- A field is there only while it says something: no bucket when it is empty, nothing but the file when down.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from checker.engine import Model, Move, Row
+from checker.job import Drawn, Json
+from checker.models.ensemble import Setup
+from checker.models.ensemble.columns import VOTES, server_name
+from checker.scenario.drawn import Events, decided, leader_words, vote_words
+from spec.election.state import Election
+from spec.election.vote import ServerState, Vote
+from spec.quorum import Sid, View
+from spec.server import Server
+
+LOOKING = ServerState.LOOKING
+
+
+class EnsembleLens:
+    """The lens of the ensemble model. See `checker.job.Lens`."""
+
+    def __init__(self, model: Model, setup: Setup) -> None:
+        self._setup = setup
+        self._places = {sid: model.index[server_name(sid)] for sid in setup.sids}
+        self._votes = model.index.get(VOTES)
+        self._events = Events(model, setup.sids, self.file_of)
+
+    def file_of(self, view: View) -> str:
+        """The name of the file that gives that view; its first name if there are several."""
+        names = [file.name for file in self._setup.files if file.view == view]
+        return names[0] if names else f"voters {sorted(view.voters)}"
+
+    def lanes(self, row: Row) -> dict[str, dict[str, Json]]:
+        """One lane for each server, by its name in zoo.cfg."""
+        return {server_name(sid): self._fields(sid, row) for sid in self._setup.sids}
+
+    def _fields(self, sid: Sid, row: Row) -> dict[str, Json]:
+        server: Server = row[self._places[sid]]
+        file = self.file_of(server.view)
+        election = server.election
+        if election is None:
+            return {"state": "down", "file": file}
+        fields: dict[str, Json] = {"state": election.state.name, "round": election.round}
+        fields["vote"] = _vote(election.vote)
+        bucket = self._bucket(sid, election, row)
+        if bucket:
+            fields["bucket"] = bucket
+        if election.outofelection:
+            fields["outofelection"] = {
+                str(sender): leader_words(claim.leader) for sender, claim in election.outofelection
+            }
+        if election.finalizing:
+            fields["waits"] = "finalizeWait"
+        return {**fields, "file": file}
+
+    def _bucket(self, sid: Sid, election: Election, row: Row) -> dict[str, Json]:
+        if self._votes is None:
+            return {str(sender): leader_words(ballot.vote.leader) for sender, ballot in election.recvset}
+        votes = ((sender, vote) for (server, sender), vote in row[self._votes] if server == sid)
+        return {str(sender): leader_words(vote.leader) for sender, vote in votes}
+
+    def caption(self, move: Move) -> str:
+        """Who does what, in a sentence."""
+        words = _WORDS.get(move.action)
+        if words is not None:
+            return words(self, *move.arguments)
+        return " ".join([move.action, *map(str, move.arguments)])
+
+    def drawn(self, before: Row, move: Move, after: Row) -> tuple[Drawn, ...]:
+        """What arrived, what was lost, what broke or began, what was decided, what was sent."""
+        return self._events.of(before, move, after)
+
+    def watches(self, sid: Sid) -> bool:
+        """Whether a server is an observer by every file it may have."""
+        return all(sid in view.observers for view in self._setup.views_of(sid))
+
+    def others(self, side: tuple[Sid, ...]) -> list[Sid]:
+        """The servers that are not on that side."""
+        return [sid for sid in self._setup.sids if sid not in side]
+
+
+def _vote(vote: Vote) -> Json:
+    """A vote as ZooKeeper logs it; the lowest vote, of a server without a voice, is no vote."""
+    if vote.zxid < 0:
+        return {"leader": leader_words(vote.leader)}
+    return {"leader": leader_words(vote.leader), "zxid": hex(vote.zxid), "epoch": vote.peer_epoch}
+
+
+def _many(sids: Any) -> str:
+    names = [server_name(sid) for sid in sids]
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}" if names else "nobody"
+
+
+def _starts(verb: str) -> Any:
+    def words(_: EnsembleLens, sid: Sid, file: str = "the same file") -> str:
+        return f"{verb.format(server_name(sid))} with {file}"
+
+    return words
+
+
+def _elects(_: EnsembleLens, leader: Sid, members: tuple[Sid, ...]) -> str:
+    if leader not in members:
+        return f"{_many(members)} joins {server_name(leader)}"
+    others = [sid for sid in members if sid != leader]
+    return f"{_many(others)} elect {server_name(leader)}" if len(others) > 1 else _elects_one(leader, others)
+
+
+def _elects_one(leader: Sid, others: list[Sid]) -> str:
+    return (
+        f"{_many(others)} elects {server_name(leader)}"
+        if others
+        else f"{server_name(leader)} finds itself elected"
+    )
+
+
+_WORDS: dict[str, Any] = {
+    "start": _starts("{} starts"),
+    "restart": _starts("{} starts again"),
+    "plan start": _starts("the operator starts {}"),
+    "plan stop": lambda _, sid: f"the operator stops {server_name(sid)}",
+    "crash": lambda _, sid: f"{server_name(sid)} crashes",
+    "deliver": lambda _, a, b, heard: f"{server_name(b)} hears {server_name(a)} {vote_words(heard)}",
+    "decide": lambda lens, sid, leader: (
+        f"{server_name(sid)} decides: {decided(sid, leader, lens.watches(sid))}"
+    ),
+    "rebroadcast": lambda _, sid: (
+        f"{server_name(sid)} has heard nothing for a while and sends its vote again"
+    ),
+    "elect": _elects,
+    "lose leader": lambda _, sid, leader: f"{server_name(sid)} has lost its leader {server_name(leader)}",
+    "lose quorum": lambda _, sid: f"{server_name(sid)} has lost its quorum",
+    "give up": lambda _, sid: f"{server_name(sid)} waits no longer and looks for a leader",
+    "cut": lambda _, a, b: f"the link {a}-{b} is cut",
+    "partition": lambda lens, side: f"{_many(side)} cut off from {_many(lens.others(side))}",
+    "heal": lambda _: "all links are whole again",
+}

@@ -1,0 +1,135 @@
+"""The opening of a run: its first steps in one given order, after which every order is explored.
+
+An election among five servers has too many interleavings to be searched to its end. Where the order of the
+first steps is known (one server is stopped, and the others have decided before it returns), an opening takes
+these steps one by one. They are steps of the model like all others: what is found behind an opening is a run
+of the whole model, and a trace shows it from its beginning. What is *not* found is not found behind this
+opening only, and the bounds of the job say so.
+
+    planned: n        the operator's next n actions
+    settle: [s, ...]  all that must happen among these servers: losses are noticed, messages between them
+    arrive,
+                      then waits end, then elections; messages to and from others stay where they are
+    crash, cut, cut_off   one fault, from the budget for it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from checker.engine import Actor, Column, Model, Move, Outcome, Read, Row, Rule, Send
+from checker.engine.plain import successors
+from checker.models.ensemble import Setup
+from checker.scenario.located import Located, Path, position
+from checker.scenario.parts import check_server
+from checker.scenario.schema import OpeningEntry, decode
+from spec.quorum import Sid
+
+OPENING = "opening"
+URGENCY = ("lose leader", "lose quorum", "deliver", "decide", "elect")
+LONGEST = 1000  # steps that may be needed to settle
+Step = tuple[Move, Row]
+Choice = Callable[[list[Step]], Step | None]
+
+
+def opened(model: Model, entries: list[Any], setup: Setup, located: Located) -> tuple[Model, int]:
+    """The model with that opening, and how many steps it has. Raises ScenarioError for an impossible one."""
+    row, moves = model.initial(), []
+    for number, value in enumerate(entries):
+        path: Path = (OPENING, position(number))
+        for choose in _choices(decode(OpeningEntry, located, value, path), setup, located, path):
+            step = choose(list(successors(model, row)))
+            if step is None:
+                right = "order the steps as they can happen, and give faults their budgets"
+                raise located.error(path, "no such step is possible here", right)
+            moves.append(step[0])
+            row = step[1]
+        for step in _settling(model, row, value.get("settle")):
+            moves.append(step[0])
+            row = step[1]
+            if len(moves) > LONGEST:
+                raise located.error(path, f"more than {LONGEST} steps", "let fewer servers settle")
+    return (_forced(model, tuple(moves)) if moves else model), len(moves)
+
+
+def _choices(entry: OpeningEntry, setup: Setup, located: Located, path: Path) -> list[Choice]:
+    """How to choose the steps of an entry that is not `settle`; one choice for each step."""
+    given = [name for name in entry.__struct_fields__ if getattr(entry, name) is not None]
+    if len(given) != 1:
+        right = f"write one of {', '.join(entry.__struct_fields__)}"
+        raise located.error(path, f"{len(given)} things in one entry", right)
+    (name,) = given
+    value = getattr(entry, name)
+    if name == "planned":
+        if not 0 < value <= len(setup.plan):
+            what = f"{value} actions, and the plan has {len(setup.plan)} (a restart is two)"
+            raise located.error((*path, name), what, "write how many of them come next")
+        return [_by(lambda move: move.action.startswith("plan "))] * value
+    sids: list[Sid] = [value] if name == "crash" else value
+    for sid in sids:
+        check_server(located, sid, setup.sids, (*path, name))
+    if name == "settle":
+        return []
+    if name == "crash":
+        return [_by(lambda move: move.action == "crash" and move.arguments == (value,))]
+    if name == "cut":
+        return [_by(lambda move: move.action == "cut" and sorted(move.arguments) == sorted(sids))]
+    sides = (set(sids), set(setup.sids) - set(sids))
+    return [_by(lambda move: move.action == "partition" and set(move.arguments[0]) in sides)]
+
+
+def _by(wanted: Callable[[Move], bool]) -> Choice:
+    return lambda steps: next((step for step in steps if wanted(step[0])), None)
+
+
+def _settling(model: Model, row: Row, among: list[Sid] | None) -> Iterable[Step]:
+    """What must happen among these servers, the most urgent first, until there is nothing left."""
+    while among is not None:
+        possible = [step for step in successors(model, row) if _concerns(step[0], set(among))]
+        if not possible:
+            return
+        step = min(possible, key=lambda each: _urgency(each[0]))
+        yield step
+        row = step[1]
+
+
+def _concerns(move: Move, among: set[Sid]) -> bool:
+    match move.action:
+        case "lose leader" | "lose quorum" | "decide":
+            return move.arguments[0] in among
+        case "deliver":
+            return {move.arguments[0], move.arguments[1]} <= among
+        case "elect":
+            return {move.arguments[0], *move.arguments[1]} <= among
+    return False
+
+
+def _urgency(move: Move) -> tuple[int, int]:
+    """An election by the oracle takes as many servers as it can."""
+    return URGENCY.index(move.action), -len(move.arguments[1]) if move.action == "elect" else 0
+
+
+def _forced(model: Model, moves: tuple[Move, ...]) -> Model:
+    """The same model, whose first moves are these and no others."""
+    done = Read(OPENING, lambda taken: True if taken == len(moves) else None)
+    actor = Actor(OPENING, (OPENING,), lambda values, _: Outcome((values[0] + 1,)))
+    waiting = [Rule(rule.name, (*rule.reads, done), _without_last(rule.moves)) for rule in model.rules]
+    return Model(
+        model.name,
+        (*model.columns, Column(OPENING, 0)),
+        (*model.actors, actor),
+        (*waiting, Rule(OPENING, (Read(OPENING),), lambda taken: _next_of(moves, taken))),
+        model.properties,
+    )
+
+
+def _without_last(moves: Callable[..., Iterable[Move] | None]) -> Callable[..., Iterable[Move] | None]:
+    return lambda *arguments: moves(*arguments[:-1])
+
+
+def _next_of(moves: tuple[Move, ...], taken: int) -> list[Move]:
+    if taken == len(moves):
+        return []
+    move = moves[taken]
+    return [Move(move.action, move.arguments, (*move.sends, Send(OPENING, "done")))]

@@ -1,0 +1,238 @@
+"""From what stands in a scenario to a `Setup`: servers, history, plan, faults, and the rest of the model.
+
+Rules of this module: every value is checked where it stands, so that an error names its line; what a reader
+left out gets the default that `checker.scenario.schema` or `checker.models.ensemble` gives it, and no other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from checker.engine import Limits
+from checker.models.ensemble import Budgets, File, Grain, Member, Planned, Prologue, Setup
+from checker.scenario.errors import nearest, one_of
+from checker.scenario.files import Files
+from checker.scenario.located import Located, Path, position
+from checker.scenario.schema import (
+    ChannelEntry,
+    FaultsEntry,
+    HistoryEntry,
+    LimitsEntry,
+    PlanEntry,
+    Scenario,
+    ServerEntry,
+    decode,
+)
+from spec.durable import Durable
+from spec.election.channel import ChannelRules
+from spec.election.vote import Variant
+from spec.quorum import Sid
+
+_UNITS = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
+_LARGEST = (1 << 63) - 1
+
+
+def setup_of(scenario: Scenario, located: Located, files: Files) -> Setup:
+    """The setup that a scenario describes. Raises ScenarioError, and ConfigError for a file."""
+    grain = _word(located, scenario.grain, [each.value for each in Grain], ("grain",))
+    members = tuple(_members(scenario, located, files))
+    sids = tuple(member.sid for member in members)
+    if scenario.rounds < 1:
+        raise located.error(("rounds",), f"{scenario.rounds} rounds are too few", "write 1 or more")
+    setup = Setup(
+        members,
+        Grain(grain),
+        tuple(_history(scenario, located, sids)),
+        tuple(_Plan(located, files, {member.sid: member.file for member in members}).read(scenario.plan)),
+        _budgets(scenario, located),
+        scenario.rounds,
+        _channels(scenario, located),
+        frozenset(_variants(scenario, located)),
+    )
+    _check_running(setup, located)
+    return setup
+
+
+def limits_of(scenario: Scenario, located: Located) -> Limits:
+    """Where the run is to stop."""
+    if scenario.limits is msgspec.UNSET:
+        return Limits()
+    entry = decode(LimitsEntry, located, scenario.limits, ("limits",))
+    for name in ("depth", "states", "seconds"):
+        if (getattr(entry, name) or 0) < 0:
+            raise located.error(("limits", name), "a limit below zero", "write a number above 0")
+    return Limits(entry.depth, entry.states, _bytes(located, entry.memory), entry.seconds)
+
+
+def _bytes(located: Located, memory: int | str | None) -> int | None:
+    found = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]{1,3})?) ?([KMGT]?B)?", str(memory), re.IGNORECASE)
+    if memory is None or found is None or not float(found[1]):
+        if memory is None:
+            return None
+        raise located.error(
+            ("limits", "memory"), f"{str(memory)[:40]!r} is no size", "write it like 500MB or 2GB"
+        )
+    return int(float(found[1]) * _UNITS[(found[2] or "B").upper()])
+
+
+def _word(located: Located, word: str, words: Iterable[str], path: Path) -> str:
+    valid = list(words)
+    if word not in valid:
+        raise located.error(path, f"{word[:60]!r} is not known here", nearest(word, valid))
+    return word
+
+
+# Servers.
+
+
+def _members(scenario: Scenario, located: Located, files: Files) -> Iterable[Member]:
+    servers = scenario.servers
+    if not isinstance(servers, dict | list) or not servers:
+        raise located.error(("servers",), "no servers", "write their ids, as [1, 2, 3] or as a map")
+    alone = isinstance(servers, list)
+    seen: set[Any] = set()
+    for number, sid in enumerate(servers):
+        path: Path = ("servers", position(number) if alone else sid)
+        if type(sid) is not int or abs(sid) > _LARGEST or sid in seen:
+            what = f"{str(sid)[:60]!r} is no server id, or there twice"
+            raise located.error(path, what, "write the number in its myid file, once")
+        seen.add(sid)
+        value = None if alone else servers[sid]
+        entry = decode(ServerEntry, located, {} if value is None else value, path)
+        name = entry.file or scenario.file
+        if name is None:
+            raise located.error(path, "it has no file", "give it a file, or all servers one: file: zoo.cfg")
+        place = (*path, "file") if entry.file else ("file",)
+        others = [
+            files.file(other, sid, (*path, "other_files", position(n)))
+            for n, other in enumerate(entry.other_files)
+        ]
+        yield Member(
+            sid, files.file(name, sid, place), _durable(located, entry, path), entry.late, tuple(others)
+        )
+
+
+def _durable(located: Located, entry: ServerEntry, path: Path) -> Durable:
+    if not 0 <= entry.epoch < 1 << 31:
+        raise located.error(
+            (*path, "epoch"), f"the epoch {entry.epoch}", "write a number from 0 to 2147483647"
+        )
+    return Durable(entry.epoch, entry.epoch, _zxid(located, entry.zxid, (*path, "zxid")))
+
+
+def _zxid(located: Located, written: int | str, path: Path) -> int:
+    """A zxid: a number, or `epoch:counter`."""
+    zxid = written
+    if isinstance(zxid, str):
+        parts = re.fullmatch(r"([0-9]{1,10}):(0[xX][0-9a-fA-F]{1,8}|[0-9]{1,10})", zxid)
+        counter = int(parts[2], 16 if parts[2][:2] in ("0x", "0X") else 10) if parts else 0
+        zxid = (int(parts[1]) << 32) + counter if parts and counter < 1 << 32 else -1
+    if not 0 <= zxid <= _LARGEST:
+        right = "write a number, as 0x100000003, or epoch:counter, as 1:3"
+        raise located.error(path, f"{str(written)[:40]!r} is no zxid", right)
+    return zxid
+
+
+# History, plan, faults.
+
+
+def _history(scenario: Scenario, located: Located, sids: tuple[Sid, ...]) -> Iterable[Prologue]:
+    started: set[Sid] = set()
+    for number, value in enumerate(scenario.history):
+        path: Path = ("history", position(number))
+        entry = decode(HistoryEntry, located, value, path)
+        for place, sid in enumerate(entry.start):
+            here = (*path, "start", position(place))
+            check_server(located, sid, sids, here)
+            if sid in started:
+                raise located.error(here, f"server {sid} runs already", "start each server once")
+            started.add(sid)
+        yield Prologue(tuple(entry.start))
+
+
+def check_server(located: Located, sid: Sid, sids: Iterable[Sid], path: Path) -> None:
+    """Raises ScenarioError unless the scenario has that server."""
+    if sid not in sids:
+        raise located.error(path, f"there is no server {sid} here", one_of(map(str, sids)))
+
+
+class _Plan:
+    """Reads the plan; `after` are the servers that the next action waits for."""
+
+    def __init__(self, located: Located, files: Files, boots_with: dict[Sid, File]) -> None:
+        self._located, self._files, self._boots_with = located, files, boots_with
+        self._after: tuple[Sid, ...] = ()
+
+    def read(self, plan: list[Any]) -> Iterable[Planned]:
+        for number, value in enumerate(plan):
+            path: Path = ("plan", position(number))
+            yield from self._actions(decode(PlanEntry, self._located, value, path), path)
+
+    def _actions(self, entry: PlanEntry, path: Path) -> Iterable[Planned]:
+        given = [name for name in ("restart", "stop", "start") if getattr(entry, name) is not None]
+        if len(given) != 1:
+            right = "write one of restart, stop and start, with the id of a server"
+            raise self._located.error(path, f"{len(given)} actions in one entry", right)
+        (name,) = given
+        sid: Sid = getattr(entry, name)
+        check_server(self._located, sid, self._boots_with, (*path, name))
+        wait = _word(self._located, entry.wait or "none", ["rejoined", "none"], (*path, "wait"))
+        if name == "stop" and (entry.file or wait == "rejoined"):
+            raise self._located.error(
+                path, "a server that is stopped loads no file", "write restart or start"
+            )
+        after, self._after = self._after, (sid,) if wait == "rejoined" else ()
+        if name in ("restart", "stop"):
+            yield Planned("stop", sid, after=after)
+            after = ()
+        if name in ("restart", "start"):
+            if entry.file:
+                self._boots_with[sid] = self._files.file(entry.file, sid, (*path, "file"))
+            yield Planned("start", sid, self._boots_with[sid], after)
+
+
+def _check_running(setup: Setup, located: Located) -> None:
+    """A plan that stops what does not run, or starts what does, would stand still for ever."""
+    begun = {sid for prologue in setup.prologue for sid in prologue.start}
+    for member in setup.members:
+        first = next((p.action for p in setup.plan if p.sid == member.sid), None)
+        if member.sid in begun and first == "start":
+            raise located.error(
+                ("plan",), f"server {member.sid} runs already", "stop it first, or restart it"
+            )
+        if member.sid in begun and member.late:
+            right = "leave out `late`, or start it nowhere"
+            raise located.error(
+                ("servers", member.sid, "late"), f"the history starts server {member.sid}", right
+            )
+        actions = [p.action for p in setup.plan if p.sid == member.sid]
+        if any(one == other for one, other in zip(actions, actions[1:], strict=False)):
+            what = f"server {member.sid} is stopped or started twice in a row"
+            raise located.error(("plan",), what, "stop and start it in turn")
+
+
+def _budgets(scenario: Scenario, located: Located) -> Budgets:
+    if scenario.faults is msgspec.UNSET:
+        return Budgets()
+    entry = decode(FaultsEntry, located, scenario.faults, ("faults",))
+    for name in entry.__struct_fields__:
+        if getattr(entry, name) < 0:
+            raise located.error(("faults", name), "a budget below zero", "write 0 or more")
+    return Budgets(**{name: getattr(entry, name) for name in entry.__struct_fields__})
+
+
+def _channels(scenario: Scenario, located: Located) -> ChannelRules:
+    value = {} if scenario.channel is msgspec.UNSET else scenario.channel
+    entry = decode(ChannelEntry, located, value, ("channel",))
+    if entry.capacity < 1:
+        raise located.error(("channel", "capacity"), "nothing could ever be sent", "write 1 or more")
+    return ChannelRules(entry.capacity, entry.resend, entry.merge_repeats)
+
+
+def _variants(scenario: Scenario, located: Located) -> Iterable[Variant]:
+    for number, name in enumerate(scenario.variants):
+        yield Variant(_word(located, name, [each.value for each in Variant], ("variants", position(number))))
