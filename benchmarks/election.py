@@ -29,6 +29,11 @@ def workload(servers: int) -> str:
     return f"election, {servers} servers"
 
 
+def full_workload(servers: int) -> str:
+    """The name of the whole FastLeaderElection, cold start, in the table."""
+    return f"FastLeaderElection, {servers} servers"
+
+
 def check_size(tool: str, servers: int, found: Size) -> None:
     """Raise `WrongCount` unless `tool` found exactly the model."""
     expected = SIZES[servers]

@@ -43,7 +43,8 @@ class Row:
     """One figure: a tool explored a workload completely.
 
     `seconds` is the search alone; `setup_seconds` is what went before it (generating, compiling).
-    `peak_bytes` is the peak resident size of the process that searched.
+    `peak_bytes` is the peak resident size of the process that searched, `baseline_bytes` its size when everything
+    was loaded and compiled and the search began (0 for a program that is nothing but its search).
     """
 
     tool: str
@@ -53,6 +54,7 @@ class Row:
     seconds: float
     setup_seconds: float
     peak_bytes: int
+    baseline_bytes: int = 0
 
     @property
     def states_per_second(self) -> float:
@@ -60,9 +62,14 @@ class Row:
         return self.states / self.seconds
 
     @property
+    def transitions_per_second(self) -> float:
+        """Transitions followed in a second of search."""
+        return self.transitions / self.seconds
+
+    @property
     def bytes_per_state(self) -> float:
-        """Peak resident size over the number of states, everything the process holds included."""
-        return self.peak_bytes / self.states
+        """What the search added to the resident size at its peak, over the number of states."""
+        return (self.peak_bytes - self.baseline_bytes) / self.states
 
 
 @dataclass(frozen=True)

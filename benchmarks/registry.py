@@ -7,9 +7,13 @@ ratios of all others refer to it.
 
 from collections.abc import Callable
 
-from benchmarks import spin
+from benchmarks import engine, spin
 from benchmarks.outcome import Row
 
 Measurement = Callable[[int], list[Row]]
 
-MEASUREMENTS: tuple[tuple[str, Measurement], ...] = (("spin", spin.measure),)
+MEASUREMENTS: tuple[tuple[str, Measurement], ...] = (
+    ("spin", spin.measure),
+    ("engine", engine.measure),
+    ("election", engine.measure_election),
+)

@@ -20,7 +20,7 @@ HEADINGS = (
     "transitions",
     "search s",
     "setup s",
-    "states per s",
+    "10^6 per s",  # transitions
     "peak MiB",
     "bytes per state",
     "speed ratio to SPIN",
@@ -56,7 +56,7 @@ def cells(row: Row, rows: Sequence[Row]) -> tuple[str, ...]:
         f"{row.transitions:,}",
         f"{row.seconds:.2f}",
         f"{row.setup_seconds:.2f}",
-        f"{row.states_per_second:,.0f}",
+        f"{row.transitions_per_second / 1e6:.1f}",
         f"{row.peak_bytes / 2**20:,.0f}",
         f"{row.bytes_per_state:,.1f}",
         _ratio(speed_ratio(row, rows)),
@@ -78,6 +78,7 @@ def as_json(servers: int, rows: Sequence[Row], missed: Sequence[Missed]) -> str:
         {
             **vars(row),
             "states_per_second": row.states_per_second,
+            "transitions_per_second": row.transitions_per_second,
             "bytes_per_state": row.bytes_per_state,
             "speed_ratio_to_spin": speed_ratio(row, rows),
             "memory_ratio_to_spin": memory_ratio(row, rows),

@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Any, Protocol
 
 from checker.engine.model import Model, Move, Row
-from checker.engine.result import Limits
+from checker.engine.result import Found, Limits
 
 Json = Any
 
@@ -56,9 +56,22 @@ class Lens(Protocol):
         """What a picture of the step shows, in order; message numbers are left None."""
 
 
+class Refinement(Protocol):
+    """How the findings of a coarse job are told at a finer grain."""
+
+    def job(self) -> Job:
+        """The finer job."""
+
+    def found(self, found: Found) -> tuple[Job, Found]:
+        """The finer job, and the finding in its terms. Raises checker.models.ensemble.NotRefined."""
+
+
 @dataclass(frozen=True)
 class Job:
-    """One run. `bounds` says in words what the model itself bounds (budgets, rounds, capacities)."""
+    """One run. `bounds` says in words what the model itself bounds (budgets, rounds, capacities).
+
+    `allowed_silent` are actions that need not fire. `refinement` tells findings at a finer grain, if there is one.
+    """
 
     name: str
     model: Model
@@ -69,4 +82,5 @@ class Job:
     expected: Verdict | None = None
     until_witnessed: bool = False
     bounds: tuple[str, ...] = ()
-    allowed_silent: frozenset[str] = frozenset()  # actions that need not fire
+    allowed_silent: frozenset[str] = frozenset()
+    refinement: Refinement | None = None

@@ -61,6 +61,11 @@ def inlined(function: F) -> F:
     return compiled
 
 
+def is_compiled() -> bool:
+    """Whether compiled kernels are in the cache, so that the first exploration need not wait for the compiler."""
+    return any(Path(os.environ["NUMBA_CACHE_DIR"]).rglob("kernels.expand-*.nbc"))
+
+
 @intrinsic  # type: ignore[untyped-decorator]
 def prefetch(typingctx: Any, array: Any, index: Any) -> Any:  # noqa: ARG001
     """Ask for the cache line of `array[index]`; the load that follows some iterations later finds it near."""

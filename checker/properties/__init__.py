@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from checker.engine import Kind, Property
-from checker.models.ensemble.setup import Setup
+from checker.models.ensemble.setup import Grain, Setup
 from checker.properties import election, standings
 from checker.properties.patterns import ParameterError, buckets_of, pattern_of, server_of, told
 
@@ -24,6 +24,7 @@ __all__ = [
     "ParameterError",
     "UnknownPropertyError",
     "build",
+    "defaults",
     "entry",
     "names",
 ]
@@ -133,8 +134,13 @@ _ALL = (
     ),
 )
 PROPERTIES: Mapping[str, Entry] = {each.name: each for each in _ALL}
-DEFAULTS = ("OneLeader", "OnlyVotersCounted", "LeaderIsAVoter")
+DEFAULTS = ("OneLeader", "LeaderIsAVoter", "OnlyVotersCounted")
 """What every ensemble is held to, unless a scenario says otherwise."""
+
+
+def defaults(setup: Setup) -> tuple[str, ...]:
+    """The defaults that say something at this grain: the oracle's servers count no votes."""
+    return DEFAULTS if setup.grain is Grain.FINE else DEFAULTS[:-1]
 
 
 def names() -> tuple[str, ...]:

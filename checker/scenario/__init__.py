@@ -1,5 +1,4 @@
-"""Scenarios: an ensemble with its real zoo.cfg files, a history, a plan, faults, and what is expected, as
-YAML.
+"""Scenarios: an ensemble with its zoo.cfg files, a history, a plan, faults, and what is expected, as YAML.
 
 `load` makes a `checker.job.Job` of a file; `bundled` lists the scenarios that come with the package. Whatever
 is wrong with a scenario is a `ScenarioError` with file, line and key, and with what would be right; whatever

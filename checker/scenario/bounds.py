@@ -18,8 +18,8 @@ _FAULTS = {
 }
 
 
-def bounds_of(setup: Setup, opening: int) -> tuple[str, ...]:
-    """The bounds of a setup; `opening` is the number of steps whose order is given."""
+def bounds_of(setup: Setup, opening: int, *, fast: bool = False) -> tuple[str, ...]:
+    """The bounds of a setup; `opening` is the number of steps whose order is given, `fast` the network."""
     said = ["epochs and zxids stay as given: only the election is explored", _faults(setup.budgets)]
     if setup.plan:
         said.append(f"the operator's {len(setup.plan)} actions in their order")
@@ -29,6 +29,8 @@ def bounds_of(setup: Setup, opening: int) -> tuple[str, ...]:
         said.append("an election is one step, which leaves a leader and a quorum of its view that follows it")
     if setup.prologue:
         said.append("one history before the first state, everything on its way arriving at once")
+    if fast:
+        said.append("no wait ends and no operator acts while a notification is in flight")
     if opening:
         said.append(f"the first {opening} steps in one order")
     if setup.variants:

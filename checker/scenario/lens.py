@@ -73,7 +73,7 @@ class EnsembleLens:
         """Who does what, in a sentence."""
         words = _WORDS.get(move.action)
         if words is not None:
-            return words(self, *move.arguments)
+            return str(words(self, *move.arguments))
         return " ".join([move.action, *map(str, move.arguments)])
 
     def drawn(self, before: Row, move: Move, after: Row) -> tuple[Drawn, ...]:

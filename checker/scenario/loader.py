@@ -18,19 +18,23 @@ import msgspec
 
 from checker.engine import Kind, Model, Property
 from checker.job import Job, Json, Verdict
-from checker.models.ensemble import Setup, ensemble
-from checker.properties import DEFAULTS, ParameterError, UnknownPropertyError, build, entry
+from checker.models.ensemble import Grain, Setup, ensemble
+from checker.properties import ParameterError, UnknownPropertyError, build, defaults, entry
 from checker.scenario.actions import MAY_BE_SILENT, known_actions
 from checker.scenario.bounds import bounds_of
 from checker.scenario.errors import ScenarioError, nearest
 from checker.scenario.files import Files, Read, beside, names_beside
 from checker.scenario.lens import EnsembleLens
 from checker.scenario.located import Located, Path, position, read_yaml
+from checker.scenario.network import fast
 from checker.scenario.opening import opened
 from checker.scenario.parts import limits_of, setup_of
+from checker.scenario.refined import with_refinement
 from checker.scenario.schema import Scenario, decode
 
 KIND = "scenario"
+FAST = "fast"
+NETWORKS = ("any", FAST)
 _LISTS = {Kind.ALWAYS: "always", Kind.SOMETIMES: "sometimes", Kind.FINAL: "final"}
 
 
@@ -70,8 +74,10 @@ def _job(text: str, read: Read, file: str, known: tuple[str, ...]) -> Job:
     setup = setup_of(scenario, located, files)
     name = scenario.name or FilePath(file).stem
     model = _model(name, setup, tuple(_properties(scenario, setup, located)), located)
+    if _is_fast(scenario, setup, located):
+        model = fast(model, setup)
     model, steps = opened(model, scenario.opening, setup, located)
-    return Job(
+    job = Job(
         name=name,
         model=model,
         lens=EnsembleLens(model, setup),
@@ -80,9 +86,10 @@ def _job(text: str, read: Read, file: str, known: tuple[str, ...]) -> Job:
         limits=limits_of(scenario, located),
         expected=_expected(scenario, located),
         until_witnessed=scenario.until_witnessed,
-        bounds=bounds_of(setup, steps),
+        bounds=bounds_of(setup, steps, fast=scenario.network == FAST),
         allowed_silent=_allowed_silent(scenario, model, located),
     )
+    return with_refinement(job, setup)
 
 
 def _model(name: str, setup: Setup, properties: tuple[Property, ...], located: Located) -> Model:
@@ -92,9 +99,18 @@ def _model(name: str, setup: Setup, properties: tuple[Property, ...], located: L
         raise located.error(("history",), str(error), "start servers in an order that is possible") from None
 
 
+def _is_fast(scenario: Scenario, setup: Setup, located: Located) -> bool:
+    if scenario.network not in NETWORKS:
+        what = f"{scenario.network[:60]!r} is no kind of network"
+        raise located.error(("network",), what, nearest(scenario.network, NETWORKS))
+    if scenario.network == FAST and setup.grain is Grain.ORACLE:
+        raise located.error(("network",), "with the oracle there are no messages", "write grain: fine")
+    return scenario.network == FAST
+
+
 def _properties(scenario: Scenario, setup: Setup, located: Located) -> Iterator[Property]:
     """The properties of the three lists; each of the kind of its list, and no two of one name."""
-    always = list(DEFAULTS) if scenario.always is msgspec.UNSET else scenario.always
+    always = list(defaults(setup)) if scenario.always is msgspec.UNSET else scenario.always
     seen: set[str] = set()
     lists = (Kind.ALWAYS, always), (Kind.SOMETIMES, scenario.sometimes), (Kind.FINAL, scenario.final)
     for kind, items in lists:
@@ -133,7 +149,7 @@ def _expected(scenario: Scenario, located: Located) -> Verdict | None:
 
 
 def _allowed_silent(scenario: Scenario, model: Model, located: Located) -> frozenset[str]:
-    """What need not fire: what the scenario says, and what only happens if something else went wrong first."""
+    """What need not fire: what the scenario says, and what only happens after something else."""
     known = known_actions(model)
     for number, action in enumerate(scenario.may_not_fire):
         if action not in known:

@@ -7,9 +7,8 @@ of the whole model, and a trace shows it from its beginning. What is *not* found
 opening only, and the bounds of the job say so.
 
     planned: n        the operator's next n actions
-    settle: [s, ...]  all that must happen among these servers: losses are noticed, messages between them
-    arrive,
-                      then waits end, then elections; messages to and from others stay where they are
+    settle: [s, ...]  all that must happen among these servers: losses are noticed, messages arrive, waits
+                      end, elections end; messages to and from other servers stay where they are
     crash, cut, cut_off   one fault, from the budget for it
 """
 
@@ -105,9 +104,12 @@ def _concerns(move: Move, among: set[Sid]) -> bool:
     return False
 
 
-def _urgency(move: Move) -> tuple[int, int]:
-    """An election by the oracle takes as many servers as it can."""
-    return URGENCY.index(move.action), -len(move.arguments[1]) if move.action == "elect" else 0
+def _urgency(move: Move) -> tuple[int, ...]:
+    """An election by the oracle takes as many servers as it can, and then the best vote."""
+    if move.action != "elect":
+        return (URGENCY.index(move.action),)
+    vote = move.sends[0].operation.vote
+    return URGENCY.index(move.action), -len(move.arguments[1]), -vote.peer_epoch, -vote.zxid, -vote.leader
 
 
 def _forced(model: Model, moves: tuple[Move, ...]) -> Model:

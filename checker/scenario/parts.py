@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -210,7 +211,7 @@ def _check_running(setup: Setup, located: Located) -> None:
                 ("servers", member.sid, "late"), f"the history starts server {member.sid}", right
             )
         actions = [p.action for p in setup.plan if p.sid == member.sid]
-        if any(one == other for one, other in zip(actions, actions[1:], strict=False)):
+        if any(one == other for one, other in pairwise(actions)):
             what = f"server {member.sid} is stopped or started twice in a row"
             raise located.error(("plan",), what, "stop and start it in turn")
 

@@ -5,7 +5,7 @@
     history                who was started, in this order, before anything is explored
     plan                   what the operator does
     opening                the first steps in one given order, shown in traces
-    grain, rounds, channel, faults, variants
+    grain, network, rounds, channel, faults, variants
     always, sometimes, final
                            what must hold, what must be possible, what must hold where nothing more can happen
     limits, until_witnessed, expect, may_not_fire
@@ -38,6 +38,7 @@ class Scenario(msgspec.Struct):
     plan: list[Any] = []
     opening: list[Any] = []
     grain: str = "fine"
+    network: str = "any"
     rounds: int = 3
     channel: Any = msgspec.UNSET
     faults: Any = msgspec.UNSET
@@ -68,7 +69,7 @@ class HistoryEntry(msgspec.Struct):
 
 
 class PlanEntry(msgspec.Struct):
-    """One of `restart`, `stop` and `start`; the next action waits until the server has rejoined, if so asked."""
+    """One of `restart`, `stop` and `start`; the next action may wait until the server has rejoined."""
 
     restart: int | None = None
     stop: int | None = None
@@ -142,7 +143,7 @@ def _named(value: Any) -> str:
 
 
 def _place(message: str) -> tuple[str, Path]:
-    """What msgspec says, and the path it says it of (`Expected ... - at `$.rounds`), in this project's words."""
+    """What msgspec says (`Expected ... - at `$.rounds`) in this project's words, and the path it names."""
     what, _, where = message.partition(" - at `$")
     path: list[str | int] = []
     for name, number in re.findall(r"\.([A-Za-z_]+)|\[(\d+)\]", where):

@@ -111,7 +111,10 @@ def _settled(model: Model, row: Row) -> Row:
         _, row = min(possible, key=lambda step: _urgency(step[0]))
 
 
-def _urgency(move: Move) -> tuple[int, Any]:
-    size = -len(move.arguments[1]) if move.action == "elect" else 0
-    return URGENT.index(move.action), size
+def _urgency(move: Move) -> tuple[int, ...]:
+    if move.action != "elect":
+        return (URGENT.index(move.action),)
+    # Among elections of equal size the best vote wins, as it does when every message arrives.
+    vote = move.sends[0].operation.vote
+    return URGENT.index(move.action), -len(move.arguments[1]), -vote.peer_epoch, -vote.zxid, -vote.leader
 

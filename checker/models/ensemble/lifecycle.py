@@ -149,4 +149,4 @@ def _planned(setup: Setup, number: int) -> Rule:
         Read(LINKS),
         *(Read(server_name(sid), standing) for sid in setup.sids),
     )
-    return Rule(f"plan {number}", reads, moves)
+    return Rule(f"plan {planned.action} {number}", reads, moves)

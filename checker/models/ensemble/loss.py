@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from checker.engine import Move, Read, Rule, Send
 from checker.models.ensemble.columns import FAULTS, LINKS, Faults, Link, Spend, server_name
-from checker.models.ensemble.setup import Setup
+from checker.models.ensemble.setup import Grain, Setup
 from checker.models.ensemble.standing import (
     FOLLOWING,
     LEADING,
@@ -27,21 +27,23 @@ from spec.server import Server
 
 def rules(setup: Setup) -> list[Rule]:
     """The rules of every pair, and of every server that may lead."""
-    learners = [_lose_leader(sid, leader) for sid in setup.sids for leader in setup.sids if leader != sid]
+    learners = [_lose_leader(setup, sid, leader) for sid in setup.sids for leader in setup.sids if leader != sid]
     return [*learners, *(_lose_quorum(setup, sid) for sid in setup.sids)]
 
 
-def _lose_leader(sid: Sid, leader: Sid) -> Rule:
+def _lose_leader(setup: Setup, sid: Sid, leader: Sid) -> Rule:
     """A learner gives its leader up: at once when it cannot come any more, by a budget when it still may.
 
-    It cannot come if it does not run, is cut off, has decided otherwise, or looks in another round.
+    It cannot come if it does not run, is cut off, has decided otherwise, or looks in another round; nor, where an
+    election is one step, if it looks at all.
     """
+    one_step = setup.grain is Grain.ORACLE
 
     def moves(own: int, other: InRound | str, cut: bool, faults: bool) -> list[Move] | None:
         if not isinstance(other, str) and other.standing.state is LEADING and not cut:
             return None
         event = Send(server_name(sid), LeaderLost())
-        may_come = not isinstance(other, str) and other.standing.state is LOOKING and other.round == own
+        may_come = not one_step and not isinstance(other, str) and other.standing.state is LOOKING and other.round == own
         if cut or not may_come:
             return [Move("lose leader", (sid, leader), (event,))]
         return [Move("give up", (sid,), (Send(FAULTS, Spend("impatience")), event))] if faults else None
@@ -63,8 +65,10 @@ def _lose_leader(sid: Sid, leader: Sid) -> Rule:
 def _lose_quorum(setup: Setup, sid: Sid) -> Rule:
     """A leader gives up: at once when those who follow it or may yet come are no quorum, else by a budget.
 
-    A server may yet come while it looks for a leader in a round that is not beyond the leader's.
+    A server may yet come while it looks for a leader in a round that is not beyond the leader's. Where an election
+    is one step nobody does: a leader then has its quorum from the first.
     """
+    one_step = setup.grain is Grain.ORACLE
     others = [other for other in setup.sids if other != sid]
 
     def moves(own: InRound, cut: frozenset[Link], faults: bool, *seen: InRound | str) -> list[Move] | None:
@@ -77,12 +81,8 @@ def _lose_quorum(setup: Setup, sid: Sid) -> Rule:
         if own.standing.view.contains_quorum(behind):
             return None
         event = Send(server_name(sid), QuorumLost())
-        coming = {
-            o
-            for o, each in within_reach.items()
-            if each.standing.state is LOOKING and each.round <= own.round
-        }
-        if not own.standing.view.contains_quorum(behind | coming):
+        coming = {o for o, each in within_reach.items() if _looks_for(each, own)}
+        if one_step or not own.standing.view.contains_quorum(behind | coming):
             return [Move("lose quorum", (sid,), (event,))]
         return [Move("give up", (sid,), (Send(FAULTS, Spend("impatience")), event))] if faults else None
 
@@ -97,6 +97,11 @@ def _lose_quorum(setup: Setup, sid: Sid) -> Rule:
         *(Read(server_name(other), in_round) for other in others),
     )
     return Rule(f"lose quorum {sid}", reads, moves)
+
+
+def _looks_for(other: InRound, leader: InRound) -> bool:
+    """Whether a server looks for a leader in a round in which it may still find this one."""
+    return other.standing.state is LOOKING and other.round <= leader.round
 
 
 def _is_cut(one: Sid, other: Sid) -> Callable[[frozenset[Link]], bool]:

@@ -15,9 +15,7 @@ from dataclasses import replace
 from checker.engine import Finding, Kind, Limits, Model, Move, Property, Read, Row, Step
 from checker.engine.plain import successors
 from checker.engine.search import explore
-from checker.models.ensemble.build import ensemble
 from checker.models.ensemble.columns import server_name
-from checker.models.ensemble.setup import Grain, Setup
 from checker.models.ensemble.standing import Standing, standing
 from spec.quorum import Sid
 
@@ -28,12 +26,8 @@ class NotRefined(Exception):
     """A step of the coarse run cannot be taken in the fine grain; the message says which."""
 
 
-def refine(setup: Setup, path: Iterable[Step], properties: Iterable[Property] = ()) -> tuple[Model, tuple[Step, ...]]:
-    """The fine model, and the run in it that `path` stands for. Raises NotRefined.
-
-    The model keeps the votes that each server received, so that its receive buckets can be shown.
-    """
-    model = ensemble("fine", replace(setup, grain=Grain.FINE), properties, keep_votes=True)
+def refine(model: Model, path: Iterable[Step]) -> tuple[Step, ...]:
+    """The run of a fine model that a run of the same ensemble by the oracle stands for. Raises NotRefined."""
     fine = [Step(None, model.initial())]
     for coarse in path:
         if coarse.move is None:
@@ -43,7 +37,7 @@ def refine(setup: Setup, path: Iterable[Step], properties: Iterable[Property] = 
             fine += _election(model, fine[-1].row, leader, members)
         else:
             fine.append(_same(model, fine[-1].row, coarse.move))
-    return model, tuple(fine)
+    return tuple(fine)
 
 
 def _same(model: Model, row: Row, move: Move) -> Step:

@@ -1,0 +1,52 @@
+"""Measures the table engine: on the model that SPIN searches, and on the whole FastLeaderElection.
+
+Rules: every search runs in a process of its own, which first compiles (or loads) the kernels on a small model, so
+that neither is counted; the size of that process just before the search is the baseline of its memory. One thread
+is what is compared with SPIN; two are shown beside it.
+"""
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+from benchmarks.child import run_alone
+from benchmarks.election import Size, check_size, full_workload, workload
+from benchmarks.outcome import Row, ToolFailed
+
+ROOT = Path(__file__).parent.parent
+WORKERS = {1: "tables, 1 thread", 2: "tables, 2 threads"}
+
+
+def measure(servers: int) -> list[Row]:
+    """The measurement `engine`: the model of SPIN's row, with one thread and with two."""
+    rows = [_search("rounds", servers, workers, workload(servers)) for workers in WORKERS]
+    for row in rows:
+        check_size("the table engine", servers, Size(row.states, row.transitions))
+    return rows
+
+
+def measure_election(servers: int) -> list[Row]:
+    """The measurement `election`: FastLeaderElection from a cold start, with one thread."""
+    return [_search("election", servers, 1, full_workload(servers))]
+
+
+def _search(model: str, servers: int, workers: int, name: str) -> Row:
+    command = [sys.executable, "-m", "benchmarks.search_alone", model, str(servers), str(workers)]
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(folder) / "output"
+        usage = run_alone(command, output, ROOT)
+        printed = output.read_text(encoding="utf-8")
+    if usage.exit_code != 0:
+        raise ToolFailed(f"`{' '.join(command[1:])}` ended with exit code {usage.exit_code}:\n{printed[-2000:]}")
+    found = json.loads(printed.splitlines()[-1])
+    return Row(
+        tool=WORKERS[workers],
+        workload=name,
+        states=found["states"],
+        transitions=found["transitions"],
+        seconds=found["seconds"],
+        setup_seconds=found["setup_seconds"],
+        peak_bytes=usage.peak_bytes,
+        baseline_bytes=found["baseline_bytes"],
+    )

@@ -1,0 +1,38 @@
+"""One exhaustive search in a process of its own; prints one line of JSON. Started by `benchmarks.engine`."""
+
+import json
+import sys
+import time
+
+import psutil
+
+
+def main(model_name: str, servers: int, workers: int) -> None:
+    """Compile on a small model, then search; raises SystemExit if the space was not exhausted."""
+    began = time.monotonic()
+    from benchmarks.models import MODELS  # noqa: PLC0415 (loading is part of what goes before the search)
+    from checker.engine.search import explore  # noqa: PLC0415
+
+    explore(MODELS[model_name](2), workers=workers)
+    model = MODELS[model_name](servers)
+    setup_seconds = time.monotonic() - began
+    baseline = psutil.Process().memory_info().rss
+    result = explore(model, workers=workers)
+    if not result.exhausted:
+        raise SystemExit(f"the search ended before its end: {result.stop.value}")
+    print(
+        json.dumps(
+            {
+                "states": result.states,
+                "transitions": result.transitions,
+                "seconds": result.seconds,
+                "setup_seconds": setup_seconds,
+                "baseline_bytes": baseline,
+                "python_steps": result.python_steps,
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

@@ -1,0 +1,126 @@
+"""`python -m checker`: chooses the command, and sees that whatever is wrong ends as one message and the right code.
+
+No stack trace reaches a user for anything that a command line, a scenario, a configuration file or a saved trace
+can do; a defect of the program itself is not hidden.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+
+from checker.cli import options as cli
+from checker.report.verdict import ExitCode
+from spec.config import ConfigError
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line, by default this process's own; returns the exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        return _command(given)
+    except SystemExit as end:  # argparse has printed what was wrong
+        return end.code if isinstance(end.code, int) else int(ExitCode.COMMAND_LINE)
+    except ConfigError as error:
+        return _refused(str(error), ExitCode.CONFIGURATION)
+    except KeyboardInterrupt:
+        return _refused("interrupted before there was anything to report", ExitCode.INCOMPLETE)
+    except BrokenPipeError:
+        sys.stderr.close()  # whoever read the output has seen enough of it
+        return int(ExitCode.COMMAND_LINE)
+
+
+def _command(given: list[str]) -> int:
+    commands = cli.command_parsers()
+    if given and given[0] in commands:
+        return _COMMANDS[given[0]](commands[given[0]].parse_args(given[1:]))
+    if given and not given[0].startswith("-"):
+        from checker.scenario.errors import nearest  # noqa: PLC0415
+
+        return _refused(f"there is no command {given[0]!r}; {nearest(given[0], commands)}", ExitCode.COMMAND_LINE)
+    return _nodes(cli.parser().parse_args(given))
+
+
+def _refused(message: str, code: ExitCode) -> int:
+    print(f"error: {message}", file=sys.stderr)
+    return int(code)
+
+
+def _nodes(options: argparse.Namespace) -> int:
+    from checker.cli.nodes import NodesError, jobs  # noqa: PLC0415
+    from checker.cli.runner import run_all  # noqa: PLC0415
+
+    try:
+        return run_all(jobs(options), options)
+    except NodesError as error:
+        return _refused(str(error), ExitCode.COMMAND_LINE)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from checker.cli.runner import run_all  # noqa: PLC0415
+    from checker.scenario import ScenarioError, bundled, load  # noqa: PLC0415
+
+    try:
+        return run_all([load(path) for path in options.files or bundled()], options)
+    except ScenarioError as error:
+        return _refused(str(error), ExitCode.SCENARIO)
+
+
+def _replay(options: argparse.Namespace) -> int:
+    from checker.cli.runner import VIEWS  # noqa: PLC0415
+    from checker.cli.sources import SourceError, job_of  # noqa: PLC0415
+    from checker.traces import ReplayError, TraceFileError, read_itf, replay  # noqa: PLC0415
+
+    try:
+        text = options.file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        return _refused(f"{options.file}: it cannot be read ({error})", ExitCode.COMMAND_LINE)
+    try:
+        replayed = replay(read_itf(text, str(options.file)), job_of(read_itf(text, str(options.file)).source))
+    except (TraceFileError, SourceError, ReplayError) as error:
+        return _refused(str(error), ExitCode.SCENARIO)
+    if options.format != "none":
+        print(VIEWS[options.format](replayed.trace))
+        print()
+    print(f"replayed: {replayed.trace.depth} steps, and {replayed.trace.prop} again: {replayed.trace.clause}")
+    return int(ExitCode.PASSED)
+
+
+def _quorums(options: argparse.Namespace) -> int:
+    from checker.symbolic.report import quorums_command  # noqa: PLC0415
+
+    answer = quorums_command(options.files)
+    failed = answer.exit_code in (ExitCode.CONFIGURATION, ExitCode.COMMAND_LINE)
+    if options.json:
+        print(json.dumps(answer.data))
+    else:
+        print(answer.text, file=sys.stderr if failed else sys.stdout)
+    return answer.exit_code
+
+
+def _tables(options: argparse.Namespace) -> int:
+    from checker.cli.tables import report  # noqa: PLC0415
+
+    text, data = report()
+    print(json.dumps(data) if options.json else text)
+    return int(ExitCode.PASSED)
+
+
+def _list(_: argparse.Namespace) -> int:
+    from checker.properties import PROPERTIES  # noqa: PLC0415
+    from checker.scenario import bundled, load  # noqa: PLC0415
+
+    print("scenarios")
+    for path in bundled():
+        job = load(path)
+        expected = job.expected.value if job.expected else ""
+        print(f"  {path.stem:<34} {job.grain:<7} {expected:<9} {job.name}")
+    print("properties")
+    for name, entry in PROPERTIES.items():
+        print(f"  {name:<18} {entry.kind.value:<10} {entry.meaning}")
+    return int(ExitCode.PASSED)
+
+
+_COMMANDS = {"run": _run, "replay": _replay, "quorums": _quorums, "tables": _tables, "list": _list}

@@ -1,0 +1,145 @@
+"""The options of `python -m checker`, and what each may be.
+
+One parser serves the main job and the commands; a bad command line ends with exit code 2 and one message. Options
+of a run (engine, limits, output) are the same for every command that explores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+
+from spec.quorum import Sid
+
+UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+FORMATS = ("text", "mermaid", "itf", "none")
+BUDGETS = {
+    "crashes": "how many servers may crash",
+    "restarts": "how many crashed servers may come back",
+    "cuts": "how many links may be cut",
+    "partitions": "how often the ensemble may be cut in two",
+    "heals": "how often all links may become whole again",
+    "rebroadcasts": "how many notification time-outs may send a vote again",
+    "impatience": "how many servers may give up on one that may yet come",
+}
+
+DESCRIPTION = """\
+Explores every interleaving of a small ZooKeeper ensemble and says whether its invariants hold; if not, it shows the
+shortest run that breaks one. Without a command, a named set of runs for --nodes servers; with options that describe
+an ensemble (--grain, --observers, a fault), that one run."""
+
+EPILOG = """\
+exit codes: 0 as expected, 11 deadlock, 12 violated, 20 incomplete, 21 vacuous, 150 bad scenario, 151 bad
+configuration file, 152 too large for the memory given, 2 bad command line."""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of the whole command line."""
+    top = _parser("python -m checker", DESCRIPTION, epilog=EPILOG)
+    top.set_defaults(command="nodes")
+    _ensemble(top)
+    _exploration(top)
+    return top
+
+
+def command_parsers() -> dict[str, argparse.ArgumentParser]:
+    """The parsers of the commands, by name."""
+    run = _parser("python -m checker run", "Runs scenarios; without files, all that come with the package.")
+    run.add_argument("files", nargs="*", type=Path, metavar="FILE", help="scenario files (YAML)")
+    _exploration(run)
+    replay = _parser("python -m checker replay", "Executes a saved trace again; it must reach the same finding.")
+    replay.add_argument("file", type=Path, metavar="FILE", help="a trace in the ITF format, as --traces writes it")
+    replay.add_argument("--format", choices=FORMATS, default="text", help="how to show the trace (default: text)")
+    quorums = _parser("python -m checker quorums", "Asks z3 whether quorums of two zoo.cfg files may be disjoint.")
+    quorums.add_argument("files", nargs="+", type=Path, metavar="ZOO_CFG", help="one file or more")
+    quorums.add_argument("--json", action="store_true", help="the answer as JSON")
+    tables = _parser("python -m checker tables", "Computes who survives the loss of servers and of links (R2, R3).")
+    tables.add_argument("--json", action="store_true", help="the tables as JSON")
+    listing = _parser("python -m checker list", "Lists the scenarios that come with the package, and the properties.")
+    return {"run": run, "replay": replay, "quorums": quorums, "tables": tables, "list": listing}
+
+
+def _parser(prog: str, description: str, epilog: str | None = None) -> argparse.ArgumentParser:
+    commands = "commands: run, replay, quorums, tables, list (each with --help)\n" if epilog else None
+    return argparse.ArgumentParser(
+        prog,
+        description=description,
+        epilog=f"{commands}{epilog}" if commands else None,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+
+
+def _ensemble(top: argparse.ArgumentParser) -> None:
+    group = top.add_argument_group("the ensemble")
+    group.add_argument("--nodes", type=between(1, 7), default=3, metavar="N", help="servers, 1 to 7 (default: 3)")
+    group.add_argument("--observers", type=between(0, 6), default=0, metavar="K", help="the last K are observers")
+    group.add_argument("--grain", choices=("fine", "oracle"), help="every message, or an election in one step")
+    group.add_argument("--established", action="store_true", help="begin with a leader, not with a cold start")
+    group.add_argument(
+        "--other-view", type=other_view, action="append", default=[], metavar="SID=1,2,3",
+        help="give one server a configuration with these voters; may be repeated",
+    )  # fmt: skip
+    group.add_argument("--rounds", type=between(1, 9), default=2, metavar="R", help="no election begins beyond (2)")
+    group.add_argument("--capacity", type=between(1, 9), default=2, metavar="M", help="messages in flight a channel (2)")
+    faults = top.add_argument_group("faults, each with its budget (default: 0)")
+    for name, meaning in BUDGETS.items():
+        faults.add_argument(f"--{name}", type=between(0, 9), default=0, metavar="K", help=meaning)
+    faults.add_argument("--late", type=between(0, 7), metavar="K", help="the last K servers start late or never")
+
+
+def _exploration(command: argparse.ArgumentParser) -> None:
+    group = command.add_argument_group("the exploration")
+    group.add_argument("--depth", type=between(0, 10**6), metavar="D", help="no further than D steps")
+    group.add_argument("--states", type=between(1, 10**10), metavar="S", help="stop after so many states")
+    group.add_argument("--time", type=seconds, metavar="T", help="stop after a time, such as 60s or 5m")
+    group.add_argument("--memory", type=size, metavar="M", help="stop at a size, such as 4G (default: 80%% of free)")
+    group.add_argument("--engine", choices=("tables", "plain", "both"), default="tables", help="both: compare them")
+    group.add_argument("--workers", type=between(1, 2), default=2, metavar="W", help="threads, 1 or 2 (default: 2)")
+    output = command.add_argument_group("the output")
+    output.add_argument("--json", action="store_true", help="a report for machines, on standard output")
+    output.add_argument("--levels", action="store_true", help="the number of new states at each depth")
+    output.add_argument("--format", choices=FORMATS, default="text", help="how to show a run (default: text)")
+    output.add_argument("--traces", type=Path, metavar="DIR", help="write every run found there, in every format")
+    output.add_argument("--refine", action="store_true", help="tell a run of the oracle grain message by message")
+    output.add_argument("--verdict", action="store_true", help="exit with the verdict's own code, expected or not")
+
+
+def between(low: int, high: int):  # type: ignore[no-untyped-def]  # noqa: ANN201
+    """A whole number in a range."""
+
+    def number(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{text!r} is no whole number") from None
+        if not low <= value <= high:
+            raise argparse.ArgumentTypeError(f"{value} is not between {low} and {high}")
+        return value
+
+    return number
+
+
+def seconds(text: str) -> float:
+    """A time: a number, maybe followed by s, m or h."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", text.strip().lower())
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time; write 60s, 5m or 1h")
+    return float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[found[2]]
+
+
+def size(text: str) -> int:
+    """A size in bytes: a number, maybe followed by K, M, G or T."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([kmgt]?)i?b?", text.strip().lower())
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no size; write 500M or 4G")
+    return int(float(found[1]) * UNITS[found[2]])
+
+
+def other_view(text: str) -> tuple[Sid, tuple[Sid, ...]]:
+    """A server and the voters of its own configuration."""
+    found = re.fullmatch(r"(\d+)=(\d+(?:,\d+)*)", text.strip())
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no server with its voters; write 3=1,2,3")
+    return int(found[1]), tuple(int(sid) for sid in found[2].split(","))

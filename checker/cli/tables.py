@@ -1,0 +1,146 @@
+"""The tables of the guide, computed: who survives the loss of servers (R2) and of links (R3).
+
+Every cell is the verdict of an exhausted exploration by the oracle of an ensemble that had settled on its highest
+server: after all losses, wherever nothing more can happen, does a server lead with a quorum within reach?
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from checker.engine import Finding, Kind, ModelError, Property, Read, Stop
+from checker.engine.search import explore
+from checker.models.ensemble import Budgets, File, Grain, Member, Prologue, Setup, ensemble
+from checker.models.ensemble.columns import LINKS, Link, server_name
+from checker.models.ensemble.standing import Standing, is_established, standing
+from checker.properties.standings import serves
+from spec.quorum import majority_view
+
+SIZES_OF_LOSS = range(2, 7)
+SIZES_OF_PARTITION = (5, 6)
+CUT_OFF = (1, 2, 3)
+
+
+@dataclass(frozen=True)
+class Loss:
+    """How many servers may fail, whichever they are, before service stops; and what shows it."""
+
+    servers: int
+    survives: int
+    states: int
+
+
+@dataclass(frozen=True)
+class Partition:
+    """What happens when some followers are cut off from the leader and the rest."""
+
+    servers: int
+    cut_off: int
+    leader_side_serves: bool
+    cut_off_side_serves: bool
+    states: int
+
+
+def losses() -> list[Loss]:
+    """R2, for two to six servers."""
+    return [_loss(servers) for servers in SIZES_OF_LOSS]
+
+
+def partitions() -> list[Partition]:
+    """R3, for five and six servers with one, two or three followers cut off."""
+    return [_partition(servers, cut_off) for servers in SIZES_OF_PARTITION for cut_off in CUT_OFF]
+
+
+def _loss(servers: int) -> Loss:
+    states, survived = 0, 0
+    for crashes in range(1, servers + 1):
+        always, seen = _never_found(_settled(servers, Budgets(crashes=crashes)), serves)
+        states += seen
+        if not always:
+            break
+        survived = crashes
+    return Loss(servers, survived, states)
+
+
+def _partition(servers: int, cut_off: int) -> Partition:
+    setup = _settled(servers, Budgets(partitions=1))
+    answers, states = [], 0
+    for leaders_side in (True, False):
+        always, seen = _never_found(setup, lambda s, on=leaders_side: _side(s, cut_off, on, serving=False))
+        never, more = _never_found(setup, lambda s, on=leaders_side: _side(s, cut_off, on, serving=True))
+        if always == never:
+            raise ModelError("which side serves depends on more than how many servers are cut off")
+        answers.append(always)
+        states += seen + more
+    return Partition(servers, cut_off, answers[0], answers[1], states)
+
+
+def _settled(servers: int, budgets: Budgets) -> Setup:
+    sids = tuple(range(1, servers + 1))
+    file = File("zoo.cfg", majority_view(sids))
+    members = tuple(Member(sid, file) for sid in sids)
+    return Setup(members, Grain.ORACLE, (Prologue(sids),), budgets=budgets)
+
+
+def _never_found(setup: Setup, make: Callable[[Setup], Property]) -> tuple[bool, int]:
+    """Whether an exhausted exploration finds nothing, and its states."""
+    prop = make(setup)
+    result = explore(ensemble("table", setup, [prop]))
+    if result.stop not in (Stop.EXHAUSTED, Stop.FOUND):
+        raise ModelError(f"a cell of a table was not explored to its end: {result.stop.value}")
+    return prop.name not in result.found, result.states
+
+
+def _side(setup: Setup, cut_off: int, leaders_side: bool, *, serving: bool) -> Property:
+    """A finding wherever one side, with that many servers cut off from the former leader, serves (or does not)."""
+    former = max(setup.sids)
+
+    def check(cut: frozenset[Link], *seen: Standing | str) -> Finding | None:
+        away = {sid for sid in setup.sids if (min(sid, former), max(sid, former)) in cut}
+        if len(away) != cut_off:
+            return None
+        side = set(setup.sids) - away if leaders_side else away
+        standings = {sid: each for sid, each in zip(setup.sids, seen, strict=True) if sid in side}
+        serves_now = any(is_established(standings, sid) for sid in side)
+        return Finding("it does" if serving else "it does not") if serves_now is serving else None
+
+    reads = (Read(LINKS), *(Read(server_name(sid), standing) for sid in setup.sids))
+    return Property("side", reads, check, Kind.FINAL)
+
+
+def report() -> tuple[str, dict[str, Any]]:
+    """Both tables as text, and as data."""
+    lost, parted = losses(), partitions()
+    text = "\n".join(
+        [
+            "R2  How many servers may fail, whichever they are, and the rest still serve",
+            *_table(
+                ("servers", "quorum", "survives the loss of", "states explored"),
+                [(each.servers, each.servers // 2 + 1, each.survives, each.states) for each in lost],
+            ),
+            "",
+            "R3  Followers are cut off from the leader and the rest: which side has a leader in the end",
+            *_table(
+                ("servers", "cut off", "the leader's side", "the side cut off", "states explored"),
+                [
+                    (each.servers, each.cut_off, _word(each.leader_side_serves), _word(each.cut_off_side_serves),
+                     each.states)
+                    for each in parted
+                ],
+            ),
+        ]
+    )  # fmt: skip
+    return text, {"R2": [vars(each) for each in lost], "R3": [vars(each) for each in parted]}
+
+
+def _word(side_serves: bool) -> str:
+    return "serves" if side_serves else "no leader"
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> list[str]:
+    cells = [head, *(tuple(f"{cell:,}" if isinstance(cell, int) else cell for cell in row) for row in rows)]
+    widths = [max(len(row[place]) for row in cells) for place in range(len(head))]
+    lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]
+    return [lines[0], "  ".join("-" * width for width in widths), *lines[1:]]

@@ -1,0 +1,44 @@
+"""A network that is fast beside everything else, for what a run on one machine or in one rack comes to.
+
+A server waits 200 ms before it decides (finalizeWait), and an operator's restart takes longer still, while a
+notification takes less than one. With `network: fast` no such wait ends, and no operator acts, while a
+notification is in flight. Without it messages may take any time, and all orders are explored.
+
+Rules of this module: steps are only ever taken away, so what is found is a run of the whole model; what is
+not found is not found on a fast network, and the bounds of the job say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from checker.engine import Model, Move, Read, Rule
+from checker.models.ensemble.columns import channel_name
+from checker.models.ensemble.rules import pairs
+from checker.models.ensemble.setup import Setup
+from spec.election.channel import Channel
+
+WAITING = ("decide ", "plan ")
+"""How the names of the rules begin whose steps take longer than a message."""
+
+
+def fast(model: Model, setup: Setup) -> Model:
+    """The model without the steps that a notification in flight would forestall; fine grain only."""
+    quiet = tuple(Read(channel_name(a, b), _nothing_in_flight) for a, b in pairs(setup))
+    rules = tuple(_waiting(rule, quiet) if rule.name.startswith(WAITING) else rule for rule in model.rules)
+    return Model(model.name, model.columns, model.actors, rules, model.properties)
+
+
+def _nothing_in_flight(channel: Channel) -> bool | None:
+    return None if channel.in_flight else True
+
+
+def _waiting(rule: Rule, quiet: tuple[Read, ...]) -> Rule:
+    return replace(rule, reads=(*rule.reads, *quiet), moves=_of_first(rule.moves, len(rule.reads)))
+
+
+def _of_first(
+    moves: Callable[..., Iterable[Move] | None], count: int
+) -> Callable[..., Iterable[Move] | None]:
+    return lambda *arguments: moves(*arguments[:count])

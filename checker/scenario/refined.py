@@ -1,0 +1,62 @@
+"""A finding of the oracle grain told message by message, as a job of its own that can be replayed.
+
+The finer job has the same servers, history, plan and faults at the fine grain, and the same properties. It is not
+explored: the coarse run says where to go, and `checker.models.ensemble.refine` finds the messages.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from checker.engine import Finding, Found, Model
+from checker.engine.plain import read
+from checker.job import Job
+from checker.models.ensemble import Grain, NotRefined, Setup, ensemble, refine
+from checker.scenario.bounds import bounds_of
+from checker.scenario.lens import EnsembleLens
+
+KIND = "refined"
+
+
+@dataclass(frozen=True)
+class Refinement:
+    """How a job by the oracle is told at the fine grain. See `checker.job.Refinement`."""
+
+    coarse: Job
+    setup: Setup
+
+    def job(self) -> Job:
+        """The job of which a fine run is a run."""
+        return self._job(self._model())
+
+    def found(self, found: Found) -> tuple[Job, Found]:
+        """The same finding at the end of a fine run. Raises NotRefined."""
+        model = self._model()
+        path = refine(model, found.path)
+        prop = model.properties[[each.name for each in model.properties].index(found.prop.name)]
+        arguments = read(model, prop.reads, path[-1].row)
+        finding = None if arguments is None else prop.check(*arguments)
+        if not isinstance(finding, Finding):
+            raise NotRefined(f"the run was told message by message, and {prop.name} finds nothing at its end")
+        return self._job(model), Found(prop, finding, len(path) - 1, path)
+
+    def _fine(self) -> Setup:
+        return replace(self.setup, grain=Grain.FINE)
+
+    def _model(self) -> Model:
+        return ensemble(self.coarse.name, self._fine(), self.coarse.model.properties, keep_votes=True)
+
+    def _job(self, model: Model) -> Job:
+        return Job(
+            name=self.coarse.name,
+            model=model,
+            lens=EnsembleLens(model, self._fine()),
+            source={"kind": KIND, "of": self.coarse.source},
+            grain="fine, along a run by the oracle",
+            bounds=bounds_of(self._fine(), 0),
+        )
+
+
+def with_refinement(job: Job, setup: Setup) -> Job:
+    """The job with its refinement, if it is one by the oracle."""
+    return replace(job, refinement=Refinement(job, setup)) if setup.grain is Grain.ORACLE else job

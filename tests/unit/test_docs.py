@@ -1,0 +1,126 @@
+"""The documentation holds: its code prints what pages show, its links lead somewhere, its lists are whole.
+
+A fenced block `python` is run; all blocks of a page share one namespace, in the order of the page. A block
+`text` right behind one is what it prints; a block without one prints nothing. `REWRITE_GOLDEN=1` writes what
+is printed into the page instead; read the diff.
+"""
+
+import contextlib
+import io
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from checker import properties
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.rglob("*.md"))
+EACH_PAGE = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
+REWRITE = bool(os.environ.get("REWRITE_GOLDEN"))
+BLOCK = re.compile(
+    r"^```python\n(?P<code>.*?)^```\n(?:\n```text\n(?P<output>.*?)^```\n)?", re.MULTILINE | re.DOTALL
+)
+LINK = re.compile(r"\[[^\]]+\]\((?P<target>[^)\s]+)\)")
+SOURCE_PATH = re.compile(r"`((?:checker|spec|refimpl|tests|docs|benchmarks)/[\w./-]*)`")
+
+
+class Example(NamedTuple):
+    """A block of code, the line it begins on, and what the page says that it prints."""
+
+    code: str
+    line: int
+    output: str
+
+
+def examples(text: str) -> Iterator[Example]:
+    for found in BLOCK.finditer(text):
+        yield Example(found["code"], text[: found.start("code")].count("\n"), found["output"] or "")
+
+
+def run(page: Path, example: Example, namespace: dict[str, Any]) -> str:
+    """What the example prints; errors name the page and its line."""
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        exec(compile("\n" * example.line + example.code, str(page), "exec"), namespace)
+    # No trailing blanks: neither editors nor readers see them.
+    return "".join(line.rstrip() + "\n" for line in printed.getvalue().splitlines())
+
+
+@EACH_PAGE
+def test_examples_print_what_the_page_shows(page: Path) -> None:
+    text, namespace = page.read_text(encoding="utf-8"), {"__name__": page.stem}
+    printed = [run(page, example, namespace) for example in examples(text)]
+    if REWRITE:
+        given = iter(printed)
+        page.write_text(
+            BLOCK.sub(lambda found: with_output(found["code"], next(given)), text), encoding="utf-8"
+        )
+        return
+    for example, output in zip(examples(text), printed, strict=True):
+        assert output == example.output, f"{page.name}, line {example.line}: it prints something else"
+
+
+def with_output(code: str, output: str) -> str:
+    return f"```python\n{code}```\n" + (f"\n```text\n{output}```\n" if output else "")
+
+
+@EACH_PAGE
+def test_links_lead_to_files_and_headings_that_are_there(page: Path) -> None:
+    for found in LINK.finditer(without_code(page)):
+        target, _, anchor = found["target"].partition("#")
+        if target.startswith(("http:", "https:")):
+            continue
+        path = (page.parent / target).resolve() if target else page
+        assert path.exists(), f"{page.name} links to {target}, which is not there"
+        assert not anchor or anchor in anchors(path), (
+            f"{page.name} links to {found['target']}: no such heading"
+        )
+
+
+@EACH_PAGE
+def test_source_paths_that_a_page_names_exist(page: Path) -> None:
+    for path in SOURCE_PATH.findall(page.read_text(encoding="utf-8")):
+        assert (ROOT / path).exists(), f"{page.name} names {path}, which is not there"
+
+
+def without_code(page: Path) -> str:
+    return re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", without_code(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_the_index_names_every_page() -> None:
+    linked = {
+        (DOCS / found["target"].partition("#")[0]).resolve()
+        for found in LINK.finditer((DOCS / "README.md").read_text())
+    }
+    assert {page.resolve() for page in PAGES if page.name != "README.md"} - linked == set()
+
+
+def test_the_reference_describes_the_properties_that_there_are_and_no_others() -> None:
+    described = re.findall(
+        r"^### (\w+)$", (DOCS / "reference-properties.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert described == list(properties.names())
+
+
+def test_the_reference_gives_each_property_its_kind() -> None:
+    text = (DOCS / "reference-properties.md").read_text(encoding="utf-8")
+    for name in properties.names():
+        section = text.split(f"### {name}\n")[1].split("\n### ")[0]
+        kind = properties.entry(name).kind.value
+        assert f"| kind | {kind}" in section, f"{name} is of the kind {kind!r}"
+
+
+def test_the_reference_marks_what_every_ensemble_is_held_to() -> None:
+    text = (DOCS / "reference-properties.md").read_text(encoding="utf-8")
+    marked = re.findall(r"^### (\w+)\n(?:(?!^### ).*\n)*?\| by default \| yes \|", text, re.MULTILINE)
+    assert marked == list(properties.DEFAULTS)
