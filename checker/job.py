@@ -63,7 +63,7 @@ class Refinement(Protocol):
         """The finer job."""
 
     def found(self, found: Found) -> tuple[Job, Found]:
-        """The finer job, and the finding in its terms. Raises checker.models.ensemble.NotRefined."""
+        """The finer job, and the finding in its terms. Raises checker.models.ensemble.NotRefinedError."""
 
 
 @dataclass(frozen=True)

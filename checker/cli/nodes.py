@@ -61,7 +61,7 @@ def _set_of_runs(nodes: int) -> Iterable[Described]:
     if nodes > 2:
         yield {
             **_RUN, "name": "crash, observer, another view", "nodes": nodes, "observers": 1, "grain": grain,
-            "established": True, "other_views": {str(nodes - 1): list(range(1, nodes))}, "faults": crash,
+            "established": True, "rounds": 3, "other_views": {str(nodes - 1): list(range(1, nodes))}, "faults": crash,
         }  # fmt: skip
     links = {"cuts": 1, "heals": 1, "rebroadcasts": 1}
     if 1 < nodes <= FINE_UP_TO:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from spec.quorum import Sid
@@ -82,7 +83,9 @@ def _ensemble(top: argparse.ArgumentParser) -> None:
         help="give one server a configuration with these voters; may be repeated",
     )  # fmt: skip
     group.add_argument("--rounds", type=between(1, 9), default=2, metavar="R", help="no election begins beyond (2)")
-    group.add_argument("--capacity", type=between(1, 9), default=2, metavar="M", help="messages in flight a channel (2)")
+    group.add_argument(
+        "--capacity", type=between(1, 9), default=2, metavar="M", help="messages in flight a channel (2)"
+    )
     faults = top.add_argument_group("faults, each with its budget (default: 0)")
     for name, meaning in BUDGETS.items():
         faults.add_argument(f"--{name}", type=between(0, 9), default=0, metavar="K", help=meaning)
@@ -106,7 +109,7 @@ def _exploration(command: argparse.ArgumentParser) -> None:
     output.add_argument("--verdict", action="store_true", help="exit with the verdict's own code, expected or not")
 
 
-def between(low: int, high: int):  # type: ignore[no-untyped-def]  # noqa: ANN201
+def between(low: int, high: int) -> Callable[[str], int]:
     """A whole number in a range."""
 
     def number(text: str) -> int:

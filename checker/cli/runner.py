@@ -19,7 +19,7 @@ from checker.engine import Exploration, Found, Limits, ModelError
 from checker.engine.compare import disagreements
 from checker.engine.model import Kind
 from checker.job import Job
-from checker.models.ensemble import NotRefined
+from checker.models.ensemble import NotRefinedError
 from checker.report import Judgement, Progress, judge, print_report, refuse, report_json, summary_line
 from checker.scenario import known_actions
 from checker.traces import to_itf, to_mermaid, to_text, trace_of
@@ -88,18 +88,14 @@ def _explore(job: Job, options: argparse.Namespace) -> Exploration:
 
     with Progress(job.name) as progress:
         if options.engine == "plain":
-            return plain.explore(
-                job.model, job.limits, until_witnessed=job.until_witnessed, progress=progress
-            )
+            return plain.explore(job.model, job.limits, until_witnessed=job.until_witnessed, progress=progress)
         if not jit.is_compiled():
             progress.compiling()
         found = search.explore(
             job.model, job.limits, until_witnessed=job.until_witnessed, progress=progress, workers=options.workers
         )
         if options.engine == "both":
-            other = plain.explore(
-                job.model, job.limits, until_witnessed=job.until_witnessed, progress=progress
-            )
+            other = plain.explore(job.model, job.limits, until_witnessed=job.until_witnessed, progress=progress)
             differences = disagreements(found, other)
             if differences:
                 raise ModelError("the engines disagree, which is a defect: " + "; ".join(differences))
@@ -136,9 +132,7 @@ def _traces(ran: Ran, options: argparse.Namespace, *, witnesses: bool) -> list[T
     """The runs that were found: violations and deadlocks, and also witnesses if asked for or if that is all."""
     if ran.exploration is None:
         return []
-    found = [
-        each for each in ran.exploration.found.values() if witnesses or each.prop.kind is not Kind.SOMETIMES
-    ]
+    found = [each for each in ran.exploration.found.values() if witnesses or each.prop.kind is not Kind.SOMETIMES]
     return [_trace(ran, each, options) for each in sorted(found, key=lambda each: each.depth)]
 
 
@@ -147,7 +141,7 @@ def _trace(ran: Ran, found: Found, options: argparse.Namespace) -> Trace:
     if options.refine and ran.job.refinement is not None:
         try:
             job, fine = ran.job.refinement.found(found)
-        except NotRefined as error:
+        except NotRefinedError as error:
             raise ModelError(f"the run by the oracle cannot be told message by message: {error}") from None
         return trace_of(job, fine, verdict)
     return trace_of(ran.job, found, verdict)

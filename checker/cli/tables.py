@@ -6,7 +6,7 @@ server: after all losses, wherever nothing more can happen, does a server lead w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,7 +56,8 @@ def partitions() -> list[Partition]:
 def _loss(servers: int) -> Loss:
     states, survived = 0, 0
     for crashes in range(1, servers + 1):
-        always, seen = _never_found(_settled(servers, Budgets(crashes=crashes)), serves)
+        setup = _settled(servers, Budgets(crashes=crashes))
+        always, seen = _never_found(setup, serves(setup))
         states += seen
         if not always:
             break
@@ -68,8 +69,8 @@ def _partition(servers: int, cut_off: int) -> Partition:
     setup = _settled(servers, Budgets(partitions=1))
     answers, states = [], 0
     for leaders_side in (True, False):
-        always, seen = _never_found(setup, lambda s, on=leaders_side: _side(s, cut_off, on, serving=False))
-        never, more = _never_found(setup, lambda s, on=leaders_side: _side(s, cut_off, on, serving=True))
+        always, seen = _never_found(setup, _side(setup, cut_off, leaders_side, serving=False))
+        never, more = _never_found(setup, _side(setup, cut_off, leaders_side, serving=True))
         if always == never:
             raise ModelError("which side serves depends on more than how many servers are cut off")
         answers.append(always)
@@ -84,9 +85,8 @@ def _settled(servers: int, budgets: Budgets) -> Setup:
     return Setup(members, Grain.ORACLE, (Prologue(sids),), budgets=budgets)
 
 
-def _never_found(setup: Setup, make: Callable[[Setup], Property]) -> tuple[bool, int]:
+def _never_found(setup: Setup, prop: Property) -> tuple[bool, int]:
     """Whether an exhausted exploration finds nothing, and its states."""
-    prop = make(setup)
     result = explore(ensemble("table", setup, [prop]))
     if result.stop not in (Stop.EXHAUSTED, Stop.FOUND):
         raise ModelError(f"a cell of a table was not explored to its end: {result.stop.value}")

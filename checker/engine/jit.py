@@ -16,9 +16,8 @@ import tempfile
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-F = TypeVar("F", bound=Callable[..., Any])
 DEBUG = os.environ.get("QUORATE_DEBUG", "") not in ("", "0")
 
 
@@ -46,19 +45,19 @@ from llvmlite import ir  # noqa: E402
 from numba.core import types  # noqa: E402
 from numba.extending import intrinsic  # noqa: E402
 
+_njit: Any = numba.njit  # its types do not know the private option
+
 OPTIONS = {"nogil": True, "boundscheck": DEBUG, "_nrt": False}
 
 
-def kernel(function: F) -> F:
+def kernel(function: Callable[..., Any]) -> Any:
     """Compile a function that is called from Python; the result is cached on disk."""
-    compiled: F = numba.njit(cache=True, **OPTIONS)(function)
-    return compiled
+    return _njit(cache=True, **OPTIONS)(function)
 
 
-def inlined(function: F) -> F:
+def inlined(function: Callable[..., Any]) -> Any:
     """Compile a function that only kernels call; it becomes part of each of them."""
-    compiled: F = numba.njit(forceinline=True, **OPTIONS)(function)
-    return compiled
+    return _njit(forceinline=True, **OPTIONS)(function)
 
 
 def is_compiled() -> bool:
@@ -66,8 +65,7 @@ def is_compiled() -> bool:
     return any(Path(os.environ["NUMBA_CACHE_DIR"]).rglob("kernels.expand-*.nbc"))
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def prefetch(typingctx: Any, array: Any, index: Any) -> Any:  # noqa: ARG001
+def _prefetch(typingctx: Any, array: Any, index: Any) -> Any:  # noqa: ARG001
     """Ask for the cache line of `array[index]`; the load that follows some iterations later finds it near."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -83,11 +81,15 @@ def prefetch(typingctx: Any, array: Any, index: Any) -> Any:  # noqa: ARG001
     return types.void(array, index), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def ones_below(typingctx: Any, word: Any) -> Any:  # noqa: ARG001
+def _ones_below(typingctx: Any, word: Any) -> Any:  # noqa: ARG001
     """The number of the lowest bit of a word that is set (64 for none)."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
         return builder.cttz(args[0], ir.IntType(1)(0))
 
     return types.uint64(types.uint64), generate
+
+
+_intrinsic: Any = intrinsic
+prefetch: Any = _intrinsic(_prefetch)
+ones_below: Any = _intrinsic(_ones_below)

@@ -85,7 +85,7 @@ def fold(row: Array, group: Any, groups: Array, reads: Array, classes: Array, ba
 
 
 @inlined
-def run(effect: Any, row: Array, fingerprint: Any, stack: Array, entries: Array,
+def run(effect: Any, row: Array, fingerprint: Any, stack: Array, entries: Array,  # noqa: PLR0912 (one hot loop)
         zobrist: Array, groups: Array, reads: Array, classes: Array, bases: Array,
         memo: Array, shift: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
     """Carry out a move on `row`, which is left changed whatever comes of it: (status, fingerprint afterwards)."""

@@ -153,7 +153,8 @@ class Model:
         _numbered("property", [prop.name for prop in self.properties])
         for actor in self.actors:
             self._known(f"actor {actor.name!r}", actor.columns)
-        for reader in (*self.rules, *self.properties):
+        readers: tuple[Rule | Property, ...] = (*self.rules, *self.properties)
+        for reader in readers:
             self._known(f"{type(reader).__name__.lower()} {reader.name!r}", [r.column for r in reader.reads])
         # Both engines list moves in this order: a column's own rules as the columns go, then the joint ones.
         order = sorted(self.rules, key=lambda r: self.index[r.reads[0].column] if len(r.reads) == 1 else 1 << 30)

@@ -73,7 +73,7 @@ def rebuild(model: Model, ordinals: Iterable[int]) -> tuple[Step, ...]:
 
 def explore(
     model: Model,
-    limits: Limits = Limits(),  # noqa: B008 (frozen)
+    limits: Limits = Limits(),
     *,
     until_witnessed: bool = False,
     progress: Callable[[Exploration], None] = lambda _: None,
@@ -116,9 +116,7 @@ def _expand(result: Exploration, parents: dict[Row, tuple[Row, int] | None], lev
     return following
 
 
-def _evaluate(
-    result: Exploration, parents: dict[Row, tuple[Row, int] | None], row: Row, *, final: bool
-) -> None:
+def _evaluate(result: Exploration, parents: dict[Row, tuple[Row, int] | None], row: Row, *, final: bool) -> None:
     for prop in result.model.properties:
         if (prop.kind is Kind.FINAL) is not final:
             continue

@@ -46,7 +46,7 @@ class Batch:
         self.size = 0
 
 
-class _LimitReached(Exception):
+class _LimitReachedError(Exception):
     """A limit was reached inside a level."""
 
 
@@ -56,7 +56,7 @@ class Search:
     def __init__(
         self,
         model: Model,
-        limits: Limits = Limits(),  # noqa: B008 (frozen)
+        limits: Limits = Limits(),
         *,
         until_witnessed: bool = False,
         progress: Callable[[Exploration], None] = lambda _: None,
@@ -99,7 +99,7 @@ class Search:
                 self._expand_level()
             else:
                 result.stop = wanted(result.model, result, self._until_witnessed) or Stop.EXHAUSTED
-        except (_LimitReached, KeyboardInterrupt):
+        except (_LimitReachedError, KeyboardInterrupt):
             self._wait()
             # What was found of the unfinished level counts as seen; nothing is claimed about the rest of it.
             result.levels.append(sum(block.size for block in self._next))
@@ -231,7 +231,7 @@ class Search:
         self._report()
         limits = self.result.limits
         if Limits(None, None, limits.memory, limits.seconds).reached(self.result) is not None:
-            raise _LimitReached
+            raise _LimitReachedError
 
     def _report(self) -> None:
         """Bring the result up to date and show it."""
@@ -246,8 +246,7 @@ class Search:
             for counts in (self._fired, self._reached)
         )
         result.coverage = {
-            action: Coverage(int(fired[number]), int(reached[number]))
-            for action, number in self.tables.actions.items()
+            action: Coverage(int(fired[number]), int(reached[number])) for action, number in self.tables.actions.items()
         }
         self._judge.report()
         self._progress(result)
@@ -255,7 +254,7 @@ class Search:
 
 def explore(
     model: Model,
-    limits: Limits = Limits(),  # noqa: B008 (frozen)
+    limits: Limits = Limits(),
     *,
     until_witnessed: bool = False,
     progress: Callable[[Exploration], None] = lambda _: None,

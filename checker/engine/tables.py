@@ -84,7 +84,9 @@ class Tables:
             if len(actor.columns) > 1:
                 reads = tuple(Read(column) for column in actor.columns)
                 self._actor_group[position] = self._group(actor.name, reads, lambda *_: None)
-        joint, final, usual = [], [], []
+        joint: list[int] = []
+        final: list[tuple[int, int]] = []
+        usual: list[tuple[int, int]] = []
         for position, rule in enumerate(model.rules):
             if len(rule.reads) == 1:
                 self._own_rules[model.index[rule.reads[0].column]].append(position)
@@ -139,7 +141,7 @@ class Tables:
         except TypeError as error:
             raise unhashable(f"{source} puts into the column {self.model.columns[column].name!r}", value) from error
         if known is not None:
-            self._same_type(self._ids[known].value, value, source)
+            self._same_type(self._ids[known][1], value, source)
             return known
         cell = self._new_id(Cell(column, value))
         self._cells[column][value] = cell
@@ -364,6 +366,9 @@ class Tables:
         return answer
 
 
+_HASHABLE: dict[type, str] = {list: "a tuple", dict: "a sorted tuple of pairs", set: "a frozenset"}
+
+
 def unhashable(what: str, value: Any) -> ModelError:
     """The error for a value that cannot be interned; it names the innermost part that is to blame."""
     part, path = value, ""
@@ -376,7 +381,7 @@ def unhashable(what: str, value: Any) -> ModelError:
                 break
         else:
             break
-    advice = {list: "a tuple", dict: "a sorted tuple of pairs", set: "a frozenset"}.get(type(part), "a frozen value")
+    advice = next((right for kind, right in _HASHABLE.items() if isinstance(part, kind)), "a frozen value")
     return ModelError(
         f"{what} a value that cannot be hashed: {value!r}, because of {part!r}{' at ' + path if path else ''}, "
         f"a {type(part).__name__}; use {advice} there"

@@ -107,8 +107,6 @@ def _delivery(source: str, destination: str) -> Rule:
         if not waiting:
             return []
         event = Deliver(source, waiting[0])
-        return [
-            Move("deliver", (source, destination, waiting[0]), (Send(name, POP), Send(destination, event)))
-        ]
+        return [Move("deliver", (source, destination, waiting[0]), (Send(name, POP), Send(destination, event)))]
 
     return Rule(f"delivery {name}", (Read(name),), moves)

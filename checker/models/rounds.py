@@ -72,9 +72,7 @@ class _Server:
 
     def step(self, local: Local, event: object) -> Stepped | None:
         if event == START:
-            return self._announce(
-                Local(LOOKING, 1, self.sid, self._recorded((0,) * self.servers, self.sid, self.sid))
-            )
+            return self._announce(Local(LOOKING, 1, self.sid, self._recorded((0,) * self.servers, self.sid, self.sid)))
         if event == DECIDE:
             return Stepped(self._decided(local, local.vote))
         assert isinstance(event, Deliver)

@@ -75,9 +75,7 @@ def only_voters_counted(setup: Setup) -> Property:
     def check(*seen: frozenset[Sid] | str) -> Answer:
         if all(each == "nothing" for each in seen):
             return TRIVIAL
-        wrong = [
-            (sid, each) for sid, each in zip(setup.sids, seen, strict=True) if each and each != "nothing"
-        ]
+        wrong = [(sid, each) for sid, each in zip(setup.sids, seen, strict=True) if each and each != "nothing"]
         if not wrong:
             return None
         return Finding(
@@ -121,9 +119,7 @@ def elected(setup: Setup) -> Property:
         return None
 
     reads = (Read(LINKS), *(Read(server_name(sid), standing) for sid in setup.sids))
-    return Property(
-        "Elected", reads, check, Kind.SOMETIMES, "a server leads with a quorum of its view within reach"
-    )
+    return Property("Elected", reads, check, Kind.SOMETIMES, "a server leads with a quorum of its view within reach")
 
 
 def all_settled(setup: Setup) -> Property:
@@ -132,9 +128,7 @@ def all_settled(setup: Setup) -> Property:
     def check(standings: Standings) -> Answer:
         if not all(has_rejoined(standings, sid) for sid in standings):
             return None
-        leaders = sorted(
-            {each.leader for each in standings.values() if isinstance(each, Standing) and each.leader}
-        )
+        leaders = sorted({each.leader for each in standings.values() if isinstance(each, Standing) and each.leader})
         return Finding("every server has rejoined", (("leaders", leaders),))
 
     meaning = "every server runs and follows, observes or is an established leader"
@@ -146,9 +140,7 @@ def leads(setup: Setup, leader: Sid) -> Property:
 
     def check(standings: Standings) -> Answer:
         found = is_established(standings, leader)
-        return (
-            Finding("it leads", (("followed by", sorted(followers(standings, leader))),)) if found else None
-        )
+        return Finding("it leads", (("followed by", sorted(followers(standings, leader))),)) if found else None
 
     meaning = f"server.{leader} leads with a quorum of its view behind it"
     return Property(f"Leads({leader})", kind=Kind.SOMETIMES, meaning=meaning, **_of_standings(setup, check))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from checker.engine import Finding, Found, Model
 from checker.engine.plain import read
 from checker.job import Job
-from checker.models.ensemble import Grain, NotRefined, Setup, ensemble, refine
+from checker.models.ensemble import Grain, NotRefinedError, Setup, ensemble, refine
 from checker.scenario.bounds import bounds_of
 from checker.scenario.lens import EnsembleLens
 
@@ -30,14 +30,14 @@ class Refinement:
         return self._job(self._model())
 
     def found(self, found: Found) -> tuple[Job, Found]:
-        """The same finding at the end of a fine run. Raises NotRefined."""
+        """The same finding at the end of a fine run. Raises NotRefinedError."""
         model = self._model()
         path = refine(model, found.path)
         prop = model.properties[[each.name for each in model.properties].index(found.prop.name)]
         arguments = read(model, prop.reads, path[-1].row)
         finding = None if arguments is None else prop.check(*arguments)
         if not isinstance(finding, Finding):
-            raise NotRefined(f"the run was told message by message, and {prop.name} finds nothing at its end")
+            raise NotRefinedError(f"the run was told message by message, and {prop.name} finds nothing at its end")
         return self._job(model), Found(prop, finding, len(path) - 1, path)
 
     def _fine(self) -> Setup:

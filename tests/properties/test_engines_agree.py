@@ -45,7 +45,9 @@ def random_model(seed: int, columns: int, actors: int, rules: int, values: int) 
             if chance(*key) % 5 == 0:
                 return None
             after = tuple(chance(*key, i) % values if chance(*key, i, "?") % 2 else current[i] for i in range(width))
-            onward = [Send(f"a{to}", chance(*key, to) % 3) for to in range(me + 1, actors) if chance(*key, to, "?") % 4 == 0]
+            onward = [
+                Send(f"a{to}", chance(*key, to) % 3) for to in range(me + 1, actors) if chance(*key, to, "?") % 4 == 0
+            ]
             return Outcome(after, tuple(onward))
 
         return step

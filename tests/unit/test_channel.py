@@ -26,7 +26,7 @@ IDLE = Channel(Status.IDLE)
 OPEN = Channel(Status.OPEN)
 
 
-def sent(channel: Channel, *messages: Message, rules: ChannelRules = ChannelRules()) -> Channel:  # noqa: B008
+def sent(channel: Channel, *messages: Message, rules: ChannelRules = ChannelRules()) -> Channel:
     for message in messages:
         channel = send(channel, message, rules).channel
     return channel

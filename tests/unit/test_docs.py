@@ -109,7 +109,7 @@ def test_the_reference_describes_the_properties_that_there_are_and_no_others() -
     described = re.findall(
         r"^### (\w+)$", (DOCS / "reference-properties.md").read_text(encoding="utf-8"), re.MULTILINE
     )
-    assert described == list(properties.names())
+    assert sorted(described) == sorted(properties.names())
 
 
 def test_the_reference_gives_each_property_its_kind() -> None:
@@ -122,5 +122,5 @@ def test_the_reference_gives_each_property_its_kind() -> None:
 
 def test_the_reference_marks_what_every_ensemble_is_held_to() -> None:
     text = (DOCS / "reference-properties.md").read_text(encoding="utf-8")
-    marked = re.findall(r"^### (\w+)\n(?:(?!^### ).*\n)*?\| by default \| yes \|", text, re.MULTILINE)
-    assert marked == list(properties.DEFAULTS)
+    marked = re.findall(r"^### (\w+)\n(?:(?!^### ).*\n)*?\| by default \| yes\b", text, re.MULTILINE)
+    assert sorted(marked) == sorted(properties.DEFAULTS)

@@ -6,8 +6,24 @@ import numba
 import pytest
 
 from checker.engine import (
-    TRIVIAL, Actor, Column, Finding, Kind, Limits, Model, ModelError, Move, Outcome, Property, Read, Rule, Send, Stop,
-    kernels, plain, search,
+    TRIVIAL,
+    Actor,
+    Column,
+    Finding,
+    Kind,
+    Limits,
+    Model,
+    ModelError,
+    Move,
+    Outcome,
+    Property,
+    Read,
+    Rule,
+    Send,
+    Stop,
+    kernels,
+    plain,
+    search,
 )  # fmt: skip
 from checker.engine.compare import disagreements
 from checker.engine.jit import OPTIONS
@@ -43,7 +59,9 @@ def two_column_actor(properties=()):
         return Outcome((not up, tuple(entry for entry in log if entry == "old")))
 
     def events(up):
-        return [Move(event, (), (Send("server", event),)) for event in ("write", "sync", "crash") if up or event == "crash"]
+        return [
+            Move(event, (), (Send("server", event),)) for event in ("write", "sync", "crash") if up or event == "crash"
+        ]
 
     return Model(
         "server with a log",
@@ -75,9 +93,13 @@ def test_the_engines_agree_on_an_actor_of_two_columns():
 
 @ENGINES
 def test_a_state_without_successor_is_a_deadlock_unless_the_model_expects_it(engine):
-    expected = Property("EndsAtFour", (Read("n"),), lambda n: None if n == 4 else Finding("stuck", (("n", n),)), Kind.FINAL)
+    expected = Property(
+        "EndsAtFour", (Read("n"),), lambda n: None if n == 4 else Finding("stuck", (("n", n),)), Kind.FINAL
+    )
     assert engine.explore(counter(4, [expected])).stop is Stop.EXHAUSTED
-    unexpected = Property("EndsAtFive", (Read("n"),), lambda n: None if n == 5 else Finding("stuck", (("n", n),)), Kind.FINAL)
+    unexpected = Property(
+        "EndsAtFive", (Read("n"),), lambda n: None if n == 5 else Finding("stuck", (("n", n),)), Kind.FINAL
+    )
     result = engine.explore(counter(4, [unexpected]))
     assert (result.stop, result.found["EndsAtFive"].depth, result.deadlocks) == (Stop.FOUND, 2, 1)
 
@@ -106,7 +128,11 @@ def test_premises_are_counted_apart_from_evaluations(engine):
 @ENGINES
 def test_a_projection_that_says_never_makes_a_rule_silent_and_a_property_trivial(engine):
     base = counter(3)
-    rule = Rule("joint", (Read("n", lambda n: True if n == 2 else None), Read("n")), lambda *_: [Move("back", (), (Send("n", -2),))])
+    rule = Rule(
+        "joint",
+        (Read("n", lambda n: True if n == 2 else None), Read("n")),
+        lambda *_: [Move("back", (), (Send("n", -2),))],
+    )
     seen = Property("Odd", (Read("n", lambda n: n if n % 2 else None), Read("n")), lambda *_: None)
     model = Model("back", base.columns, base.actors, (*base.rules, rule), (seen,))
     result = engine.explore(model)

@@ -1,5 +1,7 @@
 """The small election has known counts, found independently by other checkers; both engines must reach them."""
 
+import itertools
+
 import pytest
 
 from checker.engine import plain, search
@@ -38,5 +40,5 @@ def test_a_path_is_a_run_of_the_model_from_its_initial_state():
     model = election(3)
     path = search.explore(model).found["OneLeader"].path
     assert path[0].row == model.initial()
-    for before, after in zip(path, path[1:], strict=False):
+    for before, after in itertools.pairwise(path):
         assert (after.move, after.row) in list(plain.successors(model, before.row))

@@ -1,8 +1,18 @@
 """The model of a ZooKeeper ensemble: the step functions of `spec`, a network between them, faults and operators."""
 
 from checker.models.ensemble.build import ensemble
-from checker.models.ensemble.refine import NotRefined, refine
+from checker.models.ensemble.refine import NotRefinedError, refine
 from checker.models.ensemble.setup import Budgets, File, Grain, Member, Planned, Prologue, Setup
 
-__all__ = ["Budgets", "File", "Grain", "Member",
-    "NotRefined", "Planned", "Prologue", "Setup", "ensemble", "refine"]
+__all__ = [
+    "Budgets",
+    "File",
+    "Grain",
+    "Member",
+    "NotRefinedError",
+    "Planned",
+    "Prologue",
+    "Setup",
+    "ensemble",
+    "refine",
+]

@@ -26,9 +26,7 @@ URGENT = ("deliver", "decide", "elect")
 """What happens while an ensemble settles, the most urgent first: nobody waits while a message is on its way."""
 
 
-def ensemble(
-    name: str, setup: Setup, properties: Iterable[Property] = (), *, keep_votes: bool = False
-) -> Model:
+def ensemble(name: str, setup: Setup, properties: Iterable[Property] = (), *, keep_votes: bool = False) -> Model:
     """The model of an ensemble, held to these properties. Raises ValueError if the history cannot have been.
 
     The votes that servers received are kept where a property reads them, or if `keep_votes` says so.
@@ -36,9 +34,7 @@ def ensemble(
     wanted = tuple(properties)
     keep_votes = keep_votes or any(read.column == VOTES for prop in wanted for read in prop.reads)
     model = _assemble(name, setup, wanted, keep_votes)
-    initial = _after_history(
-        _everyone_late(setup), _assemble(name, _everyone_late(setup), (), keep_votes), setup
-    )
+    initial = _after_history(_assemble(name, _everyone_late(setup), (), keep_votes), setup)
     late = frozenset(member.sid for member in setup.members if member.late)
     values = {**initial, FAULTS: Faults(**vars(setup.budgets), late=late)}
     begun = tuple(Column(column.name, values.get(column.name, column.initial)) for column in model.columns)
@@ -81,7 +77,7 @@ def _everyone_late(setup: Setup) -> Setup:
     return replace(setup, members=members, budgets=Budgets(), prologue=())
 
 
-def _after_history(everyone: Setup, model: Model, setup: Setup) -> dict[str, Any]:
+def _after_history(model: Model, setup: Setup) -> dict[str, Any]:
     """The values after the history; a server that is not in it, nor late, nor for the plan to start, boots at its end."""
     row = model.initial()
     mentioned = {sid for prologue in setup.prologue for sid in prologue.start}
@@ -117,4 +113,3 @@ def _urgency(move: Move) -> tuple[int, ...]:
     # Among elections of equal size the best vote wins, as it does when every message arrives.
     vote = move.sends[0].operation.vote
     return URGENT.index(move.action), -len(move.arguments[1]), -vote.peer_epoch, -vote.zxid, -vote.leader
-

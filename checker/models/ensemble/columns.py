@@ -111,9 +111,7 @@ def server_actor(sid: Sid, setup: Setup, *, keep_votes: bool) -> Actor:
         after = stepped.state
         if setup.grain is Grain.ORACLE:
             return Outcome((_without_rounds(after),))
-        sends = [
-            send for effect in stepped.effects for send in _carried_out(after, effect, peers, keep_votes)
-        ]
+        sends = [send for effect in stepped.effects for send in _carried_out(after, effect, peers, keep_votes)]
         return Outcome((after,), tuple(sends))
 
     return Actor(server_name(sid), (server_name(sid),), step)

@@ -45,9 +45,7 @@ def rules(setup: Setup) -> list[Rule]:
     return [*made, *(_planned(setup, number) for number in range(len(setup.plan)))]
 
 
-def boot(
-    setup: Setup, sid: Sid, file: File, seen: dict[Sid, Leader], cut: frozenset[Link]
-) -> tuple[Send, ...] | None:
+def boot(setup: Setup, sid: Sid, file: File, seen: dict[Sid, Leader], cut: frozenset[Link]) -> tuple[Send, ...] | None:
     """A server starts with a file: connections become possible, then its first election begins.
 
     None while a server within reach still follows it.
@@ -93,9 +91,7 @@ def _boots(setup: Setup, gate: Read, action: str, sid: Sid, files: Iterable[File
         seen = dict(zip(others, leaders, strict=True))
         booted = [(file, boot(setup, sid, file, seen, cut)) for file in files]
         return [
-            Move(action, (sid, file.name), (Send(FAULTS, spend), *sends))
-            for file, sends in booted
-            if sends is not None
+            Move(action, (sid, file.name), (Send(FAULTS, spend), *sends)) for file, sends in booted if sends is not None
         ]
 
     reads = (gate, Read(LINKS), *(Read(server_name(other), _leader) for other in others))

@@ -34,9 +34,7 @@ def rules(setup: Setup) -> Iterator[Rule]:
     if budgets.cuts:
         yield from (_cut(setup, "cut", f"{a} {b}", (a, b), ((a, b),)) for a, b in combinations(setup.sids, 2))
     if budgets.partitions:
-        yield from (
-            _cut(setup, "partition", str(side), (side,), crossing) for side, crossing in splits(setup.sids)
-        )
+        yield from (_cut(setup, "partition", str(side), (side,), crossing) for side, crossing in splits(setup.sids))
     if budgets.heals:
         yield _heal(setup)
 
@@ -55,9 +53,7 @@ def _cut(setup: Setup, action: str, label: str, arguments: tuple[Any, ...], link
     budget = {"cut": "cuts", "partition": "partitions"}[action]
     sends = [Send(FAULTS, Spend(budget)), Send(LINKS, Settled(frozenset(links)))]
     if setup.grain is Grain.FINE:
-        crossing = [
-            (a, b) for one, other in links if setup.talk(one, other) for a, b in ((one, other), (other, one))
-        ]
+        crossing = [(a, b) for one, other in links if setup.talk(one, other) for a, b in ((one, other), (other, one))]
         sends += [Send(channel_name(a, b), Change("cut")) for a, b in crossing]
     move = Move(action, arguments, tuple(sends))
     whole = Read(LINKS, lambda cut: None if cut >= frozenset(links) else True)
@@ -77,6 +73,4 @@ def _heal(setup: Setup) -> Rule:
         return [Move("heal", (), tuple(sends))]
 
     some = Read(LINKS, lambda cut: cut or None)
-    return Rule(
-        "heal", (has_left("heals"), some, *(Read(server_name(sid), is_running) for sid in setup.sids)), moves
-    )
+    return Rule("heal", (has_left("heals"), some, *(Read(server_name(sid), is_running) for sid in setup.sids)), moves)

@@ -43,7 +43,9 @@ def _lose_leader(setup: Setup, sid: Sid, leader: Sid) -> Rule:
         if not isinstance(other, str) and other.standing.state is LEADING and not cut:
             return None
         event = Send(server_name(sid), LeaderLost())
-        may_come = not one_step and not isinstance(other, str) and other.standing.state is LOOKING and other.round == own
+        may_come = (
+            not one_step and not isinstance(other, str) and other.standing.state is LOOKING and other.round == own
+        )
         if cut or not may_come:
             return [Move("lose leader", (sid, leader), (event,))]
         return [Move("give up", (sid,), (Send(FAULTS, Spend("impatience")), event))] if faults else None

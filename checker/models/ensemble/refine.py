@@ -22,12 +22,12 @@ from spec.quorum import Sid
 SECONDS = 60.0  # for one election; the largest of the shipped scenarios needs a few
 
 
-class NotRefined(Exception):
+class NotRefinedError(Exception):
     """A step of the coarse run cannot be taken in the fine grain; the message says which."""
 
 
 def refine(model: Model, path: Iterable[Step]) -> tuple[Step, ...]:
-    """The run of a fine model that a run of the same ensemble by the oracle stands for. Raises NotRefined."""
+    """The run of a fine model that a run of the same ensemble by the oracle stands for. Raises NotRefinedError."""
     fine = [Step(None, model.initial())]
     for coarse in path:
         if coarse.move is None:
@@ -44,7 +44,7 @@ def _same(model: Model, row: Row, move: Move) -> Step:
     for found, after in successors(model, row):
         if (found.action, found.arguments) == (move.action, move.arguments):
             return Step(found, after)
-    raise NotRefined(f"{move.action} {move.arguments} is not possible message by message at this point of the run")
+    raise NotRefinedError(f"{move.action} {move.arguments} is not possible message by message at this point of the run")
 
 
 def _election(model: Model, row: Row, leader: Sid, members: tuple[Sid, ...]) -> tuple[Step, ...]:
@@ -61,7 +61,7 @@ def _election(model: Model, row: Row, leader: Sid, members: tuple[Sid, ...]) -> 
     part = Model("an election", begun, model.actors, tuple(own), (goal,))
     found = explore(part, Limits(seconds=SECONDS), until_witnessed=True).found.get(goal.name)
     if found is None:
-        raise NotRefined(f"the election of server {leader} by {members} was not found message by message")
+        raise NotRefinedError(f"the election of server {leader} by {members} was not found message by message")
     return found.path[1:]
 
 

@@ -30,7 +30,7 @@ from checker.models.ensemble.standing import LOOKING
 from spec.effects import Timer
 from spec.election import oracle
 from spec.election.channel import Channel
-from spec.election.messages import Deliver, Elected, Fired
+from spec.election.messages import Deliver, Elected, Fired, Notification
 from spec.quorum import Sid
 from spec.server import Server, summary
 
@@ -67,9 +67,11 @@ def _deliver(source: Sid, destination: Sid) -> Rule:
     def moves(channel: Channel) -> list[Move] | None:
         if not channel.in_flight:
             return None
-        event = Deliver(source, channel.in_flight[0])
+        heard = channel.in_flight[0]
+        assert isinstance(heard, Notification)
+        event = Deliver(source, heard)
         sends = (Send(name, Pop()), Send(server_name(destination), event))
-        return [Move("deliver", (source, destination, channel.in_flight[0]), sends)]
+        return [Move("deliver", (source, destination, heard), sends)]
 
     return Rule(f"deliver {name}", (Read(name),), moves)
 
@@ -97,9 +99,7 @@ def _elect(setup: Setup) -> Rule:
             Move(
                 "elect",
                 (outcome.leader, outcome.members),
-                tuple(
-                    Send(server_name(sid), Elected(outcome.vote, outcome.round)) for sid in outcome.members
-                ),
+                tuple(Send(server_name(sid), Elected(outcome.vote, outcome.round)) for sid in outcome.members),
             )
             for outcome in found
         ]

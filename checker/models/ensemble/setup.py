@@ -102,15 +102,11 @@ class Setup:
         for planned in self.plan:
             strangers = {planned.sid, *planned.after} - known
             if strangers:
-                raise ValueError(
-                    f"the plan names server {min(strangers)}, and the scenario has none of that id"
-                )
+                raise ValueError(f"the plan names server {min(strangers)}, and the scenario has none of that id")
         for prologue in self.prologue:
             strangers = set(prologue.start) - known
             if strangers:
-                raise ValueError(
-                    f"the history starts server {min(strangers)}, and the scenario has none of that id"
-                )
+                raise ValueError(f"the history starts server {min(strangers)}, and the scenario has none of that id")
 
     @property
     def sids(self) -> tuple[Sid, ...]:

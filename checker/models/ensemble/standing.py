@@ -65,11 +65,7 @@ def is_established(standings: Mapping[Sid, Standing | str], leader: Sid | None) 
     if leader is None:
         return False
     own = standings.get(leader)
-    return (
-        isinstance(own, Standing)
-        and own.state is LEADING
-        and own.view.contains_quorum(followers(standings, leader))
-    )
+    return isinstance(own, Standing) and own.state is LEADING and own.view.contains_quorum(followers(standings, leader))
 
 
 def has_rejoined(standings: Mapping[Sid, Standing | str], sid: Sid) -> bool:
