@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from checker.engine.model import TRIVIAL, Finding, Kind, Model, ModelError, Move, Read, Row, Send
 from checker.engine.result import Coverage, Evaluations, Exploration, Found, Limits, Step, Stop, wanted
+from checker.engine.values import unhashable
 
 
 def successors(model: Model, row: Row) -> Iterator[tuple[Move, Row]]:
@@ -81,7 +82,7 @@ def explore(
     """Breadth-first exploration; a level is finished before what was found in it ends the search."""
     began, result = time.monotonic(), Exploration(model, "plain", limits)
     result.evaluations = {prop.name: Evaluations() for prop in model.properties}
-    parents: dict[Row, tuple[Row, int] | None] = {model.initial(): None}
+    parents: dict[Row, tuple[Row, int] | None] = {_hashable(model, model.initial()): None}
     level = list(parents)
     while level:
         result.levels.append(len(level))
@@ -114,6 +115,14 @@ def _expand(result: Exploration, parents: dict[Row, tuple[Row, int] | None], lev
             result.deadlocks += 1
             _evaluate(result, parents, row, final=True)
     return following
+
+
+def _hashable(model: Model, row: Row) -> Row:
+    try:
+        hash(row)
+    except TypeError:
+        raise unhashable(f"a row of the model {model.name!r} is", row) from None
+    return row
 
 
 def _evaluate(result: Exploration, parents: dict[Row, tuple[Row, int] | None], row: Row, *, final: bool) -> None:

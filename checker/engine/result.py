@@ -1,7 +1,7 @@
 """What an exploration says when it ends, whichever engine ran it.
 
 `Exploration` holds what was seen, and why it ended; judging it (passed, vacuous, incomplete) is for the
-report. It is exhausted only if every reachable state was expanded: a bound that cut nothing off is no bound.
+report. It is exhausted only if every reachable state was expanded; the states at a depth bound never are.
 """
 
 from __future__ import annotations

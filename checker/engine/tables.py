@@ -18,6 +18,7 @@ import numpy as np
 
 from checker.engine import kernels
 from checker.engine.model import TRIVIAL, Finding, Kind, Model, ModelError, Move, Read, Row, Send
+from checker.engine.values import same_types, unhashable
 from checker.engine.vectors import Memo, Vector
 
 VERIFIED_CALLS = 500  # of each function, the first so many calls are made twice ...
@@ -141,7 +142,7 @@ class Tables:
         except TypeError as error:
             raise unhashable(f"{source} puts into the column {self.model.columns[column].name!r}", value) from error
         if known is not None:
-            self._same_type(self._ids[known][1], value, source)
+            same_types(self._ids[known][1], value, source)
             return known
         cell = self._new_id(Cell(column, value))
         self._cells[column][value] = cell
@@ -187,18 +188,8 @@ class Tables:
             raise unhashable(f"{source} gives", operation) from error
         if known == len(self._asked):
             self._asked.append((actor, operation))
-        self._same_type(self._asked[known][1], operation, source)
+        same_types(self._asked[known][1], operation, source)
         return known
-
-    @staticmethod
-    def _same_type(one: Any, other: Any, source: str) -> None:
-        """Equal values stand for one another, so values that differ in type must not be equal."""
-        if type(one) is not type(other):
-            raise ModelError(
-                f"{source} gives {other!r} ({type(other).__name__}), which equals {one!r} ({type(one).__name__}): "
-                "equal values must mean the same. Named tuples are equal to plain ones, and 1 to True; "
-                "use frozen dataclasses or structs"
-            )
 
     def _effect(self, action: int, entries: tuple[tuple[int, int], ...]) -> int:
         """The place of an effect among the entries."""
@@ -364,25 +355,3 @@ class Tables:
                     "or an argument that was changed in place."
                 )
         return answer
-
-
-_HASHABLE: dict[type, str] = {list: "a tuple", dict: "a sorted tuple of pairs", set: "a frozenset"}
-
-
-def unhashable(what: str, value: Any) -> ModelError:
-    """The error for a value that cannot be interned; it names the innermost part that is to blame."""
-    part, path = value, ""
-    while isinstance(part, tuple):
-        for place, item in enumerate(part):
-            try:
-                hash(item)
-            except TypeError:
-                part, path = item, f"{path}[{place}]"
-                break
-        else:
-            break
-    advice = next((right for kind, right in _HASHABLE.items() if isinstance(part, kind)), "a frozen value")
-    return ModelError(
-        f"{what} a value that cannot be hashed: {value!r}, because of {part!r}{' at ' + path if path else ''}, "
-        f"a {type(part).__name__}; use {advice} there"
-    )

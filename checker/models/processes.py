@@ -89,15 +89,19 @@ def _actor(process: Process) -> Actor:
 def _own_events(process: Process) -> Rule:
     def moves(state: Any) -> list[Move]:
         return [
-            Move(
-                event[0] if isinstance(event, tuple) else str(event),
-                (process.name,),
-                (Send(process.name, event),),
-            )
+            Move(_action(event), (process.name,), (Send(process.name, event),))
             for event in process.spontaneous(state)
         ]
 
     return Rule(f"events of {process.name}", (Read(process.name),), moves)
+
+
+def _action(event: Any) -> str:
+    """What an event is called: itself if it is a word, the first word of a plain tuple, else the name of its type."""
+    if isinstance(event, str):
+        return event
+    named = type(event) is tuple and event and isinstance(event[0], str)
+    return str(event[0]) if named else type(event).__name__
 
 
 def _delivery(source: str, destination: str) -> Rule:

@@ -81,8 +81,16 @@ def pattern_of(setup: Setup, value: Any) -> Pattern:
 def told(value: Any) -> str:
     """A pattern as it is written, for the name of a property."""
     if isinstance(value, dict):
-        return ", ".join(f"{key} {told(each)}" for key, each in value.items())
-    return " or ".join(map(told, value)) if isinstance(value, list) else str(value)
+        return ", ".join(f"{key} {_told_of_one(each)}" for key, each in value.items())
+    return _told_of_one(value)
+
+
+def _told_of_one(value: Any) -> str:
+    if isinstance(value, dict):
+        words = _told_of_one(value.get("state", "running"))
+        leader = f" {value['leader']}" if "leader" in value else ""
+        return f"{words}{leader}" + (f" with {value['file']}" if "file" in value else "")
+    return " or ".join(map(_told_of_one, value)) if isinstance(value, list) else str(value)
 
 
 def _stands(setup: Setup, value: Any, inside: tuple[str | int, ...]) -> Iterable[Stand]:

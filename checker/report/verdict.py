@@ -138,6 +138,8 @@ def _gaps(job: Job, exploration: Exploration, silent: Iterable[str]) -> tuple[st
         count = exploration.evaluations.get(prop.name)
         if prop.kind is Kind.ALWAYS and count is not None and count.states and not count.premise:
             reasons.append(f"the premise of {prop.name} never held")
+        if prop.kind is Kind.FINAL and (count is None or not count.states):
+            reasons.append(f"{prop.name} was never examined, since no run ends")
     return tuple(reasons)
 
 

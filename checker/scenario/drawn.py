@@ -44,7 +44,7 @@ def decided(sid: Sid, leader: Sid, watches: bool) -> str:
 class Events:
     """What happens between two rows of an ensemble."""
 
-    def __init__(self, model: Model, sids: tuple[Sid, ...], file_of: Callable[[View], str]) -> None:
+    def __init__(self, model: Model, sids: tuple[Sid, ...], file_of: Callable[[Sid, View], str]) -> None:
         self._file_of = file_of
         self._servers = [(sid, model.index[server_name(sid)]) for sid in sids]
         self._links = model.index[LINKS]
@@ -93,9 +93,9 @@ class Events:
                 yield Drawn("crash", lane, "stops")
             return
         if was is None:
-            yield Drawn("start", lane, f"starts with {self._file_of(new.view)}")
+            yield Drawn("start", lane, f"starts with {self._file_of(new.sid, new.view)}")
         elif old.view != new.view:
-            yield Drawn("note", lane, f"adopts {self._file_of(new.view)}")
+            yield Drawn("note", lane, f"adopts {self._file_of(new.sid, new.view)}")
         if now.state is not ServerState.LOOKING and (was is None or was.state is ServerState.LOOKING):
             watches = now.state is ServerState.OBSERVING
             yield Drawn("decide", lane, decided(new.sid, now.vote.leader, watches))

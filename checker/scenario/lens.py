@@ -35,9 +35,10 @@ class EnsembleLens:
         self._votes = model.index.get(VOTES)
         self._events = Events(model, setup.sids, self.file_of)
 
-    def file_of(self, view: View) -> str:
-        """The name of the file that gives that view; its first name if there are several."""
-        names = [file.name for file in self._setup.files if file.view == view]
+    def file_of(self, sid: Sid, view: View) -> str:
+        """The name of a file that gives that view: one of the server's own, if one of them does."""
+        files = (*self._setup.files_of(sid), *self._setup.files)
+        names = [file.name for file in files if file.view == view]
         return names[0] if names else f"voters {sorted(view.voters)}"
 
     def lanes(self, row: Row) -> dict[str, dict[str, Json]]:
@@ -46,7 +47,7 @@ class EnsembleLens:
 
     def _fields(self, sid: Sid, row: Row) -> dict[str, Json]:
         server: Server = row[self._places[sid]]
-        file = self.file_of(server.view)
+        file = self.file_of(sid, server.view)
         election = server.election
         if election is None:
             return {"state": "down", "file": file}
@@ -123,6 +124,10 @@ def _elects_one(leader: Sid, others: list[Sid]) -> str:
     )
 
 
+def _cut_off(side: tuple[Sid, ...], others: list[Sid]) -> str:
+    return f"{_many(side)} {'is' if len(side) == 1 else 'are'} cut off from {_many(others)}"
+
+
 _WORDS: dict[str, Any] = {
     "start": _starts("{} starts"),
     "restart": _starts("{} starts again"),
@@ -141,6 +146,6 @@ _WORDS: dict[str, Any] = {
     "lose quorum": lambda _, sid: f"{server_name(sid)} has lost its quorum",
     "give up": lambda _, sid: f"{server_name(sid)} waits no longer and looks for a leader",
     "cut": lambda _, a, b: f"the link {a}-{b} is cut",
-    "partition": lambda lens, side: f"{_many(side)} cut off from {_many(lens.others(side))}",
+    "partition": lambda lens, side: _cut_off(side, lens.others(side)),
     "heal": lambda _: "all links are whole again",
 }

@@ -9,6 +9,7 @@ opening only, and the bounds of the job say so.
     planned: n        the operator's next n actions
     settle: [s, ...]  all that must happen among these servers: losses are noticed, messages arrive, waits
                       end, elections end; messages to and from other servers stay where they are
+    arrive: [s, ...]  messages between these servers only, until none is in flight
     crash, cut, cut_off   one fault, from the budget for it
 """
 
@@ -44,7 +45,10 @@ def opened(model: Model, entries: list[Any], setup: Setup, located: Located) -> 
                 raise located.error(path, "no such step is possible here", right)
             moves.append(step[0])
             row = step[1]
-        for step in _settling(model, row, value.get("settle")):
+        among, actions = value.get("settle"), URGENCY
+        if among is None:
+            among, actions = value.get("arrive"), ("deliver",)
+        for step in _settling(model, row, among, actions):
             moves.append(step[0])
             row = step[1]
             if len(moves) > LONGEST:
@@ -68,7 +72,7 @@ def _choices(entry: OpeningEntry, setup: Setup, located: Located, path: Path) ->
     sids: list[Sid] = [value] if name == "crash" else value
     for sid in sids:
         check_server(located, sid, setup.sids, (*path, name))
-    if name == "settle":
+    if name in ("settle", "arrive"):
         return []
     if name == "crash":
         return [_by(lambda move: move.action == "crash" and move.arguments == (value,))]
@@ -82,10 +86,11 @@ def _by(wanted: Callable[[Move], bool]) -> Choice:
     return lambda steps: next((step for step in steps if wanted(step[0])), None)
 
 
-def _settling(model: Model, row: Row, among: list[Sid] | None) -> Iterable[Step]:
+def _settling(model: Model, row: Row, among: list[Sid] | None, actions: tuple[str, ...]) -> Iterable[Step]:
     """What must happen among these servers, the most urgent first, until there is nothing left."""
     while among is not None:
-        possible = [step for step in successors(model, row) if _concerns(step[0], set(among))]
+        steps = [step for step in successors(model, row) if step[0].action in actions]
+        possible = [step for step in steps if _concerns(step[0], set(among))]
         if not possible:
             return
         step = min(possible, key=lambda each: _urgency(each[0]))

@@ -79,10 +79,11 @@ class PlanEntry(msgspec.Struct):
 
 
 class OpeningEntry(msgspec.Struct):
-    """One of: so many of the plan's actions, what must happen among some servers, or one fault."""
+    """One of: so many of the plan's actions, what is on its way among some servers, or one fault."""
 
     planned: int | None = None
     settle: list[int] | None = None
+    arrive: list[int] | None = None
     crash: int | None = None
     cut: list[int] | None = None
     cut_off: list[int] | None = None

@@ -65,7 +65,8 @@ def _table(trace: Trace, digits: int, captions: int, room: int) -> Iterator[str]
     yield _line(["step".rjust(digits), "what happens", *lanes], widths)
     yield "-+-".join("-" * width for width in widths)
     for step in trace.steps:
-        cells = [[str(step.number).rjust(digits)], textwrap.wrap(step.caption, captions) or [""]]
+        caption = textwrap.wrap(step.caption, captions, break_on_hyphens=False) or [""]
+        cells = [[str(step.number).rjust(digits)], caption]
         cells += [_cell(_pieces(step, lane), width) for lane, width in zip(lanes, widths[2:], strict=True)]
         for row in range(max(map(len, cells))):
             yield _line([cell[row] if row < len(cell) else "" for cell in cells], widths)
@@ -196,7 +197,7 @@ def _cell(pieces: Sequence[str], width: int) -> list[str]:
 
 
 def _broken(piece: str, width: int) -> list[str]:
-    lines = textwrap.wrap(piece, width, subsequent_indent=" ") or [""]
+    lines = textwrap.wrap(piece, width, subsequent_indent=" ", break_on_hyphens=False) or [""]
     if len(lines) > PIECE_LINES:
         lines = [*lines[: PIECE_LINES - 1], _cut(lines[PIECE_LINES - 1] + " …" * width, width)]
     return lines

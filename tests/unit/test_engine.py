@@ -1,6 +1,7 @@
 """What the table engine promises to any model: several columns, deadlocks, witnesses, bounds, clear errors."""
 
 import itertools
+from typing import NamedTuple
 
 import numba
 import pytest
@@ -171,6 +172,20 @@ def test_a_step_that_is_not_a_function_is_named_with_the_likely_cause():
 def test_a_value_that_cannot_be_hashed_is_named_with_what_to_use():
     with pytest.raises(ModelError, match=r"step of 'n' puts into the column 'n'.*at \[1\]\[0\], a list; use a tuple"):
         search.explore(counter(9, step=lambda values, n: Outcome(((n, ([],)),))))
+
+
+def test_equal_values_of_different_types_are_an_error_however_deep_they_are():
+    """Two messages that are equal as tuples would be taken for one another, and states would be lost silently."""
+
+    class Ping(NamedTuple):
+        number: int
+
+    class Pong(NamedTuple):
+        number: int
+
+    with pytest.raises(ModelError, match=r"Pong.*equals.*Ping"):
+        step = lambda values, n: Outcome(((Ping(1) if n == 1 else Pong(1),),))  # noqa: E731
+        search.explore(counter(9, initial=(Ping(1),), step=step))
 
 
 @ENGINES

@@ -1,0 +1,118 @@
+"""The election oracle comes to exactly what the messages come to, on three servers, exhaustively.
+
+An outcome is a leader with a quorum of its view behind it, and the servers that follow it. Both grains start the same
+servers at any time, with the same files, data and faults; the sets of outcomes that each can reach must be equal. The
+fine grain has rounds, and its limit leaves room for an election after every fault.
+"""
+
+from collections.abc import Callable
+
+import pytest
+
+from checker.engine import Kind, Property, Read, Stop
+from checker.engine.search import explore
+from checker.models.ensemble import Budgets, File, Grain, Member, Setup, ensemble
+from checker.models.ensemble.columns import server_name
+from checker.models.ensemble.standing import LEADING, Standing, followers, is_established, standing
+from spec.durable import Durable
+from spec.election.channel import ChannelRules
+from spec.quorum import Sid, View, majority_view
+
+Outcome = tuple[Sid, frozenset[Sid]]
+ALL = majority_view([1, 2, 3])
+SETS: dict[str, tuple[tuple[View, View, View], tuple[int, int, int]]] = {
+    "equal": ((ALL, ALL, ALL), (0, 0, 0)),
+    "one has newer data": ((ALL, ALL, ALL), (1, 0, 0)),
+    "all data differs": ((ALL, ALL, ALL), (1, 2, 0)),
+    "an observer": ((majority_view([1, 2], [3]),) * 3, (0, 0, 0)),
+    "3 thinks of five": ((ALL, ALL, majority_view([1, 2, 3, 4, 5])), (0, 0, 0)),
+    "1 knows only 1 and 2": ((majority_view([1, 2]), ALL, ALL), (0, 0, 0)),
+    "2 and 3 know only each other": ((ALL, majority_view([2, 3]), majority_view([2, 3])), (0, 0, 0)),
+    "3 is an observer to 1 only": ((majority_view([1, 2], [3]), ALL, ALL), (0, 0, 1)),
+}
+
+LEFT_OUT = ("1 knows only 1 and 2", "3 is an observer to 1 only")
+"""Where 1 has no 3 among its voters, and the two others have."""
+
+
+def setup(name: str, grain: Grain, **budgets: int) -> Setup:
+    views, zxids = SETS[name]
+    members = tuple(
+        Member(sid, File(f"zoo-{sid}.cfg", view), Durable(last_zxid=zxid), late=True)
+        for sid, view, zxid in zip((1, 2, 3), views, zxids, strict=True)
+    )
+    channels = ChannelRules(capacity=1, merge_repeats=True)
+    rounds = 2 if budgets else 1
+    return Setup(members, grain, (), (), Budgets(**budgets), rounds, channels)
+
+
+def recorder(made: Setup, seen: set[Outcome]) -> Property:
+    """A property that finds nothing and notes every outcome; what it is asked once is noted once."""
+
+    def check(*standings: Standing | str) -> None:
+        known = dict(zip(made.sids, standings, strict=True))
+        for sid, each in known.items():
+            if isinstance(each, Standing) and each.state is LEADING and is_established(known, sid):
+                seen.add((sid, followers(known, sid)))
+
+    reads = tuple(Read(server_name(sid), standing) for sid in made.sids)
+    return Property("Outcomes", reads, check, Kind.SOMETIMES)
+
+
+def outcomes(made: Setup) -> set[Outcome]:
+    seen: set[Outcome] = set()
+    exploration = explore(ensemble("outcomes", made, [recorder(made, seen)]))
+    assert exploration.stop is Stop.EXHAUSTED
+    return seen
+
+
+@pytest.mark.parametrize("name", list(SETS))
+def test_the_oracle_comes_to_what_the_messages_come_to(name: str) -> None:
+    fine = outcomes(setup(name, Grain.FINE))
+    assert fine == outcomes(setup(name, Grain.ORACLE))
+    assert fine, "an election that comes to nothing compares nothing"
+
+
+@pytest.mark.parametrize("name", list(SETS))
+def test_so_it_does_when_a_server_crashes_at_any_time(name: str) -> None:
+    fine = outcomes(setup(name, Grain.FINE, crashes=1))
+    assert fine == outcomes(setup(name, Grain.ORACLE, crashes=1))
+
+
+@pytest.mark.parametrize("fault", ["impatience", "rebroadcasts"])
+@pytest.mark.parametrize("name", [name for name in SETS if name not in LEFT_OUT])
+def test_so_it_does_when_timers_fire_early(name: str, fault: str) -> None:
+    """Time-outs cost rounds and messages, and both are what the oracle abstracts from."""
+    assert outcomes(setup(name, Grain.FINE, **{fault: 1})) == outcomes(setup(name, Grain.ORACLE))
+
+
+@pytest.mark.parametrize("name", list(LEFT_OUT))
+def test_what_the_oracle_leaves_out_is_what_it_says(name: str) -> None:
+    """Two elections of which each counts a voter of the other's, with mismatched views and in two rounds.
+
+    Server 1 has no 3 among its voters. It followed 2 once, looks again in round 2, and tells the stranger 3 whom it
+    followed last; 3 counts that as a vote for 2, and follows 2 while 1 does not yet.
+    """
+    fine, coarse = outcomes(setup(name, Grain.FINE, rebroadcasts=1)), outcomes(setup(name, Grain.ORACLE))
+    assert coarse < fine
+    assert fine - coarse == {(2, frozenset({2, 3}))}
+
+
+def only_leaders(found: set[Outcome]) -> set[Sid]:
+    return {leader for leader, _ in found}
+
+
+EXPECTED: dict[str, Callable[[set[Sid]], bool]] = {
+    # With equal data server 1 never has the better vote; 2 may win before 3 is heard.
+    "equal": lambda leaders: leaders == {2, 3},
+    # The newest data wins against everybody, and 3 beats 2 if 1 is not heard in time.
+    "one has newer data": lambda leaders: leaders == {1, 3},
+    # An observer never leads.
+    "an observer": lambda leaders: leaders == {2},
+}
+
+
+@pytest.mark.parametrize("name", list(EXPECTED))
+def test_who_can_lead_is_what_the_order_of_votes_says(name: str) -> None:
+    """Requirements R4 and R7."""
+    assert EXPECTED[name](only_leaders(outcomes(setup(name, Grain.ORACLE))))

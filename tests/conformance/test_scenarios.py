@@ -1,0 +1,108 @@
+"""Every shipped scenario comes to the verdict that the real system showed, and both engines agree on the way.
+
+The expected verdict stands in each scenario, with the fact or the requirement that it comes from. What a
+counterexample must say beyond its verdict (who leads, and who follows) is written here, from the requirements.
+"""
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from checker.engine import Exploration, Stop, plain
+from checker.engine.compare import disagreements
+from checker.engine.search import explore
+from checker.job import Job, Verdict
+from checker.report.verdict import judge
+from checker.scenario import bundled, from_source, known_actions, load
+
+PLAIN_UP_TO = 3_000  # states that the plain engine explores in well under a second
+PLAIN_SLOWLY_UP_TO = 300_000
+SLOW = {"r10-wrong-order-tables", "r11-6-servers", "r11-5-servers"}  # more than two seconds each
+PATHS = {path.stem: path for path in bundled()}
+QUICK = [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in PATHS]
+
+
+@cache
+def ran(name: str) -> tuple[Job, Exploration]:
+    job = load(PATHS[name])
+    return job, explore(job.model, job.limits, until_witnessed=job.until_witnessed)
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_a_scenario_comes_to_its_verdict(name: str) -> None:
+    job, exploration = ran(name)
+    judged = judge(job, exploration, known_actions(job.model))
+    assert job.expected is not None, "a shipped scenario states its verdict"
+    assert judged.verdict is job.expected, judged.sentence
+    if judged.verdict is Verdict.PASSED:
+        assert exploration.stop in (Stop.EXHAUSTED, Stop.WITNESSED)
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_both_engines_agree_level_by_level(name: str) -> None:
+    _agree(name, PLAIN_UP_TO)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(PATHS))
+def test_both_engines_agree_level_by_level_on_larger_ones_too(name: str) -> None:
+    _agree(name, PLAIN_SLOWLY_UP_TO)
+
+
+def _agree(name: str, limit: int) -> None:
+    job, exploration = ran(name)
+    if exploration.states > limit:
+        pytest.skip(f"{exploration.states:,} states are too many for the plain engine here")
+    oracle = plain.explore(job.model, job.limits, until_witnessed=job.until_witnessed)
+    assert disagreements(exploration, oracle) == []
+
+
+@pytest.mark.parametrize("name", list(PATHS))
+def test_a_scenario_can_be_made_again_from_its_source(name: str) -> None:
+    job = load(PATHS[name])
+    again = from_source(job.source)
+    assert again.model.initial() == job.model.initial()
+    assert [prop.name for prop in again.model.properties] == [prop.name for prop in job.model.properties]
+
+
+LEADERS = {
+    # R10: 1 and 3 elect 3; 2, back with the new file, joins 4 and 5 behind 5.
+    "r10-wrong-order": {3: [1, 3], 5: [2, 4, 5]},
+    "r10-wrong-order-fine": {3: [1, 3], 5: [2, 4, 5]},
+    # R10': leader 2 keeps two of three, 5 gets three of five.
+    "r10-leader-last-partition": {2: [2, 3], 5: [1, 4, 5]},
+    # What the newer data of 2 makes of it where messages may be slow.
+    "r10-lagging-four-and-five-slow-messages": {2: [2, 4, 5], 3: [1, 3]},
+}
+
+
+@pytest.mark.parametrize("name", list(LEADERS))
+def test_the_two_leaders_and_their_followers_are_those_of_the_requirement(name: str) -> None:
+    (found,) = ran(name)[1].violations
+    assert found.prop.name == "OneLeader"
+    assert [who for who, _ in found.finding.values] == [f"server.{leader} leads" for leader in LEADERS[name]]
+    for (_, told), followers in zip(found.finding.values, LEADERS[name].values(), strict=True):
+        assert told.startswith(f"followed by {followers} of the voters")
+
+
+def test_every_counterexample_of_the_oracle_is_a_run_message_by_message() -> None:
+    """Except with what an opening or a partition forbids to tell: see `checker.models.ensemble.refine`."""
+    job, exploration = ran("r10-wrong-order")
+    (found,) = exploration.violations
+    assert job.refinement is not None
+    finer, told = job.refinement.found(found)
+    assert (told.prop.name, finer.grain) == ("OneLeader", "fine, along a run by the oracle")
+    assert told.depth > found.depth
+
+
+def test_the_bounds_of_every_scenario_are_said() -> None:
+    for path in PATHS.values():
+        said = load(path).bounds
+        assert "epochs and zxids stay as given: only the election is explored" in said
+        assert any("fault" in each or "at most" in each for each in said)
+
+
+def test_scenarios_are_named_after_the_requirements_they_show() -> None:
+    rows = {Path(name).stem.split("-")[0] for name in PATHS}
+    assert {"r2", "r3", "r4", "r7", "r8", "r10", "r11"} <= rows

@@ -1,0 +1,188 @@
+"""What is wrong with a scenario is said with file, line, key, and what would be right; nothing else is raised."""
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from checker.properties import names
+from checker.scenario import ScenarioError, from_source, from_text
+from spec.config import ConfigError
+
+THREE = "initLimit=5\nsyncLimit=2\nserver.1=a:2888:3888\nserver.2=b:2888:3888\nserver.3=c:2888:3888\n"
+FILES = {"zoo-3.cfg": THREE, "broken.cfg": "server.1=a:2888\n"}
+BASE = "file: zoo-3.cfg\nservers: [1, 2, 3]\n"
+
+
+def error_of(text: str) -> ScenarioError:
+    with pytest.raises(ScenarioError) as raised:
+        from_text(text, FILES.get, "s.yaml")
+    return raised.value
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (BASE + "plam: []\n", "s.yaml:3: plam: there is no such key; did you mean plan?"),
+        (BASE + "faults: {crash: 1}\n", "s.yaml:3: faults.crash: there is no such key; did you mean crashes?"),
+        (BASE + "faults: {crashes: -1}\n", "s.yaml:3: faults.crashes: a budget below zero; write 0 or more"),
+        (
+            "file: zoo-3.cfg\nservers:\n  1: {}\n  2: {file: zoo-33.cfg}\n",
+            "s.yaml:4: servers.2.file: there is no file 'zoo-33.cfg'; name a file that can be read",
+        ),
+        (
+            "file: zoo-3.cfg\nservers:\n  1: {}\n  7: {}\n",
+            "s.yaml:1: file: zoo-3.cfg names server.1, server.2, server.3, and this is server 7; "
+            "name a file with a line server.7",
+        ),
+        (
+            BASE + "plan:\n  - {stop: 2}\n  - {restart: 4}\n",
+            "s.yaml:5: plan[1].restart: there is no server 4 here; write one of 1, 2, 3",
+        ),
+        (
+            BASE + "plan: [{restart: 2, wait: forever}]\n",
+            "s.yaml:3: plan[0].wait: 'forever' is not known here; write one of rejoined, none",
+        ),
+        (
+            BASE + "plan: [{stop: 2, start: 2}]\n",
+            "s.yaml:3: plan[0]: 2 actions in one entry; "
+            "write one of restart, stop and start, with the id of a server",
+        ),
+        (
+            BASE + "plan: [{stop: 2}, {restart: 2}]\n",
+            "s.yaml:3: plan: server 2 is stopped or started twice in a row; stop and start it in turn",
+        ),
+        (BASE + "rounds: many\n", "s.yaml:3: rounds: expected a whole number, got text; see what is expected"),
+        (BASE + "grain: fien\n", "s.yaml:3: grain: 'fien' is not known here; did you mean fine?"),
+        (BASE + "network: fats\n", "s.yaml:3: network: 'fats' is no kind of network; did you mean fast?"),
+        (BASE + "expect: pased\n", "s.yaml:3: expect: 'pased' is no verdict; did you mean passed?"),
+        (BASE + "always: [OneLeder]\n", "s.yaml:3: always[0]: there is no property 'OneLeder'; did you mean OneLeader?"),
+        (
+            BASE + "sometimes: [OneLeader]\n",
+            "s.yaml:3: sometimes[0]: OneLeader is not a property of this kind; write it under always",
+        ),
+        (
+            BASE + "sometimes:\n  - Leads: 9\n",
+            "s.yaml:4: sometimes[0].Leads: 9 is no server here; write one of 1, 2, 3",
+        ),
+        (
+            BASE + "sometimes:\n  - Stands:\n      1: LOOKING\n      2: LEADNG\n",
+            "s.yaml:6: sometimes[0].Stands.2: 'LEADNG' is no way for a server to stand; "
+            "write LOOKING, FOLLOWING, LEADING, OBSERVING or down, "
+            "with the leader's id after it if that matters (FOLLOWING 3)",
+        ),
+        (
+            BASE + "limits: {memory: lots}\n",
+            "s.yaml:3: limits.memory: 'lots' is no size; write it like 500MB or 2GB",
+        ),
+        (
+            "file: zoo-3.cfg\nservers: {1: {zxid: 1-3}}\n",
+            "s.yaml:2: servers.1.zxid: '1-3' is no zxid; write a number, as 0x100000003, or epoch:counter, as 1:3",
+        ),
+        (
+            BASE + "may_not_fire: [decides]\n",
+            "s.yaml:3: may_not_fire[0]: no action is called 'decides' here; did you mean decide?",
+        ),
+        (
+            BASE + "opening: [{crash: 1}]\n",
+            "s.yaml:3: opening[0]: no such step is possible here; "
+            "order the steps as they can happen, and give faults their budgets",
+        ),
+        (BASE + "servers: [1]\n", "s.yaml:3: servers: this key is written twice; see line 2"),
+        ("servers: [1, 2]\n", "s.yaml:1: servers[0]: it has no file; give it a file, or all servers one: file: zoo.cfg"),
+        (
+            "file: zoo-3.cfg\nservers: [010]\n",
+            "s.yaml:2: servers[0]: YAML would read 010 in its own way; "
+            "write it in decimal without zeros before it, or in hexadecimal with 0x",
+        ),
+        ("file: zoo-3.cfg\nservers: &a [*a]\n", "s.yaml:2: servers[0]: an alias stands here; write out what it stands for"),
+    ],
+)  # fmt: skip
+def test_an_error_says_where_what_and_what_would_be_right(text: str, said: str) -> None:
+    assert str(error_of(text)) == said
+
+
+def test_what_is_no_yaml_is_told_with_its_line() -> None:
+    error = error_of("file: zoo-3.cfg\nservers: [1, 2\n")
+    assert (error.file, error.exit_code) == ("s.yaml", 150)
+    assert error.line in (2, 3)
+    assert "no YAML" in error.what
+
+
+def test_an_empty_file_is_told_which_keys_there_are() -> None:
+    assert "its keys are servers, name, about" in str(error_of(""))
+
+
+def test_what_is_wrong_with_a_zoo_cfg_is_a_config_error_of_that_file() -> None:
+    with pytest.raises(ConfigError) as raised:
+        from_text("file: broken.cfg\nservers: [1]\n", FILES.get, "s.yaml")
+    assert (raised.value.problems[0].file, raised.value.problems[0].line) == ("broken.cfg", 1)
+
+
+@pytest.mark.parametrize("source", [{}, {"kind": "other"}, {"kind": "scenario", "text": 1, "files": {}}])
+def test_what_is_no_source_is_refused(source: dict[str, Any]) -> None:
+    with pytest.raises(ScenarioError, match="no source of a scenario"):
+        from_source(source)
+
+
+# Garbage: whatever stands in a scenario, it is loaded or refused.
+
+KEYS = [
+    *(
+        "file",
+        "name",
+        "about",
+        "servers",
+        "history",
+        "plan",
+        "opening",
+        "grain",
+        "network",
+        "rounds",
+        "channel",
+    ),
+    *("faults", "variants", "always", "sometimes", "final", "limits", "until_witnessed", "expect"),
+    *("may_not_fire", "restart", "stop", "start", "wait", "settle", "arrive", "planned", "crash", "cut"),
+    *("cut_off", "state", "votes", "leader", "epoch", "zxid", "late", "other_files", "capacity", "memory"),
+    *("depth", "crashes", "rejoined", "fine", "oracle", "zoo-3.cfg", "LEADING", "down", "fast"),
+]
+WORDS = st.sampled_from([*KEYS, *names()]) | st.text(max_size=8)
+SCALARS = st.none() | st.booleans() | st.integers(-2, 6) | st.integers() | st.floats() | WORDS
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(WORDS | st.integers(-1, 5), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+
+
+def loads_or_refuses(text: str) -> None:
+    try:
+        job = from_text(text, FILES.get, "s.yaml")
+    except (ScenarioError, ConfigError) as error:
+        assert str(error)
+    else:
+        json.dumps(job.source)
+
+
+@given(st.text())
+@settings(max_examples=200, deadline=None)
+def test_any_text_is_loaded_or_refused(text: str) -> None:
+    loads_or_refuses(text)
+
+
+@given(st.binary(max_size=60).map(lambda raw: raw.decode("latin-1")))
+@settings(max_examples=100, deadline=None)
+def test_any_bytes_are_loaded_or_refused(text: str) -> None:
+    loads_or_refuses(text)
+
+
+@given(st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=5))
+@settings(max_examples=300, deadline=None)
+def test_any_values_under_known_keys_are_loaded_or_refused(changes: dict[str, Any]) -> None:
+    whole = {"file": "zoo-3.cfg", "servers": [1, 2, 3], **changes}
+    loads_or_refuses(yaml.safe_dump(whole, allow_unicode=True))
