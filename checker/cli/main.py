@@ -7,7 +7,9 @@ can do; a defect of the program itself is not hidden.
 from __future__ import annotations
 
 import argparse
+import io
 import json
+import os
 import sys
 from collections.abc import Sequence
 
@@ -19,8 +21,12 @@ from spec.config import ConfigError
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line, by default this process's own; returns the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a name that the terminal cannot show is no reason to fail
     try:
-        return _command(given)
+        code = _command(given)
+        sys.stdout.flush()
     except SystemExit as end:  # argparse has printed what was wrong
         return end.code if isinstance(end.code, int) else int(ExitCode.COMMAND_LINE)
     except ConfigError as error:
@@ -28,8 +34,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _refused("interrupted before there was anything to report", ExitCode.INCOMPLETE)
     except BrokenPipeError:
-        sys.stderr.close()  # whoever read the output has seen enough of it
+        # Whoever read the output has seen enough of it; what is left goes nowhere, also at the end of the process.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return int(ExitCode.COMMAND_LINE)
+    return code
 
 
 def _command(given: list[str]) -> int:
@@ -50,22 +58,24 @@ def _refused(message: str, code: ExitCode) -> int:
 
 def _nodes(options: argparse.Namespace) -> int:
     from checker.cli.nodes import NodesError, jobs  # noqa: PLC0415
-    from checker.cli.runner import run_all  # noqa: PLC0415
+    from checker.cli.runner import OutputError, run_all  # noqa: PLC0415
 
     try:
         return run_all(jobs(options), options)
-    except NodesError as error:
+    except (NodesError, OutputError) as error:
         return _refused(str(error), ExitCode.COMMAND_LINE)
 
 
 def _run(options: argparse.Namespace) -> int:
-    from checker.cli.runner import run_all  # noqa: PLC0415
+    from checker.cli.runner import OutputError, run_all  # noqa: PLC0415
     from checker.scenario import ScenarioError, bundled, load  # noqa: PLC0415
 
     try:
         return run_all([load(path) for path in options.files or bundled()], options)
     except ScenarioError as error:
         return _refused(str(error), ExitCode.SCENARIO)
+    except OutputError as error:
+        return _refused(str(error), ExitCode.COMMAND_LINE)
 
 
 def _replay(options: argparse.Namespace) -> int:
@@ -75,7 +85,7 @@ def _replay(options: argparse.Namespace) -> int:
 
     try:
         text = options.file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         return _refused(f"{options.file}: it cannot be read ({error})", ExitCode.COMMAND_LINE)
     try:
         replayed = replay(read_itf(text, str(options.file)), job_of(read_itf(text, str(options.file)).source))

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable
-from typing import Any
+from typing import Annotated, Any, Literal
+
+import msgspec
 
 from checker.cli.options import BUDGETS
 from checker.engine import Limits
@@ -26,6 +28,7 @@ from spec.quorum import Sid, majority_view
 KIND = "nodes"
 FINE_UP_TO = 4  # servers whose election can be explored message by message
 Described = dict[str, Any]
+Digit = Annotated[int, msgspec.Meta(ge=1, le=9)]
 
 
 class NodesError(Exception):
@@ -41,17 +44,34 @@ def jobs(options: argparse.Namespace) -> list[Job]:
 
 def from_source(source: dict[str, Any]) -> Job:
     """The run that a trace carries. Raises NodesError."""
-    run = source.get("run")
-    if source.get("kind") != KIND or not isinstance(run, dict) or set(run) != set(_RUN):
-        raise NodesError("the source of this trace describes no run of --nodes")
-    return _job(run, Limits())
+    try:
+        run = msgspec.convert(source.get("run"), _Run, strict=True)
+    except msgspec.ValidationError as error:
+        raise NodesError(f"the source of this trace describes no run of --nodes ({error})") from None
+    return _job(msgspec.to_builtins(run), Limits())
+
+
+class _Run(msgspec.Struct, forbid_unknown_fields=True):
+    """A run in words that a trace can carry, within the ranges of the options."""
+
+    name: str
+    nodes: Annotated[int, msgspec.Meta(ge=1, le=7)]
+    observers: Annotated[int, msgspec.Meta(ge=0, le=6)]
+    grain: Literal["fine", "oracle"]
+    established: bool
+    other_views: dict[str, list[int]]
+    rounds: Digit
+    capacity: Digit
+    late: Annotated[int, msgspec.Meta(ge=0, le=7)]
+    faults: dict[str, Digit]
+    silent: list[str]
 
 
 _RUN: Described = {
     "name": "as described", "nodes": 3, "observers": 0, "grain": "fine", "established": False, "other_views": {},
     "rounds": 2, "capacity": 2, "late": 0, "faults": {}, "silent": [],
 }  # fmt: skip
-"""A run in words that a trace can carry. `silent` are actions that need not fire in it."""
+"""What holds of a run unless it says otherwise. `silent` are actions that need not fire in it."""
 
 
 def _set_of_runs(nodes: int) -> Iterable[Described]:
@@ -84,6 +104,9 @@ def _described(options: argparse.Namespace) -> Described | None:
         return None
     if options.late is not None and options.established:
         raise NodesError("--late and --established exclude one another: a late server has not started yet")
+    sids = [sid for sid, _ in options.other_view]
+    if len(set(sids)) < len(sids):
+        raise NodesError("--other-view gives one server two files; give each server one")
     late = 0 if options.established else options.nodes if options.late is None else options.late
     return {
         **_RUN, "nodes": options.nodes, "observers": options.observers, "grain": options.grain or "fine",

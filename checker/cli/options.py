@@ -14,6 +14,7 @@ from pathlib import Path
 from spec.quorum import Sid
 
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+NUMBER = r"[0-9]{1,15}(?:\.[0-9]{1,9})?"  # no longer than a float can tell apart
 FORMATS = ("text", "mermaid", "itf", "none")
 BUDGETS = {
     "crashes": "how many servers may crash",
@@ -126,18 +127,19 @@ def between(low: int, high: int) -> Callable[[str], int]:
 
 def seconds(text: str) -> float:
     """A time: a number, maybe followed by s, m or h."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", text.strip().lower())
-    if found is None:
+    found = re.fullmatch(rf"({NUMBER})([smh]?)", text.strip().lower())
+    if found is None or not float(found[1]):
         raise argparse.ArgumentTypeError(f"{text!r} is no time; write 60s, 5m or 1h")
     return float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[found[2]]
 
 
 def size(text: str) -> int:
     """A size in bytes: a number, maybe followed by K, M, G or T."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([kmgt]?)i?b?", text.strip().lower())
-    if found is None:
+    found = re.fullmatch(rf"({NUMBER})([kmgt]?)i?b?", text.strip().lower())
+    value = int(float(found[1]) * UNITS[found[2]]) if found else 0
+    if not value:
         raise argparse.ArgumentTypeError(f"{text!r} is no size; write 500M or 4G")
-    return int(float(found[1]) * UNITS[found[2]])
+    return value
 
 
 def other_view(text: str) -> tuple[Sid, tuple[Sid, ...]]:

@@ -1,7 +1,8 @@
 """Runs jobs and prints what they come to: the report of one, a line for each of several, and every run found.
 
 The verdict of a job is made once, by `checker.report.judge`; this module chooses engines and formats, and adds up
-exit codes: that of several jobs is the first that is not 0.
+exit codes: that of several jobs is the first that is not 0. An interrupt ends the job under way and those after it;
+what is known by then is reported like everything else.
 """
 
 from __future__ import annotations
@@ -9,18 +10,19 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psutil
 
-from checker.engine import Exploration, Found, Limits, ModelError
+from checker.engine import Exploration, Found, Limits, ModelError, Stop
 from checker.engine.compare import disagreements
 from checker.engine.model import Kind
-from checker.job import Job
+from checker.job import Job, Verdict
 from checker.models.ensemble import NotRefinedError
-from checker.report import Judgement, Progress, judge, print_report, refuse, report_json, summary_line
+from checker.report import ExitCode, Judgement, Progress, judge, print_report, refuse, report_json, summary_line
 from checker.scenario import known_actions
 from checker.traces import to_itf, to_mermaid, to_text, trace_of
 from checker.traces.trace import Trace
@@ -28,32 +30,42 @@ from checker.traces.trace import Trace
 VIEWS = {"text": to_text, "mermaid": to_mermaid, "itf": to_itf}
 SUFFIXES = {"text": "txt", "mermaid": "mmd", "itf": "itf.json"}
 SHARE_OF_MEMORY = 0.8  # of what is free, unless --memory says otherwise
+LONGEST_STEM = 150  # characters of a trace's file name before its suffix
+CUT_SHORT = (Stop.TIME, Stop.MEMORY, Stop.INTERRUPTED)  # where that happens depends on the machine
+
+
+class OutputError(Exception):
+    """A trace cannot be written where it was wanted; the message says where, and why."""
 
 
 @dataclass(frozen=True)
 class Ran:
-    """A job that was run, or could not be: then without an exploration."""
+    """A job that was run, or could not be: then without an exploration. `traces` are those that are wanted of it."""
 
     job: Job
     judgement: Judgement
     exploration: Exploration | None = None
+    traces: tuple[Trace, ...] = ()
+    interrupted: bool = False
 
 
 def run_all(jobs: Sequence[Job], options: argparse.Namespace) -> int:
-    """Run jobs one after the other, print what they come to, and return the exit code."""
-    ran = []
+    """Run jobs one after the other, print what they come to, and return the exit code. Raises OutputError."""
+    _make_folder(options.traces)
+    ran: list[Ran] = []
     for job in jobs:
         ran.append(_run(_limited(job, options), options))
         if len(jobs) > 1 and not options.json:
             print(_line(ran[-1], jobs), flush=True)
-        if ran[-1].exploration is not None and ran[-1].exploration.stop.value == "interrupted":
+        if ran[-1].interrupted:
             break
-    for each in ran:
-        _write_traces(each, options)
+    alone = len(jobs) == 1
+    ran = [replace(each, traces=tuple(_traces(each, options, alone=alone))) for each in ran]
+    _write_traces(ran, options.traces)
     if options.json:
-        print(json.dumps({"schema": 1, "runs": [_data(each, options) for each in ran], "exit_code": _code(ran)}))
+        print(json.dumps({"schema": 1, "runs": [_data(each) for each in ran], "exit_code": _code(ran)}))
     else:
-        _print(ran, options, alone=len(jobs) == 1)
+        _print(ran, options, alone=alone)
     return _code(ran)
 
 
@@ -79,11 +91,21 @@ def _run(job: Job, options: argparse.Namespace) -> Ran:
         exploration = _explore(job, options)
     except ModelError as error:
         return Ran(job, refuse(str(error), expected=job.expected, bare=options.verdict))
-    return Ran(job, judge(job, exploration, known_actions(job.model), bare=options.verdict), exploration)
+    except KeyboardInterrupt:
+        reason = "it was interrupted before there was anything to report"
+        judgement = Judgement(
+            Verdict.INCOMPLETE, int(ExitCode.INCOMPLETE), f"incomplete: {reason}", (reason,), job.expected
+        )
+        return Ran(job, judgement, interrupted=True)
+    judgement = judge(job, exploration, known_actions(job.model), bare=options.verdict)
+    return Ran(job, judgement, exploration, interrupted=exploration.stop is Stop.INTERRUPTED)
 
 
 def _explore(job: Job, options: argparse.Namespace) -> Exploration:
-    """Explore with the engine asked for. Raises ModelError, also where two engines disagree."""
+    """Explore with the engine asked for. Raises ModelError, also where two engines disagree.
+
+    Two engines are compared where both ended for a reason of the model's; else the run is incomplete anyway.
+    """
     from checker.engine import jit, plain, search  # noqa: PLC0415 (kernels load when they are needed)
 
     with Progress(job.name) as progress:
@@ -94,8 +116,10 @@ def _explore(job: Job, options: argparse.Namespace) -> Exploration:
         found = search.explore(
             job.model, job.limits, until_witnessed=job.until_witnessed, progress=progress, workers=options.workers
         )
-        if options.engine == "both":
+        if options.engine == "both" and found.stop not in CUT_SHORT:
             other = plain.explore(job.model, job.limits, until_witnessed=job.until_witnessed, progress=progress)
+            if other.stop in CUT_SHORT:
+                return other
             differences = disagreements(found, other)
             if differences:
                 raise ModelError("the engines disagree, which is a defect: " + "; ".join(differences))
@@ -119,7 +143,7 @@ def _print(ran: list[Ran], options: argparse.Namespace, *, alone: bool) -> None:
                 print()
             print_report(each.job, each.exploration, each.judgement, levels=options.levels)
         if told and options.format != "none":
-            for trace in _traces(each, options, witnesses=False):
+            for trace in _findings(each):
                 print()
                 print(VIEWS[options.format](trace))
     if not alone:
@@ -128,12 +152,18 @@ def _print(ran: list[Ran], options: argparse.Namespace, *, alone: bool) -> None:
         print(f"{len(ran)} runs, {len(ran) - unexpected} {asked}" if unexpected else f"{len(ran)} runs, all {asked}")
 
 
-def _traces(ran: Ran, options: argparse.Namespace, *, witnesses: bool) -> list[Trace]:
-    """The runs that were found: violations and deadlocks, and also witnesses if asked for or if that is all."""
-    if ran.exploration is None:
-        return []
-    found = [each for each in ran.exploration.found.values() if witnesses or each.prop.kind is not Kind.SOMETIMES]
-    return [_trace(ran, each, options) for each in sorted(found, key=lambda each: each.depth)]
+def _traces(ran: Ran, options: argparse.Namespace, *, alone: bool) -> Iterator[Trace]:
+    """The runs that were found and are to be shown, the shortest first; witnesses only for a folder."""
+    shown = options.json or (options.format != "none" and (alone or ran.judgement.exit_code != 0))
+    found = () if ran.exploration is None else ran.exploration.found.values()
+    for each in sorted(found, key=lambda each: each.depth):
+        if options.traces is not None or (shown and each.prop.kind is not Kind.SOMETIMES):
+            yield _trace(ran, each, options)
+
+
+def _findings(ran: Ran) -> list[Trace]:
+    """The runs that end in a violation or a deadlock."""
+    return [trace for trace in ran.traces if trace.kind is not Kind.SOMETIMES]
 
 
 def _trace(ran: Ran, found: Found, options: argparse.Namespace) -> Trace:
@@ -142,24 +172,38 @@ def _trace(ran: Ran, found: Found, options: argparse.Namespace) -> Trace:
         try:
             job, fine = ran.job.refinement.found(found)
         except NotRefinedError as error:
-            raise ModelError(f"the run by the oracle cannot be told message by message: {error}") from None
-        return trace_of(job, fine, verdict)
+            print(f"note: {found.prop.name} is told by the oracle, not message by message: {error}", file=sys.stderr)
+        else:
+            return trace_of(job, fine, verdict)
     return trace_of(ran.job, found, verdict)
 
 
-def _write_traces(ran: Ran, options: argparse.Namespace) -> None:
-    """Every run found, in every format, in a folder."""
-    if options.traces is None:
+def _make_folder(folder: Path | None) -> None:
+    """Before anything is run, so that a name that is wrong does not cost a run."""
+    if folder is not None:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except (OSError, ValueError) as error:
+            raise OutputError(f"--traces {folder}: no folder can be there ({error})") from None
+
+
+def _write_traces(ran: list[Ran], folder: Path | None) -> None:
+    """Every run found, in every format, each under a name of its own."""
+    if folder is None:
         return
-    options.traces.mkdir(parents=True, exist_ok=True)
-    for trace in _traces(ran, options, witnesses=True):
-        stem = re.sub(r"[^A-Za-z0-9.]+", "-", f"{trace.job} {trace.prop}").strip("-")
+    taken: set[str] = set()
+    for trace in [trace for each in ran for trace in each.traces]:
+        stem = re.sub(r"[^A-Za-z0-9.]+", "-", f"{trace.job} {trace.prop}").strip("-")[:LONGEST_STEM]
+        stem = next(name for name in (stem, *(f"{stem}-{n}" for n in range(2, len(taken) + 3))) if name not in taken)
+        taken.add(stem)
         for name, view in VIEWS.items():
-            path: Path = options.traces / f"{stem}.{SUFFIXES[name]}"
-            path.write_text(view(trace) + "\n", encoding="utf-8")
+            path = folder / f"{stem}.{SUFFIXES[name]}"
+            try:
+                path.write_text(view(trace) + "\n", encoding="utf-8", errors="backslashreplace")
+            except OSError as error:
+                raise OutputError(f"{path}: it cannot be written ({error.strerror})") from None
 
 
-def _data(ran: Ran, options: argparse.Namespace) -> dict[str, object]:
+def _data(ran: Ran) -> dict[str, object]:
     data = report_json(ran.job, ran.exploration, ran.judgement)
-    traces = _traces(ran, options, witnesses=False)
-    return {**data, "traces": [json.loads(to_itf(trace)) for trace in traces]}
+    return {**data, "traces": [json.loads(to_itf(trace)) for trace in _findings(ran)]}

@@ -88,6 +88,8 @@ def _settled(servers: int, budgets: Budgets) -> Setup:
 def _never_found(setup: Setup, prop: Property) -> tuple[bool, int]:
     """Whether an exhausted exploration finds nothing, and its states."""
     result = explore(ensemble("table", setup, [prop]))
+    if result.stop is Stop.INTERRUPTED:
+        raise KeyboardInterrupt
     if result.stop not in (Stop.EXHAUSTED, Stop.FOUND):
         raise ModelError(f"a cell of a table was not explored to its end: {result.stop.value}")
     return prop.name not in result.found, result.states

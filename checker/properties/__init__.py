@@ -68,9 +68,8 @@ def _of_pattern(name: str, kind: Kind, meaning: str, make: Callable[..., Propert
 
 def _buckets(setup: Setup, value: Any) -> Property:
     name, table = buckets_of(setup, value)
-    return election.buckets(
-        setup, f"Buckets({name or told({sid: table[sid].state.name for sid in table})})", table
-    )
+    shown = name or told({sid: bucket.state.name for sid, bucket in table.items()})
+    return election.buckets(f"Buckets({shown})", table)
 
 
 _ALL = (

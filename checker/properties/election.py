@@ -165,7 +165,7 @@ class Bucket:
         self.state, self.votes = state, dict(votes)
 
 
-def buckets(setup: Setup, name: str, table: Mapping[Sid, Bucket]) -> Property:
+def buckets(name: str, table: Mapping[Sid, Bucket]) -> Property:
     """A witness (R7, R10): at one moment the servers have exactly these receive buckets, as (zxid, leader)."""
     sids = tuple(sorted(table))
 

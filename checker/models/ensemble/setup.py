@@ -119,18 +119,20 @@ class Setup:
         first = {planned.sid: planned.action for planned in reversed(self.plan)}
         return frozenset(sid for sid, action in first.items() if action == "start")
 
-    def views_of(self, sid: Sid) -> tuple[View, ...]:
-        """Every view that a server may come to have by a file, the first one first."""
+    def files_of(self, sid: Sid) -> tuple[File, ...]:
+        """Every file that a server may come to run with, the first one first."""
         member = next(member for member in self.members if member.sid == sid)
         planned = [p.file for p in self.plan if p.sid == sid and p.file is not None]
-        files = (member.file, *member.other_files, *planned)
-        return tuple(dict.fromkeys(file.view for file in files))
+        return tuple(dict.fromkeys((member.file, *member.other_files, *planned)))
+
+    def views_of(self, sid: Sid) -> tuple[View, ...]:
+        """Every view that a server may come to have by a file, the first one first."""
+        return tuple(dict.fromkeys(file.view for file in self.files_of(sid)))
 
     @property
     def files(self) -> tuple[File, ...]:
         """Every file that some server may come to run with."""
-        members = [file for member in self.members for file in (member.file, *member.other_files)]
-        return tuple(dict.fromkeys([*members, *(p.file for p in self.plan if p.file is not None)]))
+        return tuple(dict.fromkeys(file for sid in self.sids for file in self.files_of(sid)))
 
     @property
     def reachable_views(self) -> tuple[View, ...]:
