@@ -177,28 +177,24 @@ def expand(rows: Array, columns: Any, fingerprints: Array, todo: Array, position
            masks: Array, masked: Array, joint: Array, lists_of: Array,
            row: Array, stack: Array, entries: Array, zobrist: Array,
            groups: Array, reads: Array, classes: Array, bases: Array, memo: Array, shift: Any,
-           recent: Array, found: Array, origins: Array, fired: Array, tried: Array,
+           found: Array, origins: Array, fired: Array,
            dead: Array, aside: Array, missing: Array, counters: Array) -> Any:  # fmt: skip
     """Pass one: the successors of rows todo[position:], as fingerprint and origin: move, ordinal, source row.
 
-    Most successors were generated from another row just before: `recent`, a small table of fingerprints that stays
-    in the processor's cache, takes these out at once, without a branch. What is in it has been passed on already.
-
-    counters: keys missing, successors passed on, rows put aside, dead rows, error, successors in all. Returns the
-    position reached; it stops when a buffer is full. listed[cell] = first << 32 | number in `lists`, the moves of a column's own rules or of a
+    counters: keys missing, successors, rows put aside, dead rows, error. Returns the position reached; it stops
+    when a buffer is full. listed[cell] = first << 32 | number in `lists`, the moves of a column's own rules or of a
     joint rule's last node (UNLISTED: ask, with operation 0); masks[cell] tells which joint rules a cell allows,
     `masked` the columns that have a say; fired[number of a move] counts. Rows are as wide as a multiple of eight.
     """
     width = rows.shape[1]
-    lately = U64(recent.size - 1)
-    kept, total = ZERO, ZERO
+    kept = ZERO
     while position < todo.size and counters[2] < aside.size and counters[0] < missing.size:
         index = todo[position]
         base = fingerprints[index]
         count, complete = gather(
             rows[index], columns, listed, masks, masked, joint, lists_of,
             groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
-        ordinal, here = ZERO, kept
+        ordinal = ZERO
         for n in range(count if complete else ZERO):
             first = lists_of[n] >> BITS32
             for i in range(first, first + (lists_of[n] & LOW)):
@@ -209,18 +205,14 @@ def expand(rows: Array, columns: Any, fingerprints: Array, todo: Array, position
                     move, row, base, stack, entries, zobrist,
                     groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
                 if status == DONE:
-                    if here + ONE == U64(found.size) or ordinal == U64(tried.size):
+                    if kept + ordinal == U64(found.size):
                         # The buffer is full: this row waits for an empty one, with nothing of it kept.
-                        retract(tried, ordinal, fired, recent, found, kept, here)
-                        counters[1], counters[5] = kept, total
+                        retract(origins, kept, ordinal, entries, fired)
+                        counters[1] = kept
                         return position
-                    number = entries[move] >> BITS32
-                    fired[number] += ONE
-                    tried[ordinal] = number
-                    found[here] = fingerprint
-                    origins[here] = (move << BITS32) | (ordinal << BITS16) | U64(index)
-                    here += U64(recent[fingerprint & lately] != fingerprint)
-                    recent[fingerprint & lately] = fingerprint
+                    fired[entries[move] >> BITS32] += ONE
+                    found[kept + ordinal] = fingerprint
+                    origins[kept + ordinal] = (move << BITS32) | (ordinal << BITS16) | U64(index)
                     ordinal += ONE
                 elif status == INCOMPLETE:
                     complete = False
@@ -228,42 +220,48 @@ def expand(rows: Array, columns: Any, fingerprints: Array, todo: Array, position
                     counters[4] = 1
                     return position
         if complete:
-            kept = here
-            total += ordinal
+            kept += ordinal
             if ordinal == ZERO:
                 dead[counters[3]] = index
                 counters[3] += 1
         else:
-            retract(tried, ordinal, fired, recent, found, kept, here)
+            retract(origins, kept, ordinal, entries, fired)
             aside[counters[2]] = index
             counters[2] += 1
         position += 1
-    counters[1], counters[5] = kept, total
+    counters[1] = kept
     return position
 
 
 @inlined
-def retract(tried: Array, count: Any, fired: Array, recent: Array, found: Array, first: Any, end: Any) -> None:
-    """Take back what a row that will be tried again has left: counts of moves, and its own recent fingerprints."""
-    for n in range(count):
-        fired[tried[n]] -= ONE
-    for i in range(first, end):
-        recent[found[i] & U64(recent.size - 1)] = ZERO
+def retract(origins: Array, first: Any, count: Any, entries: Array, fired: Array) -> None:
+    """Take back the counts of moves of a row that will be tried again."""
+    for i in range(first, first + count):
+        fired[entries[origins[i] >> BITS32] >> BITS32] -= ONE
 
 
 @kernel
-def probe(visited: Array, shift: Any, found: Array, size: Any, fresh: Array,
+def probe(visited: Array, shift: Any, recent: Array, found: Array, size: Any, fresh: Array,
           origins: Array, entries: Array, reached: Array) -> Any:  # fmt: skip
     """Pass two: put fingerprints into the visited set; `fresh` gets the places of those that were not there.
 
-    The set is open addressing by leading bits, so that growing it moves entries in order. Returns how many were
-    new; reached[number of a move] counts them.
+    Most successors were generated by another state just before, so a small table of recent fingerprints, which
+    stays in the cache, takes them out first, without a branch. The visited set is open addressing by leading
+    bits, so that growing it moves entries in order. Returns how many were new. reached[number of a move] counts.
     """
+    kept = ZERO
+    recently = U64(recent.size - 1)
+    for i in range(size):
+        fingerprint = found[i]
+        fresh[kept] = i
+        kept += U64(recent[fingerprint & recently] != fingerprint)
+        recent[fingerprint & recently] = fingerprint
     mask = U64(visited.size - 1)
     count = ZERO
-    for i in range(U64(size)):
-        if i + AHEAD < U64(size):
-            prefetch(visited, found[i + AHEAD] >> shift)
+    for k in range(kept):
+        if k + AHEAD < kept:
+            prefetch(visited, found[fresh[k + AHEAD]] >> shift)
+        i = fresh[k]
         fingerprint = found[i]
         slot = fingerprint >> shift
         while True:

@@ -31,7 +31,6 @@ from checker.engine.tables import Tables
 from checker.engine.visited import Visited
 
 BATCH = 1 << 16  # successors generated before they are looked up
-RECENT = 1 << 15  # fingerprints remembered in the processor's cache
 ASIDE = 4096  # rows put aside before the tables are filled
 MISSING = 8192  # keys noted before the tables are filled
 REPORT_EVERY = 0.25  # seconds between calls of `progress`
@@ -43,7 +42,7 @@ class Batch:
     """Successors on their way from one pass to the next: fingerprints and origins, as `kernels.expand` writes them."""
 
     def __init__(self) -> None:
-        self.found, self.origins = np.zeros(BATCH + 1, np.uint64), np.zeros(BATCH + 1, np.uint64)
+        self.found, self.origins = np.zeros(BATCH, np.uint64), np.zeros(BATCH, np.uint64)
         self.size = 0
 
 
@@ -80,9 +79,8 @@ class Search:
         self._lists_of = np.zeros(self._width + len(self.tables.joint) + 1, np.uint64)
         self._stacks = [np.zeros(2 * kernels.STACK, np.uint64) for _ in range(2)]
         self._fresh = np.zeros(BATCH + 1, np.uint32)
-        self._recent, self._tried = np.zeros(RECENT, np.uint64), np.zeros(1 << 16, np.uint64)
         self._missing = np.zeros(MISSING, np.uint64)
-        self._counters, self._unused = np.zeros(6, np.int64), np.zeros(6, np.int64)
+        self._counters, self._unused = np.zeros(5, np.int64), np.zeros(5, np.int64)
         self._fired, self._reached = np.zeros(64, np.uint64), np.zeros(64, np.uint64)
         self._began = self._reported = time.monotonic()
 
@@ -152,10 +150,9 @@ class Search:
                 block.rows, self._width, block.fingerprints, todo, position,
                 tables.listed.view, tables.lists.view, tables.masks.view, tables.masked, tables.joint,
                 self._lists_of, self._row, self._stacks[0], *self._program(),
-                self._recent, batch.found, batch.origins, self._fired, self._tried, dead, aside, self._missing, counters,
+                batch.found, batch.origins, self._fired, dead, aside, self._missing, counters,
             )  # fmt: skip
-            missing, batch.size, put_aside, deadlocked, error, successors = (int(c) for c in counters)
-            self.result.transitions += successors
+            missing, batch.size, put_aside, deadlocked, error = (int(c) for c in counters)
             if error or (position == before and not missing):
                 raise ModelError("a move leads to operations without end, or a state has too many moves")
             again.append(aside[:put_aside].copy())
@@ -193,11 +190,12 @@ class Search:
 
     def _take_in(self, block: Block, batch: Batch, dead: Array, base: int) -> None:
         """Passes two and three, and the properties, for the successors of a block."""
+        self.result.transitions += batch.size
         self.result.deadlocks += dead.size
         self._judge.examine_final(block, dead, base)
         self._visited.reserve(batch.size)
         fresh = int(kernels.probe(
-            self._visited.slots, self._visited.shift, batch.found, batch.size, self._fresh,
+            self._visited.slots, self._visited.shift, self._visited.recent, batch.found, batch.size, self._fresh,
             batch.origins, self.tables.entries.view, self._reached,
         ))  # fmt: skip
         self._visited.used += fresh

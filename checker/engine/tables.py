@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from checker.engine import kernels
-from checker.engine.model import TRIVIAL, Finding, Kind, Model, ModelError, Move, Read, Row, Send
+from checker.engine.layout import Group, Layout, Role
+from checker.engine.model import TRIVIAL, Finding, Model, ModelError, Move, Read, Row, Send
 from checker.engine.values import same_types, unhashable
 from checker.engine.vectors import Memo, Vector
 
@@ -40,14 +41,6 @@ class Cell(NamedTuple):
     value: Any
 
 
-class Group(NamedTuple):
-    """Columns that are read together, and what is done with what they show once all are read."""
-
-    name: str
-    width: int
-    complete: Callable[[int, tuple[Any, ...]], None]
-
-
 class Tables:
     """Everything that was learnt about a model so far. `fill` may raise ModelError; nothing else here does."""
 
@@ -68,61 +61,13 @@ class Tables:
         self._effects: dict[tuple[int, tuple[tuple[int, int], ...]], int] = {}
         self._called: dict[str, int] = {}
         self._learnt: dict[int, int] = {}
-        self._groups: list[Group] = []
-        self._slots: list[list[Read]] = [[] for _ in model.columns]
-        self._lay_out()
-
-    # -- the model's structure -------------------------------------------------------------------------------
-
-    def _lay_out(self) -> None:
-        """Number the groups: actors over several columns, joint rules, properties."""
-        model = self.model
         self._effect(NO_ACTION, ())  # effect 0 is none
-        self.group_rows, self.read_rows = Vector(np.uint32, 3), Vector(np.uint32, 2)
-        self._own_rules: list[list[int]] = [[] for _ in model.columns]
-        self._actor_group: dict[int, int] = {}
-        for position, actor in enumerate(model.actors):
-            if len(actor.columns) > 1:
-                reads = tuple(Read(column) for column in actor.columns)
-                self._actor_group[position] = self._group(actor.name, reads, lambda *_: None)
-        joint: list[int] = []
-        final: list[tuple[int, int]] = []
-        usual: list[tuple[int, int]] = []
-        for position, rule in enumerate(model.rules):
-            if len(rule.reads) == 1:
-                self._own_rules[model.index[rule.reads[0].column]].append(position)
-            else:
-                joint.append(self._group(rule.name, rule.reads, self._list_moves(position)))
-        for position, prop in enumerate(model.properties):
-            group = self._group(prop.name, prop.reads, self._judge(position))
-            (final if prop.kind is Kind.FINAL else usual).append((position, group))
-        self.usual, self.final = usual, final
-        self.joint = np.array(joint, np.uint32)
-        self.words = max(1, -(-len(joint) // 64))
-        self.masks = Vector(np.uint64, self.words)
-        self._joint_bit = {group: bit for bit, group in enumerate(joint)}
-        every = (1 << len(joint)) - 1
-        self._all_joint = np.array([every >> 64 * w & (1 << 64) - 1 for w in range(self.words)], np.uint64)
-        readers = {model.index[r.column] for rule in model.rules if len(rule.reads) > 1 for r in rule.reads}
-        self.masked = np.array(sorted(readers), np.uint32)
-        self._mask_of: list[list[tuple[int, int, int]]] = [[] for _ in model.columns]
-        for group, bit in self._joint_bit.items():
-            first, width, _ = self.group_rows.view[group]
-            for column, slot in self.read_rows.view[first : first + width]:
-                self._mask_of[column].append((int(slot), bit // 64, bit % 64))
-        for group in range(len(self._groups)):
-            self.group_rows.view[group, 2] = self._new_id(Node(group, ()))
-
-    def _group(self, name: str, reads: tuple[Read, ...], complete: Callable[[int, tuple[Any, ...]], None]) -> int:
-        first = self.read_rows.size
-        for read in reads:
-            column = self.model.index[read.column]
-            if read not in self._slots[column]:
-                self._slots[column].append(read)
-            self.read_rows.append((column, self._slots[column].index(read)))
-        self.group_rows.append((first, len(reads), 0))
-        self._groups.append(Group(name, len(reads), complete))
-        return len(self._groups) - 1
+        self._layout = layout = Layout(model)
+        self.masks = Vector(np.uint64, layout.words)
+        self.joint, self.masked, self.usual, self.final = layout.joint, layout.masked, layout.usual, layout.final
+        self._group_rows = np.array(
+            [(group.first, group.width, self._new_id(Node(n, ()))) for n, group in enumerate(layout.groups)], np.uint32
+        ).reshape(-1, 3)
 
     # -- interning -------------------------------------------------------------------------------------------
 
@@ -147,12 +92,12 @@ class Tables:
         cell = self._new_id(Cell(column, value))
         self._cells[column][value] = cell
         self.bases.view[cell] = self.classes.size
-        seen = [self._class(column, slot, value) for slot in range(len(self._slots[column]))]
+        seen = [self._class(column, slot, value) for slot in range(len(self._layout.slots[column]))]
         self.classes.extend(seen)
-        if not self._own_rules[column]:
+        if not self._layout.own_rules[column]:
             self.listed.view[cell] = 0
-        self.masks.view[cell] = self._all_joint
-        for slot, word, bit in self._mask_of[column]:
+        self.masks.view[cell] = self._layout.all_joint
+        for slot, word, bit in self._layout.gates[column]:
             if seen[slot] == int(kernels.NEVER):
                 self.masks.view[cell, word] &= ~np.uint64(1 << bit)
         return cell
@@ -163,7 +108,7 @@ class Tables:
         self.bases.append(0)
         self.listed.append(kernels.UNLISTED)
         self.verdicts.append(0)
-        self.masks.append((0,) * self.words)
+        self.masks.append((0,) * self._layout.words)
         return len(self._ids) - 1
 
     def _shown(self, read: Read, value: Any) -> tuple[Any] | None:
@@ -174,7 +119,7 @@ class Tables:
 
     def _class(self, column: int, slot: int, value: Any) -> int:
         """The id of what a read shows of a value; each read has ids of its own."""
-        shown = self._shown(self._slots[column][slot], value)
+        shown = self._shown(self._layout.slots[column][slot], value)
         if shown is None:
             return int(kernels.NEVER)
         source = f"a read of {self.model.columns[column].name!r}"
@@ -207,8 +152,8 @@ class Tables:
             actor = self.model.actor_index.get(name, -1)
             if actor < 0:
                 raise ModelError(f"{source} sends {operation!r} to {name!r}, and no actor has that name")
-            if actor in self._actor_group:
-                target = int(kernels.GROUP) | self._actor_group[actor]
+            if actor in self._layout.actor_group:
+                target = int(kernels.GROUP) | self._layout.actor_group[actor]
             else:
                 target = self.model.index[self.model.actors[actor].columns[0]]
             entries.append((target, self._operation(actor, operation, source)))
@@ -249,7 +194,7 @@ class Tables:
     def _list_own(self, cell: int, column: int, value: Any) -> None:
         """List the moves of a column's own rules for a value of it."""
         moves: list[int] = []
-        for position in self._own_rules[column]:
+        for position in self._layout.own_rules[column]:
             shown = self._shown(self.model.rules[position].reads[0], value)
             if shown is not None:
                 moves += self._moves(position, shown, cell)
@@ -259,29 +204,26 @@ class Tables:
         self.listed.view[node] = self.lists.size << 32 | len(moves)
         self.lists.extend(moves)
 
-    def _list_moves(self, position: int) -> Callable[[int, tuple[Any, ...]], None]:
-        return lambda node, values: self._set_list(node, self._moves(position, values))
+    def _complete(self, node: int, group: Group, values: tuple[Any, ...]) -> None:
+        """All that a group reads is known: list a rule's moves, or hold a property to it."""
+        if group.role is Role.RULE:
+            self._set_list(node, self._moves(group.position, values))
+        elif group.role is Role.PROPERTY:
+            self.verdicts.view[node] = self._verdict(group.position, values)
 
-    def _judge(self, position: int) -> Callable[[int, tuple[Any, ...]], None]:
+    def _verdict(self, position: int, values: tuple[Any, ...]) -> int:
         prop = self.model.properties[position]
-
-        def judge(node: int, values: tuple[Any, ...]) -> None:
-            answer = self._ask(f"the property {prop.name!r}", prop.check, *values)
-            verdict = kernels.EXAMINED
-            if answer is TRIVIAL:
-                verdict = kernels.TRIVIAL
-            elif isinstance(answer, Finding):
-                verdict = kernels.FOUND
-            elif answer is not None:
-                raise ModelError(f"the property {prop.name!r} returned {answer!r}; Finding, None or TRIVIAL is right")
-            self.verdicts.view[node] = verdict
-
-        return judge
+        answer = self._ask(f"the property {prop.name!r}", prop.check, *values)
+        if answer is TRIVIAL:
+            return kernels.TRIVIAL
+        if answer is not None and not isinstance(answer, Finding):
+            raise ModelError(f"the property {prop.name!r} returned {answer!r}; Finding, None or TRIVIAL is right")
+        return kernels.EXAMINED if answer is None else kernels.FOUND
 
     def readers(self) -> tuple[Any, ...]:
         """The arrays by which kernels fold what groups read, in the order in which they take them."""
-        groups, reads = self.group_rows.view, self.read_rows.view
-        return (groups, reads, self.classes.view, self.bases.view, self.memo.data, self.memo.shift)
+        fixed = (self._group_rows, self._layout.read_rows)
+        return (*fixed, self.classes.view, self.bases.view, self.memo.data, self.memo.shift)
 
     # -- answering the kernels -------------------------------------------------------------------------------
 
@@ -313,12 +255,12 @@ class Tables:
         what, (actor, argument) = self._ids[subject], self._asked[operation]
         if isinstance(what, Cell):
             return self._apply(actor, argument, (what.value,), subject)
-        group = self._groups[what.group]
+        group = self._layout.groups[what.group]
         if len(what.values) == group.width:
             return self._apply(actor, argument, what.values, subject)
         node = self._new_id(Node(what.group, (*what.values, argument)))
         if len(what.values) + 1 == group.width:
-            group.complete(node, (*what.values, argument))
+            self._complete(node, group, (*what.values, argument))
         return node
 
     def _apply(self, position: int, operation: Any, values: tuple[Any, ...], subject: int) -> int:
@@ -332,7 +274,7 @@ class Tables:
         entries = self._entries(outcome.sends, who)
         columns = [self.model.index[column] for column in actor.columns]
         after = [self.cell(column, value, who) for column, value in zip(columns, outcome.values, strict=True)]
-        if position not in self._actor_group:
+        if position not in self._layout.actor_group:
             return self._effect(NO_ACTION, tuple(entries)) << 32 | after[0]
         changed = [
             (int(kernels.SET) | column, cell)

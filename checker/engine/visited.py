@@ -15,6 +15,7 @@ from checker.engine import kernels
 from checker.engine.model import ModelError
 
 LOAD = 0.6  # a fuller set is slower: clusters grow, and a probe then touches a second cache line
+RECENT = 1 << 15  # fingerprints remembered in the processor's cache
 RESERVED_BITS = 32  # of slots: 2.5e9 states
 SPILL = 1 << 16
 TAKEN = 1 << 12
@@ -31,6 +32,7 @@ class Visited:
     def __init__(self) -> None:
         self._reserved = _reserve()
         self._bits, self.used = 12, 0
+        self.recent = np.zeros(RECENT, np.uint64)
 
     @property
     def slots(self) -> Array:

@@ -34,13 +34,13 @@ def rules(setup: Setup) -> list[Rule]:
 def _lose_leader(setup: Setup, sid: Sid, leader: Sid) -> Rule:
     """A learner gives its leader up: at once when it cannot come any more, by a budget when it still may.
 
-    It cannot come if it does not run, is cut off, has decided otherwise, or looks in another round; nor, where an
+    It cannot come if it does not run, is cut off, has decided otherwise, or leads or looks in another round; nor, where an
     election is one step, if it looks at all.
     """
     one_step = setup.grain is Grain.ORACLE
 
     def moves(own: int, other: InRound | str, cut: bool, faults: bool) -> list[Move] | None:
-        if not isinstance(other, str) and other.standing.state is LEADING and not cut:
+        if not isinstance(other, str) and other.standing.state is LEADING and other.round == own and not cut:
             return None
         event = Send(server_name(sid), LeaderLost())
         may_come = (
