@@ -48,7 +48,7 @@ def one_leader(setup: Setup) -> Property:
             return None
         return Finding(
             "two servers lead, each followed by a quorum of its own view",
-            tuple((f"server.{sid} leads", _support(standings, sid)) for sid in leaders),
+            tuple((f"behind server.{sid}", _support(standings, sid)) for sid in leaders),
         )
 
     meaning = "no two servers each lead with a quorum of their own view behind them"
@@ -59,7 +59,7 @@ def _support(standings: Standings, leader: Sid) -> str:
     own = standings[leader]
     assert isinstance(own, Standing)
     behind = sorted(followers(standings, leader) & own.view.voters)
-    return f"followed by {behind} of the voters {sorted(own.view.voters)} in its view"
+    return f"{behind} of the voters {sorted(own.view.voters)} in its view"
 
 
 def only_voters_counted(setup: Setup) -> Property:

@@ -34,8 +34,8 @@ def rules(setup: Setup) -> list[Rule]:
 def _lose_leader(setup: Setup, sid: Sid, leader: Sid) -> Rule:
     """A learner gives its leader up: at once when it cannot come any more, by a budget when it still may.
 
-    It cannot come if it does not run, is cut off, has decided otherwise, or leads or looks in another round; nor, where an
-    election is one step, if it looks at all.
+    It cannot come if it does not run, is cut off, has decided otherwise, or leads or looks in another round; nor,
+    where an election is one step, if it looks at all.
     """
     one_step = setup.grain is Grain.ORACLE
 
