@@ -1,0 +1,477 @@
+"""What the commands print and write: lines for people, JSON for programs, traces that replay, tables of the guide.
+
+What must be said is taken from the requirements (R2, R3, R10), or from another way to compute it: the other engine,
+the other format, the definition of a quorum.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from checker.cli.main import main
+from checker.properties import names
+from checker.scenario import bundled
+
+R10 = next(path for path in bundled() if path.stem == "r10-wrong-order")
+PASSES = "file: zoo-3.cfg\nservers: [1, 2, 3]\ngrain: oracle\nsometimes: [AllSettled]\n"
+# The highest of three equal servers wins, if it takes part (R7).
+VIOLATED = "file: zoo-3.cfg\nservers: [1, 2, 3]\nalways: [{NeverLeads: 3}]\nsometimes: [{Leads: 3}]\n"
+VACUOUS = "file: zoo-3.cfg\nservers: [1, 2, 3]\ngrain: oracle\nsometimes: [{Leads: 1}]\n"
+# With two servers one loss stops service (R2).
+DEADLOCK = "file: zoo-2.cfg\nservers: [1, 2]\ngrain: oracle\nfaults: {crashes: 1}\nfinal: [Serves]\n"
+INCOMPLETE = PASSES + "limits: {states: 1}\n"
+ESCAPE = "\x1b["
+
+
+class Ended(NamedTuple):
+    """How a command line ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[str]:
+        """Standard output in lines, each run of spaces as one."""
+        return [" ".join(line.split()) for line in self.out.splitlines()]
+
+    @property
+    def data(self) -> Any:
+        """Standard output as JSON."""
+        return json.loads(self.out)
+
+
+def cli(*words: object) -> Ended:
+    """Run a command line in this process."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = main([str(word) for word in words])
+    return Ended(code, out.getvalue(), err.getvalue())
+
+
+Write = Callable[..., Path]
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> Write:
+    """Writes a scenario beside the zoo.cfg files that it may name."""
+    for servers in (2, 3, 4, 5):
+        voters = "".join(f"server.{sid}=zoo{sid}:2888:3888\n" for sid in range(1, servers + 1))
+        (tmp_path / f"zoo-{servers}.cfg").write_text(f"initLimit=5\nsyncLimit=2\n{voters}")
+
+    def write(text: str, name: str = "s.yaml") -> Path:
+        (tmp_path / name).write_text(text)
+        return tmp_path / name
+
+    return write
+
+
+# -- text ----------------------------------------------------------------------------------------------------
+
+
+def test_one_server_is_one_run_and_its_report_begins_with_the_verdict() -> None:
+    """It starts, and decides for itself: three states, the first one included."""
+    ended = cli("--nodes", 1)
+
+    assert ended.code == 0
+    assert ended.lines[0] == "passed: no violation, space exhausted: 3 states (as expected)"
+
+
+@pytest.mark.parametrize("nodes", [2, 3])
+def test_every_run_of_a_set_is_a_line_with_its_grain_states_depth_and_verdict(nodes: int) -> None:
+    text, runs = cli("--nodes", nodes), cli("--nodes", nodes, "--json").data["runs"]
+
+    assert text.code == 0
+    *lines, last = text.lines
+    assert last == f"{len(runs)} runs, all as expected"
+    assert lines == [
+        f"{run['job']['name']} {run['job']['grain']} {run['search']['states']:,} {run['search']['depth']} "
+        f"passed (as expected)"
+        for run in runs
+    ]
+
+
+def test_the_set_of_runs_looks_at_messages_a_crash_a_broken_link_and_every_fault() -> None:
+    grains = {run["job"]["name"]: run["job"]["grain"] for run in cli("--nodes", 3, "--json").data["runs"]}
+
+    assert grains == {
+        "cold start": "fine",
+        "crash, observer, another view": "fine",
+        "a broken link": "fine",
+        "faults of every kind": "oracle",
+    }
+
+
+def test_without_a_number_there_are_three_servers() -> None:
+    assert cli().lines == cli("--nodes", 3).lines
+
+
+def test_options_that_describe_an_ensemble_are_one_run_and_stand_in_its_bounds() -> None:
+    ended = cli("--nodes", 3, "--crashes", 1, "--rounds", 2, "--capacity", 1, "--late", 0, "--states", 100)
+
+    assert "bounds epochs and zxids stay as given: only the election is explored" in ended.lines
+    assert "bound at most 1 crash" in ended.lines
+    assert "bound no election beyond round 2" in ended.lines
+    assert "bound at most 1 in flight from one server to another, and one queued" in ended.lines
+    assert any(line.startswith("limits 100 states, ") for line in ended.lines)
+
+
+def test_of_several_runs_only_those_not_as_expected_are_told_in_full(scenario: Write) -> None:
+    good, bad = scenario(f"name: good\n{PASSES}", "1.yaml"), scenario(f"name: bad\n{VIOLATED}", "2.yaml")
+    ended = cli("run", good, bad)
+
+    assert [line.split()[0] for line in ended.lines[:2]] == ["good", "bad"]
+    assert [line for line in ended.lines if line in ("good", "bad")] == ["bad"]
+    assert ended.lines[-1] == "2 runs, 1 as expected"
+
+
+def test_levels_are_the_new_states_at_each_depth_from_the_first_state_on(scenario: Write) -> None:
+    ended = cli("run", scenario(PASSES), "--levels")
+    head = ended.lines.index("new states at each depth")
+    levels = [tuple(map(int, line.split())) for line in ended.lines[head + 1 :]]
+
+    search = cli("run", scenario(PASSES), "--json", "--engine", "plain").data["runs"][0]["search"]
+    assert levels == list(enumerate(search["levels"]))
+    assert levels[0] == (0, 1)
+    assert "new states at each depth" not in cli("run", scenario(PASSES)).lines
+
+
+def test_list_names_every_shipped_scenario_and_every_property() -> None:
+    firsts = [line.split()[0] for line in cli("list").lines]
+
+    assert firsts == ["scenarios", *(path.stem for path in bundled()), "properties", *names()]
+
+
+# -- JSON ----------------------------------------------------------------------------------------------------
+
+REPORT = {
+    "schema", "job", "verdict", "as_expected", "exit_code", "sentence", "reasons", "limits", "properties", "actions",
+    "search", "traces",
+}  # fmt: skip
+JOB = {"name", "grain", "bounds", "expected"}
+SEARCH = {
+    "engine", "stop", "exhausted", "states", "transitions", "depth", "levels", "ends", "seconds", "states_per_second",
+    "python_steps", "python_seconds", "peak_bytes", "bytes_per_state", "collision_probability",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict", "code"),
+    [
+        (PASSES, "passed", 0),
+        (VIOLATED, "violated", 12),
+        (DEADLOCK, "deadlock", 11),
+        (VACUOUS, "vacuous", 21),
+        (INCOMPLETE, "incomplete", 20),
+    ],
+)
+def test_json_has_the_fields_of_its_schema_and_agrees_with_the_exit_code_and_the_text(
+    scenario: Write, text: str, verdict: str, code: int
+) -> None:
+    ended, report = cli("run", scenario(text), "--json"), cli("run", scenario(text))
+    (run,) = ended.data["runs"]
+
+    assert ended.err == ""
+    assert (ended.data["schema"], ended.data["exit_code"], ended.code) == (1, code, code)
+    assert (set(run), set(run["job"]), set(run["search"])) == (REPORT, JOB, SEARCH)
+    assert (run["verdict"], run["exit_code"], run["as_expected"]) == (verdict, code, None)
+    assert run["sentence"] == report.out.splitlines()[0]
+    search = run["search"]
+    assert search["states"] == sum(search["levels"])
+    assert search["depth"] == len(search["levels"]) - 1
+    assert search["exhausted"] == (verdict in ("passed", "vacuous"))
+
+
+def test_json_of_several_runs_has_one_object_each_and_the_code_of_the_process(scenario: Write) -> None:
+    good, bad = scenario(PASSES + "expect: passed\n", "1.yaml"), scenario(VIOLATED + "expect: passed\n", "2.yaml")
+    ended = cli("run", good, bad, "--json")
+
+    assert [(run["exit_code"], run["as_expected"]) for run in ended.data["runs"]] == [(0, True), (12, False)]
+    assert ended.data["exit_code"] == ended.code == 12
+
+
+def test_json_holds_the_trace_of_a_violation_and_none_of_a_witness(scenario: Write) -> None:
+    (violated,) = cli("run", scenario(VIOLATED), "--json").data["runs"]
+    (passed,) = cli("run", scenario(PASSES), "--json").data["runs"]
+
+    assert [trace["#meta"]["property"] for trace in violated["traces"]] == ["NeverLeads(3)"]
+    assert passed["traces"] == []
+    assert [prop["outcome"].startswith("witnessed at depth ") for prop in passed["properties"]][-1]
+
+
+# -- engines and workers -------------------------------------------------------------------------------------
+
+MEASURED = {"seconds", "states_per_second", "python_seconds", "peak_bytes", "bytes_per_state"}
+
+
+def without(names_left_out: set[str], value: Any) -> Any:
+    """A JSON value without these keys, wherever they are."""
+    if isinstance(value, dict):
+        return {key: without(names_left_out, each) for key, each in value.items() if key not in names_left_out}
+    return [without(names_left_out, each) for each in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("words", [("--nodes", 3), ("run", R10)], ids=["three servers", "R10"])
+def test_one_worker_and_two_differ_in_time_and_memory_only(words: tuple[object, ...]) -> None:
+    one, two = (cli(*words, "--json", "--memory", "4G", "--workers", workers).data for workers in (1, 2))
+
+    assert without(MEASURED, one) == without(MEASURED, two)
+
+
+@pytest.mark.parametrize("text", [PASSES, VIOLATED, DEADLOCK, VACUOUS, INCOMPLETE])
+def test_both_engines_agree_and_the_report_names_the_one_that_was_asked_for(scenario: Write, text: str) -> None:
+    path = scenario(text)
+    plain, by_tables, both = (cli("run", path, "--engine", engine) for engine in ("plain", "tables", "both"))
+
+    assert plain.code == by_tables.code == both.code
+    assert plain.lines[0] == by_tables.lines[0] == both.lines[0]
+    assert "search by the plain engine" in plain.lines
+    assert "search by the tables engine" in by_tables.lines
+    assert "collisions none: states are compared whole" in plain.lines
+
+
+# -- traces --------------------------------------------------------------------------------------------------
+
+
+def test_mermaid_shows_the_violation_as_a_sequence_diagram_after_the_report(scenario: Write) -> None:
+    ended = cli("run", scenario(VIOLATED), "--format", "mermaid")
+
+    assert ended.lines[0].startswith("violated: ")
+    diagram = ended.out[ended.out.index("sequenceDiagram") :]
+    assert all(f"server.{sid}" in diagram for sid in (1, 2, 3))
+
+
+def test_itf_shows_the_same_trace_as_json_holds(scenario: Write) -> None:
+    text = cli("run", scenario(VIOLATED), "--format", "itf").out
+    (run,) = cli("run", scenario(VIOLATED), "--json").data["runs"]
+
+    assert json.loads(text[text.index("\n{") :]) == run["traces"][0]
+
+
+def test_format_none_leaves_the_trace_out_and_nothing_else(scenario: Write) -> None:
+    short, full = (cli("run", scenario(VIOLATED), "--format", form) for form in ("none", "text"))
+
+    assert "violated: NeverLeads(3) at depth" in full.out.removeprefix(short.lines[0])
+    assert without_times(short) == without_times(full)[: len(short.lines)]
+    assert len(full.lines) > len(short.lines)
+
+
+def without_times(ended: Ended) -> list[str]:
+    return [line for line in ended.lines if not line.startswith(("time ", "limits ", "memory ", "Python steps "))]
+
+
+@pytest.mark.parametrize("text", [VIOLATED, DEADLOCK, PASSES], ids=["violation", "deadlock", "witness"])
+def test_traces_are_written_in_every_format_and_replay_to_the_same_finding(scenario: Write, text: str) -> None:
+    folder = scenario(text).parent / "new" / "traces"
+    (run,) = cli("run", scenario(text), "--traces", folder, "--json").data["runs"]
+
+    found = {prop["name"]: prop["found"] for prop in run["properties"] if prop["found"]}
+    stems = {path.name.removesuffix(".itf.json") for path in folder.glob("*.itf.json")}
+    assert {path.name for path in folder.iterdir()} == {
+        f"{stem}.{kind}" for stem in stems for kind in ("txt", "mmd", "itf.json")
+    }
+    replayed = [cli("replay", folder / f"{stem}.itf.json") for stem in sorted(stems)]
+    assert [each.code for each in replayed] == [0] * len(found)
+    assert {each.lines[-1] for each in replayed} == {
+        f"replayed: {one['depth']} steps, and {name} again: {one['clause']}" for name, one in found.items()
+    }
+
+
+def test_a_replay_shows_the_very_text_that_was_written(scenario: Write) -> None:
+    folder = scenario(VIOLATED).parent / "traces"
+    cli("run", scenario(VIOLATED), "--traces", folder)
+
+    for file in folder.glob("*.itf.json"):
+        for form, suffix in (("text", "txt"), ("mermaid", "mmd"), ("itf", "itf.json")):
+            written = file.with_name(file.name.replace("itf.json", suffix)).read_text()
+            assert cli("replay", file, "--format", form).out.startswith(written)
+        assert len(cli("replay", file, "--format", "none").lines) == 1
+
+
+def test_two_runs_of_one_name_do_not_overwrite_each_others_traces(scenario: Write) -> None:
+    folder = scenario(VIOLATED).parent / "traces"
+    first = scenario(f"name: same\n{VIOLATED}", "1.yaml")
+    second = scenario(f"name: same\n{VIOLATED.replace('3}', '2}')}servers: [1, 2]\n".replace("[1, 2, 3]", "[1]", 1), "2.yaml")
+    second.write_text("name: same\n" + PASSES)
+    cli("run", first, second, "--traces", folder)
+    names_of = {json.loads(file.read_text())["#meta"]["property"] for file in folder.glob("same*.itf.json")}
+
+    assert names_of == {"NeverLeads(3)", "Leads(3)", "AllSettled"}
+
+
+# -- R10, message by message ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def refined(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The saved trace of the wrong order, told message by message."""
+    folder = tmp_path_factory.mktemp("refined")
+    ended = cli("run", R10, "--refine", "--traces", folder, "--format", "none")
+    assert (ended.code, ended.err) == (0, "")
+    (file,) = folder.glob("*OneLeader.itf.json")
+    return file
+
+
+def plain_value(value: Any) -> Any:
+    """A value of the Informal Trace Format, as Python has it."""
+    if isinstance(value, dict) and "#bigint" in value:
+        return int(value["#bigint"])
+    if isinstance(value, dict):
+        return {key: plain_value(each) for key, each in value.items()}
+    return value
+
+
+def servers_at_the_end(file: Path) -> dict[int, dict[str, Any]]:
+    last = json.loads(file.read_text())["states"][-1]
+    return {int(name[7:]): plain_value(last[name]) for name in last if name.startswith("server.")}
+
+
+def test_by_the_oracle_the_wrong_order_elects_in_single_steps(tmp_path: Path) -> None:
+    cli("run", R10, "--traces", tmp_path, "--format", "none")
+    (file,) = tmp_path.glob("*OneLeader.itf.json")
+    actions = [move["action"] for move in json.loads(file.read_text())["#meta"]["moves"]]
+
+    assert actions.count("elect") == 2, "one for each leader"
+    assert "deliver" not in actions
+
+
+def test_refined_it_is_told_message_by_message(refined: Path) -> None:
+    meta = json.loads(refined.read_text())["#meta"]
+    actions = [move["action"] for move in meta["moves"]]
+
+    assert meta["grain"] == "fine, along a run by the oracle"
+    assert "elect" not in actions
+    assert actions.count("decide") == 5, "each server decides for itself"
+    assert actions.count("deliver") >= 5, "and nobody can without having heard another"
+
+
+def test_refined_it_ends_with_leaders_3_and_5_and_the_followers_of_the_requirement(refined: Path) -> None:
+    """R10: 1 and 3, still on the three-server file, elect 3; 2 joins 4 and 5 behind 5."""
+    servers = servers_at_the_end(refined)
+
+    assert {sid for sid, each in servers.items() if each["state"] == "LEADING"} == {3, 5}
+    assert {sid: each["vote"]["leader"] for sid, each in servers.items()} == {1: 3, 2: 5, 3: 3, 4: 5, 5: 5}
+    assert {sid: each["file"] for sid, each in servers.items()} == {
+        1: "zoo-3.cfg", 2: "zoo-5.cfg", 3: "zoo-3.cfg", 4: "zoo-5.cfg", 5: "zoo-5.cfg",
+    }  # fmt: skip
+
+
+def test_refined_each_leader_holds_a_quorum_of_votes_of_its_own_file(refined: Path) -> None:
+    """Two of three and three of five, each majority a right one: that is what makes the split possible."""
+    servers = servers_at_the_end(refined)
+    for leader, quorum in ((3, 2), (5, 3)):
+        assert list(servers[leader]["bucket"].values()).count(leader) >= quorum
+
+
+def test_the_refined_trace_replays(refined: Path) -> None:
+    ended = cli("replay", refined, "--format", "none")
+
+    assert ended.code == 0
+    depth = len(json.loads(refined.read_text())["#meta"]["moves"])
+    assert ended.lines[0].startswith(f"replayed: {depth} steps, and OneLeader again: two servers lead")
+
+
+def test_a_run_that_the_bounds_do_not_let_be_told_finely_is_told_by_the_oracle_with_a_note(scenario: Write) -> None:
+    """With one round only, the fine grain has no second election for those who lose their leader."""
+    text = f"{R10.read_text()}\nrounds: 1\n"
+    for zoo_cfg in R10.parent.glob("*.cfg"):
+        scenario(zoo_cfg.read_text(), zoo_cfg.name)
+    ended = cli("run", scenario(text), "--refine")
+
+    assert (ended.code, ended.err[:6]) == (0, "note: ")
+    assert "is told by the oracle, not message by message: " in ended.err
+    assert "R10, three to five in the wrong order; grain: oracle" in ended.out
+
+
+# -- quorums and tables --------------------------------------------------------------------------------------
+
+
+def test_quorums_of_three_and_of_five_servers_may_be_disjoint_and_two_such_are_shown(scenario: Write) -> None:
+    """2 + 3 = 5 is not more than 5 (R10')."""
+    folder = scenario(PASSES).parent
+    files = folder / "zoo-3.cfg", folder / "zoo-5.cfg"
+    text, data = cli("quorums", *files), cli("quorums", *files, "--json")
+
+    (pair,) = data.data["pairs"]
+    few, many = set(pair["disjoint"]["a"]), set(pair["disjoint"]["b"])
+    assert (text.code, data.code, data.data["verdict"]) == (12, 12, "disjoint")
+    assert few <= {1, 2, 3}
+    assert len(few) >= 2
+    assert many <= {1, 2, 3, 4, 5}
+    assert len(many) >= 3
+    assert not few & many
+    for quorum in (few, many):
+        assert "{" + ", ".join(map(str, sorted(quorum))) + "}" in text.out
+
+
+def test_quorums_of_three_and_of_four_servers_always_meet_and_that_is_proved(scenario: Write) -> None:
+    """2 + 3 = 5 is more than 4 (R10')."""
+    folder = scenario(PASSES).parent
+    ended = cli("quorums", folder / "zoo-3.cfg", folder / "zoo-4.cfg")
+
+    assert (ended.code, ended.err) == (0, "")
+    assert "(proved)" in ended.lines[0]
+
+
+def test_the_tables_are_those_of_the_guide() -> None:
+    """R2: how many losses are survived. R3: which side serves when followers are cut off; of 6 cut 3 to 3, neither."""
+    data = cli("tables", "--json").data
+
+    assert {row["servers"]: row["survives"] for row in data["R2"]} == {2: 0, 3: 1, 4: 1, 5: 2, 6: 2}
+    sides = {
+        (row["servers"], row["cut_off"]): (row["leader_side_serves"], row["cut_off_side_serves"]) for row in data["R3"]
+    }
+    assert sides == {
+        (5, 1): (True, False), (5, 2): (True, False), (5, 3): (False, True),
+        (6, 1): (True, False), (6, 2): (True, False), (6, 3): (False, False),
+    }  # fmt: skip
+
+
+def test_the_tables_say_the_same_in_words() -> None:
+    rows = [re.split(r"\s{2,}", line.strip()) for line in cli("tables").out.splitlines()]
+
+    assert [(row[0], row[2]) for row in rows if len(row) == 4 and row[0].isdecimal()] == [
+        ("2", "0"), ("3", "1"), ("4", "1"), ("5", "2"), ("6", "2"),
+    ]  # fmt: skip
+    assert [tuple(row[:4]) for row in rows if len(row) == 5 and row[0].isdecimal()] == [
+        ("5", "1", "serves", "no leader"), ("5", "2", "serves", "no leader"), ("5", "3", "no leader", "serves"),
+        ("6", "1", "serves", "no leader"), ("6", "2", "serves", "no leader"), ("6", "3", "no leader", "no leader"),
+    ]  # fmt: skip
+
+
+# -- colours -------------------------------------------------------------------------------------------------
+
+
+def everything_shown(terminal: int) -> Iterator[bytes]:
+    """What a terminal shows, until the other side is closed."""
+    with contextlib.suppress(OSError):
+        while piece := os.read(terminal, 4096):
+            yield piece
+
+
+def test_a_terminal_gets_colours_and_a_pipe_gets_none(scenario: Write) -> None:
+    command = [sys.executable, "-m", "checker", "run", str(scenario(VIOLATED))]
+    environment = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "FORCE_COLOR")}
+    environment["TERM"] = "xterm-256color"
+    piped = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=60)
+    terminal, other_side = pty.openpty()
+    with subprocess.Popen(command, stdout=other_side, stderr=other_side, env=environment):
+        os.close(other_side)
+        shown = b"".join(everything_shown(terminal)).decode()
+    os.close(terminal)
+
+    assert ESCAPE not in piped.stdout + piped.stderr
+    assert ESCAPE in shown
+    assert piped.stdout.splitlines()[0] in shown, "the same words in both"

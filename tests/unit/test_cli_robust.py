@@ -1,0 +1,325 @@
+"""Ctrl-C, closed pipes, odd names and garbage: all end with a report or a message, and never in a stack trace."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from checker.cli import runner, tables
+from checker.cli.main import main
+from checker.cli.options import BUDGETS, FORMATS
+from checker.engine import Stop
+from checker.scenario import bundled
+
+PASSES = "file: zoo-3.cfg\nservers: [1, 2, 3]\ngrain: oracle\nsometimes: [AllSettled]\nexpect: passed\n"
+
+
+class Ended(NamedTuple):
+    """How a command line ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+def cli(*words: object) -> Ended:
+    """Run a command line in this process."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = main([str(word) for word in words])
+    return Ended(code, out.getvalue(), err.getvalue())
+
+
+def python_m_checker(*words: object, **how: Any) -> Ended:
+    """Run a command line as a user does."""
+    command = [sys.executable, "-m", "checker", *map(str, words)]
+    ended = subprocess.run(command, capture_output=True, encoding="utf-8", check=False, timeout=120, **how)
+    return Ended(ended.returncode, ended.stdout, ended.stderr)
+
+
+def no_stack_trace(ended: Ended) -> bool:
+    return "Traceback" not in ended.out + ended.err and "Exception ignored" not in ended.err
+
+
+def zoo_cfg(*voters: int) -> str:
+    return "initLimit=5\nsyncLimit=2\n" + "".join(f"server.{sid}=zoo{sid}:2888:3888\n" for sid in voters)
+
+
+Write = Callable[..., Path]
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> Write:
+    """Writes a scenario beside the zoo.cfg file that it names."""
+    (tmp_path / "zoo-3.cfg").write_text(zoo_cfg(1, 2, 3))
+
+    def write(text: str, name: str = "s.yaml") -> Path:
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        return tmp_path / name
+
+    return write
+
+
+# -- Ctrl-C --------------------------------------------------------------------------------------------------
+
+
+def read_until(terminal: int, wanted: bytes) -> bytes:
+    """What a terminal shows, until `wanted` is among it or the other side is closed."""
+    shown = b""
+    while wanted not in shown:
+        try:
+            piece = os.read(terminal, 4096)
+        except OSError:  # closed
+            return shown
+        if not piece:
+            return shown
+        shown += piece
+    return shown
+
+
+@pytest.mark.parametrize("how", ["--workers 1", "--workers 2", "--engine both"])
+@pytest.mark.parametrize("piped", [False, True], ids=["on a terminal", "into a pipe"])
+def test_20_and_a_report_of_what_was_seen_when_a_search_is_interrupted(piped: bool, how: str) -> None:
+    """Interrupted once its progress is shown, so it is under way; limits end it should the signal be ignored."""
+    words = ["--nodes", "4", "--grain", "fine", "--rounds", "1", "--states", "2000000", "--time", "20s"]
+    command = [sys.executable, "-m", "checker", *words, *how.split()]
+    terminal, other_side = pty.openpty()
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE if piped else other_side,
+        stderr=other_side,
+        env={**os.environ, "TERM": "xterm"},
+    ) as process:
+        os.close(other_side)
+        shown = read_until(terminal, b"frontier")
+        process.send_signal(signal.SIGINT)
+        shown += read_until(terminal, b"nothing that is ever shown")
+        out = process.communicate(timeout=60)[0] or b""
+    os.close(terminal)
+
+    report = (out if piped else shown).decode()
+    assert process.returncode == 20
+    assert "incomplete: the search was interrupted; no violation among the " in report
+    assert "search by the tables engine" in report
+    assert b"Traceback" not in shown + out
+
+
+def test_an_interrupt_between_two_runs_keeps_what_the_first_came_to(
+    scenario: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Interrupted(runner.Progress):
+        def __init__(self, name: str) -> None:
+            if name == "second":
+                raise KeyboardInterrupt
+            super().__init__(name)
+
+    monkeypatch.setattr(runner, "Progress", Interrupted)
+    names = ("first", "second", "third")
+    files = [scenario(f"name: {name}\n{PASSES}", f"{name}.yaml") for name in names]
+    ended = cli("run", *files)
+
+    assert ended.code == 20
+    lines = [" ".join(line.split()) for line in ended.out.splitlines()]
+    assert lines[0].startswith("first oracle")
+    assert lines[0].endswith("passed (as expected)")
+    assert lines[1] == "second oracle - - incomplete (expected: passed)"
+    assert "third" not in ended.out
+
+
+def test_an_interrupt_of_the_tables_is_no_defect_of_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    explore = tables.explore
+
+    def interrupted(*arguments: Any, **named: Any) -> Any:
+        result = explore(*arguments, **named)
+        result.stop = Stop.INTERRUPTED
+        return result
+
+    monkeypatch.setattr(tables, "explore", interrupted)
+
+    assert cli("tables") == Ended(20, "", "error: interrupted before there was anything to report\n")
+
+
+# -- what terminals, pipes and names do ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("words", [["list"], ["--nodes", "1"], ["--nodes", "2", "--json"], ["--help"]])
+def test_a_reader_who_has_seen_enough_is_no_error_worth_a_stack_trace(words: list[str]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "checker", *words]
+    ended = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
+    os.close(writer)
+
+    assert no_stack_trace(Ended(ended.returncode, "", ended.stderr))
+
+
+@pytest.mark.parametrize("name", ["Wähler … 選挙", "\\uD800 half a pair"])
+def test_a_name_that_the_output_cannot_hold_is_written_in_another_way(scenario: Write, name: str) -> None:
+    path = scenario(f'{PASSES}name: "{name}"\n')
+    folder = path.parent / "traces"
+    ended = python_m_checker("run", path, "--traces", folder, env={**os.environ, "PYTHONIOENCODING": "ascii"})
+
+    assert (ended.code, ended.err) == (0, "")
+    assert {each.name.partition(".")[2] for each in folder.iterdir()} == {"txt", "mmd", "itf.json"}
+
+
+def test_a_name_longer_than_a_file_can_have_is_cut(scenario: Write) -> None:
+    path = scenario(f"{PASSES}name: {'R' * 400}\n")
+
+    assert cli("run", path, "--traces", path.parent / "traces", "--format", "none").code == 0
+
+
+# -- anything at all: no stack trace, and a code of the design -----------------------------------------------
+
+CODES = {0, 1, 2, 11, 12, 20, 21, 150, 151, 152}
+SHORT = ("--states", "30", "--time", "5s", "--workers", "1")
+OPTIONS: dict[str, st.SearchStrategy[object]] = {
+    "--nodes": st.integers(1, 4),
+    "--observers": st.integers(0, 2),
+    "--grain": st.sampled_from(["fine", "oracle"]),
+    "--other-view": st.sampled_from(["1=1,2", "2=2,9", "3=1,2,3", "2=1,2,3,4,5", "1=1"]),
+    "--rounds": st.integers(1, 3),
+    "--capacity": st.integers(1, 3),
+    "--late": st.integers(0, 4),
+    "--depth": st.integers(0, 3),
+    "--engine": st.sampled_from(["tables", "plain", "both"]),
+    "--time": st.sampled_from(["0.001", "0.001s", "1h"]),
+    "--memory": st.sampled_from(["1K", "4GiB", "2t"]),
+    "--format": st.sampled_from(FORMATS),
+    **{f"--{budget}": st.integers(0, 2) for budget in BUDGETS},
+}
+FLAGS = ["--established", "--json", "--levels", "--refine", "--verdict"]
+plausible = st.fixed_dictionaries({}, optional=OPTIONS)
+words = (
+    st.sampled_from([*OPTIONS, *FLAGS, "-h", "1=1,2", "-1", "", "=", "\0"])
+    | st.integers(-1, 7).map(str)
+    | st.text(max_size=4)
+)
+
+
+@given(plausible, st.sets(st.sampled_from(FLAGS)))
+@settings(max_examples=200, deadline=None, print_blob=True)
+def test_any_options_together_end_with_a_code_of_the_design(chosen: dict[str, object], flags: set[str]) -> None:
+    ended = cli(*(word for pair in chosen.items() for word in pair), *sorted(flags), *SHORT)
+
+    assert ended.code in CODES - {1, 150, 151}, "they name no file, and a run without expectations does not end with 1"
+    assert (ended.code == 2) == (ended.out == "")
+
+
+@given(st.lists(words, max_size=5))
+@settings(max_examples=100, deadline=None, print_blob=True)
+def test_any_words_end_with_a_code_of_the_design(given_words: list[str]) -> None:
+    assert cli(*given_words, *SHORT).code in CODES
+
+
+@given(
+    st.sampled_from(["run", "replay", "quorums", "list", "tables"]),
+    st.lists(words | st.sampled_from([str(path) for path in bundled()][:3]), min_size=1, max_size=4),
+)
+@settings(max_examples=150, deadline=None, print_blob=True)
+def test_any_words_after_a_command_end_with_a_code_of_the_design(command: str, given_words: list[str]) -> None:
+    limits = SHORT if command == "run" else ()
+    if command == "run" and not any(word.endswith(".yaml") for word in given_words):
+        given_words = [*given_words, "missing.yaml"]  # without a file, all shipped scenarios would run
+    ended = cli(command, *given_words, *limits)
+
+    assert ended.code in CODES
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("anything")
+
+
+@given(st.binary(max_size=200))
+@settings(max_examples=100, deadline=None, print_blob=True)
+def test_any_bytes_as_a_scenario_are_a_bad_scenario(folder: Path, content: bytes) -> None:
+    (folder / "any.yaml").write_bytes(content)
+    ended = cli("run", folder / "any.yaml")
+
+    assert (ended.code, ended.out) == (150, "")
+
+
+@given(st.binary(max_size=200))
+@settings(max_examples=100, deadline=None, print_blob=True)
+def test_any_bytes_as_a_trace_are_refused(folder: Path, content: bytes) -> None:
+    (folder / "any.itf.json").write_bytes(content)
+    ended = cli("replay", folder / "any.itf.json")
+
+    assert ended.code in (2, 150), "2 if they are no text, 150 if they are no trace"
+    assert ended.out == ""
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """A saved trace, as JSON: of two servers one comes to lead."""
+    folder = tmp_path_factory.mktemp("traces")
+    assert cli("--nodes", 2, "--grain", "oracle", "--traces", folder, "--format", "none").code == 0
+    (file,) = folder.glob("*.itf.json")
+    found: dict[str, Any] = json.loads(file.read_text())
+    return found
+
+
+def changed(trace: Any, path: tuple[str | int, ...], value: object) -> Any:
+    """A copy of a JSON value with another value at that path."""
+    copy = json.loads(json.dumps(trace))
+    place = copy
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    return copy
+
+
+def paths_in(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+    """The paths of everything inside a JSON value."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [each for key, item in items for each in ((*path, key), *paths_in(item, (*path, key)))]
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-2, 9) | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(data=st.data())
+@settings(max_examples=200, deadline=None, print_blob=True)
+def test_a_trace_with_any_other_value_in_one_place_replays_or_is_refused(
+    data: st.DataObject, trace: dict[str, Any], folder: Path
+) -> None:
+    path = data.draw(st.sampled_from(paths_in(trace)))
+    (folder / "changed.itf.json").write_text(json.dumps(changed(trace, path, data.draw(json_values))))
+    ended = cli("replay", folder / "changed.itf.json")
+
+    assert ended.code in (0, 150)
+    assert (ended.code == 0) == (ended.err == "")
+
+
+cfg_lines = st.sampled_from(
+    ["server.1=a:1:2", "server.2=b:1:2:observer", "server.x=", "group.1=1:2", "weight.1=-1", "initLimit=5", "=", "\\"]
+)
+
+
+@given(st.binary(max_size=200) | st.lists(cfg_lines, max_size=6).map(lambda lines: "\n".join(lines).encode()))
+@settings(max_examples=100, deadline=None, print_blob=True)
+def test_any_bytes_as_a_zoo_cfg_are_compared_or_refused(folder: Path, content: bytes) -> None:
+    (folder / "any.cfg").write_bytes(content)
+    (folder / "good.cfg").write_text(zoo_cfg(1, 2, 3))
+    ended = cli("quorums", folder / "any.cfg", folder / "good.cfg")
+
+    assert ended.code in (0, 12, 151)
+    assert (ended.code == 151) == (ended.out == "")
