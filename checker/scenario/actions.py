@@ -33,7 +33,7 @@ MAY_BE_SILENT = frozenset({"lose leader", "lose quorum"})
 def known_actions(model: Model) -> frozenset[str]:
     """The names of all actions that the budgets and the plan of an ensemble's model allow."""
     found = {action for action in ACTIONS if any(_begins(rule.name, action) for rule in model.rules)}
-    if model.columns[model.index[FAULTS]].initial.impatience:
+    if model.columns[model.index[FAULTS]].initial.left.impatience:
         found.add(GIVE_UP)
     return frozenset(found)
 

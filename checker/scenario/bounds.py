@@ -39,10 +39,10 @@ def bounds_of(setup: Setup, opening: int, *, fast: bool = False) -> tuple[str, .
 
 
 def _faults(budgets: Budgets) -> str:
-    left = [(name, count) for name, count in vars(budgets).items() if count]
-    if not left:
+    allowed = budgets.by_name
+    if not allowed:
         return "no faults"
-    return "at most " + ", ".join(f"{count} {_FAULTS[name][count > 1]}" for name, count in left)
+    return "at most " + ", ".join(f"{count} {_FAULTS[name][count > 1]}" for name, count in allowed.items())
 
 
 def _channels(setup: Setup) -> list[str]:

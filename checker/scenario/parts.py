@@ -20,7 +20,6 @@ from checker.scenario.files import Files
 from checker.scenario.located import Located, Path, position
 from checker.scenario.schema import (
     ChannelEntry,
-    FaultsEntry,
     HistoryEntry,
     LimitsEntry,
     PlanEntry,
@@ -219,11 +218,11 @@ def _check_running(setup: Setup, located: Located) -> None:
 def _budgets(scenario: Scenario, located: Located) -> Budgets:
     if scenario.faults is msgspec.UNSET:
         return Budgets()
-    entry = decode(FaultsEntry, located, scenario.faults, ("faults",))
-    for name in entry.__struct_fields__:
-        if getattr(entry, name) < 0:
+    budgets = decode(Budgets, located, scenario.faults, ("faults",))
+    for name, count in budgets.by_name.items():
+        if count < 0:
             raise located.error(("faults", name), "a budget below zero", "write 0 or more")
-    return Budgets(**{name: getattr(entry, name) for name in entry.__struct_fields__})
+    return budgets
 
 
 def _channels(scenario: Scenario, located: Located) -> ChannelRules:

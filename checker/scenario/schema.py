@@ -97,18 +97,6 @@ class ChannelEntry(msgspec.Struct):
     merge_repeats: bool = True
 
 
-class FaultsEntry(msgspec.Struct):
-    """See `checker.models.ensemble.Budgets`."""
-
-    crashes: int = 0
-    restarts: int = 0
-    cuts: int = 0
-    partitions: int = 0
-    heals: int = 0
-    rebroadcasts: int = 0
-    impatience: int = 0
-
-
 class LimitsEntry(msgspec.Struct):
     """See `checker.engine.Limits`; memory in bytes, or as text with a unit."""
 

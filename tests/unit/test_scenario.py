@@ -91,7 +91,7 @@ def test_faults_are_budgets_and_are_said_to_bound_the_run() -> None:
     made = job("file: zoo-3.cfg\nservers: [1, 2, 3]\nfaults: {crashes: 2, restarts: 1}\n")
     faults = made.model.initial()[made.model.index["faults"]]
     assert isinstance(faults, Faults)
-    assert (faults.crashes, faults.restarts, faults.cuts) == (2, 1, 0)
+    assert (faults.left.crashes, faults.left.restarts, faults.left.cuts) == (2, 1, 0)
     assert "at most 2 crashes, 1 restart after a crash" in made.bounds
     assert {"crash", "restart"} <= known_actions(made.model)
     assert not {"cut", "heal", "give up"} & known_actions(made.model)

@@ -36,7 +36,7 @@ def ensemble(name: str, setup: Setup, properties: Iterable[Property] = (), *, ke
     model = _assemble(name, setup, wanted, keep_votes)
     initial = _after_history(_assemble(name, _everyone_late(setup), (), keep_votes), setup)
     late = frozenset(member.sid for member in setup.members if member.late)
-    values = {**initial, FAULTS: Faults(**vars(setup.budgets), late=late)}
+    values = {**initial, FAULTS: Faults(setup.budgets, late)}
     begun = tuple(Column(column.name, values.get(column.name, column.initial)) for column in model.columns)
     return Model(name, begun, model.actors, model.rules, wanted)
 

@@ -12,13 +12,13 @@ Nothing here decides about the protocol: effects of `spec` become operations of 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from checker.engine import Actor, Outcome, Read, Send
-from checker.models.ensemble.setup import Grain, Setup
+from checker.models.ensemble.setup import Budgets, Grain, Setup
 from spec import server as spec_server
 from spec.effects import Effect, Fact, Message, Observe, ResetConnections
 from spec.effects import Send as SendEffect
@@ -44,16 +44,10 @@ def channel_name(source: Sid, destination: Sid) -> str:
     return f"{source}>{destination}"
 
 
-class Faults(NamedTuple):
-    """What is left of each budget; `late` have yet to start, `down` were crashed by a fault."""
+class Faults(msgspec.Struct, frozen=True):
+    """What is left of the budgets; `late` servers have yet to start, `down` ones were crashed by a fault."""
 
-    crashes: int = 0
-    restarts: int = 0
-    cuts: int = 0
-    partitions: int = 0
-    heals: int = 0
-    rebroadcasts: int = 0
-    impatience: int = 0
+    left: Budgets = Budgets()
     late: frozenset[Sid] = frozenset()
     down: frozenset[Sid] = frozenset()
 
@@ -181,17 +175,17 @@ def faults_actor() -> Actor:
 
     def step(values: tuple[Any, ...], spend: Spend) -> Outcome | None:
         faults: Faults = values[0]
+        left, late, down = faults.left, faults.late, faults.down
         if spend.budget is not None:
-            left = getattr(faults, spend.budget) - 1
-            if left < 0:
+            remaining = getattr(left, spend.budget) - 1
+            if remaining < 0:
                 return None
-            faults = faults._replace(**{spend.budget: left})
-        late, down = faults.late, faults.down
+            left = replace(left, **{spend.budget: remaining})
         if spend.started is not None:
             late, down = late - {spend.started}, down - {spend.started}
         if spend.crashed is not None:
             down = down | {spend.crashed}
-        return Outcome((faults._replace(late=late, down=down),))
+        return Outcome((Faults(left, late, down),))
 
     return Actor(FAULTS, (FAULTS,), step)
 
@@ -231,4 +225,4 @@ def votes_actor() -> Actor:
 
 def has_left(budget: str) -> Read:
     """A gate: something is left of a budget."""
-    return Read(FAULTS, lambda faults: True if getattr(faults, budget) > 0 else None)
+    return Read(FAULTS, lambda faults: True if getattr(faults.left, budget) > 0 else None)

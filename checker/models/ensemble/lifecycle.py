@@ -105,7 +105,7 @@ def _start(setup: Setup, sid: Sid) -> Rule:
 
 def _restart(setup: Setup, sid: Sid) -> Rule:
     member = next(member for member in setup.members if member.sid == sid)
-    gate = Read(FAULTS, lambda faults: True if sid in faults.down and faults.restarts > 0 else None)
+    gate = Read(FAULTS, lambda faults: True if sid in faults.down and faults.left.restarts > 0 else None)
     files = (member.file, *member.other_files)
     return _boots(setup, gate, "restart", sid, files, Spend("restarts", started=sid))
 

@@ -112,4 +112,4 @@ def _is_cut(one: Sid, other: Sid) -> Callable[[frozenset[Link]], bool]:
 
 
 def _has_impatience(faults: Faults) -> bool:
-    return faults.impatience > 0
+    return faults.left.impatience > 0

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
+import msgspec
+
 from spec.durable import Durable
 from spec.election.channel import ChannelRules
 from spec.election.vote import Variant
@@ -65,8 +67,7 @@ class Prologue:
     settle: bool = True
 
 
-@dataclass(frozen=True)
-class Budgets:
+class Budgets(msgspec.Struct, frozen=True):
     """How often each fault may happen, over the whole run. `heals` restore every cut link at once.
 
     `rebroadcasts` are notification time-outs. `impatience` lets a server give up on a leader, or on followers,
@@ -80,6 +81,11 @@ class Budgets:
     heals: int = 0
     rebroadcasts: int = 0
     impatience: int = 0
+
+    @property
+    def by_name(self) -> dict[str, int]:
+        """Each budget that allows something, by its name."""
+        return {name: count for name, count in msgspec.structs.asdict(self).items() if count}
 
 
 @dataclass(frozen=True)
