@@ -80,7 +80,9 @@ class Search:
         self._stacks = [np.zeros(2 * kernels.STACK, np.uint64) for _ in range(2)]
         self._fresh = np.zeros(BATCH + 1, np.uint32)
         self._missing = np.zeros(MISSING, np.uint64)
-        self._counters, self._unused = np.zeros(5, np.int64), np.zeros(5, np.int64)
+        self._counters = np.zeros(5, np.int64)
+        # What is built was expanded before, so that nothing can be missing; kernels want somewhere to note it.
+        self._nothing_missing = np.zeros(1, np.uint64), np.zeros(1, np.int64)
         self._fired, self._reached = np.zeros(64, np.uint64), np.zeros(64, np.uint64)
         self._began = self._reported = time.monotonic()
 
@@ -209,7 +211,7 @@ class Search:
             kernels.build(
                 block.rows, self._fresh, done, done + count, batch.found, batch.origins, base,
                 into.rows, into.fingerprints, into.size, parents, ordinals,
-                self._stacks[1], *self._program(), self._missing, self._unused,
+                self._stacks[1], *self._program(), *self._nothing_missing,
             )  # fmt: skip
             self._history.append(parents[done : done + count], ordinals[done : done + count])
             begin, into.size = into.size, into.size + count

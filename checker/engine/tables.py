@@ -230,8 +230,8 @@ class Tables:
     def fill(self, keys: np.ndarray[Any, np.dtype[np.uint64]]) -> None:
         """Answer these keys (duplicates allowed): an entry of the memo each, or with operation 0 a list of moves."""
         began = time.perf_counter()
-        for key in np.unique(keys):
-            subject, operation = int(key) >> 32, int(key) & 0xFFFFFFFF
+        for key in sorted(set(keys.tolist())):
+            subject, operation = key >> 32, key & 0xFFFFFFFF
             what = self._ids[subject]
             if operation == 0 and isinstance(what, Cell):
                 self._list_own(subject, what.column, what.value)

@@ -109,6 +109,19 @@ def test_tables_and_plain_agree_on_random_models_without_properties(shape):
     assert disagreements(plain.explore(model, limits), search.explore(model, limits)) == []
 
 
+@settings(max_examples=60, deadline=None)
+@given(shapes)
+def test_two_threads_find_what_one_finds_down_to_the_paths(shape):
+    model = random_model(*shape)
+    limits = Limits(states=3000)
+    one, two = (search.explore(model, limits, workers=workers) for workers in (1, 2))
+    assert disagreements(one, two) == []
+    assert one.coverage == two.coverage
+    assert {name: found.path for name, found in one.found.items()} == {
+        name: found.path for name, found in two.found.items()
+    }
+
+
 def test_more_than_64_joint_rules_are_all_looked_at():
     """Enabled joint rules are kept as bits of 64-bit words; the 65th and later ones are in a further word."""
     model = random_model(7, 4, 3, 1, 5)
