@@ -25,19 +25,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a name that the terminal cannot show is no reason to fail
     try:
-        code = _command(given)
+        code = _answered(given)
         sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read the output has seen enough of it; what is left goes nowhere, also at the end of the process.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return int(ExitCode.COMMAND_LINE)
+    return code
+
+
+def _answered(given: list[str]) -> int:
+    """Run a command line, and see that what is wrong with its files, or an interrupt, ends as a message."""
+    try:
+        return _command(given)
     except SystemExit as end:  # argparse has printed what was wrong
         return end.code if isinstance(end.code, int) else int(ExitCode.COMMAND_LINE)
     except ConfigError as error:
         return _refused(str(error), ExitCode.CONFIGURATION)
     except KeyboardInterrupt:
         return _refused("interrupted before there was anything to report", ExitCode.INCOMPLETE)
-    except BrokenPipeError:
-        # Whoever read the output has seen enough of it; what is left goes nowhere, also at the end of the process.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return int(ExitCode.COMMAND_LINE)
-    return code
 
 
 def _command(given: list[str]) -> int:

@@ -77,7 +77,7 @@ _RUN: Described = {
 def _set_of_runs(nodes: int) -> Iterable[Described]:
     grain = "fine" if nodes <= FINE_UP_TO else "oracle"
     yield {**_RUN, "name": "cold start", "nodes": nodes, "grain": grain, "rounds": 1, "late": nodes}
-    crash = {"crashes": 1, "restarts": 1, "impatience": 1}
+    crash = {"crashes": 1, "restarts": 1, **({"impatience": 1} if grain == "fine" else {})}
     if nodes > 2:
         yield {
             **_RUN, "name": "crash, observer, another view", "nodes": nodes, "observers": 1, "grain": grain,
