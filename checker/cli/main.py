@@ -129,13 +129,14 @@ def _list(_: argparse.Namespace) -> int:
     from checker.scenario import bundled, load  # noqa: PLC0415
 
     print("scenarios")
+    width = max(len(path.stem) for path in bundled())
     for path in bundled():
         job = load(path)
         expected = job.expected.value if job.expected else ""
-        print(f"  {path.stem:<34} {job.grain:<7} {expected:<9} {job.name}")
+        print(f"  {path.stem:<{width}}  {job.grain:<6}  {expected:<8}  {job.name}")
     print("properties")
     for name, entry in PROPERTIES.items():
-        print(f"  {name:<18} {entry.kind.value:<10} {entry.meaning}")
+        print(f"  {name:<17}  {entry.kind.value:<9}  {entry.meaning}")
     return int(ExitCode.PASSED)
 
 

@@ -65,7 +65,7 @@ def run_all(jobs: Sequence[Job], options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps({"schema": 1, "runs": [_data(each) for each in ran], "exit_code": _code(ran)}))
     else:
-        _print(ran, options, alone=alone)
+        _print(ran, options, asked=len(jobs))
     return _code(ran)
 
 
@@ -133,7 +133,8 @@ def _line(ran: Ran, jobs: Sequence[Job]) -> str:
     return summary_line(ran.job, ran.exploration, ran.judgement, (max(len(job.name) for job in jobs), 6))
 
 
-def _print(ran: list[Ran], options: argparse.Namespace, *, alone: bool) -> None:
+def _print(ran: list[Ran], options: argparse.Namespace, *, asked: int) -> None:
+    alone = asked == 1
     for each in ran:
         told = alone or each.judgement.exit_code != 0
         if each.exploration is None:
@@ -148,8 +149,9 @@ def _print(ran: list[Ran], options: argparse.Namespace, *, alone: bool) -> None:
                 print(VIEWS[options.format](trace))
     if not alone:
         unexpected = sum(each.judgement.exit_code != 0 for each in ran)
-        asked = "with the verdict's own code" if options.verdict else "as expected"
-        print(f"{len(ran)} runs, {len(ran) - unexpected} {asked}" if unexpected else f"{len(ran)} runs, all {asked}")
+        runs = f"{asked} runs" if len(ran) == asked else f"{len(ran)} of {asked} runs"
+        wanted = "with the verdict's own code" if options.verdict else "as expected"
+        print(f"{runs}, {len(ran) - unexpected} {wanted}" if unexpected else f"{runs}, all {wanted}")
 
 
 def _traces(ran: Ran, options: argparse.Namespace, *, alone: bool) -> Iterator[Trace]:

@@ -173,7 +173,7 @@ def gather(row: Array, columns: Any, listed: Array, masks: Array, masked: Array,
 
 
 @kernel
-def expand(rows: Array, columns: Any, fingerprints: Array, todo: Array, position: Any, listed: Array, lists: Array,
+def expand(rows: Array, columns: Any, fingerprints: Array, todo: Array, position: Any, listed: Array,
            masks: Array, masked: Array, joint: Array, lists_of: Array,
            row: Array, stack: Array, entries: Array, zobrist: Array,
            groups: Array, reads: Array, classes: Array, bases: Array, memo: Array, shift: Any,
@@ -182,8 +182,8 @@ def expand(rows: Array, columns: Any, fingerprints: Array, todo: Array, position
     """Pass one: the successors of rows todo[position:], as fingerprint and origin: move, ordinal, source row.
 
     counters: keys missing, successors, rows put aside, dead rows, error. Returns the position reached; it stops
-    when a buffer is full. listed[cell] = first << 32 | number in `lists`, the moves of a column's own rules or of a
-    joint rule's last node (UNLISTED: ask, with operation 0); masks[cell] tells which joint rules a cell allows,
+    when a buffer is full. listed[cell] = place << 32 | number: so many moves follow one another in `entries`, those of
+    a column's own rules or of a joint rule's last node (UNLISTED: ask, with operation 0); masks[cell] tells which joint rules a cell allows,
     `masked` the columns that have a say; fired[number of a move] counts. Rows are as wide as a multiple of eight.
     """
     width = rows.shape[1]
@@ -196,11 +196,12 @@ def expand(rows: Array, columns: Any, fingerprints: Array, todo: Array, position
             groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
         ordinal = ZERO
         for n in range(count if complete else ZERO):
-            first = lists_of[n] >> BITS32
-            for i in range(first, first + (lists_of[n] & LOW)):
+            following = lists_of[n] >> BITS32
+            for _ in range(lists_of[n] & LOW):
+                move = following
+                following += ONE + (entries[move] & LOW)
                 for c in range(width):
                     row[c] = rows[index, c]
-                move = U64(lists[i])
                 status, fingerprint = run(
                     move, row, base, stack, entries, zobrist,
                     groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip

@@ -150,7 +150,7 @@ class Search:
             before = position
             position = kernels.expand(
                 block.rows, self._width, block.fingerprints, todo, position,
-                tables.listed.view, tables.lists.view, tables.masks.view, tables.masked, tables.joint,
+                tables.listed.view, tables.masks.view, tables.masked, tables.joint,
                 self._lists_of, self._row, self._stacks[0], *self._program(),
                 batch.found, batch.origins, self._fired, dead, aside, self._missing, counters,
             )  # fmt: skip

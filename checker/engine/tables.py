@@ -50,7 +50,7 @@ class Tables:
         self.memo = Memo()
         self.zobrist, self.bases = Vector(np.uint64), Vector(np.uint32)
         self.listed, self.entries = Vector(np.uint64), Vector(np.uint64)
-        self.lists, self.classes, self.action_of = (Vector(np.uint32) for _ in range(3))
+        self.classes, self.action_of = Vector(np.uint32), Vector(np.uint32)
         self.verdicts = Vector(np.uint8)
         self.actions: dict[str, int] = {}
         self._random = np.random.Generator(np.random.PCG64(0x51554F52))
@@ -201,8 +201,11 @@ class Tables:
         self._set_list(cell, moves)
 
     def _set_list(self, node: int, moves: list[int]) -> None:
-        self.listed.view[node] = self.lists.size << 32 | len(moves)
-        self.lists.extend(moves)
+        """Put copies of a node's moves one behind the other, so that a kernel reads them in one go."""
+        self.listed.view[node] = self.entries.size << 32 | len(moves)
+        for move in moves:
+            length = int(self.entries.view[move]) & 0xFFFFFFFF
+            self.entries.extend(self.entries.view[move : move + 1 + length].tolist())
 
     def _complete(self, node: int, group: Group, values: tuple[Any, ...]) -> None:
         """All that a group reads is known: list a rule's moves, or hold a property to it."""

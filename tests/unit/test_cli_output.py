@@ -151,9 +151,12 @@ def test_levels_are_the_new_states_at_each_depth_from_the_first_state_on(scenari
 
 
 def test_list_names_every_shipped_scenario_and_every_property() -> None:
-    firsts = [line.split()[0] for line in cli("list").lines]
+    rows = [re.split(r"\s{2,}", line.strip()) for line in cli("list").out.splitlines()]
 
-    assert firsts == ["scenarios", *(path.stem for path in bundled()), "properties", *names()]
+    assert [row[0] for row in rows] == ["scenarios", *(path.stem for path in bundled()), "properties", *names()]
+    verdicts = {row[2] for row in rows if len(row) == 4}
+    assert verdicts == {"passed", "violated", "deadlock"}, "each with its grain, what it comes to, and its name"
+    assert len([row for row in rows if len(row) == 4]) == len(bundled())
 
 
 # -- JSON ----------------------------------------------------------------------------------------------------

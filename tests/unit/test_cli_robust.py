@@ -137,6 +137,7 @@ def test_an_interrupt_between_two_runs_keeps_what_the_first_came_to(
     assert lines[0].endswith("passed (as expected)")
     assert lines[1] == "second oracle - - incomplete (expected: passed)"
     assert "third" not in ended.out
+    assert lines[-1] == "2 of 3 runs, 1 as expected"
 
 
 def test_an_interrupt_of_the_tables_is_no_defect_of_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
