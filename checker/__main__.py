@@ -2,6 +2,9 @@
 
 import sys
 
-from checker.cli.main import main
+try:
+    from checker.cli.main import main
 
-sys.exit(main())
+    sys.exit(main())
+except KeyboardInterrupt:  # while the program was still loading
+    sys.exit(20)

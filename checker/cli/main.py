@@ -24,13 +24,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a name that the terminal cannot show is no reason to fail
+    code = int(ExitCode.PASSED)
     try:
         code = _answered(given)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read the output has seen enough of it; what is left goes nowhere, also at the end of the process.
+        # As in `runner.run_all`, for the commands that print what they know already.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return int(ExitCode.COMMAND_LINE)
     return code
 
 

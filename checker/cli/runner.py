@@ -1,7 +1,7 @@
 """Runs jobs and prints what they come to: the report of one, a line for each of several, and every run found.
 
 The verdict of a job is made once, by `checker.report.judge`; this module chooses engines and formats, and adds up
-exit codes: that of several jobs is the first that is not 0. An interrupt ends the job under way and those after it;
+exit codes: that of several jobs is the gravest. An interrupt ends the job under way and those after it;
 what is known by then is reported like everything else.
 """
 
@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -29,6 +31,7 @@ from checker.traces.trace import Trace
 
 VIEWS = {"text": to_text, "mermaid": to_mermaid, "itf": to_itf}
 SUFFIXES = {"text": "txt", "mermaid": "mmd", "itf": "itf.json"}
+GRAVITY = (0, 1, 2, 21, 20, 152, 151, 150, 11, 13, 12)  # exit codes, by the lattice of verdicts
 SHARE_OF_MEMORY = 0.8  # of what is free, unless --memory says otherwise
 LONGEST_STEM = 150  # characters of a trace's file name before its suffix
 CUT_SHORT = (Stop.TIME, Stop.MEMORY, Stop.INTERRUPTED)  # where that happens depends on the machine
@@ -50,27 +53,43 @@ class Ran:
 
 
 def run_all(jobs: Sequence[Job], options: argparse.Namespace) -> int:
-    """Run jobs one after the other, print what they come to, and return the exit code. Raises OutputError."""
+    """Run jobs one after the other, print what they come to, and return the exit code. Raises OutputError.
+
+    The code is that of the verdicts also if nobody reads the output to its end.
+    """
     _make_folder(options.traces)
     ran: list[Ran] = []
     for job in jobs:
         ran.append(_run(_limited(job, options), options))
         if len(jobs) > 1 and not options.json:
-            print(_line(ran[-1], jobs), flush=True)
+            with unread_output_discarded():
+                print(_line(ran[-1], jobs), flush=True)
         if ran[-1].interrupted:
             break
     alone = len(jobs) == 1
     ran = [replace(each, traces=tuple(_traces(each, options, alone=alone))) for each in ran]
     _write_traces(ran, options.traces)
-    if options.json:
-        print(json.dumps({"schema": 1, "runs": [_data(each) for each in ran], "exit_code": _code(ran)}))
-    else:
-        _print(ran, options, asked=len(jobs))
+    with unread_output_discarded():
+        if options.json:
+            print(json.dumps({"schema": 1, "runs": [_data(each) for each in ran], "exit_code": _code(ran)}))
+        else:
+            _print(ran, options, asked=len(jobs))
+        sys.stdout.flush()
     return _code(ran)
 
 
+@contextmanager
+def unread_output_discarded() -> Iterator[None]:
+    """Whoever read the output may have seen enough of it: then what is left goes nowhere."""
+    try:
+        yield
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _code(ran: list[Ran]) -> int:
-    return next((each.judgement.exit_code for each in ran if each.judgement.exit_code), 0)
+    """The gravest code of several runs: a violation is not hidden by what was merely incomplete before it."""
+    return max((each.judgement.exit_code for each in ran), key=GRAVITY.index)
 
 
 def _limited(job: Job, options: argparse.Namespace) -> Job:
@@ -119,7 +138,7 @@ def _explore(job: Job, options: argparse.Namespace) -> Exploration:
         if options.engine == "both" and found.stop not in CUT_SHORT:
             other = plain.explore(job.model, job.limits, until_witnessed=job.until_witnessed, progress=progress)
             if other.stop in CUT_SHORT:
-                return other
+                return found if found.violations else other
             differences = disagreements(found, other)
             if differences:
                 raise ModelError("the engines disagree, which is a defect: " + "; ".join(differences))

@@ -13,8 +13,8 @@ import numpy as np
 from checker.engine import kernels
 from checker.engine.frontier import Block, History
 from checker.engine.model import Finding, ModelError
-from checker.engine.plain import read, rebuild
 from checker.engine.result import Evaluations, Exploration, Found
+from checker.engine.semantics import read, rebuild
 from checker.engine.tables import Tables
 
 Array = np.ndarray[Any, Any]
@@ -71,12 +71,11 @@ class Judge:
     def settle(self, history: History) -> None:
         """Judge what waits, filling the tables; and rebuild the paths of what was found."""
         while self._waiting:
-            waiting, self._waiting = self._waiting, []
-            for each in waiting:
-                self._examine(each, fill=True)
-        for hit in self._hits:
-            self._record(hit, history)
-        self._hits.clear()
+            self._examine(self._waiting[0], fill=True)
+            del self._waiting[0]  # only now: an interrupt before leaves it to be judged again
+        while self._hits:
+            self._record(self._hits[0], history)
+            del self._hits[0]
 
     def report(self) -> None:
         """Bring the counts of the result up to date."""

@@ -183,8 +183,9 @@ def expand(rows: Array, columns: Any, fingerprints: Array, todo: Array, position
 
     counters: keys missing, successors, rows put aside, dead rows, error. Returns the position reached; it stops
     when a buffer is full. listed[cell] = place << 32 | number: so many moves follow one another in `entries`, those of
-    a column's own rules or of a joint rule's last node (UNLISTED: ask, with operation 0); masks[cell] tells which joint rules a cell allows,
-    `masked` the columns that have a say; fired[number of a move] counts. Rows are as wide as a multiple of eight.
+    a column's own rules or of a joint rule's last node (UNLISTED: ask, with operation 0); masks[cell] tells which
+    joint rules a cell allows, `masked` the columns that have a say; fired[number of a move] counts. Rows are as wide
+    as a multiple of eight.
     """
     width = rows.shape[1]
     kept = ZERO

@@ -1,75 +1,19 @@
-"""The plain engine: rows in a set, no tables, no fingerprints. It is the oracle of the table engine.
-
-Both list the successors of a row in the same order, so the n-th successor means the same to both: that is how
-a path kept as ordinals by the table engine is rebuilt here, which checks the tables at every step of it.
-"""
+"""The plain engine: rows in a set, no tables, no fingerprints. It is the oracle of the table engine."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
+from dataclasses import replace
 
-from checker.engine.model import TRIVIAL, Finding, Kind, Model, ModelError, Move, Read, Row, Send
-from checker.engine.result import Coverage, Evaluations, Exploration, Found, Limits, Step, Stop, wanted
+import psutil
+
+from checker.engine.model import TRIVIAL, Finding, Kind, Model, Row
+from checker.engine.result import Coverage, Evaluations, Exploration, Found, Limits, Stop, wanted
+from checker.engine.semantics import read, rebuild, successors
 from checker.engine.values import unhashable
 
-
-def successors(model: Model, row: Row) -> Iterator[tuple[Move, Row]]:
-    """The possible moves of a row, each with the row it leads to, in the order that both engines keep."""
-    for rule in model.rules:
-        arguments = read(model, rule.reads, row)
-        for move in (rule.moves(*arguments) or ()) if arguments is not None else ():
-            after = fire(model, row, move)
-            if after is not None:
-                yield move, after
-
-
-def read(model: Model, reads: Iterable[Read], row: Row) -> tuple[object, ...] | None:
-    """What `reads` show of a row, or None where a projection says "never"."""
-    arguments = []
-    for column, projection in reads:
-        value = row[model.index[column]]
-        shown = value if projection is None else projection(value)
-        if shown is None and projection is not None:
-            return None
-        arguments.append(shown)
-    return tuple(arguments)
-
-
-def fire(model: Model, row: Row, move: Move) -> Row | None:
-    """The row after a move, or None if one of its operations is impossible."""
-    after = list(row)
-    return tuple(after) if _carry_out(model, after, move.sends) else None
-
-
-def _carry_out(model: Model, row: list[object], sends: Iterable[Send]) -> bool:
-    for name, operation in sends:
-        if name not in model.actor_index:
-            raise ModelError(f"an operation {operation!r} is sent to {name!r}, and no actor has that name")
-        actor = model.actors[model.actor_index[name]]
-        places = [model.index[column] for column in actor.columns]
-        outcome = actor.step(tuple(row[place] for place in places), operation)
-        if outcome is None:
-            return False
-        for place, value in zip(places, outcome.values, strict=True):
-            row[place] = value
-        if not _carry_out(model, row, outcome.sends):
-            return False
-    return True
-
-
-def rebuild(model: Model, ordinals: Iterable[int]) -> tuple[Step, ...]:
-    """The path from the initial row that takes these successors. Raises ModelError where one is missing."""
-    path = [Step(None, model.initial())]
-    for ordinal in ordinals:
-        step = next((s for n, s in enumerate(successors(model, path[-1].row)) if n == ordinal), None)
-        if step is None:
-            raise ModelError(
-                f"step {len(path)} of a path has no successor number {ordinal}: a function of the model "
-                f"{model.name!r} gives different results for equal arguments"
-            )
-        path.append(Step(*step))
-    return tuple(path)
+MEASURE_EVERY = 4096  # rows between two looks at the clock and at the memory
 
 
 def explore(
@@ -80,7 +24,8 @@ def explore(
     progress: Callable[[Exploration], None] = lambda _: None,
 ) -> Exploration:
     """Breadth-first exploration; a level is finished before what was found in it ends the search."""
-    began, result = time.monotonic(), Exploration(model, "plain", limits)
+    began = time.monotonic(), psutil.Process().memory_info().rss
+    result = Exploration(model, "plain", limits)
     result.evaluations = {prop.name: Evaluations() for prop in model.properties}
     parents: dict[Row, tuple[Row, int] | None] = {_hashable(model, model.initial()): None}
     level = list(parents)
@@ -88,20 +33,40 @@ def explore(
         result.levels.append(len(level))
         for row in level:
             _evaluate(result, parents, row, final=False)
-        result.seconds = time.monotonic() - began
+        _measure(result, began)
         progress(result)
         stop = wanted(model, result, until_witnessed) or limits.reached(result)
         if stop is not None:
             result.stop = stop
             return result
-        level = _expand(result, parents, level)
+        try:
+            level = _expand(result, parents, level, began)
+        except KeyboardInterrupt:
+            result.stop = Stop.INTERRUPTED
+        if result.stop is not Stop.EXHAUSTED:
+            # What was found of the unfinished level counts as seen; nothing is claimed about the rest of it.
+            result.levels += [rest] if (rest := len(parents) - result.states) else []
+            return result
     result.stop = wanted(model, result, until_witnessed) or Stop.EXHAUSTED
     return result
 
 
-def _expand(result: Exploration, parents: dict[Row, tuple[Row, int] | None], level: list[Row]) -> list[Row]:
-    following = []
-    for row in level:
+def _measure(result: Exploration, began: tuple[float, int]) -> None:
+    result.seconds = time.monotonic() - began[0]
+    result.peak_bytes = max(result.peak_bytes, psutil.Process().memory_info().rss - began[1])
+
+
+def _expand(
+    result: Exploration, parents: dict[Row, tuple[Row, int] | None], level: list[Row], began: tuple[float, int]
+) -> list[Row]:
+    following: list[Row] = []
+    for number, row in enumerate(level):
+        if number % MEASURE_EVERY == MEASURE_EVERY - 1:
+            _measure(result, began)
+            stop = replace(result.limits, depth=None, states=None).reached(result)
+            if stop is not None:
+                result.stop = stop
+                return following
         ordinal = -1
         for ordinal, (move, after) in enumerate(successors(result.model, row)):
             coverage = result.coverage.setdefault(move.action, Coverage())

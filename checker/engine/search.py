@@ -103,10 +103,14 @@ class Search:
                 result.stop = wanted(result.model, result, self._until_witnessed) or Stop.EXHAUSTED
         except (_LimitReachedError, KeyboardInterrupt):
             self._wait()
+            self._judge.settle(self._history)
             # What was found of the unfinished level counts as seen; nothing is claimed about the rest of it.
-            result.levels.append(sum(block.size for block in self._next))
+            result.levels += [rest] if (rest := self._history.size - result.states) else []
             over = Limits(None, None, result.limits.memory, result.limits.seconds).reached(result)
             result.stop = over or Stop.INTERRUPTED
+        except OSError as error:
+            why = f"the temporary folder cannot take more ({error.strerror}); TMPDIR names another"
+            raise ModelError(why) from None
         finally:
             if self._helper is not None:
                 self._helper.shutdown()

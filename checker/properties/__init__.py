@@ -122,13 +122,13 @@ _ALL = (
     _plain(
         "Serves",
         Kind.FINAL,
-        "where nothing more can happen, a server leads with a quorum of its view within reach",
+        "where nothing more can happen within the bounds, a server leads with a quorum of its view within reach",
         standings.serves,
     ),
     _plain(
         "ServesNoMore",
         Kind.FINAL,
-        "where nothing more can happen, no server leads with a quorum of its view within reach",
+        "where nothing more can happen within the bounds, no server leads with a quorum of its view within reach",
         standings.serves_no_more,
     ),
 )

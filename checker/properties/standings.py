@@ -46,7 +46,7 @@ def never_stands(pattern: Pattern, words: str) -> Property:
 
 
 def serves(setup: Setup) -> Property:
-    """R2, R3: where nothing more can happen, a server leads with a quorum of its view within reach."""
+    """R2, R3: where nothing more can happen within the bounds, a server leads with a quorum within reach."""
 
     def check(cut: frozenset[Link], *seen: Standing | str) -> Finding | None:
         standings = dict(zip(setup.sids, seen, strict=True))
@@ -56,12 +56,12 @@ def serves(setup: Setup) -> Property:
             "nothing more can happen, and nobody leads with a quorum within reach", _told(standings)
         )
 
-    meaning = "where nothing more can happen, a server leads with a quorum of its view within reach"
+    meaning = "where nothing more can happen within the bounds, a server leads with a quorum of its view within reach"
     return Property("Serves", _with_links(setup), check, Kind.FINAL, meaning)
 
 
 def serves_no_more(setup: Setup) -> Property:
-    """R2, R3, R4: where nothing more can happen, no server leads with a quorum of its view within reach."""
+    """R2, R3, R4: where nothing more can happen within the bounds, none leads with a quorum within reach."""
 
     def check(cut: frozenset[Link], *seen: Standing | str) -> Finding | None:
         standings = dict(zip(setup.sids, seen, strict=True))
@@ -70,7 +70,7 @@ def serves_no_more(setup: Setup) -> Property:
             return None
         return Finding("a server leads with a quorum within reach", (("leaders", leaders), *_told(standings)))
 
-    meaning = "where nothing more can happen, no server leads with a quorum of its view within reach"
+    meaning = "where nothing more can happen within the bounds, no server leads with a quorum of its view within reach"
     return Property("ServesNoMore", _with_links(setup), check, Kind.FINAL, meaning)
 
 

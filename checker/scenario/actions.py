@@ -22,9 +22,8 @@ ACTIONS = (
     "cut",
     "partition",
     "heal",
-    "plan stop",
-    "plan start",
 )
+PLAN = "plan "  # an action of the operator's, each of them by itself
 GIVE_UP = "give up"  # listed by the rules that lose a leader or a quorum, and possible with impatience only
 MAY_BE_SILENT = frozenset({"lose leader", "lose quorum"})
 """What happens only after something else: without a fault, or with enough servers left, it need not."""
@@ -33,6 +32,7 @@ MAY_BE_SILENT = frozenset({"lose leader", "lose quorum"})
 def known_actions(model: Model) -> frozenset[str]:
     """The names of all actions that the budgets and the plan of an ensemble's model allow."""
     found = {action for action in ACTIONS if any(_begins(rule.name, action) for rule in model.rules)}
+    found |= {rule.name for rule in model.rules if rule.name.startswith(PLAN)}
     if model.columns[model.index[FAULTS]].initial.left.impatience:
         found.add(GIVE_UP)
     return frozenset(found)

@@ -72,7 +72,7 @@ class EnsembleLens:
 
     def caption(self, move: Move) -> str:
         """Who does what, in a sentence."""
-        words = _WORDS.get(move.action)
+        words = _WORDS.get(move.action) or _PLANNED.get(move.action.partition(": ")[2].partition(" ")[0])
         if words is not None:
             return str(words(self, *move.arguments))
         return " ".join([move.action, *map(str, move.arguments)])
@@ -131,8 +131,6 @@ def _cut_off(side: tuple[Sid, ...], others: list[Sid]) -> str:
 _WORDS: dict[str, Any] = {
     "start": _starts("{} starts"),
     "restart": _starts("{} starts again"),
-    "plan start": _starts("the operator starts {}"),
-    "plan stop": lambda _, sid: f"the operator stops {server_name(sid)}",
     "crash": lambda _, sid: f"{server_name(sid)} crashes",
     "deliver": lambda _, a, b, heard: f"{server_name(b)} hears {server_name(a)} {vote_words(heard)}",
     "decide": lambda lens, sid, leader: (
@@ -149,3 +147,8 @@ _WORDS: dict[str, Any] = {
     "partition": lambda lens, side: _cut_off(side, lens.others(side)),
     "heal": lambda _: "all links are whole again",
 }
+_PLANNED: dict[str, Any] = {
+    "start": _starts("the operator starts {}"),
+    "stop": lambda _, sid: f"the operator stops {server_name(sid)}",
+}
+"""The same for "plan 3: stop 1"."""

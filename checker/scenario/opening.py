@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from checker.engine import Actor, Column, Model, Move, Outcome, Read, Row, Rule, Send
-from checker.engine.plain import successors
+from checker.engine.semantics import successors
 from checker.models.ensemble import Setup
 from checker.scenario.located import Located, Path, position
 from checker.scenario.parts import check_server

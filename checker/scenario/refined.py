@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from checker.engine import Finding, Found, Model
-from checker.engine.plain import read
+from checker.engine.semantics import read
 from checker.job import Job
 from checker.models.ensemble import Grain, NotRefinedError, Setup, ensemble, refine
 from checker.scenario.bounds import bounds_of

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from checker.engine.model import Finding, Move, Property, Row
-from checker.engine.plain import read, successors
 from checker.engine.result import Found, Step
+from checker.engine.semantics import read, successors
 from checker.job import Job, Json
 from checker.traces.trace import Lanes, Trace, TraceStep, changed_fields, lanes_of, values_of
 from checker.traces.values import brief, canonical, show, to_json

@@ -20,8 +20,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from checker.engine.model import TRIVIAL, Finding, Kind, Model, Property, Row
-from checker.engine.plain import read, successors
 from checker.engine.result import Found
+from checker.engine.semantics import read, successors
 from checker.job import Drawn, Job, Json, Verdict
 from checker.traces.values import canonical, to_json
 

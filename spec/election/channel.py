@@ -13,6 +13,7 @@ Rules this module keeps:
       operation on a -> b          on b -> a
       send, if it connects         establish
       self_crashed (a crashed)     peer_crashed
+      self_reset (a reset)         peer_reset
       cut                          cut
       reachable                    reachable
 
@@ -172,6 +173,21 @@ def reachable(channel: Channel) -> Channel:
     Nobody connects for that reason alone: the next `send` of either side does.
     """
     return replace(channel, status=Status.IDLE) if channel.status is Status.DEAD else channel
+
+
+def self_reset(channel: Channel) -> Channel:
+    """The sender closed the connection and runs on (`QuorumCnxManager.halt`): as a crash and a return at once."""
+    return _closed(self_crashed(channel), channel.status)
+
+
+def peer_reset(channel: Channel) -> Channel:
+    """The receiver closed the connection and runs on."""
+    return _closed(peer_crashed(channel), channel.status)
+
+
+def _closed(channel: Channel, before: Status) -> Channel:
+    """Without a socket; a connection that could not be made before cannot be made now either."""
+    return replace(channel, status=Status.DEAD if before is Status.DEAD else Status.IDLE)
 
 
 heal = reachable

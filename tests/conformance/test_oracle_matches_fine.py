@@ -31,12 +31,20 @@ SETS: dict[str, tuple[tuple[View, View, View], tuple[int, int, int]]] = {
     "3 is an observer to 1 only": ((majority_view([1, 2], [3]), ALL, ALL), (0, 0, 1)),
 }
 
+TOLD: dict[str, tuple[tuple[View, View, View], tuple[int, int, int]]] = {
+    "3 knows only itself": ((ALL, ALL, majority_view([3])), (0, 0, 0)),
+    "2 knows only itself": ((majority_view([1, 2]), majority_view([2]), ALL), (0, 0, 0)),
+    "1 knows 3, and 3 only itself": ((majority_view([1, 3]), ALL, majority_view([3])), (0, 0, 0)),
+    "2 and 3 each leave one out": ((ALL, majority_view([2, 3]), majority_view([1, 3])), (0, 0, 0)),
+}
+"""Where servers come to vote for what a stranger is told, and for no other reason."""
+
 LEFT_OUT = ("1 knows only 1 and 2", "3 is an observer to 1 only")
 """Where 1 has no 3 among its voters, and the two others have."""
 
 
 def setup(name: str, grain: Grain, **budgets: int) -> Setup:
-    views, zxids = SETS[name]
+    views, zxids = {**SETS, **TOLD}[name]
     members = tuple(
         Member(sid, File(f"zoo-{sid}.cfg", view), Durable(last_zxid=zxid), late=True)
         for sid, view, zxid in zip((1, 2, 3), views, zxids, strict=True)
@@ -66,7 +74,7 @@ def outcomes(made: Setup) -> set[Outcome]:
     return seen
 
 
-@pytest.mark.parametrize("name", list(SETS))
+@pytest.mark.parametrize("name", [*SETS, *TOLD])
 def test_the_oracle_comes_to_what_the_messages_come_to(name: str) -> None:
     fine = outcomes(setup(name, Grain.FINE))
     assert fine == outcomes(setup(name, Grain.ORACLE))

@@ -14,8 +14,8 @@ from hypothesis import find, given, settings
 from hypothesis import strategies as st
 
 from checker.engine import Exploration, Model, Row, Stop
-from checker.engine.plain import successors
 from checker.engine.search import explore
+from checker.engine.semantics import successors
 from checker.job import Job, Verdict
 from checker.report import judge
 from checker.scenario import from_text, known_actions

@@ -126,10 +126,10 @@ def test_verdict_gives_the_verdicts_own_code_whatever_was_expected(
     assert cli("run", scenario(f"{text}expect: {expected}\n"), "--verdict").code == code
 
 
-def test_the_code_of_several_runs_is_the_first_that_is_not_0(scenario: Write) -> None:
+def test_the_code_of_several_runs_is_the_gravest(scenario: Write) -> None:
     files = [scenario(text, f"{n}.yaml") for n, text in enumerate((PASSES, DEADLOCK, VIOLATED))]
 
-    assert cli("run", *files).code == 11
+    assert cli("run", *files).code == 12
     assert cli("run", files[0], files[2], files[1]).code == 12
     assert cli("run", files[0], files[0]).code == 0
 

@@ -94,7 +94,7 @@ def read_until(terminal: int, wanted: bytes) -> bytes:
 @pytest.mark.parametrize("piped", [False, True], ids=["on a terminal", "into a pipe"])
 def test_20_and_a_report_of_what_was_seen_when_a_search_is_interrupted(piped: bool, how: str) -> None:
     """Interrupted once its progress is shown, so it is under way; limits end it should the signal be ignored."""
-    words = ["--nodes", "4", "--grain", "fine", "--rounds", "1", "--states", "2000000", "--time", "20s"]
+    words = ["--nodes", "4", "--grain", "fine", "--rounds", "1", "--states", "2000000", "--time", "60s"]
     command = [sys.executable, "-m", "checker", *words, *how.split()]
     terminal, other_side = pty.openpty()
     with subprocess.Popen(

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from checker.engine import plain, search
+from checker.engine import plain, search, semantics
 from checker.engine.compare import disagreements
 from checker.engine.result import Stop
 from checker.models.rounds import election
@@ -41,4 +41,4 @@ def test_a_path_is_a_run_of_the_model_from_its_initial_state():
     path = search.explore(model).found["OneLeader"].path
     assert path[0].row == model.initial()
     for before, after in itertools.pairwise(path):
-        assert (after.move, after.row) in list(plain.successors(model, before.row))
+        assert (after.move, after.row) in list(semantics.successors(model, before.row))

@@ -74,9 +74,9 @@ def test_a_restart_is_a_stop_and_a_start_and_the_next_action_may_wait() -> None:
         """
     )
     assert [rule.name for rule in made.model.rules if rule.name.startswith("plan")] == [
-        "plan stop 0",
-        "plan start 1",
-        "plan stop 2",
+        "plan 1: stop 1",
+        "plan 2: start 1",
+        "plan 3: stop 2",
     ]
     assert "the operator's 3 actions in their order" in made.bounds
 
@@ -163,7 +163,7 @@ def test_an_opening_is_the_first_steps_in_one_order_and_no_others() -> None:
 
 
 def _successors(made: Job, row: tuple[object, ...]) -> list[tuple[object, tuple[object, ...]]]:
-    from checker.engine.plain import successors
+    from checker.engine.semantics import successors
 
     return list(successors(made.model, row))
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from checker.engine import Move, Row
-from checker.engine.plain import successors
+from checker.engine.semantics import successors
 from checker.job import Drawn, Job
 from checker.scenario import from_text
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 import pytest
 
-from checker.engine import plain
+from checker.engine import plain, semantics
 from checker.engine.model import Finding, Kind, Model, Move, Property, Read, Rule, Send
 from checker.engine.result import Found, Step
 from checker.job import Drawn, Job, Verdict
@@ -49,7 +49,7 @@ def run(model: Model, actions: list[str], prop: Property) -> Trace:
     """The trace of a run that takes, at each step, the first move with that action."""
     path = [Step(None, model.initial())]
     for action in actions:
-        path.append(Step(*next(s for s in plain.successors(model, path[-1].row) if s[0].action == action)))
+        path.append(Step(*next(s for s in semantics.successors(model, path[-1].row) if s[0].action == action)))
     held = model.with_properties([prop])
     found = Found(prop, Finding("the end"), len(actions), tuple(path))
     return trace_of(Job(model.name, held, DefaultLens(held), {"model": "call"}), found)

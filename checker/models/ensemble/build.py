@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from checker.engine import Actor, Column, Model, Move, Property, Row
-from checker.engine.plain import successors
+from checker.engine.semantics import successors
 from checker.models.ensemble import columns
 from checker.models.ensemble.columns import FAULTS, LINKS, PLAN, VOTES, Faults
 from checker.models.ensemble.rules import pairs, rules

@@ -113,9 +113,8 @@ def server_actor(sid: Sid, setup: Setup, *, keep_votes: bool) -> Actor:
 
 def rules_of(setup: Setup) -> Rules:
     """The bounds and variants of every server's election."""
-    if setup.grain is Grain.ORACLE:
-        return Rules(variants=setup.variants, outsiders=False)
-    return Rules(setup.round_limit, setup.variants, setup.outsiders)
+    rounds = None if setup.grain is Grain.ORACLE else setup.round_limit
+    return Rules(rounds, setup.variants, setup.outsiders)
 
 
 def _without_rounds(server: Server) -> Server:
@@ -138,9 +137,9 @@ def _carried_out(server: Server, effect: Effect, peers: list[Sid], keep_votes: b
 
 
 def reset(sid: Sid, peer: Sid) -> list[Send]:
-    """A server closes its connection to a peer, forgets what it queued, and may be connected to again."""
+    """A server closes its connection to a peer and forgets what it queued."""
     here, there = channel_name(sid, peer), channel_name(peer, sid)
-    return [Send(here, Change("self_crashed")), Send(there, Change("peer_crashed")), *reachable(sid, peer)]
+    return [Send(here, Change("self_reset")), Send(there, Change("peer_reset"))]
 
 
 def reachable(sid: Sid, peer: Sid) -> list[Send]:

@@ -1,8 +1,8 @@
 """Processes start and end: late starts, crashes, restarts, and what an operator does by plan.
 
 A process that ends resets its connections. Its learners notice that before it is back, since a reset takes less
-time than a start; only a cut link can keep them from noticing. So nobody boots while a server within reach still
-follows what it was before.
+time than a start; and behind a cut link they have timed out by then. So nobody boots while a server still follows
+what it was before: else the follower of a former life would be counted as one of the next.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ def rules(setup: Setup) -> list[Rule]:
 def boot(setup: Setup, sid: Sid, file: File, seen: dict[Sid, Leader], cut: frozenset[Link]) -> tuple[Send, ...] | None:
     """A server starts with a file: connections become possible, then its first election begins.
 
-    None while a server within reach still follows it.
+    None while a server still follows it.
     """
-    near = [p for p, leader in seen.items() if leader != DOWN and (min(sid, p), max(sid, p)) not in cut]
-    if any(seen[peer] == sid for peer in near):
+    if sid in seen.values():
         return None
+    near = [p for p, leader in seen.items() if leader != DOWN and (min(sid, p), max(sid, p)) not in cut]
     sends: list[Send] = []
     if setup.grain is Grain.FINE:
         for peer in near:
@@ -125,6 +125,7 @@ def _crash(setup: Setup, sid: Sid) -> Rule:
 def _planned(setup: Setup, number: int) -> Rule:
     """The operator's next action, once those it waits for have rejoined."""
     planned: Planned = setup.plan[number]
+    name = f"plan {number + 1}: {planned.action} {planned.sid}"  # each by itself, so that coverage shows a stuck plan
 
     def moves(_: bool, cut: frozenset[Link], *seen: Standing | str) -> list[Move] | None:
         standings = dict(zip(setup.sids, seen, strict=True))
@@ -138,11 +139,11 @@ def _planned(setup: Setup, number: int) -> Rule:
         if sends is None:
             return None
         arguments = (planned.sid, planned.file.name) if planned.file else (planned.sid,)
-        return [Move(f"plan {planned.action}", arguments, (Send(PLAN, "done"), *sends))]
+        return [Move(name, arguments, (Send(PLAN, "done"), *sends))]
 
     reads = (
         Read(PLAN, lambda done: True if done == number else None),
         Read(LINKS),
         *(Read(server_name(sid), standing) for sid in setup.sids),
     )
-    return Rule(f"plan {planned.action} {number}", reads, moves)
+    return Rule(name, reads, moves)

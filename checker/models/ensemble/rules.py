@@ -4,7 +4,7 @@ A rule reads as little as decides it, and the budgets first, so that a spent bud
 actions, and their arguments, are what traces and coverage show:
 
     deliver a b message    decide s           rebroadcast s         elect l members
-    start s file           restart s file     crash s               plan stop s, plan start s file
+    start s file           restart s file     crash s               plan n: stop s, plan n: start s
     lose leader s l        lose quorum s      give up s
     cut a b                partition side     heal
 """

@@ -147,22 +147,29 @@ class Setup:
 
     def talk(self, one: Sid, other: Sid) -> bool:
         """Whether two servers may ever send each other notifications: one is a voter in a view of the other."""
-        gossip = any(view.version > 0 for view in self.reachable_views)
-        mine = self.reachable_views if gossip else self.views_of(one)
-        theirs = self.reachable_views if gossip else self.views_of(other)
+        mine, theirs = self.possible_views(one), self.possible_views(other)
         return any(view.is_voter(other) for view in mine) or any(view.is_voter(one) for view in theirs)
+
+    @property
+    def gossip(self) -> bool:
+        """Whether configurations have versions, so that servers learn newer ones from one another."""
+        return any(view.version > 0 for view in self.reachable_views)
+
+    def possible_views(self, sid: Sid) -> tuple[View, ...]:
+        """Every view that a server may come to have, by a file or by gossip."""
+        return self.reachable_views if self.gossip else self.views_of(sid)
 
     @property
     def connections_break(self) -> bool:
         """Whether a connection can be lost, so that what was sent last matters."""
         budgets = self.budgets
-        return bool(self.plan or budgets.crashes or budgets.cuts or budgets.partitions)
+        return bool(self.gossip or self.plan or budgets.crashes or budgets.cuts or budgets.partitions)
 
     @property
     def outsiders(self) -> bool:
         """Whether a server may hear from one that is no voter in its view."""
         return any(
-            self.talk(one, other) and not all(view.is_voter(other) for view in self.views_of(one))
+            self.talk(one, other) and not all(view.is_voter(other) for view in self.possible_views(one))
             for one in self.sids
             for other in self.sids
             if one != other

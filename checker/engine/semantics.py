@@ -1,0 +1,71 @@
+"""What a model means: which moves a row has, and which row each leads to.
+
+This is all that the plain engine knows, and what the table engine must agree with. Both list the successors of a
+row in the same order, so the n-th successor means the same to both: a path that the table engine keeps as ordinals
+is rebuilt here, which checks the tables at every step of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from checker.engine.model import Model, ModelError, Move, Read, Row, Send
+from checker.engine.result import Step
+
+
+def successors(model: Model, row: Row) -> Iterator[tuple[Move, Row]]:
+    """The possible moves of a row, each with the row it leads to, in the order that both engines keep."""
+    for rule in model.rules:
+        arguments = read(model, rule.reads, row)
+        for move in (rule.moves(*arguments) or ()) if arguments is not None else ():
+            after = fire(model, row, move)
+            if after is not None:
+                yield move, after
+
+
+def read(model: Model, reads: Iterable[Read], row: Row) -> tuple[object, ...] | None:
+    """What `reads` show of a row, or None where a projection says "never"."""
+    arguments = []
+    for column, projection in reads:
+        value = row[model.index[column]]
+        shown = value if projection is None else projection(value)
+        if shown is None and projection is not None:
+            return None
+        arguments.append(shown)
+    return tuple(arguments)
+
+
+def fire(model: Model, row: Row, move: Move) -> Row | None:
+    """The row after a move, or None if one of its operations is impossible."""
+    after = list(row)
+    return tuple(after) if _carry_out(model, after, move.sends) else None
+
+
+def _carry_out(model: Model, row: list[object], sends: Iterable[Send]) -> bool:
+    for name, operation in sends:
+        if name not in model.actor_index:
+            raise ModelError(f"an operation {operation!r} is sent to {name!r}, and no actor has that name")
+        actor = model.actors[model.actor_index[name]]
+        places = [model.index[column] for column in actor.columns]
+        outcome = actor.step(tuple(row[place] for place in places), operation)
+        if outcome is None:
+            return False
+        for place, value in zip(places, outcome.values, strict=True):
+            row[place] = value
+        if not _carry_out(model, row, outcome.sends):
+            return False
+    return True
+
+
+def rebuild(model: Model, ordinals: Iterable[int]) -> tuple[Step, ...]:
+    """The path from the initial row that takes these successors. Raises ModelError where one is missing."""
+    path = [Step(None, model.initial())]
+    for ordinal in ordinals:
+        step = next((s for n, s in enumerate(successors(model, path[-1].row)) if n == ordinal), None)
+        if step is None:
+            raise ModelError(
+                f"step {len(path)} of a path has no successor number {ordinal}: a function of the model "
+                f"{model.name!r} gives different results for equal arguments"
+            )
+        path.append(Step(*step))
+    return tuple(path)
