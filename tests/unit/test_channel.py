@@ -11,8 +11,10 @@ from spec.election.channel import (
     deliver,
     establish,
     peer_crashed,
+    peer_reset,
     reachable,
     self_crashed,
+    self_reset,
     send,
 )
 
@@ -134,3 +136,9 @@ def test_connecting_what_cannot_be_reached_is_an_error_of_the_caller() -> None:
 def test_a_channel_without_room_is_refused() -> None:
     with pytest.raises(ValueError, match="at least 1, not 0"):
         ChannelRules(capacity=0)
+
+
+@pytest.mark.parametrize("reset", [self_reset, peer_reset])
+def test_a_reset_closes_the_socket_and_makes_no_dead_link_whole(reset):
+    assert reset(sent(OPEN, A)).status is Status.IDLE
+    assert reset(cut(sent(OPEN, A))).status is Status.DEAD

@@ -158,8 +158,9 @@ def test_a_depth_beyond_the_last_level_cuts_nothing_off(engine):
     assert engine.explore(counter(4), Limits(depth=50)).stop is Stop.EXHAUSTED
 
 
-def test_memory_is_bounded():
-    result = search.explore(counter(1 << 30), Limits(memory=1))
+@ENGINES
+def test_memory_is_bounded(engine):
+    result = engine.explore(counter(100_000), Limits(memory=1))
     assert result.stop is Stop.MEMORY
 
 
