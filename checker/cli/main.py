@@ -92,9 +92,10 @@ def _replay(options: argparse.Namespace) -> int:
     try:
         text = options.file.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
-        return _refused(f"{options.file}: it cannot be read ({error})", ExitCode.COMMAND_LINE)
+        return _refused(f"{options.file}: it cannot be read ({error}); name a saved trace", ExitCode.SCENARIO)
     try:
-        replayed = replay(read_itf(text, str(options.file)), job_of(read_itf(text, str(options.file)).source))
+        trace = read_itf(text, str(options.file))
+        replayed = replay(trace, job_of(trace.source))
     except (TraceFileError, SourceError, ReplayError) as error:
         return _refused(str(error), ExitCode.SCENARIO)
     if options.format != "none":

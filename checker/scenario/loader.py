@@ -44,9 +44,7 @@ def load(path: FilePath) -> Job:
         text = path.read_text(encoding="utf-8")
         known = names_beside(path)
     except OSError as error:
-        raise ScenarioError(
-            path.name, 0, "", f"it cannot be read ({error.strerror})", "name a file"
-        ) from None
+        raise ScenarioError(str(path), 0, "", f"it cannot be read ({error.strerror})", "name a file") from None
     except ValueError:
         raise ScenarioError(path.name, 0, "", "it is no text in UTF-8", "save it as UTF-8") from None
     return _job(text, beside(path), path.name, known)

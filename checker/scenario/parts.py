@@ -32,7 +32,7 @@ from spec.election.channel import ChannelRules
 from spec.election.vote import Variant
 from spec.quorum import Sid
 
-_UNITS = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
+_UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}  # as on the command line and in reports
 _LARGEST = (1 << 63) - 1
 
 
@@ -54,7 +54,17 @@ def setup_of(scenario: Scenario, located: Located, files: Files) -> Setup:
         frozenset(_variants(scenario, located)),
     )
     _check_running(setup, located)
+    _check_grain(setup, located)
     return setup
+
+
+def _check_grain(setup: Setup, located: Located) -> None:
+    """With the oracle there are no messages, votes or timers, so nothing about these may be asked for."""
+    if setup.grain is Grain.FINE:
+        return
+    idle = [("faults", name) for name in ("rebroadcasts", "impatience") if name in setup.budgets.by_name]
+    for path in [*idle, *([("variants",)] if setup.variants else [])]:
+        raise located.error(path, "it changes nothing where an election is one step", "write grain: fine")
 
 
 def limits_of(scenario: Scenario, located: Located) -> Limits:

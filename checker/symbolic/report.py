@@ -152,7 +152,7 @@ def _arithmetic(a: View, b: View) -> str | None:
         return None
     left, right, union = a.quorums.quorum_size, b.quorums.quorum_size, len(a.voters | b.voters)
     comparison = "more than" if left + right > union else "not more than"
-    return f"{left} + {right} = {left + right} is {comparison} the {union} voters of both"
+    return f"{left} + {right} = {left + right} is {comparison} the {union} voters of the two together"
 
 
 def _read_all(paths: Sequence[Path]) -> tuple[list[Config], list[Problem]]:

@@ -179,7 +179,7 @@ def _parsed(text: str) -> Any:
         return json.loads(text)
     except ValueError as error:
         raise _ContentError(
-            f"it is not JSON ({error})", "a trace is one JSON object, as --trace writes it"
+            f"it is not JSON ({error})", "a trace is one JSON object, as --traces writes it"
         ) from None
 
 

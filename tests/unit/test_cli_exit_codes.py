@@ -260,11 +260,11 @@ def test_2_for_a_command_like_no_other_and_all_are_named() -> None:
 
 
 @pytest.mark.parametrize("file", ["missing.itf.json", ".", "raw.itf.json", "nul\0.itf.json"])
-def test_2_for_a_trace_that_cannot_be_read(tmp_path: Path, file: str) -> None:
+def test_150_for_a_trace_that_cannot_be_read(tmp_path: Path, file: str) -> None:
     (tmp_path / "raw.itf.json").write_bytes(b"\xff\xfe\x00")
     ended = cli("replay", tmp_path / file)
 
-    assert (ended.code, ended.out) == (2, "")
+    assert (ended.code, ended.out) == (150, "")
     assert ended.err.startswith("error: ")
     assert ": it cannot be read (" in ended.err
 

@@ -430,7 +430,7 @@ def test_quorums_of_three_and_of_four_servers_always_meet_and_that_is_proved(sce
     assert (ended.code, ended.err) == (0, "")
     assert ended.lines[-2].startswith("every quorum of ")
     assert ended.lines[-2].endswith(" (proved)")
-    assert ended.lines[-1] == "because 2 + 3 = 5 is more than the 4 voters of both"
+    assert ended.lines[-1] == "because 2 + 3 = 5 is more than the 4 voters of the two together"
 
 
 @pytest.fixture(scope="module")

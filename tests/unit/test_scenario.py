@@ -98,7 +98,7 @@ def test_faults_are_budgets_and_are_said_to_bound_the_run() -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "memory"), [("2GB", 2 << 30), ("512 MB", 512 << 20), ("1.5kb", 1536), ("4096", 4096)]
+    ("written", "memory"), [("2GB", 2 * 10**9), ("512 MB", 512 * 10**6), ("1.5kb", 1500), ("4096", 4096)]
 )
 def test_limits(written: str, memory: int) -> None:
     limits = f"{{depth: 30, states: 1000, seconds: 2.5, memory: {written}}}"

@@ -27,7 +27,7 @@ def test_growing_three_to_five_shows_the_two_quorums() -> None:
         "three.cfg and five.cfg: DISJOINT QUORUMS, so two leaders are possible\n"
         "  three.cfg  {1, 2} is a quorum\n"
         "  five.cfg   {3, 4, 5} is a quorum, and shares no server with it\n"
-        "  because 2 + 3 = 5 is not more than the 5 voters of both"
+        "  because 2 + 3 = 5 is not more than the 5 voters of the two together"
     )
 
 
@@ -36,7 +36,7 @@ def test_growing_three_to_four_is_proved_safe() -> None:
     assert answer.exit_code == 0
     assert answer.text.endswith(
         "every quorum of three.cfg meets every quorum of four.cfg (proved)\n"
-        "  because 2 + 3 = 5 is more than the 4 voters of both"
+        "  because 2 + 3 = 5 is more than the 4 voters of the two together"
     )
 
 
