@@ -35,7 +35,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Limits:
-    """Where to stop: None is no limit. Memory is the resident size of the process, in bytes."""
+    """Where to stop: None is no limit. Memory is what the search adds to the resident size, in bytes."""
 
     depth: int | None = None
     states: int | None = None
