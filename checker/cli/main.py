@@ -9,11 +9,11 @@ from __future__ import annotations
 import argparse
 import io
 import json
-import os
 import sys
 from collections.abc import Sequence
 
 from checker.cli import options as cli
+from checker.cli.output import unread_output_discarded
 from checker.report.verdict import ExitCode
 from spec.config import ConfigError
 
@@ -24,14 +24,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a name that the terminal cannot show is no reason to fail
-    code = int(ExitCode.PASSED)
-    try:
-        code = _answered(given)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # As in `runner.run_all`, for the commands that print what they know already.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return code
+    with unread_output_discarded():
+        return _answered(given)
+    return int(ExitCode.PASSED)  # the reader left before there was a verdict to speak of
 
 
 def _answered(given: list[str]) -> int:
@@ -110,10 +105,11 @@ def _quorums(options: argparse.Namespace) -> int:
 
     answer = quorums_command(options.files)
     failed = answer.exit_code in (ExitCode.CONFIGURATION, ExitCode.COMMAND_LINE)
-    if options.json:
-        print(json.dumps(answer.data))
-    else:
-        print(answer.text, file=sys.stderr if failed else sys.stdout)
+    with unread_output_discarded():
+        if options.json:
+            print(json.dumps(answer.data))
+        else:
+            print(answer.text, file=sys.stderr if failed else sys.stdout)
     return answer.exit_code
 
 

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psutil
 
+from checker.cli.output import unread_output_discarded
 from checker.engine import Exploration, Found, Limits, ModelError, Stop
 from checker.engine.compare import disagreements
 from checker.engine.model import Kind
@@ -74,17 +73,7 @@ def run_all(jobs: Sequence[Job], options: argparse.Namespace) -> int:
             print(json.dumps({"schema": 1, "runs": [_data(each) for each in ran], "exit_code": _code(ran)}))
         else:
             _print(ran, options, asked=len(jobs))
-        sys.stdout.flush()
     return _code(ran)
-
-
-@contextmanager
-def unread_output_discarded() -> Iterator[None]:
-    """Whoever read the output may have seen enough of it: then what is left goes nowhere."""
-    try:
-        yield
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _code(ran: list[Ran]) -> int:

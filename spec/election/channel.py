@@ -190,10 +190,6 @@ def _closed(channel: Channel, before: Status) -> Channel:
     return replace(channel, status=Status.DEAD if before is Status.DEAD else Status.IDLE)
 
 
-heal = reachable
-peer_up = reachable
-
-
 def _transmit(channel: Channel, message: Message, rules: ChannelRules) -> Channel:
     """Puts a message in flight, or into the queue when no more fit."""
     if rules.merge_repeats and channel.queued is None and channel.in_flight[-1:] == (message,):
