@@ -3,30 +3,49 @@
 Rules this module keeps:
 
 - Nothing here is volatile, and nothing volatile stands here: a crash keeps exactly this and the view, which
-  is a file too.
-- It is a summary. The log itself belongs to a later part of the specification; an election reads its last
-  zxid only.
+  is a file too. What was written and not yet synced is not here.
+- `txns` is what the data tree holds, in the order in which it came: all of it in the checker, the end of it in a
+  node. What the snapshot covers can be sent to another server as a snapshot only.
 
-Sources: the files `acceptedEpoch` and `currentEpoch`, `QuorumPeer.getLastLoggedZxid`.
+Sources: the files `acceptedEpoch` and `currentEpoch`, `FileTxnSnapLog`, `QuorumPeer.getLastLoggedZxid`.
 """
 
 import msgspec
+from msgspec.structs import replace
+
+from spec.txn import Txn
 
 
 class Durable(msgspec.Struct, frozen=True):
-    """Epochs and the last logged zxid of one server.
+    """Epochs, snapshot and log of one server.
 
     `accepted_epoch` is the last epoch whose proposal (LEADERINFO) was acknowledged, `current_epoch` the last
-    one whose leader was followed; `last_zxid` has the epoch in its high 32 bits. Raises ValueError when the
+    one whose leader was followed. `snapshot` is the zxid of the newest snapshot, 0 without one; `txns` are
+    the transactions, those of the snapshot included where they are known. Raises ValueError when the
     accepted epoch is behind the current one, as `QuorumPeer.loadDataBase` refuses to start.
     """
 
     accepted_epoch: int = 0
     current_epoch: int = 0
-    last_zxid: int = 0
+    snapshot: int = 0
+    txns: tuple[Txn, ...] = ()
 
     def __post_init__(self) -> None:
         if self.accepted_epoch < self.current_epoch:
             raise ValueError(
                 f"acceptedEpoch {self.accepted_epoch} is less than currentEpoch {self.current_epoch}"
             )
+
+    @property
+    def last_zxid(self) -> int:
+        """The zxid of the last transaction, or of the snapshot if nothing is behind it."""
+        return max(self.snapshot, self.txns[-1].zxid) if self.txns else self.snapshot
+
+    def appended(self, txn: Txn) -> "Durable":
+        """With one more transaction at the end of the log (`FileTxnLog.append`)."""
+        return replace(self, txns=(*self.txns, txn))
+
+    def truncated(self, zxid: int) -> "Durable":
+        """Without what is beyond this zxid (`ZKDatabase.truncateLog`)."""
+        kept = tuple(txn for txn in self.txns if txn.zxid <= zxid)
+        return replace(self, snapshot=min(self.snapshot, zxid), txns=kept)

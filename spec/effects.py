@@ -11,8 +11,8 @@ Rules this module keeps:
   event that may happen now.
 - Facts say what happened in words that invariants use. They never drive the protocol.
 
-Later parts of the specification add their own effects (`Append`, `Sync`, `Disconnect`, `Reply`) to the union
-`Effect`, and their own facts and messages as subclasses of `Fact` and `Message`.
+The parts of the specification add their own facts, messages and disk operations as subclasses of `Fact`,
+`Message` and `DiskOperation`, so that this module knows none of them.
 """
 
 import enum
@@ -31,6 +31,10 @@ class Message(msgspec.Struct, frozen=True):
 
 class Fact(msgspec.Struct, frozen=True):
     """Anything that an invariant or a trace may want to know about a step."""
+
+
+class DiskOperation(msgspec.Struct, frozen=True):
+    """Anything that a server asks its disk to make durable."""
 
 
 class Timer(enum.Enum):
@@ -89,7 +93,58 @@ class ResetConnections(msgspec.Struct, frozen=True):
     """
 
 
-Effect: TypeAlias = Send | Arm | Disarm | Observe | Configure | ResetConnections
+class Connect(msgspec.Struct, frozen=True):
+    """Connect to the quorum port of `leader`, and send `first` as soon as it accepts (`Learner.connectToLeader`)."""
+
+    leader: Sid
+    first: Message
+
+
+class Disconnect(msgspec.Struct, frozen=True):
+    """Close the quorum connection with `peer`; None: all of them, in either role."""
+
+    peer: Sid | None = None
+
+
+class Persist(msgspec.Struct, frozen=True):
+    """Make this durable after all that was asked for before; the event `Synced` says that it is."""
+
+    operation: DiskOperation
+
+
+class WriteEpochs(msgspec.Struct, frozen=True):
+    """Write acceptedEpoch and currentEpoch, atomically each and at once (`QuorumPeer.writeLongToFile`)."""
+
+    accepted: int
+    current: int
+
+
+class Truncate(msgspec.Struct, frozen=True):
+    """Drop everything beyond `zxid` from the log, at once (`ZKDatabase.truncateLog`)."""
+
+    zxid: int
+
+
+class Apply(msgspec.Struct, frozen=True):
+    """Apply what is logged up to `zxid` to the tree, and answer the clients that wait for it."""
+
+    zxid: int
+
+
+Effect: TypeAlias = (
+    Send
+    | Arm
+    | Disarm
+    | Observe
+    | Configure
+    | ResetConnections
+    | Connect
+    | Disconnect
+    | Persist
+    | WriteEpochs
+    | Truncate
+    | Apply
+)
 
 
 class Step(msgspec.Struct, Generic[S], frozen=True):

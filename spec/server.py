@@ -2,27 +2,41 @@
 
 Rules this module keeps:
 
-- A server is what is on its disk (`view`, `durable`) and what runs (`election`, None when it does not). A
-  crash keeps the first and drops the second, completely.
-- Parts do not know each other. An effect that concerns the server itself, as `Configure` does, is carried
-  out here, and is passed on too, since a node has a file to write.
-- The view is a file like any other: a configuration learned from another server survives a crash.
+- A server is what is on its disk (`view`, `durable`) and what runs: `election` (None while the process does not
+  run), and once that has decided, `zab`: a leader or a learner. A crash keeps the first and drops the second,
+  completely.
+- Parts do not know each other. When an election decides, the other part begins; when that gives up, it ends in
+  order and a new election begins. What concerns both is carried out here.
+- An effect that concerns the server itself, as `Configure` does, is carried out here, and is passed on too,
+  since a node has a file to write.
+- Without `ZabRules` a server has its election and nothing else.
 
-Source: `QuorumPeer`. The part that follows a leader's log joins later, beside `election`.
+Source: `QuorumPeer.run`, `ZooKeeperServer.shutdown`, `LearnerZooKeeperServer.shutdownComponents`.
 """
+
+from typing import TypeAlias, get_args
 
 import msgspec
 from msgspec.structs import replace
 
 from spec.durable import Durable
-from spec.effects import Configure, Step
+from spec.effects import Configure, Disconnect, Effect, Step
 from spec.election import fast_leader_election
-from spec.election.messages import ElectionEvent, Start
+from spec.election.messages import ElectionEvent, EpochBegun, LeaderLost, QuorumLost, Start
 from spec.election.state import Election, Peer, Rules
 from spec.election.vote import ServerState, Vote
 from spec.quorum import Sid, View
+from spec.variants import Variant
+from spec.zab import disk, leader, learner
+from spec.zab.events import SyncedLate, ZabEvent
+from spec.zab.state import Append, Done, Leader, LeaderPhase, Learner, LearnerPhase, Remains, ZabRules
+from spec.zab.synchronisation import history_of
 
-__all__ = ["Durable", "Server", "Summary", "crash", "start", "step", "summary"]
+__all__ = ["Durable", "Event", "Server", "Summary", "crash", "start", "step", "summary"]
+
+Event: TypeAlias = ElectionEvent | ZabEvent
+_ZAB_EVENTS: tuple[type, ...] = get_args(ZabEvent)
+LOOKING, FOLLOWING, LEADING, OBSERVING = ServerState
 
 
 class Server(msgspec.Struct, frozen=True):
@@ -32,11 +46,13 @@ class Server(msgspec.Struct, frozen=True):
     view: View
     durable: Durable = Durable()
     election: Election | None = None
+    zab: Leader | Learner | None = None
+    remains: Remains = Remains()
 
     @property
     def peer(self) -> Peer:
-        """What its election reads of it."""
-        return Peer(self.sid, self.view, self.durable)
+        """What its parts read of it."""
+        return Peer(self.sid, self.view, self.durable, self.remains.tree)
 
 
 class Summary(msgspec.Struct, frozen=True):
@@ -60,29 +76,42 @@ class Summary(msgspec.Struct, frozen=True):
 
 
 def step(
-    server: Server, event: ElectionEvent, rules: Rules = fast_leader_election.DEFAULT_RULES
+    server: Server,
+    event: Event,
+    rules: Rules = fast_leader_election.DEFAULT_RULES,
+    zab: ZabRules | None = None,
 ) -> Step[Server] | None:
-    """One event of one server; None when it is impossible in this state (see `fast_leader_election.step`)."""
-    done = fast_leader_election.step(server.peer, server.election, event, rules)
-    if done is None:
-        return None
-    view = event.view if isinstance(event, Start) else server.view
-    for effect in done.effects:
-        if isinstance(effect, Configure):
-            view = effect.view
-    return Step(replace(server, view=view, election=done.state), done.effects)
+    """One event of one server; None when it is impossible in this state.
+
+    See `fast_leader_election.step`, `leader.step` and `learner.step`. With `zab` a server that has decided leads or
+    follows; without, the election is all it does.
+    """
+    if isinstance(event, _ZAB_EVENTS):
+        return None if zab is None else _zab_step(server, event, rules, zab)  # type: ignore[arg-type]
+    if isinstance(event, LeaderLost | QuorumLost) and server.zab is not None and zab is not None:
+        return _give_up(server, rules, zab)
+    done = _election_step(server, event, rules)  # type: ignore[arg-type]
+    return done if done is None or zab is None else _begun(server, done, zab)
 
 
 def start(
-    server: Server, view: View | None = None, rules: Rules = fast_leader_election.DEFAULT_RULES
+    server: Server,
+    view: View | None = None,
+    rules: Rules = fast_leader_election.DEFAULT_RULES,
+    zab: ZabRules | None = None,
 ) -> Step[Server] | None:
     """Boots with another file, or with the one it has; None if it runs already or the file leaves it out."""
-    return step(server, Start(server.view if view is None else view), rules)
+    return step(server, Start(server.view if view is None else view), rules, zab)
 
 
-def crash(server: Server) -> Server | None:
+def crash(server: Server, zab: ZabRules | None = None) -> Server | None:
     """The server after a crash: its disk as it was, and nothing running. None if it does not run."""
-    return None if server.election is None else replace(server, election=None)
+    if server.election is None:
+        return None
+    durable = server.durable
+    if zab is not None and Variant.TORN_RECORD in zab.variants and server.zab is not None:
+        durable = disk.torn(durable, server.zab.queue)
+    return Server(server.sid, server.view, durable)
 
 
 def summary(server: Server) -> Summary:
@@ -91,7 +120,7 @@ def summary(server: Server) -> Summary:
     entered = server.peer.initial_vote
     if election is None:
         return Summary(server.sid, False, None, None, 0, entered, None, server.view)
-    looking = election.state is ServerState.LOOKING
+    looking = election.state is LOOKING
     return Summary(
         sid=server.sid,
         running=True,
@@ -102,3 +131,122 @@ def summary(server: Server) -> Summary:
         told=election.told,
         view=server.view,
     )
+
+
+# The election, and what begins and ends with it.
+
+
+def _election_step(server: Server, event: ElectionEvent, rules: Rules) -> Step[Server] | None:
+    done = fast_leader_election.step(server.peer, server.election, event, rules)
+    if done is None:
+        return None
+    view = event.view if isinstance(event, Start) else server.view
+    for effect in done.effects:
+        if isinstance(effect, Configure):
+            view = effect.view
+    return Step(replace(server, view=view, election=done.state), done.effects)
+
+
+def _begun(before: Server, done: Step[Server], zab: ZabRules) -> Step[Server]:
+    """An election that has just decided: the server leads or follows."""
+    after = done.state
+    looked = before.election is None or before.election.state is LOOKING
+    if not looked or after.election is None or after.election.state is LOOKING:
+        return done
+    if after.election.state is LEADING:
+        begun = leader.begin(after.peer, zab)
+    else:
+        begun = learner.begin(after.peer, after.election.vote.leader)
+    return _entered(after, begun, done.effects)
+
+
+def _give_up(server: Server, rules: Rules, zab: ZabRules) -> Step[Server] | None:
+    """It ends in order: the sync thread writes what it has begun, connections are closed, an election begins.
+
+    None where it cannot: beyond the last round, or while a learner handles NEWLEADER.
+    """
+    part, leads = server.zab, isinstance(server.zab, Leader)
+    if part is None or (isinstance(part, Learner) and not learner.may_leave(part)):
+        return None
+    durable, remains = _shut_down(server, zab)
+    closed = replace(server, durable=durable, zab=None, remains=remains)
+    looking = _election_step(closed, QuorumLost() if leads else LeaderLost(), rules)
+    if looking is None:
+        return None
+    gone = Disconnect(None if isinstance(part, Leader) else part.leader)
+    # Whoever is a voter alone has decided again at once.
+    return _begun(closed, Step(looking.state, (gone, *looking.effects)), zab)
+
+
+def _shut_down(server: Server, zab: ZabRules) -> tuple[Durable, Remains]:
+    """The disk, and what two variants leave in memory."""
+    part, durable = server.zab, server.durable
+    remains = server.remains
+    if isinstance(part, Learner) and Variant.QUEUE_SURVIVES_SHUTDOWN in zab.variants:
+        left = tuple(each.txn for each in part.queue if isinstance(each, Append))
+        return durable, replace(remains, queue=(*remains.queue, *left))
+    assert part is not None
+    flushed = leader.shut_down(durable, part) if isinstance(part, Leader) else learner.shut_down(durable, part)
+    if Variant.TREE_BEHIND_LOG in zab.variants:
+        tree = _tree_of(server)
+        remains = replace(remains, tree=None if tree is None or tree >= flushed.last_zxid else tree)
+    return flushed, remains
+
+
+def _tree_of(server: Server) -> int | None:
+    """The zxid of the tree of a server that ends: what it has applied."""
+    part = server.zab
+    if isinstance(part, Learner) and part.phase is LearnerPhase.BROADCAST:
+        return part.delivered
+    if isinstance(part, Leader) and part.phase is LeaderPhase.BROADCAST:
+        applied = history_of(server.durable, part).applied
+        return applied[-1].zxid if applied else server.durable.snapshot
+    return server.remains.tree
+
+
+# Leading and following.
+
+
+def _zab_step(server: Server, event: ZabEvent, rules: Rules, zab: ZabRules) -> Step[Server] | None:
+    if isinstance(event, SyncedLate):
+        return _synced_late(server)
+    done: Done | None = None
+    if isinstance(server.zab, Leader):
+        done = leader.step(server.peer, server.zab, event, zab)
+    elif isinstance(server.zab, Learner):
+        done = learner.step(server.peer, server.zab, event, zab)
+    if done is None:
+        return None
+    if done.state is not None:
+        return _entered(server, done, ())
+    lost = _give_up(replace(server, durable=done.durable), rules, zab)
+    return None if lost is None else Step(lost.state, (*done.effects, *lost.effects))
+
+
+def _entered(server: Server, done: Done, effects: tuple[Effect, ...]) -> Step[Server]:
+    """The server with its part as it is now; from BROADCAST on, its vote names the new epoch."""
+    after = replace(server, durable=done.durable, zab=done.state)
+    if _serves(done.state) and not _serves(server.zab) and done.state is not None:
+        begun = fast_leader_election.step(after.peer, after.election, EpochBegun(done.state.epoch))
+        assert begun is not None
+        after = replace(after, election=begun.state)
+    if after.remains.tree is not None and _is_synchronised(done.state):
+        after = replace(after, remains=replace(after.remains, tree=None))
+    return Step(after, (*effects, *done.effects))
+
+
+def _serves(part: Leader | Learner | None) -> bool:
+    return part is not None and part.phase in (LeaderPhase.BROADCAST, LearnerPhase.BROADCAST)
+
+
+def _is_synchronised(part: Leader | Learner | None) -> bool:
+    return _serves(part) or (isinstance(part, Learner) and part.phase is LearnerPhase.SYNCED)
+
+
+def _synced_late(server: Server) -> Step[Server] | None:
+    """ZOOKEEPER-4712: a sync thread writes on, whatever its server does by now."""
+    if server.election is None or not server.remains.queue:
+        return None
+    txn, *others = server.remains.queue
+    remains = replace(server.remains, queue=tuple(others))
+    return Step(replace(server, durable=server.durable.appended(txn), remains=remains))

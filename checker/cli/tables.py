@@ -13,7 +13,7 @@ from typing import Any
 from checker.engine import Finding, Kind, ModelError, Property, Read, Stop
 from checker.engine.search import explore
 from checker.models.ensemble import Budgets, File, Grain, Member, Prologue, Setup, ensemble
-from checker.models.ensemble.columns import LINKS, Link, server_name
+from checker.models.ensemble.names import LINKS, Link, server_name
 from checker.models.ensemble.standing import Standing, is_established, standing
 from checker.properties.standings import serves
 from spec.quorum import majority_view

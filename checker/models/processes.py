@@ -89,8 +89,7 @@ def _actor(process: Process) -> Actor:
 def _own_events(process: Process) -> Rule:
     def moves(state: Any) -> list[Move]:
         return [
-            Move(_action(event), (process.name,), (Send(process.name, event),))
-            for event in process.spontaneous(state)
+            Move(_action(event), (process.name,), (Send(process.name, event),)) for event in process.spontaneous(state)
         ]
 
     return Rule(f"events of {process.name}", (Read(process.name),), moves)

@@ -11,7 +11,7 @@ from typing import Any
 
 from checker.engine import TRIVIAL, Finding, Kind, Property, Read
 from checker.engine.model import Trivial
-from checker.models.ensemble.columns import LINKS, VOTES, Link, server_name
+from checker.models.ensemble.names import LINKS, VOTES, Link, server_name
 from checker.models.ensemble.setup import Setup
 from checker.models.ensemble.standing import (
     LEADING,

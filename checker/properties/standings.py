@@ -13,7 +13,7 @@ from typing import Any
 
 from checker.engine import TRIVIAL, Finding, Kind, Property, Read
 from checker.engine.model import Trivial
-from checker.models.ensemble.columns import LINKS, Link, server_name
+from checker.models.ensemble.names import LINKS, Link, server_name
 from checker.models.ensemble.setup import Setup
 from checker.models.ensemble.standing import LEADING, Standing, is_established, standing
 from checker.properties.patterns import Pattern, fits

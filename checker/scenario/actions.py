@@ -7,7 +7,7 @@ else of a rule is read. What need not fire is named here once.
 from __future__ import annotations
 
 from checker.engine import Model
-from checker.models.ensemble.columns import FAULTS
+from checker.models.ensemble.names import FAULTS
 
 ACTIONS = (
     "start",

@@ -13,7 +13,7 @@ from difflib import SequenceMatcher
 
 from checker.engine import Model, Move, Row
 from checker.job import Drawn
-from checker.models.ensemble.columns import LINKS, channel_name, server_name
+from checker.models.ensemble.names import LINKS, channel_name, server_name
 from spec.effects import Message
 from spec.election.channel import Channel
 from spec.election.messages import Notification

@@ -16,7 +16,7 @@ from typing import Any
 from checker.engine import Model, Move, Row
 from checker.job import Drawn, Json
 from checker.models.ensemble import Setup
-from checker.models.ensemble.columns import VOTES, server_name
+from checker.models.ensemble.names import VOTES, server_name
 from checker.scenario.drawn import Events, decided, leader_words, vote_words
 from spec.election.state import Election
 from spec.election.vote import ServerState, Vote

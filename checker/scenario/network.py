@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from checker.engine import Model, Move, Read, Rule
-from checker.models.ensemble.columns import channel_name
+from checker.models.ensemble.names import channel_name
 from checker.models.ensemble.rules import pairs
 from checker.models.ensemble.setup import Setup
 from spec.election.channel import Channel

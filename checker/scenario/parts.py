@@ -29,8 +29,8 @@ from checker.scenario.schema import (
 )
 from spec.durable import Durable
 from spec.election.channel import ChannelRules
-from spec.election.vote import Variant
 from spec.quorum import Sid
+from spec.variants import Variant
 
 _UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}  # as on the command line and in reports
 _LARGEST = (1 << 63) - 1

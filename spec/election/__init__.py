@@ -24,7 +24,8 @@ from spec.election.messages import (
     VoteReceived,
 )
 from spec.election.state import Ballot, Claim, Election, Peer, Rules
-from spec.election.vote import LONG_MIN, ServerState, Variant, Vote, initial_vote, is_better
+from spec.election.vote import LONG_MIN, ServerState, Vote, initial_vote, is_better
+from spec.variants import Variant
 
 __all__ = [
     "LONG_MIN",

@@ -14,8 +14,9 @@ from typing import TypeAlias, TypeVar
 import msgspec
 
 from spec.durable import Durable
-from spec.election.vote import NO_DATABASE, ServerState, Variant, Vote, initial_vote
+from spec.election.vote import NO_DATABASE, ServerState, Vote, initial_vote
 from spec.quorum import Sid, View
+from spec.variants import Variant
 
 T = TypeVar("T")
 Pairs: TypeAlias = tuple[tuple[Sid, T], ...]
@@ -41,16 +42,25 @@ class Rules(msgspec.Struct, frozen=True):
 
 
 class Peer(msgspec.Struct, frozen=True):
-    """What an election reads of its server: its id, its own view, and what is on its disk."""
+    """What the parts of a server read of the whole: its id, its own view, and what is on its disk.
+
+    `tree` is the zxid of a tree that lags behind the log (ZOOKEEPER-2845); None, as it should be, if none does.
+    """
 
     sid: Sid
     view: View
     durable: Durable
+    tree: int | None = None
+
+    @property
+    def last_zxid(self) -> int:
+        """The zxid by which this server is compared with others (`QuorumPeer.getLastLoggedZxid`)."""
+        return self.durable.last_zxid if self.tree is None else self.tree
 
     @property
     def initial_vote(self) -> Vote:
         """The vote this server enters an election with."""
-        return initial_vote(self.sid, self.view, self.durable.last_zxid, self.durable.current_epoch)
+        return initial_vote(self.sid, self.view, self.last_zxid, self.durable.current_epoch)
 
     @property
     def boot_vote(self) -> Vote:
@@ -58,7 +68,7 @@ class Peer(msgspec.Struct, frozen=True):
 
         Source: `QuorumPeer.startLeaderElection`. Only outsiders are told it, until a leader is found.
         """
-        return Vote(self.sid, self.durable.last_zxid, self.durable.current_epoch)
+        return Vote(self.sid, self.last_zxid, self.durable.current_epoch)
 
     @property
     def hears_itself(self) -> bool:

@@ -19,8 +19,9 @@ Sources: `FastLeaderElection.getVoteTracker` and `checkLeader`, `Vote.equals` (V
 
 from spec.election.messages import Notification
 from spec.election.state import Ballot, Claim, Election, Pairs, Peer, Rules
-from spec.election.vote import ServerState, Variant, Vote
+from spec.election.vote import ServerState, Vote
 from spec.quorum import Sid
+from spec.variants import Variant
 
 
 def proposal_has_quorum(peer: Peer, election: Election) -> bool:

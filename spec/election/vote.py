@@ -17,6 +17,7 @@ import enum
 import msgspec
 
 from spec.quorum import Hierarchical, Sid, View
+from spec.variants import Variant
 
 LONG_MIN = -(2**63)
 """Java's `Long.MIN_VALUE`: what a server without a voice puts where a voter puts its own data."""
@@ -32,15 +33,6 @@ class ServerState(enum.IntEnum):
     FOLLOWING = 1
     LEADING = 2
     OBSERVING = 3
-
-
-class Variant(enum.Enum):
-    """Known defects of the election, each named after the issue that reported it."""
-
-    VOTE_ORDER_CYCLES = "ZOOKEEPER-1419"
-    """The server id breaks a tie of zxids whatever the epochs are, so that the order has cycles."""
-    LEADER_OF_AN_OLD_ROUND = "ZOOKEEPER-1514"
-    """FOLLOWING messages of another round make their subject a leader again."""
 
 
 class Vote(msgspec.Struct, frozen=True):

@@ -12,7 +12,7 @@ import pytest
 from checker.engine import Kind, Property, Read, Stop
 from checker.engine.search import explore
 from checker.models.ensemble import Budgets, File, Grain, Member, Setup, ensemble
-from checker.models.ensemble.columns import server_name
+from checker.models.ensemble.names import server_name
 from checker.models.ensemble.standing import LEADING, Standing, followers, is_established, standing
 from spec.durable import Durable
 from spec.election.channel import ChannelRules
@@ -46,7 +46,7 @@ LEFT_OUT = ("1 knows only 1 and 2", "3 is an observer to 1 only")
 def setup(name: str, grain: Grain, **budgets: int) -> Setup:
     views, zxids = {**SETS, **TOLD}[name]
     members = tuple(
-        Member(sid, File(f"zoo-{sid}.cfg", view), Durable(last_zxid=zxid), late=True)
+        Member(sid, File(f"zoo-{sid}.cfg", view), Durable(snapshot=zxid), late=True)
         for sid, view, zxid in zip((1, 2, 3), views, zxids, strict=True)
     )
     channels = ChannelRules(capacity=1, merge_repeats=True)

@@ -153,7 +153,7 @@ def test_in_another_round_they_do_not() -> None:
     ],
 )
 def test_the_votes_of_decided_servers_agree_if_leader_and_epoch_do(heard: list[Deliver], joins: bool) -> None:
-    five = Peer(2, FIVE, Durable(last_zxid=9))
+    five = Peer(2, FIVE, Durable(snapshot=9))
     in_a_later_round = says(3, 3, LOOKING, round_=7)
 
     assert bool(decisions(run(five, in_a_later_round, *heard))) is joins

@@ -40,7 +40,7 @@ def says(source: int, leader: int, round_: int = 1, state: ServerState = LOOKING
 
 
 def peer(sid: int = 1, view: View = THREE, zxid: int = 0) -> Peer:
-    return Peer(sid, view, Durable(last_zxid=zxid))
+    return Peer(sid, view, Durable(snapshot=zxid))
 
 
 def run(me: Peer, *events: ElectionEvent, rules: Rules = PLAIN) -> Step[Election]:

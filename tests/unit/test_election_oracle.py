@@ -16,7 +16,7 @@ FIVE = majority_view({1, 2, 3, 4, 5})
 
 
 def looking(sid: int, view: View, zxid: int = 0) -> Server:
-    done = start(Server(sid, view, Durable(last_zxid=zxid)))
+    done = start(Server(sid, view, Durable(snapshot=zxid)))
     assert done is not None
     return done.state
 

@@ -9,7 +9,7 @@ from spec.server import Server, Summary, crash, start, step, summary
 
 THREE = majority_view({1, 2, 3})
 FIVE = majority_view({1, 2, 3, 4, 5})
-DISK = Durable(accepted_epoch=2, current_epoch=1, last_zxid=7)
+DISK = Durable(accepted_epoch=2, current_epoch=1, snapshot=7)
 OFF = Server(1, THREE, DISK)
 
 

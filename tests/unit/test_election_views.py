@@ -115,7 +115,7 @@ class TestObservers:
     """1 and 2 vote, 3 observes."""
 
     view = majority_view({1, 2}, observers={3})
-    observer = Peer(3, view, Durable(last_zxid=9))
+    observer = Peer(3, view, Durable(snapshot=9))
 
     def test_an_observer_tells_the_voters_the_lowest_vote_and_counts_none_of_its_own(self) -> None:
         done = run(self.observer)

@@ -29,7 +29,7 @@ class Ensemble:
         for other in self.servers:
             for link in ((sid, other), (other, sid)):
                 self.channels[link] = reachable(self.channels[link])
-        self.servers[sid] = Server(sid, view, Durable(last_zxid=zxid))
+        self.servers[sid] = Server(sid, view, Durable(snapshot=zxid))
         done = start(self.servers[sid])
         assert done is not None
         self._take(sid, done.state, done.effects)

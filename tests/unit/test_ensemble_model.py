@@ -8,8 +8,8 @@ from checker.engine import Finding, Limits, Property, Read, Stop
 from checker.engine.search import explore
 from checker.engine.semantics import successors
 from checker.models.ensemble import Budgets, File, Grain, Member, Planned, Prologue, Setup, ensemble
-from checker.models.ensemble.columns import LINKS, channel_name, server_name
 from checker.models.ensemble.lifecycle import boot
+from checker.models.ensemble.names import LINKS, channel_name, server_name
 from checker.models.ensemble.rules import pairs
 from checker.models.ensemble.standing import has_rejoined, is_running, standing
 from checker.report.verdict import Verdict, judge

@@ -6,7 +6,7 @@ import pytest
 
 from checker.engine import Kind
 from checker.job import Job, Verdict
-from checker.models.ensemble.columns import Faults
+from checker.models.ensemble.faults import Faults
 from checker.scenario import bundled, from_source, from_text, known_actions, load
 from spec.server import Server
 

@@ -15,14 +15,27 @@ import msgspec
 from checker.engine import Actor, Column, Model, Move, Property, Row
 from checker.engine.semantics import successors
 from checker.models.ensemble import columns
-from checker.models.ensemble.columns import FAULTS, LINKS, PLAN, VOTES, Faults
+from checker.models.ensemble.columns import Kept
+from checker.models.ensemble.connection import connection_actor, opening_actor
+from checker.models.ensemble.faults import Faults, faults_actor
+from checker.models.ensemble.history import History, history_actor, parts_read
+from checker.models.ensemble.names import (
+    FAULTS,
+    HISTORY,
+    LINKS,
+    PLAN,
+    VOTES,
+    channel_name,
+    connection_name,
+    server_name,
+)
 from checker.models.ensemble.rules import pairs, rules
 from checker.models.ensemble.setup import Budgets, Grain, Prologue, Setup
 from spec.election.channel import Channel, ChannelRules
 from spec.quorum import Sid
 from spec.server import Server
 
-URGENT = ("deliver", "decide", "elect")
+URGENT = ("deliver", "receive", "sync", "apply", "decide", "elect")
 """What happens while an ensemble settles, the most urgent first: nobody waits while a message is on its way."""
 
 
@@ -32,37 +45,44 @@ def ensemble(name: str, setup: Setup, properties: Iterable[Property] = (), *, ke
     The votes that servers received are kept where a property reads them, or if `keep_votes` says so.
     """
     wanted = tuple(properties)
-    keep_votes = keep_votes or any(read.column == VOTES for prop in wanted for read in prop.reads)
-    model = _assemble(name, setup, wanted, keep_votes)
-    initial = _after_history(_assemble(name, _everyone_late(setup), (), keep_votes), setup)
+    votes = keep_votes or any(read.column == VOTES for prop in wanted for read in prop.reads)
+    kept = Kept(votes, parts_read(wanted))
+    model = _assemble(name, setup, wanted, kept)
+    initial = _after_history(_assemble(name, _before_faults(setup), (), kept), setup)
     late = frozenset(member.sid for member in setup.members if member.late)
     values = {**initial, FAULTS: Faults(setup.budgets, late)}
     begun = tuple(Column(column.name, values.get(column.name, column.initial)) for column in model.columns)
     return Model(name, begun, model.actors, model.rules, wanted)
 
 
-def _assemble(name: str, setup: Setup, properties: tuple[Property, ...], keep_votes: bool) -> Model:
+def _assemble(name: str, setup: Setup, properties: tuple[Property, ...], kept: Kept) -> Model:
     """The model before anything has happened: nobody runs."""
     channel_rules = _channel_rules(setup)
     cells: list[Column] = []
     actors: list[Actor] = []
     for member in sorted(setup.members, key=lambda member: member.sid):
         server = Server(member.sid, member.file.view, member.durable)
-        cells.append(Column(columns.server_name(member.sid), server))
-        actors.append(columns.server_actor(member.sid, setup, keep_votes=keep_votes))
+        cells.append(Column(server_name(member.sid), server))
+        actors.append(columns.server_actor(member.sid, setup, kept))
     if setup.grain is Grain.FINE:
         for source, destination in pairs(setup):
-            cells.append(Column(columns.channel_name(source, destination), Channel()))
+            cells.append(Column(channel_name(source, destination), Channel()))
             actors.append(columns.channel_actor(source, destination, channel_rules))
     late = frozenset(member.sid for member in setup.members if member.late)
-    cells += [Column(FAULTS, Faults(late=late)), Column(LINKS, frozenset())]
-    actors += [columns.faults_actor(), columns.links_actor()]
+    cells += [Column(FAULTS, Faults(setup.budgets, late)), Column(LINKS, frozenset())]
+    actors += [faults_actor(), columns.links_actor()]
     if setup.plan:
         cells.append(Column(PLAN, 0))
         actors.append(columns.plan_actor())
-    if keep_votes:
+    if kept.votes:
         cells.append(Column(VOTES, ()))
         actors.append(columns.votes_actor())
+    if setup.zab is not None:
+        cells += [Column(connection_name(*pair), None) for pair in setup.quorum_pairs]
+        actors += [actor(*pair) for pair in setup.quorum_pairs for actor in (connection_actor, opening_actor)]
+        if kept.parts:
+            cells.append(Column(HISTORY, History()))
+            actors.append(history_actor(kept.parts))
     return Model(name, tuple(cells), tuple(actors), rules(setup), properties)
 
 
@@ -71,10 +91,10 @@ def _channel_rules(setup: Setup) -> ChannelRules:
     return msgspec.structs.replace(setup.channels, resend=setup.channels.resend and setup.connections_break)
 
 
-def _everyone_late(setup: Setup) -> Setup:
-    """The same servers, before faults and plans, each of them still to start."""
+def _before_faults(setup: Setup) -> Setup:
+    """The same servers, before faults and plans, each of them still to start; elections are not counted."""
     members = tuple(replace(member, late=True) for member in setup.members)
-    return replace(setup, members=members, budgets=Budgets(), prologue=())
+    return replace(setup, members=members, budgets=Budgets(elections=len(members) ** 2), prologue=())
 
 
 def _after_history(model: Model, setup: Setup) -> dict[str, Any]:

@@ -2,10 +2,12 @@
 
     server 1 .. server n     spec.server.Server; operations are the election's events and CRASH
     1>2 ..                   one direction of a connection (spec.election.channel); fine grain only
-    faults                   what is left of the budgets, and who is down by a fault or has yet to start
+    faults                   what is left of the budgets, and who is down by a fault or has yet to start (faults)
     links                    the links that are cut, as ordered pairs
     plan                     how many of the operator's actions are done; only where there is a plan
     votes                    the votes each server received last; only where a property reads them
+    1-2 ..                   the quorum connection of two servers (connection); only where servers lead and follow
+    history                  what servers reported (history); the same
 
 Nothing here decides about the protocol: effects of `spec` become operations of other columns, and no more.
 """
@@ -17,50 +19,38 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from checker.engine import Actor, Outcome, Read, Send
-from checker.models.ensemble.setup import Budgets, Grain, Setup
+from checker.engine import Actor, Outcome, Send
+from checker.models.ensemble.connection import Close, Open, Transmit
+from checker.models.ensemble.history import Part, concerns
+from checker.models.ensemble.names import (
+    HISTORY,
+    LINKS,
+    PLAN,
+    VOTES,
+    Link,
+    channel_name,
+    connection_name,
+    server_name,
+)
+from checker.models.ensemble.setup import Grain, Setup
 from spec import server as spec_server
-from spec.effects import Effect, Fact, Message, Observe, ResetConnections
+from spec.effects import Connect, Disconnect, Effect, Fact, Message, Observe, ResetConnections
 from spec.effects import Send as SendEffect
 from spec.election import channel as spec_channel
 from spec.election.channel import Channel, ChannelRules
 from spec.election.messages import Looked, VoteReceived
 from spec.election.state import Rules
+from spec.election.vote import Vote
 from spec.quorum import Sid
 from spec.server import Server
+from spec.zab.events import LearnerGone
+from spec.zab.packets import QuorumPacket
+from spec.zab.state import Leader, ZabRules
 
-FAULTS, LINKS, PLAN, VOTES = "faults", "links", "plan", "votes"
 CRASH = "crash"
-Link = tuple[Sid, Sid]
 
 
-def server_name(sid: Sid) -> str:
-    """The column of a server; ZooKeeper's own way to write it."""
-    return f"server.{sid}"
-
-
-def channel_name(source: Sid, destination: Sid) -> str:
-    """The column of what one server sends another."""
-    return f"{source}>{destination}"
-
-
-class Faults(msgspec.Struct, frozen=True):
-    """What is left of the budgets; `late` servers have yet to start, `down` ones were crashed by a fault."""
-
-    left: Budgets = Budgets()
-    late: frozenset[Sid] = frozenset()
-    down: frozenset[Sid] = frozenset()
-
-
-class Spend(msgspec.Struct, frozen=True):
-    """Take one from a budget; `late` and `down` change by the servers given."""
-
-    budget: str | None
-    started: Sid | None = None
-    crashed: Sid | None = None
-
-
-class Transmit(msgspec.Struct, frozen=True):
+class HandOver(msgspec.Struct, frozen=True):
     """`QuorumCnxManager.toSend`: a message is handed over; `knows_peer`: it may open a connection itself."""
 
     message: Message
@@ -88,27 +78,50 @@ class Settled(msgspec.Struct, frozen=True):
     healed: bool = False
 
 
-def server_actor(sid: Sid, setup: Setup, *, keep_votes: bool) -> Actor:
+class Knock(msgspec.Struct, frozen=True):
+    """A learner connects to the quorum port, and `first` is what it sends."""
+
+    learner: Sid
+    first: QuorumPacket
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """What is kept of what servers report: the votes they receive, and parts of the history."""
+
+    votes: bool = False
+    parts: frozenset[Part] = frozenset()
+
+
+def server_actor(sid: Sid, setup: Setup, kept: Kept) -> Actor:
     """A server: its own step function, with every effect sent to whom it concerns."""
-    rules = rules_of(setup)
-    peers = [peer for peer in setup.sids if peer != sid and setup.talk(sid, peer)]
+    rules, zab = rules_of(setup), setup.zab
+    carried_out = _Carrier(sid, setup, kept)
 
     def step(values: tuple[Any, ...], event: Any) -> Outcome | None:
         server: Server = values[0]
         if event == CRASH:
-            crashed = spec_server.crash(server)
-            forgotten = (Send(VOTES, Looked(sid, 0)),) if keep_votes else ()
-            return None if crashed is None else Outcome((crashed,), forgotten)
-        stepped = spec_server.step(server, event, rules)
+            crashed = spec_server.crash(server, zab)
+            return None if crashed is None else Outcome((crashed,), carried_out.crash())
+        if isinstance(event, Knock):
+            return _knocked(server, event, rules, zab)
+        stepped = spec_server.step(server, event, rules, zab)
         if stepped is None:
             return None
-        after = stepped.state
-        if setup.grain is Grain.ORACLE:
-            return Outcome((_without_rounds(after),))
-        sends = [send for effect in stepped.effects for send in _carried_out(after, effect, peers, keep_votes)]
+        after = _without_rounds(stepped.state) if setup.grain is Grain.ORACLE else stepped.state
+        sends = [send for effect in stepped.effects for send in carried_out(after, effect)]
         return Outcome((after,), tuple(sends))
 
     return Actor(server_name(sid), (server_name(sid),), step)
+
+
+def _knocked(server: Server, knock: Knock, rules: Rules, zab: ZabRules | None) -> Outcome:
+    """A process that runs accepts; an older connection of the same learner ends. One that does not run refuses."""
+    if server.election is None:
+        return Outcome((server,))
+    gone = spec_server.step(server, LearnerGone(knock.learner), rules, zab) if isinstance(server.zab, Leader) else None
+    after = server if gone is None else gone.state
+    name = f"open {connection_name(knock.learner, server.sid)}"
+    return Outcome((after,), (Send(name, Open(knock.learner, server.sid, knock.first)),))
 
 
 def rules_of(setup: Setup) -> Rules:
@@ -118,22 +131,57 @@ def rules_of(setup: Setup) -> Rules:
 
 
 def _without_rounds(server: Server) -> Server:
-    """With the oracle nobody compares rounds, and the proposal of a LOOKING server is its own: forget the rest."""
-    if server.election is None:
+    """With the oracle nobody compares rounds, and the proposal of a LOOKING server is its own: forget the rest.
+
+    Where the decided go on to lead and follow, the vote they decided with is forgotten too: whom they follow
+    is what others are told, and that an epoch has begun.
+    """
+    election = server.election
+    if election is None:
         return server
-    return replace(server, election=replace(server.election, round=1, recvset=(), finalizing=False))
+    vote = election.vote if server.zab is None else Vote(election.vote.leader, 0, 0)
+    return replace(server, election=replace(election, round=1, vote=vote, recvset=(), finalizing=False))
 
 
-def _carried_out(server: Server, effect: Effect, peers: list[Sid], keep_votes: bool) -> list[Send]:
-    match effect:
-        case SendEffect(peer=peer, message=message):
-            knows = peer in server.view.members
-            return [Send(channel_name(server.sid, peer), Transmit(message, knows))] if peer in peers else []
-        case ResetConnections():
-            return [send for peer in peers for send in reset(server.sid, peer)]
-        case Observe(fact=fact) if keep_votes and isinstance(fact, VoteReceived | Looked):
+class _Carrier:
+    """How the effects of one server become operations of other columns."""
+
+    def __init__(self, sid: Sid, setup: Setup, kept: Kept) -> None:
+        self._sid, self._setup, self._kept = sid, setup, kept
+        self._notified = [] if setup.grain is Grain.ORACLE else [p for p in setup.sids if p != sid and setup.talk(sid, p)]
+        pairs = setup.quorum_pairs if setup.zab is not None else ()
+        self._connected = [other for pair in pairs if sid in pair for other in pair if other != sid]
+
+    def __call__(self, server: Server, effect: Effect) -> list[Send]:
+        """What an effect comes to; those that concern the server alone, or a real disk, come to nothing."""
+        match effect:
+            case SendEffect(peer=peer, message=QuorumPacket() as packet):
+                return [Send(connection_name(self._sid, peer), Transmit(self._sid, packet))]
+            case SendEffect(peer=peer, message=message):
+                handed = HandOver(message, peer in server.view.members)
+                return [Send(channel_name(self._sid, peer), handed)] if peer in self._notified else []
+            case ResetConnections():
+                return [send for peer in self._notified for send in reset(self._sid, peer)]
+            case Connect(leader=leader, first=QuorumPacket() as first):
+                return [Send(server_name(leader), Knock(self._sid, first))] if leader in self._connected else []
+            case Disconnect(peer=peer):
+                return self._closed(self._connected if peer is None else [peer])
+            case Observe(fact=fact):
+                return self._reported(fact)
+        return []
+
+    def crash(self) -> tuple[Send, ...]:
+        """The process ends, and its sockets with it."""
+        forgotten = [Send(VOTES, Looked(self._sid, 0))] if self._kept.votes else []
+        return (*forgotten, *self._closed(self._connected))
+
+    def _closed(self, peers: list[Sid]) -> list[Send]:
+        return [Send(connection_name(self._sid, peer), Close(self._sid)) for peer in peers]
+
+    def _reported(self, fact: Fact) -> list[Send]:
+        if self._kept.votes and isinstance(fact, VoteReceived | Looked):
             return [Send(VOTES, fact)]
-    return []
+        return [Send(HISTORY, fact)] if concerns(fact, self._kept.parts) else []
 
 
 def reset(sid: Sid, peer: Sid) -> list[Send]:
@@ -154,7 +202,7 @@ def channel_actor(source: Sid, destination: Sid, rules: ChannelRules) -> Actor:
     def step(values: tuple[Any, ...], operation: Any) -> Outcome | None:
         channel: Channel = values[0]
         match operation:
-            case Transmit(message=message, knows_peer=knows_peer):
+            case HandOver(message=message, knows_peer=knows_peer):
                 sent = spec_channel.send(channel, message, rules, knows_peer)
                 return Outcome((sent.channel,), (Send(back, Establish()),) if sent.connected else ())
             case Establish():
@@ -167,26 +215,6 @@ def channel_actor(source: Sid, destination: Sid, rules: ChannelRules) -> Actor:
         raise ValueError(f"a channel does not know {operation!r}")
 
     return Actor(name, (name,), step)
-
-
-def faults_actor() -> Actor:
-    """The budgets; an operation that nothing is left for is impossible."""
-
-    def step(values: tuple[Any, ...], spend: Spend) -> Outcome | None:
-        faults: Faults = values[0]
-        left, late, down = faults.left, faults.late, faults.down
-        if spend.budget is not None:
-            remaining = getattr(left, spend.budget) - 1
-            if remaining < 0:
-                return None
-            left = replace(left, **{spend.budget: remaining})
-        if spend.started is not None:
-            late, down = late - {spend.started}, down - {spend.started}
-        if spend.crashed is not None:
-            down = down | {spend.crashed}
-        return Outcome((Faults(left, late, down),))
-
-    return Actor(FAULTS, (FAULTS,), step)
 
 
 def links_actor() -> Actor:
@@ -220,8 +248,3 @@ def votes_actor() -> Actor:
         return Outcome((tuple(sorted(votes.items(), key=lambda pair: pair[0])),))
 
     return Actor(VOTES, (VOTES,), step)
-
-
-def has_left(budget: str) -> Read:
-    """A gate: something is left of a budget."""
-    return Read(FAULTS, lambda faults: True if getattr(faults.left, budget) > 0 else None)

@@ -1,8 +1,9 @@
 """Processes start and end: late starts, crashes, restarts, and what an operator does by plan.
 
 A process that ends resets its connections. Its learners notice that before it is back, since a reset takes less
-time than a start; and behind a cut link they have timed out by then. So nobody boots while a server still follows
-what it was before: else the follower of a former life would be counted as one of the next.
+time than a start; and behind a cut link they have timed out by then. So where there is no connection to tell,
+nobody boots while a server still follows what it was before: else the follower of a former life would be counted as one
+of the next.
 """
 
 from __future__ import annotations
@@ -11,19 +12,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from checker.engine import Move, Read, Rule, Send
-from checker.models.ensemble.columns import (
-    CRASH,
-    FAULTS,
-    LINKS,
-    PLAN,
-    Change,
-    Link,
-    Spend,
-    channel_name,
-    has_left,
-    reachable,
-    server_name,
-)
+from checker.models.ensemble.columns import CRASH, Change, reachable
+from checker.models.ensemble.faults import Spend, has_left
+from checker.models.ensemble.names import FAULTS, LINKS, PLAN, Link, channel_name, server_name
 from checker.models.ensemble.setup import File, Grain, Planned, Setup
 from checker.models.ensemble.standing import Standing, has_rejoined, is_running, standing
 from spec.election.messages import Start
@@ -48,9 +39,9 @@ def rules(setup: Setup) -> list[Rule]:
 def boot(setup: Setup, sid: Sid, file: File, seen: dict[Sid, Leader], cut: frozenset[Link]) -> tuple[Send, ...] | None:
     """A server starts with a file: connections become possible, then its first election begins.
 
-    None while a server still follows it.
+    None while a server still follows it, unless connections tell the lives of a server apart.
     """
-    if sid in seen.values():
+    if setup.zab is None and sid in seen.values():
         return None
     near = [p for p, leader in seen.items() if leader != DOWN and (min(sid, p), max(sid, p)) not in cut]
     sends: list[Send] = []

@@ -11,18 +11,10 @@ from itertools import combinations
 from typing import Any
 
 from checker.engine import Move, Read, Rule, Send
-from checker.models.ensemble.columns import (
-    FAULTS,
-    LINKS,
-    Change,
-    Link,
-    Settled,
-    Spend,
-    channel_name,
-    has_left,
-    reachable,
-    server_name,
-)
+from checker.models.ensemble.columns import Change, Settled, reachable
+from checker.models.ensemble.connection import Break
+from checker.models.ensemble.faults import Spend, has_left
+from checker.models.ensemble.names import FAULTS, LINKS, Link, channel_name, connection_name, server_name
 from checker.models.ensemble.setup import Grain, Setup
 from checker.models.ensemble.standing import is_running
 from spec.quorum import Sid
@@ -55,6 +47,8 @@ def _cut(setup: Setup, action: str, label: str, arguments: tuple[Any, ...], link
     if setup.grain is Grain.FINE:
         crossing = [(a, b) for one, other in links if setup.talk(one, other) for a, b in ((one, other), (other, one))]
         sends += [Send(channel_name(a, b), Change("cut")) for a, b in crossing]
+    if setup.zab is not None:
+        sends += [Send(connection_name(*link), Break()) for link in links if link in setup.quorum_pairs]
     move = Move(action, arguments, tuple(sends))
     whole = Read(LINKS, lambda cut: None if cut >= frozenset(links) else True)
     return Rule(f"{action} {label}", (has_left(budget), whole), lambda *_: [move])

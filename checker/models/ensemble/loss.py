@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from checker.engine import Move, Read, Rule, Send
-from checker.models.ensemble.columns import FAULTS, LINKS, Faults, Link, Spend, server_name
+from checker.models.ensemble.faults import Faults, Spend
+from checker.models.ensemble.names import FAULTS, LINKS, Link, server_name
 from checker.models.ensemble.setup import Grain, Setup
 from checker.models.ensemble.standing import (
     FOLLOWING,

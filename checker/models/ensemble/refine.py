@@ -15,7 +15,7 @@ from dataclasses import replace
 from checker.engine import Finding, Kind, Limits, Model, Move, Property, Read, Row, Step
 from checker.engine.search import explore
 from checker.engine.semantics import successors
-from checker.models.ensemble.columns import server_name
+from checker.models.ensemble.names import server_name
 from checker.models.ensemble.standing import Standing, standing
 from spec.quorum import Sid
 

@@ -14,17 +14,10 @@ from __future__ import annotations
 from typing import Any
 
 from checker.engine import Move, Read, Rule, Send
-from checker.models.ensemble import lifecycle, links, loss
-from checker.models.ensemble.columns import (
-    FAULTS,
-    LINKS,
-    Link,
-    Pop,
-    Spend,
-    channel_name,
-    has_left,
-    server_name,
-)
+from checker.models.ensemble import lifecycle, links, loss, zab
+from checker.models.ensemble.columns import Pop
+from checker.models.ensemble.faults import Spend, has_left
+from checker.models.ensemble.names import FAULTS, LINKS, Link, channel_name, server_name
 from checker.models.ensemble.setup import Grain, Setup
 from checker.models.ensemble.standing import LOOKING
 from spec.effects import Timer
@@ -43,7 +36,8 @@ def rules(setup: Setup) -> tuple[Rule, ...]:
         made = [_decide(sid) for sid in setup.sids] + [_deliver(a, b) for a, b in pairs(setup)]
         if setup.budgets.rebroadcasts:
             made += [_rebroadcast(sid) for sid in setup.sids]
-    return (*made, *loss.rules(setup), *lifecycle.rules(setup), *links.rules(setup))
+    made += loss.rules(setup) if setup.zab is None else zab.rules(setup)
+    return (*made, *lifecycle.rules(setup), *links.rules(setup))
 
 
 def pairs(setup: Setup) -> list[Link]:
@@ -91,18 +85,23 @@ def _waits_for_notifications(server: Server) -> bool | None:
 
 
 def _elect(setup: Setup) -> Rule:
-    """The oracle: one step for each decision that an election can come to."""
+    """The oracle: one step for each decision that an election can come to.
 
-    def moves(cut: frozenset[Link], *summaries: Any) -> list[Move]:
-        found = oracle.outcomes(summaries, {frozenset(link) for link in cut})
-        return [
-            Move(
-                "elect",
-                (outcome.leader, outcome.members),
-                tuple(Send(server_name(sid), Elected(outcome.vote, outcome.round)) for sid in outcome.members),
-            )
-            for outcome in found
-        ]
+    Where servers go on to lead, each new leader may make a new epoch: then elections have a budget.
+    """
+    limited = setup.zab is not None
 
-    reads = (Read(LINKS), *(Read(server_name(sid), summary) for sid in setup.sids))
+    def moves(left: bool, cut: frozenset[Link], *summaries: Any) -> list[Move]:
+        made = []
+        for outcome in oracle.outcomes(summaries, {frozenset(link) for link in cut}):
+            new = outcome.leader in outcome.members
+            if new and not left:
+                continue
+            spent = (Send(FAULTS, Spend("elections")),) if new and limited else ()
+            decided = tuple(Send(server_name(sid), Elected(outcome.vote, outcome.round)) for sid in outcome.members)
+            made.append(Move("elect", (outcome.leader, outcome.members), (*decided, *spent)))
+        return made
+
+    budget = Read(FAULTS, lambda faults: not limited or faults.left.elections > 0)
+    reads = (budget, Read(LINKS), *(Read(server_name(sid), summary) for sid in setup.sids))
     return Rule("elect", reads, moves)

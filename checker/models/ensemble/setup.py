@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import combinations
 
 import msgspec
 
 from spec.durable import Durable
 from spec.election.channel import ChannelRules
-from spec.election.vote import Variant
 from spec.quorum import Sid, View
+from spec.variants import Variant
+from spec.zab.state import ZabRules
 
 
 class Grain(Enum):
@@ -72,6 +74,9 @@ class Budgets(msgspec.Struct, frozen=True):
 
     `rebroadcasts` are notification time-outs. `impatience` lets a server give up on a leader, or on followers,
     that may still come; giving up on one that cannot come is never limited.
+
+    Where servers lead and follow: `disconnects` drop the connection of a learner with its leader; `elections` are
+    those by the oracle that make a leader; `writes` and `syncs` are asked for by clients; `pings` go out.
     """
 
     crashes: int = 0
@@ -81,6 +86,11 @@ class Budgets(msgspec.Struct, frozen=True):
     heals: int = 0
     rebroadcasts: int = 0
     impatience: int = 0
+    disconnects: int = 0
+    elections: int = 0
+    writes: int = 0
+    syncs: int = 0
+    pings: int = 0
 
     @property
     def by_name(self) -> dict[str, int]:
@@ -100,6 +110,8 @@ class Setup:
     round_limit: int = 3
     channels: ChannelRules = ChannelRules(merge_repeats=True)
     variants: frozenset[Variant] = frozenset()
+    zab: ZabRules | None = None  # None: the election alone
+    clients_anywhere: bool = False  # clients write at any server that serves, not at the leader only
 
     def __post_init__(self) -> None:
         known = {member.sid for member in self.members}
@@ -149,6 +161,11 @@ class Setup:
         """Whether two servers may ever send each other notifications: one is a voter in a view of the other."""
         mine, theirs = self.possible_views(one), self.possible_views(other)
         return any(view.is_voter(other) for view in mine) or any(view.is_voter(one) for view in theirs)
+
+    @property
+    def quorum_pairs(self) -> tuple[tuple[Sid, Sid], ...]:
+        """The pairs of servers, the smaller id first, of which one may come to follow the other."""
+        return tuple(pair for pair in combinations(self.sids, 2) if self.talk(*pair))
 
     @property
     def gossip(self) -> bool:

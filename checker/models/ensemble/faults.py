@@ -1,0 +1,54 @@
+"""What may still go wrong, or be asked for: the budgets of a run, and who is down by a fault or has yet to start."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from checker.engine import Actor, Outcome, Read
+from checker.models.ensemble.names import FAULTS
+from checker.models.ensemble.setup import Budgets
+from spec.quorum import Sid
+
+
+class Faults(msgspec.Struct, frozen=True):
+    """What is left of the budgets; `late` servers have yet to start, `down` ones were crashed by a fault."""
+
+    left: Budgets = Budgets()
+    late: frozenset[Sid] = frozenset()
+    down: frozenset[Sid] = frozenset()
+
+
+class Spend(msgspec.Struct, frozen=True):
+    """Take one from a budget; `late` and `down` change by the servers given."""
+
+    budget: str | None
+    started: Sid | None = None
+    crashed: Sid | None = None
+
+
+def faults_actor() -> Actor:
+    """The budgets; an operation that nothing is left for is impossible."""
+
+    def step(values: tuple[Any, ...], spend: Spend) -> Outcome | None:
+        faults: Faults = values[0]
+        left, late, down = faults.left, faults.late, faults.down
+        if spend.budget is not None:
+            remaining = getattr(left, spend.budget) - 1
+            if remaining < 0:
+                return None
+            left = replace(left, **{spend.budget: remaining})
+        if spend.started is not None:
+            late, down = late - {spend.started}, down - {spend.started}
+        if spend.crashed is not None:
+            down = down | {spend.crashed}
+        return Outcome((Faults(left, late, down),))
+
+    return Actor(FAULTS, (FAULTS,), step)
+
+
+def has_left(budget: str) -> Read:
+    """A gate: something is left of a budget."""
+    return Read(FAULTS, lambda faults: True if getattr(faults.left, budget) > 0 else None)

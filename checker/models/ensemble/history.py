@@ -1,0 +1,149 @@
+"""The history of an ensemble: of what servers reported, what an invariant still needs to know.
+
+A fact that nobody reads would multiply states for nothing, so the history has parts, and keeps those that some
+property reads: `Read(HISTORY, part(Part.COMMITTED))`. Rules:
+
+- A part is a tuple in an order that the facts themselves give, so that equal pasts are equal values.
+- What can be told from the present state is not here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from checker.engine import Actor, Outcome, Property
+from checker.models.ensemble.names import HISTORY
+from spec.effects import Fact
+from spec.quorum import Sid
+from spec.txn import Txn
+from spec.zab.events import Broadcast, Committed, Delivered, EpochEstablished, Truncated, Unexpected
+
+
+class Part(Enum):
+    """A part of the history, by the name of its field."""
+
+    ESTABLISHED = "established"
+    COMMITTED = "committed"
+    BROADCAST = "broadcast"
+    LOST = "lost"
+    UNEXPECTED = "unexpected"
+
+
+class Reign(msgspec.Struct, frozen=True):
+    """A leader of an epoch that a quorum has acknowledged, and the transactions it began with."""
+
+    epoch: int
+    leader: Sid
+    initial: tuple[Txn, ...]
+
+
+class FirstCommit(msgspec.Struct, frozen=True):
+    """A transaction, and the epoch in which it was first committed by its leader or delivered by a server."""
+
+    txn: Txn
+    epoch: int
+
+
+class Sent(msgspec.Struct, frozen=True):
+    """A transaction, and who proposed it in which epoch."""
+
+    epoch: int
+    leader: Sid
+    txn: Txn
+
+
+class History(msgspec.Struct, frozen=True):
+    """All parts; those that no property reads stay empty.
+
+    `established` in ascending order of the epoch; `committed` in the order in which transactions came to be so;
+    `broadcast` sorted; `lost`: committed transactions that some server has truncated, with that server;
+    `unexpected`: the first report of each family.
+    """
+
+    established: tuple[Reign, ...] = ()
+    committed: tuple[FirstCommit, ...] = ()
+    broadcast: tuple[Sent, ...] = ()
+    lost: tuple[tuple[Sid, Txn], ...] = ()
+    unexpected: tuple[Unexpected, ...] = ()
+
+
+class PartOf:
+    """The projection of a history to one part; equal ones are one object (see `part`)."""
+
+    def __init__(self, which: Part) -> None:
+        self.which = which
+
+    def __call__(self, history: History) -> Any:
+        return getattr(history, self.which.value)
+
+
+_PROJECTIONS = {which: PartOf(which) for which in Part}
+
+
+def part(which: Part) -> PartOf:
+    """What a property reads of the history."""
+    return _PROJECTIONS[which]
+
+
+def parts_read(properties: Iterable[Property]) -> frozenset[Part]:
+    """The parts that these properties read, and those that these are made of."""
+    read = {r.projection.which for prop in properties for r in prop.reads if isinstance(r.projection, PartOf)}
+    return frozenset(read | ({Part.COMMITTED} if Part.LOST in read else set()))
+
+
+def history_actor(kept: frozenset[Part]) -> Actor:
+    """Folds facts into the parts that are kept."""
+
+    def step(values: tuple[Any, ...], fact: Fact) -> Outcome:
+        return Outcome((_folded(values[0], fact, kept),))
+
+    return Actor(HISTORY, (HISTORY,), step)
+
+
+def concerns(fact: Fact, kept: frozenset[Part]) -> bool:
+    """Whether a fact may change a part that is kept."""
+    return any(type(fact) in _SOURCES[which] for which in kept)
+
+
+_SOURCES: dict[Part, tuple[type, ...]] = {
+    Part.ESTABLISHED: (EpochEstablished,),
+    Part.COMMITTED: (Committed, Delivered),
+    Part.BROADCAST: (Broadcast,),
+    Part.LOST: (Truncated,),
+    Part.UNEXPECTED: (Unexpected,),
+}
+
+
+def _folded(history: History, fact: Fact, kept: frozenset[Part]) -> History:
+    match fact:
+        case EpochEstablished(leader=leader, epoch=epoch, initial=initial) if Part.ESTABLISHED in kept:
+            reigns = {(r.epoch, r.leader): r for r in history.established} | {
+                (epoch, leader): Reign(epoch, leader, initial)
+            }
+            return replace(history, established=tuple(reigns[key] for key in sorted(reigns)))
+        case Committed(epoch=epoch, txn=txn) if Part.COMMITTED in kept:
+            return _committed(history, epoch, (txn,))
+        case Delivered(epoch=epoch, txns=txns) if Part.COMMITTED in kept:
+            return _committed(history, epoch, txns)
+        case Broadcast(epoch=epoch, leader=leader, txn=txn) if Part.BROADCAST in kept:
+            sent = {*history.broadcast, Sent(epoch, leader, txn)}
+            return replace(history, broadcast=tuple(sorted(sent, key=lambda s: (s.epoch, s.leader, s.txn.zxid))))
+        case Truncated(server=server, txns=txns) if Part.LOST in kept:
+            known = {each.txn for each in history.committed}
+            gone = tuple((server, txn) for txn in txns if txn in known)
+            return replace(history, lost=(*history.lost, *gone)) if gone else history
+        case Unexpected(family=family) if Part.UNEXPECTED in kept:
+            seen = any(each.family is family for each in history.unexpected)
+            return history if seen else replace(history, unexpected=(*history.unexpected, fact))
+    return history
+
+
+def _committed(history: History, epoch: int, txns: tuple[Txn, ...]) -> History:
+    known = {each.txn for each in history.committed}
+    new = tuple(FirstCommit(txn, epoch) for txn in txns if txn not in known)
+    return replace(history, committed=(*history.committed, *new)) if new else history

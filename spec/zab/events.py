@@ -1,0 +1,132 @@
+"""What happens to a leader or a learner, and what it reports.
+
+Rules this module keeps:
+
+- An event has one outcome. What threads of the real server do beside each other (the disk, the commit processor)
+  are events of their own, so that every order of them can be explored.
+- Facts are what invariants speak about; they never drive the protocol.
+
+Sources: the threads of `Leader`, `LearnerHandler`, `Learner`, `SyncRequestProcessor` and `CommitProcessor`.
+"""
+
+import enum
+from typing import Any, TypeAlias
+
+import msgspec
+
+from spec.effects import Fact
+from spec.quorum import Sid
+from spec.txn import Txn
+from spec.zab.packets import QuorumPacket
+
+
+class Receive(msgspec.Struct, frozen=True):
+    """A packet arrives on the connection with another server."""
+
+    source: Sid
+    packet: QuorumPacket
+
+
+class LearnerGone(msgspec.Struct, frozen=True):
+    """The connection of a learner ends, or it has said nothing for too long (`LearnerHandler.shutdown`)."""
+
+    learner: Sid
+
+
+class Synced(msgspec.Struct, frozen=True):
+    """The oldest operation that the disk was asked for is done, and durable."""
+
+
+class SyncedLate(msgspec.Struct, frozen=True):
+    """A sync thread that outlived its server writes its oldest transaction; ZOOKEEPER-4712 only."""
+
+
+class Applied(msgspec.Struct, frozen=True):
+    """The commit processor has applied the oldest transaction of its queue."""
+
+
+class Resumed(msgspec.Struct, frozen=True):
+    """The thread that handles NEWLEADER goes on to acknowledge it; ZOOKEEPER-4685 only."""
+
+
+class ClientWrite(msgspec.Struct, frozen=True):
+    """A client of this server wants to write."""
+
+    value: Any
+
+
+class ClientSync(msgspec.Struct, frozen=True):
+    """A client of this server calls sync."""
+
+
+class Tick(msgspec.Struct, frozen=True):
+    """Half a tickTime is over: the leader pings (`Leader.lead`)."""
+
+
+ZabEvent: TypeAlias = (
+    Receive | LearnerGone | Synced | SyncedLate | Applied | Resumed | ClientWrite | ClientSync | Tick
+)
+
+
+class Family(enum.Enum):
+    """Four families of messages that must not arrive in the state in which they arrive."""
+
+    STATE = "state"
+    ACK = "ack"
+    PROPOSAL = "proposal"
+    COMMIT = "commit"
+
+
+class EpochEstablished(Fact, frozen=True):
+    """`leader` has its quorum of ACKEPOCH: it leads `epoch`, and begins it with these transactions."""
+
+    leader: Sid
+    epoch: int
+    initial: tuple[Txn, ...]
+
+
+class Broadcast(Fact, frozen=True):
+    """`leader` of `epoch` proposes a transaction."""
+
+    leader: Sid
+    epoch: int
+    txn: Txn
+
+
+class Committed(Fact, frozen=True):
+    """`leader` of `epoch` has counted a quorum of acknowledgements for a transaction."""
+
+    leader: Sid
+    epoch: int
+    txn: Txn
+
+
+class Delivered(Fact, frozen=True):
+    """`server` applies transactions while it serves in `epoch`; what a client is told rests on this."""
+
+    server: Sid
+    epoch: int
+    txns: tuple[Txn, ...]
+
+
+class Truncated(Fact, frozen=True):
+    """`server` drops transactions from its log, since its leader of `epoch` does not have them."""
+
+    server: Sid
+    epoch: int
+    txns: tuple[Txn, ...]
+
+
+class Unexpected(Fact, frozen=True):
+    """`server` got a message that must not arrive in its state; `what` says which, and why not."""
+
+    server: Sid
+    family: Family
+    what: str
+
+
+class SyncAnswered(Fact, frozen=True):
+    """A client's sync at `server` is answered, when `server` had applied everything up to `zxid`."""
+
+    server: Sid
+    zxid: int

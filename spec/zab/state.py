@@ -1,0 +1,208 @@
+"""The state of a leader and of a learner, beyond what is on disk.
+
+Rules this module keeps:
+
+- What can never matter again is not there: a leader forgets whom it counted as soon as the quorum is complete, and a
+  learner its synchronisation as soon as it serves. The checker counts every distinct value as another state.
+- A disk operation is in `queue` from when it was asked for until it is durable. A crash drops the queue.
+- Sets of servers and maps by server are tuples in ascending order of the server.
+
+Sources: the fields of `Leader`, `LearnerHandler`, `Learner`, `FollowerZooKeeperServer`, `SyncRequestProcessor`.
+"""
+
+import enum
+
+import msgspec
+
+from spec.durable import Durable
+from spec.effects import DiskOperation, Effect
+from spec.quorum import Sid
+from spec.txn import Txn
+from spec.variants import Variant
+
+
+class ZabRules(msgspec.Struct, frozen=True):
+    """What is the same for every server of a run.
+
+    - `asynchronous_disk`: a disk operation ends with an event of its own; else in the step that asks for it.
+    - `asynchronous_commits`: the same of applying what is committed (`CommitProcessor`).
+    - `variants`: the defects to reproduce.
+    """
+
+    asynchronous_disk: bool = True
+    asynchronous_commits: bool = False
+    variants: frozenset[Variant] = frozenset()
+
+
+# The disk.
+
+
+class Append(DiskOperation, frozen=True):
+    """Log a transaction; `ack`: then acknowledge it to the leader (`SendAckRequestProcessor`)."""
+
+    txn: Txn
+    ack: bool = True
+
+
+class TakeSnapshot(DiskOperation, frozen=True):
+    """Write the whole tree: what a SNAP or a TRUNC left in memory. `snapshot` is its zxid, after a SNAP."""
+
+    txns: tuple[Txn, ...]
+    snapshot: int
+
+
+class EnterEpoch(DiskOperation, frozen=True):
+    """Write currentEpoch, then acknowledge NEWLEADER: the end of what NEWLEADER asks for."""
+
+    epoch: int
+
+
+# The leader.
+
+
+class LeaderPhase(enum.Enum):
+    """What a leader waits for; the quorum of one phase is complete before the next begins."""
+
+    FOLLOWERINFO = 0
+    ACKEPOCH = 1
+    NEWLEADER_ACK = 2
+    BROADCAST = 3
+
+
+class Stage(enum.IntEnum):
+    """How far a LearnerHandler has come with its learner."""
+
+    REGISTERED = 0
+    """FOLLOWERINFO came; LEADERINFO waits until the epoch is chosen."""
+    EPOCH_SENT = 1
+    """LEADERINFO was sent."""
+    EPOCH_ACKED = 2
+    """ACKEPOCH came; the rest waits until a quorum has acknowledged the epoch."""
+    SYNCING = 3
+    """Everything up to NEWLEADER was sent; from here on proposals are forwarded."""
+    SYNCED = 4
+    """NEWLEADER was acknowledged."""
+    SERVING = 5
+    """UPTODATE was acknowledged."""
+
+
+class Handler(msgspec.Struct, frozen=True):
+    """What a leader knows of one connected learner; `last_zxid` is kept from ACKEPOCH until it is used."""
+
+    sid: Sid
+    stage: Stage
+    observer: bool = False
+    last_zxid: int = 0
+
+
+class Outstanding(msgspec.Struct, frozen=True):
+    """A proposal that is not committed, and who has acknowledged it (`Leader.Proposal`)."""
+
+    zxid: int
+    acks: tuple[Sid, ...] = ()
+
+
+class Leader(msgspec.Struct, frozen=True):
+    """A server that leads, from its election to the loss of its quorum.
+
+    - `epoch`: the epoch it will propose or leads; while it waits for FOLLOWERINFO the least one that is free.
+    - `counted`: who is counted in the present phase, itself included (`connectingFollowers`,
+      `electingFollowers`, the ack set of NEWLEADER); empty in BROADCAST.
+    - `committed`: the last committed zxid, epoch:0 when BROADCAST begins; `commits` are committed and not yet
+      applied (`toBeApplied`).
+    - `syncs`: who waits for a sync, and the proposal that it waits for (`pendingSyncs`).
+    """
+
+    phase: LeaderPhase
+    epoch: int
+    counted: tuple[Sid, ...]
+    handlers: tuple[Handler, ...] = ()
+    outstanding: tuple[Outstanding, ...] = ()
+    queue: tuple[DiskOperation, ...] = ()
+    committed: int = 0
+    commits: tuple[int, ...] = ()
+    syncs: tuple[tuple[int, Sid], ...] = ()
+
+    def handler(self, sid: Sid) -> Handler | None:
+        """The handler of a learner, if it is connected."""
+        return next((each for each in self.handlers if each.sid == sid), None)
+
+
+# The learner.
+
+
+class LearnerPhase(enum.Enum):
+    """What a learner waits for (`QuorumPeer.ZabState`, with SYNCHRONIZATION in two parts)."""
+
+    DISCOVERY = 1
+    SYNCHRONIZATION = 2
+    SYNCED = 3
+    """NEWLEADER was acknowledged, UPTODATE has not come."""
+    BROADCAST = 4
+
+
+class Mode(enum.Enum):
+    """How a learner is brought up to date."""
+
+    DIFF = "DIFF"
+    TRUNC = "TRUNC"
+    SNAP = "SNAP"
+
+
+class Learner(msgspec.Struct, frozen=True):
+    """A follower or an observer, from its decision for a leader to the loss of it.
+
+    - `epoch`: the leader's, once LEADERINFO has said it.
+    - `mode`: since DIFF, TRUNC or SNAP came, until NEWLEADER is acknowledged. `tree`: the transactions in
+      memory where the log does not say so: after a TRUNC or a SNAP, until the snapshot is written.
+      `snapshot` is the zxid of a SNAP.
+    - `not_logged`, `packets_committed`: proposals and commits that came while synchronising.
+    - `pending`: proposals to be committed, oldest first (`FollowerZooKeeperServer.pendingTxns`).
+    - `commits`: committed and not yet applied. `delivered`: the last zxid that was applied while serving.
+    - `owes_ack`: NEWLEADER is handled but for its ACK; ZOOKEEPER-4685 only.
+    - `syncs`: clients' syncs that wait for an answer.
+    """
+
+    leader: Sid
+    phase: LearnerPhase = LearnerPhase.DISCOVERY
+    epoch: int = 0
+    mode: Mode | None = None
+    tree: tuple[Txn, ...] | None = None
+    snapshot: int = 0
+    not_logged: tuple[Txn, ...] = ()
+    packets_committed: tuple[int, ...] = ()
+    queue: tuple[DiskOperation, ...] = ()
+    pending: tuple[int, ...] = ()
+    commits: tuple[int, ...] = ()
+    delivered: int = 0
+    owes_ack: bool = False
+    syncs: int = 0
+
+
+class Remains(msgspec.Struct, frozen=True):
+    """What outlives a leader or a learner in the memory of its process, in two variants only.
+
+    `queue`: transactions of a sync thread that still runs (ZOOKEEPER-4712). `tree`: the zxid of the tree, where
+    that is behind the log (ZOOKEEPER-2845).
+    """
+
+    queue: tuple[Txn, ...] = ()
+    tree: int | None = None
+
+
+class Done(msgspec.Struct, frozen=True):
+    """What an event came to: the disk, the state, the effects; a state of None: it looks for a leader again."""
+
+    durable: Durable
+    state: Leader | Learner | None
+    effects: tuple[Effect, ...] = ()
+
+
+def logged_and_queued(durable: Durable, queue: tuple[DiskOperation, ...]) -> tuple[Txn, ...]:
+    """The transactions on disk and those on their way to it, in their order."""
+    return (*durable.txns, *(each.txn for each in queue if isinstance(each, Append)))
+
+
+def with_sid(sids: tuple[Sid, ...], sid: Sid) -> tuple[Sid, ...]:
+    """A set of servers with one more."""
+    return sids if sid in sids else tuple(sorted((*sids, sid)))
