@@ -20,7 +20,7 @@ import msgspec
 from msgspec.structs import replace
 
 from checker.engine import Actor, Outcome, Send
-from checker.models.ensemble.connection import Close, Open, Transmit
+from checker.models.ensemble.connection import Close, Gone, Open, Transmit
 from checker.models.ensemble.history import Part, concerns
 from checker.models.ensemble.names import (
     HISTORY,
@@ -38,14 +38,14 @@ from spec.effects import Connect, Disconnect, Effect, Fact, Message, Observe, Re
 from spec.effects import Send as SendEffect
 from spec.election import channel as spec_channel
 from spec.election.channel import Channel, ChannelRules
-from spec.election.messages import Looked, VoteReceived
+from spec.election.messages import LeaderLost, Looked, VoteReceived
 from spec.election.state import Rules
 from spec.election.vote import Vote
 from spec.quorum import Sid
-from spec.server import Server
+from spec.server import Event, Server
 from spec.zab.events import LearnerGone
 from spec.zab.packets import QuorumPacket
-from spec.zab.state import Leader, ZabRules
+from spec.zab.state import Leader, Learner, ZabRules
 
 CRASH = "crash"
 
@@ -104,14 +104,24 @@ def server_actor(sid: Sid, setup: Setup, kept: Kept) -> Actor:
             return None if crashed is None else Outcome((crashed,), carried_out.crash())
         if isinstance(event, Knock):
             return _knocked(server, event, rules, zab)
-        stepped = spec_server.step(server, event, rules, zab)
+        wanted = _noticed(server, event) if isinstance(event, Gone) else event
+        stepped = None if wanted is None else spec_server.step(server, wanted, rules, zab)
         if stepped is None:
-            return None
+            return Outcome((server,)) if isinstance(event, Gone) else None
         after = _without_rounds(stepped.state) if setup.grain is Grain.ORACLE else stepped.state
-        sends = [send for effect in stepped.effects for send in carried_out(after, effect)]
-        return Outcome((after,), tuple(sends))
+        return Outcome((after,), carried_out(after, stepped.effects))
 
     return Actor(server_name(sid), (server_name(sid),), step)
+
+
+def _noticed(server: Server, gone: Gone) -> Event | None:
+    """What it means that the other side of a connection is gone; a learner that writes to its disk notices later."""
+    part = server.zab
+    if isinstance(part, Leader):
+        return LearnerGone(gone.peer)
+    if isinstance(part, Learner) and part.leader == gone.peer and not part.queue and not part.commits:
+        return LeaderLost()
+    return None
 
 
 def _knocked(server: Server, knock: Knock, rules: Rules, zab: ZabRules | None) -> Outcome:
@@ -152,11 +162,24 @@ class _Carrier:
         pairs = setup.quorum_pairs if setup.zab is not None else ()
         self._connected = [other for pair in pairs if sid in pair for other in pair if other != sid]
 
-    def __call__(self, server: Server, effect: Effect) -> list[Send]:
-        """What an effect comes to; those that concern the server alone, or a real disk, come to nothing."""
+    def __call__(self, server: Server, effects: tuple[Effect, ...]) -> tuple[Send, ...]:
+        """What effects come to, in their order; packets to one server that follow each other travel together."""
+        sends: list[Send] = []
+        for effect in effects:
+            for send in self._one(server, effect):
+                last = sends[-1] if sends else None
+                if last is not None and last.actor == send.actor and _both_transmit(last, send):
+                    packets = (*last.operation.packets, *send.operation.packets)
+                    sends[-1] = Send(send.actor, Transmit(self._sid, packets))
+                else:
+                    sends.append(send)
+        return tuple(sends)
+
+    def _one(self, server: Server, effect: Effect) -> list[Send]:
+        """One effect; those that concern the server alone, or a real disk, come to nothing."""
         match effect:
             case SendEffect(peer=peer, message=QuorumPacket() as packet):
-                return [Send(connection_name(self._sid, peer), Transmit(self._sid, packet))]
+                return [Send(connection_name(self._sid, peer), Transmit(self._sid, (packet,)))]
             case SendEffect(peer=peer, message=message):
                 handed = HandOver(message, peer in server.view.members)
                 return [Send(channel_name(self._sid, peer), handed)] if peer in self._notified else []
@@ -182,6 +205,10 @@ class _Carrier:
         if self._kept.votes and isinstance(fact, VoteReceived | Looked):
             return [Send(VOTES, fact)]
         return [Send(HISTORY, fact)] if concerns(fact, self._kept.parts) else []
+
+
+def _both_transmit(one: Send, other: Send) -> bool:
+    return isinstance(one.operation, Transmit) and isinstance(other.operation, Transmit)
 
 
 def reset(sid: Sid, peer: Sid) -> list[Send]:

@@ -5,12 +5,13 @@
 
 Rules of this module:
 
-- Whoever ends closes its side: what it sent still arrives, what it was sent is lost. When both sides are closed
-  nothing is left of the connection.
-- A cut drops what is on its way in both directions. Each side notices for itself, later.
-- A side that holds a connection of which the other is gone may notice at any time, with unread packets or without:
-  a reset overtakes what was sent before it.
-- A new connection takes the place of an old one of which the leader has not noticed the end yet, and it notices then.
+- Whoever ends closes its side: what it sent still arrives, what it was sent is lost. When neither side holds the
+  connection nothing is left of it.
+- A cut drops what is on its way in both directions.
+- A side notices that the other is gone when it has read everything that was sent to it (`Gone`). That a leader notices
+  later is not explored: what it sends in the meantime is lost, and what it has counted stays counted either way. A learner
+  may also notice earlier, with packets unread, since a reset overtakes them; and later, while it writes to its disk.
+- A new connection takes the place of an old one.
 """
 
 from __future__ import annotations
@@ -20,32 +21,32 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from checker.engine import Actor, Outcome
-from checker.models.ensemble.names import LINKS, connection_name
+from checker.engine import Actor, Outcome, Send
+from checker.models.ensemble.names import LINKS, connection_name, server_name
 from spec.quorum import Sid
 from spec.zab.packets import QuorumPacket
 
 
 class Connection(msgspec.Struct, frozen=True):
-    """A socket: who still holds it, whether it is broken, and the packets in flight, oldest first."""
+    """A socket: who still holds it, and the packets in flight, oldest first."""
 
     learner: Sid
     leader: Sid
     learner_holds: bool = True
     leader_holds: bool = True
-    broken: bool = False
     up: tuple[QuorumPacket, ...] = ()
     down: tuple[QuorumPacket, ...] = ()
 
     @property
     def is_whole(self) -> bool:
-        """Whether both sides hold it, and nothing has cut it."""
-        return self.learner_holds and self.leader_holds and not self.broken
+        """Whether both sides hold it."""
+        return self.learner_holds and self.leader_holds
 
-    def is_lost_to(self, sid: Sid) -> bool:
-        """Whether this side holds it, and may notice that it is of no use any more."""
-        holds = self.learner_holds if sid == self.learner else self.leader_holds
-        return holds and not self.is_whole
+    def last_word_of(self, source: Sid) -> bool:
+        """Whether one packet is left of a side that is gone."""
+        if source == self.learner:
+            return not self.learner_holds and len(self.up) == 1
+        return not self.leader_holds and len(self.down) == 1
 
 
 class Open(msgspec.Struct, frozen=True):
@@ -57,10 +58,10 @@ class Open(msgspec.Struct, frozen=True):
 
 
 class Transmit(msgspec.Struct, frozen=True):
-    """One side sends a packet."""
+    """One side sends packets, one behind the other."""
 
     source: Sid
-    packet: QuorumPacket
+    packets: tuple[QuorumPacket, ...]
 
 
 class Take(msgspec.Struct, frozen=True):
@@ -79,11 +80,18 @@ class Break(msgspec.Struct, frozen=True):
     """The link is cut, or the network drops this one connection."""
 
 
+class Gone(msgspec.Struct, frozen=True):
+    """To a server: the other side of a connection is gone, and nothing of it is left to read."""
+
+    peer: Sid
+
+
 def connection_actor(one: Sid, other: Sid) -> Actor:
     """The connection between two servers, whichever of them leads."""
 
     def step(values: tuple[Any, ...], operation: Any) -> Outcome | None:
-        return Outcome((_after(values[0], operation),))
+        after, told = _after(values[0], operation)
+        return Outcome((after,), tuple(Send(server_name(sid), Gone(peer)) for sid, peer in told))
 
     return Actor(connection_name(one, other), (connection_name(one, other),), step)
 
@@ -101,35 +109,46 @@ def opening_actor(one: Sid, other: Sid) -> Actor:
     return Actor(f"open {connection_name(one, other)}", (connection_name(one, other), LINKS), step)
 
 
-def _after(connection: Connection | None, operation: Any) -> Connection | None:
+_After = tuple[Connection | None, tuple[tuple[Sid, Sid], ...]]
+"""The connection, and who is to be told that whom is gone."""
+
+
+def _after(connection: Connection | None, operation: Any) -> _After:
     if connection is None:
-        return None
+        return None, ()
     match operation:
-        case Transmit(source=source, packet=packet):
-            return _transmitted(connection, source, packet)
+        case Transmit(source=source, packets=packets):
+            return _transmitted(connection, source, packets), ()
         case Take(reader=reader) if reader == connection.leader:
-            return replace(connection, up=connection.up[1:])
+            rest = replace(connection, up=connection.up[1:])
+            return (rest if rest.learner_holds or rest.up else None), ()
         case Take():
-            return replace(connection, down=connection.down[1:])
+            return replace(connection, down=connection.down[1:]), ()
         case Close(side=side):
             return _closed(connection, side)
         case Break():
-            return _closed(replace(connection, broken=True, up=(), down=()), None)
+            return _closed(replace(connection, up=(), down=(), leader_holds=False), None)
     raise ValueError(f"a connection does not know {operation!r}")
 
 
-def _transmitted(connection: Connection, source: Sid, packet: QuorumPacket) -> Connection:
-    """A packet to a side that is gone, or over a broken connection, is lost."""
+def _transmitted(connection: Connection, source: Sid, packets: tuple[QuorumPacket, ...]) -> Connection:
+    """What is sent to a side that is gone is lost."""
     if not connection.is_whole:
         return connection
     if source == connection.learner:
-        return replace(connection, up=(*connection.up, packet))
-    return replace(connection, down=(*connection.down, packet))
+        return replace(connection, up=(*connection.up, *packets))
+    return replace(connection, down=(*connection.down, *packets))
 
 
-def _closed(connection: Connection, side: Sid | None) -> Connection | None:
-    if side == connection.learner:
-        connection = replace(connection, learner_holds=False, down=())
-    elif side == connection.leader:
-        connection = replace(connection, leader_holds=False, up=())
-    return connection if connection.learner_holds or connection.leader_holds else None
+def _closed(connection: Connection, side: Sid | None) -> _After:
+    """One side is closed, or with None the connection is cut; the other is told once it has read everything."""
+    learner, leader = connection.learner, connection.leader
+    if side == learner:
+        if not connection.leader_holds or not connection.up:
+            return None, ((leader, learner),) if connection.leader_holds else ()
+        return replace(connection, learner_holds=False, down=()), ()
+    closed = replace(connection, leader_holds=False, up=())
+    if not closed.learner_holds:
+        return None, ()
+    drained = ((learner, leader),) if not closed.down else ()
+    return closed, (((leader, learner), *drained) if side is None else drained)

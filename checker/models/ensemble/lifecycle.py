@@ -76,6 +76,9 @@ def _leader_of(found: Standing | str) -> Leader:
 
 def _boots(setup: Setup, gate: Read, action: str, sid: Sid, files: Iterable[File], spend: Spend) -> Rule:
     """A rule by which a server starts, with one of these files, when `gate` allows it."""
+    if setup.zab is not None and setup.grain is Grain.ORACLE:
+        made = [Move(action, (sid, f.name), (Send(FAULTS, spend), *(boot(setup, sid, f, {}, frozenset()) or ()))) for f in files]
+        return Rule(f"{action} {sid}", (gate,), lambda _: made)
     others = [other for other in setup.sids if other != sid]
 
     def moves(_: Any, cut: frozenset[Link], *leaders: Leader) -> list[Move]:

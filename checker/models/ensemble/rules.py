@@ -25,13 +25,13 @@ from spec.election import oracle
 from spec.election.channel import Channel
 from spec.election.messages import Deliver, Elected, Fired, Notification
 from spec.quorum import Sid
-from spec.server import Server, summary
+from spec.server import Server, Summary, summary
 
 
 def rules(setup: Setup) -> tuple[Rule, ...]:
     """All rules of an ensemble at its grain."""
     if setup.grain is Grain.ORACLE:
-        made = [_elect(setup)]
+        made = [_elect(setup, sid) for sid in setup.sids]
     else:
         made = [_decide(sid) for sid in setup.sids] + [_deliver(a, b) for a, b in pairs(setup)]
         if setup.budgets.rebroadcasts:
@@ -84,10 +84,11 @@ def _waits_for_notifications(server: Server) -> bool | None:
     return True if election and election.state is LOOKING and not election.finalizing else None
 
 
-def _elect(setup: Setup) -> Rule:
-    """The oracle: one step for each decision that an election can come to.
+def _elect(setup: Setup, first: Sid) -> Rule:
+    """The oracle: one step for each decision that an election can come to, where `first` is the first who looks.
 
-    Where servers go on to lead, each new leader may make a new epoch: then elections have a budget.
+    A rule for each who may be the first, so that nothing is asked where nobody looks. Where servers go on to lead,
+    each new leader may make a new epoch: then elections have a budget.
     """
     limited = setup.zab is not None
 
@@ -102,6 +103,14 @@ def _elect(setup: Setup) -> Rule:
             made.append(Move("elect", (outcome.leader, outcome.members), (*decided, *spent)))
         return made
 
+    def looks(server: Server) -> Summary | None:
+        return summary(server) if server.election is not None and server.election.state is LOOKING else None
+
+    def looks_not(server: Server) -> Summary | None:
+        return None if server.election is not None and server.election.state is LOOKING else summary(server)
+
     budget = Read(FAULTS, lambda faults: not limited or faults.left.elections > 0)
-    reads = (budget, Read(LINKS), *(Read(server_name(sid), summary) for sid in setup.sids))
-    return Rule("elect", reads, moves)
+    seen = (
+        Read(server_name(sid), looks if sid == first else looks_not if sid < first else summary) for sid in setup.sids
+    )
+    return Rule(f"elect {first}", (budget, Read(LINKS), *seen), moves)

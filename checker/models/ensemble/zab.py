@@ -2,7 +2,7 @@
 other. Actions, and their arguments:
 
     receive a b packet     sync s operation       apply s zxid        client write s n     client sync s
-    lose leader s l        lose learner l s       lose quorum l       give up s            disconnect a b
+    lose leader s l        lose quorum l          give up s           disconnect a b
     sync late s            resume s               ping l
 
 Losing each other is free where waiting is hopeless: the connection is gone, or the leader does not lead. Where
@@ -18,18 +18,18 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from checker.engine import Move, Read, Rule, Send
-from checker.models.ensemble.connection import Break, Close, Connection, Take
+from checker.models.ensemble.connection import Break, Connection, Gone, Take
 from checker.models.ensemble.faults import Faults, Spend, has_left
 from checker.models.ensemble.names import FAULTS, LINKS, Link, connection_name, server_name
 from checker.models.ensemble.setup import Grain, Setup
-from checker.models.ensemble.standing import FOLLOWING, LEADING, LOOKING, OBSERVING, InRound, in_round
+from checker.models.ensemble.standing import LEADING, LOOKING, InRound, in_round
 from spec.effects import DiskOperation
 from spec.election.messages import LeaderLost, QuorumLost
 from spec.quorum import Sid, View
 from spec.server import Server
 from spec.variants import Variant
 from spec.zab import learner as spec_learner
-from spec.zab.events import Applied, ClientSync, ClientWrite, LearnerGone, Receive, Resumed, Synced, SyncedLate, Tick
+from spec.zab.events import Applied, ClientSync, ClientWrite, Receive, Resumed, Synced, SyncedLate, Tick
 from spec.zab.state import Leader, LeaderPhase, Learner, LearnerPhase
 
 
@@ -52,7 +52,6 @@ def rules(setup: Setup) -> Iterator[Rule]:
     for one, other in setup.quorum_pairs:
         for sid, leader in ((one, other), (other, one)):
             yield _lose_leader(setup, sid, leader)
-            yield _lose_learner(sid, leader)
         if setup.budgets.disconnects:
             yield _disconnect(one, other)
 
@@ -70,8 +69,9 @@ def _receive(one: Sid, other: Sid) -> Rule:
         )
         for source, reader, stream in ways:
             if stream:
-                sends = (Send(name, Take(reader)), Send(server_name(reader), Receive(source, stream[0])))
-                yield Move("receive", (source, reader, stream[0]), sends)
+                read = (Send(name, Take(reader)), Send(server_name(reader), Receive(source, stream[0])))
+                ends = (Send(server_name(reader), Gone(source)),) if connection.last_word_of(source) else ()
+                yield Move("receive", (source, reader, stream[0]), (*read, *ends))
 
     return Rule(f"receive {name}", (Read(name),), lambda connection: list(moves(connection)))
 
@@ -146,77 +146,65 @@ def _leads_and_serves(server: Server) -> bool | None:
 
 
 def _lose_leader(setup: Setup, sid: Sid, leader: Sid) -> Rule:
-    """A learner gives its leader up: at once when it cannot come any more, by a budget when it still may."""
-    one_step = setup.grain is Grain.ORACLE
+    """A learner gives its leader up, since the connection is gone; or message by message, since it does not lead."""
     name = connection_name(sid, leader)
+    give_up = Send(server_name(sid), LeaderLost())
+    lost = [Move("lose leader", (sid, leader), (give_up,))]
+    own = Read(server_name(sid), lambda server: _round_behind(server, leader))
+    if setup.grain is Grain.ORACLE:
+        gone = Read(name, lambda connection: True if _is_gone(connection) else None)
+        return Rule(f"lose leader {leader} {sid}", (own, gone), lambda *_: lost)
 
-    def moves(own: int, lost: bool, other: InRound | str, impatient: bool) -> list[Move] | None:
-        leads = isinstance(other, InRound) and other.standing.state is LEADING
-        if leads and not lost:
+    def moves(own_round: int, gone: bool, other: InRound | str, impatient: bool) -> list[Move] | None:
+        state = other.standing.state if isinstance(other, InRound) else None
+        if gone or state not in (LEADING, LOOKING):
+            return lost
+        assert isinstance(other, InRound)
+        if state is LEADING:
             return None
-        sends = (Send(server_name(sid), LeaderLost()),)
-        looks = isinstance(other, InRound) and other.standing.state is LOOKING and other.round == own
-        if lost or one_step or not looks:
-            return [Move("lose leader", (sid, leader), sends)]
-        return [Move("give up", (sid,), (Send(FAULTS, Spend("impatience")), *sends))] if impatient else None
+        if other.round != own_round:
+            return lost
+        return [Move("give up", (sid,), (Send(FAULTS, Spend("impatience")), give_up))] if impatient else None
 
-    reads = (
-        Read(server_name(sid), lambda server: _round_behind(server, leader)),
-        Read(name, lambda connection: connection is None or connection.is_lost_to(sid)),
-        Read(server_name(leader), in_round),
-        Read(FAULTS, _has_impatience),
-    )
+    reads = (own, Read(name, _is_gone), Read(server_name(leader), in_round), Read(FAULTS, _has_impatience))
     return Rule(f"lose leader {leader} {sid}", reads, moves)
+
+
+def _is_gone(connection: Connection | None) -> bool:
+    """Whether nobody holds the leader's side."""
+    return connection is None or not connection.leader_holds
 
 
 def _round_behind(server: Server, leader: Sid) -> int | None:
     """The round in which a server came to follow this leader, if it may leave it now."""
     election, part = server.election, server.zab
-    if election is None or election.state not in (FOLLOWING, OBSERVING) or election.vote.leader != leader:
+    if election is None or not isinstance(part, Learner) or part.leader != leader:
         return None
-    return election.round if isinstance(part, Learner) and spec_learner.may_leave(part) else None
-
-
-def _lose_learner(leader: Sid, sid: Sid) -> Rule:
-    """A leader notices that a connection is gone: its handler ends."""
-    name = connection_name(sid, leader)
-
-    def moves(_: bool) -> list[Move]:
-        sends = (Send(name, Close(leader)), Send(server_name(leader), LearnerGone(sid)))
-        return [Move("lose learner", (leader, sid), sends)]
-
-    def lost(connection: Connection | None) -> bool | None:
-        led = connection is not None and connection.leader == leader and connection.is_lost_to(leader)
-        return True if led else None
-
-    return Rule(f"lose learner {leader} {sid}", (Read(name, lost),), moves)
+    return election.round if spec_learner.may_leave(part) else None
 
 
 def _lose_quorum(setup: Setup, sid: Sid) -> Rule:
-    """A leader gives up: its whole connections are no quorum, and nobody may come who would make them one."""
-    one_step = setup.grain is Grain.ORACLE
-    others = [other for other in setup.sids if other != sid]
+    """A leader gives up: its whole connections are no quorum, and nobody may come who would make them one.
 
-    def moves(
-        own: tuple[View, int], cut: frozenset[Link], impatient: bool, *seen: tuple[bool, InRound | str]
-    ) -> list[Move] | None:
+    With the oracle nobody comes on the way: a leader has its quorum from the first.
+    """
+    others = [other for other in setup.sids if (min(sid, other), max(sid, other)) in setup.quorum_pairs]
+    give_up = Send(server_name(sid), QuorumLost())
+    lost = [Move("lose quorum", (sid,), (give_up,))]
+    one_step = setup.grain is Grain.ORACLE
+
+    def moves(own: tuple[View, int], *seen: Any) -> list[Move] | None:
         view, election_round = own
-        connections, standings = seen[: len(others)], seen[len(others) :]
-        behind = {sid} | {other for other, whole in zip(others, connections, strict=True) if whole}
+        behind = {sid} | {other for other, whole in zip(others, seen, strict=False) if whole}
         if view.contains_quorum(behind):
             return None
-        sends = (Send(server_name(sid), QuorumLost()),)
-        coming = {
-            other
-            for other, each in zip(others, standings, strict=True)
-            if isinstance(each, InRound)
-            and each.standing.state is LOOKING
-            and each.round <= election_round
-            and (min(sid, other), max(sid, other)) not in cut
-        }
-        if one_step or not view.contains_quorum(behind | coming):
-            return [Move("lose quorum", (sid,), sends)]
-        return [Move("give up", (sid,), (Send(FAULTS, Spend("impatience")), *sends))] if impatient else None
+        if one_step:
+            return lost
+        impatient, cut, *standings = seen[len(others) :]
+        coming = {o for o, each in zip(others, standings, strict=True) if _may_come(each, election_round, (sid, o), cut)}
+        if not view.contains_quorum(behind | coming):
+            return lost
+        return [Move("give up", (sid,), (Send(FAULTS, Spend("impatience")), give_up))] if impatient else None
 
     def leads(server: Server) -> tuple[View, int] | None:
         election = server.election
@@ -225,25 +213,16 @@ def _lose_quorum(setup: Setup, sid: Sid) -> Rule:
     def whole(connection: Connection | None) -> bool:
         return connection is not None and connection.leader == sid and connection.is_whole
 
-    looking = _nobody if one_step else in_round
-    reads = (
-        Read(server_name(sid), leads),
-        Read(LINKS),
-        Read(FAULTS, _has_impatience),
-        *(Read(connection_name(sid, other), whole if (min(sid, other), max(sid, other)) in setup.quorum_pairs else _never)
-          for other in others),
-        *(Read(server_name(other), looking) for other in others),
-    )  # fmt: skip
-    return Rule(f"lose quorum {sid}", reads, moves)
+    reads = [Read(server_name(sid), leads), *(Read(connection_name(sid, other), whole) for other in others)]
+    if not one_step:
+        reads += [Read(FAULTS, _has_impatience), Read(LINKS), *(Read(server_name(o), in_round) for o in others)]
+    return Rule(f"lose quorum {sid}", tuple(reads), moves)
 
 
-def _nobody(_: Server) -> str:
-    """With the oracle nobody comes on the way: a leader has its quorum from the first."""
-    return "nobody"
-
-
-def _never(_: Connection | None) -> bool:
-    return False
+def _may_come(other: InRound | str, election_round: int, link: Link, cut: frozenset[Link]) -> bool:
+    """Whether a server still looks for a leader, in a round and on a link by which it may find this one."""
+    looks = isinstance(other, InRound) and other.standing.state is LOOKING and other.round <= election_round
+    return looks and (min(link), max(link)) not in cut
 
 
 def _has_impatience(faults: Faults) -> bool:
