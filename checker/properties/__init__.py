@@ -14,7 +14,7 @@ from typing import Any
 
 from checker.engine import Kind, Property
 from checker.models.ensemble.setup import Grain, Setup
-from checker.properties import election, standings
+from checker.properties import election, messages, orders, reigns, standings
 from checker.properties.patterns import ParameterError, buckets_of, pattern_of, server_of, told
 
 __all__ = [
@@ -42,13 +42,17 @@ class UnknownPropertyError(Exception):
 
 @dataclass(frozen=True)
 class Entry:
-    """A property that can be named; `parameter` says what it takes, and is empty if it takes nothing."""
+    """A property that can be named; `parameter` says what it takes, and is empty if it takes nothing.
+
+    `needs_zab`: it speaks of servers that lead and follow.
+    """
 
     name: str
     kind: Kind
     meaning: str
     build: Callable[[Setup, Any], Property]
     parameter: str = ""
+    needs_zab: bool = False
 
 
 def _plain(name: str, kind: Kind, meaning: str, make: Callable[[Setup], Property]) -> Entry:
@@ -132,14 +136,75 @@ _ALL = (
         standings.serves_no_more,
     ),
 )
-PROPERTIES: Mapping[str, Entry] = {each.name: each for each in _ALL}
+_ZAB = tuple(
+    Entry(name, Kind.ALWAYS, meaning, lambda setup, _, make=make: make(setup), needs_zab=True)  # type: ignore[misc]
+    for name, meaning, make in (
+        ("Leadership", "at most one leader of each epoch is ever established", reigns.leadership),
+        (
+            "LeaderLogCompleteness",
+            "a leader begins with every transaction that is ever committed in an earlier epoch",
+            reigns.leader_log_completeness,
+        ),
+        (
+            "CommittedLogDurability",
+            "no server truncates a transaction that was committed in an earlier epoch",
+            reigns.committed_log_durability,
+        ),
+        ("Durability", "whatever was committed is on the disk of a server of every quorum", reigns.durability),
+        ("OnlyVotersAck", "a leader counts voters of its own view, and nobody else", reigns.only_voters_ack),
+        (
+            "PrefixConsistency",
+            "of two servers one has delivered a prefix of what the other has",
+            orders.prefix_consistency,
+        ),
+        ("Integrity", "whatever a server delivers was proposed by a leader", orders.integrity),
+        ("Agreement", "of two servers one has delivered all that the other has", orders.agreement),
+        ("TotalOrder", "servers deliver transactions in the same order", orders.total_order),
+        ("LocalPrimaryOrder", "what one leader proposes is delivered in its order", orders.local_primary_order),
+        ("GlobalPrimaryOrder", "what lower epochs proposed is delivered first", orders.global_primary_order),
+        (
+            "PrimaryIntegrity",
+            "a leader that proposes has delivered whatever was delivered of earlier epochs",
+            orders.primary_integrity,
+        ),
+        (
+            "CommittedLogMonotonicity",
+            "whatever a server delivers goes on from what was committed before",
+            orders.committed_log_monotonicity,
+        ),
+        (
+            "ProcessConsistency",
+            "after NEWLEADER, until it serves, a follower's log is a prefix of its leader's",
+            orders.process_consistency,
+        ),
+        (
+            "HistoryConsistency",
+            "while both serve, a follower's log is a prefix of its leader's",
+            orders.history_consistency,
+        ),
+        (
+            "CommitConsistency",
+            "while both serve, a follower has delivered a prefix of what its leader has",
+            orders.commit_consistency,
+        ),
+        ("ReplicasAgree", "behind one leader one zxid is one transaction", orders.replicas_agree),
+        ("NoBadState", "packets arrive in the phase they are meant for", messages.no_bad_state),
+        ("NoBadAck", "the first ACK is that of NEWLEADER, later ones are of proposals", messages.no_bad_ack),
+        ("NoBadProposal", "proposals arrive without a gap", messages.no_bad_proposal),
+        ("NoBadCommit", "a COMMIT is of the oldest proposal not yet committed", messages.no_bad_commit),
+    )
+)
+PROPERTIES: Mapping[str, Entry] = {each.name: each for each in (*_ALL, *_ZAB)}
 DEFAULTS = ("OneLeader", "LeaderIsAVoter", "OnlyVotersCounted")
-"""What every ensemble is held to, unless a scenario says otherwise."""
+"""What every ensemble is held to where servers elect and do no more, unless a scenario says otherwise."""
+ZAB_DEFAULTS = ("LeaderIsAVoter", "OnlyVotersCounted", *(each.name for each in _ZAB))
+"""The same where servers lead and follow; that two of them LEAD for a moment is no harm there."""
 
 
 def defaults(setup: Setup) -> tuple[str, ...]:
-    """The defaults that say something at this grain: the oracle's servers count no votes."""
-    return DEFAULTS if setup.grain is Grain.FINE else DEFAULTS[:-1]
+    """The defaults that say something of this setup: the oracle's servers count no votes."""
+    names = DEFAULTS if setup.zab is None else ZAB_DEFAULTS
+    return tuple(name for name in names if setup.grain is Grain.FINE or name != "OnlyVotersCounted")
 
 
 def names() -> tuple[str, ...]:
@@ -161,4 +226,6 @@ def build(setup: Setup, name: object, parameter: Any = None) -> Property:
         raise ParameterError(f"{name} takes no parameter", f"write {name} alone")
     if found.parameter and parameter is None:
         raise ParameterError(f"{name} takes a parameter", f"give {found.parameter}")
+    if found.needs_zab and setup.zab is None:
+        raise ParameterError(f"{name} speaks of servers that lead and follow", "write protocol: zab")
     return found.build(setup, parameter)

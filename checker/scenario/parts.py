@@ -96,57 +96,6 @@ def _word(located: Located, word: str, words: Iterable[str], path: Path) -> str:
     return word
 
 
-# Servers.
-
-
-def _members(scenario: Scenario, located: Located, files: Files) -> Iterable[Member]:
-    servers = scenario.servers
-    if not isinstance(servers, dict | list) or not servers:
-        raise located.error(("servers",), "no servers", "write their ids, as [1, 2, 3] or as a map")
-    alone = isinstance(servers, list)
-    seen: set[Any] = set()
-    for number, sid in enumerate(servers):
-        path: Path = ("servers", position(number) if alone else sid)
-        if type(sid) is not int or abs(sid) > _LARGEST or sid in seen:
-            what = f"{str(sid)[:60]!r} is no server id, or there twice"
-            raise located.error(path, what, "write the number in its myid file, once")
-        seen.add(sid)
-        value = None if alone else servers[sid]
-        entry = decode(ServerEntry, located, {} if value is None else value, path)
-        name = entry.file or scenario.file
-        if name is None:
-            raise located.error(path, "it has no file", "give it a file, or all servers one: file: zoo.cfg")
-        place = (*path, "file") if entry.file else ("file",)
-        others = [
-            files.file(other, sid, (*path, "other_files", position(n)))
-            for n, other in enumerate(entry.other_files)
-        ]
-        yield Member(
-            sid, files.file(name, sid, place), _durable(located, entry, path), entry.late, tuple(others)
-        )
-
-
-def _durable(located: Located, entry: ServerEntry, path: Path) -> Durable:
-    if not 0 <= entry.epoch < 1 << 31:
-        raise located.error(
-            (*path, "epoch"), f"the epoch {entry.epoch}", "write a number from 0 to 2147483647"
-        )
-    return Durable(entry.epoch, entry.epoch, _zxid(located, entry.zxid, (*path, "zxid")))
-
-
-def _zxid(located: Located, written: int | str, path: Path) -> int:
-    """A zxid: a number, or `epoch:counter`."""
-    zxid = written
-    if isinstance(zxid, str):
-        parts = re.fullmatch(r"([0-9]{1,10}):(0[xX][0-9a-fA-F]{1,8}|[0-9]{1,10})", zxid)
-        counter = int(parts[2], 16 if parts[2][:2] in ("0x", "0X") else 10) if parts else 0
-        zxid = (int(parts[1]) << 32) + counter if parts and counter < 1 << 32 else -1
-    if not 0 <= zxid <= _LARGEST:
-        right = "write a number, as 0x100000003, or epoch:counter, as 1:3"
-        raise located.error(path, f"{str(written)[:40]!r} is no zxid", right)
-    return zxid
-
-
 # History, plan, faults.
 
 

@@ -5,7 +5,9 @@
     history                who was started, in this order, before anything is explored
     plan                   what the operator does
     opening                the first steps in one given order, shown in traces
-    grain, network, rounds, channel, faults, variants
+    protocol, disk, commits, clients, workload
+                           whether servers lead and follow after their election, and what is asked of them
+    grain, network, rounds, elections, channel, faults, variants
     always, sometimes, final
                            what must hold, what must be possible, what must hold where nothing more can happen
     limits, until_witnessed, expect, may_not_fire
@@ -37,9 +39,15 @@ class Scenario(msgspec.Struct):
     history: list[Any] = []
     plan: list[Any] = []
     opening: list[Any] = []
+    protocol: str = "election"
+    disk: str | None = None
+    commits: str | None = None
+    clients: str | None = None
+    workload: Any = msgspec.UNSET
     grain: str = "fine"
     network: str = "any"
     rounds: int = 3
+    elections: int | None = None
     channel: Any = msgspec.UNSET
     faults: Any = msgspec.UNSET
     variants: list[str] = []
@@ -53,13 +61,26 @@ class Scenario(msgspec.Struct):
 
 
 class ServerEntry(msgspec.Struct):
-    """One server: its file and its disk; `late` starts at any time or never; `other_files` for restarts."""
+    """One server: its file and its disk; `late` starts at any time or never; `other_files` for restarts.
+
+    `epoch` is currentEpoch, and acceptedEpoch unless that is given too; `zxid` is that of the snapshot, and `log` what
+    is behind it.
+    """
 
     file: str | None = None
     epoch: int = 0
+    accepted_epoch: int | None = None
     zxid: int | str = 0
+    log: list[Any] = []
     late: bool = False
     other_files: list[str] = []
+
+
+class LogEntry(msgspec.Struct):
+    """A transaction of a log with a value of its own."""
+
+    zxid: int | str
+    value: int | str | None = None
 
 
 class HistoryEntry(msgspec.Struct):
@@ -79,7 +100,7 @@ class PlanEntry(msgspec.Struct):
 
 
 class OpeningEntry(msgspec.Struct):
-    """One of: so many of the plan's actions, what is on its way among some servers, or one fault."""
+    """One of: so many of the plan's actions, what is on its way among some servers, one fault, or one write."""
 
     planned: int | None = None
     settle: list[int] | None = None
@@ -87,6 +108,29 @@ class OpeningEntry(msgspec.Struct):
     crash: int | None = None
     cut: list[int] | None = None
     cut_off: list[int] | None = None
+    disconnect: list[int] | None = None
+    write: int | None = None
+
+
+class FaultsEntry(msgspec.Struct):
+    """What may go wrong, and how often over the whole run. See `checker.models.ensemble.Budgets`."""
+
+    crashes: int = 0
+    restarts: int = 0
+    cuts: int = 0
+    partitions: int = 0
+    heals: int = 0
+    rebroadcasts: int = 0
+    impatience: int = 0
+    disconnects: int = 0
+
+
+class WorkloadEntry(msgspec.Struct):
+    """What clients ask for over the whole run, and how often a leader pings."""
+
+    writes: int = 0
+    syncs: int = 0
+    pings: int = 0
 
 
 class ChannelEntry(msgspec.Struct):

@@ -73,7 +73,7 @@ from spec.zab.state import (
     logged_and_queued,
     with_sid,
 )
-from spec.zab.synchronisation import history_of, stream
+from spec.zab.synchronisation import history_of, plan_for, stream
 
 FOLLOWERINFO, ACKEPOCH, NEWLEADER_ACK, BROADCAST = LeaderPhase
 Effects = tuple[Effect, ...]
@@ -213,23 +213,30 @@ def _establish(peer: Peer, leader: Leader, rules: ZabRules) -> Done:
 
 
 def _synchronise(peer: Peer, leader: Leader, rules: ZabRules) -> Done:
-    """`syncFollower` for every learner whose ACKEPOCH was accepted; then the leader may have its quorum."""
+    """`syncFollower` for every learner whose ACKEPOCH was accepted; then the leader may have its quorum.
+
+    What a learner has acknowledged and is now told to drop, it has not acknowledged. 3.9.4 lets that count
+    (`acks-survive-truncation`).
+    """
     history = history_of(peer.durable, leader, peer.tree)
-    waiting = [handler for handler in leader.handlers if handler.stage is Stage.EPOCH_ACKED]
     sent: list[Effect] = []
-    for handler in waiting:
-        packets = stream(
-            history, handler.last_zxid, leader, peer.durable, observer=handler.observer, variants=rules.variants
-        )
+    for handler in [each for each in leader.handlers if each.stage is Stage.EPOCH_ACKED]:
+        plan = plan_for(history, handler.last_zxid, rules.variants)
+        packets = stream(plan, history, leader, peer.durable, observer=handler.observer)
         sent += [Send(handler.sid, packet) for packet in packets]
-    synced = replace(
-        leader,
-        handlers=tuple(
-            replace(each, stage=Stage.SYNCING, last_zxid=0) if each.stage is Stage.EPOCH_ACKED else each
-            for each in leader.handlers
-        ),
+        leader = _staged(leader, [handler.sid], Stage.SYNCING)
+        if Variant.ACKS_SURVIVE_TRUNCATION not in rules.variants:
+            leader = _without_acks(leader, handler.sid, beyond=plan.seen)
+    return _followed_by(tuple(sent), _start_if_acknowledged(peer, leader, rules))
+
+
+def _without_acks(leader: Leader, sid: Sid, beyond: int) -> Leader:
+    """The acknowledgements of a learner for outstanding proposals beyond a zxid are void."""
+    outstanding = tuple(
+        replace(each, acks=tuple(acked for acked in each.acks if acked != sid)) if each.zxid > beyond else each
+        for each in leader.outstanding
     )
-    return _followed_by(tuple(sent), _start_if_acknowledged(peer, synced, rules))
+    return replace(leader, outstanding=outstanding)
 
 
 def _first_ack(peer: Peer, leader: Leader, source: Sid, zxid: int, rules: ZabRules) -> Done:
@@ -308,7 +315,7 @@ def _try_to_commit(peer: Peer, leader: Leader, proposal: Outstanding, rules: Zab
         commits=(*leader.commits, zxid),
         syncs=tuple(pair for pair in leader.syncs if pair[0] != zxid),
     )
-    effects = (*sent, *(_answer(peer, leader, sid, zxid) for sid in waiting))
+    effects = (*sent, *(_answer(peer, sid, zxid) for sid in waiting))
     if rules.asynchronous_commits:
         return Done(peer.durable, after, effects)
     return _followed_by(effects, _apply(peer, after, zxid))
@@ -325,10 +332,10 @@ def _sync_requested(peer: Peer, leader: Leader, source: Sid) -> Done:
     """`processSync`: answered at once, or behind the COMMIT of what was proposed last."""
     if leader.outstanding:
         return Done(peer.durable, replace(leader, syncs=(*leader.syncs, (leader.outstanding[-1].zxid, source))))
-    return Done(peer.durable, leader, (_answer(peer, leader, source, leader.committed),))
+    return Done(peer.durable, leader, (_answer(peer, source, leader.committed),))
 
 
-def _answer(peer: Peer, leader: Leader, source: Sid, zxid: int) -> Effect:
+def _answer(peer: Peer, source: Sid, zxid: int) -> Effect:
     return Observe(SyncAnswered(peer.sid, zxid)) if source == peer.sid else Send(source, Sync())
 
 
@@ -373,7 +380,7 @@ def _without(leader: Leader, sid: Sid) -> Leader:
 
 def _staged(leader: Leader, sids: Iterable[Sid], stage: Stage) -> Leader:
     chosen = set(sids)
-    handlers = tuple(replace(each, stage=stage) if each.sid in chosen else each for each in leader.handlers)
+    handlers = tuple(replace(h, stage=stage, last_zxid=0) if h.sid in chosen else h for h in leader.handlers)
     return replace(leader, handlers=handlers)
 
 

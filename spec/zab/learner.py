@@ -188,7 +188,8 @@ def _proposal_while_synchronising(peer: Peer, learner: Learner, txn: Txn) -> Don
     """`enforceContinuousProposal`: a gap within one epoch ends the connection."""
     last = _last_queued(peer, learner)
     if txn.zxid != last + 1 and epoch_of(txn.zxid) <= epoch_of(last):
-        report = _unexpected(peer, Family.PROPOSAL, f"PROPOSAL {told(txn.zxid)} while synchronising, after {told(last)}")
+        what = f"PROPOSAL {told(txn.zxid)} while synchronising, after {told(last)}"
+        report = _unexpected(peer, Family.PROPOSAL, what)
         return Done(peer.durable, None, (report,))
     return Done(peer.durable, replace(learner, not_logged=(*learner.not_logged, txn)))
 

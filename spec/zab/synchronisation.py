@@ -13,7 +13,7 @@ Source: `LearnerHandler.syncFollower`, `queueCommittedProposals`, `Leader.startF
 import msgspec
 
 from spec.durable import Durable
-from spec.txn import Txn, counter_of, epoch_of, make_zxid
+from spec.txn import Txn, counter_of, epoch_of
 from spec.variants import Variant
 from spec.zab.packets import Commit, Diff, NewLeader, Proposal, QuorumPacket, Snap, Trunc
 from spec.zab.state import Leader, LeaderPhase, logged_and_queued
@@ -51,52 +51,62 @@ def history_of(durable: Durable, leader: Leader, tree: int | None = None) -> His
     return History(applied, durable.snapshot, tuple(txn for txn in txns if txn.zxid <= applied))
 
 
+class Plan(msgspec.Struct, frozen=True):
+    """How a learner is brought up to date: the first packet, and up to where it has what the leader has after that."""
+
+    first: QuorumPacket
+    seen: int
+    omit_last: bool = False
+
+
+def plan_for(history: History, peer_last: int, variants: frozenset[Variant] = frozenset()) -> Plan:
+    """DIFF, TRUNC or SNAP for a learner whose last zxid is `peer_last`."""
+    plan = _choice(history, peer_last)
+    if isinstance(plan.first, Trunc) and Variant.NO_TRUNCATION in variants:
+        return Plan(Diff(history.last_processed), plan.seen)
+    if isinstance(plan.first, Diff) and Variant.SYNC_WITHOUT_TAIL in variants:
+        return Plan(plan.first, plan.seen, omit_last=True)
+    return plan
+
+
 def stream(
-    history: History, peer_last: int, leader: Leader, durable: Durable, *, observer: bool, variants: frozenset[Variant]
+    plan: Plan, history: History, leader: Leader, durable: Durable, *, observer: bool
 ) -> tuple[QuorumPacket, ...]:
-    """Everything from DIFF, TRUNC or SNAP to NEWLEADER, for a learner whose last zxid is `peer_last`."""
-    first, seen = _choice(history, peer_last)
-    if isinstance(first, Trunc) and Variant.NO_TRUNCATION in variants:
-        first = Diff(history.last_processed)
-    sent: list[QuorumPacket] = [first]
-    for txn in history.available if not isinstance(first, Snap) else ():
-        if txn.zxid > seen:
-            sent += (Proposal(txn), Commit(txn.zxid))
-    if Variant.SYNC_WITHOUT_TAIL in variants and isinstance(first, Diff) and len(sent) > 1:
-        del sent[-2:]
-    return (*sent, *_forwarded(durable, leader, max(seen, history.last_processed), observer=observer),
-            NewLeader(leader.epoch))  # fmt: skip
+    """Everything from DIFF, TRUNC or SNAP to NEWLEADER."""
+    missing = [txn for txn in history.available if txn.zxid > plan.seen and not isinstance(plan.first, Snap)]
+    sent: list[QuorumPacket] = [plan.first]
+    for txn in missing[:-1] if plan.omit_last else missing:
+        sent += (Proposal(txn), Commit(txn.zxid))
+    sent += _forwarded(durable, leader, max(plan.seen, history.last_processed), observer=observer)
+    return (*sent, NewLeader(leader.epoch))
 
 
-def _choice(history: History, peer_last: int) -> tuple[QuorumPacket, int]:
-    """DIFF, TRUNC or SNAP, and up to where the learner then has what the leader has.
-
-    The cases are those of `syncFollower`, in its order.
-    """
+def _choice(history: History, peer_last: int) -> Plan:
+    """The cases of `syncFollower`, in its order."""
     available = history.available
-    snap = Snap(history.last_processed, history.applied), history.last_processed
+    snap = Plan(Snap(history.last_processed, history.applied), history.last_processed)
     newest = available[-1].zxid if available else history.last_processed
     if peer_last == history.last_processed:
-        return Diff(peer_last), peer_last
+        return Plan(Diff(peer_last), peer_last)
     if peer_last > newest and not _begins_an_epoch(peer_last):
-        return Trunc(newest), newest
+        return Plan(Trunc(newest), newest)
     if not available or peer_last < history.snapshot or peer_last > newest:
         return snap
     return _within_log(available, peer_last, newest) or snap
 
 
-def _within_log(available: tuple[Txn, ...], peer_last: int, newest: int) -> tuple[QuorumPacket, int] | None:
+def _within_log(available: tuple[Txn, ...], peer_last: int, newest: int) -> Plan | None:
     """`queueCommittedProposals`: DIFF if the learner's zxid is in the log or begins an epoch, else TRUNC.
 
     None where the next transaction is of another epoch: a TRUNC cannot cross epochs, so a SNAP is sent.
     """
     if _begins_an_epoch(peer_last) or any(txn.zxid == peer_last for txn in available):
-        return Diff(newest), peer_last
+        return Plan(Diff(newest), peer_last)
     following = next(txn.zxid for txn in available if txn.zxid > peer_last)
     if epoch_of(following) != epoch_of(peer_last):
         return None
     previous = max((txn.zxid for txn in available if txn.zxid < peer_last), default=NO_PREVIOUS)
-    return Trunc(previous), previous
+    return Plan(Trunc(previous), previous)
 
 
 def _forwarded(durable: Durable, leader: Leader, seen: int, *, observer: bool) -> tuple[QuorumPacket, ...]:
@@ -114,8 +124,3 @@ def _forwarded(durable: Durable, leader: Leader, seen: int, *, observer: bool) -
 def _begins_an_epoch(zxid: int) -> bool:
     """Whether this is "epoch:0", which a learner has after a SNAP from a leader without transactions."""
     return counter_of(zxid) == 0
-
-
-def begins(epoch: int) -> int:
-    """The zxid that a leader has applied when it begins its epoch."""
-    return make_zxid(epoch)

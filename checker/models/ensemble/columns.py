@@ -158,9 +158,9 @@ class _Carrier:
 
     def __init__(self, sid: Sid, setup: Setup, kept: Kept) -> None:
         self._sid, self._setup, self._kept = sid, setup, kept
-        self._notified = [] if setup.grain is Grain.ORACLE else [p for p in setup.sids if p != sid and setup.talk(sid, p)]
-        pairs = setup.quorum_pairs if setup.zab is not None else ()
-        self._connected = [other for pair in pairs if sid in pair for other in pair if other != sid]
+        others = [peer for peer in setup.sids if peer != sid and setup.talk(sid, peer)]
+        self._notified = [] if setup.grain is Grain.ORACLE else others
+        self._connected = [] if setup.zab is None else others
 
     def __call__(self, server: Server, effects: tuple[Effect, ...]) -> tuple[Send, ...]:
         """What effects come to, in their order; packets to one server that follow each other travel together."""

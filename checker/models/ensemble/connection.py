@@ -8,9 +8,9 @@ Rules of this module:
 - Whoever ends closes its side: what it sent still arrives, what it was sent is lost. When neither side holds the
   connection nothing is left of it.
 - A cut drops what is on its way in both directions.
-- A side notices that the other is gone when it has read everything that was sent to it (`Gone`). That a leader notices
-  later is not explored: what it sends in the meantime is lost, and what it has counted stays counted either way. A learner
-  may also notice earlier, with packets unread, since a reset overtakes them; and later, while it writes to its disk.
+- A side notices that the other is gone when it has read everything that was sent to it (`Gone`). That a leader
+  notices later is not explored: what it sends in the meantime is lost, and what it has counted stays counted either
+  way. A learner may notice earlier, with packets unread, since a reset overtakes them; and later, while it writes.
 - A new connection takes the place of an old one.
 """
 
@@ -101,7 +101,7 @@ def opening_actor(one: Sid, other: Sid) -> Actor:
     link = (min(one, other), max(one, other))
 
     def step(values: tuple[Any, ...], operation: Open) -> Outcome:
-        connection, cut = values
+        _, cut = values
         if link in cut:
             return Outcome((None, cut))
         return Outcome((Connection(operation.learner, operation.leader, up=(operation.first,)), cut))

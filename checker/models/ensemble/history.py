@@ -61,8 +61,8 @@ class History(msgspec.Struct, frozen=True):
     """All parts; those that no property reads stay empty.
 
     `established` in ascending order of the epoch; `committed` in the order in which transactions came to be so;
-    `broadcast` sorted; `lost`: committed transactions that some server has truncated, with that server;
-    `unexpected`: the first report of each family.
+    `broadcast` sorted; `lost`: transactions committed in one epoch that the leader of a later one has made a server
+    truncate, with that server; `unexpected`: the first report of each family.
     """
 
     established: tuple[Reign, ...] = ()
@@ -79,6 +79,7 @@ class PartOf:
         self.which = which
 
     def __call__(self, history: History) -> Any:
+        """The part."""
         return getattr(history, self.which.value)
 
 
@@ -133,8 +134,8 @@ def _folded(history: History, fact: Fact, kept: frozenset[Part]) -> History:
         case Broadcast(epoch=epoch, leader=leader, txn=txn) if Part.BROADCAST in kept:
             sent = {*history.broadcast, Sent(epoch, leader, txn)}
             return replace(history, broadcast=tuple(sorted(sent, key=lambda s: (s.epoch, s.leader, s.txn.zxid))))
-        case Truncated(server=server, txns=txns) if Part.LOST in kept:
-            known = {each.txn for each in history.committed}
+        case Truncated(server=server, epoch=epoch, txns=txns) if Part.LOST in kept:
+            known = {each.txn for each in history.committed if each.epoch < epoch}
             gone = tuple((server, txn) for txn in txns if txn in known)
             return replace(history, lost=(*history.lost, *gone)) if gone else history
         case Unexpected(family=family) if Part.UNEXPECTED in kept:

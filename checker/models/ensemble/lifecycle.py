@@ -77,7 +77,8 @@ def _leader_of(found: Standing | str) -> Leader:
 def _boots(setup: Setup, gate: Read, action: str, sid: Sid, files: Iterable[File], spend: Spend) -> Rule:
     """A rule by which a server starts, with one of these files, when `gate` allows it."""
     if setup.zab is not None and setup.grain is Grain.ORACLE:
-        made = [Move(action, (sid, f.name), (Send(FAULTS, spend), *(boot(setup, sid, f, {}, frozenset()) or ()))) for f in files]
+        starts = [(file, Send(server_name(sid), Start(file.view))) for file in files]
+        made = [Move(action, (sid, file.name), (Send(FAULTS, spend), start)) for file, start in starts]
         return Rule(f"{action} {sid}", (gate,), lambda _: made)
     others = [other for other in setup.sids if other != sid]
 

@@ -94,7 +94,8 @@ def _elect(setup: Setup, first: Sid) -> Rule:
 
     def moves(left: bool, cut: frozenset[Link], *summaries: Any) -> list[Move]:
         made = []
-        for outcome in oracle.outcomes(summaries, {frozenset(link) for link in cut}):
+        links = {frozenset(link) for link in cut}
+        for outcome in oracle.outcomes(summaries, links, late_votes=not limited):
             new = outcome.leader in outcome.members
             if new and not left:
                 continue

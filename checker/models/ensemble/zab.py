@@ -201,7 +201,8 @@ def _lose_quorum(setup: Setup, sid: Sid) -> Rule:
         if one_step:
             return lost
         impatient, cut, *standings = seen[len(others) :]
-        coming = {o for o, each in zip(others, standings, strict=True) if _may_come(each, election_round, (sid, o), cut)}
+        looking = zip(others, standings, strict=True)
+        coming = {other for other, each in looking if _may_come(each, election_round, (sid, other), cut)}
         if not view.contains_quorum(behind | coming):
             return lost
         return [Move("give up", (sid,), (Send(FAULTS, Spend("impatience")), give_up))] if impatient else None

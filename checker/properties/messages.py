@@ -1,0 +1,87 @@
+"""Messages that must not arrive in the state in which they arrive: four families.
+
+The specification reports such a message where it is read (`spec.zab.events.Unexpected`), and then does what the real
+server does. Each family is examined while somebody waits for messages of its kind.
+
+Source: the TLA+ specifications of ZooKeeper: bad states, acks, proposals, commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from checker.engine import TRIVIAL, Finding, Property
+from checker.engine.model import Trivial
+from checker.models.ensemble.history import Part
+from checker.models.ensemble.setup import Setup
+from checker.properties.views import Duty, duty, reads_of
+from spec.quorum import Sid
+from spec.txn import told
+from spec.zab.events import Family, Unexpected
+
+Answer = Finding | Trivial | None
+Duties = dict[Sid, Duty]
+
+
+def no_bad_state(setup: Setup) -> Property:
+    """A packet arrives in the phase it is meant for, and what UPTODATE asks for is done when its ACK is read."""
+    meaning = "packets arrive in the phase they are meant for, and an ACK of UPTODATE means that all before is applied"
+    return _family(setup, "NoBadState", Family.STATE, lambda _: True, meaning, also=_served_too_early)
+
+
+def no_bad_ack(setup: Setup) -> Property:
+    """The first ACK of a learner is that of NEWLEADER, and nothing is acknowledged that was not proposed."""
+    meaning = "the first ACK of a learner is that of NEWLEADER, and each later one is of something proposed"
+    return _family(setup, "NoBadAck", Family.ACK, lambda each: each.awaits_acks, meaning)
+
+
+def no_bad_proposal(setup: Setup) -> Property:
+    """Proposals arrive without a gap."""
+    meaning = "a learner receives proposals in the order of their zxids, without a gap"
+    return _family(setup, "NoBadProposal", Family.PROPOSAL, lambda each: each.awaits_proposals, meaning)
+
+
+def no_bad_commit(setup: Setup) -> Property:
+    """A COMMIT is of the oldest proposal that is not committed."""
+    meaning = "a COMMIT is of the oldest proposal that its receiver has not committed yet"
+    return _family(setup, "NoBadCommit", Family.COMMIT, lambda each: each.awaits_commits, meaning)
+
+
+def _family(
+    setup: Setup,
+    name: str,
+    family: Family,
+    awaits: Callable[[Duty], bool],
+    meaning: str,
+    also: Callable[[Duties], Finding | None] = lambda _: None,
+) -> Property:
+    def check(unexpected: tuple[Unexpected, ...], *views: Duty | str) -> Answer:
+        found = next((each for each in unexpected if each.family is family), None)
+        if found is not None:
+            values = (("server", found.server), ("message", found.what))
+            return Finding(f"an unexpected {family.value} message arrived", values)
+        duties = {sid: each for sid, each in zip(setup.sids, views, strict=True) if isinstance(each, Duty)}
+        if not any(awaits(each) for each in duties.values()):
+            return TRIVIAL
+        return also(duties)
+
+    return Property(name, reads_of(setup, duty, Part.UNEXPECTED), check, meaning=meaning)
+
+
+def _served_too_early(duties: Duties) -> Finding | None:
+    """A leader has read an ACK of UPTODATE from a follower that has not applied what the leader began with."""
+    for sid, leader in duties.items():
+        for learner in leader.served:
+            own = duties.get(learner)
+            behind = own is not None and (own.leader, own.epoch) == (sid, leader.epoch) and own.applied is not None
+            if own is not None and behind and (own.applied or 0) < leader.initial:
+                return Finding(
+                    "a leader has read an ACK of UPTODATE from a server that has not applied what came before",
+                    (
+                        ("leader", sid),
+                        ("server", learner),
+                        ("applied up to", told(own.applied or 0)),
+                        ("the leader began with", told(leader.initial)),
+                    ),
+                )
+    return None

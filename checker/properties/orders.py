@@ -1,0 +1,342 @@
+"""What must hold of the transactions that servers deliver: the broadcast properties of Zab, and agreement of replicas.
+
+"Delivered" is applied while serving, "log" is what was logged or handed to the disk. Every property answers with the
+clause that decided and its witnesses, and is trivial while nobody has delivered what it speaks of.
+
+Sources: Junqueira, Reed, Serafini, "Zab" (DSN 2011), section 2 (Integrity, Total order, Agreement, Local and global
+primary order, Primary integrity); the TLA+ specifications of ZooKeeper, for the consistency of logs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import combinations, permutations
+from typing import Any
+
+from checker.engine import TRIVIAL, Finding, Property
+from checker.engine.model import Trivial
+from checker.models.ensemble.history import FirstCommit, Part, Sent
+from checker.models.ensemble.setup import Setup
+from checker.properties.views import Seen, reads_of, seen
+from spec.quorum import Sid
+from spec.txn import Txn, epoch_of, told
+
+Answer = Finding | Trivial | None
+Servers = dict[Sid, Seen]
+"""The servers that lead or follow far enough to say something."""
+
+
+# Delivered prefixes.
+
+
+def prefix_consistency(setup: Setup) -> Property:
+    """Of any two servers one has delivered a prefix of what the other has."""
+
+    def check(servers: Servers) -> Answer:
+        pairs = list(combinations([s for s in servers if servers[s].delivered], 2))
+        if not pairs:
+            return TRIVIAL
+        return _first(
+            _differ("neither has delivered a prefix of what the other has", servers, a, b)
+            for a, b in pairs
+            if not _agree(servers[a].delivered, servers[b].delivered)
+        )
+
+    meaning = "of any two servers that serve, one has delivered a prefix of what the other has"
+    return _of_seen("PrefixConsistency", setup, check, meaning)
+
+
+def agreement(setup: Setup) -> Property:
+    """If one delivers a and another delivers b, the first delivers b too, or the second a."""
+
+    def check(servers: Servers) -> Answer:
+        pairs = list(combinations([s for s in servers if servers[s].delivered], 2))
+        if not pairs:
+            return TRIVIAL
+        return _first(
+            _differ("each has delivered a transaction that the other has not", servers, a, b)
+            for a, b in pairs
+            if set(servers[a].delivered) - set(servers[b].delivered)
+            and set(servers[b].delivered) - set(servers[a].delivered)
+        )
+
+    meaning = "if one server delivers a and another b, the first delivers b too or the second a"
+    return _of_seen("Agreement", setup, check, meaning)
+
+
+def total_order(setup: Setup) -> Property:
+    """If one delivers a before b, whoever delivers b delivers a before it."""
+
+    def check(servers: Servers) -> Answer:
+        known = [s for s in servers if len(servers[s].delivered) > 1]
+        pairs = [(a, b) for a, b in permutations(servers, 2) if a in known and servers[b].delivered]
+        if not pairs:
+            return TRIVIAL
+        for one, other in pairs:
+            first, second = servers[one].delivered, servers[other].delivered
+            for before, after in combinations(first, 2):
+                if after in second and before not in second[: second.index(after)]:
+                    clause = "one server delivers a before b, another b without a before it"
+                    return _out_of_order(clause, one, other, before, after)
+        return None
+
+    meaning = "if one server delivers a before b, whoever delivers b has delivered a before it"
+    return _of_seen("TotalOrder", setup, check, meaning)
+
+
+def global_primary_order(setup: Setup) -> Property:
+    """A server delivers transactions of a lower epoch before those of a higher."""
+
+    def check(servers: Servers) -> Answer:
+        long = {s: each for s, each in servers.items() if len({epoch_of(txn.zxid) for txn in each.delivered}) > 1}
+        if not long:
+            return TRIVIAL
+        return _first(
+            Finding(
+                "a transaction of a higher epoch is delivered before one of a lower",
+                ((f"server.{sid} delivers", _zxids(each.delivered)),),
+            )
+            for sid, each in long.items()
+            if any(epoch_of(a.zxid) > epoch_of(b.zxid) for a, b in combinations(each.delivered, 2))
+        )
+
+    meaning = "a server delivers what was proposed in a lower epoch before what was proposed in a higher"
+    return _of_seen("GlobalPrimaryOrder", setup, check, meaning)
+
+
+# Leader and follower.
+
+
+def process_consistency(setup: Setup) -> Property:
+    """Once it has acknowledged NEWLEADER, a follower's log is a prefix of its leader's."""
+    return _log_property(
+        "ProcessConsistency",
+        setup,
+        lambda _, follower: not follower.serves,
+        "a follower has acknowledged NEWLEADER, and its log is no prefix of its leader's",
+        "once a follower has acknowledged NEWLEADER, and until it serves, its log is a prefix of its leader's",
+    )
+
+
+def history_consistency(setup: Setup) -> Property:
+    """While both serve, a follower's log is a prefix of its leader's."""
+    return _log_property(
+        "HistoryConsistency",
+        setup,
+        lambda leader, follower: follower.serves and leader.serves,
+        "a follower serves, and its log is no prefix of its leader's",
+        "while leader and follower serve, the follower's log is a prefix of the leader's",
+    )
+
+
+def _log_property(
+    name: str, setup: Setup, applies: Callable[[Seen, Seen], bool], clause: str, meaning: str
+) -> Property:
+    def check(servers: Servers) -> Answer:
+        pairs = [(a, b) for a, b in _led(servers) if applies(servers[a], servers[b])]
+        if not pairs:
+            return TRIVIAL
+        return _first(
+            Finding(
+                clause,
+                (
+                    ("epoch", servers[a].epoch),
+                    (f"leader server.{a} has logged", _zxids(servers[a].log)),
+                    (f"server.{b} has logged", _zxids(servers[b].log)),
+                ),
+            )
+            for a, b in pairs
+            if servers[a].log[: len(servers[b].log)] != servers[b].log
+        )
+
+    return _of_seen(name, setup, check, meaning)
+
+
+def commit_consistency(setup: Setup) -> Property:
+    """While both serve, what a follower has delivered is a prefix of what its leader has."""
+
+    def check(servers: Servers) -> Answer:
+        pairs = [(a, b) for a, b in _led(servers) if servers[a].serves and servers[b].serves]
+        if not pairs:
+            return TRIVIAL
+        return _first(
+            _differ("a follower has delivered what is no prefix of what its leader has", servers, a, b)
+            for a, b in pairs
+            if servers[a].delivered[: len(servers[b].delivered)] != servers[b].delivered
+        )
+
+    meaning = "while leader and follower serve, what the follower has delivered is a prefix of what the leader has"
+    return _of_seen("CommitConsistency", setup, check, meaning)
+
+
+def replicas_agree(setup: Setup) -> Property:
+    """Two servers that serve behind one leader have the same transaction under one zxid (R10, after healing)."""
+
+    def check(servers: Servers) -> Answer:
+        serving = [s for s in servers if servers[s].serves]
+        pairs = [(a, b) for a, b in combinations(serving, 2) if _of_one_reign(servers[a], servers[b])]
+        if not pairs:
+            return TRIVIAL
+        for one, other in pairs:
+            there = {txn.zxid: txn for txn in servers[other].delivered}
+            for txn in servers[one].delivered:
+                if there.get(txn.zxid, txn) != txn:
+                    return Finding(
+                        "two servers serve behind one leader, and one zxid is two transactions",
+                        (
+                            ("leader", servers[one].leader),
+                            ("zxid", told(txn.zxid)),
+                            (f"server.{one} has", txn.value),
+                            (f"server.{other} has", there[txn.zxid].value),
+                        ),
+                    )
+        return None
+
+    meaning = "servers that serve behind one leader in one epoch have the same transaction under the same zxid"
+    return _of_seen("ReplicasAgree", setup, check, meaning)
+
+
+# Against what was broadcast and committed before.
+
+
+def integrity(setup: Setup) -> Property:
+    """Whatever is delivered was proposed by a leader, or was on a disk from the beginning."""
+    given = {txn for member in setup.members for txn in member.durable.txns}
+
+    def check(_: Any, broadcast: tuple[Sent, ...], servers: Servers) -> Answer:
+        delivered = {txn for each in servers.values() for txn in each.delivered}
+        if not delivered:
+            return TRIVIAL
+        strange = delivered - given - {each.txn for each in broadcast}
+        values = tuple(("delivered", f"{told(txn.zxid)} ({txn.value})") for txn in strange)
+        return Finding("a transaction is delivered that no leader proposed", values) if strange else None
+
+    return _of_past("Integrity", setup, check, "whatever a server delivers was proposed by a leader")
+
+
+def local_primary_order(setup: Setup) -> Property:
+    """If a leader proposes a before b, whoever delivers b has delivered a before it; for all pairs."""
+
+    def check(_: Any, broadcast: tuple[Sent, ...], servers: Servers) -> Answer:
+        pairs = [(a.txn, b.txn) for a, b in combinations(broadcast, 2) if (a.epoch, a.leader) == (b.epoch, b.leader)]
+        asked = [(a, b, s) for a, b in pairs for s in servers if b in servers[s].delivered]
+        if not asked:
+            return TRIVIAL
+        for before, after, sid in asked:
+            delivered = servers[sid].delivered
+            if before not in delivered[: delivered.index(after)]:
+                return Finding(
+                    "a leader proposed a before b, and a server delivers b without a before it",
+                    (("a", told(before.zxid)), ("b", told(after.zxid)), (f"server.{sid} delivers", _zxids(delivered))),
+                )
+        return None
+
+    meaning = "if a leader proposes a before b, whoever delivers b has delivered a before it"
+    return _of_past("LocalPrimaryOrder", setup, check, meaning)
+
+
+def primary_integrity(setup: Setup) -> Property:
+    """A leader that proposes in its epoch has delivered everything of lower epochs that anybody ever delivered."""
+
+    def check(committed: tuple[FirstCommit, ...], broadcast: tuple[Sent, ...], servers: Servers) -> Answer:
+        proposing = {(each.epoch, each.leader) for each in broadcast}
+        asked = [
+            (sid, each.txn)
+            for sid, server in servers.items()
+            if server.leads and server.serves and (server.epoch, sid) in proposing
+            for each in committed
+            if epoch_of(each.txn.zxid) < server.epoch
+        ]
+        if not asked:
+            return TRIVIAL
+        return _first(
+            Finding(
+                "a leader proposes, and has not delivered what was delivered in an earlier epoch",
+                (("leader", sid), ("epoch", servers[sid].epoch), ("not delivered by it", told(txn.zxid))),
+            )
+            for sid, txn in asked
+            if txn not in servers[sid].delivered
+        )
+
+    meaning = "a leader that proposes has delivered everything of earlier epochs that anybody has delivered"
+    return _of_past("PrimaryIntegrity", setup, check, meaning)
+
+
+def committed_log_monotonicity(setup: Setup) -> Property:
+    """The committed log only grows: every server has delivered a prefix of it, or it a prefix of theirs."""
+
+    def check(committed: tuple[FirstCommit, ...], _: Any, servers: Servers) -> Answer:
+        log = tuple(each.txn for each in committed)
+        serving = [sid for sid in servers if servers[sid].serves]
+        if not log or not serving:
+            return TRIVIAL
+        return _first(
+            Finding(
+                "a server has delivered what does not go on from the committed log",
+                (("committed, in this order", _zxids(log)), (f"server.{sid} delivers", _zxids(servers[sid].delivered))),
+            )
+            for sid in serving
+            if not _agree(log, servers[sid].delivered)
+        )
+
+    meaning = "the committed log only grows: whatever a server delivers goes on from what was committed before"
+    return _of_past("CommittedLogMonotonicity", setup, check, meaning)
+
+
+# What they are made of.
+
+
+def _of_seen(name: str, setup: Setup, check: Callable[[Servers], Answer], meaning: str) -> Property:
+    return Property(name, reads_of(setup, seen), lambda *views: check(_present(setup, views)), meaning=meaning)
+
+
+def _of_past(name: str, setup: Setup, check: Callable[[Any, Any, Servers], Answer], meaning: str) -> Property:
+    """A property of what was committed and proposed so far, and of what servers have delivered."""
+    reads = reads_of(setup, seen, Part.COMMITTED, Part.BROADCAST)
+
+    def held(committed: Any, broadcast: Any, *views: Seen | str) -> Answer:
+        return check(committed, broadcast, _present(setup, views))
+
+    return Property(name, reads, held, meaning=meaning)
+
+
+def _present(setup: Setup, views: tuple[Seen | str, ...]) -> Servers:
+    return {sid: each for sid, each in zip(setup.sids, views, strict=True) if isinstance(each, Seen)}
+
+
+def _led(servers: Servers) -> Iterator[tuple[Sid, Sid]]:
+    """Each leader with each server that follows it in its epoch."""
+    for sid, each in servers.items():
+        leader = servers.get(each.leader)
+        if not each.leads and leader is not None and leader.leads and leader.epoch == each.epoch:
+            yield each.leader, sid
+
+
+def _of_one_reign(one: Seen, other: Seen) -> bool:
+    return (one.leader, one.epoch) == (other.leader, other.epoch)
+
+
+def _agree(one: tuple[Txn, ...], other: tuple[Txn, ...]) -> bool:
+    """Whether one is a prefix of the other."""
+    common = min(len(one), len(other))
+    return one[:common] == other[:common]
+
+
+def _first(findings: Iterator[Finding]) -> Finding | None:
+    return next(findings, None)
+
+
+def _differ(clause: str, servers: Servers, one: Sid, other: Sid) -> Finding:
+    values = tuple((f"server.{sid} has delivered", _zxids(servers[sid].delivered)) for sid in (one, other))
+    return Finding(clause, values)
+
+
+def _out_of_order(clause: str, one: Sid, other: Sid, before: Txn, after: Txn) -> Finding:
+    return Finding(
+        clause, (("a", told(before.zxid)), ("b", told(after.zxid)), ("in order at", one), ("not at", other))
+    )
+
+
+def _zxids(txns: tuple[Txn, ...]) -> list[str]:
+    """Transactions as a reader is told them: zxid and value."""
+    return [f"{told(txn.zxid)} ({txn.value})" for txn in txns]

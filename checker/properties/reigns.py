@@ -1,0 +1,134 @@
+"""What must hold of leaders and of what was committed: one leader an epoch, nothing committed is ever lost.
+
+Sources: "Zab" (DSN 2011), section 4 (claims on established leaders); the TLA+ specifications of ZooKeeper (Leadership,
+leader log completeness, no loss of a committed log); requirements R4, R9, R11.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+from checker.engine import TRIVIAL, Finding, Property, Read
+from checker.engine.model import Trivial
+from checker.models.ensemble.history import FirstCommit, Part, Reign, part
+from checker.models.ensemble.names import HISTORY, server_name
+from checker.models.ensemble.setup import Setup
+from checker.properties.views import Held, held, reads_of
+from spec.quorum import Sid
+from spec.server import Server
+from spec.txn import Txn, told
+from spec.zab.state import Leader
+
+Answer = Finding | Trivial | None
+
+
+def leadership(setup: Setup) -> Property:  # noqa: ARG001 (every property is built from a setup)
+    """R11: at most one leader of an epoch ever has its quorum of ACKEPOCH."""
+
+    def check(established: tuple[Reign, ...], _: Any) -> Answer:
+        if not established:
+            return TRIVIAL
+        twice = [(a, b) for a, b in combinations(established, 2) if a.epoch == b.epoch]
+        if not twice:
+            return None
+        one, other = twice[0]
+        values = (("epoch", one.epoch), ("leaders", [one.leader, other.leader]))
+        return Finding("two leaders of one epoch are established", values)
+
+    return Property("Leadership", _PAST, check, meaning="at most one leader of each epoch is ever established")
+
+
+def leader_log_completeness(setup: Setup) -> Property:  # noqa: ARG001
+    """R9, R11: a leader begins with all that was committed in lower epochs, whenever that was committed.
+
+    Also a commit in a lower epoch after the higher one was established must be among what its leader began with.
+    """
+
+    def check(established: tuple[Reign, ...], committed: tuple[FirstCommit, ...]) -> Answer:
+        asked = [(reign, each) for reign in established for each in committed if each.epoch < reign.epoch]
+        if not asked:
+            return TRIVIAL
+        for reign, each in asked:
+            if each.txn not in reign.initial:
+                return Finding(
+                    "a leader was established without a transaction that was committed in an earlier epoch",
+                    (
+                        ("leader", reign.leader),
+                        ("epoch", reign.epoch),
+                        ("it began with", [told(txn.zxid) for txn in reign.initial]),
+                        ("missing", f"{told(each.txn.zxid)}, first committed in epoch {each.epoch}"),
+                    ),
+                )
+        return None
+
+    meaning = "a leader begins its epoch with every transaction that is ever committed in an earlier one"
+    return Property("LeaderLogCompleteness", _PAST, check, meaning=meaning)
+
+
+def committed_log_durability(setup: Setup) -> Property:  # noqa: ARG001
+    """No leader makes a server drop what was committed in an earlier epoch.
+
+    That a leader takes back what it has proposed itself, and sends it again, is how a follower comes back while
+    proposals are outstanding; they may be committed in the meantime.
+    """
+
+    def check(lost: tuple[tuple[Sid, Txn], ...], committed: tuple[FirstCommit, ...]) -> Answer:
+        if not committed:
+            return TRIVIAL
+        if not lost:
+            return None
+        sid, txn = lost[0]
+        values = (("server", sid), ("transaction", told(txn.zxid)))
+        return Finding("a server truncates a transaction that was committed in an earlier epoch", values)
+
+    reads = (Read(HISTORY, part(Part.LOST)), Read(HISTORY, part(Part.COMMITTED)))
+    meaning = "no leader makes a server truncate a transaction that was committed in an earlier epoch"
+    return Property("CommittedLogDurability", reads, check, meaning=meaning)
+
+
+def durability(setup: Setup) -> Property:
+    """R9: what a majority acknowledged, or a client was told, is on disk within every quorum.
+
+    Whatever crashes, the servers that are left and suffice to go on have it then. Views must be equal.
+    """
+
+    def check(committed: tuple[FirstCommit, ...], *disks: Held) -> Answer:
+        if not committed:
+            return TRIVIAL
+        for each in committed:
+            without = {sid for sid, disk in zip(setup.sids, disks, strict=True) if each.txn not in disk.txns}
+            if any(disk.view.contains_quorum(without) for disk in disks):
+                return Finding(
+                    "a quorum has not got on disk what was committed",
+                    (("transaction", told(each.txn.zxid)), ("not on the disks of", sorted(without))),
+                )
+        return None
+
+    meaning = "whatever was committed, or a client was told, is on the disk of a server of every quorum"
+    return Property("Durability", reads_of(setup, held, Part.COMMITTED), check, meaning=meaning)
+
+
+def only_voters_ack(setup: Setup) -> Property:
+    """R4: no observer, and nobody from outside the leader's view, is counted for an epoch or for a proposal."""
+
+    def counted(server: Server) -> frozenset[Sid] | str:
+        leader = server.zab
+        if not isinstance(leader, Leader):
+            return "nothing"
+        counted = {*leader.counted, *(sid for each in leader.outstanding for sid in each.acks)}
+        return frozenset(counted - server.view.voters) if counted else "nothing"
+
+    def check(*seen: frozenset[Sid] | str) -> Answer:
+        if all(each == "nothing" for each in seen):
+            return TRIVIAL
+        wrong = [(sid, each) for sid, each in zip(setup.sids, seen, strict=True) if each and each != "nothing"]
+        values = tuple((f"server.{sid} counts", sorted(each)) for sid, each in wrong)
+        return Finding("a leader counts one that is no voter in its view", values) if wrong else None
+
+    reads = tuple(Read(server_name(sid), counted) for sid in setup.sids)
+    meaning = "a leader counts the acknowledgements of the voters in its own view, and of nobody else"
+    return Property("OnlyVotersAck", reads, check, meaning=meaning)
+
+
+_PAST = (Read(HISTORY, part(Part.ESTABLISHED)), Read(HISTORY, part(Part.COMMITTED)))
