@@ -26,6 +26,7 @@ class Variant(enum.Enum):
     QUEUE_SURVIVES_SHUTDOWN = "ZOOKEEPER-4712"
 
     ACKS_SURVIVE_TRUNCATION = "acks-survive-truncation"
+    SYNC_FROM_APPLIED = "sync-from-applied"
 
     HALF_IS_A_QUORUM = "half-is-a-quorum"
     OBSERVER_COUNTED = "observer-counted"
@@ -83,6 +84,11 @@ DESCRIBED: Mapping[Variant, Described] = {
     Variant.ACKS_SURVIVE_TRUNCATION: Described(
         "a follower that comes back is told to truncate a proposal which is outstanding, and its earlier "
         "acknowledgement of it stays counted",
+        "in no release yet: so it stands in 3.9.4, as far as this specification can tell; found by its checker",
+    ),
+    Variant.SYNC_FROM_APPLIED: Described(
+        "a leader synchronises from what it has applied, so that a follower which comes back truncates what is "
+        "committed and not yet applied by the leader, until it is sent again",
         "in no release yet: so it stands in 3.9.4, as far as this specification can tell; found by its checker",
     ),
     Variant.HALF_IS_A_QUORUM: Described("half of the voters count as a quorum of acknowledgements"),

@@ -24,7 +24,6 @@ from spec.quorum import Sid, View
 from spec.server import Server
 from spec.txn import Txn, epoch_of
 from spec.zab.state import Leader, LeaderPhase, Learner, LearnerPhase, Stage, logged_and_queued
-from spec.zab.synchronisation import history_of
 
 AWAY = "away"
 """A server that does not run, looks for a leader, or has not come far enough to say anything."""
@@ -33,8 +32,8 @@ AWAY = "away"
 class Seen(msgspec.Struct, frozen=True):
     """A server that leads an established epoch, or has acknowledged its leader's NEWLEADER.
 
-    `serves`: it is in BROADCAST. `delivered` are the transactions it has applied while serving, in the order of its
-    log; `log` is everything it has logged or asked its disk to log.
+    `serves`: it is in BROADCAST. `delivered` are the transactions it has committed, as a leader, or applied while
+    serving, in the order of its log; `log` is everything it has logged or asked its disk to log.
     """
 
     leads: bool
@@ -50,8 +49,8 @@ def seen(server: Server) -> Seen | str:
     part_of = server.zab
     if isinstance(part_of, Leader) and part_of.phase in (LeaderPhase.NEWLEADER_ACK, LeaderPhase.BROADCAST):
         serves = part_of.phase is LeaderPhase.BROADCAST
-        delivered = history_of(server.durable, part_of).applied if serves else ()
         log = logged_and_queued(server.durable, part_of.queue)
+        delivered = _up_to(log, part_of.committed) if serves else ()
         return Seen(True, server.sid, part_of.epoch, serves, delivered, log)
     if isinstance(part_of, Learner) and part_of.phase in (LearnerPhase.SYNCED, LearnerPhase.BROADCAST):
         log = logged_and_queued(server.durable, part_of.queue)

@@ -218,7 +218,7 @@ def _synchronise(peer: Peer, leader: Leader, rules: ZabRules) -> Done:
     What a learner has acknowledged and is now told to drop, it has not acknowledged. 3.9.4 lets that count
     (`acks-survive-truncation`).
     """
-    history = history_of(peer.durable, leader, peer.tree)
+    history = history_of(peer.durable, leader, peer.tree, rules.variants)
     sent: list[Effect] = []
     for handler in [each for each in leader.handlers if each.stage is Stage.EPOCH_ACKED]:
         plan = plan_for(history, handler.last_zxid, rules.variants)

@@ -225,8 +225,9 @@ def _newleader(peer: Peer, learner: Learner, rules: ZabRules) -> Done:
     """
     variants, durable = rules.variants, peer.durable
     after, operations = _to_persist(peer, learner, rules)
+    forgotten: tuple[DiskOperation, ...] = ()
     if Variant.NEWLEADER_FORGETS_PROPOSALS in variants:
-        operations = (*operations, *(Append(txn) for txn in after.not_logged))
+        forgotten = tuple(Append(txn) for txn in after.not_logged)
         pending = (*after.pending, *(txn.zxid for txn in after.not_logged))
         after = replace(after, not_logged=(), pending=pending)
     if Variant.EPOCH_BEFORE_LOG in variants:
@@ -238,7 +239,7 @@ def _newleader(peer: Peer, learner: Learner, rules: ZabRules) -> Done:
         if Variant.PROPOSAL_ACK_BEFORE_NEWLEADER_ACK in variants:
             return _with_disk(peer, durable, replace(after, owes_ack=True), effects, rules)
         return _followed_by(effects, _acknowledge_newleader(durable, after))
-    queue, effects = disk.asked(after.queue, (*operations, EnterEpoch(learner.epoch)))
+    queue, effects = disk.asked(after.queue, (*operations, EnterEpoch(learner.epoch), *forgotten))
     return _with_disk(peer, durable, replace(after, queue=queue), effects, rules)
 
 

@@ -38,16 +38,20 @@ class History(msgspec.Struct, frozen=True):
         return tuple(txn for txn in self.applied if txn.zxid > self.snapshot)
 
 
-def history_of(durable: Durable, leader: Leader, tree: int | None = None) -> History:
-    """What a leader has applied: before it serves all that it logged, afterwards what it has committed.
+def history_of(
+    durable: Durable, leader: Leader, tree: int | None = None, variants: frozenset[Variant] = frozenset()
+) -> History:
+    """What a leader synchronises from: before it serves all that it logged, afterwards what it has committed.
 
-    `tree` is the zxid of a tree that lags behind its log (ZOOKEEPER-2845).
+    3.9.4 takes what it has applied of that (`sync-from-applied`). `tree` is the zxid of a tree that lags behind its log
+    (ZOOKEEPER-2845).
     """
     txns = logged_and_queued(durable, leader.queue)
     if leader.phase is not LeaderPhase.BROADCAST:
         last = durable.last_zxid if tree is None else tree
         return History(last, durable.snapshot, tuple(txn for txn in txns if txn.zxid <= last))
-    applied = leader.commits[0] - 1 if leader.commits else leader.committed
+    lags = bool(leader.commits) and Variant.SYNC_FROM_APPLIED in variants
+    applied = leader.commits[0] - 1 if lags else leader.committed
     return History(applied, durable.snapshot, tuple(txn for txn in txns if txn.zxid <= applied))
 
 

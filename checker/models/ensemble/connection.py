@@ -24,6 +24,7 @@ from msgspec.structs import replace
 from checker.engine import Actor, Outcome, Send
 from checker.models.ensemble.names import LINKS, connection_name, server_name
 from spec.quorum import Sid
+from spec.zab.events import Receive
 from spec.zab.packets import QuorumPacket
 
 
@@ -70,6 +71,12 @@ class Take(msgspec.Struct, frozen=True):
     reader: Sid
 
 
+class Pass(msgspec.Struct, frozen=True):
+    """The oldest packet that was sent to `reader`, if there is one, arrives in the same step."""
+
+    reader: Sid
+
+
 class Close(msgspec.Struct, frozen=True):
     """One side closes, or its process ends."""
 
@@ -90,6 +97,8 @@ def connection_actor(one: Sid, other: Sid) -> Actor:
     """The connection between two servers, whichever of them leads."""
 
     def step(values: tuple[Any, ...], operation: Any) -> Outcome | None:
+        if isinstance(operation, Pass):
+            return _passed(values[0], operation.reader)
         after, told = _after(values[0], operation)
         return Outcome((after,), tuple(Send(server_name(sid), Gone(peer)) for sid, peer in told))
 
@@ -129,6 +138,17 @@ def _after(connection: Connection | None, operation: Any) -> _After:
         case Break():
             return _closed(replace(connection, up=(), down=(), leader_holds=False), None)
     raise ValueError(f"a connection does not know {operation!r}")
+
+
+def _passed(connection: Connection | None, reader: Sid) -> Outcome:
+    if connection is None or not connection.is_whole:
+        return Outcome((connection,))
+    source = connection.learner if reader == connection.leader else connection.leader
+    waiting = connection.up if reader == connection.leader else connection.down
+    if not waiting:
+        return Outcome((connection,))
+    after, _ = _after(connection, Take(reader))
+    return Outcome((after,), (Send(server_name(reader), Receive(source, waiting[0])),))
 
 
 def _transmitted(connection: Connection, source: Sid, packets: tuple[QuorumPacket, ...]) -> Connection:

@@ -16,8 +16,9 @@ from typing import Any
 from checker.engine import Move, Read, Rule, Send
 from checker.models.ensemble import lifecycle, links, loss, zab
 from checker.models.ensemble.columns import Pop
+from checker.models.ensemble.connection import Pass
 from checker.models.ensemble.faults import Spend, has_left
-from checker.models.ensemble.names import FAULTS, LINKS, Link, channel_name, server_name
+from checker.models.ensemble.names import FAULTS, LINKS, Link, channel_name, connection_name, server_name
 from checker.models.ensemble.setup import Grain, Setup
 from checker.models.ensemble.standing import LOOKING
 from spec.effects import Timer
@@ -101,7 +102,8 @@ def _elect(setup: Setup, first: Sid) -> Rule:
                 continue
             spent = (Send(FAULTS, Spend("elections")),) if new and limited else ()
             decided = tuple(Send(server_name(sid), Elected(outcome.vote, outcome.round)) for sid in outcome.members)
-            made.append(Move("elect", (outcome.leader, outcome.members), (*decided, *spent)))
+            discovery = _discovery(outcome) if setup.discovery_in_one_step else ()
+            made.append(Move("elect", (outcome.leader, outcome.members), (*decided, *spent, *discovery)))
         return made
 
     def looks(server: Server) -> Summary | None:
@@ -115,3 +117,13 @@ def _elect(setup: Setup, first: Sid) -> Rule:
         Read(server_name(sid), looks if sid == first else looks_not if sid < first else summary) for sid in setup.sids
     )
     return Rule(f"elect {first}", (budget, Read(LINKS), *seen), moves)
+
+
+def _discovery(outcome: oracle.Outcome) -> tuple[Send, ...]:
+    """FOLLOWERINFO of every learner, LEADERINFO to it and ACKEPOCH back arrive at once: an epoch begins in one step."""
+    leader = outcome.leader
+    learners = [sid for sid in outcome.members if sid != leader]
+    readers = [*[(sid, leader) for sid in learners], *[(sid, sid) for sid in learners]]
+    return tuple(
+        Send(connection_name(sid, leader), Pass(reader)) for sid, reader in (*readers, *[(s, leader) for s in learners])
+    )

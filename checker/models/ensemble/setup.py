@@ -112,6 +112,7 @@ class Setup:
     variants: frozenset[Variant] = frozenset()
     zab: ZabRules | None = None  # None: the election alone
     clients_anywhere: bool = False  # clients write at any server that serves, not at the leader only
+    discovery_in_one_step: bool = False  # with the oracle: FOLLOWERINFO, LEADERINFO and ACKEPOCH belong to the election
 
     def __post_init__(self) -> None:
         known = {member.sid for member in self.members}
