@@ -31,7 +31,6 @@ class Variant(enum.Enum):
     HALF_IS_A_QUORUM = "half-is-a-quorum"
     OBSERVER_COUNTED = "observer-counted"
     ACK_BEFORE_LOG = "ack-before-log"
-    EPOCH_ACKED_TWICE = "epoch-acked-twice"
     NO_TRUNCATION = "no-truncation"
     LOG_OUT_OF_ORDER = "log-out-of-order"
     TORN_RECORD = "torn-record"
@@ -94,9 +93,6 @@ DESCRIBED: Mapping[Variant, Described] = {
     Variant.HALF_IS_A_QUORUM: Described("half of the voters count as a quorum of acknowledgements"),
     Variant.OBSERVER_COUNTED: Described("acknowledgements of observers, and of any learner, are counted"),
     Variant.ACK_BEFORE_LOG: Described("a proposal is acknowledged when it arrives, before it is on disk"),
-    Variant.EPOCH_ACKED_TWICE: Described(
-        "a follower that has accepted the epoch already answers with its currentEpoch instead of -1, and is counted"
-    ),
     Variant.NO_TRUNCATION: Described(
         "a learner with transactions that its leader never had is sent a DIFF, and not a TRUNC"
     ),

@@ -122,7 +122,7 @@ def _receive(peer: Peer, learner: Learner, packet: QuorumPacket, rules: ZabRules
         case _, Ping():
             return Done(peer.durable, learner, (Send(learner.leader, Ping()),))
         case LearnerPhase.DISCOVERY, LeaderInfo(epoch=epoch):
-            return _leader_info(peer, learner, epoch, rules)
+            return _leader_info(peer, learner, epoch)
         case LearnerPhase.SYNCHRONIZATION, Diff() | Trunc() | Snap() if learner.mode is None:
             return _begin_to_synchronise(peer, learner, packet)
         case LearnerPhase.SYNCHRONIZATION | LearnerPhase.SYNCED, Proposal(txn=txn) if _has_begun(learner):
@@ -155,14 +155,13 @@ def _has_begun(learner: Learner) -> bool:
 # Discovery.
 
 
-def _leader_info(peer: Peer, learner: Learner, epoch: int, rules: ZabRules) -> Done:
+def _leader_info(peer: Peer, learner: Learner, epoch: int) -> Done:
     """`registerWithLeader`: accept a higher epoch; answer -1 for the one that is accepted already."""
     accepted = peer.durable.accepted_epoch
     if epoch < accepted:
         return Done(peer.durable, None)
-    counted = epoch > accepted or Variant.EPOCH_ACKED_TWICE in rules.variants
     durable = replace(peer.durable, accepted_epoch=epoch)
-    answer = AckEpoch(peer.last_zxid, durable.current_epoch if counted else -1)
+    answer = AckEpoch(peer.last_zxid, durable.current_epoch if epoch > accepted else -1)
     after = replace(learner, phase=SYNCHRONIZATION, epoch=epoch)
     return Done(durable, after, (disk.epochs_written(durable), Send(learner.leader, answer)))
 
