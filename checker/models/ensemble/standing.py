@@ -12,16 +12,21 @@ from typing import NamedTuple
 from spec.election.vote import ServerState
 from spec.quorum import Sid, View
 from spec.server import Server
+from spec.zab.state import LeaderPhase, LearnerPhase
 
 LOOKING, FOLLOWING, LEADING, OBSERVING = ServerState
 
 
 class Standing(NamedTuple):
-    """A server that runs: its state, whom it follows (itself, if it leads), and by which view it counts."""
+    """A server that runs: its state, whom it follows (itself, if it leads), and by which view it counts.
+
+    `serves`: it answers clients, which without Zab is the same as having decided.
+    """
 
     state: ServerState
     leader: Sid | None
     view: View
+    serves: bool = True
 
 
 class InRound(NamedTuple):
@@ -42,7 +47,13 @@ def standing(server: Server) -> Standing | str:
     if election is None:
         return "down"
     leader = None if election.state is LOOKING else election.vote.leader
-    return Standing(election.state, leader, server.view)
+    return Standing(election.state, leader, server.view, server.zab is None or is_serving(server))
+
+
+def is_serving(server: Server) -> bool:
+    """Whether a server leads or follows, and has come as far as BROADCAST."""
+    part = server.zab
+    return part is not None and part.phase in (LeaderPhase.BROADCAST, LearnerPhase.BROADCAST)
 
 
 def in_round(server: Server) -> InRound | str:
@@ -69,6 +80,6 @@ def is_established(standings: Mapping[Sid, Standing | str], leader: Sid | None) 
 
 
 def has_rejoined(standings: Mapping[Sid, Standing | str], sid: Sid) -> bool:
-    """Whether a server follows, observes or is a leader that a quorum of the leader's view follows."""
+    """Whether a server serves, and its leader is one that a quorum of the leader's view follows."""
     own = standings[sid]
-    return isinstance(own, Standing) and is_established(standings, own.leader)
+    return isinstance(own, Standing) and own.serves and is_established(standings, own.leader)

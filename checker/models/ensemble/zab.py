@@ -22,7 +22,7 @@ from checker.models.ensemble.connection import Break, Connection, Gone, Take
 from checker.models.ensemble.faults import Faults, Spend, has_left
 from checker.models.ensemble.names import FAULTS, LINKS, Link, connection_name, server_name
 from checker.models.ensemble.setup import Grain, Setup
-from checker.models.ensemble.standing import LEADING, LOOKING, InRound, in_round
+from checker.models.ensemble.standing import LEADING, LOOKING, InRound, in_round, is_serving
 from spec.effects import DiskOperation
 from spec.election.messages import LeaderLost, QuorumLost
 from spec.quorum import Sid, View
@@ -30,7 +30,7 @@ from spec.server import Server
 from spec.variants import Variant
 from spec.zab import learner as spec_learner
 from spec.zab.events import Applied, ClientSync, ClientWrite, Receive, Resumed, Synced, SyncedLate, Tick
-from spec.zab.state import Leader, LeaderPhase, Learner, LearnerPhase
+from spec.zab.state import Leader, Learner
 
 
 def rules(setup: Setup) -> Iterator[Rule]:
@@ -134,8 +134,7 @@ def _writes_left(faults: Faults) -> int | None:
 
 
 def _serves(server: Server) -> bool | None:
-    part = server.zab
-    return True if part is not None and part.phase in (LeaderPhase.BROADCAST, LearnerPhase.BROADCAST) else None
+    return True if is_serving(server) else None
 
 
 def _leads_and_serves(server: Server) -> bool | None:
