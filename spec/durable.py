@@ -22,7 +22,9 @@ class Durable(msgspec.Struct, frozen=True):
     `accepted_epoch` is the last epoch whose proposal (LEADERINFO) was acknowledged, `current_epoch` the last
     one whose leader was followed. `snapshot` is the zxid of the newest snapshot, 0 without one; `txns` are
     the transactions, those of the snapshot included where they are known. Raises ValueError when the
-    accepted epoch is behind the current one, as `QuorumPeer.loadDataBase` refuses to start.
+    accepted epoch is behind the current one, as `QuorumPeer.loadDataBase` refuses to start. It also refuses
+    when the last zxid is of a later epoch than the current one, after a crash between log and epoch; here such
+    a server starts, and finds its leader again.
     """
 
     accepted_epoch: int = 0

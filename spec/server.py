@@ -89,7 +89,8 @@ def step(
     if isinstance(event, _ZAB_EVENTS):
         return None if zab is None else _zab_step(server, event, rules, zab)  # type: ignore[arg-type]
     if isinstance(event, LeaderLost | QuorumLost) and server.zab is not None and zab is not None:
-        return _give_up(server, rules, zab)
+        fits = isinstance(event, QuorumLost) is isinstance(server.zab, Leader)
+        return _give_up(server, rules, zab) if fits else None
     done = _election_step(server, event, rules)  # type: ignore[arg-type]
     return done if done is None or zab is None else _begun(server, done, zab)
 
@@ -174,8 +175,7 @@ def _give_up(server: Server, rules: Rules, zab: ZabRules) -> Step[Server] | None
     if looking is None:
         return None
     gone = Disconnect(None if isinstance(part, Leader) else part.leader)
-    # Whoever is a voter alone has decided again at once.
-    return _begun(closed, Step(looking.state, (gone, *looking.effects)), zab)
+    return Step(looking.state, (gone, *looking.effects))
 
 
 def _shut_down(server: Server, zab: ZabRules) -> tuple[Durable, Remains]:

@@ -151,6 +151,7 @@ _ZAB = tuple(
             reigns.committed_log_durability,
         ),
         ("Durability", "whatever was committed is on the disk of a server of every quorum", reigns.durability),
+        ("OneTxnPerZxid", "no two committed transactions have the same zxid", reigns.one_txn_per_zxid),
         ("OnlyVotersAck", "a leader counts voters of its own view, and nobody else", reigns.only_voters_ack),
         (
             "PrefixConsistency",

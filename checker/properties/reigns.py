@@ -87,6 +87,24 @@ def committed_log_durability(setup: Setup) -> Property:  # noqa: ARG001
     return Property("CommittedLogDurability", reads, check, meaning=meaning)
 
 
+def one_txn_per_zxid(setup: Setup) -> Property:  # noqa: ARG001
+    """No two transactions that were committed, anywhere and at any time, have one zxid."""
+
+    def check(committed: tuple[FirstCommit, ...]) -> Answer:
+        if not committed:
+            return TRIVIAL
+        for one, other in combinations(committed, 2):
+            if one.txn.zxid == other.txn.zxid:
+                return Finding(
+                    "two transactions were committed under one zxid",
+                    (("zxid", told(one.txn.zxid)), ("transactions", [one.txn.value, other.txn.value])),
+                )
+        return None
+
+    meaning = "no two committed transactions have the same zxid"
+    return Property("OneTxnPerZxid", (Read(HISTORY, part(Part.COMMITTED)),), check, meaning=meaning)
+
+
 def durability(setup: Setup) -> Property:
     """R9: what a majority acknowledged, or a client was told, is on disk within every quorum.
 

@@ -10,6 +10,8 @@ Rules this module keeps:
 - A quorum is one of the leader's own view, and only voters of that view are counted. Any learner is served.
 - `step` returns None for an event that cannot happen in this state: a packet whose handler waits for the leader is
   one of these. A handler that fails ends its own connection; the leader goes on.
+- currentEpoch is written in the step that completes the quorum of ACKEPOCH. That a handler is faster, and its learner
+  acknowledges NEWLEADER before the leader has written that file, is left out; so is the rollover of zxids.
 - The threads of the handlers take no time of their own: what each would do as soon as the leader allows it happens in
   the step that allows it. A slow handler is a learner whose packet arrives late.
 
@@ -99,8 +101,9 @@ def step(peer: Peer, leader: Leader, event: ZabEvent, rules: ZabRules) -> Done |
         case ClientWrite(value=value) if leader.phase is BROADCAST:
             return _propose(peer, leader, value, rules)
         case ClientSync() if leader.phase is BROADCAST:
-            return _sync_requested(peer, leader, peer.sid)
-        case Tick() if leader.handlers:
+            # Only a learner's sync waits for what is outstanding (LeaderZooKeeperServer: matchSyncs is false).
+            return Done(peer.durable, leader, (Observe(SyncAnswered(peer.sid, _applied(leader))),))
+        case Tick() if leader.phase is BROADCAST and leader.handlers:
             ready = (handler for handler in leader.handlers if handler.stage >= Stage.SYNCING)
             return Done(peer.durable, leader, tuple(Send(handler.sid, Ping()) for handler in ready))
     return None
@@ -150,8 +153,11 @@ def _receive(peer: Peer, leader: Leader, source: Sid, packet: QuorumPacket, rule
             return _propose(peer, leader, value, rules)
         case Stage.SYNCED | Stage.SERVING, SyncRequest():
             return _sync_requested(peer, leader, source)
-        case Stage.SYNCING | Stage.SYNCED | Stage.SERVING, Ping():
+        case Stage.SYNCED | Stage.SERVING, Ping():
             return Done(peer.durable, leader)
+        case Stage.SYNCED | Stage.SERVING, _:
+            report = _unexpected(peer, Family.STATE, f"{name_of(packet)} of server {source}, which serves")
+            return Done(peer.durable, leader, (report,))
     where = "before FOLLOWERINFO" if stage is None else f"by a handler in {stage.name}"
     report = _unexpected(peer, Family.STATE, f"{name_of(packet)} of server {source}, read {where}")
     return Done(peer.durable, _without(leader, source), (report, Disconnect(source)))
@@ -240,17 +246,18 @@ def _without_acks(leader: Leader, sid: Sid, beyond: int) -> Leader:
 
 
 def _first_ack(peer: Peer, leader: Leader, source: Sid, zxid: int, rules: ZabRules) -> Done:
-    """`waitForNewLeaderAck`: the first ACK must be that of NEWLEADER; another one is not counted, and never again."""
-    right = zxid == make_zxid(leader.epoch)
-    report: Effects = ()
-    if not right:
-        report = (_unexpected(peer, Family.ACK, f"ACK {told(zxid)} of server {source} before the ACK of NEWLEADER"),)
+    """`waitForNewLeaderAck`: the first ACK must be that of NEWLEADER; another one is not counted, and never again.
+
+    Once the quorum is complete, it is not looked at.
+    """
     after = _staged(leader, [source], Stage.SYNCED)
     if leader.phase is BROADCAST:
-        return Done(peer.durable, after, (*report, Send(source, UpToDate())))
-    if right:
-        after = replace(after, counted=_count(peer, after.counted, source, rules))
-    return _followed_by(report, _start_if_acknowledged(peer, after, rules))
+        return Done(peer.durable, after, (Send(source, UpToDate()),))
+    if zxid != make_zxid(leader.epoch):
+        what = f"ACK {told(zxid)} of server {source} before the ACK of NEWLEADER"
+        return Done(peer.durable, after, (_unexpected(peer, Family.ACK, what),))
+    counted = _count(peer, after.counted, source, rules)
+    return _start_if_acknowledged(peer, replace(after, counted=counted), rules)
 
 
 def _start_if_acknowledged(peer: Peer, leader: Leader, rules: ZabRules) -> Done:
@@ -315,7 +322,7 @@ def _try_to_commit(peer: Peer, leader: Leader, proposal: Outstanding, rules: Zab
         commits=(*leader.commits, zxid),
         syncs=tuple(pair for pair in leader.syncs if pair[0] != zxid),
     )
-    effects = (*sent, *(_answer(peer, sid, zxid) for sid in waiting))
+    effects = (*sent, *(Send(sid, Sync()) for sid in waiting))
     if rules.asynchronous_commits:
         return Done(peer.durable, after, effects)
     return _followed_by(effects, _apply(peer, after, zxid))
@@ -332,11 +339,12 @@ def _sync_requested(peer: Peer, leader: Leader, source: Sid) -> Done:
     """`processSync`: answered at once, or behind the COMMIT of what was proposed last."""
     if leader.outstanding:
         return Done(peer.durable, replace(leader, syncs=(*leader.syncs, (leader.outstanding[-1].zxid, source))))
-    return Done(peer.durable, leader, (_answer(peer, source, leader.committed),))
+    return Done(peer.durable, leader, (Send(source, Sync()),))
 
 
-def _answer(peer: Peer, source: Sid, zxid: int) -> Effect:
-    return Observe(SyncAnswered(peer.sid, zxid)) if source == peer.sid else Send(source, Sync())
+def _applied(leader: Leader) -> int:
+    """The last zxid that the leader has applied."""
+    return leader.commits[0] - 1 if leader.commits else leader.committed
 
 
 # The disk.

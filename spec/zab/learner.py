@@ -11,6 +11,8 @@ Rules this module keeps:
 - `step` returns None for an event that cannot happen in this state, and a state of None where the real server gives
   its leader up. A packet that must not arrive is reported, and then treated as the real server treats it.
 - While NEWLEADER waits for the disk the thread that reads is busy: nothing else arrives.
+- What a TRUNC leaves is in memory and on disk alike: a learner that gives up before NEWLEADER forgets what it has
+  applied since, which the real one keeps in its tree. The snapshot that the real one then writes is durable at once.
 - acceptedEpoch is written before ACKEPOCH goes out, currentEpoch before the ACK of NEWLEADER, each in one step with
   it: a crash between the two differs from a crash after both only in a packet that may be late for ever.
 
@@ -119,8 +121,10 @@ def _is_busy(learner: Learner) -> bool:
 def _receive(peer: Peer, learner: Learner, packet: QuorumPacket, rules: ZabRules) -> Done:
     """A packet by phase. In BROADCAST an unknown one is ignored, before it ends the connection."""
     match learner.phase, packet:
-        case _, Ping():
+        case LearnerPhase.BROADCAST, Ping():
             return Done(peer.durable, learner, (Send(learner.leader, Ping()),))
+        case _, Ping() if _has_begun(learner):
+            return Done(peer.durable, learner)
         case LearnerPhase.DISCOVERY, LeaderInfo(epoch=epoch):
             return _leader_info(peer, learner, epoch)
         case LearnerPhase.SYNCHRONIZATION, Diff() | Trunc() | Snap() if learner.mode is None:
@@ -130,17 +134,16 @@ def _receive(peer: Peer, learner: Learner, packet: QuorumPacket, rules: ZabRules
         case LearnerPhase.SYNCHRONIZATION | LearnerPhase.SYNCED, Commit(zxid=zxid) if _has_begun(learner):
             return _commit_while_synchronising(peer, learner, zxid)
         case LearnerPhase.SYNCHRONIZATION | LearnerPhase.SYNCED, Inform(txn=txn) if _has_begun(learner):
-            proposed = replace(learner, not_logged=(*learner.not_logged, txn))
-            return _commit_while_synchronising(peer, proposed, txn.zxid)
+            return _inform_while_synchronising(peer, learner, txn)
         case LearnerPhase.SYNCHRONIZATION, NewLeader() if _has_begun(learner):
             return _newleader(peer, learner, rules)
         case LearnerPhase.SYNCED, UpToDate():
             return _uptodate(peer, learner, rules)
-        case LearnerPhase.BROADCAST, Proposal(txn=txn):
+        case LearnerPhase.BROADCAST, Proposal(txn=txn) if not is_observer(peer.sid, peer.view):
             return _proposal(peer, learner, txn, rules)
-        case LearnerPhase.BROADCAST, Commit(zxid=zxid):
+        case LearnerPhase.BROADCAST, Commit(zxid=zxid) if not is_observer(peer.sid, peer.view):
             return _commit(peer, peer.durable, learner, zxid, rules)
-        case LearnerPhase.BROADCAST, Inform(txn=txn):
+        case LearnerPhase.BROADCAST, Inform(txn=txn) if is_observer(peer.sid, peer.view):
             return _inform(peer, learner, txn, rules)
         case LearnerPhase.BROADCAST, Sync():
             return _sync_answered(peer, learner)
@@ -179,25 +182,27 @@ def _begin_to_synchronise(peer: Peer, learner: Learner, packet: QuorumPacket) ->
             after = replace(learner, mode=Mode.TRUNC, tree=durable.txns)
             return Done(durable, after, (Truncate(zxid), *((fact,) if dropped else ())))
         case Snap(zxid=zxid, txns=txns):
-            return Done(peer.durable, replace(learner, mode=Mode.SNAP, tree=txns, snapshot=zxid))
+            replaced = tuple(txn for txn in peer.durable.txns if txn not in txns)
+            report = (Observe(Truncated(peer.sid, learner.epoch, replaced)),) if replaced else ()
+            return Done(peer.durable, replace(learner, mode=Mode.SNAP, tree=txns, snapshot=zxid), report)
     return Done(peer.durable, replace(learner, mode=Mode.DIFF))
 
 
 def _proposal_while_synchronising(peer: Peer, learner: Learner, txn: Txn) -> Done:
-    """`enforceContinuousProposal`: a gap within one epoch ends the connection."""
-    last = _last_queued(peer, learner)
-    if txn.zxid != last + 1 and epoch_of(txn.zxid) <= epoch_of(last):
+    """`enforceContinuousProposal`: after the first one, a gap within one epoch ends the connection."""
+    last = learner.last_queued
+    if last and txn.zxid != last + 1 and epoch_of(txn.zxid) <= epoch_of(last):
         what = f"PROPOSAL {told(txn.zxid)} while synchronising, after {told(last)}"
-        report = _unexpected(peer, Family.PROPOSAL, what)
-        return Done(peer.durable, None, (report,))
-    return Done(peer.durable, replace(learner, not_logged=(*learner.not_logged, txn)))
+        return Done(peer.durable, None, (_unexpected(peer, Family.PROPOSAL, what),))
+    return Done(peer.durable, replace(learner, not_logged=(*learner.not_logged, txn), last_queued=txn.zxid))
 
 
-def _last_queued(peer: Peer, learner: Learner) -> int:
-    """The zxid of the last proposal that came, or of what it came on top of."""
-    known = learner.tree if learner.tree is not None else logged_and_queued(peer.durable, learner.queue)
-    txns = (*known, *learner.not_logged)
-    return max(learner.snapshot, txns[-1].zxid) if txns else max(learner.snapshot, peer.durable.snapshot)
+def _inform_while_synchronising(peer: Peer, learner: Learner, txn: Txn) -> Done:
+    """An INFORM is a proposal and its commit."""
+    proposed = _proposal_while_synchronising(peer, learner, txn)
+    if not isinstance(proposed.state, Learner):
+        return proposed
+    return _commit_while_synchronising(peer, proposed.state, txn.zxid)
 
 
 def _commit_while_synchronising(peer: Peer, learner: Learner, zxid: int) -> Done:
@@ -287,7 +292,7 @@ def _uptodate(peer: Peer, learner: Learner, rules: ZabRules) -> Done:
     queue, asked = disk.asked(learner.queue, (Append(txn, ack=not for_observer) for txn in learner.not_logged))
     pending = (*learner.pending, *(txn.zxid for txn in learner.not_logged))
     committed = learner.packets_committed
-    after = replace(serving, queue=queue, pending=pending, not_logged=(), packets_committed=())
+    after = replace(serving, queue=queue, pending=pending, not_logged=(), packets_committed=(), last_queued=0)
     return _commits(_with_disk(peer, peer.durable, after, (*effects, *asked), rules), peer, committed, rules)
 
 

@@ -156,7 +156,8 @@ class Learner(msgspec.Struct, frozen=True):
     - `mode`: since DIFF, TRUNC or SNAP came, until NEWLEADER is acknowledged. `tree`: the transactions in
       memory where the log does not say so: after a TRUNC or a SNAP, until the snapshot is written.
       `snapshot` is the zxid of a SNAP.
-    - `not_logged`, `packets_committed`: proposals and commits that came while synchronising.
+    - `not_logged`, `packets_committed`: proposals and commits that came while synchronising; `last_queued`: the zxid of
+      the last of these proposals.
     - `pending`: proposals to be committed, oldest first (`FollowerZooKeeperServer.pendingTxns`).
     - `commits`: committed and not yet applied. `delivered`: the last zxid that was applied while serving.
     - `owes_ack`: NEWLEADER is handled but for its ACK; ZOOKEEPER-4685 only.
@@ -171,6 +172,7 @@ class Learner(msgspec.Struct, frozen=True):
     snapshot: int = 0
     not_logged: tuple[Txn, ...] = ()
     packets_committed: tuple[int, ...] = ()
+    last_queued: int = 0
     queue: tuple[DiskOperation, ...] = ()
     pending: tuple[int, ...] = ()
     commits: tuple[int, ...] = ()

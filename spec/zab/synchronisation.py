@@ -4,8 +4,11 @@ Rules this module keeps:
 
 - The choice depends on the learner's last zxid and on the leader's own log, and on nothing else.
 - `committedLog` and the transaction log are one here: what is beyond the snapshot and was applied. The real server
-  reads the first from memory and the second from disk, and treats both alike.
-- A leader that has begun its epoch has applied "epoch:0", which no log contains, until its first transaction.
+  reads the first from memory and the second from disk; it sends a SNAP where the first is empty and the second has a
+  gap, which is here where nothing that was applied lies at or before the learner's zxid.
+- A leader that has begun its epoch has applied "epoch:0", which no log contains, until its first transaction. That it
+  still says so in its next election, if it gives up without one, is left out: it votes with the end of its log.
+- Snapshots hold what was committed. That a real one may hold more (ZOOKEEPER-1549) is left out.
 
 Source: `LearnerHandler.syncFollower`, `queueCommittedProposals`, `Leader.startForwarding`.
 """
@@ -17,9 +20,6 @@ from spec.txn import Txn, counter_of, epoch_of
 from spec.variants import Variant
 from spec.zab.packets import Commit, Diff, NewLeader, Proposal, QuorumPacket, Snap, Trunc
 from spec.zab.state import Leader, LeaderPhase, logged_and_queued
-
-NO_PREVIOUS = 0
-"""To where a log is truncated that has nothing in common with the leader's."""
 
 
 class History(msgspec.Struct, frozen=True):
@@ -94,7 +94,7 @@ def _choice(history: History, peer_last: int) -> Plan:
         return Plan(Diff(peer_last), peer_last)
     if peer_last > newest and not _begins_an_epoch(peer_last):
         return Plan(Trunc(newest), newest)
-    if not available or peer_last < history.snapshot or peer_last > newest:
+    if not available or not available[0].zxid <= peer_last <= newest:
         return snap
     return _within_log(available, peer_last, newest) or snap
 
@@ -109,7 +109,7 @@ def _within_log(available: tuple[Txn, ...], peer_last: int, newest: int) -> Plan
     following = next(txn.zxid for txn in available if txn.zxid > peer_last)
     if epoch_of(following) != epoch_of(peer_last):
         return None
-    previous = max((txn.zxid for txn in available if txn.zxid < peer_last), default=NO_PREVIOUS)
+    previous = max(txn.zxid for txn in available if txn.zxid < peer_last)
     return Plan(Trunc(previous), previous)
 
 

@@ -135,8 +135,10 @@ def _after(connection: Connection | None, operation: Any) -> _After:
             return replace(connection, down=connection.down[1:]), ()
         case Close(side=side):
             return _closed(connection, side)
+        case Break() if not connection.learner_holds:
+            return None, ((connection.leader, connection.learner),)
         case Break():
-            return _closed(replace(connection, up=(), down=(), leader_holds=False), None)
+            return _closed(replace(connection, up=(), down=()), None)
     raise ValueError(f"a connection does not know {operation!r}")
 
 

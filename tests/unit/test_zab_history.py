@@ -1,0 +1,161 @@
+"""The history that invariants of Zab read: which facts are kept, and as what.
+
+Expected values: the rules at the top of `checker/models/ensemble/history.py`, and the invariants of section 6 of the
+facts file that the parts are for.
+"""
+
+import pytest
+
+from checker.engine import Property, Read
+from checker.models.ensemble.history import (
+    FirstCommit,
+    History,
+    Part,
+    Reign,
+    Sent,
+    concerns,
+    history_actor,
+    part,
+    parts_read,
+)
+from checker.models.ensemble.names import HISTORY, server_name
+from spec.effects import Fact
+from spec.txn import Txn, make_zxid
+from spec.zab.events import (
+    Broadcast,
+    Committed,
+    Delivered,
+    EpochEstablished,
+    Family,
+    SyncAnswered,
+    Truncated,
+    Unexpected,
+)
+
+A, B = Txn(make_zxid(1, 1), "a"), Txn(make_zxid(1, 2), "b")
+OTHER = Txn(A.zxid, "another")
+ALL = frozenset(Part)
+
+
+def folded(*facts: Fact, kept: frozenset[Part] = ALL) -> History:
+    actor, history = history_actor(kept), History()
+    for fact in facts:
+        done = actor.step((history,), fact)
+        assert done is not None
+        (history,) = done.values
+    return history
+
+
+def reading(*parts: Part) -> Property:
+    reads = (Read(server_name(1)), *(Read(HISTORY, part(which)) for which in parts))
+    return Property("reads", reads, lambda *_: None)
+
+
+# What is kept.
+
+
+def test_without_a_property_that_reads_the_history_nothing_is_kept() -> None:
+    assert parts_read([reading()]) == frozenset()
+    assert folded(Committed(3, 1, A), Broadcast(3, 1, A), kept=frozenset()) == History()
+
+
+def test_what_any_property_reads_is_kept() -> None:
+    assert parts_read([reading(Part.ESTABLISHED), reading(Part.BROADCAST)]) == {Part.ESTABLISHED, Part.BROADCAST}
+
+
+def test_to_know_what_was_lost_what_was_committed_must_be_kept() -> None:
+    assert parts_read([reading(Part.LOST)]) == {Part.LOST, Part.COMMITTED}
+
+
+def test_equal_projections_are_one_object_so_that_properties_share_their_lookups() -> None:
+    assert part(Part.COMMITTED) is part(Part.COMMITTED)
+    assert part(Part.COMMITTED)(History(committed=(FirstCommit(A, 1),))) == (FirstCommit(A, 1),)
+
+
+@pytest.mark.parametrize(
+    ("fact", "parts"),
+    [
+        (EpochEstablished(3, 1, ()), {Part.ESTABLISHED}),
+        (Committed(3, 1, A), {Part.COMMITTED}),
+        (Delivered(1, 1, (A,)), {Part.COMMITTED}),
+        (Broadcast(3, 1, A), {Part.BROADCAST}),
+        (Truncated(1, 2, (A,)), {Part.LOST}),
+        (Unexpected(1, Family.ACK, "x"), {Part.UNEXPECTED}),
+        (SyncAnswered(1, A.zxid), set()),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+def test_a_fact_is_sent_only_to_a_history_that_keeps_what_it_tells(fact: Fact, parts: set[Part]) -> None:
+    assert {which for which in Part if concerns(fact, frozenset({which}))} == parts
+
+
+# The parts.
+
+
+def test_reigns_stand_in_the_order_of_their_epochs() -> None:
+    later, earlier = EpochEstablished(2, 5, (A,)), EpochEstablished(3, 4, ())
+
+    assert folded(later, earlier).established == (Reign(4, 3, ()), Reign(5, 2, (A,)))
+
+
+def test_two_leaders_of_one_epoch_are_both_remembered() -> None:
+    """Leadership, the invariant, must be able to see them."""
+    done = folded(EpochEstablished(3, 1, ()), EpochEstablished(2, 1, ()))
+
+    assert [reign.leader for reign in done.established] == [2, 3]
+
+
+def test_a_transaction_is_committed_once_by_its_leader_or_by_whoever_delivers_it_first() -> None:
+    assert folded(Committed(3, 1, A), Delivered(1, 1, (A,)), Committed(3, 1, B)).committed == (
+        FirstCommit(A, 1),
+        FirstCommit(B, 1),
+    )
+    assert folded(Delivered(1, 2, (A, B)), Committed(3, 3, A)).committed == (FirstCommit(A, 2), FirstCommit(B, 2))
+
+
+def test_two_transactions_of_one_zxid_are_two() -> None:
+    """As happened on a real ensemble whose views were disjoint (facts, 2)."""
+    assert folded(Committed(3, 1, A), Committed(5, 1, OTHER)).committed == (FirstCommit(A, 1), FirstCommit(OTHER, 1))
+
+
+def test_the_order_of_broadcasts_is_theirs_and_not_that_of_their_reports() -> None:
+    one, two = Broadcast(3, 1, A), Broadcast(2, 2, B)
+
+    assert folded(one, two).broadcast == folded(two, one, two).broadcast == (Sent(1, 3, A), Sent(2, 2, B))
+
+
+def test_a_committed_transaction_that_a_later_leader_has_truncated_is_lost() -> None:
+    done = folded(Committed(3, 1, A), Truncated(2, 2, (A, B)))
+
+    assert done.lost == ((2, A),)
+
+
+def test_what_was_never_committed_is_not_lost_by_a_truncation() -> None:
+    assert folded(Truncated(2, 2, (A,))).lost == ()
+    assert folded(Committed(3, 1, OTHER), Truncated(2, 2, (A,))).lost == ()
+
+
+def test_a_truncation_by_the_leader_of_the_same_epoch_is_no_loss() -> None:
+    """It has the transaction, and sends it again."""
+    assert folded(Committed(3, 1, A), Truncated(2, 1, (A,))).lost == ()
+
+
+def test_of_each_family_of_unexpected_messages_the_first_is_kept() -> None:
+    first, second, other = (
+        Unexpected(1, Family.ACK, "x"),
+        Unexpected(2, Family.ACK, "y"),
+        Unexpected(1, Family.STATE, "z"),
+    )
+
+    assert folded(first, second, other).unexpected == (first, other)
+
+
+def test_equal_pasts_are_one_value() -> None:
+    """A fact that tells nothing new leaves the history as it was."""
+    once = folded(Committed(3, 1, A), EpochEstablished(3, 1, ()), Broadcast(3, 1, A), Unexpected(1, Family.ACK, "x"))
+    again = folded(
+        *(Committed(3, 1, A), EpochEstablished(3, 1, ()), Broadcast(3, 1, A), Unexpected(1, Family.ACK, "x")),
+        *(Delivered(1, 1, (A,)), EpochEstablished(3, 1, ()), Broadcast(3, 1, A), Unexpected(1, Family.ACK, "y")),
+    )
+
+    assert again == once

@@ -1,0 +1,210 @@
+"""A learner that serves, a follower and an observer: proposals, commits, and what its clients ask for.
+
+Expected values: `Follower.processPacket`, `Observer.processPacket`, `FollowerZooKeeperServer`,
+`ObserverZooKeeperServer` and `SendAckRequestProcessor` of 3.9.4, and ZooKeeper's Zab1_0Test.
+"""
+
+import pytest
+from msgspec.structs import replace
+
+from spec.durable import Durable
+from spec.effects import Apply, Effect, Observe, Persist, Send
+from spec.election import Peer
+from spec.quorum import majority_view
+from spec.txn import Txn, make_zxid
+from spec.zab import learner
+from spec.zab.events import (
+    Applied,
+    ClientSync,
+    ClientWrite,
+    Delivered,
+    Family,
+    Receive,
+    SyncAnswered,
+    Synced,
+    Unexpected,
+    ZabEvent,
+)
+from spec.zab.packets import (
+    Ack,
+    Commit,
+    Diff,
+    Inform,
+    NewLeader,
+    Ping,
+    Proposal,
+    QuorumPacket,
+    Request,
+    Snap,
+    Sync,
+    SyncRequest,
+    UpToDate,
+)
+from spec.zab.state import Append, Done, Learner, LearnerPhase, ZabRules
+
+AT_ONCE = ZabRules(asynchronous_disk=False)
+LATER = ZabRules(asynchronous_disk=True)
+VIEW = majority_view({1, 2, 3}, observers={4})
+OLD = Txn(make_zxid(1, 1), "old")
+A, B = Txn(make_zxid(1, 2), "a"), Txn(make_zxid(1, 3), "b")
+X, Y = Txn(make_zxid(2, 1), "x"), Txn(make_zxid(2, 2), "y")
+EPOCH = make_zxid(2)
+BEGUN = Learner(3, LearnerPhase.SYNCHRONIZATION, epoch=2)
+DISK = Durable(accepted_epoch=2, current_epoch=1, txns=(OLD,))
+DIFF = Diff(OLD.zxid)
+NEWLEADER, UPTODATE = NewLeader(2), UpToDate()
+IN_EPOCH = Durable(2, 2, txns=(OLD,))
+SERVED = (DIFF, NEWLEADER, UPTODATE)
+
+
+def committed(txn: Txn) -> tuple[QuorumPacket, QuorumPacket]:
+    return Proposal(txn), Commit(txn.zxid)
+
+
+def run(*happens: QuorumPacket | ZabEvent, sid: int = 1, rules: ZabRules = AT_ONCE) -> Done:
+    """What the last of these came to; packets come from the leader."""
+    me = Peer(sid, VIEW, DISK)
+    done = Done(DISK, BEGUN)
+    for each in happens:
+        assert isinstance(done.state, Learner), f"it has given up before {each}"
+        event = Receive(3, each) if isinstance(each, QuorumPacket) else each
+        after = learner.step(replace(me, durable=done.durable), done.state, event, rules)
+        assert after is not None, f"impossible: {each}"
+        done = after
+    return done
+
+
+def sent(effects: tuple[Effect, ...]) -> list[object]:
+    return [each.message for each in effects if isinstance(each, Send)]
+
+
+def facts(done: Done) -> list[object]:
+    return [each.fact for each in done.effects if isinstance(each, Observe)]
+
+
+def unexpected(done: Done) -> list[Family]:
+    return [fact.family for fact in facts(done) if isinstance(fact, Unexpected)]
+
+
+def state(done: Done) -> Learner:
+    assert isinstance(done.state, Learner)
+    return done.state
+
+
+# Followers.
+
+
+def test_a_proposal_is_acknowledged_when_it_is_on_disk() -> None:
+    """SyncRequestProcessor, then SendAckRequestProcessor."""
+    asked = run(*SERVED, Proposal(X), rules=LATER)
+    written = run(*SERVED, Proposal(X), Synced(), rules=LATER)
+
+    assert (asked.durable.txns, asked.effects) == ((OLD,), (Persist(Append(X)),))
+    assert (written.durable.txns, sent(written.effects)) == ((OLD, X), [Ack(X.zxid)])
+
+
+def test_a_commit_applies_the_oldest_pending_proposal() -> None:
+    """FollowerZooKeeperServer.commit; it need not be on this server's disk."""
+    done = run(*SERVED, Proposal(X), Commit(X.zxid), rules=LATER)
+
+    assert done.effects == (Apply(X.zxid), Observe(Delivered(1, 2, (X,))))
+
+
+def test_a_commit_may_be_applied_later() -> None:
+    rules = ZabRules(asynchronous_disk=False, asynchronous_commits=True)
+
+    assert facts(run(*SERVED, *committed(X), rules=rules)) == []
+    assert facts(run(*SERVED, *committed(X), Applied(), rules=rules)) == [Delivered(1, 2, (X,))]
+
+
+@pytest.mark.parametrize(
+    ("pending", "goes_on"), [((), True), ((Proposal(X),), False)], ids=["nothing is pending", "another is"]
+)
+def test_a_commit_of_another_than_the_oldest_proposal(pending: tuple[QuorumPacket, ...], goes_on: bool) -> None:
+    """FollowerZooKeeperServer.commit: a warning if nothing is pending, else the end of the server."""
+    done = run(*SERVED, *pending, Commit(Y.zxid))
+
+    assert unexpected(done) == [Family.COMMIT]
+    assert (done.state is not None) is goes_on
+
+
+def test_a_gap_between_proposals_is_only_warned_of_while_serving() -> None:
+    """Follower.processPacket logs what comes."""
+    done = run(*SERVED, Proposal(X), Proposal(Txn(make_zxid(2, 9))))
+
+    assert unexpected(done) == [Family.PROPOSAL]
+    assert Ack(make_zxid(2, 9)) in sent(done.effects)
+
+
+def test_a_second_uptodate_is_ignored() -> None:
+    """Follower.processPacket: an error is logged."""
+    done = run(*SERVED, UPTODATE)
+
+    assert (unexpected(done), state(done)) == ([Family.STATE], state(run(*SERVED)))
+
+
+def test_clients_of_a_learner_write_through_the_leader() -> None:
+    assert sent(run(*SERVED, ClientWrite("x")).effects) == [Request("x")]
+
+
+def test_a_sync_is_answered_by_the_leader_and_then_to_the_client() -> None:
+    """FollowerZooKeeperServer.sync: behind every COMMIT that came before."""
+    done = run(*SERVED, ClientSync(), *committed(X), Sync())
+
+    assert sent(run(*SERVED, ClientSync()).effects) == [SyncRequest()]
+    assert facts(done) == [SyncAnswered(1, X.zxid)]
+
+
+def test_a_sync_that_nobody_asked_for_is_only_warned_of() -> None:
+    assert unexpected(run(*SERVED, Sync())) == [Family.STATE]
+
+
+def test_a_ping_is_answered() -> None:
+    assert sent(run(*SERVED, Ping()).effects) == [Ping()]
+
+
+@pytest.mark.parametrize("event", [ClientWrite("x"), ClientSync()], ids=["write", "sync"])
+def test_nobody_is_served_before_uptodate(event: ZabEvent) -> None:
+    synced = run(DIFF, NEWLEADER)
+
+    assert learner.step(Peer(1, VIEW, synced.durable), state(synced), event, AT_ONCE) is None
+
+
+# Observers.
+
+
+def test_an_observer_logs_and_applies_an_inform_and_acknowledges_nothing() -> None:
+    """ObserverZooKeeperServer.commitRequest; its sync thread has nobody behind it."""
+    done = run(*SERVED, Inform(X), sid=4)
+
+    assert done.durable.txns == (OLD, X)
+    assert sent(done.effects) == []
+    assert Observe(Delivered(4, 2, (X,))) in done.effects
+
+
+def test_an_observer_logs_its_diff_after_uptodate() -> None:
+    """syncWithLeader persists on NEWLEADER for a FollowerZooKeeperServer only."""
+    assert run(DIFF, *committed(A), NEWLEADER, sid=4).durable == IN_EPOCH
+    assert run(DIFF, *committed(A), NEWLEADER, UPTODATE, sid=4).durable.txns == (OLD, A)
+
+
+def test_what_an_observer_hears_between_newleader_and_uptodate() -> None:
+    """testNormalObserverRun: PROPOSAL and COMMIT, INFORM, UPTODATE; one ACK, and both are applied."""
+    done = run(Snap(OLD.zxid, (OLD,)), NEWLEADER, *committed(A), Inform(B), UPTODATE, sid=4)
+
+    assert sent(done.effects) == [Ack(EPOCH)]
+    assert done.durable.txns == (OLD, A, B)
+    assert state(done).delivered == B.zxid
+
+
+@pytest.mark.parametrize(
+    ("sid", "packet"),
+    [(4, Proposal(X)), (4, Commit(X.zxid)), (1, Inform(X))],
+    ids=["PROPOSAL at an observer", "COMMIT at an observer", "INFORM at a follower"],
+)
+def test_a_packet_for_the_other_kind_of_learner_is_ignored(sid: int, packet: QuorumPacket) -> None:
+    """Observer.processPacket ignores PROPOSAL and COMMIT, Follower.processPacket does not know INFORM."""
+    done = run(*SERVED, packet, sid=sid)
+
+    assert (done.durable, sent(done.effects)) == (IN_EPOCH, [])
+    assert state(done).pending == ()

@@ -1,0 +1,292 @@
+"""Each variant that concerns Zab, at the one place where it differs, beside the specification without it.
+
+What a variant does wrong is in section 6 of the facts file for the known defects of ZooKeeper, in `spec/variants.py`
+for the others. That a checker finds what follows from it is the subject of `tests/quality`.
+"""
+
+from msgspec.structs import replace
+
+from spec.durable import Durable
+from spec.effects import Observe, Persist, Send, Step
+from spec.election import Elected, LeaderLost, Vote
+from spec.quorum import View, majority_view
+from spec.server import Event, Server, crash, start, step
+from spec.txn import Txn, make_zxid
+from spec.variants import DESCRIBED, Variant
+from spec.zab.events import (
+    Applied,
+    ClientWrite,
+    Committed,
+    Delivered,
+    LearnerGone,
+    Receive,
+    Resumed,
+    Synced,
+    SyncedLate,
+)
+from spec.zab.packets import (
+    Ack,
+    AckEpoch,
+    Commit,
+    Diff,
+    FollowerInfo,
+    LeaderInfo,
+    NewLeader,
+    Proposal,
+    QuorumPacket,
+    Trunc,
+    UpToDate,
+)
+from spec.zab.state import Append, EnterEpoch, Leader, LeaderPhase, Learner, LearnerPhase, Outstanding, ZabRules
+
+THREE = majority_view({1, 2, 3}, observers={7})
+FOUR = majority_view({1, 2, 3, 4}, observers={7})
+OLD, A = (Txn(make_zxid(1, counter)) for counter in (1, 2))
+X, Y = Txn(make_zxid(2, 1), "x"), Txn(make_zxid(2, 2), "y")
+DISK = Durable(accepted_epoch=1, current_epoch=1, txns=(OLD,))
+ACK_OF_NEWLEADER = Ack(make_zxid(2))
+ELECTION_ALONE = {Variant.VOTE_ORDER_CYCLES, Variant.LEADER_OF_AN_OLD_ROUND}
+DIFF_OF_A = (LeaderInfo(2), Diff(A.zxid), Proposal(A), Commit(A.zxid), NewLeader(2))
+JOINED = (LeaderInfo(2), Diff(OLD.zxid), NewLeader(2), UpToDate())
+
+
+def rules(*variants: Variant, disk: bool = True, commits: bool = False) -> ZabRules:
+    return ZabRules(asynchronous_disk=disk, asynchronous_commits=commits, variants=frozenset(variants))
+
+
+def run(sid: int, zab: ZabRules, *events: Event, view: View = THREE, durable: Durable = DISK) -> Step[Server]:
+    """Server `sid`, after 3 was elected and these events."""
+    done = start(Server(sid, view, durable), zab=zab)
+    for event in (Elected(Vote(3, OLD.zxid, 1), 1), *events):
+        assert done is not None
+        done = step(done.state, event, zab=zab)
+        assert done is not None, f"impossible: {event}"
+    assert done is not None
+    return done
+
+
+def follow(zab: ZabRules, *happens: QuorumPacket | Event) -> Step[Server]:
+    """Follower 1; packets come from its leader."""
+    return run(1, zab, *(Receive(3, each) if isinstance(each, QuorumPacket) else each for each in happens))
+
+
+def lead(zab: ZabRules, *events: Event) -> Step[Server]:
+    """Leader 3 in epoch 2, whom follower 1 has joined."""
+    opening = (FollowerInfo(1), AckEpoch(OLD.zxid, 1), ACK_OF_NEWLEADER)
+    return run(3, zab, *(Receive(1, packet) for packet in opening), *events)
+
+
+def sent(done: Step[Server]) -> list[object]:
+    return [each.message for each in done.effects if isinstance(each, Send)]
+
+
+def facts(done: Step[Server]) -> list[object]:
+    return [each.fact for each in done.effects if isinstance(each, Observe)]
+
+
+def learner(done: Step[Server]) -> Learner:
+    assert isinstance(done.state.zab, Learner)
+    return done.state.zab
+
+
+def leader(done: Step[Server]) -> Leader:
+    assert isinstance(done.state.zab, Leader)
+    return done.state.zab
+
+
+def test_every_variant_is_described_and_those_of_zab_have_their_test_here() -> None:
+    tested = {name.removeprefix("test_variant_") for name in globals() if name.startswith("test_variant_")}
+
+    assert set(DESCRIBED) == set(Variant)
+    assert tested == {variant.name.lower() for variant in set(Variant) - ELECTION_ALONE}
+
+
+# Known defects of ZooKeeper.
+
+
+def test_variant_tree_behind_log() -> None:
+    """ZOOKEEPER-2845: after an orderly end the tree has what was applied, and the election uses its zxid."""
+    logged = (*JOINED, Proposal(X), LeaderLost())
+
+    assert follow(rules(), *logged).state.peer.last_zxid == X.zxid
+    assert follow(rules(Variant.TREE_BEHIND_LOG), *logged).state.peer.last_zxid == OLD.zxid
+
+
+def test_variant_commits_after_uptodate() -> None:
+    """ZOOKEEPER-3023: what NEWLEADER made durable is applied some time after UPTODATE was acknowledged."""
+    happens = (*DIFF_OF_A, UpToDate())
+    right = follow(rules(disk=False, commits=True), *happens)
+    wrong = follow(rules(Variant.COMMITS_AFTER_UPTODATE, disk=False, commits=True), *happens)
+    later = follow(rules(Variant.COMMITS_AFTER_UPTODATE, disk=False, commits=True), *happens, Applied())
+
+    assert facts(right) == [Delivered(1, 2, (OLD, A))]
+    assert facts(wrong) == [Delivered(1, 2, (OLD,))]
+    assert facts(later) == [Delivered(1, 2, (A,))]
+
+
+def test_variant_logged_after_uptodate() -> None:
+    """ZOOKEEPER-3911: NEWLEADER is acknowledged with the proposals of the DIFF in memory."""
+    right, wrong = (
+        follow(rules(*variants, disk=False), *DIFF_OF_A) for variants in ((), (Variant.LOGGED_AFTER_UPTODATE,))
+    )
+
+    assert sent(right) == sent(wrong) == [ACK_OF_NEWLEADER]
+    assert right.state.durable.txns == (OLD, A)
+    assert wrong.state.durable.txns == (OLD,)
+
+
+def test_variant_newleader_forgets_proposals() -> None:
+    """ZOOKEEPER-4394: a COMMIT between NEWLEADER and UPTODATE finds no proposal, and the learner gives up."""
+    happens = (LeaderInfo(2), Diff(OLD.zxid), Proposal(X), NewLeader(2), Commit(X.zxid))
+
+    assert follow(rules(disk=False), *happens).state.zab is not None
+    assert follow(rules(Variant.NEWLEADER_FORGETS_PROPOSALS, disk=False), *happens).state.zab is None
+
+
+def test_variant_epoch_before_log() -> None:
+    """ZOOKEEPER-4643: a crash on NEWLEADER leaves the new epoch and the old log."""
+    right, wrong = (crash(follow(rules(*v), *DIFF_OF_A).state) for v in ((), (Variant.EPOCH_BEFORE_LOG,)))
+
+    assert right is not None
+    assert wrong is not None
+    assert (right.durable.current_epoch, right.durable.txns) == (1, (OLD,))
+    assert (wrong.durable.current_epoch, wrong.durable.txns) == (2, (OLD,))
+
+
+def test_variant_newleader_ack_before_sync() -> None:
+    """ZOOKEEPER-4646: NEWLEADER is acknowledged while the transactions wait for the disk."""
+    right, wrong = (follow(rules(*v), *DIFF_OF_A) for v in ((), (Variant.NEWLEADER_ACK_BEFORE_SYNC,)))
+
+    assert sent(right) == []
+    assert sent(wrong) == [ACK_OF_NEWLEADER]
+    assert wrong.state.durable.txns == (OLD,)
+    assert learner(wrong).queue == (Append(A),)
+
+
+def test_variant_proposal_ack_before_newleader_ack() -> None:
+    """ZOOKEEPER-4685: two threads, so that the ACK of a proposal may overtake that of NEWLEADER."""
+    variant = rules(Variant.PROPOSAL_ACK_BEFORE_NEWLEADER_ACK)
+
+    assert sent(follow(rules(), *DIFF_OF_A, Synced())) == []
+    assert sent(follow(variant, *DIFF_OF_A, Synced())) == [Ack(A.zxid)]
+    assert sent(follow(variant, *DIFF_OF_A, Synced(), Resumed())) == [ACK_OF_NEWLEADER]
+    assert sent(follow(variant, *DIFF_OF_A, Resumed())) == [ACK_OF_NEWLEADER]
+
+
+def test_variant_queue_survives_shutdown() -> None:
+    """ZOOKEEPER-4712: the next election begins with the zxid of before, and the sync thread writes on."""
+    queued = (*JOINED, Proposal(X), LeaderLost())
+    variant = rules(Variant.QUEUE_SURVIVES_SHUTDOWN)
+
+    assert follow(rules(), *queued).state.durable.txns == (OLD, X)
+    assert follow(variant, *queued).state.durable.txns == (OLD,)
+    assert follow(variant, *queued, SyncedLate()).state.durable.txns == (OLD, X)
+
+
+# What stands in 3.9.4 and is repaired in this specification.
+
+
+def test_variant_acks_survive_truncation() -> None:
+    """`syncFollower` truncates beyond what is committed, and no ack set of `outstandingProposals` forgets anybody."""
+    back = (FollowerInfo(2), AckEpoch(X.zxid, 2))
+    happens: list[Event] = [
+        ClientWrite("x"),
+        Receive(1, Ack(X.zxid)),
+        LearnerGone(1),
+        *(Receive(1, packet) for packet in back),
+    ]
+    right, wrong = (lead(rules(*v), *happens) for v in ((), (Variant.ACKS_SURVIVE_TRUNCATION,)))
+
+    assert sent(right) == sent(wrong) == [Trunc(OLD.zxid), Proposal(X), NewLeader(2)]
+    assert leader(right).outstanding == (Outstanding(X.zxid, ()),)
+    assert leader(wrong).outstanding == (Outstanding(X.zxid, (1,)),)
+
+
+def test_variant_sync_from_applied() -> None:
+    """`syncFollower` looks at lastProcessedZxid and committedLog, where a transaction is once it is applied."""
+    back = (Receive(2, FollowerInfo(2)), Receive(2, AckEpoch(X.zxid, 2)))
+    happens: list[Event] = [ClientWrite("x"), Receive(1, Ack(X.zxid)), *back]
+    right, wrong = (lead(rules(*v, disk=False, commits=True), *happens) for v in ((), (Variant.SYNC_FROM_APPLIED,)))
+
+    assert sent(right) == [Diff(X.zxid), NewLeader(2)]
+    assert sent(wrong) == [Trunc(OLD.zxid), Proposal(X), Commit(X.zxid), NewLeader(2)]
+
+
+# Mutants.
+
+
+def test_variant_half_is_a_quorum() -> None:
+    """Two of four."""
+    right, wrong = (
+        run(3, rules(*v), Receive(1, FollowerInfo(1)), view=FOUR) for v in ((), (Variant.HALF_IS_A_QUORUM,))
+    )
+
+    assert leader(right).phase is LeaderPhase.FOLLOWERINFO
+    assert leader(wrong).phase is LeaderPhase.ACKEPOCH
+
+
+def test_variant_observer_counted() -> None:
+    happens = (Receive(7, FollowerInfo(1, True)),)
+
+    assert leader(run(3, rules(), *happens)).phase is LeaderPhase.FOLLOWERINFO
+    assert leader(run(3, rules(Variant.OBSERVER_COUNTED), *happens)).phase is LeaderPhase.ACKEPOCH
+
+
+def test_variant_ack_before_log() -> None:
+    right, wrong = (follow(rules(*v), *JOINED, Proposal(X)) for v in ((), (Variant.ACK_BEFORE_LOG,)))
+
+    assert sent(right) == []
+    assert sent(wrong) == [Ack(X.zxid)]
+    assert wrong.state.durable.txns == (OLD,)
+
+
+def test_variant_no_truncation() -> None:
+    """Follower 1 has a transaction that its leader never had."""
+    happens = (Receive(1, FollowerInfo(1)), Receive(1, AckEpoch(A.zxid, 0)))
+
+    assert sent(run(3, rules(), *happens)) == [Trunc(OLD.zxid), NewLeader(2)]
+    assert sent(run(3, rules(Variant.NO_TRUNCATION), *happens)) == [Diff(OLD.zxid), NewLeader(2)]
+
+
+def test_variant_log_out_of_order() -> None:
+    queued = (*JOINED, Proposal(X), Proposal(Y), Synced())
+
+    assert follow(rules(), *queued).state.durable.txns == (OLD, X)
+    assert follow(rules(Variant.LOG_OUT_OF_ORDER), *queued).state.durable.txns == (OLD, Y)
+
+
+def test_variant_torn_record() -> None:
+    """The zxid is that of the transaction, the value is not."""
+    writing = follow(rules(), *JOINED, Proposal(X)).state
+    right, wrong = crash(writing, rules()), crash(writing, rules(Variant.TORN_RECORD))
+
+    assert right is not None
+    assert wrong is not None
+    assert right.durable.txns == (OLD,)
+    assert [txn.zxid for txn in wrong.durable.txns] == [OLD.zxid, X.zxid]
+    assert wrong.durable.txns != (OLD, X)
+
+
+def test_variant_commit_before_quorum() -> None:
+    logged = (ClientWrite("x"), Synced())
+
+    assert facts(lead(rules(), *logged)) == []
+    assert Committed(3, 2, X) in facts(lead(rules(Variant.COMMIT_BEFORE_QUORUM), *logged))
+
+
+def test_variant_sync_without_tail() -> None:
+    """The leader has 1:1 and 1:2, follower 1 has 1:1."""
+    me = replace(DISK, txns=(OLD, A))
+    happens = (Receive(1, FollowerInfo(1)), Receive(1, AckEpoch(OLD.zxid, 1)))
+    right, wrong = (run(3, rules(*v), *happens, durable=me) for v in ((), (Variant.SYNC_WITHOUT_TAIL,)))
+
+    assert sent(right) == [Diff(A.zxid), Proposal(A), Commit(A.zxid), NewLeader(2)]
+    assert sent(wrong) == [Diff(A.zxid), NewLeader(2)]
+
+
+def test_without_a_variant_newleader_is_one_order_of_operations() -> None:
+    """The order that the fixes of 3.9.3 brought, all of them together: log, epoch, acknowledgement."""
+    done = follow(rules(), *DIFF_OF_A)
+
+    assert learner(done).phase is LearnerPhase.SYNCHRONIZATION
+    assert done.effects == (Persist(Append(A, ack=False)), Persist(EnterEpoch(2)))
