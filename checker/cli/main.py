@@ -61,6 +61,8 @@ def _nodes(options: argparse.Namespace) -> int:
     from checker.cli.nodes import NodesError, jobs  # noqa: PLC0415
     from checker.cli.runner import OutputError, run_all  # noqa: PLC0415
 
+    if options.list_variants:
+        return _variants(options)
     try:
         return run_all(jobs(options), options)
     except (NodesError, OutputError) as error:
@@ -69,13 +71,13 @@ def _nodes(options: argparse.Namespace) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     from checker.cli.runner import OutputError, run_all  # noqa: PLC0415
-    from checker.scenario import ScenarioError, bundled, load  # noqa: PLC0415
+    from checker.scenario import ScenarioError, VariantError, bundled, load  # noqa: PLC0415
 
     try:
-        return run_all([load(path) for path in options.files or bundled()], options)
+        return run_all([load(path, options.variants) for path in options.files or bundled()], options)
     except ScenarioError as error:
         return _refused(str(error), ExitCode.SCENARIO)
-    except OutputError as error:
+    except (OutputError, VariantError) as error:
         return _refused(str(error), ExitCode.COMMAND_LINE)
 
 
@@ -115,6 +117,14 @@ def _quorums(options: argparse.Namespace) -> int:
 
 def _tables(options: argparse.Namespace) -> int:
     from checker.cli.tables import report  # noqa: PLC0415
+
+    text, data = report()
+    print(json.dumps(data) if options.json else text)
+    return int(ExitCode.PASSED)
+
+
+def _variants(options: argparse.Namespace) -> int:
+    from checker.cli.variants import report  # noqa: PLC0415
 
     text, data = report()
     print(json.dumps(data) if options.json else text)

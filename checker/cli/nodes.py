@@ -19,11 +19,13 @@ from checker.job import Job, Verdict
 from checker.models.ensemble import Budgets, File, Grain, Member, Prologue, Setup, ensemble
 from checker.properties import build, defaults
 from checker.scenario import EnsembleLens, known_actions
-from checker.scenario.actions import MAY_BE_SILENT
+from checker.scenario.actions import may_be_silent
 from checker.scenario.bounds import bounds_of
 from checker.scenario.refined import with_refinement
+from checker.scenario.variants import named, names, why_idle, with_variants
 from spec.election.channel import ChannelRules
 from spec.quorum import Sid, majority_view
+from spec.variants import Variant
 
 KIND = "nodes"
 FINE_UP_TO = 4  # servers whose election can be explored message by message
@@ -39,7 +41,23 @@ def jobs(options: argparse.Namespace) -> list[Job]:
     """The runs that the command line asks for. Raises NodesError."""
     described = _described(options)
     runs = [described] if described else list(_set_of_runs(options.nodes))
+    if options.variants:
+        runs = _with_variants(runs, options.variants)
     return [_job(run, Limits(depth=options.depth)) for run in runs]
+
+
+def _with_variants(runs: list[Described], variants: list[Variant]) -> list[Described]:
+    """Those of the runs in which each of the variants may change something. Raises NodesError if there is none."""
+    idle = {run["name"]: [why_idle(each, _setup(run)) for each in variants] for run in runs}
+    chosen = [run for run in runs if not any(idle[run["name"]])]
+    if not chosen:
+        told = [f"{each.value}: {why.what}" for whys in idle.values() for each, why in zip(variants, whys, strict=True)
+                if why is not None]  # fmt: skip
+        raise NodesError(f"--variant {'; '.join(dict.fromkeys(told))}; take a scenario, where it may: run FILE")
+    return [
+        {**run, "name": f"{run['name']} with {names(variants)}", "variants": sorted(each.value for each in variants)}
+        for run in chosen
+    ]
 
 
 def from_source(source: dict[str, Any]) -> Job:
@@ -65,11 +83,12 @@ class _Run(msgspec.Struct, forbid_unknown_fields=True):
     late: Annotated[int, msgspec.Meta(ge=0, le=7)]
     faults: dict[str, Digit]
     silent: list[str]
+    variants: list[str] = []
 
 
 _RUN: Described = {
     "name": "as described", "nodes": 3, "observers": 0, "grain": "fine", "established": False, "other_views": {},
-    "rounds": 2, "capacity": 2, "late": 0, "faults": {}, "silent": [],
+    "rounds": 2, "capacity": 2, "late": 0, "faults": {}, "silent": [], "variants": [],
 }  # fmt: skip
 """What holds of a run unless it says otherwise. `silent` are actions that need not fire in it."""
 
@@ -123,7 +142,7 @@ def _job(run: Described, limits: Limits) -> Job:
         model = ensemble(run["name"], setup, properties)
     except ValueError as error:
         raise NodesError(str(error)) from None
-    silent = MAY_BE_SILENT | set(run["silent"]) if len(setup.members) > 1 else known_actions(model)
+    silent = may_be_silent(setup) | set(run["silent"]) if len(setup.members) > 1 else known_actions(model)
     job = Job(
         name=run["name"],
         model=model,
@@ -131,7 +150,7 @@ def _job(run: Described, limits: Limits) -> Job:
         source={"kind": KIND, "run": run},
         grain=run["grain"],
         limits=limits,
-        expected=Verdict.PASSED,
+        expected=None if run["variants"] else Verdict.PASSED,
         bounds=bounds_of(setup, 0),
         allowed_silent=silent,
     )
@@ -146,7 +165,7 @@ def _setup(run: Described) -> Setup:
     usual = File("the usual file", majority_view(voters, sids[len(voters) :]))
     others = {int(sid): _other_file(int(sid), tuple(known), sids) for sid, known in run["other_views"].items()}
     late = sids[len(sids) - min(run["late"], len(sids)) :]
-    return Setup(
+    setup = Setup(
         members=tuple(Member(sid, others.get(sid, usual), late=sid in late) for sid in sids),
         grain=Grain(run["grain"]),
         prologue=(Prologue(sids),) if run["established"] else (),
@@ -154,6 +173,7 @@ def _setup(run: Described) -> Setup:
         round_limit=run["rounds"],
         channels=ChannelRules(capacity=run["capacity"], merge_repeats=True),
     )
+    return with_variants(setup, [named(name) for name in run["variants"]])
 
 
 def _other_file(sid: Sid, voters: tuple[Sid, ...], sids: tuple[Sid, ...]) -> File:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from spec.quorum import Sid
+from spec.variants import Variant
 
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 NUMBER = r"[0-9]{1,15}(?:\.[0-9]{1,9})?"  # no longer than a float can tell apart
@@ -42,6 +43,7 @@ def parser() -> argparse.ArgumentParser:
     top.set_defaults(command="nodes")
     _ensemble(top)
     _exploration(top)
+    top.add_argument("--list-variants", action="store_true", help="list known defects and mutants (--json: as JSON)")
     return top
 
 
@@ -95,6 +97,10 @@ def _ensemble(top: argparse.ArgumentParser) -> None:
 
 def _exploration(command: argparse.ArgumentParser) -> None:
     group = command.add_argument_group("the exploration")
+    group.add_argument(
+        "--variant", type=variant, action="append", default=[], metavar="NAME", dest="variants",
+        help="reproduce a known defect or a mutant; may be repeated (see --list-variants)",
+    )  # fmt: skip
     group.add_argument("--depth", type=between(0, 10**6), metavar="D", help="no further than D steps")
     group.add_argument("--states", type=between(1, 10**10), metavar="S", help="stop after so many states")
     group.add_argument("--time", type=seconds, metavar="T", help="stop after a time, such as 60s or 5m")
@@ -123,6 +129,16 @@ def between(low: int, high: int) -> Callable[[str], int]:
         return value
 
     return number
+
+
+def variant(text: str) -> Variant:
+    """A variant by its name."""
+    from checker.scenario.variants import VariantError, named  # noqa: PLC0415
+
+    try:
+        return named(text)
+    except VariantError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def seconds(text: str) -> float:

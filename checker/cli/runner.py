@@ -158,7 +158,7 @@ def _print(ran: list[Ran], options: argparse.Namespace, *, asked: int) -> None:
     if not alone:
         unexpected = sum(each.judgement.exit_code != 0 for each in ran)
         runs = f"{asked} runs" if len(ran) == asked else f"{len(ran)} of {asked} runs"
-        wanted = "with the verdict's own code" if options.verdict else "as expected"
+        wanted = "passed" if options.verdict or options.variants else "as expected"
         print(f"{runs}, {len(ran) - unexpected} {wanted}" if unexpected else f"{runs}, all {wanted}")
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from checker.cli import nodes
 from checker.job import Job
-from checker.scenario import ScenarioError, from_source, refined
+from checker.scenario import ScenarioError, VariantError, from_source, refined
 from spec.config import ConfigError
 
 
@@ -26,6 +26,6 @@ def job_of(source: Any) -> Job:
             refinement = job_of(source.get("of")).refinement
             if refinement is not None:
                 return refinement.job()
-    except (nodes.NodesError, ScenarioError, ConfigError, KeyError, TypeError, ValueError) as error:
+    except (nodes.NodesError, ScenarioError, VariantError, ConfigError, KeyError, TypeError, ValueError) as error:
         raise SourceError(f"the source of the trace describes no run: {error}") from None
     raise SourceError(f"the source of the trace is of the kind {kind!r}; nodes, scenario or refined would be right")

@@ -24,7 +24,7 @@ MISSING = 8192
 class _Waiting(NamedTuple):
     """Rows of a block that could not be judged yet; `base` is the number of the block's first row."""
 
-    properties: _Properties
+    held_to: _Bundles
     block: Block
     rows: Array
     base: int
@@ -38,14 +38,12 @@ class _Hit(NamedTuple):
     state: int
 
 
-class _Properties:
-    """Properties that are held to the same states, with their counts as `kernels.examine` keeps them."""
+class _Bundles:
+    """Bundles of properties that are held to the same states; `verdicts` is room for those of one row."""
 
-    def __init__(self, numbered: list[tuple[int, int]]) -> None:
-        self.positions = [position for position, _ in numbered]
-        self.groups = np.array([group for _, group in numbered], np.uint32)
-        self.first = np.full(len(numbered), -1, np.int64)
-        self.states, self.premises, self.answers = (np.zeros(len(numbered), np.int64) for _ in range(3))
+    def __init__(self, bundles: Array) -> None:
+        self.bundles = bundles
+        self.verdicts = np.zeros(len(bundles), np.uint32)
 
 
 class Judge:
@@ -53,19 +51,22 @@ class Judge:
 
     def __init__(self, tables: Tables, result: Exploration) -> None:
         self._tables, self._result = tables, result
-        self._usual, self._final = _Properties(tables.usual), _Properties(tables.final)
+        self._usual, self._final = (_Bundles(tables.bundles(final=final)) for final in (False, True))
+        # For each verdict: how often it was reached, and the row of the last block's that was the first.
+        self._tally, self._first = np.zeros(64, np.uint64), np.zeros(64, np.uint32)
+        self._met: set[int] = set()
         self._missing, self._counters = np.zeros(MISSING, np.uint64), np.zeros(5, np.int64)
         self._waiting: list[_Waiting] = []
         self._hits: list[_Hit] = []
 
     def examine(self, block: Block, begin: int, end: int, base: int) -> None:
         """Hold the rows begin to end of a block to the properties of all states."""
-        if self._usual.groups.size:
+        if self._usual.bundles.size:
             self._examine(_Waiting(self._usual, block, np.arange(begin, end, dtype=np.uint32), base))
 
     def examine_final(self, block: Block, rows: Array, base: int) -> None:
         """Hold rows of states without a successor to the properties of these."""
-        if self._final.groups.size and rows.size:
+        if self._final.bundles.size and rows.size:
             self._examine(_Waiting(self._final, block, rows, base))
 
     def settle(self, history: History) -> None:
@@ -79,29 +80,52 @@ class Judge:
 
     def report(self) -> None:
         """Bring the counts of the result up to date."""
-        for properties in (self._usual, self._final):
-            for place, position in enumerate(properties.positions):
-                counts = Evaluations(int(properties.states[place]), int(properties.premises[place]))
-                self._result.evaluations[self._result.model.properties[position].name] = counts
+        counts = [Evaluations() for _ in self._result.model.properties]
+        for verdict, times in zip(self._tables.verdicts, self._tally.tolist(), strict=False):
+            for position in verdict.bundle.properties:
+                counts[position].states += times
+            for position in verdict.premises:
+                counts[position].premise += times
+        self._result.evaluations = {
+            p.name: count for p, count in zip(self._result.model.properties, counts, strict=True)
+        }
 
     def _examine(self, what: _Waiting, *, fill: bool = False) -> None:
-        tables, properties = self._tables, what.properties
+        tables = self._tables
+        self._make_room()
         self._counters[:] = 0
         aside = np.empty(what.rows.size, np.uint32)
-        unseen = properties.first < 0
+        unseen = self._tally == 0
         kernels.examine(
-            what.block.rows, what.rows, properties.groups, tables.verdicts.view, properties.first, properties.states,
-            properties.premises, properties.answers, *tables.readers(), aside, self._missing, self._counters,
+            what.block.rows, what.rows, what.held_to.bundles, tables.verdict_of.view, what.held_to.verdicts,
+            self._tally, self._first, *tables.readers(), aside, self._missing, self._counters,
         )  # fmt: skip
-        for place in np.flatnonzero(unseen & (properties.first >= 0)):
-            row = int(properties.first[place])
-            cells = tuple(int(cell) for cell in what.block.rows[row, : len(tables.model.columns)])
-            self._hits.append(_Hit(properties.positions[place], cells, what.base + row))
+        self._note(np.flatnonzero(unseen & (self._tally > 0)), what)
         missing, put_aside = int(self._counters[0]), int(self._counters[2])
         if put_aside:
             self._waiting.append(what._replace(rows=aside[:put_aside].copy()))
         if fill and missing:
             tables.fill(self._missing[:missing])
+
+    def _note(self, verdicts: Array, what: _Waiting) -> None:
+        """Note the findings of verdicts that were reached for the first time, each property's first."""
+        hits: dict[int, int] = {}
+        for number in sorted(verdicts, key=self._first.__getitem__):
+            for position in self._tables.verdicts[number].found:
+                if position not in self._met:
+                    hits.setdefault(position, int(self._first[number]))
+        for position, row in sorted(hits.items()):
+            self._met.add(position)
+            cells = tuple(int(cell) for cell in what.block.rows[row, : len(self._tables.model.columns)])
+            self._hits.append(_Hit(position, cells, what.base + row))
+
+    def _make_room(self) -> None:
+        """Counters for every verdict there is."""
+        more = len(self._tables.verdicts) - len(self._tally)
+        if more > 0:
+            self._tally, self._first = (
+                np.concatenate([c, np.zeros(more + len(c), c.dtype)]) for c in (self._tally, self._first)
+            )
 
     def _record(self, hit: _Hit, history: History) -> None:
         """Rebuild the path to a finding, and see that both engines arrive at one row and find the same."""

@@ -38,7 +38,6 @@ STACK = 16  # how deeply operations may lead to operations
 ENDLESS = 1 << 12  # operations of one move that lead to further ones; more is taken for a cycle
 AHEAD = U64(16)  # how many probes ahead the visited set is asked for
 DONE, NOT_POSSIBLE, INCOMPLETE, TOO_DEEP = 0, 1, 2, 3
-TRIVIAL, EXAMINED, FOUND = 1, 2, 3  # verdicts of a property's node
 
 
 @inlined
@@ -85,7 +84,7 @@ def fold(row: Array, group: Any, groups: Array, reads: Array, classes: Array, ba
 
 
 @inlined
-def run(effect: Any, row: Array, fingerprint: Any, stack: Array, entries: Array,  # noqa: PLR0912 (one hot loop)
+def run(effect: Any, row: Array, fingerprint: Any, stack: Array, entries: Array,
         zobrist: Array, groups: Array, reads: Array, classes: Array, bases: Array,
         memo: Array, shift: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
     """Carry out a move on `row`, which is left changed whatever comes of it: (status, fingerprint afterwards)."""
@@ -302,30 +301,30 @@ def build(rows: Array, fresh: Array, begin: Any, end: Any, found: Array, origins
 
 
 @kernel
-def examine(rows: Array, todo: Array, properties: Array, verdicts: Array, first: Array, states: Array,
-            premises: Array, answers: Array, groups: Array, reads: Array, classes: Array, bases: Array,
+def examine(rows: Array, todo: Array, bundles: Array, verdict_of: Array, verdicts: Array, tally: Array, first: Array,
+            groups: Array, reads: Array, classes: Array, bases: Array,
             memo: Array, shift: Any, aside: Array, missing: Array, counters: Array) -> None:  # fmt: skip
-    """Hold the rows `todo` to properties (groups); first[p] gets the first row with a finding, where it is -1.
+    """Hold the rows `todo` to properties: tally[number of a verdict] counts, first[number] gets the first such row.
 
-    A row is counted only once everything that its properties read is known; until then it is put aside.
+    bundles[b] = (group, number of the verdict where a projection says "never"). A row is counted only once everything
+    that its properties read is known; until then it is put aside.
     """
     for index in todo:
         complete = True
-        for p in range(properties.size):
-            node = fold(rows[index], U64(properties[p]), groups, reads, classes, bases, memo, shift, missing, counters)
+        for b in range(bundles.shape[0]):
+            node = fold(rows[index], U64(bundles[b, 0]), groups, reads, classes, bases, memo, shift, missing, counters)
             if node == MISSING:
                 complete = False
             else:
-                answers[p] = TRIVIAL if node == IMPOSSIBLE else verdicts[node]
+                verdicts[b] = bundles[b, 1] if node == IMPOSSIBLE else verdict_of[node]
         if not complete:
             aside[counters[2]] = index
             counters[2] += 1
             continue
-        for p in range(properties.size):
-            states[p] += 1
-            premises[p] += answers[p] != TRIVIAL
-            if answers[p] == FOUND and first[p] < 0:
-                first[p] = index
+        for b in range(bundles.shape[0]):
+            if tally[verdicts[b]] == ZERO:
+                first[verdicts[b]] = index
+            tally[verdicts[b]] += ONE
 
 
 @kernel

@@ -2,7 +2,8 @@
 
 Actors over several columns, joint rules and properties are *groups*: columns that are read together, each through a
 projection. A column's distinct projections are its *slots*. Joint rules are the bits of the masks: a rule is looked
-at only in rows where none of its projections says "never".
+at only in rows where none of its projections says "never". Properties that read exactly the same are one group, a
+*bundle*: what they read is looked up once.
 """
 
 from __future__ import annotations
@@ -21,16 +22,23 @@ class Role(Enum):
 
     ACTOR = "actor"
     RULE = "rule"
-    PROPERTY = "property"
+    BUNDLE = "bundle"
 
 
 class Group(NamedTuple):
-    """Reads first to first + width belong together, for the actor, rule or property of that position."""
+    """Reads first to first + width belong together, for the actor, rule or bundle of that position."""
 
     role: Role
     position: int
     first: int
     width: int
+
+
+class Bundle(NamedTuple):
+    """The positions of properties that read the same and are held to the same states."""
+
+    group: int
+    properties: tuple[int, ...]
 
 
 class Gate(NamedTuple):
@@ -42,7 +50,7 @@ class Gate(NamedTuple):
 
 
 class Layout:
-    """The numbers. `usual` and `final` are pairs (position of a property, its group)."""
+    """The numbers."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -61,9 +69,13 @@ class Layout:
                 self.own_rules[model.index[rule.reads[0].column]].append(position)
             else:
                 joint.append(self._group(Role.RULE, position, rule.reads))
-        judged = [(n, self._group(Role.PROPERTY, n, prop.reads)) for n, prop in enumerate(model.properties)]
-        self.usual = [pair for pair in judged if model.properties[pair[0]].kind is not Kind.FINAL]
-        self.final = [pair for pair in judged if model.properties[pair[0]].kind is Kind.FINAL]
+        self.bundles: list[Bundle] = []
+        alike: dict[tuple[bool, tuple[Read, ...]], list[int]] = {}
+        for position, prop in enumerate(model.properties):
+            alike.setdefault((prop.kind is Kind.FINAL, prop.reads), []).append(position)
+        for (_, reads), positions in alike.items():
+            group = self._group(Role.BUNDLE, len(self.bundles), reads)
+            self.bundles.append(Bundle(group, tuple(positions)))
         self.read_rows = np.array(self._reads, np.uint32).reshape(-1, 2)
         self._gate(joint)
 

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from checker.engine import kernels
-from checker.engine.layout import Group, Layout, Role
-from checker.engine.model import TRIVIAL, Finding, Model, ModelError, Move, Read, Row, Send
+from checker.engine.layout import Bundle, Group, Layout, Role
+from checker.engine.model import TRIVIAL, Finding, Kind, Model, ModelError, Move, Read, Row, Send, Trivial
 from checker.engine.values import same_types, unhashable
 from checker.engine.vectors import Memo, Vector
 
@@ -41,6 +41,14 @@ class Cell(NamedTuple):
     value: Any
 
 
+class Verdict(NamedTuple):
+    """What a bundle's properties say of what they read: the positions of those with something to say, and to find."""
+
+    bundle: Bundle
+    premises: tuple[int, ...] = ()
+    found: tuple[int, ...] = ()
+
+
 class Tables:
     """Everything that was learnt about a model so far. `fill` may raise ModelError; nothing else here does."""
 
@@ -51,7 +59,7 @@ class Tables:
         self.zobrist, self.bases = Vector(np.uint64), Vector(np.uint32)
         self.listed, self.entries = Vector(np.uint64), Vector(np.uint64)
         self.classes, self.action_of = Vector(np.uint32), Vector(np.uint32)
-        self.verdicts = Vector(np.uint8)
+        self.verdict_of = Vector(np.uint32)
         self.actions: dict[str, int] = {}
         self._random = np.random.Generator(np.random.PCG64(0x51554F52))
         self._ids: list[Cell | Node] = []
@@ -64,7 +72,10 @@ class Tables:
         self._effect(NO_ACTION, ())  # effect 0 is none
         self._layout = layout = Layout(model)
         self.masks = Vector(np.uint64, layout.words)
-        self.joint, self.masked, self.usual, self.final = layout.joint, layout.masked, layout.usual, layout.final
+        self.joint, self.masked = layout.joint, layout.masked
+        # Where a projection says "never" a bundle is trivial: the first verdicts, in the bundles' order.
+        self.verdicts = [Verdict(bundle) for bundle in layout.bundles]
+        self._verdicts = {verdict: number for number, verdict in enumerate(self.verdicts)}
         self._group_rows = np.array(
             [(group.first, group.width, self._new_id(Node(n, ()))) for n, group in enumerate(layout.groups)], np.uint32
         ).reshape(-1, 3)
@@ -107,7 +118,7 @@ class Tables:
         self.zobrist.append(self._random.integers(0, 1 << 64, dtype=np.uint64))
         self.bases.append(0)
         self.listed.append(kernels.UNLISTED)
-        self.verdicts.append(0)
+        self.verdict_of.append(0)
         self.masks.append((0,) * self._layout.words)
         return len(self._ids) - 1
 
@@ -208,20 +219,41 @@ class Tables:
             self.entries.extend(self.entries.view[move : move + 1 + length].tolist())
 
     def _complete(self, node: int, group: Group, values: tuple[Any, ...]) -> None:
-        """All that a group reads is known: list a rule's moves, or hold a property to it."""
+        """All that a group reads is known: list a rule's moves, or hold a bundle's properties to it."""
         if group.role is Role.RULE:
             self._set_list(node, self._moves(group.position, values))
-        elif group.role is Role.PROPERTY:
-            self.verdicts.view[node] = self._verdict(group.position, values)
+        elif group.role is Role.BUNDLE:
+            self.verdict_of.view[node] = self._verdict(self._layout.bundles[group.position], values)
 
-    def _verdict(self, position: int, values: tuple[Any, ...]) -> int:
+    def _verdict(self, bundle: Bundle, values: tuple[Any, ...]) -> int:
+        """The number of a verdict; there are few, since properties rarely differ in what they say."""
+        answers = [(position, self._check(position, values)) for position in bundle.properties]
+        verdict = Verdict(
+            bundle,
+            tuple(position for position, answer in answers if answer is not TRIVIAL),
+            tuple(position for position, answer in answers if isinstance(answer, Finding)),
+        )
+        number = self._verdicts.setdefault(verdict, len(self.verdicts))
+        if number == len(self.verdicts):
+            self.verdicts.append(verdict)
+        return number
+
+    def _check(self, position: int, values: tuple[Any, ...]) -> Finding | Trivial | None:
         prop = self.model.properties[position]
         answer = self._ask(f"the property {prop.name!r}", prop.check, *values)
-        if answer is TRIVIAL:
-            return kernels.TRIVIAL
-        if answer is not None and not isinstance(answer, Finding):
-            raise ModelError(f"the property {prop.name!r} returned {answer!r}; Finding, None or TRIVIAL is right")
-        return kernels.EXAMINED if answer is None else kernels.FOUND
+        if answer is None or answer is TRIVIAL or isinstance(answer, Finding):
+            return answer
+        raise ModelError(f"the property {prop.name!r} returned {answer!r}; Finding, None or TRIVIAL is right")
+
+    def bundles(self, *, final: bool) -> np.ndarray[Any, np.dtype[np.uint32]]:
+        """The bundles of final properties, or of the usual ones, as `kernels.examine` takes them."""
+        properties = self.model.properties
+        chosen = [
+            (bundle.group, number)
+            for number, bundle in enumerate(self._layout.bundles)
+            if (properties[bundle.properties[0]].kind is Kind.FINAL) is final
+        ]
+        return np.array(chosen, np.uint32).reshape(-1, 2)
 
     def readers(self) -> tuple[Any, ...]:
         """The arrays by which kernels fold what groups read, in the order in which they take them."""

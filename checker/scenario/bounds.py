@@ -1,11 +1,16 @@
 """What a model of an ensemble bounds, in words that stand in every report and trace.
 
-Rules of this module: a bound is named even where it is the default, since "no violation" is said within it.
+Rules of this module: a bound is named even where it is the default, since "no violation" is said within it; and so is
+what the specification of leading and following leaves out, as the modules of `spec.zab` and of the model say it.
 """
 
 from __future__ import annotations
 
-from checker.models.ensemble import Budgets, Grain, Setup
+from collections.abc import Mapping
+
+from checker.models.ensemble import Grain, Setup
+from checker.scenario.variants import names
+from spec.zab.state import ZabRules
 
 _FAULTS = {
     "crashes": ("crash", "crashes"),
@@ -13,20 +18,38 @@ _FAULTS = {
     "cuts": ("cut of a link", "cuts of a link"),
     "partitions": ("partition", "partitions"),
     "heals": ("healing of all links", "healings of all links"),
+    "disconnects": ("drop of a quorum connection", "drops of a quorum connection"),
     "rebroadcasts": ("notification time-out", "notification time-outs"),
     "impatience": ("server that waits no longer", "servers that wait no longer"),
 }
+_CLIENTS = {
+    "writes": ("write of a client", "writes of clients"),
+    "syncs": ("sync of a client", "syncs of clients"),
+    "pings": ("round of pings", "rounds of pings"),
+}
+_LEFT_OUT = (
+    "a whole connection ends by a fault or by a decision of either side: early time-outs are drops of it",
+    "a leader notices the loss of a learner when it has read all that the learner sent",
+    "the handlers of a leader take no time of their own",
+    "acceptedEpoch and currentEpoch are each written in one step with the packet that acknowledges them",
+    "a snapshot is taken only of what a SNAP or a TRUNC left in memory",
+    "no sessions and no reconfiguration",
+)
+"""What the specification of leading and following, and its connections, leave out of the real server."""
 
 
 def bounds_of(setup: Setup, opening: int, *, fast: bool = False) -> tuple[str, ...]:
     """The bounds of a setup; `opening` is the number of steps whose order is given, `fast` the network."""
-    said = ["epochs and zxids stay as given: only the election is explored", _faults(setup.budgets)]
+    said = [] if setup.zab else ["epochs and zxids stay as given: only the election is explored"]
+    said.append(_at_most(_FAULTS, setup) or "no faults")
     if setup.plan:
         said.append(f"the operator's {len(setup.plan)} actions in their order")
     if setup.grain is Grain.FINE:
         said += _channels(setup)
     else:
         said.append("an election is one step, which leaves a leader and a quorum of its view that follows it")
+    if setup.zab:
+        said += _leading_and_following(setup, setup.zab)
     if setup.prologue:
         said.append("one history before the first state, everything on its way arriving at once")
     if fast:
@@ -34,15 +57,32 @@ def bounds_of(setup: Setup, opening: int, *, fast: bool = False) -> tuple[str, .
     if opening:
         said.append(f"the first {opening} steps in one order")
     if setup.variants:
-        said.append("with " + ", ".join(sorted(variant.value for variant in setup.variants)))
+        said.append(f"with {names(setup.variants)}")
     return tuple(said)
 
 
-def _faults(budgets: Budgets) -> str:
-    allowed = budgets.by_name
-    if not allowed:
-        return "no faults"
-    return "at most " + ", ".join(f"{count} {_FAULTS[name][count > 1]}" for name, count in allowed.items())
+def _at_most(words: Mapping[str, tuple[str, str]], setup: Setup) -> str:
+    """What these budgets allow; empty if that is nothing."""
+    allowed = {name: count for name, count in setup.budgets.by_name.items() if name in words}
+    told = ", ".join(f"{count} {words[name][count > 1]}" for name, count in allowed.items())
+    return f"at most {told}" if told else ""
+
+
+def _leading_and_following(setup: Setup, zab: ZabRules) -> list[str]:
+    elections = setup.budgets.elections
+    said = [_at_most(_CLIENTS, setup) or "no client asks for anything"]
+    if setup.budgets.writes:
+        said.append(f"clients write {'at any server that serves' if setup.clients_anywhere else 'at the leader'}")
+    if setup.grain is Grain.ORACLE:
+        said.append(f"at most {elections} election{'s' if elections != 1 else ''} of a leader")
+        if setup.discovery_in_one_step:
+            said.append("FOLLOWERINFO, LEADERINFO and ACKEPOCH of those who elect arrive in the step of their election")
+    if zab.asynchronous_disk:
+        said.append("a disk is late by any time and keeps the order: a crash loses what is not on it")
+    else:
+        said.append("a disk is never late")
+    said.append(f"what is committed is applied {'later, in order' if zab.asynchronous_commits else 'at once'}")
+    return [*said, *_LEFT_OUT]
 
 
 def _channels(setup: Setup) -> list[str]:

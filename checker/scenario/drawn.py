@@ -13,7 +13,9 @@ from difflib import SequenceMatcher
 
 from checker.engine import Model, Move, Row
 from checker.job import Drawn
+from checker.models.ensemble import Setup
 from checker.models.ensemble.names import LINKS, channel_name, server_name
+from checker.scenario.zab_words import Packets, began_to_serve
 from spec.effects import Message
 from spec.election.channel import Channel
 from spec.election.messages import Notification
@@ -44,8 +46,10 @@ def decided(sid: Sid, leader: Sid, watches: bool) -> str:
 class Events:
     """What happens between two rows of an ensemble."""
 
-    def __init__(self, model: Model, sids: tuple[Sid, ...], file_of: Callable[[Sid, View], str]) -> None:
+    def __init__(self, model: Model, setup: Setup, file_of: Callable[[Sid, View], str]) -> None:
+        sids = setup.sids
         self._file_of = file_of
+        self._packets = Packets(model, setup.quorum_pairs)
         self._servers = [(sid, model.index[server_name(sid)]) for sid in sids]
         self._links = model.index[LINKS]
         self._channels = [
@@ -57,11 +61,11 @@ class Events:
 
     def of(self, before: Row, move: Move, after: Row) -> tuple[Drawn, ...]:
         """All of it, in the order in which a reader should meet it."""
-        messages = list(self._messages(before, move, after))
+        messages = [*self._messages(before, move, after), *self._packets.of(before, move, after)]
         arrived = [each for each in messages if each.kind == "deliver"]
         lost = [each for each in messages if each.kind == "lost"]
         sent = [each for each in messages if each.kind == "send"]
-        return (*arrived, *self._links_changed(before, after), *self._turns(before, after), *lost, *sent)
+        return (*arrived, *self._broken(before, move, after), *self._turns(before, after), *lost, *sent)
 
     def _messages(self, before: Row, move: Move, after: Row) -> Iterator[Drawn]:
         for source, destination, place in self._channels:
@@ -75,7 +79,11 @@ class Events:
                 if kind in ("insert", "replace"):
                     yield from (_drawn("send", source, destination, each) for each in new[begin:until])
 
-    def _links_changed(self, before: Row, after: Row) -> Iterator[Drawn]:
+    def _broken(self, before: Row, move: Move, after: Row) -> Iterator[Drawn]:
+        """Links that are cut or heal, and a connection that is dropped."""
+        if move.action == "disconnect":
+            one, other = move.arguments
+            yield Drawn("cut", server_name(one), "the connection", peer=server_name(other))
         old, new = before[self._links], after[self._links]
         for kind, links in (("cut", new - old), ("heal", old - new)):
             for one, other in sorted(links):
@@ -99,6 +107,9 @@ class Events:
         if now.state is not ServerState.LOOKING and (was is None or was.state is ServerState.LOOKING):
             watches = now.state is ServerState.OBSERVING
             yield Drawn("decide", lane, decided(new.sid, now.vote.leader, watches))
+        serves = began_to_serve(old, new)
+        if serves is not None:
+            yield Drawn("note", lane, serves)
 
 
 def _contents(channel: Channel) -> list[Message]:

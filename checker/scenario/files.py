@@ -64,6 +64,4 @@ def beside(scenario: FilePath) -> Read:
 
 def names_beside(scenario: FilePath) -> tuple[str, ...]:
     """The names of what could be meant: the other files in the folder of a scenario."""
-    return tuple(
-        sorted(each.name for each in scenario.parent.iterdir() if each.is_file() and each != scenario)
-    )
+    return tuple(sorted(each.name for each in scenario.parent.iterdir() if each.is_file() and each != scenario))

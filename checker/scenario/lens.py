@@ -1,12 +1,13 @@
 """How an ensemble is shown: a lane for each server, captions in ZooKeeper's terms, and what a picture draws.
 
 A lane's fields are what an operator would ask the server for: its state, its round (logicalclock), its vote,
-its receive bucket as sender -> leader, what it heard from decided servers (outofelection), and its file.
-Rules:
+its receive bucket as sender -> leader, what it heard from decided servers (outofelection), and its file; where servers
+lead and follow, also what they do as such, and their disks (`checker.scenario.zab_lanes`). Rules:
 
 - Where the model keeps the last vote of each sender, the bucket is that table and goes on after the decision;
   elsewhere it is recvset, which ends with the election.
-- A field is there only while it says something: no bucket when it is empty, nothing but the file when down.
+- A field is there only while it says something: no bucket when it is empty, nothing but files when down; and where
+  servers lead and follow by the oracle, neither a round nor a vote: nobody compares them.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ from typing import Any
 
 from checker.engine import Model, Move, Row
 from checker.job import Drawn, Json
-from checker.models.ensemble import Setup
+from checker.models.ensemble import Grain, Setup
 from checker.models.ensemble.names import VOTES, server_name
+from checker.scenario import zab_words
 from checker.scenario.drawn import Events, decided, leader_words, vote_words
+from checker.scenario.zab_lanes import disk_of, part_of
 from spec.election.state import Election
 from spec.election.vote import ServerState, Vote
 from spec.quorum import Sid, View
@@ -33,7 +36,7 @@ class EnsembleLens:
         self._setup = setup
         self._places = {sid: model.index[server_name(sid)] for sid in setup.sids}
         self._votes = model.index.get(VOTES)
-        self._events = Events(model, setup.sids, self.file_of)
+        self._events = Events(model, setup, self.file_of)
 
     def file_of(self, sid: Sid, view: View) -> str:
         """The name of a file that gives that view: one of the server's own, if one of them does."""
@@ -47,12 +50,16 @@ class EnsembleLens:
 
     def _fields(self, sid: Sid, row: Row) -> dict[str, Json]:
         server: Server = row[self._places[sid]]
-        file = self.file_of(sid, server.view)
-        election = server.election
+        election, file = server.election, {"file": self.file_of(sid, server.view)}
+        if self._setup.zab is not None:
+            file = {**disk_of(server), **file}
         if election is None:
-            return {"state": "down", "file": file}
-        fields: dict[str, Json] = {"state": election.state.name, "round": election.round}
-        fields["vote"] = _vote(election.vote)
+            return {"state": "down", **file}
+        fields: dict[str, Json] = {"state": election.state.name}
+        if self._setup.zab is None or self._setup.grain is Grain.FINE:
+            fields |= {"round": election.round, "vote": _vote(election.vote)}
+        elif election.state in (ServerState.FOLLOWING, ServerState.OBSERVING):
+            fields["leader"] = election.vote.leader
         bucket = self._bucket(sid, election, row)
         if bucket:
             fields["bucket"] = bucket
@@ -62,7 +69,7 @@ class EnsembleLens:
             }
         if election.finalizing:
             fields["waits"] = "finalizeWait"
-        return {**fields, "file": file}
+        return {**fields, **part_of(server), **file}
 
     def _bucket(self, sid: Sid, election: Election, row: Row) -> dict[str, Json]:
         if self._votes is None:
@@ -72,6 +79,9 @@ class EnsembleLens:
 
     def caption(self, move: Move) -> str:
         """Who does what, in a sentence."""
+        led = zab_words.caption(move)
+        if led is not None:
+            return led
         words = _WORDS.get(move.action) or _PLANNED.get(move.action.partition(": ")[2].partition(" ")[0])
         if words is not None:
             return str(words(self, *move.arguments))
@@ -79,7 +89,10 @@ class EnsembleLens:
 
     def drawn(self, before: Row, move: Move, after: Row) -> tuple[Drawn, ...]:
         """What arrived, what was lost, what broke or began, what was decided, what was sent."""
-        return self._events.of(before, move, after)
+        noted: tuple[Drawn, ...] = ()
+        if move.action in zab_words.BY_ONE_SERVER:
+            noted = (Drawn("note", server_name(move.arguments[0]), self.caption(move)),)
+        return (*noted, *self._events.of(before, move, after))
 
     def watches(self, sid: Sid) -> bool:
         """Whether a server is an observer by every file it may have."""
@@ -117,11 +130,7 @@ def _elects(_: EnsembleLens, leader: Sid, members: tuple[Sid, ...]) -> str:
 
 
 def _elects_one(leader: Sid, others: list[Sid]) -> str:
-    return (
-        f"{_many(others)} elects {server_name(leader)}"
-        if others
-        else f"{server_name(leader)} finds itself elected"
-    )
+    return f"{_many(others)} elects {server_name(leader)}" if others else f"{server_name(leader)} finds itself elected"
 
 
 def _cut_off(side: tuple[Sid, ...], others: list[Sid]) -> str:
@@ -133,12 +142,8 @@ _WORDS: dict[str, Any] = {
     "restart": _starts("{} starts again"),
     "crash": lambda _, sid: f"{server_name(sid)} crashes",
     "deliver": lambda _, a, b, heard: f"{server_name(b)} hears {server_name(a)} {vote_words(heard)}",
-    "decide": lambda lens, sid, leader: (
-        f"{server_name(sid)} decides: {decided(sid, leader, lens.watches(sid))}"
-    ),
-    "rebroadcast": lambda _, sid: (
-        f"{server_name(sid)} has heard nothing for a while and sends its vote again"
-    ),
+    "decide": lambda lens, sid, leader: f"{server_name(sid)} decides: {decided(sid, leader, lens.watches(sid))}",
+    "rebroadcast": lambda _, sid: f"{server_name(sid)} has heard nothing for a while and sends its vote again",
     "elect": _elects,
     "lose leader": lambda _, sid, leader: f"{server_name(sid)} has lost its leader {server_name(leader)}",
     "lose quorum": lambda _, sid: f"{server_name(sid)} has lost its quorum",

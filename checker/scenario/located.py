@@ -25,9 +25,7 @@ _HEXADECIMAL = re.compile(r"0[xX][0-9a-fA-F]{1,40}")
 _FLOAT = re.compile(r"[+-]?[0-9]{1,40}\.[0-9]{1,40}")
 _WORDS: Mapping[str, bool | None] = {"true": True, "false": False, "null": None, "~": None, "": None}
 _KINDS = ("str", "int", "bool", "null", "float", "timestamp", "merge", "value", "map", "seq")
-_TAGS = frozenset(
-    f"tag:yaml.org,2002:{kind}" for kind in _KINDS
-)  # what a node without a tag of its own may have
+_TAGS = frozenset(f"tag:yaml.org,2002:{kind}" for kind in _KINDS)  # what a node without a tag of its own may have
 
 
 @dataclass
@@ -86,13 +84,9 @@ def read_yaml(text: str, file: str) -> Located:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 0
-        raise ScenarioError(
-            file, line, "", f"this is no YAML: {_said(error)}", "see the line named"
-        ) from None
+        raise ScenarioError(file, line, "", f"this is no YAML: {_said(error)}", "see the line named") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise ScenarioError(
-            file, 0, "", f"this is no YAML: {_first_line(error)}", "write plain text"
-        ) from None
+        raise ScenarioError(file, 0, "", f"this is no YAML: {_first_line(error)}", "write plain text") from None
     located.value = None if node is None else _value(located, node, ())
     return located
 
@@ -120,9 +114,7 @@ def _mapping(located: Located, node: yaml.MappingNode, path: Path) -> dict[Any, 
     for key_node, value_node in node.value:
         line = key_node.start_mark.line + 1
         if not isinstance(key_node, yaml.ScalarNode):
-            raise ScenarioError(
-                located.file, line, shown(path), "a key is a list or a map", "write a word or a number"
-            )
+            raise ScenarioError(located.file, line, shown(path), "a key is a list or a map", "write a word or a number")
         key = _scalar(located, key_node, path)
         if isinstance(key, bool | float) or key is None:
             key = key_node.value
@@ -152,7 +144,5 @@ def _scalar(located: Located, node: yaml.ScalarNode, path: Path) -> Any:
     if node.tag == "tag:yaml.org,2002:int" and ":" not in text:
         line = node.start_mark.line + 1
         right = "write it in decimal without zeros before it, or in hexadecimal with 0x"
-        raise ScenarioError(
-            located.file, line, shown(path), f"YAML would read {text[:40]} in its own way", right
-        )
+        raise ScenarioError(located.file, line, shown(path), f"YAML would read {text[:40]} in its own way", right)
     return text

@@ -38,7 +38,5 @@ def _waiting(rule: Rule, quiet: tuple[Read, ...]) -> Rule:
     return replace(rule, reads=(*rule.reads, *quiet), moves=_of_first(rule.moves, len(rule.reads)))
 
 
-def _of_first(
-    moves: Callable[..., Iterable[Move] | None], count: int
-) -> Callable[..., Iterable[Move] | None]:
+def _of_first(moves: Callable[..., Iterable[Move] | None], count: int) -> Callable[..., Iterable[Move] | None]:
     return lambda *arguments: moves(*arguments[:count])

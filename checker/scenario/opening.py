@@ -8,9 +8,10 @@ opening only, and the bounds of the job say so.
 
     planned: n        the operator's next n actions
     settle: [s, ...]  all that must happen among these servers: losses are noticed, messages arrive, waits
-                      end, elections end; messages to and from other servers stay where they are
-    arrive: [s, ...]  messages between these servers only, until none is in flight
-    crash, cut, cut_off   one fault, from the budget for it
+                      end, elections end, disks catch up; messages to and from others stay where they are
+    arrive: [s, ...]  messages and packets between these servers only, as long as one can be read
+    crash, cut, cut_off, disconnect   one fault, from the budget for it
+    write: s          a client writes at server s, from the budget for that
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ from checker.scenario.schema import OpeningEntry, decode
 from spec.quorum import Sid
 
 OPENING = "opening"
-URGENCY = ("lose leader", "lose quorum", "deliver", "decide", "elect")
+ARRIVALS = ("deliver", "receive")
+OWN = ("sync", "resume", "apply", "sync late")  # what goes on in one server
+URGENCY = ("lose leader", "lose quorum", *ARRIVALS, *OWN, "decide", "elect")
 LONGEST = 1000  # steps that may be needed to settle
 Step = tuple[Move, Row]
 Choice = Callable[[list[Step]], Step | None]
@@ -42,12 +45,13 @@ def opened(model: Model, entries: list[Any], setup: Setup, located: Located) -> 
             step = choose(list(successors(model, row)))
             if step is None:
                 right = "order the steps as they can happen, and give faults their budgets"
+                right += " and clients theirs, in workload" if "write" in value else ""
                 raise located.error(path, "no such step is possible here", right)
             moves.append(step[0])
             row = step[1]
         arriving = value.get("arrive")
         among = value.get("settle") if arriving is None else arriving
-        for step in _settling(model, row, among, URGENCY if arriving is None else ("deliver",)):
+        for step in _settling(model, row, among, URGENCY if arriving is None else ARRIVALS):
             moves.append(step[0])
             row = step[1]
             if len(moves) > LONGEST:
@@ -68,15 +72,17 @@ def _choices(entry: OpeningEntry, setup: Setup, located: Located, path: Path) ->
             what = f"{value} actions, and the plan has {len(setup.plan)} (a restart is two)"
             raise located.error((*path, name), what, "write how many of them come next")
         return [_by(lambda move: move.action.startswith("plan "))] * value
-    sids: list[Sid] = [value] if name == "crash" else value
+    sids: list[Sid] = [value] if name in ("crash", "write") else value
     for sid in sids:
         check_server(located, sid, setup.sids, (*path, name))
     if name in ("settle", "arrive"):
         return []
     if name == "crash":
         return [_by(lambda move: move.action == "crash" and move.arguments == (value,))]
-    if name == "cut":
-        return [_by(lambda move: move.action == "cut" and sorted(move.arguments) == sorted(sids))]
+    if name == "write":
+        return [_by(lambda move: move.action == "client write" and move.arguments[0] == value)]
+    if name in ("cut", "disconnect"):
+        return [_by(lambda move: move.action == name and sorted(move.arguments) == sorted(sids))]
     sides = (set(sids), set(setup.sids) - set(sids))
     return [_by(lambda move: move.action == "partition" and set(move.arguments[0]) in sides)]
 
@@ -99,9 +105,9 @@ def _settling(model: Model, row: Row, among: list[Sid] | None, actions: tuple[st
 
 def _concerns(move: Move, among: set[Sid]) -> bool:
     match move.action:
-        case "lose leader" | "lose quorum" | "decide":
+        case "lose leader" | "lose quorum" | "decide" | "sync" | "resume" | "apply" | "sync late":
             return move.arguments[0] in among
-        case "deliver":
+        case "deliver" | "receive":
             return {move.arguments[0], move.arguments[1]} <= among
         case "elect":
             return {move.arguments[0], *move.arguments[1]} <= among

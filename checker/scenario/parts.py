@@ -1,4 +1,6 @@
-"""From what stands in a scenario to a `Setup`: servers, history, plan, faults, and the rest of the model.
+"""From what stands in a scenario to a `Setup`: history, plan, channels, limits, and what other modules read.
+
+Servers are read by `checker.scenario.servers`; protocol, faults and clients by `checker.scenario.protocol`.
 
 Rules of this module: every value is checked where it stands, so that an error names its line; what a reader
 left out gets the default that `checker.scenario.schema` or `checker.models.ensemble` gives it, and no other.
@@ -14,57 +16,53 @@ from typing import Any
 import msgspec
 
 from checker.engine import Limits
-from checker.models.ensemble import Budgets, File, Grain, Member, Planned, Prologue, Setup
-from checker.scenario.errors import nearest, one_of
+from checker.models.ensemble import File, Grain, Planned, Prologue, Setup
+from checker.scenario.errors import one_of
 from checker.scenario.files import Files
 from checker.scenario.located import Located, Path, position
-from checker.scenario.schema import (
-    ChannelEntry,
-    HistoryEntry,
-    LimitsEntry,
-    PlanEntry,
-    Scenario,
-    ServerEntry,
-    decode,
+from checker.scenario.protocol import (
+    ANYWHERE,
+    ONE_STEP,
+    PROTOCOLS,
+    budgets_of,
+    check_that_all_matters,
+    variants_of,
+    word,
+    zab_of,
 )
-from spec.durable import Durable
+from checker.scenario.schema import ChannelEntry, HistoryEntry, LimitsEntry, PlanEntry, Scenario, decode
+from checker.scenario.servers import members_of
 from spec.election.channel import ChannelRules
 from spec.quorum import Sid
-from spec.variants import Variant
 
 _UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}  # as on the command line and in reports
-_LARGEST = (1 << 63) - 1
 
 
 def setup_of(scenario: Scenario, located: Located, files: Files) -> Setup:
     """The setup that a scenario describes. Raises ScenarioError, and ConfigError for a file."""
-    grain = _word(located, scenario.grain, [each.value for each in Grain], ("grain",))
-    members = tuple(_members(scenario, located, files))
+    word(located, scenario.protocol, PROTOCOLS, ("protocol",))
+    grain = Grain(word(located, scenario.grain, [each.value for each in Grain], ("grain",)))
+    members = tuple(members_of(scenario, located, files))
     sids = tuple(member.sid for member in members)
     if scenario.rounds < 1:
         raise located.error(("rounds",), f"{scenario.rounds} rounds are too few", "write 1 or more")
+    variants = variants_of(scenario, located)
     setup = Setup(
         members,
-        Grain(grain),
+        grain,
         tuple(_history(scenario, located, sids)),
         tuple(_Plan(located, files, {member.sid: member.file for member in members}).read(scenario.plan)),
-        _budgets(scenario, located),
+        budgets_of(scenario, located, grain),
         scenario.rounds,
         _channels(scenario, located),
-        frozenset(_variants(scenario, located)),
+        variants,
+        zab_of(scenario, located, variants),
+        scenario.clients == ANYWHERE,
+        scenario.discovery == ONE_STEP,
     )
     _check_running(setup, located)
-    _check_grain(setup, located)
+    check_that_all_matters(scenario, setup, located)
     return setup
-
-
-def _check_grain(setup: Setup, located: Located) -> None:
-    """With the oracle there are no messages, votes or timers, so nothing about these may be asked for."""
-    if setup.grain is Grain.FINE:
-        return
-    idle = [("faults", name) for name in ("rebroadcasts", "impatience") if name in setup.budgets.by_name]
-    for path in [*idle, *([("variants",)] if setup.variants else [])]:
-        raise located.error(path, "it changes nothing where an election is one step", "write grain: fine")
 
 
 def limits_of(scenario: Scenario, located: Located) -> Limits:
@@ -83,17 +81,8 @@ def _bytes(located: Located, memory: int | str | None) -> int | None:
     if memory is None or found is None or not float(found[1]):
         if memory is None:
             return None
-        raise located.error(
-            ("limits", "memory"), f"{str(memory)[:40]!r} is no size", "write it like 500MB or 2GB"
-        )
+        raise located.error(("limits", "memory"), f"{str(memory)[:40]!r} is no size", "write it like 500MB or 2GB")
     return int(float(found[1]) * _UNITS[(found[2] or "B").upper()])
-
-
-def _word(located: Located, word: str, words: Iterable[str], path: Path) -> str:
-    valid = list(words)
-    if word not in valid:
-        raise located.error(path, f"{word[:60]!r} is not known here", nearest(word, valid))
-    return word
 
 
 # History, plan, faults.
@@ -139,11 +128,9 @@ class _Plan:
         (name,) = given
         sid: Sid = getattr(entry, name)
         check_server(self._located, sid, self._boots_with, (*path, name))
-        wait = _word(self._located, entry.wait or "none", ["rejoined", "none"], (*path, "wait"))
+        wait = word(self._located, entry.wait or "none", ["rejoined", "none"], (*path, "wait"))
         if name == "stop" and (entry.file or wait == "rejoined"):
-            raise self._located.error(
-                path, "a server that is stopped loads no file", "write restart or start"
-            )
+            raise self._located.error(path, "a server that is stopped loads no file", "write restart or start")
         after, self._after = self._after, (sid,) if wait == "rejoined" else ()
         if name in ("restart", "stop"):
             yield Planned("stop", sid, after=after)
@@ -160,28 +147,14 @@ def _check_running(setup: Setup, located: Located) -> None:
     for member in setup.members:
         first = next((p.action for p in setup.plan if p.sid == member.sid), None)
         if member.sid in begun and first == "start":
-            raise located.error(
-                ("plan",), f"server {member.sid} runs already", "stop it first, or restart it"
-            )
+            raise located.error(("plan",), f"server {member.sid} runs already", "stop it first, or restart it")
         if member.sid in begun and member.late:
             right = "leave out `late`, or start it nowhere"
-            raise located.error(
-                ("servers", member.sid, "late"), f"the history starts server {member.sid}", right
-            )
+            raise located.error(("servers", member.sid, "late"), f"the history starts server {member.sid}", right)
         actions = [p.action for p in setup.plan if p.sid == member.sid]
         if any(one == other for one, other in pairwise(actions)):
             what = f"server {member.sid} is stopped or started twice in a row"
             raise located.error(("plan",), what, "stop and start it in turn")
-
-
-def _budgets(scenario: Scenario, located: Located) -> Budgets:
-    if scenario.faults is msgspec.UNSET:
-        return Budgets()
-    budgets = decode(Budgets, located, scenario.faults, ("faults",))
-    for name, count in budgets.by_name.items():
-        if count < 0:
-            raise located.error(("faults", name), "a budget below zero", "write 0 or more")
-    return budgets
 
 
 def _channels(scenario: Scenario, located: Located) -> ChannelRules:
@@ -190,8 +163,3 @@ def _channels(scenario: Scenario, located: Located) -> ChannelRules:
     if entry.capacity < 1:
         raise located.error(("channel", "capacity"), "nothing could ever be sent", "write 1 or more")
     return ChannelRules(entry.capacity, entry.resend, entry.merge_repeats)
-
-
-def _variants(scenario: Scenario, located: Located) -> Iterable[Variant]:
-    for number, name in enumerate(scenario.variants):
-        yield Variant(_word(located, name, [each.value for each in Variant], ("variants", position(number))))

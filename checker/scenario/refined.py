@@ -37,9 +37,7 @@ class Refinement:
         arguments = read(model, prop.reads, path[-1].row)
         finding = None if arguments is None else prop.check(*arguments)
         if not isinstance(finding, Finding):
-            raise NotRefinedError(
-                f"the run was told message by message, and {prop.name} finds nothing at its end"
-            )
+            raise NotRefinedError(f"the run was told message by message, and {prop.name} finds nothing at its end")
         return self._job(model), Found(prop, finding, len(path) - 1, path)
 
     def _fine(self) -> Setup:

@@ -5,7 +5,7 @@
     history                who was started, in this order, before anything is explored
     plan                   what the operator does
     opening                the first steps in one given order, shown in traces
-    protocol, disk, commits, clients, workload
+    protocol, discovery, disk, commits, clients, workload
                            whether servers lead and follow after their election, and what is asked of them
     grain, network, rounds, elections, channel, faults, variants
     always, sometimes, final
@@ -40,6 +40,7 @@ class Scenario(msgspec.Struct):
     plan: list[Any] = []
     opening: list[Any] = []
     protocol: str = "election"
+    discovery: str | None = None
     disk: str | None = None
     commits: str | None = None
     clients: str | None = None

@@ -120,9 +120,7 @@ def _lines(items: list[Any]) -> str:
 def _state(trace: Trace, step: TraceStep) -> dict[str, Any]:
     drawn = [_Drawn(d.kind, d.lane, d.text, d.peer, d.message) for d in step.drawn]
     meta = _StateMeta(step.number, step.caption, drawn, dict(step.truth))
-    picks = {
-        f"a{place}": {"tag": "Some", "value": expr(value)} for place, value in enumerate(step.arguments, 1)
-    }
+    picks = {f"a{place}": {"tag": "Some", "value": expr(value)} for place, value in enumerate(step.arguments, 1)}
     lanes = {lane: expr(dict(step.lanes[lane])) if lane in step.lanes else NONE for lane in trace.lanes}
     return {"#meta": msgspec.to_builtins(meta), ACTION: step.action or START, PICKS: picks, **lanes}
 
@@ -150,7 +148,8 @@ def read_itf(text: str, name: str = "the trace") -> Trace:
     try:
         return _read(text)
     except _ContentError as error:
-        raise TraceFileError(f"{name} is not a trace: {error.what}; {error.right}") from None
+        what = " ".join(error.what.splitlines())  # a key may have any character
+        raise TraceFileError(f"{name} is not a trace: {what}; {error.right}") from None
     except RecursionError:
         raise TraceFileError(f"{name} is not a trace: its values are nested too deeply") from None
 
@@ -178,9 +177,7 @@ def _parsed(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise _ContentError(
-            f"it is not JSON ({error})", "a trace is one JSON object, as --traces writes it"
-        ) from None
+        raise _ContentError(f"it is not JSON ({error})", "a trace is one JSON object, as --traces writes it") from None
 
 
 def _checked(where: str, convert: Callable[[], T]) -> T:
@@ -221,9 +218,7 @@ def _steps(file: _File, lanes: list[str]) -> tuple[TraceStep, ...]:
         drawn = tuple(Drawn(d.kind, d.lane, d.text, d.peer, d.message) for d in meta.drawn)
         changed = changed_fields(before, after)
         action = move.action if number else None
-        steps.append(
-            TraceStep(number, action, tuple(move.arguments), meta.caption, after, changed, drawn, meta.truth)
-        )
+        steps.append(TraceStep(number, action, tuple(move.arguments), meta.caption, after, changed, drawn, meta.truth))
         before = after
     return tuple(steps)
 
@@ -232,9 +227,7 @@ def _lanes(where: str, state: dict[str, Any], lanes: list[str]) -> dict[str, dic
     shown = {}
     for lane in lanes:
         if lane.startswith(RESERVED) or lane not in state:
-            raise _ContentError(
-                f"{where}it has no value for the variable {lane!r}", "each state gives every variable"
-            )
+            raise _ContentError(f"{where}it has no value for the variable {lane!r}", "each state gives every variable")
         value = json_of(state[lane], f"{where}{lane}")
         if value is not None and not isinstance(value, dict):
             raise _ContentError(f"{where}{lane} is {show(value)!r}", "a lane is a record of fields")

@@ -22,7 +22,7 @@ from checker.traces.values import show
 WIDTH = 110
 NARROWEST = 15  # columns of a lane
 CAPTION = 32  # columns of a caption at most
-CELL_LINES = 8  # lines of a cell at most
+CELL_LINES = 12  # lines of a cell at most
 PIECE_LINES = 3  # lines of one value at most
 GAP = " | "
 WORDS = {Truth.FAILS: "fails", Truth.WITNESSED: "is witnessed", Truth.HOLDS: "holds again"}
@@ -76,9 +76,7 @@ def _table(trace: Trace, digits: int, captions: int, room: int) -> Iterator[str]
 def _lane_widths(trace: Trace, room: int) -> list[int]:
     """What each lane needs for its longest line, or a share of the room if that is too much."""
     share = room // len(trace.lanes)
-    needs = [
-        max(len(lane), *(len(" ".join(_pieces(step, lane))) for step in trace.steps)) for lane in trace.lanes
-    ]
+    needs = [max(len(lane), *(len(" ".join(_pieces(step, lane))) for step in trace.steps)) for lane in trace.lanes]
     spare = sum(max(0, share - need) for need in needs)
     wide = sum(1 for need in needs if need > share) or 1
     return [min(need, share + (spare // wide if need > share else 0)) for need in needs]
@@ -102,8 +100,7 @@ def _pieces(step: TraceStep, lane: str) -> list[str]:
     drawn = [d for d in step.drawn if d.lane == lane and (d.kind, d.text) != ("note", step.caption)]
     fields = step.lanes.get(lane, {})
     changed = [
-        f"{name}={show(fields[name])}" if name in fields else f"no {name}"
-        for name in step.changed.get(lane, ())
+        f"{name}={show(fields[name])}" if name in fields else f"no {name}" for name in step.changed.get(lane, ())
     ]
     before = [_mark(d) for d in drawn if d.kind not in ("send", "lost")]
     return [*before, *changed, *_listed("sends", drawn, "send"), *_listed("lost:", drawn, "lost")]
@@ -143,9 +140,7 @@ def _messages(trace: Trace, width: int) -> list[str]:
         for drawn in (d for d in step.drawn if d.message is not None):
             number = drawn.message or 0
             pair = (drawn.peer, drawn.lane) if drawn.kind == "deliver" else (drawn.lane, drawn.peer)
-            row = rows.setdefault(
-                number, [f"m{number}", f"{pair[0]} -> {pair[1]}", drawn.text, "", "on its way"]
-            )
+            row = rows.setdefault(number, [f"m{number}", f"{pair[0]} -> {pair[1]}", drawn.text, "", "on its way"])
             if drawn.kind == "send":
                 row[3] = f"sent in step {step.number},"
             else:
@@ -153,9 +148,7 @@ def _messages(trace: Trace, width: int) -> list[str]:
     if not rows:
         return []
     lengths = [max(len(row[place]) for row in rows.values()) for place in range(4)]
-    lengths[2] = max(
-        NARROWEST, min(lengths[2], width - sum(lengths) + lengths[2] - len("arrives in step 100") - 10)
-    )
+    lengths[2] = max(NARROWEST, min(lengths[2], width - sum(lengths) + lengths[2] - len("arrives in step 100") - 10))
     return ["messages", *("  " + _row(row, lengths) for row in rows.values())]
 
 
@@ -178,9 +171,7 @@ def _end(trace: Trace, width: int) -> list[str]:
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    return GAP.join(
-        _cut(cell, width).ljust(width) for cell, width in zip(cells, widths, strict=True)
-    ).rstrip()
+    return GAP.join(_cut(cell, width).ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
 
 
 def _cell(pieces: Sequence[str], width: int) -> list[str]:

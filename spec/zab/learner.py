@@ -242,7 +242,9 @@ def _newleader(peer: Peer, learner: Learner, rules: ZabRules) -> Done:
         after = replace(after, queue=queue)
         if Variant.PROPOSAL_ACK_BEFORE_NEWLEADER_ACK in variants:
             return _with_disk(peer, durable, replace(after, owes_ack=True), effects, rules)
-        return _followed_by(effects, _acknowledge_newleader(durable, after))
+        acked = _acknowledge_newleader(durable, after)
+        assert isinstance(acked.state, Learner)
+        return _with_disk(peer, acked.durable, acked.state, (*effects, *acked.effects), rules)
     queue, effects = disk.asked(after.queue, (*operations, EnterEpoch(learner.epoch), *forgotten))
     return _with_disk(peer, durable, replace(after, queue=queue), effects, rules)
 

@@ -79,6 +79,7 @@ def random_model(seed: int, columns: int, actors: int, rules: int, values: int) 
 
         return check
 
+    shared = [reads_of("property", n) for n in range(2)]  # so that some properties read the same
     owned = [some_columns("actor", me) for me in range(actors)]
     kinds = [Kind.ALWAYS, Kind.SOMETIMES, Kind.FINAL]
     return Model(
@@ -86,7 +87,7 @@ def random_model(seed: int, columns: int, actors: int, rules: int, values: int) 
         tuple(Column(name, chance(seed, name) % values) for name in names),
         tuple(Actor(f"a{me}", owned[me], step_of(me, len(owned[me]))) for me in range(actors)),
         tuple(Rule(f"r{me}", reads_of("rule", me), moves_of(me)) for me in range(rules)),
-        tuple(Property(f"p{me}", reads_of("property", me), check_of(me), kinds[me % 3]) for me in range(3)),
+        tuple(Property(f"p{me}", shared[me % 2], check_of(me), kinds[me % 3]) for me in range(8)),
     )
 
 

@@ -127,6 +127,28 @@ def test_premises_are_counted_apart_from_evaluations(engine):
 
 
 @ENGINES
+def test_properties_that_read_the_same_are_told_apart(engine):
+    """They are looked up together: each must still get its own counts, its own finding, and its own kind."""
+    read = (Read("n", lambda n: n if n > 2 else None),)
+    witnesses = [
+        Property(
+            f"From{limit}",
+            read,
+            lambda n, limit=limit: Finding("there") if n == limit else TRIVIAL if n < limit else None,
+            Kind.SOMETIMES,
+        )
+        for limit in range(40)
+    ]
+    final = Property("EndsAtFifty", read, lambda n: None if n == 50 else Finding("stuck"), Kind.FINAL)
+    result = engine.explore(counter(50, [*witnesses, final]))
+    counts = {name: (count.states, count.premise) for name, count in result.evaluations.items()}
+    assert counts == {f"From{limit}": (51, 51 - max(limit, 3)) for limit in range(40)} | {"EndsAtFifty": (1, 1)}
+    assert {name: found.depth for name, found in result.found.items()} == {
+        f"From{limit}": -(-limit // 2) for limit in range(3, 40)
+    }
+
+
+@ENGINES
 def test_a_projection_that_says_never_makes_a_rule_silent_and_a_property_trivial(engine):
     base = counter(3)
     rule = Rule(

@@ -156,15 +156,29 @@ KEYS = [
     *("faults", "variants", "always", "sometimes", "final", "limits", "until_witnessed", "expect"),
     *("may_not_fire", "restart", "stop", "start", "wait", "settle", "arrive", "planned", "crash", "cut"),
     *("cut_off", "state", "votes", "leader", "epoch", "zxid", "late", "other_files", "capacity", "memory"),
-    *("depth", "crashes", "rejoined", "fine", "oracle", "zoo-3.cfg", "LEADING", "down", "fast"),
+    *("protocol", "zab", "disk", "commits", "clients", "anywhere", "sync", "async", "workload", "writes"),
+    *("elections", "discovery", "one-step", "disconnects", "disconnect", "write", "log", "accepted_epoch"),
+    *(
+        "variants",
+        "torn-record",
+        "value",
+        "1:1",
+        "depth",
+        "crashes",
+        "rejoined",
+        "fine",
+        "oracle",
+        "zoo-3.cfg",
+        "LEADING",
+        "down",
+        "fast",
+    ),
 ]
 WORDS = st.sampled_from([*KEYS, *names()]) | st.text(max_size=8)
 SCALARS = st.none() | st.booleans() | st.integers(-2, 6) | st.integers() | st.floats() | WORDS
 VALUES = st.recursive(
     SCALARS,
-    lambda inner: (
-        st.lists(inner, max_size=4) | st.dictionaries(WORDS | st.integers(-1, 5), inner, max_size=4)
-    ),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(WORDS | st.integers(-1, 5), inner, max_size=4),
     max_leaves=12,
 )
 

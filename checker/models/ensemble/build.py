@@ -35,7 +35,7 @@ from spec.election.channel import Channel, ChannelRules
 from spec.quorum import Sid
 from spec.server import Server
 
-URGENT = ("deliver", "receive", "sync", "apply", "decide", "elect")
+URGENT = ("deliver", "receive", "resume", "sync", "apply", "decide", "elect")
 """What happens while an ensemble settles, the most urgent first: nobody waits while a message is on its way."""
 
 

@@ -23,14 +23,14 @@ from checker.models.ensemble.faults import Faults, Spend, has_left
 from checker.models.ensemble.names import FAULTS, LINKS, Link, connection_name, server_name
 from checker.models.ensemble.setup import Grain, Setup
 from checker.models.ensemble.standing import LEADING, LOOKING, InRound, in_round, is_serving
-from spec.effects import DiskOperation
 from spec.election.messages import LeaderLost, QuorumLost
 from spec.quorum import Sid, View
 from spec.server import Server
 from spec.variants import Variant
+from spec.zab import disk
 from spec.zab import learner as spec_learner
 from spec.zab.events import Applied, ClientSync, ClientWrite, Receive, Resumed, Synced, SyncedLate, Tick
-from spec.zab.state import Leader, Learner
+from spec.zab.state import Leader, Learner, ZabRules
 
 
 def rules(setup: Setup) -> Iterator[Rule]:
@@ -40,7 +40,7 @@ def rules(setup: Setup) -> Iterator[Rule]:
         yield _receive(one, other)
     for sid in setup.sids:
         if setup.zab.asynchronous_disk:
-            yield _own("sync", sid, _disk_moves)
+            yield _own("sync", sid, _disk_moves(setup.zab))
         if setup.zab.asynchronous_commits:
             yield _own("apply", sid, _apply_moves)
         if Variant.QUEUE_SURVIVES_SHUTDOWN in setup.variants:
@@ -83,9 +83,13 @@ def _own(action: str, sid: Sid, moves: Callable[[Sid, Server], list[Move] | None
     return Rule(f"{action} {sid}", (Read(server_name(sid)),), lambda server: moves(sid, server))
 
 
-def _disk_moves(sid: Sid, server: Server) -> list[Move] | None:
-    queue: tuple[DiskOperation, ...] = () if server.zab is None else server.zab.queue
-    return [Move("sync", (sid, queue[0]), (Send(server_name(sid), Synced()),))] if queue else None
+def _disk_moves(zab: ZabRules) -> Callable[[Sid, Server], list[Move] | None]:
+    def moves(sid: Sid, server: Server) -> list[Move] | None:
+        written = None if server.zab is None else disk.next_written(server.durable, server.zab.queue, zab)
+        sends = (Send(server_name(sid), Synced()),)
+        return None if written is None else [Move("sync", (sid, written.operation), sends)]
+
+    return moves
 
 
 def _apply_moves(sid: Sid, server: Server) -> list[Move] | None:

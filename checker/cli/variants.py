@@ -1,0 +1,42 @@
+"""What `--list-variants` prints: every variant, known defects of ZooKeeper first, then mutants of this project."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+from spec.variants import DESCRIBED, Variant, is_defect
+
+WIDTH = 110
+
+
+def report() -> tuple[str, dict[str, Any]]:
+    """All variants as text, and as data."""
+    return "\n".join([*_text("known defects", _defects()), *_text("mutants", _mutants())]), {
+        "defects": [_data(each) for each in _defects()],
+        "mutants": [_data(each) for each in _mutants()],
+    }
+
+
+def _defects() -> list[Variant]:
+    return [each for each in DESCRIBED if is_defect(each)]
+
+
+def _mutants() -> list[Variant]:
+    return [each for each in DESCRIBED if not is_defect(each)]
+
+
+def _text(title: str, variants: list[Variant]) -> list[str]:
+    width = max(len(each.value) for each in DESCRIBED)
+    lines = [title]
+    for each in variants:
+        described = DESCRIBED[each]
+        fixed = f"; fixed: {described.fixed}" if described.fixed else ""
+        wrapped = textwrap.wrap(described.wrong + fixed, WIDTH - width - 4, break_on_hyphens=False)
+        lines += [f"  {(each.value if not n else '').ljust(width)}  {line}" for n, line in enumerate(wrapped)]
+    return lines
+
+
+def _data(variant: Variant) -> dict[str, Any]:
+    described = DESCRIBED[variant]
+    return {"name": variant.value, "wrong": described.wrong, "fixed": described.fixed or None}

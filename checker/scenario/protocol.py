@@ -1,0 +1,106 @@
+"""What servers do besides electing a leader, and how often things may happen: protocol, disk, clients, budgets.
+
+Rules of this module: a key that would change nothing in this run is an error, since whoever wrote it expects more of
+the run than it says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from checker.models.ensemble import Budgets, Grain, Setup
+from checker.scenario.errors import nearest
+from checker.scenario.located import Located, Path, position
+from checker.scenario.schema import FaultsEntry, Scenario, WorkloadEntry, decode
+from checker.scenario.variants import why_idle
+from spec.variants import Variant
+from spec.zab.state import ZabRules
+
+ELECTION, ZAB = PROTOCOLS = ("election", "zab")
+SYNCHRONOUS, ASYNCHRONOUS = "sync", "async"
+AT_LEADER, ANYWHERE = "leader", "anywhere"
+PACKETS, ONE_STEP = "packets", "one-step"
+ELECTIONS = 3  # by the oracle, unless a scenario says otherwise
+_OF_ZAB = ("discovery", "disk", "commits", "clients", "elections")
+"""The keys that say something of leading and following only, besides `workload`."""
+
+
+def word(located: Located, written: str, words: Iterable[str], path: Path) -> str:
+    """One of these words. Raises ScenarioError with the nearest one."""
+    valid = list(words)
+    if written not in valid:
+        raise located.error(path, f"{written[:60]!r} is not known here", nearest(written, valid))
+    return written
+
+
+def zab_of(scenario: Scenario, located: Located, variants: frozenset[Variant]) -> ZabRules | None:
+    """The rules of leading and following; None with the election alone."""
+    takes_time = [SYNCHRONOUS, ASYNCHRONOUS]
+    disk = word(located, scenario.disk or ASYNCHRONOUS, takes_time, ("disk",))
+    commits = word(located, scenario.commits or SYNCHRONOUS, takes_time, ("commits",))
+    word(located, scenario.clients or AT_LEADER, [AT_LEADER, ANYWHERE], ("clients",))
+    word(located, scenario.discovery or PACKETS, [PACKETS, ONE_STEP], ("discovery",))
+    if scenario.protocol == ELECTION:
+        return None
+    return ZabRules(disk == ASYNCHRONOUS, commits == ASYNCHRONOUS, variants)
+
+
+def budgets_of(scenario: Scenario, located: Located, grain: Grain) -> Budgets:
+    """How often each fault may happen, how much clients ask for, and how many leaders the oracle makes."""
+    given: dict[str, int] = {}
+    for key, kind in (("faults", FaultsEntry), ("workload", WorkloadEntry)):
+        value = getattr(scenario, key)
+        entry = decode(kind, located, {} if value is msgspec.UNSET else value, (key,))
+        for name, count in msgspec.structs.asdict(entry).items():
+            if count < 0:
+                raise located.error((key, name), "a budget below zero", "write 0 or more")
+            given[name] = count
+    if scenario.elections is not None and scenario.elections < 0:
+        raise located.error(("elections",), "a budget below zero", "write 0 or more")
+    if scenario.protocol == ZAB and grain is Grain.ORACLE:
+        given["elections"] = ELECTIONS if scenario.elections is None else scenario.elections
+    return Budgets(**given)
+
+
+def variants_of(scenario: Scenario, located: Located) -> frozenset[Variant]:
+    """The known defects and mutants to reproduce."""
+    valid = [each.value for each in Variant]
+    return frozenset(
+        Variant(word(located, name, valid, ("variants", position(number))))
+        for number, name in enumerate(scenario.variants)
+    )
+
+
+def check_that_all_matters(scenario: Scenario, setup: Setup, located: Located) -> None:
+    """Raises ScenarioError for what was asked for and would change nothing."""
+    for path, what, right in _idle(scenario, setup):
+        raise located.error(path, what, right)
+
+
+def _idle(scenario: Scenario, setup: Setup) -> Iterator[tuple[Path, str, str]]:
+    """Each such place, why it changes nothing, and what would be right."""
+    budgets = setup.budgets.by_name
+    if setup.grain is Grain.ORACLE:  # there are no messages, votes or timers of elections
+        for name in ("rebroadcasts", "impatience"):
+            if name in budgets:
+                yield ("faults", name), "it changes nothing where an election is one step", "write grain: fine"
+    if setup.zab is None:
+        given: list[Path] = [(key,) for key in _OF_ZAB if getattr(scenario, key) is not None]
+        given += [("workload",)] if scenario.workload is not msgspec.UNSET else []
+        given += [("faults", "disconnects")] if "disconnects" in budgets else []
+        for path in given:
+            yield path, "it changes nothing where the election is all there is", "write protocol: zab"
+    elif setup.grain is Grain.FINE:
+        what = "it changes nothing where elections are explored message by message"
+        if scenario.elections is not None:
+            yield ("elections",), what, "write grain: oracle, or leave it out: `rounds` bounds the elections"
+        if scenario.discovery == ONE_STEP:
+            yield ("discovery",), what, "write grain: oracle, or leave it out"
+    if scenario.clients is not None and "writes" not in budgets:
+        yield ("clients",), "it changes nothing where no client writes", "write workload: {writes: 1}"
+    for number, name in enumerate(scenario.variants):
+        idle = why_idle(Variant(name), setup)
+        if idle is not None:
+            yield ("variants", position(number)), idle.what, idle.right

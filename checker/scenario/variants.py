@@ -1,0 +1,85 @@
+"""Variants in a setup: which of them change something there, and how one is added.
+
+Rules of this module: a variant that cannot change anything is refused, since a run with it would say that the defect
+does no harm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import NamedTuple
+
+import msgspec
+
+from checker.models.ensemble import Grain, Setup
+from checker.scenario.errors import nearest
+from spec.variants import Variant
+
+OF_ELECTIONS = frozenset({Variant.VOTE_ORDER_CYCLES, Variant.LEADER_OF_AN_OLD_ROUND})
+"""The variants of the election; all others are of leading and following."""
+OF_THE_DISK = frozenset(
+    {
+        Variant.EPOCH_BEFORE_LOG,
+        Variant.NEWLEADER_ACK_BEFORE_SYNC,
+        Variant.QUEUE_SURVIVES_SHUTDOWN,
+        Variant.ACK_BEFORE_LOG,
+        Variant.TORN_RECORD,
+    }
+)
+"""What is wrong only while something that the disk was asked for is not on it yet."""
+
+
+class Idle(NamedTuple):
+    """Why a variant changes nothing, and what would be right."""
+
+    what: str
+    right: str
+
+
+class VariantError(Exception):
+    """A variant that there is not, or that changes nothing in the run it was asked for."""
+
+    def __init__(self, name: str, idle: Idle) -> None:
+        super().__init__(f"the variant {name}: {idle.what}; {idle.right}")
+        self.name, self.idle = name, idle
+
+
+def named(name: str) -> Variant:
+    """The variant of that name. Raises VariantError."""
+    try:
+        return Variant(name)
+    except ValueError:
+        right = nearest(name, [each.value for each in Variant])
+        raise VariantError(name[:60], Idle("there is none of that name", right)) from None
+
+
+def names(variants: Iterable[Variant]) -> str:
+    """Some variants, for a reader."""
+    return ", ".join(sorted(variant.value for variant in variants))
+
+
+def why_idle(variant: Variant, setup: Setup) -> Idle | None:
+    """Why a variant changes nothing in a setup; None if it may."""
+    if variant in OF_ELECTIONS:
+        if setup.grain is Grain.ORACLE:
+            return Idle("it changes nothing where an election is one step", "write grain: fine")
+        return None
+    if setup.zab is None:
+        return Idle("it changes nothing where the election is all there is", "write protocol: zab")
+    if variant in OF_THE_DISK and not setup.zab.asynchronous_disk:
+        return Idle("it changes nothing where the disk is never late", "write disk: async")
+    if variant is Variant.SYNC_FROM_APPLIED and not setup.zab.asynchronous_commits:
+        return Idle("it changes nothing where what is committed is applied at once", "write commits: async")
+    return None
+
+
+def with_variants(setup: Setup, added: Iterable[Variant]) -> Setup:
+    """The setup with these variants too. Raises VariantError for one that changes nothing there."""
+    variants = setup.variants | frozenset(added)
+    for variant in sorted(variants, key=lambda each: each.value):
+        idle = why_idle(variant, setup)
+        if idle is not None:
+            raise VariantError(variant.value, idle)
+    zab = None if setup.zab is None else msgspec.structs.replace(setup.zab, variants=variants)
+    return replace(setup, variants=variants, zab=zab)

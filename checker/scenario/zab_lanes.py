@@ -1,0 +1,121 @@
+"""What a lane shows of a server that leads or follows, and of its disk.
+
+Rules of this module:
+
+- A field is there only while it says something: nothing of a handler whose learner serves, nothing of a queue that is
+  empty, no epoch that a learner has from LEADERINFO, since acceptedEpoch says it.
+- Zxids are told as scenarios write them. A transaction is its zxid, and its value behind "=" unless the value says no
+  more than the zxid, so that two transactions of one zxid can be told apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from checker.job import Json
+from checker.traces.values import brief, to_json
+from spec.durable import Durable
+from spec.effects import DiskOperation
+from spec.server import Server
+from spec.txn import Txn, told
+from spec.zab.state import Append, EnterEpoch, Leader, LeaderPhase, Learner, LearnerPhase, Remains, Stage, TakeSnapshot
+
+Fields = dict[str, Json]
+
+
+def part_of(server: Server) -> Fields:
+    """What a server does as a leader or a learner; nothing while it looks for one, or does not run."""
+    if isinstance(server.zab, Leader):
+        return _leader(server.zab)
+    return {} if server.zab is None else _learner(server.zab)
+
+
+def disk_of(server: Server) -> Fields:
+    """What is on its disk, what is on the way to it, and what two variants leave in memory."""
+    queue = () if server.zab is None else server.zab.queue
+    writing: Fields = {"writing": [asked(operation) for operation in queue]} if queue else {}
+    return {**_durable(server.durable), **writing, **_remains(server.remains)}
+
+
+def transaction(txn: Txn) -> str:
+    """A transaction: `1:2=x`; `1:2` if it has no value of its own."""
+    zxid = told(txn.zxid)
+    return zxid if txn.value is None or txn.value == zxid else f"{zxid}={brief(to_json(txn.value))}"
+
+
+def asked(operation: DiskOperation) -> str:
+    """What a disk was asked for: `1:2`, `currentEpoch 2`, `snapshot 1:2`."""
+    match operation:
+        case Append(txn=txn):
+            return transaction(txn)
+        case EnterEpoch(epoch=epoch):
+            return f"currentEpoch {epoch}"
+        case TakeSnapshot(txns=txns, snapshot=snapshot):
+            return f"snapshot {told(max(snapshot, txns[-1].zxid) if txns else snapshot)}"
+    return brief(to_json(operation))
+
+
+def _leader(leader: Leader) -> Fields:
+    fields: Fields = {"zab": leader.phase.name, "epoch": leader.epoch}
+    if leader.counted:
+        fields["counted"] = list(leader.counted)
+    handlers = {str(each.sid): each.stage.name for each in leader.handlers if each.stage is not Stage.SERVING}
+    if handlers:
+        fields["handlers"] = handlers
+    if leader.outstanding:
+        fields["outstanding"] = {told(each.zxid): list(each.acks) for each in leader.outstanding}
+    if leader.phase is LeaderPhase.BROADCAST:
+        fields["committed"] = told(leader.committed)
+    if leader.commits:
+        fields["toBeApplied"] = _zxids(leader.commits)
+    if leader.syncs:
+        fields["pendingSyncs"] = [f"{told(zxid)} for {sid}" for zxid, sid in leader.syncs]
+    return fields
+
+
+def _learner(learner: Learner) -> Fields:
+    fields: Fields = {"zab": learner.phase.name}
+    if learner.mode is not None:
+        fields["mode"] = learner.mode.name
+    if learner.tree is not None:
+        fields["tree"] = _transactions(learner.tree)
+    if learner.not_logged:
+        fields["notLogged"] = _transactions(learner.not_logged)
+    if learner.packets_committed:
+        fields["packetsCommitted"] = _zxids(learner.packets_committed)
+    if learner.owes_ack:
+        fields["owes"] = "ACK of NEWLEADER"
+    if learner.pending:
+        fields["pending"] = _zxids(learner.pending)
+    if learner.commits:
+        fields["toBeApplied"] = _zxids(learner.commits)
+    if learner.phase is LearnerPhase.BROADCAST:
+        fields["delivered"] = told(learner.delivered)
+    if learner.syncs:
+        fields["pendingSyncs"] = learner.syncs
+    return fields
+
+
+def _durable(durable: Durable) -> Fields:
+    fields: Fields = {"acceptedEpoch": durable.accepted_epoch, "currentEpoch": durable.current_epoch}
+    if durable.snapshot:
+        fields["snapshot"] = told(durable.snapshot)
+    if durable.txns:
+        fields["log"] = _transactions(durable.txns)
+    return fields
+
+
+def _remains(remains: Remains) -> Fields:
+    """What a former life as a learner left in memory: a sync thread's queue, a tree that is behind its log."""
+    fields: Fields = {"oldQueue": _transactions(remains.queue)} if remains.queue else {}
+    if remains.tree is not None:
+        fields["treeZxid"] = told(remains.tree)
+    return fields
+
+
+def _zxids(zxids: Iterable[int]) -> Json:
+    return [told(zxid) for zxid in zxids]
+
+
+def _transactions(txns: Iterable[Txn]) -> Json:
+    return [transaction(txn) for txn in txns]

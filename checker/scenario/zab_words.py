@@ -1,0 +1,112 @@
+"""Captions of what servers do besides electing a leader, and what a picture draws of it.
+
+Rules of this module: a packet is told as `spec.zab.packets.described` tells it. Of a connection that breaks, everything
+in flight is lost; a connection that takes the place of another one of the same two servers loses what the old one held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from checker.engine import Model, Move, Row
+from checker.job import Drawn
+from checker.models.ensemble.connection import Connection
+from checker.models.ensemble.names import connection_name, server_name
+from checker.scenario.zab_lanes import transaction
+from spec.effects import DiskOperation
+from spec.quorum import Sid
+from spec.server import Server
+from spec.txn import Txn, told
+from spec.zab.packets import QuorumPacket, described
+from spec.zab.state import Append, EnterEpoch, LeaderPhase, LearnerPhase
+
+BY_ONE_SERVER = frozenset({"sync", "sync late", "apply", "resume", "client write", "client sync", "ping"})
+"""Actions that a picture notes at the server that they are about, the first of their arguments."""
+_SERVING = (LeaderPhase.BROADCAST, LearnerPhase.BROADCAST)
+
+
+def caption(move: Move) -> str | None:
+    """Who does what, in a sentence; None for an action that is none of leading and following."""
+    words = _WORDS.get(move.action)
+    return None if words is None else str(words(*move.arguments))
+
+
+def _on_disk(sid: Sid, operation: DiskOperation) -> str:
+    server = server_name(sid)
+    match operation:
+        case Append(txn=txn, ack=ack):
+            return f"{server} has {transaction(txn)} on disk" + (" and acknowledges it" if ack else "")
+        case EnterEpoch(epoch=epoch):
+            return f"{server} has currentEpoch {epoch} on disk and acknowledges NEWLEADER"
+    return f"{server} has a snapshot of its tree on disk"
+
+
+def _written_late(sid: Sid, txn: Txn) -> str:
+    return f"an old sync thread of {server_name(sid)} has {transaction(txn)} on disk"
+
+
+_WORDS: dict[str, Any] = {
+    "receive": lambda a, b, packet: f"{server_name(b)} receives {described(packet)} from {server_name(a)}",
+    "sync": _on_disk,
+    "sync late": _written_late,
+    "apply": lambda sid, zxid: f"{server_name(sid)} applies {told(zxid)}",
+    "resume": lambda sid: f"{server_name(sid)} goes on to acknowledge NEWLEADER",
+    "client write": lambda sid, value: f"a client writes {value} at {server_name(sid)}",
+    "client sync": lambda sid: f"a client calls sync at {server_name(sid)}",
+    "ping": lambda sid: f"{server_name(sid)} pings its learners",
+    "disconnect": lambda a, b: f"the connection of {server_name(a)} and {server_name(b)} is dropped",
+}
+
+
+def began_to_serve(old: Server, new: Server) -> str | None:
+    """What a leader or a learner has become in a step: it serves, in an epoch."""
+    was, now = old.zab, new.zab
+    if now is None or now.phase not in _SERVING or (was is not None and was.phase in _SERVING):
+        return None
+    return f"serves in epoch {now.epoch}"
+
+
+class Packets:
+    """The packets that travel between two rows of an ensemble."""
+
+    def __init__(self, model: Model, pairs: tuple[tuple[Sid, Sid], ...]) -> None:
+        self._connections = [model.index[name] for pair in pairs if (name := connection_name(*pair)) in model.index]
+
+    def of(self, before: Row, move: Move, after: Row) -> Iterator[Drawn]:
+        """What arrived, what was lost, what was sent."""
+        for place in self._connections:
+            if before[place] is not after[place]:
+                yield from _travelled(before[place], move, after[place])
+
+
+def _travelled(old: Connection | None, move: Move, new: Connection | None) -> Iterator[Drawn]:
+    replaced = old is not None and new is not None and not _may_be_the_same(old, new)
+    had, has = _streams(old), _streams(new)
+    for source, reader in sorted(had | has):
+        waiting, then = had.get((source, reader), ()), has.get((source, reader), ())
+        if move.action == "receive" and move.arguments[:2] == (source, reader):
+            yield Drawn("deliver", server_name(reader), described(waiting[0]), peer=server_name(source))
+            waiting = waiting[1:]
+        stays = not replaced and then[: len(waiting)] == waiting
+        if not stays:
+            yield from (_between("lost", source, reader, packet) for packet in waiting)
+        yield from (_between("send", source, reader, packet) for packet in (then[len(waiting) :] if stays else then))
+
+
+def _may_be_the_same(old: Connection, new: Connection) -> bool:
+    """Not if the roles have changed, nor if somebody holds it who did not."""
+    held_again = (new.learner_holds and not old.learner_holds) or (new.leader_holds and not old.leader_holds)
+    return (old.learner, old.leader) == (new.learner, new.leader) and not held_again
+
+
+def _streams(connection: Connection | None) -> dict[tuple[Sid, Sid], tuple[QuorumPacket, ...]]:
+    """What is on its way from whom to whom, oldest first."""
+    if connection is None:
+        return {}
+    learner, leader = connection.learner, connection.leader
+    return {(learner, leader): connection.up, (leader, learner): connection.down}
+
+
+def _between(kind: str, source: Sid, reader: Sid, packet: QuorumPacket) -> Drawn:
+    return Drawn(kind, server_name(source), described(packet), peer=server_name(reader))

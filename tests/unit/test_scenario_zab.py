@@ -1,0 +1,306 @@
+"""Scenarios in which servers lead and follow: what each key means, and what is refused."""
+
+from typing import Any
+
+import pytest
+
+from checker.engine import Row
+from checker.engine.semantics import successors
+from checker.job import Job
+from checker.models.ensemble import Budgets
+from checker.scenario import ScenarioError, VariantError, from_source, from_text, known_actions
+from spec.server import Server
+from spec.txn import Txn, make_zxid
+from spec.variants import Variant
+
+THREE = "initLimit=5\nsyncLimit=2\nserver.1=a:2888:3888\nserver.2=b:2888:3888\nserver.3=c:2888:3888\n"
+FILES = {"zoo-3.cfg": THREE}
+SERVERS = "file: zoo-3.cfg\nservers: [1, 2, 3]\n"
+ZAB = SERVERS + "protocol: zab\ngrain: oracle\n"
+ESTABLISHED = ZAB + "history: [{start: [1, 2, 3]}]\n"
+ONE_WRITE = ESTABLISHED + "workload: {writes: 1}\n"
+
+
+def job(text: str) -> Job:
+    return from_text(text, FILES.get, "s.yaml")
+
+
+def error_of(text: str) -> str:
+    with pytest.raises(ScenarioError) as raised:
+        job(text)
+    return str(raised.value)
+
+
+def server(made: Job, sid: int, row: Row | None = None) -> Server:
+    found = (row or made.model.initial())[made.model.index[f"server.{sid}"]]
+    assert isinstance(found, Server)
+    return found
+
+
+def budgets(made: Job) -> Budgets:
+    left = made.model.columns[made.model.index["faults"]].initial.left
+    assert isinstance(left, Budgets)
+    return left
+
+
+def possible(made: Job) -> list[tuple[Any, ...]]:
+    return [(move.action, *move.arguments) for move, _ in successors(made.model, made.model.initial())]
+
+
+# Protocol, grains.
+
+
+def test_the_election_is_all_there_is_unless_the_protocol_is_zab() -> None:
+    assert "1-2" not in job(SERVERS + "protocol: election\n").model.index
+    assert "1-2" in job(ZAB).model.index
+
+
+@pytest.mark.parametrize(("disk", "has_events"), [("", True), ("disk: async\n", True), ("disk: sync\n", False)])
+def test_a_disk_takes_time_unless_it_is_synchronous(disk: str, has_events: bool) -> None:
+    assert ("sync" in known_actions(job(ZAB + disk).model)) is has_events
+
+
+@pytest.mark.parametrize(
+    ("commits", "has_events"), [("", False), ("commits: sync\n", False), ("commits: async\n", True)]
+)
+def test_commits_take_no_time_unless_they_are_asynchronous(commits: str, has_events: bool) -> None:
+    assert ("apply" in known_actions(job(ZAB + commits).model)) is has_events
+
+
+def test_with_discovery_in_one_step_an_election_establishes_its_epoch() -> None:
+    phases = {}
+    for discovery in ("packets", "one-step"):
+        made = job(ZAB + f"discovery: {discovery}\n")
+        steps = successors(made.model, made.model.initial())
+        leader = server(made, 3, next(row for move, row in steps if move.arguments == (3, (1, 2, 3)))).zab
+        assert leader is not None
+        phases[discovery] = leader.phase.name
+    assert phases == {"packets": "FOLLOWERINFO", "one-step": "NEWLEADER_ACK"}
+
+
+# Clients and budgets.
+
+
+def test_clients_write_at_the_leader() -> None:
+    made = job(ONE_WRITE + "clients: leader\n")
+    assert [move for move in possible(made) if move[0] == "client write"] == [("client write", 3, 1)]
+
+
+def test_clients_write_anywhere_if_the_scenario_says_so() -> None:
+    made = job(ONE_WRITE + "clients: anywhere\n")
+    writes = [move for move in possible(made) if move[0] == "client write"]
+    assert writes == [("client write", sid, 1) for sid in (1, 2, 3)]
+
+
+def test_the_workload_and_the_faults_become_budgets() -> None:
+    made = job(ZAB + "elections: 2\nworkload: {writes: 2, syncs: 1, pings: 3}\nfaults: {disconnects: 4, crashes: 1}\n")
+    assert budgets(made) == Budgets(crashes=1, disconnects=4, elections=2, writes=2, syncs=1, pings=3)
+
+
+def test_three_elections_make_a_leader_unless_the_scenario_says_otherwise() -> None:
+    assert budgets(job(ZAB)).elections == 3
+
+
+def test_message_by_message_the_rounds_bound_the_elections() -> None:
+    assert budgets(job(SERVERS + "protocol: zab\nrounds: 2\n")).elections == 0
+
+
+# Disks.
+
+
+def test_a_log_is_what_is_behind_the_snapshot() -> None:
+    made = job(
+        """
+        file: zoo-3.cfg
+        protocol: zab
+        servers:
+          1: {epoch: 1, accepted_epoch: 2, zxid: 1:1, log: [1:2, 0x100000003, {zxid: 1:4, value: x}]}
+          2: {epoch: 1}
+          3: {}
+        """
+    )
+    durable = server(made, 1).durable
+    assert (durable.accepted_epoch, durable.current_epoch, durable.snapshot) == (2, 1, make_zxid(1, 1))
+    assert durable.txns == (Txn(make_zxid(1, 2), "1:2"), Txn(make_zxid(1, 3), "1:3"), Txn(make_zxid(1, 4), "x"))
+    assert server(made, 2).durable.accepted_epoch == 1
+
+
+# What is refused.
+
+IDLE = "it changes nothing where the election is all there is; write protocol: zab"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("protocol: zap\n", "s.yaml:3: protocol: 'zap' is not known here; did you mean zab?"),
+        ("disk: asink\n", "s.yaml:3: disk: 'asink' is not known here; did you mean async?"),
+        ("disk: sync\n", f"s.yaml:3: disk: {IDLE}"),
+        ("commits: async\n", f"s.yaml:3: commits: {IDLE}"),
+        ("clients: anywhere\n", f"s.yaml:3: clients: {IDLE}"),
+        ("discovery: one-step\n", f"s.yaml:3: discovery: {IDLE}"),
+        ("elections: 2\n", f"s.yaml:3: elections: {IDLE}"),
+        ("workload: {writes: 1}\n", f"s.yaml:3: workload: {IDLE}"),
+        ("faults: {disconnects: 1}\n", f"s.yaml:3: faults.disconnects: {IDLE}"),
+        ("variants: [torn-record]\n", f"s.yaml:3: variants[0]: {IDLE}"),
+    ],
+)
+def test_what_only_leading_and_following_has_is_refused_with_the_election_alone(text: str, said: str) -> None:
+    assert error_of(SERVERS + text) == said
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("workload: {reads: 1}\n", "s.yaml:5: workload.reads: there is no such key; write one of writes, syncs, pings"),
+        ("workload: {writes: -1}\n", "s.yaml:5: workload.writes: a budget below zero; write 0 or more"),
+        ("faults: {writes: 1}\n", "s.yaml:5: faults.writes: there is no such key; write one of crashes,"),
+        ("elections: -1\n", "s.yaml:5: elections: a budget below zero; write 0 or more"),
+        (
+            "clients: anywhere\n",
+            "s.yaml:5: clients: it changes nothing where no client writes; write workload: {writes: 1}",
+        ),
+        (
+            "faults: {impatience: 1}\n",
+            "s.yaml:5: faults.impatience: it changes nothing where an election is one step; write grain: fine",
+        ),
+        ("variants: [ZOOKEEPER-4711]\n", "s.yaml:5: variants[0]: 'ZOOKEEPER-4711' is not known here; did you mean"),
+        (
+            "variants: [ZOOKEEPER-1514]\n",
+            "s.yaml:5: variants[0]: it changes nothing where an election is one step; write grain: fine",
+        ),
+        (
+            "disk: sync\nvariants: [ack-before-log]\n",
+            "s.yaml:6: variants[0]: it changes nothing where the disk is never late; write disk: async",
+        ),
+        (
+            "variants: [sync-from-applied]\n",
+            "s.yaml:5: variants[0]: it changes nothing where what is committed is applied at once; "
+            "write commits: async",
+        ),
+        (
+            "opening: [{write: 1}]\n",
+            "s.yaml:5: opening[0]: no such step is possible here; order the steps as they can happen, and give "
+            "faults their budgets and clients theirs, in workload",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_run_of_zab_is_told_with_its_line(text: str, said: str) -> None:
+    assert error_of(ZAB + text).startswith(said)
+
+
+@pytest.mark.parametrize(("key", "named"), [("elections: 2", "elections"), ("discovery: one-step", "discovery")])
+def test_what_only_the_oracle_has_is_refused_message_by_message(key: str, named: str) -> None:
+    said = error_of(SERVERS + f"protocol: zab\n{key}\n")
+    where = "where elections are explored message by message"
+    assert said.startswith(f"s.yaml:4: {named}: it changes nothing {where}; write grain: oracle")
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ("epoch: 1, log: [1:2, 1:1]", "log[1]: 1:1 is not beyond 1:2, which is before it"),
+        ("epoch: 1, zxid: 1:2, log: [1:2]", "log[0]: 1:2 is not beyond 1:2, which is before it"),
+        ("epoch: 1, log: [1:0]", "log[0]: 1:0 names an epoch, and no transaction"),
+        ("epoch: 1, log: [one]", "log[0]: 'one' is no zxid"),
+        ("epoch: 1, log: [{zxid: 1:1, valeu: x}]", "log[0].valeu: there is no such key; did you mean value?"),
+        ("epoch: 1, log: [true]", "log[0]: true or false stands where a map is wanted"),
+        ("epoch: 2, accepted_epoch: 1", "accepted_epoch: the acceptedEpoch 1 is less than the currentEpoch 2"),
+        ("epoch: 1, log: [2:1]", "the currentEpoch 1 is behind the last zxid 2:1, and no server starts so"),
+    ],
+)  # fmt: skip
+def test_a_disk_that_no_server_starts_with_is_refused(entry: str, said: str) -> None:
+    text = f"file: zoo-3.cfg\nprotocol: zab\nservers:\n  1: {{{entry}}}\n  2: {{}}\n  3: {{}}\n"
+    assert error_of(text).startswith("s.yaml:4: servers.1")
+    assert said in error_of(text)
+
+
+@pytest.mark.parametrize(("entry", "key"), [("log: [1:1]", "log"), ("accepted_epoch: 1", "accepted_epoch")])
+def test_an_election_alone_has_no_use_for_a_log(entry: str, key: str) -> None:
+    assert error_of(f"file: zoo-3.cfg\nservers: {{1: {{{entry}}}}}\n") == f"s.yaml:2: servers.1.{key}: {IDLE}"
+
+
+# Openings.
+
+
+def test_an_opening_may_write_settle_and_disconnect() -> None:
+    made = job(
+        ONE_WRITE
+        + "faults: {disconnects: 1}\nopening: [{write: 3}, {settle: [1, 3]}, {disconnect: [3, 1]}, {arrive: [2, 3]}]\n"
+    )
+    row, actions = made.model.initial(), []
+    while row[made.model.index["opening"]] < 9:
+        ((move, row),) = successors(made.model, row)
+        actions.append((move.action, *move.arguments[:2]))
+    assert actions[:2] == [("client write", 3, 1), ("receive", 3, 1)]
+    assert ("disconnect", 1, 3) in actions
+    assert actions[-1] == ("receive", 3, 2)
+    assert {sid: len(server(made, sid, row).durable.txns) for sid in (1, 2, 3)} == {1: 1, 2: 0, 3: 1}
+
+
+# What a run says of itself.
+
+
+def test_the_bounds_say_what_is_asked_for_and_how_much() -> None:
+    made = job(
+        ONE_WRITE.replace("writes: 1", "writes: 2, pings: 1")
+        + "elections: 1\nfaults: {disconnects: 1}\ndisk: sync\ncommits: async\nclients: anywhere\ndiscovery: one-step\n"
+    )
+    assert set(made.bounds) >= {
+        "at most 1 drop of a quorum connection",
+        "at most 2 writes of clients, 1 round of pings",
+        "clients write at any server that serves",
+        "at most 1 election of a leader",
+        "a disk is never late",
+        "what is committed is applied later, in order",
+        "FOLLOWERINFO, LEADERINFO and ACKEPOCH of those who elect arrive in the step of their election",
+        "a leader notices the loss of a learner when it has read all that the learner sent",
+        "a snapshot is taken only of what a SNAP or a TRUNC left in memory",
+    }
+    assert not any("only the election is explored" in each for each in made.bounds)
+
+
+def test_an_action_that_a_budget_allows_is_known_and_must_fire() -> None:
+    made = job(ZAB + "workload: {writes: 1, syncs: 1, pings: 1}\nfaults: {disconnects: 1}\n")
+    wanted = {"elect", "receive", "client write", "client sync", "ping", "disconnect"}
+    assert wanted <= known_actions(made.model)
+    assert not wanted & made.allowed_silent
+
+
+def test_an_action_without_a_budget_is_not_known() -> None:
+    assert known_actions(job(ZAB).model) == {"elect", "receive", "sync", "lose leader", "lose quorum"}
+
+
+def test_disks_and_losses_need_nothing_to_do() -> None:
+    assert job(ZAB).allowed_silent == {"lose leader", "lose quorum", "sync", "sync late", "apply"}
+
+
+def test_where_a_leader_leads_already_nobody_need_be_elected_again() -> None:
+    assert job(ESTABLISHED).allowed_silent - job(ZAB).allowed_silent == {"elect", "deliver", "decide"}
+
+
+@pytest.mark.parametrize(("variant", "action"), [("ZOOKEEPER-4712", "sync late"), ("ZOOKEEPER-4685", "resume")])
+def test_a_variant_may_bring_actions_of_its_own(variant: str, action: str) -> None:
+    assert action in known_actions(job(ZAB + f"variants: [{variant}]\n").model)
+    assert action not in known_actions(job(ZAB).model)
+
+
+# Variants that are added.
+
+
+def test_a_variant_may_be_added_to_a_scenario_and_is_named() -> None:
+    made = from_text(ZAB + "name: n\nexpect: passed\n", FILES.get, added=[Variant.TORN_RECORD])
+    assert (made.name, made.expected) == ("n with torn-record", None)
+    assert "with torn-record" in made.bounds
+
+
+def test_a_job_with_an_added_variant_is_made_again_from_its_source() -> None:
+    again = from_source(from_text(ZAB, FILES.get, added=[Variant.QUEUE_SURVIVES_SHUTDOWN]).source)
+    assert "with ZOOKEEPER-4712" in again.bounds
+    assert "sync late" in known_actions(again.model)
+
+
+def test_a_variant_that_changes_nothing_in_a_scenario_is_not_added() -> None:
+    with pytest.raises(VariantError) as raised:
+        from_text(SERVERS, FILES.get, added=[Variant.TORN_RECORD])
+    assert str(raised.value) == f"the variant torn-record: {IDLE}"
