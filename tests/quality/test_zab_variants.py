@@ -1,0 +1,139 @@
+"""Mutation: which invariant each variant of Zab breaks, as a table that is generated here and kept in the manual.
+
+Every invariant must be broken by some variant, every variant must break some invariant, and without a variant the
+same ensembles break none. REWRITE_GOLDEN=1 rewrites docs/reference-variants.md; look at the difference before it is
+committed: each entry says that an invariant fails, and in how many steps at least.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from checker.engine import Kind, Limits, Stop
+from checker.engine.search import explore
+from checker.models.ensemble import Budgets, File, Grain, Member, Prologue, Setup, ensemble
+from checker.properties import PROPERTIES, build
+from spec.durable import Durable
+from spec.quorum import majority_view
+from spec.txn import Txn, make_zxid
+from spec.variants import DESCRIBED, Variant, is_defect
+from spec.zab.state import ZabRules
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference-variants.md"
+INVARIANTS = tuple(name for name, entry in PROPERTIES.items() if entry.needs_zab)
+OF_THE_ELECTION = {Variant.VOTE_ORDER_CYCLES, Variant.LEADER_OF_AN_OLD_ROUND}  # tests/quality/test_variants.py
+ZAB_VARIANTS = tuple(variant for variant in Variant if variant not in OF_THE_ELECTION)
+STATES = 400_000  # a level is finished before this ends a search
+
+
+def scene(
+    voters: int = 3, observers: int = 0, *, established: bool = True, packets: bool = False, late_commits: bool = False,
+    **budgets: int,
+) -> Setup:  # fmt: skip
+    """An ensemble in which all have one transaction of epoch 1, and what may happen to it."""
+    sids = range(1, voters + observers + 1)
+    file = File("zoo.cfg", majority_view(sids[:voters], sids[voters:]))
+    disk = Durable(1, 1, txns=(Txn(make_zxid(1, 1), "given"),))
+    return Setup(
+        members=tuple(Member(sid, file, disk) for sid in sids),
+        grain=Grain.ORACLE,
+        prologue=(Prologue(tuple(sids)),) if established else (),
+        budgets=Budgets(**budgets),
+        zab=ZabRules(asynchronous_commits=late_commits),
+        discovery_in_one_step=not packets,
+    )
+
+
+USUAL = scene(elections=2, writes=2, crashes=2, restarts=2)
+SCENES = {
+    Variant.COMMITS_AFTER_UPTODATE: scene(elections=2, writes=1, crashes=2, restarts=2, late_commits=True),
+    Variant.SYNC_FROM_APPLIED: scene(elections=2, writes=1, crashes=2, restarts=2, late_commits=True),
+    Variant.EPOCH_BEFORE_LOG: scene(elections=2, writes=1, crashes=3, restarts=2),
+    Variant.QUEUE_SURVIVES_SHUTDOWN: scene(established=False, elections=2, writes=3, disconnects=1),
+    Variant.HALF_IS_A_QUORUM: scene(
+        4, established=False, packets=True, elections=2, crashes=1, restarts=1, disconnects=1
+    ),
+    Variant.OBSERVER_COUNTED: scene(5, 1, established=False, elections=1, writes=1, crashes=1),
+}
+"""Where a variant shows; the others show in the usual one."""
+
+
+def with_variant(setup: Setup, variant: Variant) -> Setup:
+    assert setup.zab is not None
+    chosen = frozenset({variant})
+    return replace(setup, variants=chosen, zab=ZabRules(True, setup.zab.asynchronous_commits, chosen))
+
+
+def findings(setup: Setup) -> tuple[Stop, dict[str, int]]:
+    """Each invariant that fails, and after how many steps at least; one search finds all, since none ends it."""
+    hoped_for = [replace(build(setup, name), kind=Kind.SOMETIMES) for name in INVARIANTS]
+    exploration = explore(ensemble("mutation", setup, hoped_for), Limits(states=STATES))
+    return exploration.stop, {name: exploration.found[name].depth for name in INVARIANTS if name in exploration.found}
+
+
+@cache
+def broken_by(variant: Variant) -> dict[str, int]:
+    return findings(with_variant(SCENES.get(variant, USUAL), variant))[1]
+
+
+@pytest.mark.parametrize("variant", ZAB_VARIANTS, ids=lambda variant: str(variant.value))
+def test_every_variant_breaks_an_invariant(variant: Variant) -> None:
+    assert broken_by(variant)
+
+
+@pytest.mark.parametrize("name", INVARIANTS)
+def test_every_invariant_is_broken_by_a_variant(name: str) -> None:
+    assert [variant.value for variant in ZAB_VARIANTS if name in broken_by(variant)]
+
+
+@pytest.mark.parametrize("setup", [USUAL, *SCENES.values()], ids=["usual", *(each.value for each in SCENES)])
+def test_without_a_variant_nothing_is_broken_there(setup: Setup) -> None:
+    assert findings(setup)[1] == {}
+
+
+def test_the_table_in_the_manual_is_what_the_checker_finds() -> None:
+    page = "\n".join(_page()) + "\n"
+    if os.environ.get("REWRITE_GOLDEN"):
+        PAGE.write_text(page, encoding="utf-8")
+    assert PAGE.read_text(encoding="utf-8") == page
+
+
+def _page() -> list[str]:
+    lines = [
+        "# Variants: wrong on purpose",
+        "",
+        "A variant is the specification with one thing done wrong, at one place: a known defect of ZooKeeper, named after",
+        "the issue that reported it, or a mutant of our own. `python -m checker --list-variants` lists them, `--variant NAME`",
+        "runs one. This page is written by `tests/quality/test_zab_variants.py`, which fails where it is not what the checker",
+        "finds. The number behind an invariant is the least number of steps in which it fails, in the small ensemble of that",
+        "test; the scenarios in `spec/scenarios/known-defects` are tuned to show one invariant each.",
+        "",
+    ]
+    for title, kind in (("Known defects", True), ("Mutants", False)):
+        lines += [f"## {title}", ""]
+        for variant in Variant:
+            if is_defect(variant) is kind:
+                lines += [f"### {variant.value}", "", f"{_sentence(DESCRIBED[variant].wrong)}", ""]
+                lines += [f"Fixed: {DESCRIBED[variant].fixed}.", ""] if kind else []
+                lines += [f"Breaks {_listed(broken_by(variant))}.", ""] if variant in ZAB_VARIANTS else [_ELECTION, ""]
+    lines += ["## Invariant against variant", "", "| invariant | broken by |", "| --- | --- |"]
+    for name in INVARIANTS:
+        by = {str(v.value): broken_by(v)[name] for v in ZAB_VARIANTS if name in broken_by(v)}
+        lines.append(f"| {name} | {_listed(by)} |")
+    return lines
+
+
+_ELECTION = "Breaks the election: see `tests/quality/test_variants.py` and the scenario of that name."
+
+
+def _sentence(words: str) -> str:
+    return f"{words[0].upper()}{words[1:]}."
+
+
+def _listed(depths: dict[str, int]) -> str:
+    return ", ".join(f"{name} ({depth})" for name, depth in sorted(depths.items(), key=lambda pair: (pair[1], pair[0])))
