@@ -1,19 +1,17 @@
-"""The runs that `--nodes` stands for: a named set, or the one run that further options describe.
+"""From the options of `--nodes` to jobs: a named set of runs, or the one run that further options describe.
 
-The set looks at an ensemble from several sides, each at the finest grain that is affordable: the election itself
-message by message; a crash with a restart, an observer and a server that has another configuration, together;
-broken links; and every fault at once by the oracle.
+A run is described in words that a trace can carry, so that the trace can be executed again without this command line.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 import msgspec
 
-from checker.cli.options import BUDGETS
+from checker.cli.named_runs import RUN, Described, named_runs
+from checker.cli.options import BUDGETS, ZAB_BUDGETS
 from checker.engine import Limits
 from checker.job import Job, Verdict
 from checker.models.ensemble import Budgets, File, Grain, Member, Prologue, Setup, ensemble
@@ -23,13 +21,15 @@ from checker.scenario.actions import may_be_silent
 from checker.scenario.bounds import bounds_of
 from checker.scenario.refined import with_refinement
 from checker.scenario.variants import named, names, why_idle, with_variants
+from spec.durable import Durable
 from spec.election.channel import ChannelRules
 from spec.quorum import Sid, majority_view
+from spec.txn import Txn, make_zxid
 from spec.variants import Variant
+from spec.zab.state import ZabRules
 
 KIND = "nodes"
-FINE_UP_TO = 4  # servers whose election can be explored message by message
-Described = dict[str, Any]
+ELECTIONS = 3  # of a leader by the oracle, unless the command line says otherwise
 Digit = Annotated[int, msgspec.Meta(ge=1, le=9)]
 
 
@@ -40,10 +40,10 @@ class NodesError(Exception):
 def jobs(options: argparse.Namespace) -> list[Job]:
     """The runs that the command line asks for. Raises NodesError."""
     described = _described(options)
-    runs = [described] if described else list(_set_of_runs(options.nodes))
+    runs = [described] if described else list(named_runs(options.nodes))
     if options.variants:
         runs = _with_variants(runs, options.variants)
-    return [_job(run, Limits(depth=options.depth)) for run in runs]
+    return [_job(run, Limits(depth=run["depth"] if options.depth is None else options.depth)) for run in runs]
 
 
 def _with_variants(runs: list[Described], variants: list[Variant]) -> list[Described]:
@@ -84,42 +84,19 @@ class _Run(msgspec.Struct, forbid_unknown_fields=True):
     faults: dict[str, Digit]
     silent: list[str]
     variants: list[str] = []
-
-
-_RUN: Described = {
-    "name": "as described", "nodes": 3, "observers": 0, "grain": "fine", "established": False, "other_views": {},
-    "rounds": 2, "capacity": 2, "late": 0, "faults": {}, "silent": [], "variants": [],
-}  # fmt: skip
-"""What holds of a run unless it says otherwise. `silent` are actions that need not fire in it."""
-
-
-def _set_of_runs(nodes: int) -> Iterable[Described]:
-    grain = "fine" if nodes <= FINE_UP_TO else "oracle"
-    yield {**_RUN, "name": "cold start", "nodes": nodes, "grain": grain, "rounds": 1, "late": nodes}
-    crash = {"crashes": 1, "restarts": 1, **({"impatience": 1} if grain == "fine" else {})}
-    if nodes > 2:
-        yield {
-            **_RUN, "name": "crash, observer, another view", "nodes": nodes, "observers": 1, "grain": grain,
-            "established": True, "rounds": 3, "other_views": {str(nodes - 1): list(range(1, nodes))}, "faults": crash,
-        }  # fmt: skip
-    links = {"cuts": 1, "heals": 1, "rebroadcasts": 1}
-    if 1 < nodes <= FINE_UP_TO:
-        # Who was cut off hears from those who have decided, and joins them without a decision of its own.
-        yield {
-            **_RUN, "name": "a broken link", "nodes": nodes, "established": True, "faults": links,
-            "silent": ["decide"],
-        }  # fmt: skip
-    every = {"crashes": 2, "restarts": 2, "cuts": 1, "partitions": 1, "heals": 1}
-    if nodes > 1:
-        less = every if nodes <= FINE_UP_TO else {"crashes": 1, "restarts": 1, "partitions": 1, "heals": 1}
-        yield {**_RUN, "name": "faults of every kind", "nodes": nodes, "grain": "oracle", "late": nodes, "faults": less}
+    protocol: Literal["election", "zab"] = "election"
+    discovery: Literal["packets", "one-step"] = "packets"
+    given: Annotated[int, msgspec.Meta(ge=0, le=9)] = 0
+    properties: list[str] = []
+    depth: int | None = None
 
 
 def _described(options: argparse.Namespace) -> Described | None:
     """The one run that the options describe; None if they only say how many servers."""
-    faults = {name: getattr(options, name) for name in BUDGETS if getattr(options, name)}
-    plain = (options.observers, options.grain, options.established, options.other_view, options.late)
-    if not faults and plain == (0, None, False, [], None) and (options.rounds, options.capacity) == (2, 2):
+    faults = {name: getattr(options, name) for name in (*BUDGETS, *ZAB_BUDGETS) if getattr(options, name)}
+    plain = (options.observers, options.grain, options.established, options.other_view, options.late, options.protocol)
+    usual = (options.rounds, options.capacity, options.discovery) == (2, 2, None)
+    if not faults and plain == (0, None, False, [], None, None) and usual:
         return None
     if options.late is not None and options.established:
         raise NodesError("--late and --established exclude one another: a late server has not started yet")
@@ -127,17 +104,34 @@ def _described(options: argparse.Namespace) -> Described | None:
     if len(set(sids)) < len(sids):
         raise NodesError("--other-view gives one server two files; give each server one")
     late = 0 if options.established else options.nodes if options.late is None else options.late
-    return {
-        **_RUN, "nodes": options.nodes, "observers": options.observers, "grain": options.grain or "fine",
+    run = {
+        **RUN, "nodes": options.nodes, "observers": options.observers, "grain": options.grain or "fine",
         "established": options.established, "rounds": options.rounds, "capacity": options.capacity,
-        "late": late, "faults": faults,
+        "late": late, "faults": faults, "protocol": options.protocol or "election",
+        "discovery": options.discovery or "packets",
         "other_views": {str(sid): list(voters) for sid, voters in options.other_view},
     }  # fmt: skip
+    _check_protocol(run, options)
+    if run["protocol"] == "zab" and run["grain"] == "oracle":
+        faults.setdefault("elections", ELECTIONS)
+    return run
+
+
+def _check_protocol(run: Described, options: argparse.Namespace) -> None:
+    """Raises NodesError for options that would change nothing."""
+    given = [f"--{name}" for name in ZAB_BUDGETS if name in run["faults"]] + ["--discovery"] * bool(options.discovery)
+    if run["protocol"] == "election" and given:
+        raise NodesError(f"{given[0]} changes nothing where the election is all there is; add --protocol zab")
+    coarse = [f"--{name}" for name in ("elections", "discovery") if getattr(options, name)]
+    if run["grain"] == "fine" and coarse:
+        raise NodesError(f"{coarse[0]} changes nothing message by message; add --grain oracle")
 
 
 def _job(run: Described, limits: Limits) -> Job:
     setup = _setup(run)
-    properties = [build(setup, name, None) for name in (*defaults(setup), "Elected")]
+    held_to = run["properties"] or defaults(setup)
+    witnesses = () if run["protocol"] == "zab" else ("Elected",)
+    properties = [build(setup, name, None) for name in (*held_to, *witnesses)]
     try:
         model = ensemble(run["name"], setup, properties)
     except ValueError as error:
@@ -165,13 +159,17 @@ def _setup(run: Described) -> Setup:
     usual = File("the usual file", majority_view(voters, sids[len(voters) :]))
     others = {int(sid): _other_file(int(sid), tuple(known), sids) for sid, known in run["other_views"].items()}
     late = sids[len(sids) - min(run["late"], len(sids)) :]
+    txns = tuple(Txn(make_zxid(1, number + 1), "given") for number in range(run["given"]))
+    disk = Durable(1, 1, txns=txns) if txns else Durable()
     setup = Setup(
-        members=tuple(Member(sid, others.get(sid, usual), late=sid in late) for sid in sids),
+        members=tuple(Member(sid, others.get(sid, usual), disk, late=sid in late) for sid in sids),
         grain=Grain(run["grain"]),
         prologue=(Prologue(sids),) if run["established"] else (),
         budgets=Budgets(**run["faults"]),
         round_limit=run["rounds"],
         channels=ChannelRules(capacity=run["capacity"], merge_repeats=True),
+        zab=ZabRules() if run["protocol"] == "zab" else None,
+        discovery_in_one_step=run["discovery"] == "one-step",
     )
     return with_variants(setup, [named(name) for name in run["variants"]])
 

@@ -26,6 +26,11 @@ BUDGETS = {
     "rebroadcasts": "how many notification time-outs may send a vote again",
     "impatience": "how many servers may give up on one that may yet come",
 }
+ZAB_BUDGETS = {
+    "disconnects": "how many connections of a learner with its leader may be dropped",
+    "elections": "how many elections may make a leader, by the oracle (default: 3)",
+    "writes": "how many transactions clients write",
+}
 
 DESCRIPTION = """\
 Explores every interleaving of a small ZooKeeper ensemble and says whether its invariants hold; if not, it shows the
@@ -89,9 +94,13 @@ def _ensemble(top: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--capacity", type=between(1, 9), default=2, metavar="M", help="messages in flight a channel (2)"
     )
+    group.add_argument("--protocol", choices=("election", "zab"), help="the election alone (default), or all of Zab")
+    group.add_argument("--discovery", choices=("packets", "one-step"), help="one-step: an election begins its epoch")
     faults = top.add_argument_group("faults, each with its budget (default: 0)")
     for name, meaning in BUDGETS.items():
         faults.add_argument(f"--{name}", type=between(0, 9), default=0, metavar="K", help=meaning)
+    for name, meaning in ZAB_BUDGETS.items():
+        faults.add_argument(f"--{name}", type=between(0, 9), default=0, metavar="K", help=f"with zab: {meaning}")
     faults.add_argument("--late", type=between(0, 7), metavar="K", help="the last K servers start late or never")
 
 

@@ -23,7 +23,17 @@ from checker.engine.compare import disagreements
 from checker.engine.model import Kind
 from checker.job import Job, Verdict
 from checker.models.ensemble import NotRefinedError
-from checker.report import ExitCode, Judgement, Progress, judge, print_report, refuse, report_json, summary_line
+from checker.report import (
+    ExitCode,
+    Judgement,
+    Progress,
+    invariants_lines,
+    judge,
+    print_report,
+    refuse,
+    report_json,
+    summary_line,
+)
 from checker.scenario import known_actions
 from checker.traces import to_itf, to_mermaid, to_text, trace_of
 from checker.traces.trace import Trace
@@ -155,6 +165,8 @@ def _print(ran: list[Ran], options: argparse.Namespace, *, asked: int) -> None:
             for trace in _findings(each):
                 print()
                 print(VIEWS[options.format](trace))
+    if getattr(options, "command", None) == "nodes" and not alone:
+        print("\n".join(invariants_lines([each.exploration for each in ran if each.exploration is not None])))
     if not alone:
         unexpected = sum(each.judgement.exit_code != 0 for each in ran)
         runs = f"{asked} runs" if len(ran) == asked else f"{len(ran)} of {asked} runs"

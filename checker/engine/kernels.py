@@ -84,6 +84,25 @@ def fold(row: Array, group: Any, groups: Array, reads: Array, classes: Array, ba
 
 
 @inlined
+def resembling(row: Array, columns: Any, looks: Array, zobrist: Array, look: Array, known: Array) -> Any:
+    """The slot of `known` for rows that look like this one to the joint rules: (slot, whether it holds such a row).
+
+    looks[cell] is the first cell of the same column that shows the joint rules the same. What they make of a row is
+    what they make of the row of these cells, which `look` gets, and which known[slot] must be. There is no other slot
+    for it, and a new row takes the place of the last. No cell is 0: that is the root of a group.
+    """
+    mixed = ZERO
+    for c in range(columns):
+        look[c] = looks[row[c]]
+        mixed ^= zobrist[look[c]]
+    slot = mixed & U64(known.shape[0] - 1)
+    different = U32(0)
+    for c in range(columns):
+        different |= known[slot, c] ^ look[c]
+    return slot, different == U32(0)
+
+
+@inlined
 def run(effect: Any, row: Array, fingerprint: Any, stack: Array, entries: Array,
         zobrist: Array, groups: Array, reads: Array, classes: Array, bases: Array,
         memo: Array, shift: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
@@ -137,12 +156,14 @@ def run(effect: Any, row: Array, fingerprint: Any, stack: Array, entries: Array,
 
 @inlined
 def gather(row: Array, columns: Any, listed: Array, masks: Array, masked: Array, joint: Array, lists_of: Array,
+           looks: Array, look: Array, known: Array, known_lists: Array, zobrist: Array,
            groups: Array, reads: Array, classes: Array, bases: Array,
            memo: Array, shift: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
     """The lists of moves that apply to a row, into `lists_of`: (their number, whether all are known).
 
     The column's own moves first, then the joint rules': the order of Model.rules. Whether a channel is empty
-    cannot be predicted, so empty lists are left out without a branch.
+    cannot be predicted, so empty lists are left out without a branch. Joint rules are looked at only if no row that
+    looks like this one to them is known: known_lists[slot] = (number of lists, the lists).
     """
     count, complete = ZERO, True
     for c in range(columns):
@@ -153,7 +174,27 @@ def gather(row: Array, columns: Any, listed: Array, masks: Array, masked: Array,
         if moves == UNLISTED:
             note(missing, counters, node << BITS32)
             complete = False
-    for word in range(masks.shape[1] if joint.size else 0):
+    if joint.size:
+        slot, is_known = resembling(row, columns, looks, zobrist, look, known)
+        if not is_known:
+            is_known = look_at_joint_rules(row, masks, masked, joint, listed, known_lists[slot],
+                                           groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
+            complete &= is_known
+            for c in range(columns):
+                known[slot, c] = look[c] if is_known else U32(0)
+        for n in range(known_lists[slot, 0]):
+            lists_of[count] = known_lists[slot, ONE + n]
+            count += ONE
+    return count, complete
+
+
+@inlined
+def look_at_joint_rules(row: Array, masks: Array, masked: Array, joint: Array, listed: Array, lists_of: Array,
+                        groups: Array, reads: Array, classes: Array, bases: Array,
+                        memo: Array, shift: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
+    """The lists of moves of joint rules, their number first, into `lists_of`; returns whether all are known."""
+    count, complete = ONE, True
+    for word in range(masks.shape[1]):
         allowed = ~ZERO
         for m in masked:
             allowed &= masks[row[m], word]
@@ -168,12 +209,14 @@ def gather(row: Array, columns: Any, listed: Array, masks: Array, masked: Array,
                 moves = listed[node]
                 lists_of[count] = moves
                 count += U64(moves != ZERO)
-    return count, complete
+    lists_of[0] = count - ONE
+    return complete
 
 
 @kernel
 def expand(rows: Array, columns: Any, fingerprints: Array, todo: Array, position: Any, listed: Array,
            masks: Array, masked: Array, joint: Array, lists_of: Array,
+           looks: Array, look: Array, known: Array, known_lists: Array,
            row: Array, stack: Array, entries: Array, zobrist: Array,
            groups: Array, reads: Array, classes: Array, bases: Array, memo: Array, shift: Any,
            found: Array, origins: Array, fired: Array,
@@ -192,7 +235,7 @@ def expand(rows: Array, columns: Any, fingerprints: Array, todo: Array, position
         index = todo[position]
         base = fingerprints[index]
         count, complete = gather(
-            rows[index], columns, listed, masks, masked, joint, lists_of,
+            rows[index], columns, listed, masks, masked, joint, lists_of, looks, look, known, known_lists, zobrist,
             groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
         ordinal = ZERO
         for n in range(count if complete else ZERO):

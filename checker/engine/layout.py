@@ -96,9 +96,11 @@ class Layout:
         every = (1 << len(joint)) - 1
         self.all_joint = np.array([every >> 64 * w & (1 << 64) - 1 for w in range(self.words)], np.uint64)
         self.gates: list[list[Gate]] = [[] for _ in self.slots]
+        self.joint_slots: list[set[int]] = [set() for _ in self.slots]
         for bit, number in enumerate(joint):
             group = self.groups[number]
             for column, slot in self._reads[group.first : group.first + group.width]:
+                self.joint_slots[column].add(slot)
                 if self.slots[column][slot].projection is not None:
                     self.gates[column].append(Gate(slot, bit // 64, bit % 64))
         gated = [column for column, gates in enumerate(self.gates) if gates]

@@ -33,6 +33,7 @@ from checker.engine.visited import Visited
 BATCH = 1 << 16  # successors generated before they are looked up
 ASIDE = 4096  # rows put aside before the tables are filled
 MISSING = 8192  # keys noted before the tables are filled
+LOOKS = 1 << 12  # ways to look to the joint rules for which the moves that they list are kept
 REPORT_EVERY = 0.25  # seconds between calls of `progress`
 
 Array = np.ndarray[Any, Any]
@@ -76,6 +77,9 @@ class Search:
         self._spent: list[Block] = []
         self._batches = [Batch(), Batch()]
         self._row = np.zeros(padded(self._width), np.uint32)
+        self._look = np.zeros(padded(self._width), np.uint32)
+        self._known = np.zeros((LOOKS, padded(self._width)), np.uint32)
+        self._known_lists = np.zeros((LOOKS, len(self.tables.joint) + 2), np.uint64)
         self._lists_of = np.zeros(self._width + len(self.tables.joint) + 1, np.uint64)
         self._stacks = [np.zeros(2 * kernels.STACK, np.uint64) for _ in range(2)]
         self._fresh = np.zeros(BATCH + 1, np.uint32)
@@ -155,7 +159,8 @@ class Search:
             position = kernels.expand(
                 block.rows, self._width, block.fingerprints, todo, position,
                 tables.listed.view, tables.masks.view, tables.masked, tables.joint,
-                self._lists_of, self._row, self._stacks[0], *self._program(),
+                self._lists_of, tables.looks.view, self._look, self._known, self._known_lists,
+                self._row, self._stacks[0], *self._program(),
                 batch.found, batch.origins, self._fired, dead, aside, self._missing, counters,
             )  # fmt: skip
             missing, batch.size, put_aside, deadlocked, error = (int(c) for c in counters)

@@ -72,6 +72,8 @@ class Tables:
         self._effect(NO_ACTION, ())  # effect 0 is none
         self._layout = layout = Layout(model)
         self.masks = Vector(np.uint64, layout.words)
+        self.looks = Vector(np.uint32)  # for each cell the first one that shows the joint rules the same
+        self._alike: dict[tuple[int, tuple[int, ...]], int] = {}
         self.joint, self.masked = layout.joint, layout.masked
         # Where a projection says "never" a bundle is trivial: the first verdicts, in the bundles' order.
         self.verdicts = [Verdict(bundle) for bundle in layout.bundles]
@@ -105,6 +107,8 @@ class Tables:
         self.bases.view[cell] = self.classes.size
         seen = [self._class(column, slot, value) for slot in range(len(self._layout.slots[column]))]
         self.classes.extend(seen)
+        shown = tuple(seen[slot] for slot in self._layout.joint_slots[column])
+        self.looks.view[cell] = self._alike.setdefault((column, shown), cell)
         if not self._layout.own_rules[column]:
             self.listed.view[cell] = 0
         self.masks.view[cell] = self._layout.all_joint
@@ -115,11 +119,13 @@ class Tables:
 
     def _new_id(self, what: Cell | Node) -> int:
         self._ids.append(what)
-        self.zobrist.append(self._random.integers(0, 1 << 64, dtype=np.uint64))
+        if len(self._ids) > self.zobrist.size:
+            self.zobrist.extend(self._random.integers(0, 1 << 64, 1024, dtype=np.uint64))
         self.bases.append(0)
         self.listed.append(kernels.UNLISTED)
         self.verdict_of.append(0)
         self.masks.append((0,) * self._layout.words)
+        self.looks.append(0)
         return len(self._ids) - 1
 
     def _shown(self, read: Read, value: Any) -> tuple[Any] | None:
@@ -213,7 +219,7 @@ class Tables:
 
     def _set_list(self, node: int, moves: list[int]) -> None:
         """Put copies of a node's moves one behind the other, so that a kernel reads them in one go."""
-        self.listed.view[node] = self.entries.size << 32 | len(moves)
+        self.listed.view[node] = self.entries.size << 32 | len(moves) if moves else 0
         for move in moves:
             length = int(self.entries.view[move]) & 0xFFFFFFFF
             self.entries.extend(self.entries.view[move : move + 1 + length].tolist())

@@ -6,11 +6,13 @@ different things must not be equal, which Python's `1 == True` and its named tup
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from operator import attrgetter
 from typing import Any
 
 from checker.engine.model import ModelError
 
+_PARTS: dict[type, Callable[[Any], Iterable[Any]]] = {}
 _HASHABLE: dict[type, str] = {list: "a tuple", dict: "a sorted tuple of pairs", set: "a frozenset"}
 
 
@@ -43,15 +45,17 @@ def same_types(one: Any, other: Any, source: str) -> None:
             "equal values must mean the same. Named tuples are equal to plain ones, and 1 to True; "
             "use frozen dataclasses or structs"
         )
-    for a, b in zip(_parts(one), _parts(other), strict=True):
-        same_types(a, b, source)
+    parts = _PARTS.get(type(one)) or _PARTS.setdefault(type(one), _parts(type(one)))
+    for a, b in zip(parts(one), parts(other), strict=True):
+        if a is not b:
+            same_types(a, b, source)
 
 
-def _parts(value: Any) -> tuple[Any, ...]:
-    """The values that a value is made of, in an order that equal values share."""
-    if isinstance(value, tuple):
-        return value
-    if isinstance(value, frozenset):
-        return tuple(sorted(value, key=lambda part: (hash(part), repr(part))))
-    names: Iterable[str] = getattr(value, "__struct_fields__", ()) or getattr(value, "__dataclass_fields__", ())
-    return tuple(getattr(value, name) for name in names)
+def _parts(kind: type) -> Callable[[Any], Iterable[Any]]:
+    """How to take a value of this type apart, in an order that equal values share."""
+    if issubclass(kind, tuple):
+        return iter
+    if issubclass(kind, frozenset):
+        return lambda value: sorted(value, key=lambda part: (hash(part), repr(part)))
+    names = tuple(getattr(kind, "__struct_fields__", ()) or getattr(kind, "__dataclass_fields__", ()))
+    return attrgetter(*names) if len(names) > 1 else lambda value: [getattr(value, name) for name in names]

@@ -203,9 +203,15 @@ ZAB_DEFAULTS = ("LeaderIsAVoter", "OnlyVotersCounted", *(each.name for each in _
 
 
 def defaults(setup: Setup) -> tuple[str, ...]:
-    """The defaults that say something of this setup: the oracle's servers count no votes."""
+    """The defaults that say something of this setup.
+
+    The oracle's servers count no votes; and "within every quorum" means little where quorums are not of one kind.
+    """
     names = DEFAULTS if setup.zab is None else ZAB_DEFAULTS
-    return tuple(name for name in names if setup.grain is Grain.FINE or name != "OnlyVotersCounted")
+    silent = {"OnlyVotersCounted"} if setup.grain is Grain.ORACLE else set()
+    if len({view.quorums for view in setup.reachable_views}) > 1:
+        silent.add("Durability")
+    return tuple(name for name in names if name not in silent)
 
 
 def names() -> tuple[str, ...]:

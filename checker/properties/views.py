@@ -69,8 +69,9 @@ def _up_to(log: tuple[Txn, ...], zxid: int) -> tuple[Txn, ...]:
 class Duty(msgspec.Struct, frozen=True):
     """What a leader or a learner waits for, and what its counterpart may rely on.
 
-    `initial` is the last zxid that a leader in BROADCAST began with; `served` are the learners whose ACK of UPTODATE it
-    has read. `applied` is the last zxid that a learner in BROADCAST has applied.
+    `initial` is the last zxid that a leader in BROADCAST began with; `served` are the followers whose ACK of UPTODATE
+    it has read (an observer applies what it was synchronised with after that ACK, and nobody counts it). `applied` is
+    the last zxid that a learner in BROADCAST has applied.
     """
 
     leads: bool
@@ -95,7 +96,7 @@ def duty(server: Server) -> Duty | str:
             server.sid,
             own.epoch,
             initial=before[-1] if began and before else 0,
-            served=tuple(handler.sid for handler in own.handlers if handler.stage is Stage.SERVING),
+            served=tuple(each.sid for each in own.handlers if each.stage is Stage.SERVING and not each.observer),
             awaits_acks=any(handler.stage >= Stage.SYNCING for handler in own.handlers),
         )
     if isinstance(own, Learner):

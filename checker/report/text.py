@@ -77,6 +77,21 @@ def summary_line(
     return f"{name}  {grain}  {states:>13}  {depth:>5}  {judgement.verdict.value}{remark}"
 
 
+def invariants_lines(explorations: Sequence[Exploration]) -> list[str]:
+    """What a set of runs put to the test: in how many states each invariant was examined, and its premise held."""
+    counted: dict[str, list[tuple[int, int]]] = {}
+    for exploration in explorations:
+        for prop in exploration.model.properties:
+            if prop.kind is Kind.ALWAYS:
+                evaluations = exploration.evaluations[prop.name]
+                counted.setdefault(prop.name, []).append((evaluations.states, evaluations.premise))
+    rows = []
+    for name, runs in counted.items():
+        examined, premise = (sum(counts) for counts in zip(*runs, strict=True))
+        rows.append((name, f"{len(runs)} run" + "s" * (len(runs) > 1), f"{examined:,}", f"{premise:,}"))
+    return _columns([("invariant", "held in", "states examined", "not trivially"), *rows]) if rows else []
+
+
 def print_report(
     job: Job,
     exploration: Exploration,

@@ -1,6 +1,7 @@
 """Random models: whatever the shape, the table engine sees level by level what the plain engine sees."""
 
 import zlib
+from unittest.mock import patch
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -121,6 +122,17 @@ def test_two_threads_find_what_one_finds_down_to_the_paths(shape):
     assert {name: found.path for name, found in one.found.items()} == {
         name: found.path for name, found in two.found.items()
     }
+
+
+@settings(max_examples=80, deadline=None)
+@given(shapes)
+def test_rows_that_look_alike_may_be_forgotten_at_any_time(shape):
+    """What joint rules list is kept for a limited number of looks; with room for two they displace one another."""
+    model = random_model(*shape)
+    limits = Limits(states=3000)
+    with patch.object(search, "LOOKS", 2):
+        by_tables = search.explore(model, limits)
+    assert disagreements(plain.explore(model, limits), by_tables) == []
 
 
 def test_more_than_64_joint_rules_are_all_looked_at():

@@ -104,16 +104,7 @@ def test_the_table_in_the_manual_is_what_the_checker_finds() -> None:
 
 
 def _page() -> list[str]:
-    lines = [
-        "# Variants: wrong on purpose",
-        "",
-        "A variant is the specification with one thing done wrong, at one place: a known defect of ZooKeeper, named after",
-        "the issue that reported it, or a mutant of our own. `python -m checker --list-variants` lists them, `--variant NAME`",
-        "runs one. This page is written by `tests/quality/test_zab_variants.py`, which fails where it is not what the checker",
-        "finds. The number behind an invariant is the least number of steps in which it fails, in the small ensemble of that",
-        "test; the scenarios in `spec/scenarios/known-defects` are tuned to show one invariant each.",
-        "",
-    ]
+    lines = [*_HEAD, ""]
     for title, kind in (("Known defects", True), ("Mutants", False)):
         lines += [f"## {title}", ""]
         for variant in Variant:
@@ -128,6 +119,15 @@ def _page() -> list[str]:
     return lines
 
 
+_HEAD = """\
+# Variants: wrong on purpose
+
+A variant is the specification with one thing done wrong, at one place: a known defect of ZooKeeper, named after the
+issue that reported it, or a mutant of our own. `python -m checker --list-variants` lists them, `--variant NAME` runs
+one. This page is written by `tests/quality/test_zab_variants.py`, which fails where it is not what the checker finds.
+The number behind an invariant is the least number of steps in which it fails, in the small ensemble of that test; the
+scenarios in `spec/scenarios/known-defects` are tuned to show one invariant each.
+""".splitlines()
 _ELECTION = "Breaks the election: see `tests/quality/test_variants.py` and the scenario of that name."
 
 

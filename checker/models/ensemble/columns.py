@@ -125,7 +125,11 @@ def _noticed(server: Server, gone: Gone) -> Event | None:
 
 
 def _knocked(server: Server, knock: Knock, rules: Rules, zab: ZabRules | None) -> Outcome:
-    """A process that runs accepts; an older connection of the same learner ends. One that does not run refuses."""
+    """A process that runs accepts; an older connection of the same learner ends. One that does not run refuses.
+
+    The port of a real one is closed until it leads, and the learner tries again. Here what the learner sent first waits
+    until then, even if it has given up by that time: as if it had connected and was lost at once.
+    """
     if server.election is None:
         return Outcome((server,))
     gone = spec_server.step(server, LearnerGone(knock.learner), rules, zab) if isinstance(server.zab, Leader) else None

@@ -1,0 +1,77 @@
+"""The runs that `--nodes N` stands for, as descriptions: a named set that looks at an ensemble from several sides.
+
+    cold start           an election message by message, and what its leader begins then
+    established          a leader that serves: writes, a crash, a return, re-election, synchronisation
+    crash, observer, another view
+                         the same with an observer, one server whose file does not name it, and a dropped connection
+    a broken link        an election message by message after a link was cut; the election alone
+    faults of every kind the oracle's elections under every fault; the election alone
+
+Rules: each run is held to every invariant that it can put to the test, so that one which it never does is a defect of
+the run (vacuous). A run that does not end soon by itself has a depth, which `--depth` replaces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+Described = dict[str, Any]
+FINE_UP_TO = 4  # servers whose election can be explored message by message
+
+RUN: Described = {
+    "name": "as described", "nodes": 3, "observers": 0, "grain": "fine", "established": False, "other_views": {},
+    "rounds": 2, "capacity": 2, "late": 0, "faults": {}, "silent": [], "variants": [], "protocol": "election",
+    "discovery": "packets", "given": 0, "properties": [], "depth": None,
+}  # fmt: skip
+"""What holds of a run unless it says otherwise.
+
+`silent` are actions that need not fire in it, `given` is how many transactions all servers have from the beginning, and
+`properties` are the invariants it is held to, the usual ones if there are none.
+"""
+BEGINNING = ("LeaderIsAVoter", "OnlyVotersCounted", "Leadership", "OnlyVotersAck", "NoBadState")
+DEPTHS = {4: 30, 5: 22, 6: 17, 7: 13}
+"""How far runs of the whole server go which do not end soon by themselves, by the number of servers."""
+
+
+def named_runs(nodes: int) -> Iterator[Described]:
+    """The set for so many servers."""
+    fine, depth = nodes <= FINE_UP_TO, DEPTHS.get(nodes)
+    run = {**RUN, "nodes": nodes, "depth": depth}
+    if fine:
+        yield {**run, "name": "cold start", "protocol": "zab", "rounds": 1, "properties": _beginning(nodes)}
+    else:
+        yield {**RUN, "nodes": nodes, "name": "cold start", "grain": "oracle", "late": nodes}
+    if nodes > 1:
+        yield _whole(run, "established")
+    if nodes > 2:
+        other = {str(nodes - 1): list(range(1, nodes))}
+        yield _whole(run, "crash, observer, another view", observers=1, other_views=other, disconnects=1)
+    if nodes > 1 and fine:
+        # Who was cut off hears from those who have decided, and joins them without a decision of its own.
+        links = {"cuts": 1, "heals": 1, "rebroadcasts": 1}
+        yield {
+            **RUN, "nodes": nodes, "name": "a broken link", "established": True, "faults": links, "silent": ["decide"],
+        }  # fmt: skip
+    if nodes > 1:
+        less = {"crashes": 1, "restarts": 1, "partitions": 1, "heals": 1}
+        every = {"crashes": 2, "restarts": 2, "cuts": 1, "partitions": 1, "heals": 1}
+        yield {
+            **RUN, "nodes": nodes, "name": "faults of every kind", "grain": "oracle", "late": nodes,
+            "faults": every if fine else less,
+        }  # fmt: skip
+
+
+def _beginning(nodes: int) -> list[str]:
+    """What an ensemble can be held to before anything is committed; a server alone waits for nobody's ACK."""
+    return [name for name in BEGINNING if nodes > 1 or name != "OnlyVotersAck"]
+
+
+def _whole(run: Described, name: str, observers: int = 0, other_views: Any = None, disconnects: int = 0) -> Described:
+    """The whole server, from a leader that serves on: two writes, a crash and a return, one more election."""
+    faults = {"elections": 1, "writes": 2, "crashes": 1, "restarts": 1, "disconnects": disconnects}
+    return {
+        **run, "name": name, "protocol": "zab", "grain": "oracle", "discovery": "one-step", "established": True,
+        "given": 1,
+        "observers": observers, "other_views": other_views or {}, "faults": {k: v for k, v in faults.items() if v},
+    }  # fmt: skip
