@@ -1,4 +1,4 @@
-"""Measures the table engine: on the model that SPIN searches, and on the whole FastLeaderElection.
+"""Measures the table engine: on the model that SPIN searches, on the whole FastLeaderElection, and on Zab.
 
 Rules: every search runs in a process of its own, which first compiles (or loads) the kernels on a small model, so
 that neither is counted; the size of that process just before the search is the baseline of its memory. One thread
@@ -31,6 +31,12 @@ def measure_election(servers: int) -> list[Row]:
     return [_search("election", servers, 1, full_workload(servers))]
 
 
+def measure_zab(servers: int) -> list[Row]:
+    """The measurement `zab`: three servers that lead and follow, every invariant held, with one thread and with two."""
+    name = {3: "Zab, 3 servers, a quick look", 4: "Zab, 3 servers, the exhaustive run"}[servers]
+    return [_search("zab", servers, workers, name) for workers in WORKERS]
+
+
 def _search(model: str, servers: int, workers: int, name: str) -> Row:
     command = [sys.executable, "-m", "benchmarks.search_alone", model, str(servers), str(workers)]
     with tempfile.TemporaryDirectory() as folder:
@@ -49,4 +55,6 @@ def _search(model: str, servers: int, workers: int, name: str) -> Row:
         setup_seconds=found["setup_seconds"],
         peak_bytes=usage.peak_bytes,
         baseline_bytes=found["baseline_bytes"],
+        python_steps=found["python_steps"] if model == "zab" else None,
+        python_seconds=found["python_seconds"] if model == "zab" else None,
     )

@@ -2,10 +2,11 @@
 
 from checker.engine import Model
 from checker.models import rounds
-from checker.models.ensemble import File, Member, Setup, ensemble
-from checker.properties import election
+from checker.models.ensemble import Budgets, File, Grain, Member, Setup, ensemble
+from checker.properties import build, defaults, election
 from spec.election.channel import ChannelRules
 from spec.quorum import majority_view
+from spec.zab.state import ZabRules
 
 
 def small_election(servers: int) -> Model:
@@ -22,4 +23,21 @@ def fast_leader_election(servers: int) -> Model:
     return ensemble("cold start", setup, properties)
 
 
-MODELS = {"rounds": small_election, "election": fast_leader_election}
+def zab(servers: int) -> Model:
+    """Three servers that lead and follow, held to every invariant of Zab; `servers` says how much happens to them.
+
+    4: two transactions, two crashes and returns, two lost connections, three elections (the scenario zab-3-servers).
+    3: one of each and two elections, a quick look. 2: for compiling.
+    """
+    budgets = {
+        2: Budgets(elections=1),
+        3: Budgets(elections=2, writes=1, crashes=1, restarts=1, disconnects=1),
+        4: Budgets(elections=3, writes=2, crashes=2, restarts=2, disconnects=2),
+    }
+    file = File("zoo.cfg", majority_view((1, 2, 3)))
+    members = tuple(Member(sid, file) for sid in (1, 2, 3))
+    setup = Setup(members, Grain.ORACLE, budgets=budgets[servers], zab=ZabRules(), discovery_in_one_step=True)
+    return ensemble("zab", setup, [build(setup, name) for name in defaults(setup)])
+
+
+MODELS = {"rounds": small_election, "election": fast_leader_election, "zab": zab}

@@ -55,6 +55,8 @@ class Row:
     setup_seconds: float
     peak_bytes: int
     baseline_bytes: int = 0
+    python_steps: int | None = None
+    python_seconds: float | None = None
 
     @property
     def states_per_second(self) -> float:
@@ -65,6 +67,16 @@ class Row:
     def transitions_per_second(self) -> float:
         """Transitions followed in a second of search."""
         return self.transitions / self.seconds
+
+    @property
+    def warm_transitions_per_second(self) -> float | None:
+        """Transitions in a second of the search that was not spent in Python: what warm tables make."""
+        return None if self.python_seconds is None else self.transitions / (self.seconds - self.python_seconds)
+
+    @property
+    def steps_per_thousand(self) -> float | None:
+        """Calls of a step function for a thousand transitions."""
+        return None if self.python_steps is None else 1000 * self.python_steps / self.transitions
 
     @property
     def bytes_per_state(self) -> float:

@@ -16,4 +16,5 @@ MEASUREMENTS: tuple[tuple[str, Measurement], ...] = (
     ("spin", spin.measure),
     ("engine", engine.measure),
     ("election", engine.measure_election),
+    ("zab", engine.measure_zab),
 )

@@ -29,6 +29,7 @@ def main(model_name: str, servers: int, workers: int) -> None:
                 "setup_seconds": setup_seconds,
                 "baseline_bytes": baseline,
                 "python_steps": result.python_steps,
+                "python_seconds": result.python_seconds,
             }
         )
     )

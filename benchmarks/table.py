@@ -21,6 +21,8 @@ HEADINGS = (
     "search s",
     "setup s",
     "10^6 per s",  # transitions
+    "warm",  # the same, without the time in Python
+    "steps per 1000",  # calls of Python step functions, for so many transitions
     "peak MiB",
     "bytes per state",
     "speed ratio to SPIN",
@@ -57,6 +59,8 @@ def cells(row: Row, rows: Sequence[Row]) -> tuple[str, ...]:
         f"{row.seconds:.2f}",
         f"{row.setup_seconds:.2f}",
         f"{row.transitions_per_second / 1e6:.1f}",
+        NO_RATIO if row.warm_transitions_per_second is None else f"{row.warm_transitions_per_second / 1e6:.1f}",
+        _ratio(row.steps_per_thousand),
         f"{row.peak_bytes / 2**20:,.0f}",
         f"{row.bytes_per_state:,.1f}",
         _ratio(speed_ratio(row, rows)),
@@ -79,6 +83,8 @@ def as_json(servers: int, rows: Sequence[Row], missed: Sequence[Missed]) -> str:
             **vars(row),
             "states_per_second": row.states_per_second,
             "transitions_per_second": row.transitions_per_second,
+            "warm_transitions_per_second": row.warm_transitions_per_second,
+            "steps_per_thousand_transitions": row.steps_per_thousand,
             "bytes_per_state": row.bytes_per_state,
             "speed_ratio_to_spin": speed_ratio(row, rows),
             "memory_ratio_to_spin": memory_ratio(row, rows),
@@ -98,13 +104,15 @@ def show(console: Console, rows: Sequence[Row], missed: Sequence[Missed]) -> Non
 
 def _drawn(workload: str, rows: Sequence[Row]) -> Table:
     # No borders, and the workload as the title: so the figures fit into eighty characters. A column is as
-    # wide as its longest figure or word of the heading, because rich would otherwise break either.
+    # wide as its longest figure or word of the heading, because rich would otherwise break either. One without
+    # a figure is left out.
     table = Table(title=workload, box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
-    lines = [cells(row, rows)[1:] for row in rows]
-    for heading, column in zip(HEADINGS[1:], zip(*lines, strict=True), strict=True):
+    columns = list(zip(HEADINGS, *(cells(row, rows) for row in rows), strict=True))[1:]
+    shown = [column for column in columns if set(column[1:]) != {NO_RATIO}]
+    for heading, *figures in shown:
         justify: JustifyMethod = "left" if heading == "tool" else "right"
-        table.add_column(heading, justify=justify, width=max(map(len, [*column, *heading.split()])))
-    for line in lines:
+        table.add_column(heading, justify=justify, width=max(map(len, [*figures, *heading.split()])))
+    for line in zip(*(figures for _, *figures in shown), strict=True):
         table.add_row(*line)
     return table
 

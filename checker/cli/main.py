@@ -123,6 +123,18 @@ def _tables(options: argparse.Namespace) -> int:
     return int(ExitCode.PASSED)
 
 
+def _proofs(_: argparse.Namespace) -> int:
+    from checker.symbolic import every_proof, vote_order_lines  # noqa: PLC0415
+    from checker.symbolic.proofs import Proved  # noqa: PLC0415
+
+    proofs = every_proof()
+    with unread_output_discarded():
+        for proof in proofs:
+            print(f"{type(proof).__name__.lower()}: {proof.statement}")
+        print("\n".join(line for line in vote_order_lines() if not line.startswith("proved: ")))
+    return int(ExitCode.PASSED if all(isinstance(proof, Proved) for proof in proofs) else ExitCode.SAFETY)
+
+
 def _variants(options: argparse.Namespace) -> int:
     from checker.cli.variants import report  # noqa: PLC0415
 
@@ -147,4 +159,11 @@ def _list(_: argparse.Namespace) -> int:
     return int(ExitCode.PASSED)
 
 
-_COMMANDS = {"run": _run, "replay": _replay, "quorums": _quorums, "tables": _tables, "list": _list}
+_COMMANDS = {
+    "run": _run,
+    "replay": _replay,
+    "quorums": _quorums,
+    "proofs": _proofs,
+    "tables": _tables,
+    "list": _list,
+}

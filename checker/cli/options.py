@@ -63,14 +63,15 @@ def command_parsers() -> dict[str, argparse.ArgumentParser]:
     quorums = _parser("python -m checker quorums", "Asks z3 whether quorums of two zoo.cfg files may be disjoint.")
     quorums.add_argument("files", nargs="+", type=Path, metavar="ZOO_CFG", help="one file or more")
     quorums.add_argument("--json", action="store_true", help="the answer as JSON")
+    proofs = _parser("python -m checker proofs", "Proves with z3 what holds for any number of servers and any votes.")
     tables = _parser("python -m checker tables", "Computes who survives the loss of servers and of links (R2, R3).")
     tables.add_argument("--json", action="store_true", help="the tables as JSON")
     listing = _parser("python -m checker list", "Lists the scenarios that come with the package, and the properties.")
-    return {"run": run, "replay": replay, "quorums": quorums, "tables": tables, "list": listing}
+    return {"run": run, "replay": replay, "quorums": quorums, "proofs": proofs, "tables": tables, "list": listing}
 
 
 def _parser(prog: str, description: str, epilog: str | None = None) -> argparse.ArgumentParser:
-    commands = "commands: run, replay, quorums, tables, list (each with --help)\n" if epilog else None
+    commands = "commands: run, replay, quorums, proofs, tables, list (each with --help)\n" if epilog else None
     return argparse.ArgumentParser(
         prog,
         description=description,

@@ -33,7 +33,7 @@ def test_plain_text_is_aligned_and_states_ratios() -> None:
     assert lines[0].split()[:2] == ["workload", "tool"]
     assert re.split(r"  +", lines[1]) == [
         *("election, 4 servers", "SPIN", "1,000,000", "6,000,000", "4.00", "1.50"),
-        *("1.5", "200", "209.7", "1.00", "1.00"),
+        *("1.5", "-", "-", "200", "209.7", "1.00", "1.00"),
     ]
     assert lines[2].split()[-2:] == ["8.00", "0.25"]
     assert lines[3].split()[-2:] == ["-", "-"], "another workload has no row of SPIN to refer to"
@@ -56,9 +56,20 @@ def test_terminal_table_loses_no_figure(width: int) -> None:
     words = drawn.getvalue().split()
 
     assert " ".join(words).startswith("election, 4 servers")
-    assert set(words) >= {word for heading in HEADINGS[1:] for word in heading.split()}
+    shown = [heading for heading in HEADINGS[1:] if heading not in {"warm", "steps per 1000"}]
+    assert set(words) >= {word for heading in shown for word in heading.split()}
     assert set(words) >= {"13,822,383", "87,985,030", "2.2", "17.6", "8.00", "0.25"}
     assert " ".join(words).endswith(f"tlc: {MISSED}")
+
+
+def test_what_python_does_is_shown_where_it_is_known() -> None:
+    """Ten seconds, two of them in Python: 80 million transitions in the other eight, and a step for 2,000 of them."""
+    drawn = io.StringIO()
+    row = Row("Quorate", "Zab", 20_000_000, 80_000_000, 10.0, 1.0, 2**20, python_steps=40_000, python_seconds=2.0)
+    show(Console(width=80, file=drawn), [row], [])
+
+    assert {"warm", "10.0", "8.0", "0.50"} <= set(drawn.getvalue().split())
+    assert "SPIN" not in drawn.getvalue()
 
 
 def test_json_holds_figures_and_reasons() -> None:

@@ -509,3 +509,11 @@ def test_a_terminal_gets_colours_and_a_pipe_gets_none(scenario: Write) -> None:
     assert ESCAPE not in piped.stdout + piped.stderr
     assert ESCAPE in shown
     assert piped.stdout.splitlines()[0] in shown, "the same words in both"
+
+
+def test_proofs_lists_what_is_proved_and_the_cycles_that_votes_had() -> None:
+    ended = cli("proofs")
+
+    assert ended.code == 0
+    assert "proved: the order of votes is total" in ended.lines
+    assert any(line.startswith("the smallest cycle of 3 votes before ZOOKEEPER-1419") for line in ended.lines)
