@@ -1,7 +1,7 @@
 """Zab, as ZooKeeper does it: a leader, its learners, and how they are brought to one history and kept there.
 
-- `leader.step`, `learner.step`: one server, one event.
-- `synchronisation`: how a learner is brought up to date.
+- `leader.step`, `learner.step`: one server, one event; what they do when they serve is in `broadcast` and `serving`.
+- `synchronisation`: how a leader brings a learner up to date; `synchronising`: what the learner makes of it.
 - `disk`: what was asked of the disk, and what a crash leaves of it.
 - `packets`, `events`, `state`: the words they use.
 

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from spec.effects import Fact
+from spec.effects import Fact, Observe
 from spec.quorum import Sid
 from spec.txn import Txn
 from spec.zab.packets import QuorumPacket
@@ -130,3 +130,8 @@ class SyncAnswered(Fact, frozen=True):
 
     server: Sid
     zxid: int
+
+
+def unexpected(server: Sid, family: Family, what: str) -> Observe:
+    """The effect that reports a message which must not arrive."""
+    return Observe(Unexpected(server, family, what))

@@ -19,23 +19,20 @@ Source: `Leader.lead`, `getEpochToPropose`, `waitForEpochAck`, `waitForNewLeader
 `processAck`, `tryToCommit`; `LearnerHandler.run`.
 """
 
-from collections.abc import Iterable
 
 from msgspec.structs import replace
 
 from spec.durable import Durable
-from spec.effects import Apply, Disconnect, Effect, Observe, Send
+from spec.effects import Disconnect, Effect, Observe, Send
 from spec.election.state import Peer
-from spec.quorum import Majority, Sid
-from spec.txn import Txn, counter_of, make_zxid, told
+from spec.quorum import Sid
+from spec.txn import make_zxid, told
 from spec.variants import Variant
-from spec.zab import disk
+from spec.zab import broadcast, disk
 from spec.zab.events import (
     Applied,
-    Broadcast,
     ClientSync,
     ClientWrite,
-    Committed,
     Delivered,
     EpochEstablished,
     Family,
@@ -44,36 +41,28 @@ from spec.zab.events import (
     SyncAnswered,
     Synced,
     Tick,
-    Unexpected,
     ZabEvent,
+    unexpected,
 )
 from spec.zab.packets import (
     Ack,
     AckEpoch,
-    Commit,
     FollowerInfo,
-    Inform,
     LeaderInfo,
     Ping,
-    Proposal,
     QuorumPacket,
     Request,
-    Sync,
     SyncRequest,
     UpToDate,
     name_of,
 )
 from spec.zab.state import (
-    Append,
     Done,
     Handler,
     Leader,
     LeaderPhase,
-    Outstanding,
     Stage,
     ZabRules,
-    logged_and_queued,
-    with_sid,
 )
 from spec.zab.synchronisation import history_of, plan_for, stream
 
@@ -95,14 +84,14 @@ def step(peer: Peer, leader: Leader, event: ZabEvent, rules: ZabRules) -> Done |
         case LearnerGone(learner=learner):
             return Done(peer.durable, _without(leader, learner))
         case Synced():
-            return _synced(peer, leader, rules)
+            return broadcast.synced(peer, leader, rules)
         case Applied() if leader.commits:
-            return _apply(peer, leader, leader.commits[0])
+            return broadcast.apply(peer, leader, leader.commits[0])
         case ClientWrite(value=value) if leader.phase is BROADCAST:
-            return _propose(peer, leader, value, rules)
+            return broadcast.propose(peer, leader, value, rules)
         case ClientSync() if leader.phase is BROADCAST:
             # Only a learner's sync waits for what is outstanding (LeaderZooKeeperServer: matchSyncs is false).
-            return Done(peer.durable, leader, (Observe(SyncAnswered(peer.sid, _applied(leader))),))
+            return Done(peer.durable, leader, (Observe(SyncAnswered(peer.sid, broadcast.applied(leader))),))
         case Tick() if leader.phase is BROADCAST and leader.handlers:
             ready = (handler for handler in leader.handlers if handler.stage >= Stage.SYNCING)
             return Done(peer.durable, leader, tuple(Send(handler.sid, Ping()) for handler in ready))
@@ -112,22 +101,6 @@ def step(peer: Peer, leader: Leader, event: ZabEvent, rules: ZabRules) -> Done |
 def shut_down(durable: Durable, leader: Leader) -> Durable:
     """The disk when a leader has given up: its sync thread ends what it has begun."""
     return disk.flushed(durable, leader.queue)
-
-
-def is_quorum(peer: Peer, servers: Iterable[Sid], rules: ZabRules) -> bool:
-    """Whether these are a quorum of the leader's view (`SyncedLearnerTracker.hasAllQuorums`)."""
-    counted, voters = set(servers), peer.view.voters
-    if Variant.OBSERVER_COUNTED in rules.variants and isinstance(peer.view.quorums, Majority):
-        return 2 * len(counted) > len(voters)
-    if Variant.HALF_IS_A_QUORUM in rules.variants and 2 * len(counted & voters) >= len(voters):
-        return True
-    return peer.view.contains_quorum(counted)
-
-
-def _count(peer: Peer, counted: tuple[Sid, ...], sid: Sid, rules: ZabRules) -> tuple[Sid, ...]:
-    """`isParticipant`: only a voter of the leader's view is counted."""
-    counts = peer.view.is_voter(sid) or Variant.OBSERVER_COUNTED in rules.variants
-    return with_sid(counted, sid) if counts else counted
 
 
 # Packets, by the stage of the handler that reads them.
@@ -148,18 +121,18 @@ def _receive(peer: Peer, leader: Leader, source: Sid, packet: QuorumPacket, rule
         case (Stage.SYNCED | Stage.SERVING, _) if leader.phase is not BROADCAST:
             return None  # the handler is in waitForStartup
         case Stage.SYNCED | Stage.SERVING, Ack(zxid=zxid):
-            return _ack(peer, leader, source, zxid, rules)
+            return broadcast.ack(peer, leader, source, zxid, rules)
         case Stage.SYNCED | Stage.SERVING, Request(value=value):
-            return _propose(peer, leader, value, rules)
+            return broadcast.propose(peer, leader, value, rules)
         case Stage.SYNCED | Stage.SERVING, SyncRequest():
-            return _sync_requested(peer, leader, source)
+            return broadcast.sync_requested(peer, leader, source)
         case Stage.SYNCED | Stage.SERVING, Ping():
             return Done(peer.durable, leader)
         case Stage.SYNCED | Stage.SERVING, _:
-            report = _unexpected(peer, Family.STATE, f"{name_of(packet)} of server {source}, which serves")
+            report = unexpected(peer.sid, Family.STATE, f"{name_of(packet)} of server {source}, which serves")
             return Done(peer.durable, leader, (report,))
     where = "before FOLLOWERINFO" if stage is None else f"by a handler in {stage.name}"
-    report = _unexpected(peer, Family.STATE, f"{name_of(packet)} of server {source}, read {where}")
+    report = unexpected(peer.sid, Family.STATE, f"{name_of(packet)} of server {source}, read {where}")
     return Done(peer.durable, _without(leader, source), (report, Disconnect(source)))
 
 
@@ -168,13 +141,13 @@ def _follower_info(peer: Peer, leader: Leader, handler: Handler, accepted: int, 
     after = _with_handler(leader, handler)
     if leader.phase is not FOLLOWERINFO:
         return _send_epoch(peer, after)
-    counted = _count(peer, leader.counted, handler.sid, rules)
+    counted = broadcast.count(peer, leader.counted, handler.sid, rules)
     return _choose_epoch(peer, replace(after, epoch=max(leader.epoch, accepted + 1), counted=counted), rules)
 
 
 def _choose_epoch(peer: Peer, leader: Leader, rules: ZabRules) -> Done:
     """With a quorum the epoch is chosen, and accepted by the leader itself before anybody is told."""
-    if not is_quorum(peer, leader.counted, rules):
+    if not broadcast.is_quorum(peer, leader.counted, rules):
         return Done(peer.durable, leader)
     durable = replace(peer.durable, accepted_epoch=leader.epoch)
     chosen = _send_epoch(replace(peer, durable=durable), replace(leader, phase=ACKEPOCH, counted=(peer.sid,)))
@@ -187,7 +160,7 @@ def _send_epoch(peer: Peer, leader: Leader) -> Done:
     """LEADERINFO to every learner that waits for it."""
     waiting = [handler.sid for handler in leader.handlers if handler.stage is Stage.REGISTERED]
     sent = tuple(Send(sid, LeaderInfo(leader.epoch)) for sid in waiting)
-    return Done(peer.durable, _staged(leader, waiting, Stage.EPOCH_SENT), sent)
+    return Done(peer.durable, broadcast.staged(leader, waiting, Stage.EPOCH_SENT), sent)
 
 
 def _ack_epoch(peer: Peer, leader: Leader, source: Sid, ack: AckEpoch, rules: ZabRules) -> Done:
@@ -196,7 +169,7 @@ def _ack_epoch(peer: Peer, leader: Leader, source: Sid, ack: AckEpoch, rules: Za
     if leader.phase is ACKEPOCH and ack.current_epoch != -1:
         if ahead:
             return Done(peer.durable, _without(leader, source), (Disconnect(source),))
-        leader = replace(leader, counted=_count(peer, leader.counted, source, rules))
+        leader = replace(leader, counted=broadcast.count(peer, leader.counted, source, rules))
     waiting = tuple(
         replace(each, stage=Stage.EPOCH_ACKED, last_zxid=ack.last_zxid) if each.sid == source else each
         for each in leader.handlers
@@ -209,13 +182,13 @@ def _establish(peer: Peer, leader: Leader, rules: ZabRules) -> Done:
     durable = peer.durable
     effects: Effects = ()
     if leader.phase is ACKEPOCH:
-        if not is_quorum(peer, leader.counted, rules):
+        if not broadcast.is_quorum(peer, leader.counted, rules):
             return Done(durable, leader)
         durable = replace(durable, current_epoch=leader.epoch)
         leader = replace(leader, phase=NEWLEADER_ACK, counted=(peer.sid,))
         established = EpochEstablished(peer.sid, leader.epoch, history_of(durable, leader, peer.tree).applied)
         effects = (disk.epochs_written(durable), Observe(established))
-    return _followed_by(effects, _synchronise(replace(peer, durable=durable), leader, rules))
+    return _synchronise(replace(peer, durable=durable), leader, rules).after(effects)
 
 
 def _synchronise(peer: Peer, leader: Leader, rules: ZabRules) -> Done:
@@ -230,10 +203,10 @@ def _synchronise(peer: Peer, leader: Leader, rules: ZabRules) -> Done:
         plan = plan_for(history, handler.last_zxid, rules.variants)
         packets = stream(plan, history, leader, peer.durable, observer=handler.observer)
         sent += [Send(handler.sid, packet) for packet in packets]
-        leader = _staged(leader, [handler.sid], Stage.SYNCING)
+        leader = broadcast.staged(leader, [handler.sid], Stage.SYNCING)
         if Variant.ACKS_SURVIVE_TRUNCATION not in rules.variants:
             leader = _without_acks(leader, handler.sid, beyond=plan.seen)
-    return _followed_by(tuple(sent), _start_if_acknowledged(peer, leader, rules))
+    return _start_if_acknowledged(peer, leader, rules).after(tuple(sent))
 
 
 def _without_acks(leader: Leader, sid: Sid, beyond: int) -> Leader:
@@ -250,124 +223,25 @@ def _first_ack(peer: Peer, leader: Leader, source: Sid, zxid: int, rules: ZabRul
 
     Once the quorum is complete, it is not looked at.
     """
-    after = _staged(leader, [source], Stage.SYNCED)
+    after = broadcast.staged(leader, [source], Stage.SYNCED)
     if leader.phase is BROADCAST:
         return Done(peer.durable, after, (Send(source, UpToDate()),))
     if zxid != make_zxid(leader.epoch):
         what = f"ACK {told(zxid)} of server {source} before the ACK of NEWLEADER"
-        return Done(peer.durable, after, (_unexpected(peer, Family.ACK, what),))
-    counted = _count(peer, after.counted, source, rules)
+        return Done(peer.durable, after, (unexpected(peer.sid, Family.ACK, what),))
+    counted = broadcast.count(peer, after.counted, source, rules)
     return _start_if_acknowledged(peer, replace(after, counted=counted), rules)
 
 
 def _start_if_acknowledged(peer: Peer, leader: Leader, rules: ZabRules) -> Done:
     """`startZkServer`: with a quorum the leader serves, and everything it began with is committed."""
-    if leader.phase is not NEWLEADER_ACK or not is_quorum(peer, leader.counted, rules):
+    if leader.phase is not NEWLEADER_ACK or not broadcast.is_quorum(peer, leader.counted, rules):
         return Done(peer.durable, leader)
     initial = history_of(peer.durable, leader, peer.tree).applied
     delivered = (Observe(Delivered(peer.sid, leader.epoch, initial)),) if initial else ()
     sent = tuple(Send(each.sid, UpToDate()) for each in leader.handlers if each.stage is Stage.SYNCED)
     serving = replace(leader, phase=BROADCAST, counted=(), committed=make_zxid(leader.epoch))
     return Done(peer.durable, serving, (*delivered, *sent))
-
-
-# Broadcast.
-
-
-def _propose(peer: Peer, leader: Leader, value: object, rules: ZabRules) -> Done:
-    """`propose`: the next zxid, to every follower that is forwarded to, and to the leader's own log."""
-    last = leader.outstanding[-1].zxid if leader.outstanding else leader.committed
-    txn = Txn(last + 1, value)
-    sent = tuple(
-        Send(each.sid, Proposal(txn)) for each in leader.handlers if each.stage >= Stage.SYNCING and not each.observer
-    )
-    queue, asked = disk.asked(leader.queue, (Append(txn),))
-    after = replace(leader, outstanding=(*leader.outstanding, Outstanding(txn.zxid)), queue=queue)
-    effects: Effects = (Observe(Broadcast(peer.sid, leader.epoch, txn)), *sent, *asked)
-    return _with_disk(peer, after, effects, rules)
-
-
-def _ack(peer: Peer, leader: Leader, source: Sid, zxid: int, rules: ZabRules) -> Done:
-    """`processAck`: of UPTODATE, of something committed already, or of an outstanding proposal."""
-    if counter_of(zxid) == 0:
-        return Done(peer.durable, _staged(leader, [source], Stage.SERVING))
-    if not leader.outstanding or zxid <= leader.committed:
-        return Done(peer.durable, leader)
-    proposal = next((each for each in leader.outstanding if each.zxid == zxid), None)
-    if proposal is None:
-        report = _unexpected(peer, Family.ACK, f"ACK {told(zxid)} of server {source}, which was not proposed")
-        return Done(peer.durable, leader, (report,))
-    acked = replace(proposal, acks=_count(peer, proposal.acks, source, rules))
-    outstanding = tuple(acked if each.zxid == zxid else each for each in leader.outstanding)
-    return _try_to_commit(peer, replace(leader, outstanding=outstanding), acked, rules)
-
-
-def _try_to_commit(peer: Peer, leader: Leader, proposal: Outstanding, rules: ZabRules) -> Done:
-    """`tryToCommit`: in order, and with a quorum; then COMMIT to followers, INFORM to observers, and apply."""
-    early = Variant.COMMIT_BEFORE_QUORUM in rules.variants
-    first = leader.outstanding[0] is proposal
-    if not first or not (early or is_quorum(peer, proposal.acks, rules)):
-        return Done(peer.durable, leader)
-    zxid = proposal.zxid
-    txn = next(txn for txn in logged_and_queued(peer.durable, leader.queue) if txn.zxid == zxid)
-    sent: list[Effect] = [Observe(Committed(peer.sid, leader.epoch, txn))]
-    for handler in leader.handlers:
-        if handler.stage >= Stage.SYNCING:
-            sent.append(Send(handler.sid, Inform(txn) if handler.observer else Commit(zxid)))
-    waiting = [sid for after, sid in leader.syncs if after == zxid]
-    after = replace(
-        leader,
-        outstanding=leader.outstanding[1:],
-        committed=zxid,
-        commits=(*leader.commits, zxid),
-        syncs=tuple(pair for pair in leader.syncs if pair[0] != zxid),
-    )
-    effects = (*sent, *(Send(sid, Sync()) for sid in waiting))
-    if rules.asynchronous_commits:
-        return Done(peer.durable, after, effects)
-    return _followed_by(effects, _apply(peer, after, zxid))
-
-
-def _apply(peer: Peer, leader: Leader, zxid: int) -> Done:
-    """`FinalRequestProcessor`, and `ToBeAppliedRequestProcessor` before it."""
-    txns = tuple(txn for txn in logged_and_queued(peer.durable, leader.queue) if txn.zxid == zxid)
-    after = replace(leader, commits=leader.commits[1:])
-    return Done(peer.durable, after, (Apply(zxid), Observe(Delivered(peer.sid, leader.epoch, txns))))
-
-
-def _sync_requested(peer: Peer, leader: Leader, source: Sid) -> Done:
-    """`processSync`: answered at once, or behind the COMMIT of what was proposed last."""
-    if leader.outstanding:
-        return Done(peer.durable, replace(leader, syncs=(*leader.syncs, (leader.outstanding[-1].zxid, source))))
-    return Done(peer.durable, leader, (Send(source, Sync()),))
-
-
-def _applied(leader: Leader) -> int:
-    """The last zxid that the leader has applied."""
-    return leader.commits[0] - 1 if leader.commits else leader.committed
-
-
-# The disk.
-
-
-def _with_disk(peer: Peer, leader: Leader, effects: Effects, rules: ZabRules) -> Done:
-    """With a synchronous disk everything that was asked for ends now."""
-    done = Done(peer.durable, leader, effects)
-    while not rules.asynchronous_disk and isinstance(done.state, Leader) and done.state.queue:
-        ended = _synced(replace(peer, durable=done.durable), done.state, rules)
-        assert ended is not None
-        done = _followed_by(done.effects, ended)
-    return done
-
-
-def _synced(peer: Peer, leader: Leader, rules: ZabRules) -> Done | None:
-    """The leader has logged a proposal itself: its own acknowledgement (`AckRequestProcessor`)."""
-    written = disk.next_written(peer.durable, leader.queue, rules)
-    if written is None:
-        return None
-    assert isinstance(written.operation, Append)
-    now = replace(peer, durable=written.durable)
-    return _ack(now, replace(leader, queue=written.queue), peer.sid, written.operation.txn.zxid, rules)
 
 
 # Handlers.
@@ -384,17 +258,3 @@ def _without(leader: Leader, sid: Sid) -> Leader:
         handlers=tuple(each for each in leader.handlers if each.sid != sid),
         syncs=tuple(pair for pair in leader.syncs if pair[1] != sid),
     )
-
-
-def _staged(leader: Leader, sids: Iterable[Sid], stage: Stage) -> Leader:
-    chosen = set(sids)
-    handlers = tuple(replace(h, stage=stage, last_zxid=0) if h.sid in chosen else h for h in leader.handlers)
-    return replace(leader, handlers=handlers)
-
-
-def _followed_by(effects: Effects, done: Done) -> Done:
-    return replace(done, effects=(*effects, *done.effects))
-
-
-def _unexpected(peer: Peer, family: Family, what: str) -> Observe:
-    return Observe(Unexpected(peer.sid, family, what))

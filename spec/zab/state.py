@@ -13,6 +13,7 @@ Sources: the fields of `Leader`, `LearnerHandler`, `Learner`, `FollowerZooKeeper
 import enum
 
 import msgspec
+from msgspec.structs import replace
 
 from spec.durable import Durable
 from spec.effects import DiskOperation, Effect
@@ -198,6 +199,10 @@ class Done(msgspec.Struct, frozen=True):
     durable: Durable
     state: Leader | Learner | None
     effects: tuple[Effect, ...] = ()
+
+    def after(self, effects: tuple[Effect, ...]) -> "Done":
+        """The same, with these effects before its own."""
+        return replace(self, effects=(*effects, *self.effects))
 
 
 def logged_and_queued(durable: Durable, queue: tuple[DiskOperation, ...]) -> tuple[Txn, ...]:

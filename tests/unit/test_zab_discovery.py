@@ -211,7 +211,7 @@ def test_a_learner_presents_itself_with_the_epoch_it_accepted(sid: int, observer
     """Follower.followLeader and Observer.observeLeader; the role is that of the learner's own view."""
     done = learner.begin(server(sid, Durable(accepted_epoch=6), WATCHED), 3)
 
-    assert done.effects == (Connect(3, FollowerInfo(6, observer)),)
+    assert done.effects == (Disconnect(), Connect(3, FollowerInfo(6, observer)))
 
 
 def test_a_learner_accepts_a_higher_epoch_before_it_says_so() -> None:

@@ -125,12 +125,13 @@ def _noticed(server: Server, gone: Gone) -> Event | None:
 
 
 def _knocked(server: Server, knock: Knock, rules: Rules, zab: ZabRules | None) -> Outcome:
-    """A process that runs accepts; an older connection of the same learner ends. One that does not run refuses.
+    """A leader accepts, and an older connection of the same learner ends; a learner refuses, as who does not run does.
 
-    The port of a real one is closed until it leads, and the learner tries again. Here what the learner sent first waits
-    until then, even if it has given up by that time: as if it had connected and was lost at once.
+    The port of a real server is closed while it looks, and the learner tries again. Here what the learner sent first
+    waits until the server leads, even if the learner has given up by that time: as if it had connected and was lost at
+    once. If the server comes to follow, the connection ends.
     """
-    if server.election is None:
+    if server.election is None or isinstance(server.zab, Learner):
         return Outcome((server,))
     gone = spec_server.step(server, LearnerGone(knock.learner), rules, zab) if isinstance(server.zab, Leader) else None
     after = server if gone is None else gone.state

@@ -1,0 +1,168 @@
+"""A leader that serves: requests are proposed, acknowledgements counted, commits sent in order; and its disk.
+
+Rules this module keeps:
+
+- Only voters of the leader's own view are counted, and a quorum is one of that view.
+- A transaction is committed when a quorum has acknowledged it and everything before it is committed.
+
+Source: `Leader.propose`, `processAck`, `tryToCommit`, `processSync`; `AckRequestProcessor`,
+`Leader.ToBeAppliedRequestProcessor`.
+"""
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from spec.effects import Apply, Effect, Observe, Send
+from spec.election.state import Peer
+from spec.quorum import Majority, Sid
+from spec.txn import Txn, counter_of, told
+from spec.variants import Variant
+from spec.zab import disk
+from spec.zab.events import (
+    Broadcast,
+    Committed,
+    Delivered,
+    Family,
+    unexpected,
+)
+from spec.zab.packets import (
+    Commit,
+    Inform,
+    Proposal,
+    Sync,
+)
+from spec.zab.state import (
+    Append,
+    Done,
+    Leader,
+    Outstanding,
+    Stage,
+    ZabRules,
+    logged_and_queued,
+    with_sid,
+)
+
+Effects = tuple[Effect, ...]
+
+
+def is_quorum(peer: Peer, servers: Iterable[Sid], rules: ZabRules) -> bool:
+    """Whether these are a quorum of the leader's view (`SyncedLearnerTracker.hasAllQuorums`)."""
+    counted, voters = set(servers), peer.view.voters
+    if Variant.OBSERVER_COUNTED in rules.variants and isinstance(peer.view.quorums, Majority):
+        return 2 * len(counted) > len(voters)
+    if Variant.HALF_IS_A_QUORUM in rules.variants and 2 * len(counted & voters) >= len(voters):
+        return True
+    return peer.view.contains_quorum(counted)
+
+
+def count(peer: Peer, counted: tuple[Sid, ...], sid: Sid, rules: ZabRules) -> tuple[Sid, ...]:
+    """`isParticipant`: only a voter of the leader's view is counted."""
+    counts = peer.view.is_voter(sid) or Variant.OBSERVER_COUNTED in rules.variants
+    return with_sid(counted, sid) if counts else counted
+
+
+# Requests and acknowledgements.
+
+
+def propose(peer: Peer, leader: Leader, value: object, rules: ZabRules) -> Done:
+    """`propose`: the next zxid, to every follower that is forwarded to, and to the leader's own log."""
+    last = leader.outstanding[-1].zxid if leader.outstanding else leader.committed
+    txn = Txn(last + 1, value)
+    sent = tuple(
+        Send(each.sid, Proposal(txn)) for each in leader.handlers if each.stage >= Stage.SYNCING and not each.observer
+    )
+    queue, asked = disk.asked(leader.queue, (Append(txn),))
+    after = replace(leader, outstanding=(*leader.outstanding, Outstanding(txn.zxid)), queue=queue)
+    effects: Effects = (Observe(Broadcast(peer.sid, leader.epoch, txn)), *sent, *asked)
+    return with_disk(peer, after, effects, rules)
+
+
+def ack(peer: Peer, leader: Leader, source: Sid, zxid: int, rules: ZabRules) -> Done:
+    """`processAck`: of UPTODATE, of something committed already, or of an outstanding proposal."""
+    if counter_of(zxid) == 0:
+        return Done(peer.durable, staged(leader, [source], Stage.SERVING))
+    if not leader.outstanding or zxid <= leader.committed:
+        return Done(peer.durable, leader)
+    proposal = next((each for each in leader.outstanding if each.zxid == zxid), None)
+    if proposal is None:
+        report = unexpected(peer.sid, Family.ACK, f"ACK {told(zxid)} of server {source}, which was not proposed")
+        return Done(peer.durable, leader, (report,))
+    acked = replace(proposal, acks=count(peer, proposal.acks, source, rules))
+    outstanding = tuple(acked if each.zxid == zxid else each for each in leader.outstanding)
+    return _try_to_commit(peer, replace(leader, outstanding=outstanding), acked, rules)
+
+
+def _try_to_commit(peer: Peer, leader: Leader, proposal: Outstanding, rules: ZabRules) -> Done:
+    """`tryToCommit`: in order, and with a quorum; then COMMIT to followers, INFORM to observers, and apply."""
+    early = Variant.COMMIT_BEFORE_QUORUM in rules.variants
+    first = leader.outstanding[0] is proposal
+    if not first or not (early or is_quorum(peer, proposal.acks, rules)):
+        return Done(peer.durable, leader)
+    zxid = proposal.zxid
+    txn = next(txn for txn in logged_and_queued(peer.durable, leader.queue) if txn.zxid == zxid)
+    sent: list[Effect] = [Observe(Committed(peer.sid, leader.epoch, txn))]
+    for handler in leader.handlers:
+        if handler.stage >= Stage.SYNCING:
+            sent.append(Send(handler.sid, Inform(txn) if handler.observer else Commit(zxid)))
+    waiting = [sid for after, sid in leader.syncs if after == zxid]
+    after = replace(
+        leader,
+        outstanding=leader.outstanding[1:],
+        committed=zxid,
+        commits=(*leader.commits, zxid),
+        syncs=tuple(pair for pair in leader.syncs if pair[0] != zxid),
+    )
+    effects = (*sent, *(Send(sid, Sync()) for sid in waiting))
+    if rules.asynchronous_commits:
+        return Done(peer.durable, after, effects)
+    return apply(peer, after, zxid).after(effects)
+
+
+def apply(peer: Peer, leader: Leader, zxid: int) -> Done:
+    """`FinalRequestProcessor`, and `ToBeAppliedRequestProcessor` before it."""
+    txns = tuple(txn for txn in logged_and_queued(peer.durable, leader.queue) if txn.zxid == zxid)
+    after = replace(leader, commits=leader.commits[1:])
+    return Done(peer.durable, after, (Apply(zxid), Observe(Delivered(peer.sid, leader.epoch, txns))))
+
+
+def sync_requested(peer: Peer, leader: Leader, source: Sid) -> Done:
+    """`processSync`: answered at once, or behind the COMMIT of what was proposed last."""
+    if leader.outstanding:
+        return Done(peer.durable, replace(leader, syncs=(*leader.syncs, (leader.outstanding[-1].zxid, source))))
+    return Done(peer.durable, leader, (Send(source, Sync()),))
+
+
+def applied(leader: Leader) -> int:
+    """The last zxid that the leader has applied."""
+    return leader.commits[0] - 1 if leader.commits else leader.committed
+
+
+# The disk.
+
+
+def with_disk(peer: Peer, leader: Leader, effects: Effects, rules: ZabRules) -> Done:
+    """With a synchronous disk everything that was asked for ends now."""
+    done = Done(peer.durable, leader, effects)
+    while not rules.asynchronous_disk and isinstance(done.state, Leader) and done.state.queue:
+        ended = synced(replace(peer, durable=done.durable), done.state, rules)
+        assert ended is not None
+        done = ended.after(done.effects)
+    return done
+
+
+def synced(peer: Peer, leader: Leader, rules: ZabRules) -> Done | None:
+    """The leader has logged a proposal itself: its own acknowledgement (`AckRequestProcessor`)."""
+    written = disk.next_written(peer.durable, leader.queue, rules)
+    if written is None:
+        return None
+    assert isinstance(written.operation, Append)
+    now = replace(peer, durable=written.durable)
+    return ack(now, replace(leader, queue=written.queue), peer.sid, written.operation.txn.zxid, rules)
+
+
+def staged(leader: Leader, sids: Iterable[Sid], stage: Stage) -> Leader:
+    """The leader when the handlers of these learners have come to a stage."""
+    chosen = set(sids)
+    handlers = tuple(replace(h, stage=stage, last_zxid=0) if h.sid in chosen else h for h in leader.handlers)
+    return replace(leader, handlers=handlers)

@@ -1,0 +1,142 @@
+"""A learner that serves: proposals are logged and acknowledged, commits applied, syncs answered; and its disk.
+
+Rules this module keeps:
+
+- An ACK goes out when the disk says that the transaction is on it, never before.
+- A packet that must not arrive is reported, and then treated as the real server treats it.
+
+Source: `Follower.processPacket`, `Observer.processPacket`, `FollowerZooKeeperServer`, `ObserverZooKeeperServer`,
+`SyncRequestProcessor`, `SendAckRequestProcessor`, `CommitProcessor`.
+"""
+
+from msgspec.structs import replace
+
+from spec.durable import Durable
+from spec.effects import Apply, Effect, Observe, Send
+from spec.election.state import Peer
+from spec.txn import Txn, counter_of, epoch_of, make_zxid, told
+from spec.variants import Variant
+from spec.zab import disk
+from spec.zab.events import (
+    Delivered,
+    Family,
+    SyncAnswered,
+    unexpected,
+)
+from spec.zab.packets import (
+    Ack,
+)
+from spec.zab.state import (
+    Append,
+    Done,
+    EnterEpoch,
+    Learner,
+    LearnerPhase,
+    ZabRules,
+    logged_and_queued,
+)
+
+Effects = tuple[Effect, ...]
+
+
+def acknowledge_newleader(durable: Durable, learner: Learner) -> Done:
+    """currentEpoch is written, then the ACK goes out; what was in memory only has become the tree."""
+    durable = replace(durable, current_epoch=learner.epoch)
+    after = replace(learner, phase=LearnerPhase.SYNCED, mode=None, tree=None, snapshot=0)
+    ack = Send(learner.leader, Ack(make_zxid(learner.epoch)))
+    return Done(durable, after, (disk.epochs_written(durable), ack))
+
+
+def commits(done: Done, peer: Peer, zxids: tuple[int, ...], rules: ZabRules) -> Done:
+    """The same, followed by the commit of these."""
+    for zxid in zxids:
+        if isinstance(done.state, Learner):
+            done = commit(peer, done.durable, done.state, zxid, rules).after(done.effects)
+    return done
+
+
+# Broadcast.
+
+
+def proposal(peer: Peer, learner: Learner, txn: Txn, rules: ZabRules) -> Done:
+    """`Follower.processPacket`: it is logged whatever its zxid; a gap is only warned of."""
+    txns = logged_and_queued(peer.durable, learner.queue)
+    last = txns[-1].zxid if txns else peer.durable.snapshot
+    expected = last + 1 if epoch_of(last) == learner.epoch else make_zxid(learner.epoch, 1)
+    report: Effects = ()
+    if txn.zxid != expected and not (epoch_of(txn.zxid) > epoch_of(last) and counter_of(txn.zxid) == 1):
+        report = (unexpected(peer.sid, Family.PROPOSAL, f"PROPOSAL {told(txn.zxid)}, where {told(expected)} is next"),)
+    early = Variant.ACK_BEFORE_LOG in rules.variants
+    queue, asked = disk.asked(learner.queue, (Append(txn, ack=not early),))
+    after = replace(learner, queue=queue, pending=(*learner.pending, txn.zxid))
+    acked: Effects = (Send(learner.leader, Ack(txn.zxid)),) if early else ()
+    return with_disk(peer, peer.durable, after, (*report, *acked, *asked), rules)
+
+
+def commit(peer: Peer, durable: Durable, learner: Learner, zxid: int, rules: ZabRules) -> Done:
+    """`FollowerZooKeeperServer.commit`: the oldest pending proposal; nothing pending is only warned of.
+
+    Another one than the oldest makes the real server exit.
+    """
+    if not learner.pending:
+        report = unexpected(peer.sid, Family.COMMIT, f"COMMIT {told(zxid)} without a proposal")
+        return Done(durable, learner, (report,))
+    oldest, *others = learner.pending
+    if oldest != zxid:
+        report = unexpected(peer.sid, Family.COMMIT, f"COMMIT {told(zxid)}, and the next proposal is {told(oldest)}")
+        return Done(durable, None, (report,))
+    after = replace(learner, pending=tuple(others), commits=(*learner.commits, zxid))
+    return Done(durable, after) if rules.asynchronous_commits else apply(peer, durable, after, zxid)
+
+
+def apply(peer: Peer, durable: Durable, learner: Learner, zxid: int) -> Done:
+    """The commit processor applies the oldest of its queue (`FinalRequestProcessor`)."""
+    txns = tuple(txn for txn in logged_and_queued(durable, learner.queue) if txn.zxid == zxid)
+    after = replace(learner, commits=learner.commits[1:], delivered=zxid)
+    return Done(durable, after, (Apply(zxid), Observe(Delivered(peer.sid, learner.epoch, txns))))
+
+
+def inform(peer: Peer, learner: Learner, txn: Txn, rules: ZabRules) -> Done:
+    """`ObserverZooKeeperServer.commitRequest`: logged without an ACK, and applied."""
+    queue, asked = disk.asked(learner.queue, (Append(txn, ack=False),))
+    after = replace(learner, queue=queue, pending=(*learner.pending, txn.zxid))
+    written = with_disk(peer, peer.durable, after, asked, rules)
+    return commits(written, peer, (txn.zxid,), rules)
+
+
+def sync_answered(peer: Peer, learner: Learner) -> Done:
+    """SYNC comes behind every COMMIT that was sent before it (`FollowerZooKeeperServer.sync`)."""
+    if not learner.syncs:
+        return Done(peer.durable, learner, (unexpected(peer.sid, Family.STATE, "SYNC that nobody asked for"),))
+    fact = SyncAnswered(peer.sid, learner.commits[-1] if learner.commits else learner.delivered)
+    return Done(peer.durable, replace(learner, syncs=learner.syncs - 1), (Observe(fact),))
+
+
+# The disk.
+
+
+def with_disk(peer: Peer, durable: Durable, learner: Learner, effects: Effects, rules: ZabRules) -> Done:
+    """What follows when the disk was asked for something: with a synchronous disk all of it ends now.
+
+    An operation that waits for nothing else, as writing an epoch with no transaction before it, ends at once too.
+    """
+    while learner.queue and (not rules.asynchronous_disk or isinstance(learner.queue[0], EnterEpoch)):
+        done = synced(replace(peer, durable=durable), learner, rules)
+        if done is None or not isinstance(done.state, Learner):
+            break
+        durable, learner, effects = done.durable, done.state, (*effects, *done.effects)
+    return Done(durable, learner, effects)
+
+
+def synced(peer: Peer, learner: Learner, rules: ZabRules) -> Done | None:
+    """The disk has ended one operation: what waited for it follows."""
+    written = disk.next_written(peer.durable, learner.queue, rules)
+    if written is None:
+        return None
+    after = replace(learner, queue=written.queue)
+    match written.operation:
+        case Append(txn=txn, ack=True):
+            return Done(written.durable, after, (Send(learner.leader, Ack(txn.zxid)),))
+        case EnterEpoch():
+            return acknowledge_newleader(written.durable, after)
+    return Done(written.durable, after)

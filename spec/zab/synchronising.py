@@ -1,0 +1,165 @@
+"""A learner between DIFF, TRUNC or SNAP and UPTODATE: what it is sent, and what of it is durable when.
+
+Rules this module keeps:
+
+- What a learner was sent is in memory until NEWLEADER; then all that was committed becomes durable, in order, and only
+  then currentEpoch is written and NEWLEADER acknowledged. Six of the known defects change this order.
+- What a TRUNC leaves is in memory and on disk alike: a learner that gives up before NEWLEADER forgets what it has
+  applied since, which the real one keeps in its tree. The snapshot that the real one then writes is durable at once.
+
+Source: `Learner.syncWithLeader`, with the fixes of 3.9.4.
+"""
+
+from msgspec.structs import replace
+
+from spec.effects import DiskOperation, Effect, Observe, Send, Truncate
+from spec.election.state import Peer
+from spec.election.vote import is_observer
+from spec.txn import Txn, epoch_of, make_zxid, told
+from spec.variants import Variant
+from spec.zab import disk, serving
+from spec.zab.events import (
+    Delivered,
+    Family,
+    Truncated,
+    unexpected,
+)
+from spec.zab.packets import (
+    Ack,
+    QuorumPacket,
+    Snap,
+    Trunc,
+)
+from spec.zab.state import (
+    Append,
+    Done,
+    EnterEpoch,
+    Learner,
+    LearnerPhase,
+    Mode,
+    TakeSnapshot,
+    ZabRules,
+    logged_and_queued,
+)
+
+Effects = tuple[Effect, ...]
+
+
+def begin(peer: Peer, learner: Learner, packet: QuorumPacket) -> Done:
+    """The first packet: DIFF keeps the log, TRUNC cuts it at once, SNAP replaces the tree in memory."""
+    match packet:
+        case Trunc(zxid=zxid):
+            durable = peer.durable.truncated(zxid)
+            dropped = tuple(txn for txn in peer.durable.txns if txn.zxid > zxid)
+            fact = Observe(Truncated(peer.sid, learner.epoch, dropped))
+            after = replace(learner, mode=Mode.TRUNC, tree=durable.txns)
+            return Done(durable, after, (Truncate(zxid), *((fact,) if dropped else ())))
+        case Snap(zxid=zxid, txns=txns):
+            replaced = tuple(txn for txn in peer.durable.txns if txn not in txns)
+            report = (Observe(Truncated(peer.sid, learner.epoch, replaced)),) if replaced else ()
+            return Done(peer.durable, replace(learner, mode=Mode.SNAP, tree=txns, snapshot=zxid), report)
+    return Done(peer.durable, replace(learner, mode=Mode.DIFF))
+
+
+def proposal(peer: Peer, learner: Learner, txn: Txn) -> Done:
+    """`enforceContinuousProposal`: after the first one, a gap within one epoch ends the connection."""
+    last = learner.last_queued
+    if last and txn.zxid != last + 1 and epoch_of(txn.zxid) <= epoch_of(last):
+        what = f"PROPOSAL {told(txn.zxid)} while synchronising, after {told(last)}"
+        return Done(peer.durable, None, (unexpected(peer.sid, Family.PROPOSAL, what),))
+    return Done(peer.durable, replace(learner, not_logged=(*learner.not_logged, txn), last_queued=txn.zxid))
+
+
+def inform(peer: Peer, learner: Learner, txn: Txn) -> Done:
+    """An INFORM is a proposal and its commit."""
+    proposed = proposal(peer, learner, txn)
+    if not isinstance(proposed.state, Learner):
+        return proposed
+    return commit(peer, proposed.state, txn.zxid)
+
+
+def commit(peer: Peer, learner: Learner, zxid: int) -> Done:
+    """After TRUNC and SNAP it is applied to the tree in memory, else kept until NEWLEADER or UPTODATE.
+
+    Nothing to commit is a NullPointerException, which ends the connection.
+    """
+    if not learner.not_logged:
+        what = f"COMMIT {told(zxid)} while synchronising, and there is no proposal"
+        return Done(peer.durable, None, (unexpected(peer.sid, Family.COMMIT, what),))
+    if learner.tree is None:
+        return Done(peer.durable, replace(learner, packets_committed=(*learner.packets_committed, zxid)))
+    txn, *others = learner.not_logged
+    if txn.zxid != zxid:
+        report = unexpected(peer.sid, Family.COMMIT, f"COMMIT {told(zxid)}, and the next proposal is {told(txn.zxid)}")
+        return Done(peer.durable, learner, (report,))
+    return Done(peer.durable, replace(learner, tree=(*learner.tree, txn), not_logged=tuple(others)))
+
+
+def newleader(peer: Peer, learner: Learner, rules: ZabRules) -> Done:
+    """Everything committed becomes durable, then currentEpoch is written and NEWLEADER acknowledged.
+
+    ZOOKEEPER-4643, 4646, 4685, 3911 and 4394 each change the order of this.
+    """
+    variants, durable = rules.variants, peer.durable
+    after, operations = _to_persist(peer, learner, rules)
+    forgotten: tuple[DiskOperation, ...] = ()
+    if Variant.NEWLEADER_FORGETS_PROPOSALS in variants:
+        forgotten = tuple(Append(txn) for txn in after.not_logged)
+        pending = (*after.pending, *(txn.zxid for txn in after.not_logged))
+        after = replace(after, not_logged=(), pending=pending)
+    if Variant.EPOCH_BEFORE_LOG in variants:
+        durable = replace(durable, current_epoch=learner.epoch)
+    if variants & {Variant.NEWLEADER_ACK_BEFORE_SYNC, Variant.PROPOSAL_ACK_BEFORE_NEWLEADER_ACK}:
+        logged = tuple(replace(each, ack=True) if isinstance(each, Append) else each for each in operations)
+        queue, effects = disk.asked(after.queue, logged)
+        after = replace(after, queue=queue)
+        if Variant.PROPOSAL_ACK_BEFORE_NEWLEADER_ACK in variants:
+            return serving.with_disk(peer, durable, replace(after, owes_ack=True), effects, rules)
+        acked = serving.acknowledge_newleader(durable, after)
+        assert isinstance(acked.state, Learner)
+        return serving.with_disk(peer, acked.durable, acked.state, (*effects, *acked.effects), rules)
+    queue, effects = disk.asked(after.queue, (*operations, EnterEpoch(learner.epoch), *forgotten))
+    return serving.with_disk(peer, durable, replace(after, queue=queue), effects, rules)
+
+
+def _to_persist(peer: Peer, learner: Learner, rules: ZabRules) -> tuple[Learner, tuple[DiskOperation, ...]]:
+    """What NEWLEADER makes durable: the tree after TRUNC or SNAP, else the proposals that were committed.
+
+    An observer logs what was committed after UPTODATE.
+    """
+    if learner.tree is not None:
+        changed = learner.tree != peer.durable.txns or learner.snapshot
+        return learner, (TakeSnapshot(learner.tree, learner.snapshot),) if changed else ()
+    if Variant.LOGGED_AFTER_UPTODATE in rules.variants or is_observer(peer.sid, peer.view):
+        return learner, ()
+    count = _matching(learner.not_logged, learner.packets_committed)
+    committed, rest = learner.not_logged[:count], learner.not_logged[count:]
+    late = tuple(txn.zxid for txn in committed) if Variant.COMMITS_AFTER_UPTODATE in rules.variants else ()
+    after = replace(learner, not_logged=rest, packets_committed=late, pending=late)
+    return after, tuple(Append(txn, ack=False) for txn in committed)
+
+
+def _matching(txns: tuple[Txn, ...], zxids: tuple[int, ...]) -> int:
+    """How many of the oldest transactions are committed, in their order."""
+    return next((n for n, (txn, z) in enumerate(zip(txns, zxids, strict=False)) if txn.zxid != z),
+                min(len(txns), len(zxids)))  # fmt: skip
+
+
+def uptodate(peer: Peer, learner: Learner, rules: ZabRules) -> Done:
+    """It serves: UPTODATE is acknowledged, what came since NEWLEADER is logged, and what of it is committed applied.
+
+    Everything before was applied when it was made durable, except in ZOOKEEPER-3023.
+    """
+    logged = logged_and_queued(peer.durable, learner.queue)
+    applied = [txn for txn in logged if txn.zxid not in learner.pending]
+    delivered = applied[-1].zxid if applied else peer.durable.snapshot
+    up_to_date = replace(learner, phase=LearnerPhase.BROADCAST, delivered=delivered)
+    told_now = (Observe(Delivered(peer.sid, learner.epoch, tuple(applied))),) if applied else ()
+    effects: Effects = (Send(learner.leader, Ack(make_zxid(learner.epoch))), *told_now)
+    for_observer = is_observer(peer.sid, peer.view)
+    queue, asked = disk.asked(learner.queue, (Append(txn, ack=not for_observer) for txn in learner.not_logged))
+    pending = (*learner.pending, *(txn.zxid for txn in learner.not_logged))
+    committed = learner.packets_committed
+    after = replace(up_to_date, queue=queue, pending=pending, not_logged=(), packets_committed=(), last_queued=0)
+    logged_too = serving.with_disk(peer, peer.durable, after, (*effects, *asked), rules)
+    return serving.commits(logged_too, peer, committed, rules)
