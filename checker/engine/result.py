@@ -96,7 +96,8 @@ class Exploration:
     evaluations: dict[str, Evaluations] = field(default_factory=dict)
     deadlocks: int = 0  # states without a successor, expected or not
     seconds: float = 0.0
-    python_steps: int = 0
+    python_steps: int = 0  # calls of step functions
+    python_calls: int = 0  # of any function of the model, these included
     python_seconds: float = 0.0
     peak_bytes: int = 0  # the largest resident size seen, less the size when the search began
 

@@ -250,7 +250,8 @@ class Search:
         result, self._reported = self.result, time.monotonic()
         result.seconds = self._reported - self._began
         result.peak_bytes = max(result.peak_bytes, self._process.memory_info().rss - self._resident)
-        result.python_steps, result.python_seconds = self.tables.calls, self.tables.seconds
+        result.python_steps, result.python_calls = self.tables.steps, self.tables.calls
+        result.python_seconds = self.tables.seconds
         actions = self.tables.action_of.view
         fired, reached = (
             np.bincount(actions, counts[: actions.size], len(self.tables.actions) + 1)

@@ -54,7 +54,7 @@ class Tables:
 
     def __init__(self, model: Model) -> None:
         self.model = model
-        self.calls, self.seconds = 0, 0.0
+        self.calls, self.steps, self.seconds = 0, 0, 0.0  # of all functions, and of steps among them
         self.memo = Memo()
         self.zobrist, self.bases = Vector(np.uint64), Vector(np.uint32)
         self.listed, self.entries = Vector(np.uint64), Vector(np.uint64)
@@ -307,6 +307,7 @@ class Tables:
     def _apply(self, position: int, operation: Any, values: tuple[Any, ...], subject: int) -> int:
         actor = self.model.actors[position]
         who = f"the step of {actor.name!r}"
+        self.steps += 1
         outcome = self._ask(who, actor.step, values, operation)
         if outcome is None:
             return int(kernels.IMPOSSIBLE)

@@ -14,7 +14,7 @@ Fields of schema 1; a field is added without a new number, and changes its meani
                   (in how many states), found (null, or depth, clause, values as a list of [name, value])
     actions       list of: name, fired, new_states, allowed_silent
     search        engine, stop, exhausted, states, transitions, depth, levels (states at each depth), ends
-                  (states without a successor), seconds, states_per_second, python_steps, python_seconds,
+                  (states without a successor), seconds, states_per_second, python_steps, python_calls, python_seconds,
                   peak_bytes (null if not measured), bytes_per_state, collision_probability
 
 A run that could not begin has null for limits and search and no properties or actions.
@@ -108,6 +108,7 @@ def _search(exploration: Exploration) -> dict[str, Any]:
         "seconds": e.seconds,
         "states_per_second": e.states / e.seconds if e.seconds > 0 else None,
         "python_steps": e.python_steps,
+        "python_calls": e.python_calls,
         "python_seconds": e.python_seconds,
         "peak_bytes": e.peak_bytes or None,
         "bytes_per_state": e.peak_bytes / e.states if e.peak_bytes and e.states else None,

@@ -189,7 +189,7 @@ def _search(exploration: Exploration) -> list[str]:
     if e.deadlocks:
         rows.append(("ends of runs", f"{e.deadlocks:,} states without a successor"))
     if e.python_steps:
-        rows.append(("Python steps", f"{e.python_steps:,} calls, {e.python_seconds:.2f} s"))
+        rows.append(("Python steps", f"{e.python_steps:,} of {e.python_calls:,} calls, {e.python_seconds:.2f} s"))
     if e.peak_bytes and e.states:
         rows.append(("memory", f"{memory(e.peak_bytes)} ({e.peak_bytes / e.states:,.0f} bytes a state)"))
     rows.append(("collisions", _collisions(e)))

@@ -37,6 +37,7 @@ def a_run(*properties: Property, stop: Stop = Stop.EXHAUSTED, found: tuple[str, 
         evaluations={name: Evaluations(6, 2) for name in named},
         seconds=0.5,
         python_steps=7,
+        python_calls=9,
         peak_bytes=1_200,
     )
 
@@ -94,7 +95,7 @@ def test_the_search_is_told_with_its_cost():
         "transitions 9",
         "depth 2",
         "time 0.50 s (12 states/s)",
-        "Python steps 7 calls",
+        "Python steps 7 of 9 calls",
         "memory 1 kB (200 bytes a state)",
         "collisions probability at most 8.1e-19",  # 6 * 5 / 2^65
     ):
