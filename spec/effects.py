@@ -146,9 +146,12 @@ Effect: TypeAlias = (
     | Apply
 )
 
+Effects: TypeAlias = tuple[Effect, ...]
+"""Effects in the order in which they must happen."""
+
 
 class Step(msgspec.Struct, Generic[S], frozen=True):
     """The outcome of one event: the new state, and the effects in the order in which they must happen."""
 
     state: S
-    effects: tuple[Effect, ...] = ()
+    effects: Effects = ()

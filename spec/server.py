@@ -29,7 +29,7 @@ from spec.quorum import Sid, View
 from spec.variants import Variant
 from spec.zab import disk, leader, learner
 from spec.zab.events import SyncedLate, ZabEvent
-from spec.zab.state import Append, Done, Leader, LeaderPhase, Learner, LearnerPhase, Remains, ZabRules
+from spec.zab.state import Append, Done, Leader, Learner, LearnerPhase, Remains, ZabRules
 from spec.zab.synchronisation import history_of
 
 __all__ = ["Durable", "Event", "Server", "Summary", "crash", "start", "step", "summary"]
@@ -186,7 +186,7 @@ def _shut_down(server: Server, zab: ZabRules) -> tuple[Durable, Remains]:
         left = tuple(each.txn for each in part.queue if isinstance(each, Append))
         return durable, replace(remains, queue=(*remains.queue, *left))
     assert part is not None
-    flushed = leader.shut_down(durable, part) if isinstance(part, Leader) else learner.shut_down(durable, part)
+    flushed = disk.flushed(durable, part.queue)
     if Variant.TREE_BEHIND_LOG in zab.variants:
         tree = _tree_of(server)
         remains = replace(remains, tree=None if tree is None or tree >= flushed.last_zxid else tree)
@@ -196,12 +196,12 @@ def _shut_down(server: Server, zab: ZabRules) -> tuple[Durable, Remains]:
 def _tree_of(server: Server) -> int | None:
     """The zxid of the tree of a server that ends: what it has applied."""
     part = server.zab
-    if isinstance(part, Learner) and part.phase is LearnerPhase.BROADCAST:
-        return part.delivered
-    if isinstance(part, Leader) and part.phase is LeaderPhase.BROADCAST:
+    if part is None or not part.serves:
+        return server.remains.tree
+    if isinstance(part, Leader):
         applied = history_of(server.durable, part).applied
         return applied[-1].zxid if applied else server.durable.snapshot
-    return server.remains.tree
+    return part.delivered
 
 
 # Leading and following.
@@ -226,21 +226,18 @@ def _zab_step(server: Server, event: ZabEvent, rules: Rules, zab: ZabRules) -> S
 def _entered(server: Server, done: Done, effects: tuple[Effect, ...]) -> Step[Server]:
     """The server with its part as it is now; from BROADCAST on, its vote names the new epoch."""
     after = replace(server, durable=done.durable, zab=done.state)
-    if _serves(done.state) and not _serves(server.zab) and done.state is not None:
+    serves = done.state is not None and done.state.serves
+    if done.state is not None and serves and not (server.zab is not None and server.zab.serves):
         begun = fast_leader_election.step(after.peer, after.election, EpochBegun(done.state.epoch))
         assert begun is not None
         after = replace(after, election=begun.state)
-    if after.remains.tree is not None and _is_synchronised(done.state):
+    if after.remains.tree is not None and (serves or _is_synced(done.state)):
         after = replace(after, remains=replace(after.remains, tree=None))
     return Step(after, (*effects, *done.effects))
 
 
-def _serves(part: Leader | Learner | None) -> bool:
-    return part is not None and part.phase in (LeaderPhase.BROADCAST, LearnerPhase.BROADCAST)
-
-
-def _is_synchronised(part: Leader | Learner | None) -> bool:
-    return _serves(part) or (isinstance(part, Learner) and part.phase is LearnerPhase.SYNCED)
+def _is_synced(part: Leader | Learner | None) -> bool:
+    return isinstance(part, Learner) and part.phase is LearnerPhase.SYNCED
 
 
 def _synced_late(server: Server) -> Step[Server] | None:

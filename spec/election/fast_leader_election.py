@@ -26,7 +26,7 @@ Left out: the QuorumOracleMaj of two-server ensembles, and a configuration propo
 
 from msgspec.structs import replace
 
-from spec.effects import Arm, Configure, Disarm, Observe, ResetConnections, Send, Step, Timer
+from spec.effects import Arm, Configure, Disarm, Effects, Observe, ResetConnections, Send, Step, Timer
 from spec.election.messages import (
     Deliver,
     Elected,
@@ -42,7 +42,6 @@ from spec.election.messages import (
     Start,
 )
 from spec.election.outgoing import (
-    Effects,
     Progress,
     answer_to_outsider,
     notification,

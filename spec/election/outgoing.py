@@ -13,13 +13,12 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from spec.effects import Effect, Observe, Send
+from spec.effects import Effects, Observe, Send
 from spec.election.messages import Notification, VoteReceived
 from spec.election.state import Ballot, Election, Peer, put
 from spec.election.vote import NO_DATABASE, ServerState, Vote
 from spec.quorum import Sid
 
-Effects: TypeAlias = tuple[Effect, ...]
 Progress: TypeAlias = tuple[Election, Effects]
 
 

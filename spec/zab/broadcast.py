@@ -13,37 +13,15 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from spec.effects import Apply, Effect, Observe, Send
+from spec.effects import Effect, Effects, Observe, Send
 from spec.election.state import Peer
 from spec.quorum import Majority, Sid
 from spec.txn import Txn, counter_of, told
 from spec.variants import Variant
 from spec.zab import disk
-from spec.zab.events import (
-    Broadcast,
-    Committed,
-    Delivered,
-    Family,
-    unexpected,
-)
-from spec.zab.packets import (
-    Commit,
-    Inform,
-    Proposal,
-    Sync,
-)
-from spec.zab.state import (
-    Append,
-    Done,
-    Leader,
-    Outstanding,
-    Stage,
-    ZabRules,
-    logged_and_queued,
-    with_sid,
-)
-
-Effects = tuple[Effect, ...]
+from spec.zab.events import Broadcast, Committed, Family, unexpected
+from spec.zab.packets import Commit, Inform, Proposal, Sync
+from spec.zab.state import Append, Done, Leader, Outstanding, Stage, ZabRules, logged_and_queued, with_sid
 
 
 def is_quorum(peer: Peer, servers: Iterable[Sid], rules: ZabRules) -> bool:
@@ -75,7 +53,7 @@ def propose(peer: Peer, leader: Leader, value: object, rules: ZabRules) -> Done:
     queue, asked = disk.asked(leader.queue, (Append(txn),))
     after = replace(leader, outstanding=(*leader.outstanding, Outstanding(txn.zxid)), queue=queue)
     effects: Effects = (Observe(Broadcast(peer.sid, leader.epoch, txn)), *sent, *asked)
-    return with_disk(peer, after, effects, rules)
+    return disk.settled(peer, Done(peer.durable, after, effects), synced, rules)
 
 
 def ack(peer: Peer, leader: Leader, source: Sid, zxid: int, rules: ZabRules) -> Done:
@@ -121,9 +99,8 @@ def _try_to_commit(peer: Peer, leader: Leader, proposal: Outstanding, rules: Zab
 
 def apply(peer: Peer, leader: Leader, zxid: int) -> Done:
     """`FinalRequestProcessor`, and `ToBeAppliedRequestProcessor` before it."""
-    txns = tuple(txn for txn in logged_and_queued(peer.durable, leader.queue) if txn.zxid == zxid)
     after = replace(leader, commits=leader.commits[1:])
-    return Done(peer.durable, after, (Apply(zxid), Observe(Delivered(peer.sid, leader.epoch, txns))))
+    return Done(peer.durable, after, disk.applied(peer, peer.durable, leader, zxid))
 
 
 def sync_requested(peer: Peer, leader: Leader, source: Sid) -> Done:
@@ -133,22 +110,7 @@ def sync_requested(peer: Peer, leader: Leader, source: Sid) -> Done:
     return Done(peer.durable, leader, (Send(source, Sync()),))
 
 
-def applied(leader: Leader) -> int:
-    """The last zxid that the leader has applied."""
-    return leader.commits[0] - 1 if leader.commits else leader.committed
-
-
 # The disk.
-
-
-def with_disk(peer: Peer, leader: Leader, effects: Effects, rules: ZabRules) -> Done:
-    """With a synchronous disk everything that was asked for ends now."""
-    done = Done(peer.durable, leader, effects)
-    while not rules.asynchronous_disk and isinstance(done.state, Leader) and done.state.queue:
-        ended = synced(replace(peer, durable=done.durable), done.state, rules)
-        assert ended is not None
-        done = ended.after(done.effects)
-    return done
 
 
 def synced(peer: Peer, leader: Leader, rules: ZabRules) -> Done | None:

@@ -9,16 +9,19 @@ Rules this module keeps:
 Source: `SyncRequestProcessor`, `Learner.syncWithLeader` (what it does on NEWLEADER), `QuorumPeer.setCurrentEpoch`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from spec.durable import Durable
-from spec.effects import DiskOperation, Effect, Persist, WriteEpochs
+from spec.effects import Apply, DiskOperation, Effects, Observe, Persist, WriteEpochs
+from spec.election.state import Peer
 from spec.txn import Txn
 from spec.variants import Variant
-from spec.zab.state import Append, EnterEpoch, TakeSnapshot, ZabRules
+from spec.zab.events import Delivered
+from spec.zab.state import Append, Done, EnterEpoch, Leader, Learner, TakeSnapshot, ZabRules, logged_and_queued
 
 
 class Written(msgspec.Struct, frozen=True):
@@ -31,7 +34,7 @@ class Written(msgspec.Struct, frozen=True):
 
 def asked(
     queue: tuple[DiskOperation, ...], operations: Iterable[DiskOperation]
-) -> tuple[tuple[DiskOperation, ...], tuple[Effect, ...]]:
+) -> tuple[tuple[DiskOperation, ...], Effects]:
     """The queue with these at its end, and the effects that ask for them."""
     added = tuple(operations)
     return (*queue, *added), tuple(Persist(each) for each in added)
@@ -60,6 +63,28 @@ def done(durable: Durable, operation: DiskOperation) -> Durable:
         case EnterEpoch(epoch=epoch):
             return replace(durable, current_epoch=epoch)
     raise ValueError(f"a disk does not know {operation!r}")
+
+
+def settled(peer: Peer, asked_for: Done, end: Callable[[Peer, Any, ZabRules], Done | None], rules: ZabRules) -> Done:
+    """What follows when the disk was asked for something: with a synchronous one all of it ends now.
+
+    An operation that waits for nothing else, as writing an epoch with no transaction before it, ends at once too. `end`
+    is what a leader, or a learner, makes of the end of one operation.
+    """
+    settling = asked_for
+    while settling.state is not None and settling.state.queue:
+        if rules.asynchronous_disk and not isinstance(settling.state.queue[0], EnterEpoch):
+            break
+        ended = end(replace(peer, durable=settling.durable), settling.state, rules)
+        assert ended is not None  # the queue is not empty
+        settling = ended.after(settling.effects)
+    return settling
+
+
+def applied(peer: Peer, durable: Durable, part: Leader | Learner, zxid: int) -> Effects:
+    """The effects of applying the transaction of this zxid (`FinalRequestProcessor`)."""
+    txns = tuple(txn for txn in logged_and_queued(durable, part.queue) if txn.zxid == zxid)
+    return Apply(zxid), Observe(Delivered(peer.sid, part.epoch, txns))
 
 
 def flushed(durable: Durable, queue: Iterable[DiskOperation]) -> Durable:

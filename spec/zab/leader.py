@@ -19,11 +19,9 @@ Source: `Leader.lead`, `getEpochToPropose`, `waitForEpochAck`, `waitForNewLeader
 `processAck`, `tryToCommit`; `LearnerHandler.run`.
 """
 
-
 from msgspec.structs import replace
 
-from spec.durable import Durable
-from spec.effects import Disconnect, Effect, Observe, Send
+from spec.effects import Disconnect, Effect, Effects, Observe, Send
 from spec.election.state import Peer
 from spec.quorum import Sid
 from spec.txn import make_zxid, told
@@ -56,18 +54,10 @@ from spec.zab.packets import (
     UpToDate,
     name_of,
 )
-from spec.zab.state import (
-    Done,
-    Handler,
-    Leader,
-    LeaderPhase,
-    Stage,
-    ZabRules,
-)
+from spec.zab.state import Done, Handler, Leader, LeaderPhase, Stage, ZabRules
 from spec.zab.synchronisation import history_of, plan_for, stream
 
 FOLLOWERINFO, ACKEPOCH, NEWLEADER_ACK, BROADCAST = LeaderPhase
-Effects = tuple[Effect, ...]
 
 
 def begin(peer: Peer, rules: ZabRules) -> Done:
@@ -91,16 +81,11 @@ def step(peer: Peer, leader: Leader, event: ZabEvent, rules: ZabRules) -> Done |
             return broadcast.propose(peer, leader, value, rules)
         case ClientSync() if leader.phase is BROADCAST:
             # Only a learner's sync waits for what is outstanding (LeaderZooKeeperServer: matchSyncs is false).
-            return Done(peer.durable, leader, (Observe(SyncAnswered(peer.sid, broadcast.applied(leader))),))
+            return Done(peer.durable, leader, (Observe(SyncAnswered(peer.sid, leader.applied)),))
         case Tick() if leader.phase is BROADCAST and leader.handlers:
             ready = (handler for handler in leader.handlers if handler.stage >= Stage.SYNCING)
             return Done(peer.durable, leader, tuple(Send(handler.sid, Ping()) for handler in ready))
     return None
-
-
-def shut_down(durable: Durable, leader: Leader) -> Durable:
-    """The disk when a leader has given up: its sync thread ends what it has begun."""
-    return disk.flushed(durable, leader.queue)
 
 
 # Packets, by the stage of the handler that reads them.

@@ -20,22 +20,11 @@ Source: `Learner.registerWithLeader`, `syncWithLeader`; `Follower.processPacket`
 
 from msgspec.structs import replace
 
-from spec.durable import Durable
-from spec.effects import Connect, Disconnect, Effect, Send
+from spec.effects import Connect, Disconnect, Send
 from spec.election.state import Peer
 from spec.election.vote import is_observer
 from spec.zab import disk, serving, synchronising
-from spec.zab.events import (
-    Applied,
-    ClientSync,
-    ClientWrite,
-    Family,
-    Receive,
-    Resumed,
-    Synced,
-    ZabEvent,
-    unexpected,
-)
+from spec.zab.events import Applied, ClientSync, ClientWrite, Family, Receive, Resumed, Synced, ZabEvent, unexpected
 from spec.zab.packets import (
     AckEpoch,
     Commit,
@@ -55,15 +44,9 @@ from spec.zab.packets import (
     UpToDate,
     name_of,
 )
-from spec.zab.state import (
-    Done,
-    Learner,
-    LearnerPhase,
-    ZabRules,
-)
+from spec.zab.state import Done, Learner, LearnerPhase, ZabRules
 
 DISCOVERY, SYNCHRONIZATION, SYNCED, BROADCAST = LearnerPhase
-Effects = tuple[Effect, ...]
 
 
 def begin(peer: Peer, leader: int) -> Done:
@@ -94,11 +77,6 @@ def step(peer: Peer, learner: Learner, event: ZabEvent, rules: ZabRules) -> Done
 def may_leave(learner: Learner) -> bool:
     """Whether it can notice that its leader is lost: not while it handles NEWLEADER."""
     return not _is_busy(learner)
-
-
-def shut_down(durable: Durable, learner: Learner) -> Durable:
-    """The disk when a learner has given its leader up: its sync thread ends, what was only in memory is gone."""
-    return disk.flushed(durable, learner.queue)
 
 
 def _is_busy(learner: Learner) -> bool:

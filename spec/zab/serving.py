@@ -12,31 +12,14 @@ Source: `Follower.processPacket`, `Observer.processPacket`, `FollowerZooKeeperSe
 from msgspec.structs import replace
 
 from spec.durable import Durable
-from spec.effects import Apply, Effect, Observe, Send
+from spec.effects import Effects, Observe, Send
 from spec.election.state import Peer
 from spec.txn import Txn, counter_of, epoch_of, make_zxid, told
 from spec.variants import Variant
 from spec.zab import disk
-from spec.zab.events import (
-    Delivered,
-    Family,
-    SyncAnswered,
-    unexpected,
-)
-from spec.zab.packets import (
-    Ack,
-)
-from spec.zab.state import (
-    Append,
-    Done,
-    EnterEpoch,
-    Learner,
-    LearnerPhase,
-    ZabRules,
-    logged_and_queued,
-)
-
-Effects = tuple[Effect, ...]
+from spec.zab.events import Family, SyncAnswered, unexpected
+from spec.zab.packets import Ack
+from spec.zab.state import Append, Done, EnterEpoch, Learner, LearnerPhase, ZabRules, logged_and_queued
 
 
 def acknowledge_newleader(durable: Durable, learner: Learner) -> Done:
@@ -70,7 +53,7 @@ def proposal(peer: Peer, learner: Learner, txn: Txn, rules: ZabRules) -> Done:
     queue, asked = disk.asked(learner.queue, (Append(txn, ack=not early),))
     after = replace(learner, queue=queue, pending=(*learner.pending, txn.zxid))
     acked: Effects = (Send(learner.leader, Ack(txn.zxid)),) if early else ()
-    return with_disk(peer, peer.durable, after, (*report, *acked, *asked), rules)
+    return disk.settled(peer, Done(peer.durable, after, (*report, *acked, *asked)), synced, rules)
 
 
 def commit(peer: Peer, durable: Durable, learner: Learner, zxid: int, rules: ZabRules) -> Done:
@@ -91,16 +74,15 @@ def commit(peer: Peer, durable: Durable, learner: Learner, zxid: int, rules: Zab
 
 def apply(peer: Peer, durable: Durable, learner: Learner, zxid: int) -> Done:
     """The commit processor applies the oldest of its queue (`FinalRequestProcessor`)."""
-    txns = tuple(txn for txn in logged_and_queued(durable, learner.queue) if txn.zxid == zxid)
     after = replace(learner, commits=learner.commits[1:], delivered=zxid)
-    return Done(durable, after, (Apply(zxid), Observe(Delivered(peer.sid, learner.epoch, txns))))
+    return Done(durable, after, disk.applied(peer, durable, learner, zxid))
 
 
 def inform(peer: Peer, learner: Learner, txn: Txn, rules: ZabRules) -> Done:
     """`ObserverZooKeeperServer.commitRequest`: logged without an ACK, and applied."""
     queue, asked = disk.asked(learner.queue, (Append(txn, ack=False),))
     after = replace(learner, queue=queue, pending=(*learner.pending, txn.zxid))
-    written = with_disk(peer, peer.durable, after, asked, rules)
+    written = disk.settled(peer, Done(peer.durable, after, asked), synced, rules)
     return commits(written, peer, (txn.zxid,), rules)
 
 
@@ -113,19 +95,6 @@ def sync_answered(peer: Peer, learner: Learner) -> Done:
 
 
 # The disk.
-
-
-def with_disk(peer: Peer, durable: Durable, learner: Learner, effects: Effects, rules: ZabRules) -> Done:
-    """What follows when the disk was asked for something: with a synchronous disk all of it ends now.
-
-    An operation that waits for nothing else, as writing an epoch with no transaction before it, ends at once too.
-    """
-    while learner.queue and (not rules.asynchronous_disk or isinstance(learner.queue[0], EnterEpoch)):
-        done = synced(replace(peer, durable=durable), learner, rules)
-        if done is None or not isinstance(done.state, Learner):
-            break
-        durable, learner, effects = done.durable, done.state, (*effects, *done.effects)
-    return Done(durable, learner, effects)
 
 
 def synced(peer: Peer, learner: Learner, rules: ZabRules) -> Done | None:

@@ -124,6 +124,16 @@ class Leader(msgspec.Struct, frozen=True):
     commits: tuple[int, ...] = ()
     syncs: tuple[tuple[int, Sid], ...] = ()
 
+    @property
+    def serves(self) -> bool:
+        """Whether it has come as far as BROADCAST."""
+        return self.phase is LeaderPhase.BROADCAST
+
+    @property
+    def applied(self) -> int:
+        """The last zxid that it has applied, once it serves."""
+        return self.commits[0] - 1 if self.commits else self.committed
+
     def handler(self, sid: Sid) -> Handler | None:
         """The handler of a learner, if it is connected."""
         return next((each for each in self.handlers if each.sid == sid), None)
@@ -180,6 +190,11 @@ class Learner(msgspec.Struct, frozen=True):
     delivered: int = 0
     owes_ack: bool = False
     syncs: int = 0
+
+    @property
+    def serves(self) -> bool:
+        """Whether it has come as far as BROADCAST."""
+        return self.phase is LearnerPhase.BROADCAST
 
 
 class Remains(msgspec.Struct, frozen=True):

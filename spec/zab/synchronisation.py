@@ -19,7 +19,7 @@ from spec.durable import Durable
 from spec.txn import Txn, counter_of, epoch_of
 from spec.variants import Variant
 from spec.zab.packets import Commit, Diff, NewLeader, Proposal, QuorumPacket, Snap, Trunc
-from spec.zab.state import Leader, LeaderPhase, logged_and_queued
+from spec.zab.state import Leader, logged_and_queued
 
 
 class History(msgspec.Struct, frozen=True):
@@ -47,11 +47,10 @@ def history_of(
     (ZOOKEEPER-2845).
     """
     txns = logged_and_queued(durable, leader.queue)
-    if leader.phase is not LeaderPhase.BROADCAST:
+    if not leader.serves:
         last = durable.last_zxid if tree is None else tree
         return History(last, durable.snapshot, tuple(txn for txn in txns if txn.zxid <= last))
-    lags = bool(leader.commits) and Variant.SYNC_FROM_APPLIED in variants
-    applied = leader.commits[0] - 1 if lags else leader.committed
+    applied = leader.applied if Variant.SYNC_FROM_APPLIED in variants else leader.committed
     return History(applied, durable.snapshot, tuple(txn for txn in txns if txn.zxid <= applied))
 
 

@@ -12,24 +12,14 @@ Source: `Learner.syncWithLeader`, with the fixes of 3.9.4.
 
 from msgspec.structs import replace
 
-from spec.effects import DiskOperation, Effect, Observe, Send, Truncate
+from spec.effects import DiskOperation, Effects, Observe, Send, Truncate
 from spec.election.state import Peer
 from spec.election.vote import is_observer
 from spec.txn import Txn, epoch_of, make_zxid, told
 from spec.variants import Variant
 from spec.zab import disk, serving
-from spec.zab.events import (
-    Delivered,
-    Family,
-    Truncated,
-    unexpected,
-)
-from spec.zab.packets import (
-    Ack,
-    QuorumPacket,
-    Snap,
-    Trunc,
-)
+from spec.zab.events import Delivered, Family, Truncated, unexpected
+from spec.zab.packets import Ack, QuorumPacket, Snap, Trunc
 from spec.zab.state import (
     Append,
     Done,
@@ -41,8 +31,6 @@ from spec.zab.state import (
     ZabRules,
     logged_and_queued,
 )
-
-Effects = tuple[Effect, ...]
 
 
 def begin(peer: Peer, learner: Learner, packet: QuorumPacket) -> Done:
@@ -114,12 +102,12 @@ def newleader(peer: Peer, learner: Learner, rules: ZabRules) -> Done:
         queue, effects = disk.asked(after.queue, logged)
         after = replace(after, queue=queue)
         if Variant.PROPOSAL_ACK_BEFORE_NEWLEADER_ACK in variants:
-            return serving.with_disk(peer, durable, replace(after, owes_ack=True), effects, rules)
-        acked = serving.acknowledge_newleader(durable, after)
-        assert isinstance(acked.state, Learner)
-        return serving.with_disk(peer, acked.durable, acked.state, (*effects, *acked.effects), rules)
+            owing = Done(durable, replace(after, owes_ack=True), effects)
+            return disk.settled(peer, owing, serving.synced, rules)
+        acked = serving.acknowledge_newleader(durable, after).after(effects)
+        return disk.settled(peer, acked, serving.synced, rules)
     queue, effects = disk.asked(after.queue, (*operations, EnterEpoch(learner.epoch), *forgotten))
-    return serving.with_disk(peer, durable, replace(after, queue=queue), effects, rules)
+    return disk.settled(peer, Done(durable, replace(after, queue=queue), effects), serving.synced, rules)
 
 
 def _to_persist(peer: Peer, learner: Learner, rules: ZabRules) -> tuple[Learner, tuple[DiskOperation, ...]]:
@@ -161,5 +149,5 @@ def uptodate(peer: Peer, learner: Learner, rules: ZabRules) -> Done:
     pending = (*learner.pending, *(txn.zxid for txn in learner.not_logged))
     committed = learner.packets_committed
     after = replace(up_to_date, queue=queue, pending=pending, not_logged=(), packets_committed=(), last_queued=0)
-    logged_too = serving.with_disk(peer, peer.durable, after, (*effects, *asked), rules)
+    logged_too = disk.settled(peer, Done(peer.durable, after, (*effects, *asked)), serving.synced, rules)
     return serving.commits(logged_too, peer, committed, rules)

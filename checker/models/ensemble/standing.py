@@ -12,7 +12,6 @@ from typing import NamedTuple
 from spec.election.vote import ServerState
 from spec.quorum import Sid, View
 from spec.server import Server
-from spec.zab.state import LeaderPhase, LearnerPhase
 
 LOOKING, FOLLOWING, LEADING, OBSERVING = ServerState
 
@@ -52,8 +51,7 @@ def standing(server: Server) -> Standing | str:
 
 def is_serving(server: Server) -> bool:
     """Whether a server leads or follows, and has come as far as BROADCAST."""
-    part = server.zab
-    return part is not None and part.phase in (LeaderPhase.BROADCAST, LearnerPhase.BROADCAST)
+    return server.zab is not None and server.zab.serves
 
 
 def in_round(server: Server) -> InRound | str:
