@@ -1,0 +1,1 @@
+"""The replicated state machine: znodes, sessions, watches and ACLs, as pure functions on transactions."""

@@ -1,0 +1,295 @@
+"""What clients ask for: a record for each opcode (module `org.apache.zookeeper.proto`).
+
+Rules this module keeps:
+
+- One class for each request. Where two opcodes share a body (create and create2, for one) there are two classes,
+  so that a request says by its type alone what is asked.
+- `OPCODES` is the only table of opcodes.
+
+Source: `ZooDefs.OpCode`, `zookeeper.jute`, `MultiOperationRecord`.
+"""
+
+import enum
+from typing import TypeAlias
+
+import msgspec
+
+from spec.tree.data import Acl, Id
+from spec.tree.fields import Boolean, Buffer, Int, Long, Record, Ustring
+
+
+class CreateMode(enum.IntEnum):
+    """The flags of a create (`CreateMode`)."""
+
+    PERSISTENT = 0
+    EPHEMERAL = 1
+    PERSISTENT_SEQUENTIAL = 2
+    EPHEMERAL_SEQUENTIAL = 3
+    CONTAINER = 4
+    PERSISTENT_WITH_TTL = 5
+    PERSISTENT_SEQUENTIAL_WITH_TTL = 6
+
+
+class Create(Record, frozen=True, gc=False):
+    """Create a znode; the answer is its path."""
+
+    path: Ustring
+    data: Buffer
+    acl: tuple[Acl, ...]
+    flags: Int
+
+
+class Create2(Create, frozen=True, gc=False):
+    """The same; the answer has its Stat too."""
+
+
+class CreateContainer(Create, frozen=True, gc=False):
+    """Create a container znode; answered as Create2."""
+
+
+class CreateTtl(Record, frozen=True, gc=False):
+    """Create a znode that goes when it has no children and was not changed for `ttl` milliseconds."""
+
+    path: Ustring
+    data: Buffer
+    acl: tuple[Acl, ...]
+    flags: Int
+    ttl: Long
+
+
+class Delete(Record, frozen=True, gc=False):
+    """Delete a znode without children; version -1 is any."""
+
+    path: Ustring
+    version: Int
+
+
+class DeleteContainer(Record, frozen=True, gc=False):
+    """Delete an empty container or an expired TTL znode; the servers themselves ask for this, no client may.
+
+    Its body is the bare path (`ContainerManager.postDeleteRequest`).
+    """
+
+    path: Ustring
+
+
+class Exists(Record, frozen=True, gc=False):
+    """The Stat of a znode."""
+
+    path: Ustring
+    watch: Boolean
+
+
+class GetData(Record, frozen=True, gc=False):
+    """Data and Stat of a znode."""
+
+    path: Ustring
+    watch: Boolean
+
+
+class SetData(Record, frozen=True, gc=False):
+    """Replace the data of a znode; version -1 is any."""
+
+    path: Ustring
+    data: Buffer
+    version: Int
+
+
+class GetAcl(Record, frozen=True, gc=False):
+    """The ACL of a znode."""
+
+    path: Ustring
+
+
+class SetAcl(Record, frozen=True, gc=False):
+    """Replace the ACL of a znode; `version` is that of the ACL."""
+
+    path: Ustring
+    acl: tuple[Acl, ...]
+    version: Int
+
+
+class GetChildren(Record, frozen=True, gc=False):
+    """The names of a znode's children."""
+
+    path: Ustring
+    watch: Boolean
+
+
+class GetChildren2(Record, frozen=True, gc=False):
+    """The names of a znode's children, and its Stat."""
+
+    path: Ustring
+    watch: Boolean
+
+
+class GetAllChildrenNumber(Record, frozen=True, gc=False):
+    """How many znodes are below this one, at any depth."""
+
+    path: Ustring
+
+
+class GetEphemerals(Record, frozen=True, gc=False):
+    """This session's ephemeral znodes below a path."""
+
+    prefix_path: Ustring
+
+
+class Sync(Record, frozen=True, gc=False):
+    """Wait until this server has applied what the leader had committed; the answer is the path."""
+
+    path: Ustring
+
+
+class Ping(Record, frozen=True, gc=False):
+    """The session is alive."""
+
+
+class Check(Record, frozen=True, gc=False):
+    """Part of a multi: the znode must exist and have this version; -1 is any."""
+
+    path: Ustring
+    version: Int
+
+
+class Multi(Record, frozen=True, gc=False):
+    """Several writes as one transaction: all of them, or none."""
+
+    operations: tuple[Record, ...]
+
+
+class MultiRead(Record, frozen=True, gc=False):
+    """Several reads (getData, getChildren), each with a result or an error of its own."""
+
+    operations: tuple[Record, ...]
+
+
+class CheckWatches(Record, frozen=True, gc=False):
+    """Whether this connection has a watch of this type (`WatcherType`)."""
+
+    path: Ustring
+    type: Int
+
+
+class RemoveWatches(Record, frozen=True, gc=False):
+    """Remove this connection's watches of this type (`WatcherType`)."""
+
+    path: Ustring
+    type: Int
+
+
+class SetAuth(Record, frozen=True, gc=False):
+    """Add an identity to this connection."""
+
+    type: Int
+    scheme: Ustring
+    auth: Buffer
+
+
+class SetWatches(Record, frozen=True, gc=False):
+    """A client that has moved registers its watches again; what it missed since `relative_zxid` is told at once."""
+
+    relative_zxid: Long
+    data_watches: tuple[Ustring, ...]
+    exist_watches: tuple[Ustring, ...]
+    child_watches: tuple[Ustring, ...]
+
+
+class SetWatches2(Record, frozen=True, gc=False):
+    """The same, with persistent watches."""
+
+    relative_zxid: Long
+    data_watches: tuple[Ustring, ...]
+    exist_watches: tuple[Ustring, ...]
+    child_watches: tuple[Ustring, ...]
+    persistent_watches: tuple[Ustring, ...]
+    persistent_recursive_watches: tuple[Ustring, ...]
+
+
+class AddWatch(Record, frozen=True, gc=False):
+    """Register a persistent (mode 0) or persistent recursive (mode 1) watch."""
+
+    path: Ustring
+    mode: Int
+
+
+class WhoAmI(Record, frozen=True, gc=False):
+    """The identities of this connection."""
+
+
+class Reconfig(Record, frozen=True, gc=False):
+    """Change the ensemble's members; not implemented here."""
+
+    joining_servers: Ustring
+    leaving_servers: Ustring
+    new_members: Ustring
+    cur_config_id: Long
+
+
+class Sasl(Record, frozen=True, gc=False):
+    """A SASL token; not implemented here."""
+
+    token: Buffer
+
+
+class CreateSession(Record, frozen=True, gc=False):
+    """Open a session; a server asks for this on behalf of a client that connects. Its body is the timeout."""
+
+    time_out: Int
+
+
+class CloseSession(Record, frozen=True, gc=False):
+    """End a session and delete its ephemeral znodes; asked by the client, or by the leader when it has expired."""
+
+
+OPCODES: dict[int, type[Record]] = {
+    1: Create,
+    2: Delete,
+    3: Exists,
+    4: GetData,
+    5: SetData,
+    6: GetAcl,
+    7: SetAcl,
+    8: GetChildren,
+    9: Sync,
+    11: Ping,
+    12: GetChildren2,
+    13: Check,
+    14: Multi,
+    15: Create2,
+    16: Reconfig,
+    17: CheckWatches,
+    18: RemoveWatches,
+    19: CreateContainer,
+    20: DeleteContainer,
+    21: CreateTtl,
+    22: MultiRead,
+    100: SetAuth,
+    101: SetWatches,
+    102: Sasl,
+    103: GetEphemerals,
+    104: GetAllChildrenNumber,
+    105: SetWatches2,
+    106: AddWatch,
+    107: WhoAmI,
+    -10: CreateSession,
+    -11: CloseSession,
+}
+"""The record of each opcode (`ZooDefs.OpCode`)."""
+
+OPCODE_OF: dict[type[Record], int] = {record: opcode for opcode, record in OPCODES.items()}
+
+SessionId: TypeAlias = int
+"""64 bits, signed: the server's id in the highest 8, time in the rest; 0 is no session."""
+
+
+class Request(msgspec.Struct, frozen=True):
+    """A request as the leader gets it: who asks, under which number, what, and with which identities.
+
+    `cxid` is the xid that the client gave it; `auth` are the identities of the connection.
+    """
+
+    session: SessionId
+    cxid: int
+    record: Record
+    auth: tuple[Id, ...] = ()
