@@ -6,6 +6,8 @@ Rules this module keeps:
   is a file too. What was written and not yet synced is not here.
 - `txns` is what the data tree holds, in the order in which it came: all of it in the checker, the end of it in a
   node. What the snapshot covers can be sent to another server as a snapshot only.
+- Of `txns` only indexing, slices, iteration and `+` are used, so that a node can give a sequence whose costs do not
+  grow with history where the checker gives a tuple.
 
 Sources: the files `acceptedEpoch` and `currentEpoch`, `FileTxnSnapLog`, `QuorumPeer.getLastLoggedZxid`.
 """
@@ -45,9 +47,11 @@ class Durable(msgspec.Struct, frozen=True):
 
     def appended(self, txn: Txn) -> "Durable":
         """With one more transaction at the end of the log (`FileTxnLog.append`)."""
-        return replace(self, txns=(*self.txns, txn))
+        return replace(self, txns=self.txns + (txn,))  # noqa: RUF005 - a node's sequence is no tuple
 
     def truncated(self, zxid: int) -> "Durable":
         """Without what is beyond this zxid (`ZKDatabase.truncateLog`)."""
-        kept = tuple(txn for txn in self.txns if txn.zxid <= zxid)
-        return replace(self, snapshot=min(self.snapshot, zxid), txns=kept)
+        kept = len(self.txns)
+        while kept and self.txns[kept - 1].zxid > zxid:
+            kept -= 1
+        return replace(self, snapshot=min(self.snapshot, zxid), txns=self.txns[:kept])

@@ -32,7 +32,7 @@ from spec.zab.events import SyncedLate, ZabEvent
 from spec.zab.state import Append, Done, Leader, Learner, LearnerPhase, Remains, ZabRules
 from spec.zab.synchronisation import history_of
 
-__all__ = ["Durable", "Event", "Server", "Summary", "crash", "start", "step", "summary"]
+__all__ = ["Durable", "Event", "Server", "Summary", "crash", "start", "start_alone", "step", "summary"]
 
 Event: TypeAlias = ElectionEvent | ZabEvent
 _ZAB_EVENTS: tuple[type, ...] = get_args(ZabEvent)
@@ -103,6 +103,12 @@ def start(
 ) -> Step[Server] | None:
     """Boots with another file, or with the one it has; None if it runs already or the file leaves it out."""
     return step(server, Start(server.view if view is None else view), rules, zab)
+
+
+def start_alone(server: Server) -> Step[Server]:
+    """Boots without an ensemble, if its file names none: there is no election, and it serves at once."""
+    done = leader.alone(server.peer)
+    return Step(replace(server, zab=done.state), done.effects)
 
 
 def crash(server: Server, zab: ZabRules | None = None) -> Server | None:

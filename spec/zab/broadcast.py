@@ -21,7 +21,7 @@ from spec.variants import Variant
 from spec.zab import disk
 from spec.zab.events import Broadcast, Committed, Family, unexpected
 from spec.zab.packets import Commit, Inform, Proposal, Sync
-from spec.zab.state import Append, Done, Leader, Outstanding, Stage, ZabRules, logged_and_queued, with_sid
+from spec.zab.state import Append, Done, Leader, Outstanding, Stage, ZabRules, logged, with_sid
 
 
 def is_quorum(peer: Peer, servers: Iterable[Sid], rules: ZabRules) -> bool:
@@ -78,7 +78,8 @@ def _try_to_commit(peer: Peer, leader: Leader, proposal: Outstanding, rules: Zab
     if not first or not (early or is_quorum(peer, proposal.acks, rules)):
         return Done(peer.durable, leader)
     zxid = proposal.zxid
-    txn = next(txn for txn in logged_and_queued(peer.durable, leader.queue) if txn.zxid == zxid)
+    txn = logged(peer.durable, leader.queue, zxid)
+    assert txn is not None  # it is outstanding
     sent: list[Effect] = [Observe(Committed(peer.sid, leader.epoch, txn))]
     for handler in leader.handlers:
         if handler.stage >= Stage.SYNCING:

@@ -21,7 +21,7 @@ from spec.election.state import Peer
 from spec.txn import Txn
 from spec.variants import Variant
 from spec.zab.events import Delivered
-from spec.zab.state import Append, Done, EnterEpoch, Leader, Learner, TakeSnapshot, ZabRules, logged_and_queued
+from spec.zab.state import Append, Done, EnterEpoch, Leader, Learner, TakeSnapshot, ZabRules, logged
 
 
 class Written(msgspec.Struct, frozen=True):
@@ -83,8 +83,8 @@ def settled(peer: Peer, asked_for: Done, end: Callable[[Peer, Any, ZabRules], Do
 
 def applied(peer: Peer, durable: Durable, part: Leader | Learner, zxid: int) -> Effects:
     """The effects of applying the transaction of this zxid (`FinalRequestProcessor`)."""
-    txns = tuple(txn for txn in logged_and_queued(durable, part.queue) if txn.zxid == zxid)
-    return Apply(zxid), Observe(Delivered(peer.sid, part.epoch, txns))
+    txn = logged(durable, part.queue, zxid)
+    return Apply(zxid), Observe(Delivered(peer.sid, part.epoch, () if txn is None else (txn,)))
 
 
 def flushed(durable: Durable, queue: Iterable[DiskOperation]) -> Durable:

@@ -21,10 +21,10 @@ Source: `Leader.lead`, `getEpochToPropose`, `waitForEpochAck`, `waitForNewLeader
 
 from msgspec.structs import replace
 
-from spec.effects import Disconnect, Effect, Effects, Observe, Send
+from spec.effects import Apply, Disconnect, Effect, Effects, Observe, Send
 from spec.election.state import Peer
 from spec.quorum import Sid
-from spec.txn import make_zxid, told
+from spec.txn import epoch_of, make_zxid, told
 from spec.variants import Variant
 from spec.zab import broadcast, disk
 from spec.zab.events import (
@@ -64,6 +64,29 @@ def begin(peer: Peer, rules: ZabRules) -> Done:
     """It has decided that it leads: it waits for learners, and counts itself (`Leader.lead`)."""
     leader = Leader(FOLLOWERINFO, peer.durable.accepted_epoch + 1, (peer.sid,))
     return _choose_epoch(peer, leader, rules)
+
+
+def alone(peer: Peer) -> Done:
+    """A server without an ensemble: it leads nobody, and goes on in the epoch of its last transaction.
+
+    Source: `ZooKeeperServer.startup`, `ZooKeeperServerMain`.
+    """
+    last = peer.last_zxid
+    serving = Leader(BROADCAST, epoch_of(last), (), committed=last)
+    delivered = (Observe(Delivered(peer.sid, serving.epoch, tuple(peer.durable.txns))),) if peer.durable.txns else ()
+    return Done(peer.durable, serving, (Apply(last), *delivered))
+
+
+def is_supported(peer: Peer, leader: Leader) -> bool:
+    """Whether the connected learners that it counts on are a quorum with itself; if not it must give up.
+
+    Before it serves it waits for them as long as initLimit allows, so then this is always so.
+    Source: `Leader.lead`, the loop behind `startZkServer`.
+    """
+    if leader.phase is not BROADCAST:
+        return True
+    synced = {handler.sid for handler in leader.handlers if handler.stage >= Stage.SYNCED}
+    return peer.view.contains_quorum(synced | {peer.sid})
 
 
 def step(peer: Peer, leader: Leader, event: ZabEvent, rules: ZabRules) -> Done | None:
@@ -222,11 +245,11 @@ def _start_if_acknowledged(peer: Peer, leader: Leader, rules: ZabRules) -> Done:
     """`startZkServer`: with a quorum the leader serves, and everything it began with is committed."""
     if leader.phase is not NEWLEADER_ACK or not broadcast.is_quorum(peer, leader.counted, rules):
         return Done(peer.durable, leader)
-    initial = history_of(peer.durable, leader, peer.tree).applied
-    delivered = (Observe(Delivered(peer.sid, leader.epoch, initial)),) if initial else ()
+    history = history_of(peer.durable, leader, peer.tree)
+    delivered = (Observe(Delivered(peer.sid, leader.epoch, history.applied)),) if history.applied else ()
     sent = tuple(Send(each.sid, UpToDate()) for each in leader.handlers if each.stage is Stage.SYNCED)
     serving = replace(leader, phase=BROADCAST, counted=(), committed=make_zxid(leader.epoch))
-    return Done(peer.durable, serving, (*delivered, *sent))
+    return Done(peer.durable, serving, (Apply(history.last_processed), *delivered, *sent))
 
 
 # Handlers.

@@ -52,10 +52,13 @@ class Trunc(QuorumPacket, frozen=True):
 
 
 class Snap(QuorumPacket, frozen=True):
-    """SNAP: the learner replaces what it has by these transactions; `zxid` is the snapshot's."""
+    """SNAP: the learner replaces what it has by these transactions; `zxid` is the snapshot's.
+
+    Between nodes the tree itself follows, and `txns` is None where it arrives.
+    """
 
     zxid: int
-    txns: tuple[Txn, ...]
+    txns: tuple[Txn, ...] | None
 
 
 class NewLeader(QuorumPacket, frozen=True):

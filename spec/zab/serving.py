@@ -19,7 +19,7 @@ from spec.variants import Variant
 from spec.zab import disk
 from spec.zab.events import Family, SyncAnswered, unexpected
 from spec.zab.packets import Ack
-from spec.zab.state import Append, Done, EnterEpoch, Learner, LearnerPhase, ZabRules, logged_and_queued
+from spec.zab.state import Append, Done, EnterEpoch, Learner, LearnerPhase, ZabRules, last_logged
 
 
 def acknowledge_newleader(durable: Durable, learner: Learner) -> Done:
@@ -43,8 +43,7 @@ def commits(done: Done, peer: Peer, zxids: tuple[int, ...], rules: ZabRules) -> 
 
 def proposal(peer: Peer, learner: Learner, txn: Txn, rules: ZabRules) -> Done:
     """`Follower.processPacket`: it is logged whatever its zxid; a gap is only warned of."""
-    txns = logged_and_queued(peer.durable, learner.queue)
-    last = txns[-1].zxid if txns else peer.durable.snapshot
+    last = last_logged(peer.durable, learner.queue)
     expected = last + 1 if epoch_of(last) == learner.epoch else make_zxid(learner.epoch, 1)
     report: Effects = ()
     if txn.zxid != expected and not (epoch_of(txn.zxid) > epoch_of(last) and counter_of(txn.zxid) == 1):

@@ -225,6 +225,20 @@ def logged_and_queued(durable: Durable, queue: tuple[DiskOperation, ...]) -> tup
     return (*durable.txns, *(each.txn for each in queue if isinstance(each, Append)))
 
 
+def last_logged(durable: Durable, queue: tuple[DiskOperation, ...]) -> int:
+    """The zxid of the last of them, or of the snapshot if there is none."""
+    last = next((each.txn for each in reversed(queue) if isinstance(each, Append)), None)
+    return durable.last_zxid if last is None else last.zxid
+
+
+def logged(durable: Durable, queue: tuple[DiskOperation, ...], zxid: int) -> Txn | None:
+    """The transaction of this zxid, on disk or on its way to it; it is looked for where the newest are."""
+    for operation in queue:
+        if isinstance(operation, Append) and operation.txn.zxid == zxid:
+            return operation.txn
+    return next((txn for txn in reversed(durable.txns) if txn.zxid == zxid), None)
+
+
 def with_sid(sids: tuple[Sid, ...], sid: Sid) -> tuple[Sid, ...]:
     """A set of servers with one more."""
     return sids if sid in sids else tuple(sorted((*sids, sid)))

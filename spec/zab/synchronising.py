@@ -12,7 +12,7 @@ Source: `Learner.syncWithLeader`, with the fixes of 3.9.4.
 
 from msgspec.structs import replace
 
-from spec.effects import DiskOperation, Effects, Observe, Send, Truncate
+from spec.effects import Apply, DiskOperation, Effects, Observe, Send, Truncate
 from spec.election.state import Peer
 from spec.election.vote import is_observer
 from spec.txn import Txn, epoch_of, make_zxid, told
@@ -38,15 +38,22 @@ def begin(peer: Peer, learner: Learner, packet: QuorumPacket) -> Done:
     match packet:
         case Trunc(zxid=zxid):
             durable = peer.durable.truncated(zxid)
-            dropped = tuple(txn for txn in peer.durable.txns if txn.zxid > zxid)
+            dropped = peer.durable.txns[len(durable.txns) :]
             fact = Observe(Truncated(peer.sid, learner.epoch, dropped))
             after = replace(learner, mode=Mode.TRUNC, tree=durable.txns)
             return Done(durable, after, (Truncate(zxid), *((fact,) if dropped else ())))
         case Snap(zxid=zxid, txns=txns):
-            replaced = tuple(txn for txn in peer.durable.txns if txn not in txns)
+            replaced = _not_in_snapshot(peer.durable.txns, zxid, txns)
             report = (Observe(Truncated(peer.sid, learner.epoch, replaced)),) if replaced else ()
-            return Done(peer.durable, replace(learner, mode=Mode.SNAP, tree=txns, snapshot=zxid), report)
+            return Done(peer.durable, replace(learner, mode=Mode.SNAP, tree=txns or (), snapshot=zxid), report)
     return Done(peer.durable, replace(learner, mode=Mode.DIFF))
+
+
+def _not_in_snapshot(own: tuple[Txn, ...], zxid: int, txns: tuple[Txn, ...] | None) -> tuple[Txn, ...]:
+    """What a SNAP takes away; where it does not name its transactions, what is certain: those beyond its zxid."""
+    if txns is None:
+        return tuple(txn for txn in own if txn.zxid > zxid)
+    return tuple(txn for txn in own if txn not in txns)
 
 
 def proposal(peer: Peer, learner: Learner, txn: Txn) -> Done:
@@ -143,7 +150,7 @@ def uptodate(peer: Peer, learner: Learner, rules: ZabRules) -> Done:
     delivered = applied[-1].zxid if applied else peer.durable.snapshot
     up_to_date = replace(learner, phase=LearnerPhase.BROADCAST, delivered=delivered)
     told_now = (Observe(Delivered(peer.sid, learner.epoch, tuple(applied))),) if applied else ()
-    effects: Effects = (Send(learner.leader, Ack(make_zxid(learner.epoch))), *told_now)
+    effects: Effects = (Apply(delivered), Send(learner.leader, Ack(make_zxid(learner.epoch))), *told_now)
     for_observer = is_observer(peer.sid, peer.view)
     queue, asked = disk.asked(learner.queue, (Append(txn, ack=not for_observer) for txn in learner.not_logged))
     pending = (*learner.pending, *(txn.zxid for txn in learner.not_logged))
