@@ -38,8 +38,8 @@ class Config(msgspec.Struct, frozen=True):
     """What one server is told at its start.
 
     `tick_time` and the session time-outs are in milliseconds; `init_limit` and `sync_limit` in ticks, 0 when
-    not set. `version` is the one the files state; the view's own is 0 unless reconfiguration is enabled.
-    `properties` holds every other key with its value, in the order written.
+    not set. `client_host_named` says whether clientPortAddress is written. `version` is the one the files state; the
+    view's own is 0 unless reconfiguration is enabled. `properties` holds every other key with its value, in the order written.
     """
 
     file: str
@@ -56,6 +56,7 @@ class Config(msgspec.Struct, frozen=True):
     data_dir: str | None
     data_log_dir: str | None
     client: Address | None
+    client_host_named: bool
     standalone_enabled: bool
     reconfig_enabled: bool
     dynamic_config_file: str | None
@@ -180,6 +181,7 @@ def _assemble(
         data_dir=data_dir,
         data_log_dir=settings.text("dataLogDir") or data_dir,
         client=_client_address(settings, ensemble, sid),
+        client_host_named=settings.text("clientPortAddress") is not None,
         standalone_enabled=standalone,
         reconfig_enabled=reconfig,
         dynamic_config_file=dynamic,

@@ -1,0 +1,11 @@
+"""Starts ensembles of real ZooKeeper servers and of our nodes, in any mixture, as processes on this machine.
+
+Rules: servers listen on 127.0.0.1 only; a data directory belongs to a server and not to its kind, so a server may
+come back as the other kind; every wait is bounded and says what it waited for; nothing is installed.
+"""
+
+from benchmarks.servers.ensemble import KINDS, Ensemble
+from benchmarks.servers.processes import Process, ServerError, free_ports, wait_until, word
+from benchmarks.servers.zoo_cfg import Member, View
+
+__all__ = ["KINDS", "Ensemble", "Member", "Process", "ServerError", "View", "free_ports", "wait_until", "word"]

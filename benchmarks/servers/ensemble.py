@@ -1,0 +1,205 @@
+"""An ensemble on this machine: each server real or ours, each in a directory of its own.
+
+Rules this module keeps:
+
+- Server ids are 1, 2, ... in the order of `kinds`. Ports and data directories stay with the id for its whole life,
+  whatever kind serves it.
+- The directory of server N is `server-N`: `zoo.cfg`, `data/` with `myid`, `log.txt`, and a node's `journal.jsonl`.
+- Leaving the context kills what still runs. Directories are left to whoever gave them.
+
+Source: `ServerStats.toString` and `StatCommand` (the answer to `srvr`).
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace as replaced
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from benchmarks.servers import node, real
+from benchmarks.servers.processes import LOOPBACK, Process, ServerError, wait_until, word
+from benchmarks.servers.zoo_cfg import Member, View, members, write_zoo_cfg
+
+KINDS = {"real": real.available, "node": node.available}
+"""The kinds of server; calling a value gives None, or why that kind cannot be started here."""
+
+
+class Ensemble:
+    """Servers 1 to n of the given kinds in `directory`; nothing runs before `start` or `start_all`.
+
+    `observers` are the ids that do not vote; `tick_time` is in milliseconds; `extra` are further keys of every
+    `zoo.cfg`; with `standalone` the only server is on its own, without Zab; with `journal` our nodes write their
+    facts to `journal.jsonl`; `heap` and `java_options` (`-Dname=value`) are those of a real server.
+    """
+
+    def __init__(
+        self,
+        kinds: Sequence[str],
+        directory: Path,
+        *,
+        observers: Collection[int] = (),
+        tick_time: int = 500,
+        extra: Mapping[str, str] | None = None,
+        standalone: bool = False,
+        journal: bool = False,
+        heap: str = "128m",
+        java_options: Sequence[str] = (),
+    ) -> None:
+        sids = tuple(range(1, len(kinds) + 1))
+        if standalone and len(kinds) != 1:
+            raise ServerError(f"a standalone server is one server, and {len(kinds)} were asked for")
+        listed = members(sids, frozenset(observers))
+        view = View(listed, tick_time=tick_time, extra=extra or {}, standalone=standalone)
+        self.directory = directory
+        self.sids = sids
+        self._journal = journal
+        self._java = (f"-Xmx{heap}", *java_options)
+        self._members: dict[int, Member] = {member.sid: member for member in listed}
+        self._views: dict[int, View] = dict.fromkeys(sids, view)
+        self._kinds: dict[int, str] = dict(zip(sids, kinds, strict=True))
+        self._processes: dict[int, Process] = {}
+        for sid, kind in self._kinds.items():
+            self._set_up(sid, kind)
+
+    def _set_up(self, sid: int, kind: str) -> None:
+        """Write the server's files and make its process, which does not run yet."""
+        if kind not in KINDS:
+            raise ServerError(f"server {sid}: no kind of server is called {kind!r}; write {' or '.join(KINDS)}")
+        home = self.directory / f"server-{sid}"
+        zoo_cfg = write_zoo_cfg(self._views[sid], self._members[sid], home)
+        if kind == "real":
+            command, environment = real.command(zoo_cfg, self._java), {}
+        else:
+            command = node.command(zoo_cfg, self.journal(sid) if self._journal else None)
+            environment = node.environment()
+        self._kinds[sid] = kind
+        self._processes[sid] = Process(command, home, home / "log.txt", environment)
+
+    # --- who and where
+
+    @property
+    def connect_string(self) -> str:
+        """All client ports, as clients take them."""
+        return ",".join(self.address(sid) for sid in self.sids)
+
+    def address(self, sid: int) -> str:
+        """`host:port` of a server's client port."""
+        return f"{LOOPBACK}:{self._members[sid].client_port}"
+
+    def client_port(self, sid: int) -> int:
+        """Where a server's clients connect."""
+        return self._members[sid].client_port
+
+    def member(self, sid: int) -> Member:
+        """All three ports of a server."""
+        return self._members[sid]
+
+    def kind(self, sid: int) -> str:
+        """`real` or `node`."""
+        return self._kinds[sid]
+
+    def data(self, sid: int) -> Path:
+        """A server's dataDir."""
+        return self.directory / f"server-{sid}" / "data"
+
+    def journal(self, sid: int) -> Path:
+        """Where a node writes its facts, if the ensemble was made with `journal`."""
+        return self.directory / f"server-{sid}" / "journal.jsonl"
+
+    def process(self, sid: int) -> Process:
+        """A server's process."""
+        return self._processes[sid]
+
+    @property
+    def running(self) -> tuple[int, ...]:
+        """The ids of the servers whose process runs."""
+        return tuple(sid for sid in self.sids if self._processes[sid].alive)
+
+    # --- what is done to them
+
+    def start(self, sid: int) -> None:
+        """Start a server; `wait_serving` tells when it serves."""
+        self._processes[sid].start()
+
+    def start_all(self) -> None:
+        """Start every server that does not run and wait until all of them serve."""
+        for sid in self.sids:
+            if not self._processes[sid].alive:
+                self.start(sid)
+        self.wait_serving()
+
+    def stop(self, sid: int) -> None:
+        """SIGTERM, and wait for the end."""
+        self._processes[sid].stop()
+
+    def kill(self, sid: int) -> None:
+        """SIGKILL, and wait for the end."""
+        self._processes[sid].kill()
+
+    def pause(self, sid: int) -> None:
+        """SIGSTOP."""
+        self._processes[sid].pause()
+
+    def resume(self, sid: int) -> None:
+        """SIGCONT."""
+        self._processes[sid].resume()
+
+    def replace(self, sid: int, kind: str) -> None:
+        """Stop a server and start it as another kind, over the same data."""
+        self.stop(sid)
+        self._set_up(sid, kind)
+        self.start(sid)
+
+    def tell(self, sid: int, known: Iterable[int]) -> None:
+        """Give a server a file that lists these members only; it reads it at its next start."""
+        listed = tuple(self._members[other] for other in known)
+        self._views[sid] = replaced(self._views[sid], members=listed)
+        write_zoo_cfg(self._views[sid], self._members[sid], self.directory / f"server-{sid}")
+
+    # --- what they say
+
+    def word(self, sid: int, text: str) -> str:
+        """The answer to a four-letter word, empty if there is none."""
+        return word(self.client_port(sid), text)
+
+    def role(self, sid: int) -> str | None:
+        """`leader`, `follower`, `observer` or `standalone`; None while it does not serve."""
+        for line in self.word(sid, "srvr").splitlines():
+            name, _, value = line.partition(": ")
+            if name == "Mode":
+                return value.strip()
+        return None
+
+    def leader(self) -> int:
+        """The id of the server that leads; ServerError if there is not exactly one."""
+        leaders = [sid for sid in self.running if self.role(sid) in {"leader", "standalone"}]
+        if len(leaders) != 1:
+            raise ServerError(f"exactly one leader was expected, and the servers that lead are {leaders or 'none'}")
+        return leaders[0]
+
+    def wait_serving(self, sids: Iterable[int] | None = None, seconds: float = 30.0) -> None:
+        """Wait until these servers serve (all that run, if none are named); a server that ended is an error at once."""
+        for sid in self.running if sids is None else sids:
+            what = f"server {sid} ({self.kind(sid)}) serves"
+            wait_until(partial(self._serves, sid), seconds, what, self._processes[sid].log)
+
+    def _serves(self, sid: int) -> bool:
+        """Whether a server serves; ServerError if its process has ended, for then it never will."""
+        process = self._processes[sid]
+        if not process.alive:
+            raise ServerError(f"server {sid} ({self.kind(sid)}) does not run{process.last_words()}")
+        return self.role(sid) is not None
+
+    def close(self) -> None:
+        """Kill what runs."""
+        for process in self._processes.values():
+            process.kill()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,211 @@
+"""Carries out a script of commands on one ensemble and notes what each session saw.
+
+Rules this module keeps:
+
+- One command after the other. After each one every session passes a barrier (`sync`, answered after everything that
+  the leader had committed), so an event is noted with the command that caused it, wherever its session is attached.
+- What may differ between two right servers is taken away from what is noted: session ids are numbered as they are
+  opened, zxids are counted from the first transaction, times are left out, what has no order on the wire (children, ACL
+  entries, identities, the events of one session's end) is sorted. Everything else is noted as it came.
+- Waiting for an expiry is waiting for an event, never for a time.
+
+Source: `FinalRequestProcessor` (order of events and answers), `SessionTrackerImpl` (expiry).
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import msgspec
+
+from benchmarks.servers import commands as c
+from benchmarks.servers.layouts import MULTI, MULTI_READ, Stat
+from benchmarks.servers.processes import ServerError
+from benchmarks.servers.session import Answer, DisconnectedError, Session
+
+TIMEOUT = 60_000
+SHORTEST = 1
+AUTH, SET_WATCHES2, WHO_AM_I, SYNC, EXISTS = 100, 105, 107, 9, 3
+
+
+class Seen(NamedTuple):
+    """What came of one command: its outcome, and the events of each session up to the barrier after it."""
+
+    command: c.Command
+    outcome: Any
+    events: tuple[Any, ...]
+
+
+class Interpreter:
+    """One run: `sessions` sessions on the servers at these client ports, below the new znode `root`."""
+
+    def __init__(self, ports: Sequence[int], root: str, sessions: int) -> None:
+        self._ports = tuple(ports)
+        self._root = root
+        self._opened: dict[int, int] = {}
+        self._left: dict[int, int] = {}
+        self._markers = 0
+        self._control = Session(TIMEOUT)
+        self._control.connect(self._ports[0])
+        self._base = self._control.ask(c.CREATE, root, b"", c.OPEN, c.PERSISTENT).zxid
+        self._sessions = [Session(TIMEOUT) for _ in range(sessions)]
+        for who, session in enumerate(self._sessions):
+            self._attach(who, session, who)
+
+    def run(self, script: c.Script) -> list[Seen]:
+        """Carry out every command; what was seen of each."""
+        return [self._seen(command) for command in script]
+
+    def close(self) -> None:
+        """End every session that can be ended."""
+        for who, session in enumerate(self._sessions):
+            with suppress(ServerError):
+                if not session.connected:
+                    self._attach(who, session, who)
+                session.close()
+        self._control.close()
+
+    def _seen(self, command: c.Command) -> Seen:
+        try:
+            outcome = self._do(command, self._sessions[command.who])
+        except DisconnectedError:
+            outcome = "disconnected"
+        self._barrier()
+        # The ephemeral znodes of a session go in no particular order.
+        unordered = isinstance(command, c.Close | c.Expire)
+        events = [session.take_events() for session in self._sessions]
+        return Seen(command, outcome, tuple(tuple(sorted(some)) if unordered else some for some in events))
+
+    def _barrier(self) -> None:
+        """Let every session catch up; one whose connection the server has ended notices it here."""
+        waiting: list[Session] = []
+        for session in self._sessions:
+            if session.connected:
+                with suppress(DisconnectedError):
+                    session.send(SYNC, "/")
+                    waiting.append(session)
+        for session in waiting:
+            with suppress(DisconnectedError):
+                session.receive(SYNC)
+
+    def _do(self, command: c.Command, session: Session) -> Any:
+        match command:
+            case c.Connect(server=server):
+                return self._attach(command.who, session, server)
+            case c.Drop():
+                return self._drop(command.who, session)
+            case c.Expire():
+                return self._expire(command.who, session)
+            case c.Close():
+                session.close()
+                return "closed"
+            case _:
+                opcode, values = self._request(command)
+                return self._told(session.ask(opcode, *values))
+
+    def _request(self, command: c.Command) -> tuple[int, tuple[Any, ...]]:
+        """The opcode and the values of a command that is one request."""
+        match command:
+            case c.Create():
+                return command.by, command.values(self._root)
+            case c.Request():
+                return command.opcode, command.values(self._root)
+            case c.Multi(parts=parts):
+                return MULTI, tuple(map(self._request, parts))
+            case c.MultiRead(parts=parts):
+                return MULTI_READ, tuple(map(self._request, parts))
+            case c.AddAuth(scheme=scheme, auth=auth):
+                return AUTH, (0, scheme, auth)
+            case c.SetWatches():
+                _, *lists = msgspec.structs.astuple(command)
+                return SET_WATCHES2, (self._left.get(command.who, self._base), *map(self._below, lists))
+            case c.WhoAmI():
+                return WHO_AM_I, ()
+            case _:
+                raise ServerError(f"no request is known for {command}")
+
+    def _attach(self, who: int, session: Session, server: int) -> tuple[str, int]:
+        """Attach a session; if it has ended, a new one takes its place."""
+        self._drop(who, session)
+        granted = session.connect(self._ports[server % len(self._ports)])
+        if granted:
+            self._opened.setdefault(session.session_id, len(self._opened) + 1)
+            return "attached", granted
+        session.session_id, session.password = 0, bytes(16)
+        session.connect(self._ports[server % len(self._ports)])
+        self._opened[session.session_id] = len(self._opened) + 1
+        return "begun anew", session.timeout
+
+    def _drop(self, who: int, session: Session) -> str:
+        if session.connected:
+            self._left[who] = session.last_zxid
+        session.drop()
+        return "dropped"
+
+    def _expire(self, who: int, session: Session) -> str:
+        """Leave the session with the shortest time-out the server grants, and wait until its marker is gone."""
+        if not session.connected:
+            raise DisconnectedError("the session has no connection")
+        self._markers += 1
+        marker = f"{self._root}-expires-{self._markers}"
+        session.ask(c.CREATE, marker, b"", c.OPEN, c.EPHEMERAL)
+        self._control.ask(SYNC, "/")
+        self._control.ask(EXISTS, marker, True)
+        server = self._ports[who % len(self._ports)]
+        self._drop(who, session)
+        session.timeout = SHORTEST
+        session.connect(server)
+        session.timeout = TIMEOUT
+        session.drop()
+        self._control.wait_event()
+        return "expired"
+
+    def _below(self, paths: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(self._root + path for path in paths)
+
+    def _told(self, answer: Answer) -> Answer:
+        """An answer without what may differ."""
+        return Answer(answer.err, self._relative(answer.zxid), self._comparable(answer.values))
+
+    def _relative(self, zxid: int) -> int:
+        """How many transactions after the root's creation; a zxid from before it is left alone."""
+        return zxid - self._base if zxid >= self._base else zxid
+
+    def _comparable(self, value: Any) -> Any:
+        match value:
+            case Stat():
+                return value._replace(
+                    czxid=self._relative(value.czxid),
+                    mzxid=self._relative(value.mzxid),
+                    pzxid=self._relative(value.pzxid),
+                    ctime=0,
+                    mtime=0,
+                    ephemeral_owner=self._opened.get(value.ephemeral_owner, value.ephemeral_owner),
+                )
+            case list():
+                return sorted(value)
+            case tuple():
+                return tuple(map(self._comparable, value))
+            case _:
+                return value
+
+
+def run_script(ports: Sequence[int], root: str, sessions: int, script: c.Script) -> list[Seen]:
+    """What is seen when a script is carried out by so many sessions; they are ended afterwards."""
+    interpreter = Interpreter(ports, root, sessions)
+    try:
+        return interpreter.run(script)
+    finally:
+        interpreter.close()
+
+
+def first_difference(one: Sequence[Seen], other: Sequence[Seen]) -> str | None:
+    """Where two runs of a script part, in words; None if they agree."""
+    for number, (left, right) in enumerate(zip(one, other, strict=True)):
+        if left != right:
+            return (
+                f"command {number}, {left.command}:\n"
+                f"  one   {left.outcome}\n        events {left.events}\n"
+                f"  other {right.outcome}\n        events {right.events}"
+            )
+    return None

@@ -1,0 +1,159 @@
+"""Writes requests and reads replies of the client port by short layouts, apart from the node's own coder on purpose.
+
+A layout is a string of letters: `i` int, `l` long, `t` boolean, `s` string, `b` buffer, `S` Stat, `a` one ACL entry,
+`c` one identity, and `[x]` a vector of x. So a request of setData is `sbi`, and the answer to getChildren2 is `[s]S`.
+
+Rules this module keeps:
+
+- It shares no code with `refimpl`: an error of that coder does not cancel out where this one reads its answers.
+- Values are plain: a vector is a list, an ACL entry is the tuple (perms, scheme, id), null is None.
+- What does not fit its layout raises ValueError; nothing is skipped, and `read` tells where it stopped.
+
+Source: `zookeeper.jute`, `BinaryOutputArchive`, `MultiOperationRecord`, `MultiResponse`.
+"""
+
+import struct
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+
+class Stat(NamedTuple):
+    """What is told about a znode."""
+
+    czxid: int
+    mzxid: int
+    ctime: int
+    mtime: int
+    version: int
+    cversion: int
+    aversion: int
+    ephemeral_owner: int
+    data_length: int
+    num_children: int
+    pzxid: int
+
+
+STAT = struct.Struct("!qqqqiiiqiiq")
+FIXED = {"i": struct.Struct("!i"), "l": struct.Struct("!q"), "t": struct.Struct("!?"), "S": STAT}
+GROUPS = {"a": "iss", "c": "ss"}
+MULTI_HEADER = struct.Struct("!i?i")
+MULTI_END = MULTI_HEADER.pack(-1, True, -1)
+
+REQUESTS = {
+    1: "sb[a]i", 2: "si", 3: "st", 4: "st", 5: "sbi", 6: "s", 7: "s[a]i", 8: "st", 9: "s", 11: "", 12: "st", 13: "si",
+    15: "sb[a]i", 17: "si", 18: "si", 19: "sb[a]i", 21: "sb[a]il", 100: "isb", 101: "l[s][s][s]", 103: "s", 104: "s",
+    105: "l[s][s][s][s][s]", 106: "si", 107: "", -11: "",
+}  # fmt: skip
+"""The body of each request by its opcode; multi (14) and multiRead (22) have a form of their own."""
+
+ANSWERS = {
+    1: "s", 2: "", 3: "S", 4: "bS", 5: "S", 6: "[a]S", 7: "S", 8: "[s]", 9: "s", 11: "", 12: "[s]S", 13: "", 15: "sS",
+    17: "", 18: "", 19: "sS", 21: "sS", 100: "", 101: "", 103: "[s]", 104: "i", 105: "", 106: "i", 107: "[c]", -11: "",
+}  # fmt: skip
+"""The body of each answer without an error, by the opcode of its request."""
+
+MULTI = 14
+MULTI_READ = 22
+ERROR_RESULT = -1
+
+
+def _items(layout: str) -> Iterator[tuple[str, bool]]:
+    """The letters of a layout, each with whether it is a vector."""
+    place = 0
+    while place < len(layout):
+        vector = layout[place] == "["
+        yield layout[place + vector], vector
+        place += 3 if vector else 1
+
+
+def write(layout: str, values: tuple[Any, ...]) -> bytes:
+    """The bytes of values laid out so."""
+    parts: list[bytes] = []
+    for (letter, vector), value in zip(_items(layout), values, strict=True):
+        if not vector:
+            parts.append(_write_one(letter, value))
+        elif value is None:
+            parts.append(b"\xff\xff\xff\xff")
+        else:
+            parts.append(FIXED["i"].pack(len(value)))
+            parts += [_write_one(letter, item) for item in value]
+    return b"".join(parts)
+
+
+def _write_one(letter: str, value: Any) -> bytes:
+    if letter in GROUPS:
+        return write(GROUPS[letter], value)
+    if letter in FIXED:
+        return FIXED[letter].pack(*value) if letter == "S" else FIXED[letter].pack(value)
+    if value is None:
+        return b"\xff\xff\xff\xff"
+    data = value.encode("utf-8") if letter == "s" else value
+    return FIXED["i"].pack(len(data)) + bytes(data)
+
+
+def read(layout: str, data: bytes, at: int = 0) -> tuple[tuple[Any, ...], int]:
+    """The values laid out so from offset `at`, and the offset after them."""
+    values: list[Any] = []
+    for letter, vector in _items(layout):
+        if vector:
+            (count,), at = read("i", data, at)
+            items: list[Any] | None = None if count < 0 else []
+            for _ in range(count):
+                item, at = _read_one(letter, data, at)
+                assert items is not None
+                items.append(item)
+            values.append(items)
+        else:
+            value, at = _read_one(letter, data, at)
+            values.append(value)
+    return tuple(values), at
+
+
+def _read_one(letter: str, data: bytes, at: int) -> tuple[Any, int]:
+    if letter in GROUPS:
+        return read(GROUPS[letter], data, at)
+    try:
+        if letter in FIXED:
+            value = FIXED[letter].unpack_from(data, at)
+            return (Stat(*value) if letter == "S" else value[0]), at + FIXED[letter].size
+        (length,) = FIXED["i"].unpack_from(data, at)
+    except struct.error as error:
+        raise ValueError(f"{letter!r} at offset {at} of {len(data)} bytes: {error}") from error
+    at += 4
+    if length < 0:
+        return None, at
+    if at + length > len(data):
+        raise ValueError(f"{length} bytes announced at offset {at - 4}, and {len(data) - at} are there")
+    part = bytes(data[at : at + length])
+    return (part.decode("utf-8") if letter == "s" else part), at + length
+
+
+def write_request(opcode: int, values: tuple[Any, ...]) -> bytes:
+    """The body of a request. The values of multi and multiRead are pairs of an opcode and its values."""
+    if opcode not in {MULTI, MULTI_READ}:
+        return write(REQUESTS[opcode], values)
+    parts = [MULTI_HEADER.pack(part, False, -1) + write(REQUESTS[part], fields) for part, fields in values]
+    return b"".join(parts) + MULTI_END
+
+
+def read_answer(opcode: int, data: bytes) -> tuple[Any, ...]:
+    """The body of an answer; ValueError when it does not fit, or when bytes are left over."""
+    values, at = _read_results(data) if opcode in {MULTI, MULTI_READ} else read(ANSWERS[opcode], data)
+    if at != len(data):
+        raise ValueError(f"the answer to opcode {opcode} has {len(data)} bytes, and {at} were expected")
+    return values
+
+
+def _read_results(data: bytes) -> tuple[tuple[Any, ...], int]:
+    """The results of a multi: (opcode, its error in the header, its values)."""
+    results: list[tuple[int, int, tuple[Any, ...]]] = []
+    at = 0
+    while True:
+        if at + MULTI_HEADER.size > len(data):
+            raise ValueError(f"a multi's answer of {len(data)} bytes ends without its last header")
+        opcode, done, err = MULTI_HEADER.unpack_from(data, at)
+        at += MULTI_HEADER.size
+        if done:
+            return tuple(results), at
+        values, at = read("i" if opcode == ERROR_RESULT else ANSWERS[opcode], data, at)
+        results.append((opcode, err, values))

@@ -1,0 +1,174 @@
+"""A ZooKeeper session that does one thing at a time: what it sees, and in which order, is exactly what was sent.
+
+Client libraries hand events to threads of their own, register watches and reconnect by themselves. For comparing two
+servers byte by byte none of this is wanted.
+
+Rules this module keeps:
+
+- One thread, one request in flight: `ask` sends a request and reads until its answer. Events that come before it are
+  kept in `events`, in the order of the wire.
+- Nothing is retried. A connection the server ends raises DisconnectedError, and the session can be attached again
+  anywhere by `connect`.
+- Every wait is bounded by `SECONDS`.
+
+Source: `ClientCnxn`; ZooKeeper Programmer's Guide, sessions.
+"""
+
+import socket
+import struct
+from typing import Any, NamedTuple
+
+from benchmarks.servers.layouts import read, read_answer, write, write_request
+from benchmarks.servers.processes import LOOPBACK, ServerError
+
+SECONDS = 15.0
+REPLY = struct.Struct("!iqi")
+EVENT_XID = -1
+AUTH_XID = -4
+SPECIAL_XIDS = {11: -2, 100: AUTH_XID, 101: -8, 105: -8}
+CLOSE_SESSION = -11
+PING = 11
+
+
+class DisconnectedError(ServerError):
+    """The server ended the connection."""
+
+
+class Answer(NamedTuple):
+    """A reply: its error code (0 is none), the zxid in its header, its values (none beside an error)."""
+
+    err: int
+    zxid: int
+    values: tuple[Any, ...]
+
+
+class Event(NamedTuple):
+    """A watch event as it was sent: `EventType`, `KeeperState`, path."""
+
+    type: int
+    state: int
+    path: str
+
+
+class Session:
+    """One session; `connect` opens it, or attaches it to another server."""
+
+    def __init__(self, timeout: int) -> None:
+        self.timeout = timeout
+        self.session_id = 0
+        self.password = bytes(16)
+        self.last_zxid = 0
+        self.events: list[Event] = []
+        self._socket: socket.socket | None = None
+        self._xid = 0
+
+    @property
+    def connected(self) -> bool:
+        """Whether it has a connection that has not been found broken."""
+        return self._socket is not None
+
+    def connect(self, port: int) -> int:
+        """Open the session or attach it; the time-out the server grants in milliseconds, 0 if it has expired."""
+        self.drop()
+        self._socket = socket.create_connection((LOOPBACK, port), timeout=SECONDS)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._send(write("ililbt", (0, self.last_zxid, self.timeout, self.session_id, self.password, False)))
+        answer = self._receive()
+        (_, timeout, session_id, password), _ = read("iilb", answer)
+        if timeout == 0:
+            self.drop()
+            return 0
+        self.session_id, self.password = session_id, password
+        return int(timeout)
+
+    def drop(self) -> None:
+        """Close the connection and leave the session to its time-out."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def ask(self, opcode: int, *values: Any) -> Answer:
+        """Send a request and wait for its answer. Raises DisconnectedError if the connection ends before it."""
+        self.send(opcode, *values)
+        return self.receive(opcode)
+
+    def send(self, opcode: int, *values: Any) -> None:
+        """Send a request; the next `receive` must be for it."""
+        self.send_raw(opcode, write_request(opcode, values))
+
+    def send_raw(self, opcode: int, body: bytes) -> None:
+        """Send a request whose body is given as bytes."""
+        self._xid += 1
+        self._expected = SPECIAL_XIDS.get(opcode, self._xid)
+        self._send(struct.pack("!ii", self._expected, opcode) + body)
+
+    def receive(self, opcode: int) -> Answer:
+        """The answer to the request sent last, of that opcode."""
+        while True:
+            frame = self._receive()
+            xid, zxid, err = REPLY.unpack_from(frame)
+            body = frame[REPLY.size :]
+            if xid == EVENT_XID:
+                self.events.append(Event(*read("iis", body)[0]))
+                continue
+            if xid != self._expected:
+                raise ServerError(f"an answer to request {xid} came where that to {self._expected} was due")
+            # An event's zxid may be -1, and so may that of the answer to auth.
+            self.last_zxid = max(self.last_zxid, zxid)
+            # A failed multi is answered with a body; an error of any other request comes alone.
+            return Answer(err, zxid, read_answer(opcode, body) if body or not err else ())
+
+    def wait_event(self) -> Event:
+        """The next event, which no request waits for; ServerError if something else comes."""
+        frame = self._receive()
+        xid, _, _ = REPLY.unpack_from(frame)
+        if xid != EVENT_XID:
+            raise ServerError(f"an answer to request {xid} came where an event was due")
+        return Event(*read("iis", frame[REPLY.size :])[0])
+
+    def take_events(self) -> tuple[Event, ...]:
+        """The events since the last call."""
+        events = tuple(self.events)
+        self.events.clear()
+        return events
+
+    def close(self) -> None:
+        """End the session, if it is connected, and the connection."""
+        if self.connected:
+            try:
+                self.ask(CLOSE_SESSION)
+            finally:
+                self.drop()
+
+    def _send(self, frame: bytes) -> None:
+        if self._socket is None:
+            raise DisconnectedError("the session has no connection")
+        try:
+            self._socket.sendall(struct.pack("!i", len(frame)) + frame)
+        except (BrokenPipeError, ConnectionResetError) as error:
+            self._broken(error)
+
+    def _receive(self) -> bytes:
+        """One frame without its length."""
+        (length,) = struct.unpack("!i", self._exactly(4))
+        return self._exactly(length)
+
+    def _exactly(self, count: int) -> bytes:
+        if self._socket is None:
+            raise DisconnectedError("the session has no connection")
+        received = bytearray()
+        while len(received) < count:
+            try:
+                part = self._socket.recv(count - len(received))
+            except TimeoutError:
+                raise ServerError(f"no answer from the server within {SECONDS:g} s") from None
+            except ConnectionResetError as error:
+                self._broken(error)
+            if not part:
+                self._broken(None)
+            received += part
+        return bytes(received)
+
+    def _broken(self, error: OSError | None) -> None:
+        self.drop()
+        raise DisconnectedError("the server ended the connection") from error

@@ -1,0 +1,86 @@
+"""Writes a server's `zoo.cfg` and `myid` from a description of the ensemble.
+
+Rules this module keeps:
+
+- A view is what one server is told; two servers of one ensemble may be told different ones.
+- The data directory is beside the file and is kept when the file is written again.
+- Keys that are given by hand come last, so that they win over those written here.
+
+Source: ZooKeeper Administrator's Guide; `QuorumPeerConfig.parseProperties`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks.servers.processes import LOOPBACK, free_ports
+
+
+@dataclass(frozen=True)
+class Member:
+    """One server: where it listens, and whether it votes."""
+
+    sid: int
+    client_port: int
+    quorum_port: int
+    election_port: int
+    observer: bool = False
+
+    @property
+    def line(self) -> str:
+        """Its `server.N` line."""
+        role = "observer" if self.observer else "participant"
+        return f"server.{self.sid}={LOOPBACK}:{self.quorum_port}:{self.election_port}:{role}"
+
+
+def members(sids: tuple[int, ...], observers: frozenset[int] = frozenset()) -> tuple[Member, ...]:
+    """Members of these ids on free ports."""
+    ports = iter(free_ports(3 * len(sids)))
+    return tuple(Member(sid, next(ports), next(ports), next(ports), sid in observers) for sid in sids)
+
+
+@dataclass(frozen=True)
+class View:
+    """What a `zoo.cfg` says: the members it lists, times (a tick in milliseconds, limits in ticks), further keys.
+
+    With `standalone` no `server.N` line is written, and the server is on its own, without Zab.
+    """
+
+    members: tuple[Member, ...]
+    tick_time: int = 500
+    init_limit: int = 20
+    sync_limit: int = 10
+    extra: Mapping[str, str] = field(default_factory=dict)
+    standalone: bool = False
+
+    def text(self, member: Member, data: Path) -> str:
+        """The file for one member."""
+        keys = {
+            "tickTime": self.tick_time,
+            "initLimit": self.init_limit,
+            "syncLimit": self.sync_limit,
+            "dataDir": data,
+            "clientPort": member.client_port,
+            "clientPortAddress": LOOPBACK,
+            "admin.enableServer": "false",
+            "4lw.commands.whitelist": "*",
+            "maxClientCnxns": 0,
+        }
+        if not self.standalone:
+            keys["standaloneEnabled"] = "false"
+        lines = [f"{key}={value}" for key, value in (keys | dict(self.extra)).items()]
+        if member.observer:
+            lines.append("peerType=observer")
+        if not self.standalone:
+            lines += [other.line for other in self.members]
+        return "\n".join(lines) + "\n"
+
+
+def write_zoo_cfg(view: View, member: Member, directory: Path) -> Path:
+    """Write `zoo.cfg` and `data/myid` into a server's directory; the path of the file."""
+    data = directory / "data"
+    data.mkdir(parents=True, exist_ok=True)
+    (data / "myid").write_text(f"{member.sid}\n", encoding="ascii")
+    file = directory / "zoo.cfg"
+    file.write_text(view.text(member, data), encoding="utf-8")
+    return file

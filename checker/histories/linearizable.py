@@ -1,0 +1,210 @@
+"""Is there an order of the operations on one znode that explains every answer, and respects real time?
+
+The search of Wing and Gong, with the memory of visited configurations that Lowe added: place the operations one after
+the other, each time one that was invoked before the earliest completion among those not placed yet, and never enter
+the same configuration (what is placed, and the state of the register) twice.
+
+Rules this module keeps:
+
+- Zxids are not looked at: this check would hold any register to account. The order of zxids is a check of its own.
+- An operation without an answer may be placed at any time after it was invoked, or never.
+- An observation that agrees with the state is placed at once: it changes nothing, so no other choice is better.
+- Unanswered writes whose values nobody read cannot be told apart, so of each kind only the first is tried.
+- The number of configurations is bounded. A search that reaches the bound says `Undecided`, never "linearizable".
+- A counterexample is the first in time: the operation whose completion left no order, every earlier one having one.
+
+Source: Wing and Gong, "Testing and Verifying Concurrent Objects" (1993); Lowe, "Testing for linearizability" (2017).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
+
+import msgspec
+
+from checker.histories import register
+from checker.histories.record import ANY_VERSION, Operation
+from checker.histories.violation import Violation
+
+CLAUSE = "writes and synced reads are linearizable"
+BOUND = 500_000
+"""Configurations visited before a search gives up."""
+SHOWN = 8
+"""Witnesses named beside the operation that has no place."""
+
+
+class Linearizable(msgspec.Struct, frozen=True):
+    """An order exists; `order` is one."""
+
+    order: tuple[Operation, ...]
+
+
+class Undecided(msgspec.Struct, frozen=True):
+    """The search reached its bound."""
+
+    configurations: int
+
+
+class NoOrder(msgspec.Struct, frozen=True):
+    """No order exists. `placed` is a longest beginning that does, `state` what the register holds after it."""
+
+    placed: tuple[Operation, ...]
+    state: register.State
+
+
+Found: TypeAlias = Linearizable | Undecided | NoOrder
+
+
+class _Configuration(msgspec.Struct, frozen=True):
+    """What is placed: the answered operations below `base`, those of `ahead` above it (bit 0 is `base`), and the
+    unanswered ones of the bits of `unanswered`."""
+
+    base: int
+    ahead: int
+    unanswered: int
+    state: register.State
+
+
+class _Search:
+    """The operations of one znode, ready to be placed. Reads without an answer say nothing, and are left out."""
+
+    def __init__(self, operations: Sequence[Operation]) -> None:
+        by_invocation = sorted(operations, key=lambda operation: operation.invoked)
+        self.known = [operation for operation in by_invocation if operation.outcome != "unknown"]
+        self.unknown = [op for op in by_invocation if op.outcome == "unknown" and op.is_write]
+        seen = {op.value for op in self.known if not op.is_write}
+        self.alike = [_alike(op, seen) for op in self.unknown]
+
+    def candidates(self, at: _Configuration) -> tuple[list[int], list[int]]:
+        """The answered and the unanswered operations that may come next."""
+        known: list[int] = []
+        earliest = float("inf")
+        for index in range(at.base, len(self.known)):
+            if self.known[index].invoked > earliest:
+                break
+            if not at.ahead >> (index - at.base) & 1:
+                known.append(index)
+                earliest = min(earliest, self.known[index].end)
+        return known, self._distinct(at.unanswered, earliest)
+
+    def _distinct(self, placed: int, earliest: float) -> list[int]:
+        chosen: list[int] = []
+        kinds: set[object] = set()
+        for index, operation in enumerate(self.unknown):
+            if operation.invoked > earliest:
+                break
+            if not placed >> index & 1 and self.alike[index] not in kinds:
+                kinds.add(self.alike[index])
+                chosen.append(index)
+        return chosen
+
+    def successors(self, at: _Configuration) -> Iterator[tuple[Operation, _Configuration]]:
+        """Every way to place one operation more; those that were answered come first."""
+        known, unknown = self.candidates(at)
+        for index in known:
+            operation = self.known[index]
+            if register.observes(operation) and register.agrees(operation, at.state):
+                yield operation, self._with(at, index, at.state)
+                return
+        for index in known:
+            left = None if register.observes(self.known[index]) else register.written(self.known[index], at.state)
+            if left is not None:
+                yield self.known[index], self._with(at, index, left[0])
+        for index in unknown:
+            left = register.written(self.unknown[index], at.state)
+            if left is not None:
+                placed = at.unanswered | 1 << index
+                yield self.unknown[index], _Configuration(at.base, at.ahead, placed, left[0])
+
+    @staticmethod
+    def _with(at: _Configuration, index: int, state: register.State) -> _Configuration:
+        base, ahead = at.base, at.ahead | 1 << (index - at.base)
+        while ahead & 1:
+            base, ahead = base + 1, ahead >> 1
+        return _Configuration(base, ahead, at.unanswered, state)
+
+
+def _alike(operation: Operation, seen: set[str | None]) -> object:
+    """What an unanswered write has in common with those that could stand in its place."""
+    if operation.kind != "delete" and operation.value in seen:
+        return operation.value
+    return operation.kind, operation.condition if operation.condition != ANY_VERSION else None
+
+
+def search(operations: Sequence[Operation], bound: int = BOUND) -> Found:
+    """Look for an order of the operations on one znode, which did not exist before them."""
+    task = _Search(operations)
+    start = _Configuration(0, 0, 0, None)
+    visited = {start}
+    stack = [task.successors(start)]
+    placed: list[Operation] = []
+    longest: tuple[Operation, ...] = ()
+    longest_state: register.State = None
+    most = 0
+    done = not task.known
+    while stack and not done:
+        following = next(stack[-1], None)
+        if following is None:
+            stack.pop()
+            if placed:
+                placed.pop()
+            continue
+        operation, configuration = following
+        if configuration in visited:
+            continue
+        if len(visited) >= bound:
+            return Undecided(len(visited))
+        visited.add(configuration)
+        stack.append(task.successors(configuration))
+        placed.append(operation)
+        done = configuration.base == len(task.known)
+        answered = configuration.base + configuration.ahead.bit_count()
+        if answered > most:
+            longest, longest_state, most = tuple(placed), configuration.state, answered
+    return Linearizable(tuple(placed)) if done else NoOrder(longest, longest_state)
+
+
+def check(operations: Sequence[Operation], bound: int = BOUND) -> Violation | Undecided | None:
+    """The first operation on this znode that no order explains, if there is one."""
+    found = search(operations, bound)
+    if not isinstance(found, NoOrder):
+        return found if isinstance(found, Undecided) else None
+    ends = sorted(operation.end for operation in operations if operation.outcome != "unknown")
+    low, high = 0, len(ends) - 1  # ends[high] is known to be too much
+    while low < high:
+        middle = (low + high) // 2
+        shorter = search(until(operations, ends[middle]), bound)
+        if isinstance(shorter, NoOrder):
+            high, found = middle, shorter
+        else:
+            low = middle + 1
+    return _violation(until(operations, ends[high]), ends[high], found)
+
+
+def until(operations: Sequence[Operation], time: float) -> list[Operation]:
+    """The history as it stood at this time: what had not completed had no answer, what came later did not exist."""
+    return [
+        operation if operation.end <= time else _pending(operation)
+        for operation in operations
+        if operation.invoked <= time
+    ]
+
+
+def _pending(operation: Operation) -> Operation:
+    value = operation.value if operation.is_write else None
+    return msgspec.structs.replace(
+        operation, outcome="unknown", completed=None, value=value, error="", zxid=0, mzxid=0, version=0
+    )
+
+
+def _violation(operations: Sequence[Operation], time: float, found: NoOrder) -> Violation:
+    guilty = next(op for op in operations if op.end == time and op.outcome != "unknown")
+    placed = set(map(id, found.placed))
+    near = [op for op in operations if op.outcome != "unknown" and op is not guilty and id(op) not in placed]
+    before = list(found.placed[-SHOWN:])
+    detail = (
+        f"{guilty.key}: no order of the operations explains this answer; after the longest order that explains the"
+        f" others there is {register.shown(found.state)}. Guilty: {guilty}"
+    )
+    return Violation(CLAUSE, detail, tuple(dict.fromkeys([*before, *near[:SHOWN], guilty])))

@@ -1,0 +1,115 @@
+"""Reads after `sync`: current, except inside the window of a deposed leader.
+
+A sync is a promise of the leader without a quorum: a leader that has been cut off, and does not know yet that a newer
+epoch has begun, answers a sync from its old state. So a synced read may miss acknowledged writes, in one case only.
+
+Rules this module keeps:
+
+- A synced read owes every write of its znode that was acknowledged, or read by another synced read, before the sync
+  was invoked.
+- A read that misses one is tolerated only where a newer epoch than its own had already answered somebody: its server
+  followed, or was, a deposed leader. The window runs from that first answer to the end of the stale read.
+- A window is bounded, by the time after which a leader without a quorum steps down (`syncLimit` ticks, and the ticks
+  of noticing), which the history states. Time during which the server was stopped does not count.
+
+Source: `Leader.processSync` (answered at once if nothing is outstanding); `Leader.lead` (looks for a quorum of synced
+learners once in a tick); `LearnerHandler.synced`.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from checker.histories.record import History, Operation, Pause, epoch
+from checker.histories.violation import Violation
+
+CURRENT = "a synced read sees every earlier write"
+BOUNDED = "the window of a deposed leader is bounded"
+
+
+class StaleRead(msgspec.Struct, frozen=True):
+    """A synced read that missed a write, and the window of the deposed leader that excuses it.
+
+    `seconds` is the length of the window without the pauses of the server.
+    """
+
+    read: Operation
+    missed: Operation
+    newer: Operation
+    seconds: float
+
+    def __str__(self) -> str:
+        return (
+            f"stale for {self.seconds:.3f} s: epoch {epoch(self.read.zxid)} still answered, while epoch"
+            f" {epoch(self.newer.zxid)} had answered since {self.newer.end:.4f} s; missed {self.missed}"
+            f"\n    {self.read}"
+        )
+
+
+class Synced(msgspec.Struct, frozen=True):
+    """What the check came to: the stale reads that a window excuses, and the first that nothing excuses."""
+
+    stale: tuple[StaleRead, ...] = ()
+    violation: Violation | None = None
+
+
+def check(history: History) -> Synced:
+    """Judge every synced read, in the order in which they were invoked."""
+    answered = sorted((op for op in history.operations if op.outcome != "unknown"), key=lambda op: op.end)
+    reads = sorted((op for op in answered if op.kind == "sync+get"), key=lambda op: op.invoked)
+    first_of_epoch = _first_answers(answered)
+    stale: list[StaleRead] = []
+    owed: dict[str, tuple[int, Operation]] = {}
+    index = 0
+    for read in reads:
+        while index < len(answered) and answered[index].end < read.invoked:
+            _owe(owed, answered[index])
+            index += 1
+        zxid, missed = owed.get(read.key, (0, read))
+        if read.zxid >= zxid or read.zxid == 0:
+            continue
+        excuse = _excuse(read, missed, first_of_epoch, history.pauses)
+        if isinstance(excuse, Violation):
+            return Synced(tuple(stale), excuse)
+        stale.append(excuse)
+        if history.bound is not None and excuse.seconds > history.bound:
+            detail = f"{excuse.seconds:.3f} s, where {history.bound:.3f} s are the bound; {excuse}"
+            return Synced(tuple(stale), Violation(BOUNDED, detail, (missed, excuse.newer, read)))
+    return Synced(tuple(stale))
+
+
+def _owe(owed: dict[str, tuple[int, Operation]], operation: Operation) -> None:
+    """Remember the newest transaction of a key that everybody who syncs from now on must see."""
+    if operation.acknowledged:
+        zxid = operation.txn
+    elif operation.kind == "sync+get" and operation.outcome == "ok":
+        zxid = operation.mzxid
+    else:
+        return
+    if zxid > owed.get(operation.key, (0, operation))[0]:
+        owed[operation.key] = zxid, operation
+
+
+def _first_answers(answered: list[Operation]) -> list[Operation]:
+    """For each epoch, its first answer, in the order of completion; only epochs newer than all before."""
+    firsts: list[Operation] = []
+    for operation in answered:
+        if operation.zxid and (not firsts or epoch(operation.zxid) > epoch(firsts[-1].zxid)):
+            firsts.append(operation)
+    return firsts
+
+
+def _excuse(
+    read: Operation, missed: Operation, first_of_epoch: list[Operation], pauses: tuple[Pause, ...]
+) -> StaleRead | Violation:
+    for newer in first_of_epoch:
+        if epoch(newer.zxid) > epoch(read.zxid) and newer.end <= read.end:
+            return StaleRead(read, missed, newer, _awake(read, newer.end, pauses))
+    detail = f"its state is that of zxid {read.zxid:#x}, and no newer epoch had answered anybody"
+    return Violation(CURRENT, detail, (missed, read))
+
+
+def _awake(read: Operation, since: float, pauses: tuple[Pause, ...]) -> float:
+    """How long the window was, less the time in which the server was stopped."""
+    mine = [pause for pause in pauses if pause.server == read.server]
+    return read.end - since - sum(max(0.0, min(stop.until, read.end) - max(stop.since, since)) for stop in mine)

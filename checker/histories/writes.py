@@ -1,0 +1,90 @@
+"""The writes of a history by key and by zxid: what is known of the order in which the ensemble carried them out.
+
+Rules this module keeps:
+
+- An acknowledged write is placed by the zxid that the client was told.
+- A write without an answer is placed if somebody read its value: the Stat of the first such read tells its zxid and
+  version. One that nobody read stays `open`: it may stand anywhere after its invocation, or nowhere.
+- Nothing is judged here; the checks ask.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+
+import msgspec
+
+from checker.histories.record import History, Operation
+
+
+class Placed(msgspec.Struct, frozen=True):
+    """A write with the zxid of its transaction, and the version that it left (0 for a delete)."""
+
+    txn: int
+    version: int
+    operation: Operation
+    witness: Operation
+    """Who told the zxid: the write itself, or the first read of its value."""
+
+
+class Writes:
+    """Every write of a history: by value, by zxid within its key, and those of which nothing is known."""
+
+    def __init__(self, history: History) -> None:
+        self.by_value = {(op.key, op.value): op for op in history.operations if op.kind in {"create", "set"}}
+        self._placed: dict[str, list[Placed]] = defaultdict(list)
+        self._open: dict[str, list[Operation]] = defaultdict(list)
+        read = self._first_reads(history)
+        for operation in history.operations:
+            if operation.acknowledged:
+                self._place(Placed(operation.txn, operation.version, operation, operation))
+            elif operation.is_write and operation.outcome == "unknown":
+                witness = read.get((operation.key, operation.value)) if operation.kind != "delete" else None
+                if witness is None:
+                    self._open[operation.key].append(operation)
+                else:
+                    self._place(Placed(witness.mzxid, witness.version, operation, witness))
+        for placed in self._placed.values():
+            placed.sort(key=lambda write: write.txn)
+
+    @staticmethod
+    def _first_reads(history: History) -> dict[tuple[str, str | None], Operation]:
+        read: dict[tuple[str, str | None], Operation] = {}
+        for operation in history.operations:
+            if not operation.is_write and operation.outcome == "ok":
+                read.setdefault((operation.key, operation.value), operation)
+        return read
+
+    def _place(self, write: Placed) -> None:
+        self._placed[write.operation.key].append(write)
+
+    def placed(self, key: str) -> list[Placed]:
+        """The writes of this key whose zxids are known, in the order of their zxids."""
+        return self._placed.get(key, [])
+
+    def open(self, key: str) -> list[Operation]:
+        """The writes of this key that may have happened, and of which nothing more is known."""
+        return self._open.get(key, [])
+
+    def last(self, key: str, zxid: int) -> Placed | None:
+        """The last write of this key up to this zxid, itself included."""
+        placed = self.placed(key)
+        index = bisect_right(placed, zxid, key=lambda write: write.txn)
+        return placed[index - 1] if index else None
+
+    def between(self, key: str, after: int, zxid: int) -> Placed | None:
+        """The first write of this key after one zxid, up to another."""
+        placed = self.placed(key)
+        index = bisect_right(placed, after, key=lambda write: write.txn)
+        return placed[index] if index < len(placed) and placed[index].txn <= zxid else None
+
+    def at(self, key: str, zxid: int) -> Placed | None:
+        """The write of this key with exactly this zxid."""
+        placed = self.placed(key)
+        index = bisect_left(placed, zxid, key=lambda write: write.txn)
+        return placed[index] if index < len(placed) and placed[index].txn == zxid else None
+
+    def may_have_deleted(self, key: str, before: float) -> bool:
+        """Whether a delete without an answer had been invoked before this time."""
+        return any(op.kind == "delete" and op.invoked < before for op in self.open(key))

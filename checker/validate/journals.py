@@ -1,0 +1,176 @@
+"""Reading journals: a file is lives of one server, a start record and numbered steps each.
+
+Rules this module keeps:
+
+- A file that is damaged, mixed up or of another format raises `JournalError`, with its line and what would be right.
+- The last line of a life may be torn, since its process may have been killed while it wrote; that is reported, and no
+  error. So a torn line is one that is followed by a start record, or by nothing.
+- A file is read as a stream, as often as it is wanted; memory does not grow with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from checker.validate.words import WordError, durable_of, event_of, rules_of, view_of, zab_rules_of
+from spec.durable import Durable
+from spec.election.state import Rules
+from spec.quorum import Sid, View
+from spec.server import Event
+from spec.zab.state import ZabRules
+
+FORMAT = 1
+"""The version of the format that is read here."""
+
+
+class JournalError(Exception):
+    """A journal that cannot be read: the file, the line (0 for none), what is wrong and what would be right."""
+
+    def __init__(self, path: Path, line: int, what: str) -> None:
+        super().__init__(f"{path}:{line}: {what}" if line else f"{path}: {what}")
+        self.path, self.line, self.what = path, line, what
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A start record: the server's configuration and disk; the rules without variants, whose names are apart."""
+
+    line: int
+    time: float
+    sid: Sid
+    view: View
+    durable: Durable
+    rules: Rules
+    zab: ZabRules | None
+    variants: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Handled:
+    """A step: its number in this life, the event, the facts as written and the digest of the effects.
+
+    `first` of the records that reached the system together. `oldest` is the first zxid that is still in memory, where
+    that has changed.
+    """
+
+    line: int
+    time: float
+    number: int
+    event: Event
+    facts: list[Any]
+    digest: str | None
+    first: bool
+    oldest: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Torn:
+    """A line that is no record, at the end of a life."""
+
+    line: int
+
+
+Record = Begun | Handled | Torn
+
+
+class _Line(msgspec.Struct):
+    """Any line of a journal; a start record has `journal` and no `e`."""
+
+    n: int
+    t: float
+    journal: int | None = None
+    sid: int | None = None
+    view: Any = None
+    durable: Any = None
+    rules: Any = None
+    zab: Any = None
+    e: Any = None
+    f: list[Any] = []
+    x: str | None = None
+    b: int = 0
+    m: int | None = None
+
+
+_decode = msgspec.json.Decoder(_Line).decode
+
+
+def read(path: Path) -> Iterator[Record]:
+    """The records of a file, in order. Raises JournalError."""
+    try:
+        with path.open("rb") as stream:
+            yield from _records(path, enumerate(stream, start=1))
+    except OSError as error:
+        raise JournalError(path, 0, f"it cannot be read ({error.strerror}); name the journal of a server") from None
+
+
+def _records(path: Path, numbered: Iterator[tuple[int, bytes]]) -> Iterator[Record]:
+    sid: Sid | None = None
+    count = 0
+    torn: tuple[int, str] | None = None
+    for number, raw in numbered:
+        try:
+            line = _decode(raw) if raw.endswith(b"\n") else _torn()
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            if torn is not None:
+                raise JournalError(path, *torn) from None
+            torn = (number, f"it is damaged ({error}); a line is one JSON object, as the node wrote it")
+            continue
+        if torn is not None:
+            if line.journal is None:
+                raise JournalError(path, *torn)
+            yield Torn(torn[0])
+            torn = None
+        if line.journal is not None:
+            begun = _begun(path, number, line)
+            if sid is not None and begun.sid != sid:
+                raise JournalError(path, number, f"server {begun.sid} starts in the journal of server {sid}; "
+                                   "give each server a file of its own")  # fmt: skip
+            sid, count = begun.sid, 0
+            yield begun
+        elif sid is None:
+            what = 'it is no journal: the first line must be a start record, {"journal": 1, ...}'
+            raise JournalError(path, number, what)
+        else:
+            count += 1
+            if line.n != count:
+                raise JournalError(path, number, f"this is record {line.n}, and record {count} is next; "
+                                   "lines are lost, doubled or out of order")  # fmt: skip
+            yield _handled(path, number, line)
+    if sid is None:
+        if torn is not None:
+            raise JournalError(path, *torn)
+        raise JournalError(path, 0, "it has no records; a journal begins with a start record")
+    if torn is not None:
+        yield Torn(torn[0])
+
+
+def _torn() -> _Line:
+    raise msgspec.DecodeError("the line has no end")
+
+
+def _begun(path: Path, number: int, line: _Line) -> Begun:
+    if line.journal != FORMAT:
+        raise JournalError(path, number, f"the format is {line.journal}; this program reads format {FORMAT}")
+    if line.sid is None:
+        raise JournalError(path, number, "a start record names no server; it must have sid")
+    try:
+        rules, of_election = rules_of(line.rules)
+        zab, of_zab = zab_rules_of(line.zab)
+        variants = tuple(sorted({*of_election, *of_zab}))
+        view, durable = view_of(line.view), durable_of(line.durable)
+    except WordError as error:
+        raise JournalError(path, number, str(error)) from None
+    return Begun(number, line.t, line.sid, view, durable, rules, zab, variants)
+
+
+def _handled(path: Path, number: int, line: _Line) -> Handled:
+    try:
+        event = event_of(line.e)
+    except WordError as error:
+        raise JournalError(path, number, str(error)) from None
+    return Handled(number, line.t, line.n, event, line.f, line.x, bool(line.b), line.m)

@@ -1,0 +1,414 @@
+"""The logs and the history of all servers in one order, as much of them as an invariant can still ask about.
+
+A journal may tell of millions of transactions, and invariants speak of all that was ever delivered. So what is
+settled is taken out of every log and of every part of the history at once. Rules this module keeps:
+
+- The committed log, in the order in which transactions came to be so, is kept in whole, some tens of bytes each.
+  Every transaction that a server has on disk and has delivered is compared with its place there, once.
+- A transaction is settled when every server that leads or follows has it on disk, has delivered it if it serves, and
+  has the same before it. What is settled stands at the same place in every sequence that an invariant reads, so without
+  it the answers are the same. The last two stay, so that nothing becomes vacuous by it.
+- A server that comes back is compared from where it was left on. If it does not agree, the settled part shrinks to what
+  it agrees with, and the invariants see the difference.
+- What a snapshot holds is what its sender had when it sent it. From a server without a journal it is taken as given, and
+  so is everything before the logs begin.
+
+Source: `checker.models.ensemble.history` for the fold; `spec.zab.synchronising` for what becomes of a log.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
+
+from checker.models.ensemble.history import FirstCommit, History, Part, Sent, history_actor
+from checker.validate.order import NONE
+from spec.durable import Durable
+from spec.effects import DiskOperation, Effects, Fact, Observe, Persist, Send, Truncate
+from spec.quorum import Sid
+from spec.server import Event, Server
+from spec.txn import Txn, epoch_of
+from spec.zab.events import Broadcast, Delivered, EpochEstablished, Receive, Truncated
+from spec.zab.packets import Inform, Proposal, Snap
+from spec.zab.state import Leader, LeaderPhase, Learner, LearnerPhase, TakeSnapshot
+
+KEPT = 2
+"""How many settled transactions stay in sight."""
+STRIDE = 8
+"""How many more must be settled before they are taken out: that costs time."""
+Txns = tuple[Txn, ...]
+
+
+@dataclass
+class Log:
+    """Transactions in order; `base` is the place of the first in the committed log, where it agrees with that."""
+
+    base: int = 0
+    txns: Txns = ()
+
+    def up_to(self, zxid: int) -> Log:
+        """Without what is beyond this zxid."""
+        return Log(self.base, tuple(txn for txn in self.txns if txn.zxid <= zxid))
+
+    def and_then(self, txns: Iterable[Txn]) -> Log:
+        """With these behind it."""
+        return Log(self.base, (*self.txns, *txns))
+
+
+@dataclass
+class Image:
+    """A server as all journals together tell of it: its log on disk; `tree`, after TRUNC and SNAP, is in memory.
+
+    `agreed`: how much of the committed log it has on disk, and has delivered if it serves; kept while it is present.
+    """
+
+    server: Server
+    log: Log = field(default_factory=Log)
+    tree: Log | None = None
+    agreed: int = 0
+    present: bool = False
+
+
+class Committed:
+    """The committed log in whole: the zxid and the value of each, when it was first committed, and who proposed it."""
+
+    def __init__(self) -> None:
+        self.zxids, self.epochs = array("q"), array("q")
+        self.proposed, self.leaders = array("q"), array("q")
+        self.values = array("Q")
+        self.ascending = True
+
+    def __len__(self) -> int:
+        return len(self.zxids)
+
+    def add(self, first: FirstCommit) -> None:
+        """One more; who proposed it is told when it is settled."""
+        self.ascending = self.ascending and (not self.zxids or first.txn.zxid > self.zxids[-1])
+        self.zxids.append(first.txn.zxid)
+        self.values.append(int(first.txn.value, 16))
+        self.epochs.append(first.epoch)
+        self.proposed.append(NONE)
+        self.leaders.append(NONE)
+
+    def txn(self, place: int) -> Txn:
+        """The transaction at a place."""
+        return Txn(self.zxids[place], f"{self.values[place]:016x}")
+
+    def is_at(self, place: int, txn: Txn) -> bool:
+        """Whether it is this one that stands there."""
+        return self.zxids[place] == txn.zxid and self.values[place] == int(txn.value, 16)
+
+    def epoch_of(self, txn: Txn) -> int | None:
+        """The epoch in which a transaction was first committed; None if it was not. For an ascending log."""
+        place = bisect_left(self.zxids, txn.zxid)
+        return self.epochs[place] if place < len(self) and self.is_at(place, txn) else None
+
+    def first_commits(self, start: int, end: int) -> Iterator[FirstCommit]:
+        """A part of it, as the history has it."""
+        return (FirstCommit(self.txn(place), self.epochs[place]) for place in range(start, end))
+
+
+class Past:
+    """All servers and their history; `start` is the zxid before which everything is taken as given."""
+
+    def __init__(self, durables: Mapping[Sid, Server]) -> None:
+        self.start = max(before_the_log(server.durable) for server in durables.values())
+        self.images = {sid: Image(server) for sid, server in durables.items()}
+        for image in self.images.values():
+            image.log = Log(0, self._beyond(image.server.durable.txns))
+        self.given = {sid: image.log.txns for sid, image in self.images.items()}
+        self.history = History()
+        self.committed = Committed()
+        self.settled = 0
+        self.facts = 0
+        self.given_snapshots: set[tuple[Sid, Sid, int]] = set()
+        self._least = 0
+        self._snapshots: dict[tuple[Sid, Sid, int], Log] = {}
+        self._fold = history_actor(frozenset(Part)).step
+
+    @property
+    def floor(self) -> int:
+        """The zxid of the last transaction that is settled and out of sight."""
+        return self.committed.zxids[self.settled - 1] if self.settled > self._least else self.start
+
+    # What happens.
+
+    def restarted(self, server: Server) -> None:
+        """A server starts with what is on its disk; `Replay` has found that it may be there."""
+        image = self.images[server.sid]
+        image.tree, image.present = None, False
+        log = image.log.up_to(server.durable.last_zxid)
+        known = log.txns[-1].zxid if log.txns else max(self.floor, before_the_log(server.durable))
+        more = tuple(txn for txn in server.durable.txns if txn.zxid > known)
+        image.log = log.and_then(more)
+        for txn in more:
+            self._folded(Broadcast(NONE, epoch_of(txn.zxid), txn))
+        image.server = server
+
+    def crashed(self, sid: Sid) -> None:
+        """A server does not run any more."""
+        image = self.images[sid]
+        server = image.server
+        image.server, image.tree, image.present = Server(sid, server.view, server.durable), None, False
+
+    def stepped(
+        self, sid: Sid, record: int, after: Server, event: Event, effects: Effects, sent: int
+    ) -> None:
+        """A step: `record` is its number, `sent` that of the record which sent the packet it reads, or NONE."""
+        image = self.images[sid]
+        before, log = image.server, image.log
+        image.server = after
+        self._follow(image, before, event, effects, sent)
+        for effect in effects:
+            if isinstance(effect, Send) and isinstance(effect.message, Snap) and effect.peer in self.images:
+                self._snapshots[sid, effect.peer, record] = image.log.up_to(effect.message.zxid)
+        self._appear(image)
+        self._widen()
+        for fact in self._facts(image, log, event, effects):
+            self._folded(fact)
+        self._advance(image)
+
+    # Logs.
+
+    def _follow(self, image: Image, before: Server, event: Event, effects: Effects, sent: int) -> None:
+        """The log and the tree of a server after a step."""
+        after, old, new = image.server, before.durable.txns, image.server.durable.txns
+        cut = next((each.zxid for each in effects if isinstance(each, Truncate)), None)
+        if cut is not None:
+            image.log = image.log.up_to(cut)
+        was, now = _tree(before), _tree(after)
+        if isinstance(event, Receive) and isinstance(event.packet, Snap) and now is not None:
+            image.tree = self._received(after.sid, event.source, event.packet, sent)
+        elif was is None and now is not None:
+            image.tree = image.log
+        elif was is not None and now is not None and now is not was and image.tree is not None:
+            image.tree = image.tree.and_then(self._beyond(now[len(was) :]))
+        if new is old or cut is not None:
+            return
+        snapshot = _written(before, after, effects)
+        if snapshot is None:
+            image.log = image.log.and_then(self._beyond(new[len(old) :]))
+        else:
+            tree = image.tree or Log(self._least, self._beyond(snapshot.txns))
+            image.log = tree.and_then(self._beyond(new[len(snapshot.txns) :]))
+        if now is None:
+            image.tree = None
+
+    def _received(self, sid: Sid, source: Sid, snap: Snap, sent: int) -> Log:
+        """What a snapshot holds."""
+        log = self._snapshots.pop((source, sid, sent), None)
+        if log is not None:
+            return log
+        self.given_snapshots.add((source, sid, snap.zxid))
+        self._take_as_given(snap.zxid)
+        return Log(self._least)
+
+    def _take_as_given(self, zxid: int) -> None:
+        """Nothing up to this zxid is compared any more."""
+        if zxid <= self.start:
+            return
+        place = bisect_right(self.committed.zxids, zxid)
+        self._take_out(max(self.settled, place))
+        self.start, self._least, self.settled = zxid, place, max(self.settled, place)
+        for image in self.images.values():
+            image.log = Log(max(image.log.base, place), self._beyond(image.log.txns))
+            image.tree = image.tree and Log(max(image.tree.base, place), self._beyond(image.tree.txns))
+            image.agreed = max(image.agreed, place)
+
+    def _beyond(self, txns: Iterable[Txn]) -> Txns:
+        return tuple(txn for txn in txns if txn.zxid > self.start)
+
+    def log_of(self, image: Image) -> Txns:
+        """The log of a server, without what is settled."""
+        log = image.log
+        if image.present and log.base <= self.settled <= image.agreed:
+            return log.txns[self.settled - log.base :]
+        floor = self.floor
+        older = tuple(self.committed.txn(place) for place in range(self.settled, log.base))
+        return (*older, *(txn for txn in log.txns if txn.zxid > floor))
+
+    # Facts.
+
+    def _facts(self, image: Image, log: Log, event: Event, effects: Effects) -> Iterator[Fact]:
+        """The facts of a step, with all the transactions that they are about; and what is given."""
+        sid = image.server.sid
+        match event:
+            case Receive(source=source, packet=Proposal(txn=txn) | Inform(txn=txn)) if source not in self.images:
+                yield Broadcast(source, epoch_of(txn.zxid), txn)
+            case Receive(packet=Snap()) if image.tree is not None and isinstance(image.server.zab, Learner):
+                held = set(image.tree.txns)
+                gone = tuple(txn for txn in self._of_old(log, image.tree.base) if txn not in held)
+                yield Truncated(sid, image.server.zab.epoch, gone)
+        for effect in effects:
+            if isinstance(effect, Observe):
+                self.facts += 1
+                if not (isinstance(effect.fact, Truncated) and isinstance(event, Receive) and _is_snap(event)):
+                    yield self._whole(image, effect.fact)
+
+    def _of_old(self, log: Log, base: int) -> Txns:
+        """A log from a place of the committed one on, or from where it begins; what agrees with that is no loss."""
+        ahead = base - log.base
+        agrees = 0 <= ahead <= len(log.txns) and all(
+            self.committed.is_at(log.base + n, log.txns[n]) for n in range(ahead) if log.base + n < len(self.committed)
+        )
+        return log.txns[ahead:] if agrees else log.txns
+
+    def _whole(self, image: Image, fact: Fact) -> Fact:
+        """A fact about a whole log, of which its server remembers the end."""
+        if isinstance(fact, EpochEstablished):
+            last = fact.initial[-1].zxid if fact.initial else image.server.durable.last_zxid
+            return replace(fact, initial=tuple(txn for txn in self.log_of(image) if txn.zxid <= last))
+        if isinstance(fact, Delivered) and fact.txns and fact.txns[:1] == tuple(image.server.durable.txns[:1]):
+            older = (txn for txn in image.log.txns if txn.zxid < fact.txns[0].zxid)
+            return replace(fact, txns=(*older, *fact.txns))
+        return fact
+
+    def _folded(self, fact: Fact) -> None:
+        """The history with one more fact; what is settled is known to be in it already."""
+        floor, known = self.floor, len(self.history.committed)
+        if isinstance(fact, Delivered):
+            fact = replace(fact, txns=tuple(txn for txn in fact.txns if txn.zxid > floor))
+        if isinstance(fact, Broadcast) and fact.txn.zxid <= floor:
+            return
+        if isinstance(fact, Truncated):
+            self._lost(fact, floor)
+        history: History = self._fold((self.history,), fact).values[0]  # type: ignore[union-attr]
+        self.history = history
+        for first in history.committed[known:]:
+            self.committed.add(first)
+
+    def _lost(self, fact: Truncated, floor: int) -> None:
+        """What is dropped and settled long ago."""
+        for txn in fact.txns:
+            epoch = self.committed.epoch_of(txn) if self.start < txn.zxid <= floor else None
+            if epoch is not None and epoch < fact.epoch:
+                self.history = replace(self.history, lost=(*self.history.lost, (fact.server, txn)))
+
+    # What is settled.
+
+    def _appear(self, image: Image) -> None:
+        """A server that leads or follows is compared with the committed log from where its own begins."""
+        present = is_present(image.server)
+        if present and not image.present:
+            image.agreed = image.log.base
+        image.present = present
+        image.agreed = min(image.agreed, image.log.base + len(image.log.txns))
+        self._advance(image)
+
+    def _advance(self, image: Image) -> None:
+        """How much of the committed log this server agrees with by now."""
+        if not image.present:
+            return
+        delivered, log = _delivered(image.server), image.log
+        while image.agreed < len(self.committed) and image.agreed - log.base < len(log.txns):
+            txn = log.txns[image.agreed - log.base]
+            if not self.committed.is_at(image.agreed, txn) or (delivered is not None and txn.zxid > delivered):
+                break
+            image.agreed += 1
+
+    def _agreed(self) -> int | None:
+        return min((image.agreed for image in self.images.values() if image.present), default=None)
+
+    def _widen(self) -> None:
+        """Brings back into sight what a server does not agree with."""
+        agreed = self._agreed()
+        place = self.settled if agreed is None else max(self._least, agreed - KEPT)
+        if place >= self.settled:
+            return
+        older = tuple(self.committed.first_commits(place, self.settled))
+        sent = [
+            Sent(self.committed.proposed[n], self.committed.leaders[n], self.committed.txn(n))
+            for n in range(place, self.settled)
+            if self.committed.proposed[n] != NONE
+        ]
+        reigns = tuple(
+            replace(reign, initial=(*(each.txn for each in older if epoch_of(each.txn.zxid) < reign.epoch), *reign.initial))
+            for reign in self.history.established
+        )
+        self.history = replace(
+            self.history,
+            committed=(*older, *self.history.committed),
+            broadcast=_sorted((*sent, *self.history.broadcast)),
+            established=reigns,
+        )
+        self.settled = place
+
+    def settle(self) -> None:
+        """Takes what is settled out of sight; for after the invariants have been evaluated."""
+        agreed = self._agreed()
+        if agreed is None or agreed - KEPT - self.settled < STRIDE or not self.committed.ascending:
+            return
+        self._take_out(agreed - KEPT)
+        for image in self.images.values():
+            if image.present and image.log.base < self.settled:
+                image.log = Log(self.settled, image.log.txns[self.settled - image.log.base :])
+
+    def _take_out(self, place: int) -> None:
+        count = place - self.settled
+        out = {each.txn: self.settled + n for n, each in enumerate(self.history.committed[:count])}
+        kept = []
+        for sent in self.history.broadcast:
+            at = out.get(sent.txn)
+            if at is None:
+                kept.append(sent)
+            else:
+                self.committed.proposed[at], self.committed.leaders[at] = sent.epoch, sent.leader
+        reigns = tuple(
+            replace(reign, initial=tuple(txn for txn in reign.initial if txn not in out))
+            for reign in self.history.established
+        )
+        self.history = replace(
+            self.history, committed=self.history.committed[count:], broadcast=tuple(kept), established=reigns
+        )
+        self.settled = place
+
+
+def before_the_log(durable: Durable) -> int:
+    """The zxid before the first transaction that is known of a disk."""
+    if durable.txns and durable.txns[0].zxid <= durable.snapshot:
+        return durable.txns[0].zxid - 1
+    return durable.snapshot
+
+
+def is_present(server: Server) -> bool:
+    """Whether a server leads an established epoch, or has acknowledged NEWLEADER (`checker.properties.views.Seen`)."""
+    part = server.zab
+    if isinstance(part, Leader):
+        return part.phase in (LeaderPhase.NEWLEADER_ACK, LeaderPhase.BROADCAST)
+    return isinstance(part, Learner) and part.phase in (LearnerPhase.SYNCED, LearnerPhase.BROADCAST)
+
+
+def _delivered(server: Server) -> int | None:
+    """The zxid up to which a server that serves has delivered; None if it does not serve."""
+    part = server.zab
+    if part is None or not part.serves:
+        return None
+    return part.committed if isinstance(part, Leader) else part.delivered
+
+
+def _is_snap(event: Receive) -> bool:
+    return isinstance(event.packet, Snap)
+
+
+def _tree(server: Server) -> Txns | None:
+    return server.zab.tree if isinstance(server.zab, Learner) else None
+
+
+def _queue(server: Server) -> tuple[DiskOperation, ...]:
+    return () if server.zab is None else tuple(server.zab.queue)
+
+
+def _written(before: Server, after: Server, effects: Effects) -> TakeSnapshot | None:
+    """The snapshot that the disk has ended in this step."""
+    asked = (*_queue(before), *(each.operation for each in effects if isinstance(each, Persist)))
+    left = _queue(after)
+    ended = (each for each in asked if isinstance(each, TakeSnapshot) and each not in left)
+    return next(ended, None)
+
+
+def _sorted(sent: Iterable[Sent]) -> tuple[Sent, ...]:
+    return tuple(sorted(sent, key=lambda each: (each.epoch, each.leader, each.txn.zxid)))

@@ -1,0 +1,280 @@
+"""The words of a journal: plain data as records of `spec`, and records as the plain data whose digest a journal holds.
+
+Rules this module keeps:
+
+- A struct is an array: its name, then its fields in their order. A transaction is `[zxid, digest of its value]`, an
+  enumeration its value, a view a map. The table of names is made from the annotations of `spec`.
+- What does not fit raises `WordError`, which says what would be right.
+- Nothing of the node's own writer is used: two readings of one format show a mistake in either.
+"""
+
+from __future__ import annotations
+
+import re
+import types
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import Enum
+from hashlib import blake2b
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from spec.durable import Durable
+from spec.effects import Effects, Message
+from spec.election.messages import Notification
+from spec.election.state import Rules
+from spec.election.vote import Vote
+from spec.quorum import Majority, View
+from spec.quorum.systems import Hierarchical
+from spec.server import Event
+from spec.txn import Txn
+from spec.zab.packets import NAMES, FollowerInfo
+from spec.zab.state import ZabRules
+
+Json = Any
+ROWS = (tuple[Txn, ...], Sequence[Txn])
+"""How fields that hold transactions are annotated."""
+
+
+class WordError(ValueError):
+    """Plain data that is no word of a journal; the message says what would be right."""
+
+
+# -- From plain data to records ------------------------------------------------------------------------------
+
+
+def _named(classes: Iterable[type]) -> dict[str, type]:
+    return {cls.__name__: cls for cls in classes}
+
+
+EVENTS = _named(get_args(Event))
+MESSAGES = _named((Notification, FollowerInfo, *NAMES))
+VOTES = _named((Vote,))
+_HINTS: dict[type, dict[str, Any]] = {}
+
+
+def event_of(plain: Json) -> Event:
+    """An event. Raises WordError."""
+    event: Event = _struct(plain, EVENTS, "event")
+    return event
+
+
+def _struct(plain: Json, known: Mapping[str, type], what: str) -> Any:
+    if not isinstance(plain, list) or not plain or plain[0] not in known:
+        shown = plain[0] if isinstance(plain, list) and plain else plain
+        raise WordError(f"{str(shown)[:60]!r} is no {what}; write one of {', '.join(known)}, and its fields behind it")
+    cls = known[plain[0]]
+    hints = _HINTS.get(cls)
+    if hints is None:
+        found = get_type_hints(cls)
+        hints = _HINTS[cls] = {name: found[name] for name in cls.__struct_fields__}  # type: ignore[attr-defined]
+    if len(plain) != len(hints) + 1:
+        raise WordError(f"{plain[0]} has {len(plain) - 1} fields; it must have {len(hints)}: {', '.join(hints)}")
+    fields = zip(hints.items(), plain[1:], strict=True)
+    return cls(*(_field(f"{plain[0]}.{name}", hint, value) for (name, hint), value in fields))
+
+
+def _field(where: str, hint: Any, plain: Json) -> Any:
+    if hint in (int, bool, str):
+        if type(plain) is not hint:
+            raise WordError(f"{where} is {str(plain)[:60]!r}; it must be of type {hint.__name__}")
+        return plain
+    if hint is Any:
+        return _digest(where, plain)
+    if hint is Txn:
+        return _txn(where, plain)
+    if hint in ROWS:
+        return tuple(_txn(where, each) for each in _list(where, plain))
+    if get_origin(hint) in (Union, types.UnionType) and type(None) in get_args(hint):
+        if plain is None:
+            return None
+        hint = next(each for each in get_args(hint) if each is not type(None))
+    if hint is View:
+        return view_of(plain)
+    if issubclass(hint, Enum):
+        try:
+            return hint(plain)
+        except ValueError:
+            raise WordError(f"{where} is {plain!r}; write one of {[each.value for each in hint]}") from None
+    return _struct(plain, MESSAGES if issubclass(hint, Message) else VOTES, where)
+
+
+def _list(where: str, plain: Json) -> list[Any]:
+    if not isinstance(plain, list):
+        raise WordError(f"{where} is {str(plain)[:60]!r}; it must be an array")
+    return plain
+
+
+def _digest(where: str, plain: Json) -> str:
+    if not isinstance(plain, str) or not _DIGEST(plain):
+        raise WordError(f"{where} is {str(plain)[:60]!r}; it must be the digest of a value, 16 hexadecimal digits")
+    return plain
+
+
+_DIGEST = re.compile(r"[0-9a-f]{16}").fullmatch
+
+
+_INTERNED: dict[tuple[int, str], Txn] = {}
+
+
+def _txn(where: str, plain: Json) -> Txn:
+    """A transaction; those seen last are one object each, so that rows of them are compared fast."""
+    pair = _list(where, plain)
+    if len(pair) != 2 or type(pair[0]) is not int:
+        raise WordError(f"{where} is {str(plain)[:60]!r}; a transaction is [zxid, digest of its value]")
+    key = (pair[0], _digest(where, pair[1]))
+    found = _INTERNED.get(key)
+    if found is None:
+        if len(_INTERNED) >= 1 << 16:
+            for old in list(_INTERNED)[: 1 << 15]:
+                del _INTERNED[old]
+        found = _INTERNED[key] = Txn(*key)
+    return found
+
+
+def view_of(plain: Json) -> View:
+    """A server's view of the ensemble. Raises WordError."""
+    try:
+        observers, version = frozenset(plain["observers"]), plain["version"]
+        if "voters" in plain:
+            return View(Majority(frozenset(plain["voters"])), observers, version)
+        groups = tuple((gid, tuple(sids)) for gid, sids in plain["groups"])
+        weights = tuple((sid, weight) for sid, weight in plain["weights"])
+        return View(Hierarchical(groups, weights, frozenset(plain["silent"])), observers, version)
+    except (KeyError, TypeError, ValueError) as error:
+        right = "it has voters, or groups, weights and silent; and observers and version"
+        raise WordError(f"{str(plain)[:80]!r} is no view ({type(error).__name__} {error}); {right}") from None
+
+
+def durable_of(plain: Json) -> Durable:
+    """What is on a server's disk. Raises WordError."""
+    right = "it has accepted, current, snapshot and txns"
+    try:
+        numbers = (plain["accepted"], plain["current"], plain["snapshot"])
+        if any(type(each) is not int for each in numbers):
+            raise WordError(f"the epochs and the snapshot on disk are {numbers}; they must be whole numbers")
+        return Durable(*numbers, _field("durable.txns", ROWS[0], plain["txns"]))
+    except (KeyError, TypeError) as error:
+        raise WordError(f"{str(plain)[:80]!r} is not what is on a disk ({error}); {right}") from None
+    except ValueError as error:
+        raise WordError(str(error)) from None
+
+
+def rules_of(plain: Json) -> tuple[Rules, tuple[str, ...]]:
+    """The rules of the election without variants, and the variants by name. Raises WordError."""
+    bare, variants = _bare(plain)
+    return _converted(bare, Rules), variants
+
+
+def zab_rules_of(plain: Json) -> tuple[ZabRules | None, tuple[str, ...]]:
+    """The rules of Zab without variants, None for an election alone, and the variants. Raises WordError."""
+    if plain is None:
+        return None, ()
+    bare, variants = _bare(plain)
+    return _converted(bare, ZabRules), variants
+
+
+def _bare(plain: Json) -> tuple[dict[str, Any], tuple[str, ...]]:
+    if not isinstance(plain, dict):
+        raise WordError(f"{str(plain)[:60]!r} are no rules; they are a map, with variants")
+    return {name: value for name, value in plain.items() if name != "variants"}, tuple(plain.get("variants", ()))
+
+
+def _converted(plain: dict[str, Any], cls: type[Any]) -> Any:
+    try:
+        return msgspec.convert(plain, cls)
+    except msgspec.ValidationError as error:
+        raise WordError(f"{str(plain)[:80]!r} are no rules: {error}") from None
+
+
+# -- From records to plain data ------------------------------------------------------------------------------
+
+
+class Words:
+    """Records as plain data, as in the how-to; `rows` says what becomes of several transactions."""
+
+    def __init__(self, rows: Callable[[Sequence[Txn]], Json]) -> None:
+        self._rows = rows
+        self._fields: dict[type, tuple[tuple[str, bool], ...]] = {}
+
+    def __call__(self, value: Any) -> Json:
+        """Any value that a field may have."""
+        if isinstance(value, Txn):
+            return [value.zxid, value.value]
+        if isinstance(value, View):
+            return _plain_view(value)
+        if isinstance(value, Enum):
+            return value.value
+        if not isinstance(value, msgspec.Struct):
+            return value
+        fields = self._fields.get(type(value))
+        if fields is None:
+            hints = get_type_hints(type(value))
+            fields = tuple((name, hints[name] in ROWS) for name in value.__struct_fields__)
+            self._fields[type(value)] = fields
+        shown = (getattr(value, name) for name, _ in fields)
+        return [
+            type(value).__name__,
+            *(self._rows(each) if row else self(each) for (_, row), each in zip(fields, shown, strict=True)),
+        ]
+
+
+def _plain_view(view: View) -> Json:
+    quorums, others = view.quorums, {"observers": sorted(view.observers), "version": view.version}
+    if isinstance(quorums, Majority):
+        return {"voters": sorted(quorums.members), **others}
+    return {"groups": quorums.groups, "weights": quorums.weights, "silent": sorted(quorums.silent), **others}
+
+
+def summary(txns: Sequence[Txn]) -> Json:
+    """Transactions in short: how many, the first zxid, the last, and a digest of all; [0] for none."""
+    if not txns:
+        return [0]
+    each = b"".join(txn.zxid.to_bytes(8, "big", signed=True) + str(txn.value).encode() for txn in txns)
+    return [len(txns), txns[0].zxid, txns[-1].zxid, blake2b(each, digest_size=8).hexdigest()]
+
+
+_effect_words = Words(lambda txns: txns[-1].zxid if txns else 0)
+_json = msgspec.json.Encoder().encode
+
+
+def digest_of(effects: Effects) -> str | None:
+    """The digest of effects, None for no effects; of several transactions in one field the last zxid counts."""
+    if not effects:
+        return None
+    return blake2b(_json([_effect_words(each) for each in effects]), digest_size=8).hexdigest()
+
+
+_fact_words = Words(lambda txns: txns)
+
+
+def fits(written: Json, fact: Any) -> bool:
+    """Whether a fact is what a journal says it was.
+
+    A node keeps the end of its log only, so it may report fewer transactions than a longer memory has: the last ones.
+    """
+    ours = _fact_words(fact)
+    if not isinstance(written, list) or len(written) != len(ours):
+        return False
+    for said, own in zip(written, ours, strict=True):
+        if not isinstance(own, tuple):
+            if said != own:
+                return False
+        elif not isinstance(said, list) or not said or not _ends_so(said, own):
+            return False
+    return True
+
+
+def _ends_so(said: list[Any], own: Sequence[Txn]) -> bool:
+    count = said[0]
+    if type(count) is not int or not 0 <= count <= len(own):
+        return False
+    return bool(said == summary(own[len(own) - count :]))
+
+
+_told_words = Words(summary)
+
+
+def told(record: Any) -> str:
+    """A record as a journal would have it, for a message."""
+    return msgspec.json.encode(_told_words(record)).decode()

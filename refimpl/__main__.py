@@ -1,0 +1,81 @@
+"""The command `python -m refimpl`: one server from a zoo.cfg, or a local ensemble to try things with.
+
+Exit codes: 0 stopped as asked, 1 could not start or had to stop, 2 bad command line, 151 bad configuration file.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import logging
+import signal
+import sys
+from collections.abc import Coroutine, Sequence
+from pathlib import Path
+from typing import Any
+
+from refimpl import demo
+from refimpl.disk.files import DataError
+from refimpl.server import FailedError, StartError, read_settings, serve
+from spec.config import ConfigError
+
+EXIT_STOPPED, EXIT_FAILED, EXIT_BAD_CONFIG = 0, 1, 151
+
+
+def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    """Reads the command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m refimpl",
+        description="Run one ZooKeeper-compatible server from its zoo.cfg, until it is interrupted; or, with the word "
+        "demo in place of a file, a local ensemble on free ports.",
+        epilog="python -m refimpl demo --help tells about the local ensemble",
+    )
+    parser.add_argument("config", metavar="ZOO_CFG", type=Path, help="the configuration file; dataDir holds myid")
+    parser.add_argument("--journal", metavar="FILE", type=Path, help="write an event log for `checker validate`")
+    parser.add_argument("--verbose", action="store_true", help="say more about connections")
+    return parser.parse_args(argv)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command and returns its exit code."""
+    given = list(sys.argv[1:] if argv is None else argv)
+    if given[:1] == ["demo"]:
+        return demo.main(given[1:])
+    asked = arguments(given)
+    logging.basicConfig(
+        level=logging.DEBUG if asked.verbose else logging.INFO,
+        format="%(asctime)s %(levelname)-7s %(name)s: %(message)s",
+        stream=sys.stderr,
+    )
+    try:
+        settings = read_settings(asked.config)
+        run_loop(_run(settings, asked.journal))
+    except ConfigError as error:
+        for problem in error.problems:
+            sys.stderr.write(f"error: {problem}\n")
+        return EXIT_BAD_CONFIG
+    except (StartError, FailedError, DataError, OSError) as error:
+        sys.stderr.write(f"error: {error}\n")
+        return EXIT_FAILED
+    return EXIT_STOPPED
+
+
+async def _run(settings: Any, journal: Path | None) -> None:
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopping.set)
+    await serve(settings, journal, stopping)
+
+
+def run_loop(main_task: Coroutine[Any, Any, None]) -> None:
+    """Runs the event loop: uvloop's where it is installed."""
+    with contextlib.suppress(ImportError):
+        import uvloop  # noqa: PLC0415 - it is optional
+
+        uvloop.run(main_task)
+        return
+    asyncio.run(main_task)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,151 @@
+"""What clients are told from this server's own tree: answers to what is no write, and the events of their watches.
+
+Rules this module keeps:
+
+- Every decision is `spec.tree`'s: what a read answers, which watch it leaves, whom an event reaches, who may be told.
+- An answer is made when its turn has come, never before: it shows the tree of that moment.
+- A watch belongs to a connection, and goes with it.
+
+Source: `FinalRequestProcessor.processRequest`; `ZooKeeperServer.processPacket` (auth); `NIOServerCnxn.process`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+from refimpl.wire.client import encode_event
+from spec.service.connection import Asked, Route
+from spec.tree.acl import authenticate, permits
+from spec.tree.apply import Event
+from spec.tree.data import Perms
+from spec.tree.fields import Record
+from spec.tree.options import Options
+from spec.tree.read import read
+from spec.tree.replies import Code, ErrorReply, PathReply
+from spec.tree.requests import (
+    AddWatch,
+    CheckWatches,
+    Exists,
+    GetChildren,
+    GetChildren2,
+    GetData,
+    Ping,
+    RemoveWatches,
+    SetAuth,
+    SetWatches,
+    SetWatches2,
+    Sync,
+)
+from spec.tree.watches import Watches, watch_of
+
+if TYPE_CHECKING:
+    from refimpl.clients.connection import Connection
+    from refimpl.clients.server import Clients
+
+Answer: TypeAlias = tuple[Code, Record | None]
+
+_FAILED: dict[Route, Code] = {
+    Route.REFUSED: Code.UNIMPLEMENTED,
+    Route.UNIMPLEMENTED: Code.UNIMPLEMENTED,
+    Route.MALFORMED: Code.MARSHALLING_ERROR,
+}
+_MAY_WATCH = frozenset({Exists, GetData, GetChildren, GetChildren2})
+
+
+class Answers:
+    """Answers clients, and keeps their watches; a watcher is a `Connection`."""
+
+    def __init__(self, clients: Clients, options: Options) -> None:
+        self._clients = clients
+        self._options = options
+        self._watches = Watches()
+        self._special: dict[type[Record], Callable[[Connection, Any], Answer]] = {
+            Ping: _done,
+            Sync: _synced,
+            SetAuth: self._authenticate,
+            AddWatch: self._add_watch,
+            CheckWatches: self._check_watches,
+            RemoveWatches: self._remove_watches,
+            SetWatches: self._set_watches,
+            SetWatches2: self._set_watches,
+        }
+
+    def answer(self, connection: Connection, asked: Asked) -> Answer:
+        """The answer to a request that is no write, now that its turn has come."""
+        record, service = asked.record, self._clients.service
+        if record is None or asked.route in _FAILED:
+            return _FAILED[asked.route], None
+        special = self._special.get(type(record))
+        if special is not None:
+            return special(connection, record)
+        if service is None:
+            return Code.CONNECTION_LOSS, None
+        code, reply = read(service.tree, record, connection.session, asked.auth, self._options)
+        if type(record) in _MAY_WATCH and record.watch:  # type: ignore[attr-defined]
+            kind = watch_of(record, code)
+            if kind is not None:
+                self._watches.add(kind, record.path, connection)  # type: ignore[attr-defined]
+        return code, reply
+
+    def fire(self, events: Iterable[Event]) -> None:
+        """Tells the clients that watch, but for those who may not read what the event is about."""
+        for event in events:
+            told = self._watches.fire(event)
+            if not told:
+                continue
+            packet = encode_event(event)
+            for connection in (cast("Connection", watcher) for watcher, _, _ in told):
+                if permits(event.acl, Perms.READ, connection.auth, self._options):
+                    connection.send(packet)
+
+    def forget(self, connection: Connection) -> None:
+        """The connection is over."""
+        self._watches.forget(connection)
+
+    @property
+    def watches(self) -> int:
+        """How many watches there are, of all kinds."""
+        return len(self._watches)
+
+    def _authenticate(self, connection: Connection, request: SetAuth) -> Answer:
+        gained = authenticate(request.scheme, request.auth, connection.address, self._options)
+        if gained is None:
+            self._clients.statistics.auth_failed += 1
+            return Code.AUTH_FAILED, None
+        connection.auth = tuple(dict.fromkeys((*connection.auth, *gained)))
+        return Code.OK, None
+
+    def _add_watch(self, connection: Connection, request: AddWatch) -> Answer:
+        code = self._watches.add_watch(request, connection)
+        return code, ErrorReply(Code.OK) if code is Code.OK else None
+
+    def _check_watches(self, connection: Connection, request: CheckWatches) -> Answer:
+        return self._watches.check(request, connection), None
+
+    def _remove_watches(self, connection: Connection, request: RemoveWatches) -> Answer:
+        return self._watches.remove(request, connection), None
+
+    def _set_watches(self, connection: Connection, request: SetWatches | SetWatches2) -> Answer:
+        """What the client missed is told before the answer."""
+        service = self._clients.service
+        if service is None:
+            return Code.CONNECTION_LOSS, None
+        for _, event, path in self._watches.set_watches(service.tree, request, connection):
+            znode = service.tree.node(path)
+            if znode is None or permits(znode.acl, Perms.READ, connection.auth, self._options):
+                connection.send(encode_event(Event(event, path)))
+        return Code.OK, None
+
+    def data_watches(self) -> Iterator[tuple[str, tuple[Connection, ...]]]:
+        """Each path with data watches, and who watches it, as the words `wchs`, `wchc` and `wchp` show them."""
+        for path, watchers in self._watches._data._watchers.items():
+            yield path, tuple(cast("Connection", watcher) for watcher in watchers)
+
+
+def _done(_connection: Connection, _request: Record) -> Answer:
+    return Code.OK, None
+
+
+def _synced(_connection: Connection, request: Sync) -> Answer:
+    return Code.OK, PathReply(request.path)

@@ -1,0 +1,106 @@
+"""A server alone that keeps everything in memory and nothing on disk: what the client port's tests stand on.
+
+Rules this module keeps:
+
+- It decides as a leader does, by the same functions of `spec`; only that nobody else has to agree.
+- What was asked is done in its order: at once, or, while it is held, when it is let go. So a test can look between
+  a request and its commit.
+
+Source: `ZooKeeperServer` (standalone).
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable
+
+from refimpl.clients.server import Clients
+from refimpl.clients.service import ServerStatus
+from refimpl.store import Tree
+from spec.service.sessions import Sessions
+from spec.tree.apply import apply
+from spec.tree.prepare import prepare
+from spec.tree.replies import Code
+from spec.tree.requests import CloseSession, CreateSession, Request, SessionId
+from spec.tree.txns import Change, CloseSessionTxn, CreateSessionTxn
+
+_OWNER = "this server"
+
+
+class MemoryServer:
+    """The `Service` of one client port; `held` keeps back what is asked until `let_go`."""
+
+    def __init__(self, clients: Clients, tick: int = 2000) -> None:
+        self.tree = Tree()
+        self.last_zxid = 0
+        self.sessions = Sessions(tick)
+        self.held = False
+        self._clients = clients
+        self._line: deque[Callable[[], None]] = deque()
+        self._busy = False
+
+    def write(self, request: Request) -> None:
+        """Does what is asked."""
+        self._ask(lambda: self._commit(self._prepare(request)))
+
+    def sync(self, session: SessionId, cxid: int) -> None:
+        """All that was asked before is done."""
+        self._ask(lambda: self._clients.synced(session, cxid))
+
+    def revalidate(self, session: SessionId, timeout: int) -> None:
+        """Whether a session lives."""
+        self._ask(lambda: self._clients.revalidated(session, self.sessions.touch(session, timeout, _now())))
+
+    def touch(self, session: SessionId, timeout: int) -> None:
+        """A session was heard of."""
+        self.sessions.touch(session, timeout, _now())
+
+    def status(self) -> ServerStatus:
+        """A server alone, without files."""
+        elapsed = time.time() - _now() / 1000
+        expiring = tuple((when / 1000 + elapsed, sessions) for when, sessions in self.sessions.by_expiry())
+        return ServerStatus(mode="standalone", expiring=expiring)
+
+    def expire(self, now: int | None = None) -> None:
+        """Closes the sessions that were not heard in time."""
+        for session in self.sessions.expired(_now() if now is None else now):
+            self.write(Request(session, 0, CloseSession()))
+
+    def let_go(self, count: int | None = None) -> None:
+        """Does what is held back, or only so many of it."""
+        left = len(self._line) if count is None else count
+        while self._line and left > 0:
+            self._line.popleft()()
+            left -= 1
+
+    def _ask(self, work: Callable[[], None]) -> None:
+        self._line.append(work)
+        if self.held or self._busy:
+            return
+        self._busy = True
+        try:
+            self.let_go()
+            while self._line:
+                self.let_go()
+        finally:
+            self._busy = False
+
+    def _prepare(self, request: Request) -> Change:
+        unchecked = isinstance(request.record, CreateSession | CloseSession)
+        checked = Code.OK if unchecked else self.sessions.check(request.session, _OWNER)
+        if isinstance(request.record, CloseSession):
+            self.sessions.close(request.session)
+        return prepare(self.tree, request, time.time_ns() // 1_000_000, checked)
+
+    def _commit(self, change: Change) -> None:
+        self.last_zxid += 1
+        applied = apply(self.tree, self.last_zxid, change)
+        self.tree.carry_out(applied.operations)
+        if isinstance(change.record, CreateSessionTxn):
+            self.sessions.open(change.session, change.record.time_out, _now())
+        elif isinstance(change.record, CloseSessionTxn):
+            self.sessions.remove(change.session)
+        self._clients.applied(self.last_zxid, change, applied)
+
+
+def _now() -> int:
+    return time.monotonic_ns() // 1_000_000

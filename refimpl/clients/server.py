@@ -1,0 +1,294 @@
+"""The client port: it listens, knows who is connected with which session, and carries what is applied to the clients.
+
+Rules this module keeps:
+
+- The core calls, and is called through `Service`; both in the one thread of the event loop.
+- Of each transaction the watches fire first, then the client that waits for it is answered, so no client learns of a
+  change before its watch does.
+- A session has at most one connection here: the newest. When its closeSession is applied the connection ends.
+- While the server does not serve, four-letter words are answered and sessions refused.
+
+Source: `ServerCnxnFactory`, `NIOServerCnxnFactory`, `NettyServerCnxnFactory`; `FinalRequestProcessor.applyRequest`;
+`ZooKeeperServer.createSession`, `reopenSession`.
+"""
+
+import asyncio
+import logging
+import ssl
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from refimpl.clients.answers import Answers
+from refimpl.clients.connection import OPERATION_OF, Connection, Phase
+from refimpl.clients.service import Service
+from refimpl.clients.settings import ClientSettings
+from refimpl.clients.statistics import ServerStatistics
+from refimpl.clients.words import Words
+from spec.config.server_line import Address
+from spec.service.connection import Asked, Route
+from spec.service.expiry import ExpiryQueue
+from spec.service.sessions import first_session_id, next_session_id, password
+from spec.tree.apply import Applied
+from spec.tree.options import DEFAULTS, Options
+from spec.tree.requests import CreateSession, Request, SessionId
+from spec.tree.txns import Change, CloseSessionTxn, CreateSessionTxn
+
+logger = logging.getLogger("quorate.clients")
+
+_TICK = 1000
+"""Milliseconds between two looks for connections that are silent for too long."""
+
+
+class ListenError(OSError):
+    """The client port cannot be opened: which address, and why."""
+
+
+class Clients:
+    """The client port of one server.
+
+    `now` is the time of this turn of the event loop, in milliseconds; `in_process` counts the requests of all
+    connections that wait.
+    """
+
+    def __init__(self, settings: ClientSettings, options: Options = DEFAULTS) -> None:
+        self.settings = settings
+        self.service: Service | None = None
+        self.statistics = ServerStatistics()
+        self.answers = Answers(self, options)
+        self.in_process = 0
+        self.now = 0
+        self.unsent: list[Connection] = _Unsent(self._schedule)
+        self._words = Words(self)
+        self._connections: dict[int, Connection] = {}
+        self._count = 0
+        self._of_address: Counter[str] = Counter()
+        self._sessions: dict[SessionId, Connection] = {}
+        self._next_session = first_session_id(settings.server_id, time.time_ns() // 1_000_000)
+        self._silent = ExpiryQueue(_TICK)
+        self._listeners: list[asyncio.Server] = []
+        self._ticking: asyncio.TimerHandle | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    # What the core calls.
+
+    async def start(self) -> None:
+        """Listens. Raises ListenError, and TlsError if a file for TLS cannot be used."""
+        self._loop = asyncio.get_running_loop()
+        context = self.settings.tls.context() if self.settings.tls else None
+        try:
+            if self.settings.address is not None:
+                await self._listen(self.settings.address, None)
+            if self.settings.secure_address is not None:
+                await self._listen(self.settings.secure_address, context)
+        except ListenError:
+            await self.close()
+            raise
+        self._tick()
+
+    async def close(self) -> None:
+        """Stops listening, and ends every connection."""
+        if self._ticking is not None:
+            self._ticking.cancel()
+        for listener in self._listeners:
+            listener.close()
+        self.end()
+        for connection in tuple(self._connections.values()):
+            connection.abort()
+        self._listeners.clear()
+
+    def begin(self, service: Service) -> None:
+        """This server serves from now on."""
+        self.service = service
+
+    def end(self) -> None:
+        """This server serves no more; its clients have to look for another one."""
+        self.service = None
+        for connection in tuple(self._connections.values()):
+            if connection.phase is not Phase.FRESH:
+                connection.end("this server does not serve any more")
+
+    def applied(self, zxid: int, change: Change, applied: Applied) -> None:  # noqa: ARG002 - the contract of the core
+        """A transaction is applied to the tree, of whatever server: the next one in the order."""
+        if applied.events:
+            self.answers.fire(applied.events)
+        connection = self._sessions.get(change.session)
+        if connection is None:
+            return
+        self._turn()
+        if connection.phase is Phase.PRESENTED:
+            if type(change.record) is CreateSessionTxn:
+                connection.established_as(valid=True)
+        else:
+            connection.settled(change.cxid, Route.WRITE, applied.code, applied.reply)
+        if type(change.record) is CloseSessionTxn:
+            connection.end("its session is closed")
+
+    def synced(self, session: SessionId, cxid: int) -> None:
+        """A sync is done."""
+        connection = self._sessions.get(session)
+        if connection is not None:
+            self._turn()
+            connection.settled(cxid, Route.SYNC)
+
+    def revalidated(self, session: SessionId, valid: bool) -> None:
+        """The leader has said whether a session lives, and that it belongs here now."""
+        connection = self._sessions.get(session)
+        if connection is not None and connection.phase is Phase.PRESENTED:
+            connection.established_as(valid)
+
+    # What the connections call.
+
+    @property
+    def last_zxid(self) -> int:
+        """The zxid of the last transaction applied."""
+        return self.service.last_zxid if self.service is not None else 0
+
+    def admit(self, connection: Connection) -> bool:
+        """Whether one more connection may be, of all and of its address."""
+        of_address, limits = self._of_address[connection.address], self.settings
+        if 0 < limits.max_cnxns <= len(self._connections) or 0 < limits.max_client_cnxns <= of_address:
+            self.statistics.refused += 1
+            logger.warning("too many connections: %s is refused (it has %d)", connection, of_address)
+            return False
+        self._connections[connection.number] = connection
+        self._of_address[connection.address] += 1
+        self._turn()
+        self._silent.update(connection.number, connection.timeout, self.now)
+        return True
+
+    def forget(self, connection: Connection) -> None:
+        """A connection is over: its watches go, its session stays until it expires."""
+        if self._connections.pop(connection.number, None) is None:
+            return
+        self._silent.remove(connection.number)
+        self.answers.forget(connection)
+        self.in_process -= len(connection.waiting)
+        connection.waiting = ()
+        if self._sessions.get(connection.session) is connection:
+            del self._sessions[connection.session]
+        self._of_address[connection.address] -= 1
+        if not self._of_address[connection.address]:
+            del self._of_address[connection.address]
+
+    def heard(self, connection: Connection) -> None:
+        """Bytes have come from a client. One without a session gains no time by it."""
+        self._turn()
+        if connection.phase is Phase.SERVING:
+            self._silent.update(connection.number, connection.timeout, self.now)
+            if self.service is not None:
+                self.service.touch(connection.session, connection.timeout)
+
+    def open_session(self, connection: Connection) -> None:
+        """A new session for this connection."""
+        assert self.service is not None
+        session, self._next_session = self._next_session, next_session_id(self._next_session)
+        self._attach(connection, session)
+        self.service.write(Request(session, 0, CreateSession(connection.timeout)))
+
+    def renew_session(self, connection: Connection, session: SessionId) -> None:
+        """An old session for this connection; another one that has it here ends."""
+        assert self.service is not None
+        older = self._sessions.get(session)
+        if older is not None:
+            older.end("its session has another connection")
+        self._attach(connection, session)
+        self.service.revalidate(session, connection.timeout)
+
+    def forward(self, connection: Connection, asked: Asked) -> None:
+        """Passes a write or a sync on; a read that waits behind one stays where it is."""
+        assert self.service is not None
+        if asked.route is Route.SYNC:
+            self.service.sync(connection.session, asked.xid)
+        elif asked.route is Route.WRITE and asked.record is not None:
+            self.service.write(Request(connection.session, asked.xid, asked.record, asked.auth))
+
+    def answered(self, connection: Connection, asked: Asked, zxid: int, arrived: int) -> None:
+        """A request is answered."""
+        now = self.now
+        operation = OPERATION_OF.get(type(asked.record), "NA") if asked.record is not None else "NA"
+        connection.statistics.answered(operation, asked.xid, zxid, arrived, now)
+        self.statistics.latency.add(now - arrived)
+
+    def word(self, connection: Connection, opening: bytes) -> bool:
+        """Whether these first bytes are a four-letter word; if so it is answered, and the connection ends."""
+        return self._words.answer(connection, opening)
+
+    def password(self, session: SessionId) -> bytes:
+        """The password of a session."""
+        return password(session)
+
+    # What the words ask.
+
+    @property
+    def connections(self) -> tuple[Connection, ...]:
+        """Who is connected, oldest first."""
+        return tuple(self._connections.values())
+
+    def connected_by_expiry(self) -> Iterator[tuple[int, tuple[Connection, ...]]]:
+        """When connections end unless they are heard, on the clock of `now`."""
+        for when, numbers in self._silent.by_time():
+            yield when, tuple(self._connections[number] for number in numbers)
+
+    # The inside.
+
+    async def _listen(self, address: Address, context: ssl.SSLContext | None) -> None:
+        assert self._loop is not None
+        timeout = self.settings.connect_timeout / 1000 if context is not None else None
+        make = partial(self._loop.create_server, self._connected, address.host, address.port)
+        try:
+            listener = await make(backlog=128, ssl=context, ssl_handshake_timeout=timeout)
+        except OSError as error:
+            why = error.strerror or str(error)
+            raise ListenError(error.errno, f"cannot listen for clients at {address}: {why}") from None
+        self._listeners.append(listener)
+
+    def ports(self) -> tuple[int, ...]:
+        """The ports that are listened at, in the order of the settings; useful when 0 was asked for."""
+        return tuple(listener.sockets[0].getsockname()[1] for listener in self._listeners)
+
+    def _connected(self) -> Connection:
+        self._count += 1
+        return Connection(self, self._count)
+
+    def _attach(self, connection: Connection, session: SessionId) -> None:
+        connection.session = session
+        self._sessions[session] = connection
+        self._silent.update(connection.number, connection.timeout, self.now)
+
+    def _turn(self) -> None:
+        self.now = time.monotonic_ns() // 1_000_000
+
+    def _schedule(self) -> None:
+        assert self._loop is not None
+        self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        unsent = tuple(self.unsent)
+        self.unsent.clear()
+        for connection in unsent:
+            connection.flush()
+
+    def _tick(self) -> None:
+        assert self._loop is not None
+        self._ticking = self._loop.call_later(_TICK / 1000, self._tick)
+        self._turn()
+        for number in self._silent.expired(self.now):
+            connection = self._connections[number]
+            logger.info("%s: disconnected: not heard for %d ms", connection, connection.timeout)
+            connection.abort()
+
+
+class _Unsent(list[Connection]):
+    """The connections with something to send; the first of a turn asks for the flush at its end."""
+
+    def __init__(self, schedule: Callable[[], None]) -> None:
+        super().__init__()
+        self._schedule = schedule
+
+    def append(self, connection: Connection) -> None:
+        """One more."""
+        if not self:
+            self._schedule()
+        super().append(connection)

@@ -1,0 +1,114 @@
+"""What zoo.cfg says of the client port, with ZooKeeper's defaults.
+
+Rules this module keeps:
+
+- Keys are ZooKeeper's. `globalOutstandingLimit`, `4lw.commands.whitelist` and `nio.sessionlessCnxnTimeout` are system
+  properties there, and zoo.cfg sets them; `jute.maxbuffer` is one that only the command line sets there.
+- A value that cannot be used is an error that names the key, the value and what would be right.
+
+Source: `QuorumPeerConfig.parseProperties`, `NIOServerCnxnFactory.configure`, `FourLetterCommands`,
+`ZooKeeperServer.dumpConf`, `QuorumZooKeeperServer.dumpConf`.
+"""
+
+import msgspec
+
+from refimpl.clients.tls import TlsSettings
+from spec.config.ensemble import render_ensemble
+from spec.config.problems import java_integer
+from spec.config.server_line import Address, LearnerType
+from spec.config.zoo_cfg import Config
+from spec.service.connecting import Limits
+
+DEFAULT_WORDS = frozenset({"srvr"})
+
+
+class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The client port's settings. Times in milliseconds, sizes in bytes; a limit of 0 is no limit.
+
+    `max_waiting` bounds the requests of one connection that wait, and `max_unsent` the bytes that a client has not
+    read; a client that exceeds the first is not read from, one that exceeds the second is disconnected. ZooKeeper
+    has no such bounds. `conf` are the lines of the word `conf`.
+    """
+
+    address: Address | None = None
+    secure_address: Address | None = None
+    tls: TlsSettings | None = None
+    server_id: int = 0
+    tick_time: int = 3000
+    session_limits: Limits = Limits(6000, 60000)
+    max_client_cnxns: int = 60
+    max_cnxns: int = 0
+    max_buffer: int = 0xFFFFF
+    connect_timeout: int = 10_000
+    global_outstanding_limit: int = 1000
+    max_waiting: int = 1000
+    max_unsent: int = 64 * 1024 * 1024
+    words: frozenset[str] = DEFAULT_WORDS
+    conf: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls, config: Config, address: Address | None, secure_address: Address | None = None
+    ) -> "ClientSettings":
+        """What a configuration says of a port at these addresses. Raises ValueError for what cannot be used."""
+        given = dict(config.properties)
+        return cls(
+            address=address,
+            secure_address=secure_address,
+            tls=TlsSettings.of(given) if secure_address else None,
+            server_id=config.myid or 0,
+            tick_time=config.tick_time,
+            session_limits=Limits(config.min_session_timeout, config.max_session_timeout),
+            max_client_cnxns=_number(given, "maxClientCnxns", 60),
+            max_cnxns=_number(given, "maxCnxns", 0),
+            max_buffer=_number(given, "jute.maxbuffer", 0xFFFFF, least=1024),
+            connect_timeout=_number(given, "nio.sessionlessCnxnTimeout", 10_000, least=1),
+            global_outstanding_limit=_number(given, "globalOutstandingLimit", 1000, least=1),
+            words=whitelist(given.get("4lw.commands.whitelist", "")),
+            conf=tuple(_conf(config, given, address, secure_address)),
+        )
+
+
+def whitelist(text: str) -> frozenset[str]:
+    """The words that are answered: those listed, all for `*`, and `srvr` always, since zkServer.sh needs it."""
+    return frozenset(word.strip() for word in text.split(",") if word.strip()) | DEFAULT_WORDS
+
+
+def _number(given: dict[str, str], key: str, default: int, least: int = 0) -> int:
+    text = given.get(key)
+    if text is None:
+        return default
+    # jute.maxbuffer is read with Integer.getInteger, which knows 0x.
+    number = java_integer(text[2:], base=16) if text.lower().startswith("0x") else java_integer(text)
+    if number is None or number < least:
+        raise ValueError(f"{key}={text}: not a whole number of at least {least}")
+    return number
+
+
+def _conf(config: Config, given: dict[str, str], address: Address | None, secure: Address | None) -> list[str]:
+    """What the word `conf` prints, but for the two lines with the sizes of the directories."""
+    lines = [
+        f"clientPort={address.port if address else -1}",
+        f"secureClientPort={secure.port if secure else -1}",
+        f"dataDir={config.data_dir}/version-2",
+        f"dataLogDir={config.data_log_dir or config.data_dir}/version-2",
+        f"tickTime={config.tick_time}",
+        f"maxClientCnxns={_number(given, 'maxClientCnxns', 60)}",
+        f"minSessionTimeout={config.min_session_timeout}",
+        f"maxSessionTimeout={config.max_session_timeout}",
+        f"clientPortListenBacklog={given.get('clientPortListenBacklog', '-1')}",
+        f"serverId={config.myid or 0}",
+    ]
+    me = config.server(config.myid) if config.distributed and config.myid is not None else None
+    if me is None:
+        return lines
+    lines += [
+        f"initLimit={config.init_limit}",
+        f"syncLimit={config.sync_limit}",
+        "electionAlg=3",
+        "electionPort=" + "|".join(str(address.election_port) for address in me.addresses),
+        "quorumPort=" + "|".join(str(address.quorum_port) for address in me.addresses),
+        f"peerType={int(config.peer_type is LearnerType.OBSERVER)}",
+        "membership: ",
+    ]
+    return lines + render_ensemble(config.ensemble).splitlines()

@@ -1,0 +1,85 @@
+"""What is counted of the client port and of each connection, for the four-letter words.
+
+Rules this module keeps:
+
+- Times are milliseconds of the node's own clock. A latency is from a request's arrival to its answer.
+- Counting costs no more than additions; what is derived is derived when a word asks.
+
+Source: `ServerStats`, `ServerCnxn.updateStatsForResponse`, `AvgMinMaxCounter`.
+"""
+
+
+class Latency:
+    """The least, greatest and average of latencies since the last reset."""
+
+    __slots__ = ("_least", "count", "greatest", "total")
+
+    def __init__(self) -> None:
+        self.count = self.total = self.greatest = 0
+        self._least = 1 << 63
+
+    def add(self, latency: int) -> None:
+        """One more."""
+        self.count += 1
+        self.total += latency
+        self._least = min(self._least, latency)
+        self.greatest = max(self.greatest, latency)
+
+    def reset(self) -> None:
+        """None so far."""
+        self.count = self.total = self.greatest = 0
+        self._least = 1 << 63
+
+    @property
+    def least(self) -> int:
+        """The least, 0 while there is none."""
+        return self._least if self.count else 0
+
+    @property
+    def average(self) -> float:
+        """The average to four digits, 0 while there is none."""
+        return round(self.total / self.count, 4) if self.count else 0.0
+
+
+class ServerStatistics:
+    """What is counted over all connections; `refused` are connections too many."""
+
+    __slots__ = ("auth_failed", "latency", "received", "refused", "sent")
+
+    def __init__(self) -> None:
+        self.latency = Latency()
+        self.auth_failed = self.refused = self.received = self.sent = 0
+
+    def reset(self) -> None:
+        """The word `srst`."""
+        self.latency.reset()
+        self.received = self.sent = 0
+
+
+class ConnectionStatistics:
+    """What is counted of one connection; `operation`, `cxid`, `zxid`, `answered_at` are of its last answer."""
+
+    __slots__ = ("answered_at", "cxid", "last_latency", "latency", "operation", "received", "sent", "zxid")
+
+    def __init__(self) -> None:
+        self.latency = Latency()
+        self.received = self.sent = 0
+        self.operation, self.cxid, self.zxid = "NA", -1, -1
+        self.answered_at = self.last_latency = 0
+
+    def reset(self) -> None:
+        """The word `crst`."""
+        self.latency.reset()
+        self.received = self.sent = 0
+        self.operation, self.cxid, self.zxid = "NA", -1, -1
+        self.answered_at = self.last_latency = 0
+
+    def answered(self, operation: str, cxid: int, zxid: int, arrived: int, now: int) -> None:
+        """A request is answered; xids below 0 (ping and the like) are not the client's own operations."""
+        if cxid >= 0:
+            self.cxid = cxid
+        self.zxid = zxid
+        self.operation = operation
+        self.answered_at = now
+        self.last_latency = now - arrived
+        self.latency.add(now - arrived)

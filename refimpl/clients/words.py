@@ -1,0 +1,302 @@
+"""The four-letter words: what an operator or a probe may ask a server in plain text, in ZooKeeper's own format.
+
+Rules this module keeps:
+
+- A word is the first four bytes of a connection; it is answered and the connection ends. Anything else is the
+  length of a frame.
+- Words that the whitelist lacks are known and refused. Words that no ZooKeeper knows end the connection.
+- A figure that this server does not have is not made up: its line is left out of `mntr`, and Java's properties
+  are <NA> in `envi`.
+
+Source: `FourLetterCommands`, `CommandExecutor` and the commands; `ServerStats.toString`,
+`ServerCnxn.dumpConnectionInfo`, `WatchManager`.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import resource
+import socket
+import time
+from collections.abc import Callable, Iterator
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from refimpl.clients.service import ServerStatus, Service
+
+if TYPE_CHECKING:
+    from refimpl.clients.connection import Connection
+    from refimpl.clients.server import Clients
+
+NOT_SERVING = "This ZooKeeper instance is not currently serving requests\n"
+COMPATIBLE = "3.8.4"
+"""The ZooKeeper whose formats are spoken."""
+_TRACE_MASK = 306
+_TELNET_CLOSE = bytes.fromhex("fff4fffd")
+
+
+class Words:
+    """Answers the words for one client port."""
+
+    def __init__(self, clients: Clients) -> None:
+        self._clients = clients
+        self._started = time.monotonic()
+        self._always: dict[str, Callable[[], str]] = {
+            "ruok": lambda: "imok",
+            "envi": lambda: "".join(_environment()),
+            "isro": lambda: "null" if clients.service is None else "rw",
+            "gtmk": lambda: str(_TRACE_MASK),
+            "telnet close": lambda: "",
+        }
+        self._serving: dict[str, Callable[[Service], str]] = {
+            "srvr": self._srvr,
+            "stat": self._stat,
+            "mntr": self._mntr,
+            "conf": self._conf,
+            "cons": self._cons,
+            "crst": self._crst,
+            "srst": self._srst,
+            "dirs": self._dirs,
+            "dump": self._dump,
+            "wchs": self._wchs,
+            "wchc": self._wchc,
+            "wchp": self._wchp,
+            # The digests of the last transactions: this server computes none.
+            "hash": lambda _: "",
+        }
+
+    def answer(self, connection: Connection, opening: bytes) -> bool:
+        """Whether a connection begins with a word; then it is answered and ends."""
+        word = "telnet close" if opening[:4] == _TELNET_CLOSE else opening[:4].decode("latin-1")
+        if word not in self._always and word not in self._serving and word != "stmk":
+            return False
+        connection.statistics.received += 1
+        self._clients.statistics.received += 1
+        text = self._text(word, opening[4:])
+        # Not counted before the word is answered, as in ZooKeeper.
+        connection.send(text.encode())
+        connection.end(f"after {word}")
+        return True
+
+    def _text(self, word: str, rest: bytes) -> str:
+        allowed = self._clients.settings.words
+        if "*" not in allowed and word not in allowed:
+            return f"{word} is not executed because it is not in the whitelist.\n"
+        if word == "stmk":
+            # Tracing is not something this server does; the mask is read and repeated.
+            return str(int.from_bytes(rest[:8], "big", signed=True)) if len(rest) >= 8 else ""
+        if word in self._always:
+            return self._always[word]()
+        service = self._clients.service
+        return NOT_SERVING if service is None else self._serving[word](service)
+
+    def _srvr(self, service: Service) -> str:
+        return _version_line() + self._summary(service)
+
+    def _stat(self, service: Service) -> str:
+        clients = "".join(f"{_brief(connection)})\n" for connection in self._clients.connections)
+        return f"{_version_line()}Clients:\n{clients}\n{self._summary(service)}"
+
+    def _summary(self, service: Service) -> str:
+        statistics, status = self._clients.statistics, service.status()
+        latency = statistics.latency
+        lines = [
+            f"Latency min/avg/max: {latency.least}/{latency.average}/{latency.greatest}",
+            f"Received: {statistics.received}",
+            f"Sent: {statistics.sent}",
+            f"Connections: {len(self._clients.connections)}",
+            f"Outstanding: {self._clients.in_process}",
+            f"Zxid: 0x{service.last_zxid:x}",
+            f"Mode: {status.mode}",
+            f"Node count: {len(service.tree)}",
+        ]
+        if status.proposals is not None:
+            lines.append("Proposal sizes last/min/max: {}/{}/{}".format(*status.proposals))
+        return "".join(line + "\n" for line in lines)
+
+    def _mntr(self, service: Service) -> str:
+        values = [*self._monitored(service, service.status()), *service.status().monitored]
+        return "".join(f"zk_{name}\t{value}\n" for name, value in values)
+
+    def _monitored(self, service: Service, status: ServerStatus) -> Iterator[tuple[str, int | float | str]]:
+        statistics, tree = self._clients.statistics, service.tree
+        yield "version", _version()
+        yield "server_state", status.mode
+        yield "ephemerals_count", sum(len(tree.ephemerals(session)) for session in tree.owners())
+        yield "num_alive_connections", len(self._clients.connections)
+        yield "avg_latency", statistics.latency.average
+        yield "outstanding_requests", self._clients.in_process
+        yield "znode_count", len(tree)
+        yield "global_sessions", len(tree.sessions)
+        yield "packets_sent", statistics.sent
+        yield "packets_received", statistics.received
+        yield "connection_drop_probability", 0.0
+        yield "watch_count", self._clients.answers.watches
+        yield "auth_failed_count", statistics.auth_failed
+        yield "min_latency", statistics.latency.least
+        yield "max_file_descriptor_count", resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        yield "approximate_data_size", tree.bytes_of_data
+        yield "open_file_descriptor_count", _open_files()
+        yield "local_sessions", 0
+        yield "uptime", int((time.monotonic() - self._started) * 1000)
+        yield "max_latency", statistics.latency.greatest
+        yield "connection_rejected", statistics.refused
+
+    def _conf(self, service: Service) -> str:
+        status, lines = service.status(), list(self._clients.settings.conf)
+        for after, size in (("dataDir", status.data_dir_size), ("dataLogDir", status.log_dir_size)):
+            at = next((at for at, line in enumerate(lines) if line.startswith(after + "=")), None)
+            if at is not None:
+                lines.insert(at + 1, f"{_SIZE_OF[after]}={size}")
+        return "".join(line + "\n" for line in lines)
+
+    def _cons(self, _service: Service) -> str:
+        return "".join(_full(connection) + "\n" for connection in self._clients.connections) + "\n"
+
+    def _crst(self, _service: Service) -> str:
+        for connection in self._clients.connections:
+            connection.statistics.reset()
+        return "Connection stats reset.\n"
+
+    def _srst(self, _service: Service) -> str:
+        self._clients.statistics.reset()
+        return "Server stats reset.\n"
+
+    def _dirs(self, service: Service) -> str:
+        status = service.status()
+        return f"datadir_size: {status.data_dir_size}\nlogdir_size: {status.log_dir_size}\n"
+
+    def _dump(self, service: Service) -> str:
+        expiring, tree, now = service.status().expiring, service.tree, time.time()
+        lines = ["SessionTracker dump:"]
+        lines.append(f"Session Sets ({len(expiring)})/({sum(len(sessions) for _, sessions in expiring)}):")
+        for when, sessions in expiring:
+            lines.append(f"{len(sessions)} expire at {_date(when)}:")
+            lines += [f"\t{_hexadecimal(session)}" for session in sessions]
+        lines += ["ephemeral nodes dump:", f"Sessions with Ephemerals ({len(tree.owners())}):"]
+        for session in tree.owners():
+            lines.append(f"{_hexadecimal(session)}:")
+            lines += [f"\t{path}" for path in tree.ephemerals(session)]
+        connected = tuple(self._clients.connected_by_expiry())
+        lines.append("Connections dump:")
+        lines.append(f"Connections Sets ({len(connected)})/({sum(len(each) for _, each in connected)}):")
+        for when, connections in connected:
+            lines.append(f"{len(connections)} expire at {_date(now + (when - self._clients.now) / 1000)}:")
+            lines += [f"\tip: {_socket(each)} sessionId: {_hexadecimal(each.session)}" for each in connections]
+        return "".join(line + "\n" for line in lines)
+
+    def _wchs(self, _service: Service) -> str:
+        watches = tuple(self._clients.answers.data_watches())
+        watchers = {watcher for _, each in watches for watcher in each}
+        total = sum(len(each) for _, each in watches)
+        return f"{len(watchers)} connections watching {len(watches)} paths\nTotal watches:{total}\n"
+
+    def _wchc(self, _service: Service) -> str:
+        by_watcher: dict[Connection, list[str]] = {}
+        for path, watchers in self._clients.answers.data_watches():
+            for watcher in watchers:
+                by_watcher.setdefault(watcher, []).append(path)
+        blocks = (_block(_hexadecimal(watcher.session), paths) for watcher, paths in by_watcher.items())
+        return "".join(blocks) + "\n"
+
+    def _wchp(self, _service: Service) -> str:
+        watches = self._clients.answers.data_watches()
+        blocks = (_block(path, [_hexadecimal(each.session) for each in watchers]) for path, watchers in watches)
+        return "".join(blocks) + "\n"
+
+
+_SIZE_OF = {"dataDir": "dataDirSize", "dataLogDir": "dataLogSize"}
+
+
+def _block(head: str, lines: list[str]) -> str:
+    return head + "\n" + "".join(f"\t{line}\n" for line in lines)
+
+
+def _hexadecimal(session: int) -> str:
+    return f"0x{session % (1 << 64):x}"
+
+
+def _date(seconds: float) -> str:
+    """As Java prints a date."""
+    return time.strftime("%a %b %d %H:%M:%S UTC %Y", time.gmtime(seconds))
+
+
+def _socket(connection: Connection) -> str:
+    host = f"[{connection.address}]" if ":" in connection.address else connection.address
+    return f"/{host}:{connection.port}"
+
+
+def _brief(connection: Connection) -> str:
+    """A connection as `stat` shows it, without the closing bracket."""
+    statistics = connection.statistics
+    return (
+        f" {_socket(connection)}[{connection.interest():x}](queued={len(connection.waiting)}"
+        f",recved={statistics.received},sent={statistics.sent}"
+    )
+
+
+def _full(connection: Connection) -> str:
+    """A connection as `cons` shows it."""
+    if not connection.session:
+        return _brief(connection) + ")"
+    statistics = connection.statistics
+    latency = statistics.latency
+    cxid = f",lcxid=0x{statistics.cxid:x}" if statistics.cxid >= 0 else ""
+    return (
+        f"{_brief(connection)},sid={_hexadecimal(connection.session)},lop={statistics.operation}"
+        f",est={connection.established},to={connection.timeout}{cxid},lzxid={_hexadecimal(statistics.zxid)}"
+        f",lresp={statistics.answered_at},llat={statistics.last_latency},minlat={latency.least}"
+        f",avglat={int(latency.average)},maxlat={latency.greatest})"
+    )
+
+
+def _version() -> str:
+    """ZooKeeper's version with ours behind it, and when the package was installed; tools read the beginning."""
+    try:
+        ours = version("quorate")
+    except PackageNotFoundError:
+        ours = "unknown"
+    built = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(Path(__file__).stat().st_mtime))
+    return f"{COMPATIBLE}-quorate-{ours}, built on {built}"
+
+
+def _version_line() -> str:
+    return f"Zookeeper version: {_version()}\n"
+
+
+def _open_files() -> int:
+    try:
+        return len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - a thousand Paths to be counted are a thousand too many
+    except OSError:
+        return -1
+
+
+def _environment() -> Iterator[str]:
+    """What `envi` prints; there is no Java to speak of."""
+    yield "Environment:\n"
+    memory = os.sysconf("SC_PAGE_SIZE") // 1024 * os.sysconf("SC_PHYS_PAGES") // 1024
+    values = {
+        "zookeeper.version": _version(),
+        "host.name": socket.gethostname(),
+        **dict.fromkeys(("java.version", "java.vendor", "java.home", "java.class.path"), "<NA>"),
+        **dict.fromkeys(("java.library.path", "java.io.tmpdir", "java.compiler"), "<NA>"),
+        "os.name": platform.system(),
+        "os.arch": platform.machine(),
+        "os.version": platform.release(),
+        "user.name": os.environ.get("USER", "<NA>"),
+        "user.home": str(Path.home()),
+        "user.dir": str(Path.cwd()),
+        "os.memory.free": f"{_memory_free() // 2**20}MB",
+        "os.memory.max": f"{memory}MB",
+        "os.memory.total": f"{memory}MB",
+        "python.version": platform.python_version(),
+    }
+    for name, value in values.items():
+        yield f"{name}={value}\n"
+
+
+def _memory_free() -> int:
+    """The bytes of memory that are free."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")

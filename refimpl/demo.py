@@ -1,0 +1,197 @@
+"""`python -m refimpl demo`: a local ensemble on free ports, for as long as it is not interrupted.
+
+Rules this module keeps:
+
+- Each server is a process of its own with its own files, as in earnest; all listen on loopback only.
+- Standard output has the connection string first, then who leads; on Ctrl-C every server is stopped, and what was not
+  there before is removed.
+"""
+
+import argparse
+import contextlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+LOOPBACK = "127.0.0.1"
+MOST_SERVERS = 9
+PATIENCE = 30.0
+"""Seconds that the ensemble may take until every server serves."""
+
+
+def arguments(argv: Sequence[str]) -> argparse.Namespace:
+    """Reads the command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m refimpl demo", description="Start a local ensemble on free ports; Ctrl-C stops it."
+    )
+    parser.add_argument("--servers", type=int, default=3, metavar="N", help="how many (default 3)")
+    parser.add_argument("--tick", type=int, default=1000, metavar="MS", help="tickTime in milliseconds (default 1000)")
+    parser.add_argument(
+        "--directory", type=Path, metavar="DIR", help="where files go; default: a temporary one, removed at the end"
+    )
+    parser.add_argument("--journal", action="store_true", help="each server writes an event log, journal.jsonl")
+    asked = parser.parse_args(argv)
+    if not 1 <= asked.servers <= MOST_SERVERS:
+        parser.error(f"--servers {asked.servers}: write a number from 1 to {MOST_SERVERS}")
+    if asked.tick < 1:
+        parser.error(f"--tick {asked.tick}: write a number of milliseconds above 0")
+    return asked
+
+
+def main(argv: Sequence[str]) -> int:
+    """Runs the command and returns its exit code."""
+    asked = arguments(argv)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with _directory(asked.directory) as directory:
+            return _run(directory, asked)
+    except KeyboardInterrupt:
+        return 0
+    except OSError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 1
+
+
+@contextlib.contextmanager
+def _directory(given: Path | None) -> Iterator[Path]:
+    if given is not None:
+        given.mkdir(parents=True, exist_ok=True)
+        yield given.resolve()
+        return
+    made = Path(tempfile.mkdtemp(prefix="quorate-demo-"))
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def _run(directory: Path, asked: argparse.Namespace) -> int:
+    clients = free_ports(asked.servers)
+    configs = write_configs(directory, clients, asked.tick)
+    servers: list[subprocess.Popen[bytes]] = []
+    try:
+        servers += [_start(config, asked.journal) for config in configs]
+        _say(f"connect to {','.join(f'{LOOPBACK}:{port}' for port in clients)}")
+        if not _wait_until_all_serve(clients, servers):
+            sys.stderr.write(f"error: no service after {PATIENCE:.0f} s; see {directory}/*/server.log\n")
+            return 1
+        _tell_roles(clients)
+        _say("Ctrl-C stops it")
+        _watch(clients, servers, directory)
+    except KeyboardInterrupt:
+        _say("stopping")
+    finally:
+        _stop(servers)
+    return 0
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody listens at, all different."""
+    held = [socket.create_server((LOOPBACK, 0)) for _ in range(count)]
+    ports = [each.getsockname()[1] for each in held]
+    for each in held:
+        each.close()
+    return ports
+
+
+def write_configs(directory: Path, clients: Sequence[int], tick: int) -> list[Path]:
+    """A zoo.cfg for each server, with its myid, in folders of their own."""
+    count = len(clients)
+    ports = free_ports(2 * count)
+    lines = [f"server.{n + 1}={LOOPBACK}:{ports[2 * n]}:{ports[2 * n + 1]}" for n in range(count)] if count > 1 else []
+    found = []
+    for number, client in enumerate(clients, 1):
+        home = directory / f"server-{number}"
+        (home / "data").mkdir(parents=True, exist_ok=True)
+        (home / "data" / "myid").write_text(f"{number}\n")
+        own = [
+            f"tickTime={tick}",
+            "initLimit=10",
+            "syncLimit=5",
+            f"dataDir={home / 'data'}",
+            f"clientPort={client}",
+            f"clientPortAddress={LOOPBACK}",
+            "4lw.commands.whitelist=*",
+        ]
+        config = home / "zoo.cfg"
+        config.write_text("\n".join((*own, *lines)) + "\n")
+        found.append(config)
+    return found
+
+
+def _start(config: Path, journal: bool) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "refimpl", str(config)]
+    if journal:
+        command += ["--journal", str(config.parent / "journal.jsonl")]
+    with (config.parent / "server.log").open("ab") as log:
+        # A session of its own: Ctrl-C reaches this process alone, which then stops the servers in order.
+        return subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+
+
+def mode_of(port: int) -> str | None:
+    """What a server says of itself (`srvr`): leader, follower, observer, standalone; None if it does not serve."""
+    try:
+        with socket.create_connection((LOOPBACK, port), timeout=2) as asking:
+            asking.sendall(b"srvr")
+            answer = b""
+            while piece := asking.recv(4096):
+                answer += piece
+    except OSError:
+        return None
+    for line in answer.decode("utf-8", "replace").splitlines():
+        if line.startswith("Mode: "):
+            return line.removeprefix("Mode: ")
+    return None
+
+
+def _wait_until_all_serve(clients: Sequence[int], servers: Sequence[subprocess.Popen[bytes]]) -> bool:
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline and all(server.poll() is None for server in servers):
+        if all(mode_of(port) for port in clients):
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def _tell_roles(clients: Sequence[int]) -> None:
+    for number, port in enumerate(clients, 1):
+        _say(f"server {number} at {LOOPBACK}:{port}: {mode_of(port) or 'does not serve'}")
+
+
+def _watch(clients: Sequence[int], servers: Sequence[subprocess.Popen[bytes]], directory: Path) -> None:
+    """Says when roles change, until it is interrupted."""
+    told = [mode_of(port) for port in clients]
+    while True:
+        time.sleep(1)
+        now = [mode_of(port) for port in clients]
+        if now != told:
+            told = now
+            _tell_roles(clients)
+        for number, server in enumerate(servers, 1):
+            if server.poll() is not None:
+                sys.stderr.write(f"server {number} has ended; see {directory}/server-{number}/server.log\n")
+        if all(server.poll() is not None for server in servers):
+            return
+
+
+def _stop(servers: Sequence[subprocess.Popen[bytes]]) -> None:
+    for server in servers:
+        if server.poll() is None:
+            server.terminate()
+    for server in servers:
+        try:
+            server.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            server.wait()
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()

@@ -1,0 +1,88 @@
+"""The files `acceptedEpoch` and `currentEpoch`: the two promises that a server keeps over a crash.
+
+Rules this module keeps:
+
+- A file is one decimal number. It is replaced as a whole and synced with its directory before anyone is told.
+- Where one is missing the epoch of the last zxid stands for it, and is written: a directory of an old version, or of
+  a server that starts for the first time.
+- An epoch is never behind the last zxid's, and the accepted one never behind the current one. Only one case is
+  repaired, as the real server does: currentEpoch is behind, but its next value stands in `currentEpoch.tmp`, so the
+  rename was all that a crash prevented. Anything else is refused: the server has forgotten a promise.
+
+The real one takes any number, a negative one too, and in the temporary file one that is still behind.
+
+Source: `QuorumPeer.loadDataBase`, `.readLongFromFile`, `.writeLongToFile`. The file `updatingEpoch` was written by 3.4
+(`Learner.syncWithLeader`); 3.5 and later do not read it, and neither do we.
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from refimpl.disk.files import TEMPORARY, DataError, epoch_of, replace_file
+
+ACCEPTED = "acceptedEpoch"
+CURRENT = "currentEpoch"
+_HIGHEST = (1 << 31) - 1
+_REMEDY = "restore the files from a copy, or remove this server's data and let it synchronise with the others"
+
+
+class Epochs(NamedTuple):
+    """What the server has promised (`accepted`) and what its history is of (`current`)."""
+
+    accepted: int
+    current: int
+
+
+def load(directory: Path, last_zxid: int) -> Epochs:
+    """The epochs of a server whose last logged transaction is `last_zxid`; missing files are written.
+
+    `directory` is the one of the snapshots (`version-2` in dataDir). Raises DataError and OSError.
+    """
+    of_zxid = epoch_of(max(last_zxid, 0))
+    current = _read(directory / CURRENT)
+    if current is None:
+        current = of_zxid
+        save_current(directory, current)
+    if of_zxid > current:
+        current = _interrupted(directory, of_zxid, current)
+        save_current(directory, current)
+    accepted = _read(directory / ACCEPTED)
+    if accepted is None:
+        accepted = of_zxid
+        save_accepted(directory, accepted)
+    if accepted < current:
+        raise DataError(f"{directory / ACCEPTED}: the accepted epoch is {accepted}, below the current epoch {current} "
+                        f"in {CURRENT}; expected {current} or more: {_REMEDY}")
+    return Epochs(accepted, current)
+
+
+def save_accepted(directory: Path, epoch: int) -> None:
+    """Make a promise durable (`acceptedEpoch`). Raises OSError."""
+    replace_file(directory / ACCEPTED, (str(epoch).encode(),))
+
+
+def save_current(directory: Path, epoch: int) -> None:
+    """Make the epoch of the history durable (`currentEpoch`). Raises OSError."""
+    replace_file(directory / CURRENT, (str(epoch).encode(),))
+
+
+def _interrupted(directory: Path, of_zxid: int, current: int) -> int:
+    """The current epoch whose writing a crash has interrupted."""
+    path = directory / CURRENT
+    epoch = _read(path.with_name(path.name + TEMPORARY))
+    if epoch is None or epoch < of_zxid:
+        raise DataError(f"{path}: the current epoch is {current}, but the last transaction is of epoch {of_zxid}; "
+                        f"expected {of_zxid} or more: {_REMEDY}")
+    return epoch
+
+
+def _read(path: Path) -> int | None:
+    """The number in a file; None if there is no such file. Like the real one, only the first line counts."""
+    try:
+        with path.open("rb") as file:
+            text = file.read(64).split(b"\n")[0].rstrip(b"\r")
+    except FileNotFoundError:
+        return None
+    if not (text.isdigit() and int(text) <= _HIGHEST):
+        raise DataError(f"{path}: found {text!r}, expected an epoch, a number from 0 to {_HIGHEST}: {_REMEDY}")
+    return int(text)

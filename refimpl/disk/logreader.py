@@ -1,0 +1,276 @@
+"""Reading transaction logs: each record that was written, or a refusal that says where the damage is.
+
+Rules this module keeps:
+
+- A record counts only if it is whole: its length, its checksum and its end mark are right, its transaction header is
+  there, and its zxid is higher than the one before. The first record of `log.<zxid>` has that zxid.
+- **End of the log.** In the last file the first bad record ends the log if nothing valid follows it: a crash while
+  records were being written looks like that (a record cut short, zeros, a checksum that does not match).
+- **Damage.** A bad record with a valid one behind it in the same file is refused: what was written once is lost.
+- **Not the last file.** The real server leaves the torn record of a crash where it is and goes on in a new file, so
+  this must be readable. The end of such a file is taken as good if the next file begins with the very next zxid, which
+  proves that nothing is missing; or if the file ends with zeros only; or with the beginning of a record and then
+  zeros, so that its end was never written. Anything else is refused.
+- **Gaps.** Within an epoch zxids count up one by one, and a new epoch starts with 1. Any other step is refused. What
+  no reader can see is a loss at the very end of an epoch that leaves no trace in the file.
+- Whatever was passed over is told in `notes`.
+
+Where the real one differs (`FileTxnIterator.next`): a wrong checksum always stops it, at the end of the log too; a
+length of zero, a record that is too short or a wrong end mark makes it go on silently with the **next file**, so the
+rest of a damaged file is lost unnoticed; it checks neither gaps nor the order of zxids (one message in its own log);
+a last file without a whole header stops it; and it needs the whole payload to be decodable, here that is the caller's.
+
+Source: `FileTxnLog`, `FileTxnLog.FileTxnIterator`, `Util.readTxnBytes`, `FileHeader`.
+"""
+
+import os
+import re
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+from zlib import adler32
+
+from refimpl.disk.files import DataError, epoch_of, follows, numbered
+
+PREFIX = "log"
+FILE_HEADER = struct.pack(">4siq", b"ZKLG", 2, 0)
+RECORD_HEADER = struct.Struct(">qi")
+END_MARK = b"B"
+TXN_HEADER_SIZE = 32
+"""Session, cxid, zxid, time, type."""
+ZXID_OFFSET = 12
+_ZXID = struct.Struct(">q")
+_READ = 1 << 20
+REMEDY = "restore the file from a copy, or remove this server's data and let it synchronise with the others"
+
+_CANDIDATE = re.compile(rb"(?=\0{4}.{4}(?!\0{4})[\0-\x7f])", re.DOTALL)
+"""Where a record may start: a checksum is below 2^32, a length above zero."""
+
+
+class DamagedLogError(DataError):
+    """A log holds less than was written to it, or something else."""
+
+
+class Record(NamedTuple):
+    """A record of a log: its payload, and where its bytes end in the file."""
+
+    zxid: int
+    payload: bytes
+    end: int
+
+
+class End(NamedTuple):
+    """Where the good records of a file end: the last zxid (0 if there is none), the offset, and what is wrong there.
+
+    `fault` is None if nothing but zeros follows. `torn`: what follows is the beginning of a record and zeros, as a
+    crash leaves it. `recovers`: the offset of a valid record behind the fault, None if there is none.
+    """
+
+    zxid: int
+    offset: int
+    fault: str | None = None
+    torn: bool = False
+    recovers: int | None = None
+
+
+class FileScan:
+    """The good records of one file, in order; after the last one `end` says how the file ends."""
+
+    def __init__(self, path: Path, first: int) -> None:
+        self.path = path
+        self.first = first
+        self.end = End(0, 0)
+
+    def __iter__(self) -> Iterator[Record]:
+        with self.path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            header = file.read(len(FILE_HEADER))
+            if header[:8] != FILE_HEADER[:8]:
+                self.end = self._bad_header(header, size)
+                return
+            yield from self._records(file, size)
+
+    def _records(self, file: BinaryIO, size: int) -> Iterator[Record]:
+        offset, buffer, start, last = len(FILE_HEADER), b"", 0, 0
+        unpack, head = RECORD_HEADER.unpack_from, RECORD_HEADER.size
+        while True:
+            if len(buffer) - start < head:
+                buffer, start = buffer[start:] + file.read(_READ), 0
+            if len(buffer) < head:
+                break
+            checksum, length = unpack(buffer, start)
+            whole = head + length + 1
+            if length < TXN_HEADER_SIZE or offset + whole > size:
+                break
+            if len(buffer) - start < whole:
+                buffer, start = buffer[start:] + file.read(max(whole, _READ)), 0
+                if len(buffer) < whole:
+                    break
+            payload = buffer[start + head : start + whole - 1]
+            if buffer[start + whole - 1] != END_MARK[0] or adler32(payload) != checksum:
+                break
+            zxid: int = _ZXID.unpack_from(payload, ZXID_OFFSET)[0]
+            if zxid <= last or (last == 0 and zxid != self.first):
+                raise DamagedLogError(self._misplaced(zxid, last, offset))
+            start, offset, last = start + whole, offset + whole, zxid
+            yield Record(zxid, payload, offset)
+        self.end = _judge(file, size, offset, last)
+
+    def _misplaced(self, zxid: int, last: int, offset: int) -> str:
+        right = f"a zxid above 0x{last:x}" if last else f"zxid 0x{self.first:x}, as in the file's name"
+        return f"{self.path}, offset {offset}: the record has zxid 0x{zxid:x}, expected {right}"
+
+    def _bad_header(self, header: bytes, size: int) -> End:
+        """A file that was just being created when the server stopped has no header yet; any other one is no log."""
+        if not header.strip(b"\0") or (len(header) == size and FILE_HEADER.startswith(header)):
+            rest = _rest_is_zero(self.path)
+            if rest:
+                return End(0, 0, "the file has no header", torn=True)
+        raise DamagedLogError(f"{self.path}, offset 0: the header is {header[:8].hex()}, expected "
+                              f"{FILE_HEADER[:8].hex()} (ZKLG, version 2): not a transaction log, or damaged")
+
+
+def _rest_is_zero(path: Path) -> bool:
+    with path.open("rb") as file:
+        file.seek(len(FILE_HEADER))
+        return _last_written(file, len(FILE_HEADER)) == len(FILE_HEADER)
+
+
+def _last_written(file: BinaryIO, start: int) -> int:
+    """The offset behind the last byte from `start` on that is not zero; `start` if there is none."""
+    file.seek(start)
+    last, offset = start, start
+    while chunk := file.read(_READ):
+        stripped = len(chunk.rstrip(b"\0"))
+        if stripped:
+            last = offset + stripped
+        offset += len(chunk)
+    return last
+
+
+def _judge(file: BinaryIO, size: int, offset: int, zxid: int) -> End:
+    """What the bytes behind the last good record are."""
+    written = _last_written(file, offset)
+    if written == offset:
+        return End(zxid, offset)
+    recovers = _next_record(file, offset + 1, written, size, zxid)
+    if recovers is not None:
+        return End(zxid, offset, _fault(file, offset, size), recovers=recovers)
+    return End(zxid, offset, _fault(file, offset, size), torn=_is_torn(file, offset, written, size))
+
+
+def _fault(file: BinaryIO, offset: int, size: int) -> str:
+    file.seek(offset)
+    head = file.read(RECORD_HEADER.size)
+    if len(head) < RECORD_HEADER.size:
+        return "the record is cut short"
+    checksum, length = RECORD_HEADER.unpack(head)
+    if length < TXN_HEADER_SIZE:
+        return f"the record's length is {length}, expected {TXN_HEADER_SIZE} or more"
+    if offset + len(head) + length + 1 > size:
+        return f"the record's length is {length}, but only {size - offset - len(head)} bytes follow"
+    payload, mark = file.read(length), file.read(1)
+    if mark != END_MARK:
+        return f"the record of {length} bytes ends with {mark.hex()}, expected {END_MARK.hex()}"
+    return f"the record's checksum is {checksum:x}, its bytes have {adler32(payload):x}"
+
+
+def _is_torn(file: BinaryIO, offset: int, written: int, size: int) -> bool:
+    """Whether this is a record whose end was never written, with zeros up to the end of the file.
+
+    A whole record with a wrong length looks much alike, but then its bytes up to the last one have the checksum.
+    """
+    file.seek(offset)
+    checksum, length = RECORD_HEADER.unpack(file.read(RECORD_HEADER.size).ljust(RECORD_HEADER.size, b"\0"))
+    if written == size or not 0 <= checksum < 1 << 32 or length < 0:
+        return False
+    body = offset + RECORD_HEADER.size
+    if written <= body:
+        return True
+    if written > body + length:
+        return False
+    payload = file.read(written - body)
+    return not (payload.endswith(END_MARK) and adler32(payload[:-1]) == checksum)
+
+
+def _next_record(file: BinaryIO, start: int, stop: int, size: int, after: int) -> int | None:
+    """The offset of the first valid record between `start` and `stop`."""
+    overlap = RECORD_HEADER.size
+    for base in range(start, stop, _READ):
+        file.seek(base)
+        window = file.read(min(_READ, stop - base) + overlap)
+        for match in _CANDIDATE.finditer(window):
+            if _is_record(file, base + match.start(), size, after):
+                return base + match.start()
+    return None
+
+
+def _is_record(file: BinaryIO, offset: int, size: int, after: int) -> bool:
+    file.seek(offset)
+    head = file.read(RECORD_HEADER.size)
+    if len(head) < RECORD_HEADER.size:
+        return False
+    checksum, length = RECORD_HEADER.unpack(head)
+    if length < TXN_HEADER_SIZE or offset + RECORD_HEADER.size + length + 1 > size:
+        return False
+    file.seek(offset + RECORD_HEADER.size + length)
+    if file.read(1) != END_MARK:
+        return False
+    file.seek(offset + RECORD_HEADER.size)
+    payload = file.read(length)
+    return adler32(payload) == checksum and int(_ZXID.unpack_from(payload, ZXID_OFFSET)[0]) > after
+
+
+def files_from(directory: Path, zxid: int) -> list[tuple[int, Path]]:
+    """The logs that may hold this zxid and later ones: the last file that starts at or below it, and all behind it."""
+    files = numbered(directory, PREFIX)
+    start = max((place for place, (first, _) in enumerate(files) if first <= zxid), default=0)
+    return files[start:]
+
+
+def read(
+    directory: Path, from_zxid: int, to_zxid: int | None = None, notes: list[str] | None = None
+) -> Iterator[tuple[int, bytes]]:
+    """The transactions with this zxid and above, in order, as zxid and payload.
+
+    What was passed over (the rest of a record that a crash cut short) is added to `notes`. Raises DamagedLogError
+    where the damage is, and OSError. Whether the first one follows what the caller has is for the caller to check.
+    With `to_zxid` reading stops behind that one, which is safe while the log is being written.
+    """
+    last, open_end = 0, None
+    for first, path in files_from(directory, from_zxid):
+        if open_end is not None:
+            _check_step(open_end, last, (first, path), from_zxid)
+        scan = FileScan(path, first)
+        for zxid, payload, _ in scan:
+            if zxid >= from_zxid:
+                yield zxid, payload
+            if zxid == to_zxid:
+                return
+        open_end, last = scan, max(last, scan.end.zxid)
+        _check_end(scan, [] if notes is None else notes)
+
+
+def _check_end(scan: FileScan, notes: list[str]) -> None:
+    """What is behind the last good record of a file must never have been a whole record."""
+    end, where = scan.end, f"{scan.path}, offset {scan.end.offset}"
+    if end.recovers is not None:
+        raise DamagedLogError(f"{where}: {end.fault}, and a valid record follows at offset {end.recovers}: what stood "
+                              f"here is lost; {REMEDY}")
+    if end.fault is not None:
+        notes.append(f"{where}: {end.fault}; the good records of this file end before it")
+
+
+def _check_step(scan: FileScan, last: int, following: tuple[int, Path], from_zxid: int) -> None:
+    """Whether nothing is missing between a file and the next one."""
+    first, path = following
+    end, where = scan.end, f"{scan.path}, offset {scan.end.offset}"
+    if first == last + 1:
+        return
+    if first <= last or (last >= from_zxid and not follows(first, last)):
+        raise DamagedLogError(f"{where}: {end.fault or 'the file ends'} after 0x{last:x}, and {path.name} starts "
+                              f"with 0x{first:x}, expected 0x{last + 1:x} or the first of an epoch above "
+                              f"{epoch_of(last)}; {REMEDY}")
+    if end.fault is not None and not end.torn:
+        raise DamagedLogError(f"{where}: {end.fault}, in a file that is not the last ({path.name} follows); {REMEDY}")

@@ -1,0 +1,227 @@
+"""The transaction log of a node: appending with group commit, recovery after a crash, truncation.
+
+Rules this module keeps:
+
+- What `append` took is on the disk when `commit` returns, all of it with one write and one fdatasync per file. Before
+  that nothing is promised.
+- When writing or syncing fails the log is poisoned: every later call raises. The state of the file is then unknown
+  (Linux reports a failed sync once), so the way out is to end the process and to recover.
+- A log begins with a new file, named by its first record, as with the real server; `roll` lets the next record begin
+  one. A new file's name is synced with its first records.
+- Opening recovers: what a crash left behind the last good record is cut off, and a file without any record is removed.
+  So every file that we leave behind ends with a whole record, and the real server can read the directory.
+- Files grow in steps of the preallocation, as holes: the length changes rarely, so that fdatasync seldom has to write
+  it. Allocated blocks made no difference here (0.11 ms a sync either way, 0.18 ms without preallocation).
+- Truncating removes the later files first, the latest one first, then cuts: a crash in between leaves a prefix.
+
+A log belongs to one thread at a time.
+
+Source: `FileTxnLog.append`, `.commit`, `.rollLog`, `.truncate`; `FilePadding`.
+"""
+
+import os
+import struct
+from pathlib import Path
+from zlib import adler32
+
+from refimpl.disk.files import numbered, sync_directory
+from refimpl.disk.logreader import (
+    END_MARK,
+    FILE_HEADER,
+    PREFIX,
+    RECORD_HEADER,
+    TXN_HEADER_SIZE,
+    ZXID_OFFSET,
+    DamagedLogError,
+    FileScan,
+)
+
+PREALLOCATION = 64 << 20
+"""Bytes by which a log file grows (`zookeeper.preAllocSize`)."""
+_MARGIN = 4096
+"""It grows when less than this is left."""
+_ZXID = struct.Struct(">q")
+
+
+class LogUnusableError(OSError):
+    """An earlier write or sync of this log failed; it must be opened again."""
+
+
+class Batch:
+    """Records that go to one file: the zxid of the first one, and their bytes; `begins`: it starts a new file."""
+
+    __slots__ = ("begins", "chunks", "first")
+
+    def __init__(self, first: int, begins: bool) -> None:
+        self.first = first
+        self.begins = begins
+        self.chunks: list[bytes] = []
+
+
+class TxnLog:
+    """The log in a directory, open for appending; `last_zxid` is that of the last record, 0 in an empty log.
+
+    Opening raises DamagedLogError where the last file is damaged (older files are the reader's care), and OSError.
+    `notes` says what recovery has cut off.
+    """
+
+    def __init__(self, directory: Path, preallocation: int = PREALLOCATION) -> None:
+        self.directory = directory
+        self.notes: list[str] = []
+        self.last_zxid = recover(directory, self.notes)
+        self._preallocation = preallocation
+        self._pending: list[Batch] = []
+        self._begins = True
+        self._failed: str | None = None
+        self._file: int | None = None
+        self._offset = self._size = 0
+
+    def append(self, zxid: int, payload: bytes) -> None:
+        """Take a transaction (TxnHeader and record) for the next commit; zxids must rise."""
+        self._check_usable()
+        if len(payload) < TXN_HEADER_SIZE or _ZXID.unpack_from(payload, ZXID_OFFSET)[0] != zxid:
+            raise ValueError(f"a payload of {len(payload)} bytes whose header does not have zxid 0x{zxid:x}")
+        if zxid <= self.last_zxid:
+            raise ValueError(f"zxid 0x{zxid:x} after 0x{self.last_zxid:x}: zxids of a log must rise")
+        if self._begins or not self._pending:
+            self._pending.append(Batch(zxid, self._begins))
+            self._begins = False
+        self._pending[-1].chunks += (RECORD_HEADER.pack(adler32(payload), len(payload)), payload, END_MARK)
+        self.last_zxid = zxid
+
+    def roll(self) -> None:
+        """The next record begins a new file."""
+        self._begins = True
+
+    def commit(self) -> None:
+        """Make everything that was appended durable. Raises OSError; the log is then unusable."""
+        self._check_usable()
+        try:
+            for batch in self._pending:
+                if batch.begins:
+                    self._create(batch.first)
+                self._write(b"".join(batch.chunks))
+        except OSError as error:
+            self._failed = f"{self.directory}: writing the log failed ({error.strerror or error})"
+            raise
+        self._pending.clear()
+
+    def close(self) -> None:
+        """Commit what is pending and close the file; a log that failed is closed as it is."""
+        try:
+            if self._failed is None:
+                self.commit()
+        finally:
+            self._close_file()
+
+    def truncate(self, zxid: int) -> None:
+        """Drop every record above this zxid, durably, those too that were appended and not committed."""
+        self.commit()
+        self._close_file()
+        truncate(self.directory, zxid)
+        self.last_zxid = min(self.last_zxid, zxid)
+        self._begins = True
+
+    def _check_usable(self) -> None:
+        if self._failed is not None:
+            raise LogUnusableError(f"{self._failed}; the log must be opened again")
+
+    def _create(self, first: int) -> None:
+        self._close_file()
+        path = self.directory / f"{PREFIX}.{first:x}"
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
+        self._offset = self._size = 0
+        self._put(FILE_HEADER)
+        os.fsync(self._file)
+        sync_directory(self.directory)
+
+    def _write(self, data: bytes) -> None:
+        assert self._file is not None
+        self._preallocate(len(data))
+        self._put(data)
+        os.fdatasync(self._file)
+
+    def _preallocate(self, coming: int) -> None:
+        """Let the file end in a multiple of the preallocation, behind what is coming and a margin."""
+        needed = self._offset + coming + _MARGIN
+        if self._preallocation and self._file is not None and needed > self._size:
+            self._size = (needed // self._preallocation + 1) * self._preallocation
+            os.ftruncate(self._file, self._size)
+
+    def _put(self, data: bytes) -> None:
+        assert self._file is not None
+        view = memoryview(data)
+        while view:
+            written = os.pwrite(self._file, view, self._offset)
+            self._offset += written
+            view = view[written:]
+
+    def _close_file(self) -> None:
+        """Close the file without the zeros behind its last record, so that it takes no more room than it needs."""
+        if self._file is None:
+            return
+        descriptor, self._file = self._file, None
+        try:
+            if self._failed is None:
+                os.ftruncate(descriptor, self._offset)
+                os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def recover(directory: Path, notes: list[str]) -> int:
+    """Cut off what a crash left behind the last good record; the last zxid of the log, 0 if it is empty.
+
+    Only the end of the log is looked at. Raises DamagedLogError if a valid record follows the bad one.
+    """
+    for first, path in reversed(numbered(directory, PREFIX)):
+        scan = FileScan(path, first)
+        for _ in scan:
+            pass
+        end = scan.end
+        if end.recovers is not None:
+            raise DamagedLogError(f"{path}, offset {end.offset}: {end.fault}, and a valid record follows at offset "
+                                  f"{end.recovers}")
+        if end.fault is not None:
+            notes.append(f"{path}: cut off at offset {end.offset}: {end.fault}")
+        if end.zxid:
+            if path.stat().st_size > end.offset:
+                _cut(path, end.offset)
+            return end.zxid
+        path.unlink()
+        sync_directory(directory)
+    return 0
+
+
+def truncate(directory: Path, zxid: int) -> None:
+    """Drop every record above this zxid, durably. Raises DamagedLogError where what is to stay cannot be read.
+
+    The real one cuts behind the first record that is not *below* the zxid, so it keeps a later one if this one is not
+    in the log; and whether a snapshot and the log still lead to the zxid it does not ask. That is asked in
+    `refimpl.disk.database.truncate`, before anything is removed.
+    """
+    for first, path in reversed(numbered(directory, PREFIX)):
+        if first <= zxid:
+            _cut(path, _end_of(path, first, zxid))
+            return
+        path.unlink()
+        sync_directory(directory)
+
+
+def _end_of(path: Path, first: int, zxid: int) -> int:
+    """The offset behind the last record that is not above this zxid."""
+    end = 0
+    for record in FileScan(path, first):
+        if record.zxid > zxid:
+            break
+        end = record.end
+    return end
+
+
+def _cut(path: Path, size: int) -> None:
+    descriptor = os.open(path, os.O_RDWR)
+    try:
+        os.ftruncate(descriptor, size)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

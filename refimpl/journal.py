@@ -1,0 +1,238 @@
+"""The event log of a live server: what it handed to the step functions, what it observed, what was asked of it.
+
+`python -m checker validate` reads these files; `docs/how-to-validate-a-live-ensemble.md` describes them. Rules this
+module keeps:
+
+- A record is written when a step is done, and reaches the operating system with the next `flush`, in one write: what
+  was flushed survives a `kill -9`. Whoever sends bytes of a step to another process flushes before.
+- Values of transactions are not written, since the protocol never looks into them: a digest stands for each.
+- The costs of a record do not grow with the history, nor does memory.
+- Nothing is decided here, and nothing of `checker` is used: two readings of one format show a mistake in either.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from enum import Enum
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import msgspec
+
+from spec.durable import Durable
+from spec.effects import Effects, Observe
+from spec.election.state import Rules
+from spec.quorum import Majority, View
+from spec.server import Event, Server
+from spec.txn import Txn
+from spec.zab.state import ZabRules
+
+FORMAT = 1
+"""The version of the format, in every start record."""
+CACHED = 1 << 25
+"""How many bytes of encoded values may stand behind the digests that are remembered."""
+
+_encode = msgspec.json.Encoder().encode
+_PLAIN = (int, bool, str)
+Txns = Sequence[Txn]
+
+
+def repr_bytes(value: Any) -> bytes:
+    """The encoding of values that are numbers or text."""
+    return repr(value).encode()
+
+
+class Journal:
+    """The journal of one server, appended to `path`.
+
+    `encode` gives the bytes of a transaction's value, or of a client's request; equal values must have equal bytes on
+    every server and after every restart. `now` gives the time in seconds. Raises OSError where the file cannot be
+    opened or written.
+    """
+
+    def __init__(
+        self, path: Path | str, encode: Callable[[Any], bytes] = repr_bytes, now: Callable[[], float] = time.time
+    ) -> None:
+        self.path = Path(path)
+        self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        self._now = now
+        self._buffer = bytearray(b"\n" if _is_torn(self._file) else b"")
+        self._number = 0
+        self._oldest: int | None = None
+        self._fresh = True
+        digests = _Digests(encode)
+        self._events = _Words(digests, digests.listed)
+        self._facts = _Words(digests, digests.summary)
+        self._effects = _Words(digests, _last_zxid)
+
+    def begin(self, server: Server, rules: Rules, zab_rules: ZabRules | None) -> None:
+        """The server starts, with this on its disk."""
+        durable = server.durable
+        self._number, self._oldest = 0, _oldest(durable.txns)
+        self._write(
+            {
+                "journal": FORMAT,
+                "n": 0,
+                "t": self._now(),
+                "sid": server.sid,
+                "view": _view(server.view),
+                "durable": {
+                    "accepted": durable.accepted_epoch,
+                    "current": durable.current_epoch,
+                    "snapshot": durable.snapshot,
+                    "txns": self._events.txns(durable.txns),
+                },
+                "rules": _rules(rules),
+                "zab": None if zab_rules is None else _rules(zab_rules),
+            }
+        )
+        self.flush()
+
+    def handled(self, event: Event, effects: Effects, durable: Durable | None = None) -> None:
+        """A step: the event, and the effects that came of it.
+
+        `durable` is the server's after the step: with it the journal says how much of the log is still in memory,
+        which a choice between DIFF and SNAP depends on.
+        """
+        self._number += 1
+        record: dict[str, Any] = {"n": self._number, "t": self._now(), "e": self._events.record(event)}
+        facts = [self._facts.record(each.fact) for each in effects if type(each) is Observe]
+        if facts:
+            record["f"] = facts
+        if effects:
+            asked = _encode([self._effects.record(each) for each in effects])
+            record["x"] = blake2b(asked, digest_size=8).hexdigest()
+        if self._fresh:
+            record["b"] = 1
+        if durable is not None:
+            oldest = _oldest(durable.txns)
+            if oldest != self._oldest:
+                record["m"] = self._oldest = oldest
+        self._write(record)
+
+    def flush(self) -> None:
+        """Hands every record so far to the operating system. Raises OSError, and keeps what could not be written."""
+        while self._buffer:
+            written = os.write(self._file, self._buffer)
+            del self._buffer[:written]
+        self._fresh = True
+
+    def close(self) -> None:
+        """Flushes, and closes the file."""
+        try:
+            self.flush()
+        finally:
+            os.close(self._file)
+
+    def _write(self, record: dict[str, Any]) -> None:
+        self._buffer += _encode(record)
+        self._buffer += b"\n"
+        self._fresh = False
+
+
+class _Words:
+    """Structs as plain data: the name, then every field in its order; `txns` says what becomes of a row of them."""
+
+    def __init__(self, digests: _Digests, txns: Callable[[Txns], Any]) -> None:
+        self.txns = txns
+        self._digests = digests
+        self._known: dict[type, tuple[str, tuple[tuple[str, Callable[[Any], Any] | None], ...]]] = {}
+
+    def record(self, value: Any) -> list[Any]:
+        """A struct."""
+        known = self._known.get(type(value)) or self._learnt(type(value))
+        plain: list[Any] = [known[0]]
+        for name, word in known[1]:
+            field = getattr(value, name)
+            plain.append(field if word is None else word(field))
+        return plain
+
+    def _learnt(self, cls: type) -> Any:
+        hints = get_type_hints(cls)
+        fields = tuple((name, self._word(hints[name])) for name in cls.__struct_fields__)  # type: ignore[attr-defined]
+        known = self._known[cls] = (cls.__name__, fields)
+        return known
+
+    def _word(self, hint: Any) -> Callable[[Any], Any] | None:
+        if hint in _PLAIN:
+            return None
+        if hint is Any:
+            return self._digests.of
+        if hint is Txn:
+            return self._digests.txn
+        return self.txns if hint == tuple[Txn, ...] or hint == Sequence[Txn] else self._other
+
+    def _other(self, value: Any) -> Any:
+        if isinstance(value, View):
+            return _view(value)
+        if isinstance(value, Enum):
+            return value.value
+        return self.record(value) if isinstance(value, msgspec.Struct) else value
+
+
+class _Digests:
+    """The digests of values; those of the values seen last are remembered, as each is seen several times."""
+
+    def __init__(self, encode: Callable[[Any], bytes]) -> None:
+        self._encode = encode
+        self._known: dict[int, tuple[Any, str, int]] = {}  # by the id of a value, which is kept alive here
+        self._bytes = 0
+
+    def of(self, value: Any) -> str:
+        """The digest of a value: 8 bytes in hexadecimal."""
+        known = self._known.get(id(value))
+        if known is not None:
+            return known[1]
+        encoded = self._encode(value)
+        digest = blake2b(encoded, digest_size=8).hexdigest()
+        self._known[id(value)] = (value, digest, len(encoded) + 256)
+        self._bytes += len(encoded) + 256
+        while self._bytes > CACHED:
+            self._bytes -= self._known.pop(next(iter(self._known)))[2]
+        return digest
+
+    def txn(self, txn: Txn) -> list[Any]:
+        """A transaction: its zxid, and the digest of its value."""
+        return [txn.zxid, self.of(txn.value)]
+
+    def listed(self, txns: Txns) -> list[list[Any]]:
+        """Transactions, one by one."""
+        return [self.txn(txn) for txn in txns]
+
+    def summary(self, txns: Txns) -> list[Any]:
+        """Transactions in short: how many, the first zxid, the last, and a digest of all; [0] for none."""
+        if not txns:
+            return [0]
+        whole = blake2b(digest_size=8)
+        for txn in txns:
+            whole.update(txn.zxid.to_bytes(8, "big", signed=True) + self.of(txn.value).encode())
+        return [len(txns), txns[0].zxid, txns[-1].zxid, whole.hexdigest()]
+
+
+def _last_zxid(txns: Txns) -> int:
+    return txns[-1].zxid if txns else 0
+
+
+def _oldest(txns: Txns) -> int | None:
+    return txns[0].zxid if txns else None
+
+
+def _view(view: View) -> dict[str, Any]:
+    quorums, observers = view.quorums, sorted(view.observers)
+    if isinstance(quorums, Majority):
+        return {"voters": sorted(quorums.members), "observers": observers, "version": view.version}
+    plain = {"groups": quorums.groups, "weights": quorums.weights, "silent": sorted(quorums.silent)}
+    return {**plain, "observers": observers, "version": view.version}
+
+
+def _rules(rules: Rules | ZabRules) -> dict[str, Any]:
+    return {**msgspec.structs.asdict(rules), "variants": sorted(each.value for each in rules.variants)}
+
+
+def _is_torn(file: int) -> bool:
+    """Whether the last line has no end: the process that wrote it was killed."""
+    size = os.fstat(file).st_size
+    return size > 0 and os.pread(file, 1, size - 1) != b"\n"

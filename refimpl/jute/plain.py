@@ -1,0 +1,166 @@
+"""Decodes and encodes a record field by field, and says of every mistake where it is.
+
+The compiled coders of `refimpl.jute.compiled` are made for speed and know only that something is wrong. They leave
+everything that is not the common case to this module: it explains the mistake, or it finds that there is none.
+
+Rules this module keeps:
+
+- A length is compared with the bytes that are left before anything is read, and a vector's count with the room that
+  its items need at least: nobody can make a server reserve memory by stating a number.
+- Null is `()` for a vector and None for a buffer. A null string is an error, but for the few that ZooKeeper's own
+  server accepts (`NULL_IS_EMPTY`), where it is the empty string.
+- Text is UTF-8 without exception. ZooKeeper replaces what is not by U+FFFD, and then finds no znode of that name and
+  refuses to create one.
+
+Source: `BinaryInputArchive.readString`, `readBuffer`, `startVector`, `checkLength`; `BinaryOutputArchive`.
+"""
+
+import struct
+from collections.abc import Callable
+from typing import Any
+
+from refimpl.jute.errors import JuteError
+from refimpl.jute.shapes import FIXED, Scalar, Shape, Structure, Vector, least_size, shape_of
+from spec.tree.data import Id
+from spec.tree.fields import Record
+from spec.tree.requests import GetEphemerals, Reconfig, SetAuth, Sync
+
+NULL_IS_EMPTY: dict[type[Record], tuple[str, ...]] = {
+    Sync: ("path",),  # answered as any other path
+    GetEphemerals: ("prefix_path",),  # all of them, as for an empty one
+    SetAuth: ("scheme",),  # answered with AuthFailed
+    Reconfig: ("joining_servers", "leaving_servers", "new_members"),  # clients leave out what they do not change
+    Id: ("scheme", "id"),  # an ACL without a scheme is answered with InvalidACL, not taken for broken bytes
+}
+"""Strings that may be null, as a server 3.8.0 was seen to answer.
+
+Sources: `FinalRequestProcessor.processRequest`, `ZooKeeperServer.processPacket`, `PrepRequestProcessor.fixupACL`.
+"""
+
+INT = struct.Struct(">i")
+FIXED_CODERS = {kind: struct.Struct(f">{letter}") for kind, (letter, _) in FIXED.items()}
+
+
+def decode_plainly(cls: type[Record], data: bytes, offset: int = 0) -> tuple[Record, int]:
+    """The record of this class that begins at `offset`, and where it ends. Raises JuteError."""
+    reader = Reader(data, offset, cls.__name__)
+    return reader.structure(shape_of(cls)), reader.at
+
+
+def encode_plainly(record: Record) -> bytes:
+    """The bytes of a record. Raises JuteError, naming the field that the wire cannot carry."""
+    parts: list[bytes] = []
+    _write_structure(shape_of(type(record)), record, type(record).__name__, "", parts.append)
+    return b"".join(parts)
+
+
+class Reader:
+    """Reads values one after the other; `at` is where the next one begins, `field` what is being read."""
+
+    def __init__(self, data: bytes, at: int, record: str) -> None:
+        self.data = data
+        self.at = at
+        self.record = record
+        self.field = ""
+
+    def fail(self, what: str) -> JuteError:
+        """The error that something is wrong at this place."""
+        return JuteError(self.record, self.field, self.at, what)
+
+    def value(self, shape: Shape) -> Any:
+        """The value of this shape that begins here."""
+        match shape:
+            case Scalar(kind=kind):
+                return self.scalar(kind)
+            case Vector(item=item):
+                return self.vector(item)
+            case Structure():
+                return self.structure(shape)
+
+    def structure(self, shape: Structure) -> Record:
+        """A record's fields, in order."""
+        outer = self.field
+        optional = NULL_IS_EMPTY.get(shape.cls, ())
+        values = []
+        for name, part in shape.fields:
+            self.field = f"{outer}.{name}" if outer else name
+            if name in optional and self.data[self.at : self.at + 4] == b"\xff\xff\xff\xff":
+                self.at += 4
+                values.append("")
+            else:
+                values.append(self.value(part))
+        self.field = outer
+        return shape.cls(*values)
+
+    def vector(self, item: Shape) -> tuple[Any, ...]:
+        """A count that the bytes left can hold, and its items."""
+        outer, start = self.field, self.at
+        count = self.scalar("int")
+        left = len(self.data) - self.at
+        if count < -1 or count * least_size(item) > left:
+            self.at = start
+            raise self.fail(f"a vector of {count} items, while {left} bytes are left after its count")
+        values = []
+        for number in range(count):
+            self.field = f"{outer}[{number}]"
+            values.append(self.value(item))
+        self.field = outer
+        return tuple(values)
+
+    def scalar(self, kind: str) -> Any:
+        """A number, a truth value, a string or a buffer."""
+        if kind in FIXED:
+            coder = FIXED_CODERS[kind]
+            if len(self.data) - self.at < coder.size:
+                left = max(0, len(self.data) - self.at)
+                raise self.fail(f"needs {coder.size} bytes, and {left} are left")
+            self.at += coder.size
+            return coder.unpack_from(self.data, self.at - coder.size)[0]
+        start = self.at
+        size = self.scalar("int")
+        if size == -1 and kind == "buffer":
+            return None
+        if not 0 <= size <= len(self.data) - self.at:
+            left, self.at = len(self.data) - self.at, start
+            null = " (null)" if size == -1 else ""
+            raise self.fail(f"length {size}{null}, where 0 to {left} would be right")
+        self.at += size
+        content = self.data[self.at - size : self.at]
+        return bytes(content) if kind == "buffer" else self.text(content)
+
+    def text(self, content: bytes) -> str:
+        """The text of UTF-8."""
+        try:
+            return str(content, "utf-8")
+        except UnicodeDecodeError as error:
+            self.at += error.start - len(content)
+            raise self.fail(f"invalid UTF-8: {error.reason}") from None
+
+
+def _write_structure(shape: Structure, record: Any, name: str, path: str, write: Callable[[bytes], None]) -> None:
+    for field, part in shape.fields:
+        _write(part, getattr(record, field), name, f"{path}.{field}" if path else field, write)
+
+
+def _write(shape: Shape, value: Any, name: str, path: str, write: Callable[[bytes], None]) -> None:
+    match shape:
+        case Structure():
+            _write_structure(shape, value, name, path, write)
+        case Vector(item=item):
+            write(INT.pack(len(value)))
+            for number, element in enumerate(value):
+                _write(item, element, name, f"{path}[{number}]", write)
+        case Scalar(kind=kind):
+            try:
+                write(_scalar(kind, value))
+            except (struct.error, UnicodeEncodeError, TypeError, AttributeError) as error:
+                raise JuteError(name, path, -1, f"{value!r:.60} is no {kind}: {error}") from None
+
+
+def _scalar(kind: str, value: Any) -> bytes:
+    if kind in FIXED:
+        return FIXED_CODERS[kind].pack(value)
+    if value is None and kind == "buffer":
+        return INT.pack(-1)
+    content = value.encode() if kind == "ustring" else b"".join((value,))
+    return INT.pack(len(content)) + content

@@ -1,0 +1,294 @@
+"""A server: events from clock, network and disk go into the step functions, effects come out and are carried out.
+
+Rules this module keeps:
+
+- It decides nothing about the protocol. Whatever happens becomes an event of `spec.server.step`; an event that is
+  impossible now waits (a packet) or means nothing (a timer that was too late).
+- One piece of work is finished, with all its effects in their order, before the next begins: whoever wants something
+  while work is under way gets in line (`submit`).
+- What happens is in the journal before anything of it leaves the process: sockets are written after the work, not
+  amid it.
+
+Source: `QuorumPeer.run`, `ZooKeeperServer`; `docs/explanation-node.md`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from itertools import chain
+from typing import Any, cast
+
+from msgspec.structs import replace as with_fields
+
+from refimpl.clients import Clients
+from refimpl.disk.files import DataError
+from refimpl.journal import Journal
+from refimpl.peers.ports import ElectionPort, QuorumPort
+from refimpl.recent import Recent
+from refimpl.replica import Replica
+from refimpl.services import LeaderService, LearnerService
+from refimpl.settings import Settings
+from refimpl.storage import Storage
+from spec import server as spec_server
+from spec.effects import (
+    Apply,
+    Arm,
+    Connect,
+    Disarm,
+    Disconnect,
+    Observe,
+    Persist,
+    Send,
+    Timer,
+    Truncate,
+    WriteEpochs,
+)
+from spec.election.messages import Fired, LeaderLost, Notification, QuorumLost, Start
+from spec.election.state import Rules
+from spec.election.vote import ServerState
+from spec.server import Event, Server
+from spec.txn import Txn
+from spec.zab.events import Synced
+from spec.zab.state import Append, EnterEpoch, Leader, Learner, TakeSnapshot, ZabRules
+
+logger = logging.getLogger("quorate.node")
+
+RULES = Rules()
+ZAB = ZabRules(asynchronous_disk=True)
+FINALIZE_WAIT = 0.2
+"""Seconds to wait for a better vote (`FastLeaderElection.finalizeWait`)."""
+FIRST_NOTIFICATION_TIMEOUT, LAST_NOTIFICATION_TIMEOUT = 0.2, 60.0
+"""Seconds of silence after which a vote is sent again, doubled each time (`minNotificationInterval`)."""
+
+
+class Node:
+    """One running server; `failed` is called, once, when its disk cannot be trusted any more."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        server: Server,
+        replica: Replica,
+        storage: Storage,
+        clients: Clients,
+        journal: Journal | None,
+        failed: Callable[[str], None],
+    ) -> None:
+        self.settings, self.server, self.replica = settings, server, replica
+        self.storage, self.clients = storage, clients
+        self.service: LeaderService | LearnerService | None = None
+        self.election_port: ElectionPort | None = None
+        self.quorum_port: QuorumPort | None = None
+        self._journal, self._failed = journal, failed
+        self._loop = asyncio.get_running_loop()
+        self._work: deque[Callable[[], object]] = deque()
+        self._working = False
+        self._timers: dict[Timer, asyncio.TimerHandle] = {}
+        self._patience = FIRST_NOTIFICATION_TIMEOUT
+        self._carriers: dict[type, Callable[[Any], None]] = {
+            Send: self._send,
+            Observe: lambda _: None,  # facts are the journal's
+            Persist: self._persist,
+            Apply: lambda effect: self._apply(effect.zxid),
+            Arm: lambda effect: self._arm(effect.timer),
+            Disarm: lambda effect: self._disarm(effect.timer),
+            Connect: lambda effect: self._quorum().connect(effect.leader, effect.first),
+            Disconnect: lambda effect: self._quorum().disconnect(effect.peer),
+            WriteEpochs: lambda effect: self.storage.write_epochs(effect.accepted, effect.current),
+            Truncate: lambda effect: self._truncate(effect.zxid),
+        }
+        storage.start(self._synced, self._disk_failed)
+
+    # Work, one piece after the other.
+
+    def submit(self, work: Callable[[], object]) -> None:
+        """Does this now, or after the work that is under way."""
+        self._work.append(work)
+        if self._working:
+            return
+        self._working = True
+        try:
+            while self._work:
+                self._work.popleft()()
+            if self._journal is not None:
+                self._journal.flush()
+        except (OSError, DataError) as error:
+            self._disk_failed(error)
+        finally:
+            self._working = False
+
+    def start(self) -> None:
+        """Boots: looks for a leader, or serves at once if there is no ensemble."""
+        if self._journal is not None:
+            self._journal.begin(self.server, RULES, ZAB)
+        if self.quorum_port is None:
+            self.submit(lambda: self._adopt(spec_server.start_alone(self.server), None))
+        else:
+            self.submit(lambda: self.run(Start(self.server.view)))
+
+    def stop(self) -> None:
+        """Ends in order: clients and peers are disconnected, and the disk does what it was asked for."""
+        for timer in tuple(self._timers):
+            self._disarm(timer)
+        if self.service is not None:
+            self.service.end()
+            self.service = None
+            self.clients.end()
+        self.storage.stop()
+
+    def run(self, event: Event) -> bool:
+        """One event, as part of the work under way; False if it is impossible now."""
+        done = spec_server.step(self.server, event, RULES, ZAB)
+        if done is None:
+            return False
+        self._adopt(done, event)
+        return True
+
+    def _adopt(self, done: Any, event: Event | None) -> None:
+        """Takes a step: its state first, then its effects in order, then what follows from the new state."""
+        before, after = self.server, done.state
+        if before.zab is not None and before.zab.queue and type(after.zab) is not type(before.zab):
+            self.storage.flush()  # it ended in order: what the disk was asked for is done
+        if type(after.durable.txns) is not Recent:
+            after = with_fields(after, durable=with_fields(after.durable, txns=cast(Any, Recent(after.durable.txns))))
+        self.server = after
+        if self._journal is not None and event is not None:
+            self._journal.handled(event, done.effects, after.durable)
+        if type(before.zab) is not type(after.zab):
+            self._role_changed(before, after)
+        for effect in done.effects:
+            self._carriers[type(effect)](effect)
+        self._follow_up(before, after)
+
+    def _follow_up(self, before: Server, after: Server) -> None:
+        zab = after.zab
+        if zab is None:
+            return
+        if zab.serves and self.service is None:
+            self._begin_to_serve(zab)
+        if zab.queue and type(zab.queue[0]) is EnterEpoch and (before.zab is None or before.zab.queue != zab.queue):
+            self.submit(lambda: self.run(Synced()))  # nothing is before it: WriteEpochs is all it takes
+        if self.quorum_port is not None and self.quorum_port.is_waiting:
+            self.submit(self.quorum_port.retry)
+
+    # Roles.
+
+    def _role_changed(self, before: Server, after: Server) -> None:
+        if isinstance(before.zab, Learner) and before.zab.tree is not None:
+            self._reload()  # it was being brought up to date, and what of that is on disk is less than the tree
+        if self.service is not None:
+            self.service.end()
+            self.service = None
+            self.replica.forget_proposals()
+            self.clients.end()
+        state = after.election.state if after.election is not None else ServerState.LEADING
+        if state is ServerState.LOOKING:
+            self._patience = FIRST_NOTIFICATION_TIMEOUT
+        logger.info("server %d is %s%s", after.sid, state.name, _whom(after))
+        if self.quorum_port is not None:
+            self.quorum_port.role_changed(after.zab)
+
+    def _begin_to_serve(self, zab: Leader | Learner) -> None:
+        self.service = LeaderService(self) if isinstance(zab, Leader) else LearnerService(self)
+        logger.info("server %d serves in epoch %d, last zxid 0x%x", self.server.sid, zab.epoch, self.replica.zxid)
+        self.clients.begin(self.service)
+
+    def lose_leader(self) -> bool:
+        """The connection with the leader is gone, or silent for too long."""
+        return self.run(LeaderLost())
+
+    def lose_quorum(self, why: str) -> bool:
+        """Too few learners are behind this leader."""
+        logger.warning("server %d gives up leading: %s", self.server.sid, why)
+        return self.run(QuorumLost())
+
+    # Effects.
+
+    def _quorum(self) -> QuorumPort:
+        assert self.quorum_port is not None  # a server alone has no peers
+        return self.quorum_port
+
+    def _send(self, effect: Send) -> None:
+        if isinstance(effect.message, Notification):
+            assert self.election_port is not None
+            self.election_port.send(effect.peer, effect.message)
+        else:
+            self._quorum().send(effect.peer, effect.message)
+
+    def _persist(self, effect: Persist) -> None:
+        operation = effect.operation
+        if type(operation) is Append:
+            self.storage.append(operation.txn)
+        elif isinstance(operation, TakeSnapshot):
+            self._apply_all(operation.txns)
+            self.storage.take_snapshot(self.replica.tree, max(self.replica.zxid, operation.snapshot))
+
+    def _synced(self, count: int) -> None:
+        def settle() -> None:
+            for _ in range(count):
+                self.run(Synced())
+
+        self.submit(settle)
+
+    def _apply(self, zxid: int) -> None:
+        """Applies what is logged up to this zxid and not in the tree yet."""
+        if zxid <= self.replica.zxid:
+            return
+        queue = self.server.zab.queue if self.server.zab is not None else ()
+        queued = (each.txn for each in reversed(queue) if isinstance(each, Append))
+        newer = []
+        for txn in chain(queued, reversed(self.server.durable.txns)):
+            if txn.zxid <= self.replica.zxid:
+                break
+            if txn.zxid <= zxid:
+                newer.append(txn)
+        self._apply_all(tuple(reversed(newer)))
+
+    def _apply_all(self, txns: tuple[Txn, ...]) -> None:
+        for txn in txns:
+            if txn.zxid > self.replica.zxid:
+                outcome = self.replica.apply(txn.zxid, txn.value)
+                if self.service is not None:
+                    self.service.applied(txn.zxid, txn.value, outcome)
+                    self.storage.snapshot_if_due(self.replica.tree, self.replica.zxid)
+
+    def _truncate(self, zxid: int) -> None:
+        self.storage.truncate(zxid)
+        if self.replica.zxid > zxid:
+            self._reload()
+
+    def _reload(self) -> None:
+        loaded = self.storage.load()
+        self.replica.replace(loaded.tree, loaded.last_zxid)
+
+    # Timers and the disk.
+
+    def _arm(self, timer: Timer) -> None:
+        self._disarm(timer)
+        if timer is Timer.FINALIZE_WAIT:
+            seconds = FINALIZE_WAIT
+        else:
+            seconds, self._patience = self._patience, min(2 * self._patience, LAST_NOTIFICATION_TIMEOUT)
+        self._timers[timer] = self._loop.call_later(seconds, self._fire, timer)
+
+    def _disarm(self, timer: Timer) -> None:
+        handle = self._timers.pop(timer, None)
+        if handle is not None:
+            handle.cancel()
+
+    def _fire(self, timer: Timer) -> None:
+        self._timers.pop(timer, None)
+        self.submit(lambda: self.run(Fired(timer)))
+
+    def _disk_failed(self, error: OSError | DataError) -> None:
+        reason = f"the disk failed ({error}), and what it holds is not certain"
+        logger.error("server %d steps down: %s", self.server.sid, reason)
+        self._failed(reason)
+
+
+def _whom(server: Server) -> str:
+    zab = server.zab
+    return f" (leader {zab.leader})" if isinstance(zab, Learner) else ""

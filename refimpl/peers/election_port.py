@@ -1,0 +1,281 @@
+"""The election port: one connection with each peer, on which votes travel both ways.
+
+Rules this module keeps:
+
+- Between two servers one socket is kept, the one that the server with the larger id opened. A smaller one connects,
+  says who it is, closes, and is called back.
+- What is queued, what is sent again on a new connection, and what is lost with an old one is decided by
+  `spec.election.channel`; in flight is what was given to the socket.
+- A peer that sends what is no frame loses its connection; one whose message is no vote loses the message. Whoever does
+  not say at once who he is is cut off, and only so many may be unknown at a time.
+
+Source: `QuorumCnxManager` (`startConnection`, `handleConnection`, `SendWorker`, `RecvWorker`, `Listener`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import cast
+
+from refimpl.jute import JuteError
+from refimpl.wire.election import (
+    Opening,
+    OpeningDecoder,
+    decode_notification,
+    encode_notification,
+    encode_opening,
+    notifications,
+)
+from spec.config import Address, Ensemble, Server, render_ensemble
+from spec.election import channel as spec_channel
+from spec.election.channel import Channel, Status
+from spec.election.messages import Notification
+from spec.quorum import Sid
+
+logger = logging.getLogger("quorate.election")
+
+CONNECT_TIMEOUT = 5.0
+"""Seconds a connection, or an opening, may take (`zookeeper.cnxTimeout`)."""
+MAX_STRANGERS = 64
+"""How many connections may be open that have not said whose they are."""
+
+
+class Link:
+    """The connection with one peer, and what waits for it."""
+
+    def __init__(self, port: ElectionSockets, sid: Sid) -> None:
+        self.port, self.sid = port, sid
+        self.channel = Channel()
+        self.socket: ElectionSocket | None = None
+        self._connecting: asyncio.Task[None] | None = None
+
+    def send(self, notification: Notification) -> None:
+        """Queues the newest vote, and connects if there is no connection."""
+        self.channel = spec_channel.send(self.channel, notification).channel
+        if self.channel.status is Status.OPEN:
+            self.drain()
+        else:
+            self.connect()
+
+    def connect(self, told: tuple[Address, ...] = ()) -> None:
+        """Opens a connection, unless one is being opened; `told` is where an unknown peer says it can be reached."""
+        if self._connecting is None or self._connecting.done():
+            self._connecting = asyncio.get_running_loop().create_task(self.port.open(self.sid, told))
+
+    def opened(self, socket: ElectionSocket) -> None:
+        """There is a socket now; an older one ends."""
+        if self.socket is not None and self.socket is not socket:
+            older, self.socket = self.socket, None
+            older.close()
+            self.channel = spec_channel.peer_crashed(self.channel)
+        self.socket = socket
+        self.channel = spec_channel.establish(spec_channel.reachable(self.channel))
+        self.drain()
+
+    def lost(self, socket: ElectionSocket) -> None:
+        """The socket is gone; what was sent last is remembered for the next one."""
+        if self.socket is socket:
+            self.socket = None
+            self.channel = spec_channel.peer_crashed(self.channel)
+
+    def drain(self) -> None:
+        """Gives to the socket what it takes."""
+        while self.socket is not None and self.socket.is_ready:
+            delivered = spec_channel.deliver(self.channel)
+            if delivered is None:
+                return
+            self.channel = delivered.channel
+            assert isinstance(delivered.message, Notification)
+            self.socket.write(self.port.encoded(delivered.message))
+
+    def close(self) -> None:
+        """Ends the connection for good."""
+        if self._connecting is not None:
+            self._connecting.cancel()
+        if self.socket is not None:
+            self.socket.close()
+
+
+class ElectionSocket(asyncio.Protocol):
+    """One socket; `peer` is None until its opening has come."""
+
+    def __init__(self, port: ElectionSockets, peer: Sid | None) -> None:
+        self.port, self.peer = port, peer
+        self.is_ready = True
+        self.transport: asyncio.Transport | None = None
+        self._opening = OpeningDecoder() if peer is None else None
+        self._frames = notifications()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """A socket that was accepted has to say soon whose it is."""
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's is none by its class
+        if self.peer is None:
+            self.port.stranger_came(self)
+
+    def data_received(self, data: bytes) -> None:
+        """The opening first, then frames with a vote each."""
+        try:
+            if self._opening is not None:
+                complete = self._opening.feed(data)
+                if complete is None:
+                    return
+                self._opening = None
+                opening, data = complete
+                if not self.port.introduced(self, opening):
+                    self.close()
+                    return
+            for frame in self._frames.feed(data):
+                self.port.received(self, frame)
+        except JuteError as error:
+            logger.warning("election port: %s from %s; the connection ends", error, self.whose)
+            self.close()
+
+    def connection_lost(self, _: Exception | None) -> None:
+        """The peer, or this side, has closed it."""
+        self.port.gone(self)
+
+    def pause_writing(self) -> None:
+        """The peer does not read; votes wait, the newest one only."""
+        self.is_ready = False
+
+    def resume_writing(self) -> None:
+        """It reads again."""
+        self.is_ready = True
+        self.port.ready(self)
+
+    def write(self, data: bytes) -> None:
+        """Sends bytes."""
+        if self.transport is not None:
+            self.transport.write(data)
+
+    def close(self) -> None:
+        """Ends the connection."""
+        if self.transport is not None:
+            self.transport.close()
+
+    @property
+    def whose(self) -> str:
+        """The peer, as a reader is told of it."""
+        return f"server {self.peer}" if self.peer is not None else "a peer that has not said who it is"
+
+
+class ElectionSockets:
+    """The election port of one server; `deliver` is called with each vote that arrives."""
+
+    def __init__(self, own: Server, ensemble: Ensemble, deliver: Callable[[Sid, Notification], None]) -> None:
+        self._own, self._deliver = own, deliver
+        self._opening = encode_opening(Opening(own.sid, _election_addresses(own)[:1]))
+        self._config = render_ensemble(ensemble)
+        self._servers = {server.sid: server for server in ensemble.servers}
+        self._links: dict[Sid, Link] = {}
+        self._strangers: dict[ElectionSocket, asyncio.TimerHandle] = {}
+        self._listening: list[asyncio.Server] = []
+
+    async def listen(self) -> None:
+        """Accepts peers, on every address of the own server line. Raises OSError."""
+        loop = asyncio.get_running_loop()
+        for address in self._own.addresses:
+            server = await loop.create_server(lambda: ElectionSocket(self, None), address.host, address.election_port)
+            self._listening.append(server)
+
+    def close(self) -> None:
+        """Accepts nobody, and ends every connection."""
+        for server in self._listening:
+            server.close()
+        for socket in tuple(self._strangers):
+            socket.close()
+        for link in self._links.values():
+            link.close()
+
+    def send(self, peer: Sid, notification: Notification) -> None:
+        """Hands a notification to the connection with a peer."""
+        self._link(peer).send(notification)
+
+    def encoded(self, notification: Notification) -> bytes:
+        """A notification as bytes, with the configuration of this server, which is always sent."""
+        return encode_notification(notification, self._config)
+
+    async def open(self, sid: Sid, told: tuple[Address, ...]) -> None:
+        """Connects to a peer; to one with a larger id only to be called back."""
+        server = self._servers.get(sid)
+        for address in told if server is None else _election_addresses(server):
+            if await self._open_at(sid, address):
+                return
+
+    async def _open_at(self, sid: Sid, address: Address) -> bool:
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT):
+                _, socket = await loop.create_connection(
+                    lambda: ElectionSocket(self, sid), address.host, address.port
+                )
+        except (OSError, TimeoutError) as error:
+            logger.debug("server %d cannot be reached at %s: %s", sid, address, error)
+            return False
+        socket.write(self._opening)
+        if sid > self._own.sid:
+            socket.close()
+        else:
+            self._link(sid).opened(socket)
+        return True
+
+    # What sockets tell.
+
+    def stranger_came(self, socket: ElectionSocket) -> None:
+        """Somebody has connected; if there are too many of these, this one goes."""
+        if len(self._strangers) >= MAX_STRANGERS:
+            socket.close()
+            return
+        self._strangers[socket] = asyncio.get_running_loop().call_later(CONNECT_TIMEOUT, socket.close)
+
+    def introduced(self, socket: ElectionSocket, opening: Opening) -> bool:
+        """A stranger has said who it is: whether its socket is kept."""
+        self._known(socket)
+        strange = opening.sid not in self._servers and opening.sid not in self._links
+        if opening.sid == self._own.sid or (strange and len(self._links) >= len(self._servers) + MAX_STRANGERS):
+            logger.warning("election port: a connection in the name of server %d is refused", opening.sid)
+            return False
+        if opening.sid < self._own.sid:
+            self._link(opening.sid).connect(opening.addresses)
+            return False
+        socket.peer = opening.sid
+        self._link(opening.sid).opened(socket)
+        return True
+
+    def received(self, socket: ElectionSocket, frame: bytes) -> None:
+        """A frame has come: a vote, or something that is none and is dropped."""
+        assert socket.peer is not None
+        try:
+            notification = decode_notification(frame).notification
+        except JuteError as error:
+            logger.warning("election port: %s from %s; the message is dropped", error, socket.whose)
+            return
+        self._deliver(socket.peer, notification)
+
+    def ready(self, socket: ElectionSocket) -> None:
+        """A socket takes bytes again."""
+        if socket.peer is not None:
+            self._link(socket.peer).drain()
+
+    def gone(self, socket: ElectionSocket) -> None:
+        """A socket has ended."""
+        self._known(socket)
+        if socket.peer is None or socket.peer not in self._links:
+            return
+        self._links[socket.peer].lost(socket)
+        if socket.peer not in self._servers:
+            del self._links[socket.peer]
+
+    def _known(self, socket: ElectionSocket) -> None:
+        handle = self._strangers.pop(socket, None)
+        if handle is not None:
+            handle.cancel()
+
+    def _link(self, sid: Sid) -> Link:
+        return self._links.setdefault(sid, Link(self, sid))
+
+
+def _election_addresses(server: Server) -> tuple[Address, ...]:
+    return tuple(Address(address.host, address.election_port) for address in server.addresses)

@@ -1,0 +1,178 @@
+"""One connection on the quorum port: packets in their order, and a snapshot among them.
+
+Rules this module keeps:
+
+- Packets are kept until the server can take them; who waits too long with too many is not read from meanwhile.
+- What is sent behind a snapshot waits until that is out. It goes out as fast as the peer reads it, and no faster.
+- Bytes go to the socket at the end of a turn of the event loop, together.
+
+Source: `LearnerHandler.run`, `sendPackets`; `Learner.readPacket`, `syncWithLeader`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterator
+from typing import Protocol, cast
+
+from refimpl.disk.body import BodyReader
+from refimpl.disk.files import DataError
+from refimpl.jute import JuteError
+from refimpl.store import Tree
+from refimpl.wire.packet import Packet, PacketDecoder, PacketType
+from spec.quorum import Sid
+
+SIGNATURE = b"\x00\x00\x00\x0aBenWasHere"
+"""What stands behind a snapshot on the wire."""
+MOST_WAITING = 1000
+"""Packets that may wait for the server before the peer is not read from."""
+MOST_UNSENT = 256 << 20
+"""Bytes that may wait for a peer to read them, snapshots apart, before its connection is closed."""
+
+
+class Owner(Protocol):
+    """Whose socket it is."""
+
+    def arrived(self, socket: QuorumSocket) -> None:
+        """Packets wait in its inbox."""
+
+    def gone(self, socket: QuorumSocket) -> None:
+        """The connection has ended."""
+
+    def broken(self, socket: QuorumSocket, why: str) -> None:
+        """What came is no packet, or too much waits; the connection is being closed."""
+
+
+class QuorumSocket(asyncio.Protocol):
+    """A connection; `peer` is None until the learner has said who it is."""
+
+    def __init__(self, owner: Owner, peer: Sid | None, max_buffer: int) -> None:
+        self.owner, self.peer = owner, peer
+        self.inbox: deque[Packet] = deque()
+        self.snapshot: Tree | None = None
+        self.last_heard = asyncio.get_running_loop().time()
+        self._decoder = PacketDecoder(max_buffer)
+        self._snap: Packet | None = None
+        self._reader: BodyReader | None = None
+        self._tail: bytes | None = None
+        self._transport: asyncio.Transport | None = None
+        self._unsent: list[bytes] = []
+        self._behind: deque[bytes] = deque()
+        self._stream: Iterator[bytes] | None = None
+        self._may_write = True
+
+    # What arrives.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """There is a connection."""
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is none by its class
+
+    def data_received(self, data: bytes) -> None:
+        """Packets, or a part of a snapshot."""
+        self.last_heard = asyncio.get_running_loop().time()
+        try:
+            self._take(self._decoder.feed(data))
+        except (JuteError, DataError) as error:
+            self.close()
+            self.owner.broken(self, str(error))
+            return
+        if self.inbox:
+            self.owner.arrived(self)
+
+    def _take(self, packets: list[Packet]) -> None:
+        while True:
+            for packet in packets:
+                if packet.type == PacketType.SNAP:
+                    self.snapshot = Tree(())
+                    self._reader = BodyReader(self.snapshot, packet.zxid)
+                    self._snap = packet
+                else:
+                    self.inbox.append(packet)
+            if len(self.inbox) > MOST_WAITING and self._transport is not None:
+                self._transport.pause_reading()
+            rest = self._rest_of_snapshot()
+            if rest is None:
+                return
+            packets = self._decoder.resume(rest)
+
+    def _rest_of_snapshot(self) -> bytes | None:
+        """What stands behind a snapshot that is complete; None if none is."""
+        if self._reader is None:
+            return None
+        data = self._decoder.take()
+        self._tail = self._reader.feed(data) if self._tail is None else self._tail + data
+        if self._tail is None or len(self._tail) < len(SIGNATURE):
+            return None
+        if not self._tail.startswith(SIGNATURE) or self._snap is None:
+            raise DataError("a snapshot does not end with its signature, BenWasHere")
+        rest = self._tail[len(SIGNATURE) :]
+        self.inbox.append(self._snap)
+        self._snap = self._reader = self._tail = None
+        return rest
+
+    def drained(self) -> None:
+        """The server has taken what it could."""
+        if len(self.inbox) <= MOST_WAITING // 2 and self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
+
+    def connection_lost(self, _: Exception | None) -> None:
+        """The connection has ended."""
+        self._stream = None
+        self.owner.gone(self)
+
+    # What is sent.
+
+    def write(self, data: bytes) -> None:
+        """Sends bytes, behind what was sent before."""
+        if self._stream is not None:
+            self._behind.append(data)
+            return
+        if not self._unsent:
+            asyncio.get_running_loop().call_soon(self.flush)
+        self._unsent.append(data)
+
+    def flush(self) -> None:
+        """Gives the socket what has gathered."""
+        if self._transport is None or not self._unsent:
+            return
+        self._transport.write(b"".join(self._unsent))
+        self._unsent.clear()
+        if self._stream is None and self._transport.get_write_buffer_size() > MOST_UNSENT:
+            self.close()
+            self.owner.broken(self, f"more than {MOST_UNSENT} bytes wait to be read by it")
+
+    def stream(self, chunks: Iterator[bytes]) -> None:
+        """Sends a snapshot, piece by piece; what is written from now on follows it."""
+        self.flush()
+        self._stream = chunks
+        self._pump()
+
+    def _pump(self) -> None:
+        """One piece of a snapshot, if the peer keeps up; then whatever else the event loop has to do."""
+        if self._stream is None or self._transport is None or not self._may_write:
+            return
+        chunk = next(self._stream, None)
+        if chunk is not None:
+            self._transport.write(chunk)
+            asyncio.get_running_loop().call_soon(self._pump)
+            return
+        self._transport.write(SIGNATURE)
+        self._stream = None
+        while self._behind:
+            self.write(self._behind.popleft())
+
+    def pause_writing(self) -> None:
+        """The peer reads slowly."""
+        self._may_write = False
+
+    def resume_writing(self) -> None:
+        """It has caught up."""
+        self._may_write = True
+        self._pump()
+
+    def close(self) -> None:
+        """Ends the connection, after what was sent."""
+        if self._transport is not None:
+            self.flush()
+            self._transport.close()

@@ -1,0 +1,61 @@
+"""One server's copy of the replicated state, and on a leader what is ahead of it.
+
+Rules this module keeps:
+
+- Transactions are applied in the order of their zxids, each once; `zxid` is that of the last one.
+- A leader prepares a request against the state after everything it has proposed. What a proposal will come to is
+  worked out then, once, and taken from there when it is committed.
+
+Source: `ZKDatabase`, `PrepRequestProcessor` (outstandingChanges), `FinalRequestProcessor`.
+"""
+
+from refimpl.store import Tree
+from spec.tree.apply import Applied, apply
+from spec.tree.options import Options
+from spec.tree.overlay import Overlay
+from spec.tree.prepare import prepare
+from spec.tree.replies import Code
+from spec.tree.requests import Request
+from spec.tree.txns import Change
+
+
+class Replica:
+    """A tree, the zxid of the last transaction in it, and the outstanding proposals of a leader."""
+
+    def __init__(self, tree: Tree, zxid: int, options: Options) -> None:
+        self.tree = tree
+        self.zxid = zxid
+        self._options = options
+        self._ahead: dict[int, Applied] = {}
+        self._overlay = Overlay(tree)
+
+    def prepare(self, request: Request, now: int, checked: Code) -> Change:
+        """The transaction that a request of a client comes to, behind everything proposed; `now` in milliseconds."""
+        return prepare(self._overlay, request, now, checked, self._options)
+
+    def proposed(self, zxid: int, change: Change) -> None:
+        """A transaction that was prepared has got its zxid."""
+        outcome = apply(self._overlay, zxid, change)
+        self._overlay.carry_out(zxid, outcome.operations)
+        self._ahead[zxid] = outcome
+
+    def apply(self, zxid: int, change: Change) -> Applied:
+        """Commits a transaction to the tree, and tells what it came to."""
+        outcome = self._ahead.pop(zxid, None)
+        if outcome is None:
+            outcome = apply(self.tree, zxid, change)
+        else:
+            self._overlay.settled(zxid)
+        self.tree.carry_out(outcome.operations)
+        self.zxid = zxid
+        return outcome
+
+    def forget_proposals(self) -> None:
+        """The server leads no more: what it proposed and did not commit is not its own any longer."""
+        self._ahead.clear()
+        self._overlay = Overlay(self.tree)
+
+    def replace(self, tree: Tree, zxid: int) -> None:
+        """Another tree takes the place of this one: a leader's snapshot, or what the disk says after a TRUNC."""
+        self.tree, self.zxid = tree, zxid
+        self.forget_proposals()

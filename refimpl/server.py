@@ -1,0 +1,144 @@
+"""One server as a process runs it: from its files to a node that runs, until it is told to stop or its disk fails.
+
+Rules this module keeps:
+
+- Everything that can be wrong before the first packet (files, directories, ports) is an error with what would be right.
+- Ports are opened before anything is promised, and closed before the disk is.
+
+Source: `QuorumPeerMain.initializeAndRun`, `runFromConfig`, `ZooKeeperServerMain`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+
+from refimpl.clients import Clients
+from refimpl.journal import Journal
+from refimpl.jute import encode
+from refimpl.node import Node
+from refimpl.peers.election_port import ElectionSockets
+from refimpl.peers.quorum_port import QuorumSockets
+from refimpl.replica import Replica
+from refimpl.settings import Settings, settings_of
+from refimpl.storage import Storage
+from refimpl.wire.txn import encode_txn
+from spec.config import parse_zoo_cfg
+from spec.election.messages import Deliver, Notification
+from spec.quorum import Sid
+from spec.server import Server
+from spec.tree.requests import Request
+from spec.tree.txns import Change
+
+logger = logging.getLogger("quorate.server")
+
+
+class StartError(Exception):
+    """The server cannot start: what is wrong, where, and what would be right."""
+
+
+class FailedError(Exception):
+    """The server had to stop: why."""
+
+
+def read_settings(path: Path) -> Settings:
+    """The settings of a `zoo.cfg`, with the `myid` and the dynamic file that it leads to.
+
+    Raises ConfigError for what is wrong in them, StartError for a file that cannot be read.
+    """
+    text = _read(path)
+    if text is None:
+        raise StartError(f"{path}: there is no such file; name a zoo.cfg")
+    first = parse_zoo_cfg(text, str(path), read=_read_relative, complete=False)
+    myid = _read(Path(first.data_dir) / "myid") if first.data_dir else None
+    config = parse_zoo_cfg(text, str(path), myid, read=_read_relative)
+    for warning in config.warnings:
+        logger.warning("%s", warning)
+    return settings_of(config)
+
+
+def _read_relative(name: str) -> str | None:
+    return _read(Path(name))
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text("utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise StartError(f"{path}: cannot be read: {error}") from None
+
+
+async def serve(settings: Settings, journal_path: Path | None, stopping: asyncio.Event) -> None:
+    """Runs a server until `stopping` is set. Raises StartError, FailedError, DataError and OSError."""
+    failure: list[str] = []
+
+    def failed(reason: str) -> None:
+        failure.append(reason)
+        stopping.set()
+
+    storage = Storage(settings)
+    loaded = storage.load()
+    server = Server(settings.sid, settings.view, storage.durable(loaded))
+    replica = Replica(loaded.tree, loaded.last_zxid, settings.options)
+    clients = Clients(settings.clients, settings.options)
+    journal = Journal(journal_path, encode_value) if journal_path is not None else None
+    node = Node(settings, server, replica, storage, clients, journal, failed)
+    try:
+        await clients.start()
+        await _open_peers(node, settings)
+        node.start()
+        purging = asyncio.create_task(_purge(storage, settings)) if settings.purge_interval else None
+        await stopping.wait()
+        if purging is not None:
+            purging.cancel()
+    finally:
+        await clients.close()
+        _close(node, journal)
+    if failure:
+        raise FailedError(failure[0])
+
+
+async def _open_peers(node: Node, settings: Settings) -> None:
+    """The ports of an ensemble's member; a server alone has none."""
+    if not settings.distributed:
+        return
+    ensemble = settings.config.ensemble
+    own = settings.peer(settings.sid)
+    assert own is not None  # parse_zoo_cfg has seen to it
+
+    def deliver(source: Sid, notification: Notification) -> None:
+        node.submit(lambda: node.run(Deliver(source, notification)))
+
+    election = ElectionSockets(own, ensemble, deliver)
+    node.election_port = election
+    node.quorum_port = QuorumSockets(node, own, ensemble)
+    try:
+        await election.listen()
+    except OSError as error:
+        raise StartError(f"the election port of server.{own.sid} cannot be opened: {error.strerror or error}") from None
+
+
+def _close(node: Node, journal: Journal | None) -> None:
+    for port in (node.election_port, node.quorum_port):
+        if port is not None:
+            port.close()
+    node.stop()
+    if journal is not None:
+        journal.close()
+
+
+async def _purge(storage: Storage, settings: Settings) -> None:
+    while True:
+        await asyncio.to_thread(storage.purge)
+        await asyncio.sleep(settings.purge_interval / 1000)
+
+
+def encode_value(value: object) -> bytes:
+    """The bytes that stand for a transaction, or for a forwarded request, in a journal."""
+    if isinstance(value, Change):
+        return encode_txn(0, value)
+    assert isinstance(value, Request)
+    return f"{value.session} {value.cxid} {value.auth}".encode() + encode(value.record)

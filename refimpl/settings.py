@@ -1,0 +1,126 @@
+"""What a node takes from its zoo.cfg beside what every server has: limits, addresses, files.
+
+Rules this module keeps:
+
+- Keys and defaults are ZooKeeper's; a key that ZooKeeper would make a system property `zookeeper.<key>` counts here
+  under its bare name.
+- Where a file names no address for clients, the node listens on loopback: ZooKeeper would listen everywhere.
+- A number that cannot be is an error that names file and key, before anything is started.
+
+Source: `QuorumPeerConfig.parseProperties`, `ZooKeeperServer`, `SyncRequestProcessor` (snapCount).
+"""
+
+from pathlib import Path
+
+import msgspec
+
+from refimpl.clients.settings import ClientSettings
+from spec.config import Address, Config, ConfigError, LearnerType, Problem, Server
+from spec.config.server_line import ANY_ADDRESS
+from spec.quorum import Sid, View, majority_view
+from spec.tree.options import Options
+
+LOOPBACK = "127.0.0.1"
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """Times in milliseconds, sizes in bytes.
+
+    - `distributed`: whether there is an ensemble; `sid` is 0 without one, as in ZooKeeper.
+    """
+
+    config: Config
+    sid: Sid
+    distributed: bool
+    view: View
+    tick_time: int
+    init_time: int
+    sync_time: int
+    data_dir: Path
+    log_dir: Path
+    clients: ClientSettings
+    snap_count: int
+    purge_interval: int
+    snapshots_kept: int
+    jute_maxbuffer: int
+    options: Options
+
+    def peer(self, sid: Sid) -> Server | None:
+        """The `server.N` line of a server."""
+        return self.config.server(sid)
+
+    @property
+    def observes(self) -> bool:
+        """Whether this server is an observer."""
+        return self.config.peer_type is LearnerType.OBSERVER
+
+
+def settings_of(config: Config) -> Settings:
+    """What a node takes from a complete configuration. Raises ConfigError."""
+    properties = dict(config.properties)
+    problems: list[Problem] = []
+
+    def number(key: str, default: int, least: int) -> int:
+        text = properties.get(key)
+        if text is None:
+            return default
+        try:
+            value = int(text)
+        except ValueError:
+            value = least - 1
+        if value < least:
+            problems.append(Problem(config.file, 0, f"{key}: {text!r} will not do", f"write a number from {least} on"))
+            return default
+        return value
+
+    sid = config.myid if config.distributed and config.myid is not None else 0
+    settings = Settings(
+        config=config,
+        sid=sid,
+        distributed=config.distributed,
+        view=config.view if config.distributed else majority_view([sid]),
+        tick_time=config.tick_time,
+        init_time=config.init_time,
+        sync_time=config.sync_time,
+        data_dir=Path(config.data_dir or "."),
+        log_dir=Path(config.data_log_dir or config.data_dir or "."),
+        clients=_client_settings(config, problems),
+        snap_count=number("snapCount", 100_000, 2),
+        purge_interval=number("autopurge.purgeInterval", 0, 0) * 3_600_000,
+        snapshots_kept=number("autopurge.snapRetainCount", 3, 3),
+        jute_maxbuffer=number("jute.maxbuffer", 0xFFFFF, 1024),
+        options=Options(
+            extended_types=_is_true(properties, "extendedTypesEnabled"),
+            skip_acl=properties.get("skipACL", "no") == "yes",
+            super_digest=properties.get("DigestAuthenticationProvider.superDigest", ""),
+        ),
+    )
+    if settings.clients.address is None and settings.clients.secure_address is None:
+        problems.append(Problem(config.file, 0, "there is no clientPort", "add clientPort=2181"))
+    if problems:
+        raise ConfigError(tuple(problems))
+    return settings
+
+
+def _client_settings(config: Config, problems: list[Problem]) -> ClientSettings:
+    """The client port's settings; what is wrong with them is noted, and the defaults stand in."""
+    properties = dict(config.properties)
+    try:
+        secure = properties.get("secureClientPort")
+        host = properties.get("secureClientPortAddress", LOOPBACK)
+        return ClientSettings.of(config, _listening(config), Address(host, int(secure)) if secure else None)
+    except ValueError as error:
+        problems.append(Problem(config.file, 0, str(error), "correct that key"))
+        return ClientSettings()
+
+
+def _is_true(properties: dict[str, str], key: str) -> bool:
+    return properties.get(key, "false").lower() == "true"
+
+
+def _listening(config: Config) -> Address | None:
+    """The address for clients; loopback where the file names no host for them."""
+    if config.client is None:
+        return None
+    anywhere = config.client.host == ANY_ADDRESS and not config.client_host_named
+    return Address(LOOPBACK, config.client.port) if anywhere else config.client

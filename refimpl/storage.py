@@ -1,0 +1,156 @@
+"""The disk of a node: log, snapshots and epochs behind one interface.
+
+Rules this module keeps:
+
+- The log is written by its own thread, in the order asked for; what replaces or cuts the log happens when that thread
+  has nothing to do.
+- Snapshots that are taken while the server serves are written a piece at a time, between other work. They are fuzzy;
+  the log from their zxid on makes them whole, and begins a new file there.
+- Where epochs and log disagree after a crash, the server starts with what each says (see `spec.durable`).
+
+Source: `FileTxnSnapLog`, `SyncRequestProcessor` (snapCount), `QuorumPeer.loadDataBase`, `DatadirCleanupManager`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import cast
+
+from refimpl.disk import database, epochs, snapshot
+from refimpl.disk.body import body_chunks
+from refimpl.disk.files import make_directories
+from refimpl.disk.purge import purge
+from refimpl.disk.sync_thread import SyncThread
+from refimpl.disk.txnlog import TxnLog
+from refimpl.recent import LIMIT, Recent
+from refimpl.settings import Settings
+from refimpl.store import Tree
+from refimpl.wire.txn import encode_txn
+from spec.durable import Durable
+from spec.txn import Txn
+
+logger = logging.getLogger("quorate.disk")
+
+BUSY = 0.002
+"""Seconds after which the writing of a snapshot lets other work go on."""
+
+
+class Storage:
+    """What a server has on its disk. Opening it raises `DataError` and `OSError`."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._loop = asyncio.get_running_loop()
+        self._snapshots, logs = make_directories(settings.data_dir, settings.log_dir)
+        snapshot.remove_unfinished(self._snapshots)
+        self._log = TxnLog(logs)
+        for note in self._log.notes:
+            logger.warning("%s", note)
+        self._thread: SyncThread | None = None
+        self._logged = 0
+        self._writing: asyncio.Task[None] | None = None
+
+    # Reading.
+
+    def load(self) -> database.Loaded:
+        """The tree, and the end of the log. Raises DataError and OSError."""
+        loaded = database.load(self._settings.data_dir, self._settings.log_dir, LIMIT)
+        for warning in loaded.warnings:
+            logger.warning("%s", warning)
+        return loaded
+
+    def durable(self, loaded: database.Loaded) -> Durable:
+        """What `spec` knows of this disk. Raises DataError."""
+        read = epochs.load(self._snapshots, loaded.last_zxid)
+        recent = Recent(Txn(zxid, change) for zxid, change in loaded.recent)
+        return Durable(read.accepted, read.current, loaded.snapshot_zxid, cast("tuple[Txn, ...]", recent))
+
+    # Writing.
+
+    def start(self, done: Callable[[int], None], failed: Callable[[OSError], None]) -> None:
+        """Begins to write; see `SyncThread`."""
+        self._thread = SyncThread(self._log, self._loop, done, failed)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Writes what was asked for, then ends."""
+        if self._writing is not None:
+            self._writing.cancel()
+        if self._thread is not None:
+            self._thread.stop()
+        self._log.close()
+
+    def append(self, txn: Txn) -> None:
+        """Asks for a transaction to be logged."""
+        self._logged += 1
+        self._busy_thread().append(txn.zxid, encode_txn(txn.zxid, txn.value))
+
+    def flush(self) -> None:
+        """Waits until everything asked for is durable. Raises OSError."""
+        self._busy_thread().flush()
+
+    def take_snapshot(self, tree: Tree, zxid: int) -> None:
+        """Asks for a tree that nobody changes meanwhile to take the place of all there is on disk."""
+
+        def replace() -> None:
+            snapshot.save(self._snapshots, tree, zxid)
+            for number, path in snapshot.newest_first(self._snapshots):
+                if number > zxid:
+                    path.unlink()
+            self._log.truncate(zxid)
+
+        self._busy_thread().call(replace)
+
+    def truncate(self, zxid: int) -> None:
+        """Drops everything beyond a zxid, at once. Raises DataError and OSError."""
+        self.flush()
+        database.truncate(self._settings.data_dir, self._log, zxid)
+
+    def write_epochs(self, accepted: int, current: int) -> None:
+        """Makes both epochs durable, at once. Raises OSError."""
+        epochs.save_accepted(self._snapshots, accepted)
+        epochs.save_current(self._snapshots, current)
+
+    # Snapshots on the way.
+
+    def snapshot_if_due(self, tree: Tree, zxid: int) -> None:
+        """After snapCount transactions: a new log file, and a snapshot in the background."""
+        if self._logged < self._settings.snap_count or (self._writing is not None and not self._writing.done()):
+            return
+        self._logged = 0
+        self._busy_thread().call(self._log.roll)
+        self._writing = self._loop.create_task(self._write_snapshot(tree, zxid))
+
+    async def _write_snapshot(self, tree: Tree, zxid: int) -> None:
+        file: snapshot.SnapshotFile | None = None
+        try:
+            file = snapshot.SnapshotFile(self._snapshots, zxid)
+            rest = self._loop.time() + BUSY
+            for chunk in body_chunks(tree, zxid):
+                file.write(chunk)
+                if self._loop.time() > rest:
+                    await asyncio.sleep(0)
+                    rest = self._loop.time() + BUSY
+            await asyncio.to_thread(file.finish)
+        except OSError as error:
+            logger.warning("snapshot %x is not written: %s", zxid, error)
+        except asyncio.CancelledError:
+            if file is not None:
+                file.abort()
+            raise
+
+    def purge(self) -> None:
+        """Removes old snapshots and logs (`autopurge`)."""
+        try:
+            removed = purge(self._settings.data_dir, self._settings.log_dir, self._settings.snapshots_kept)
+        except OSError as error:
+            logger.warning("autopurge: %s", error)
+            return
+        if removed:
+            logger.info("autopurge: removed %d files", len(removed))
+
+    def _busy_thread(self) -> SyncThread:
+        assert self._thread is not None  # started with the node
+        return self._thread

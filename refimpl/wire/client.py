@@ -1,0 +1,142 @@
+"""The client port's messages: how a session is asked for, requests, replies, and events.
+
+Rules this module keeps:
+
+- What is decoded here are frames without their length; what is encoded here begins with it.
+- A client that does not say whether a read-only server would do (before 3.4) is not told either.
+- An event has xid -1 and zxid -1, and the state SyncConnected: no other state is ever sent.
+
+Source: `ZooKeeperServer.processConnectRequest`, `finishSessionInit`, `processPacket`; `NIOServerCnxn.process` and
+`sendResponse`; `ClientCnxn` (the xids).
+"""
+
+import struct
+
+import msgspec
+
+from refimpl.jute import JuteError, decode, encode
+from refimpl.wire.request import BadRequestError, decode_body
+from spec.tree.apply import Event
+from spec.tree.fields import Buffer, Int, Long, Record
+from spec.tree.replies import Code, WatcherEvent
+from spec.tree.requests import OPCODE_OF, CreateSession
+
+__all__ = [
+    "AUTH_XID",
+    "MAX_FRAME",
+    "NOTIFICATION_XID",
+    "PING_XID",
+    "SET_WATCHES_XID",
+    "BadRequestError",
+    "ConnectRequest",
+    "ConnectResponse",
+    "decode_connect_request",
+    "decode_request",
+    "encode_connect_response",
+    "encode_event",
+    "encode_reply",
+]
+
+MAX_FRAME = 0xFFFFF
+"""The longest frame a server takes from a client (`jute.maxbuffer`)."""
+
+NOTIFICATION_XID = -1
+PING_XID = -2
+AUTH_XID = -4
+SET_WATCHES_XID = -8
+SYNC_CONNECTED = 3
+
+REQUEST_HEADER = struct.Struct(">ii")
+REPLY_HEADER = struct.Struct(">iiqi")
+"""The frame's length, and a ReplyHeader: xid, zxid, err."""
+LENGTH = struct.Struct(">i")
+
+
+class ConnectRequest(msgspec.Struct, frozen=True):
+    """A client wants a session, or goes on with one (`session_id` other than 0, and its password).
+
+    `time_out` is in milliseconds. `read_only` says whether a server without a quorum would do; None: an old client,
+    which does not say.
+    """
+
+    protocol_version: int
+    last_zxid_seen: int
+    time_out: int
+    session_id: int
+    passwd: bytes | None
+    read_only: bool | None = None
+
+
+class ConnectResponse(msgspec.Struct, frozen=True):
+    """The session, and its time-out in milliseconds; both are 0 if the session has expired.
+
+    `read_only` must be None for a client that did not say (`ServerCnxn.isOldClient`).
+    """
+
+    time_out: int
+    session_id: int
+    passwd: bytes
+    read_only: bool | None
+    protocol_version: int = 0
+
+
+class _Asked(Record, frozen=True, gc=False):
+    """ConnectRequest as jute knows it; `readOnly` follows it."""
+
+    protocol_version: Int
+    last_zxid_seen: Long
+    time_out: Int
+    session_id: Long
+    passwd: Buffer
+
+
+class _Answered(Record, frozen=True, gc=False):
+    """ConnectResponse as jute knows it; `readOnly` follows it."""
+
+    protocol_version: Int
+    time_out: Int
+    session_id: Long
+    passwd: Buffer
+
+
+def decode_connect_request(frame: bytes) -> ConnectRequest:
+    """The first frame of a connection. Raises JuteError."""
+    asked, end = decode(_Asked, frame)
+    read_only = bool(frame[end]) if end < len(frame) else None
+    return ConnectRequest(
+        asked.protocol_version, asked.last_zxid_seen, asked.time_out, asked.session_id, asked.passwd, read_only
+    )
+
+
+def encode_connect_response(response: ConnectResponse) -> bytes:
+    """The answer to the first frame, its length before it."""
+    content = encode(_Answered(response.protocol_version, response.time_out, response.session_id, response.passwd))
+    if response.read_only is not None:
+        content += bytes([response.read_only])
+    return LENGTH.pack(len(content)) + content
+
+
+def decode_request(frame: bytes) -> tuple[int, Record]:
+    """The xid and the record of a request.
+
+    Raises JuteError for a frame without a header, after which the connection is of no use, and BadRequestError for a
+    request that can be answered with an error. Opening a session is not for clients to ask in this way.
+    """
+    if len(frame) < REQUEST_HEADER.size:
+        raise JuteError("RequestHeader", "", 0, f"{len(frame)} bytes, where it takes {REQUEST_HEADER.size}")
+    xid, opcode = REQUEST_HEADER.unpack_from(frame)
+    if opcode == OPCODE_OF[CreateSession]:
+        cause = JuteError("RequestHeader", "type", 4, "createSession (-10) is asked by servers only")
+        raise BadRequestError(0, xid, Code.UNIMPLEMENTED, cause)
+    return xid, decode_body(0, xid, opcode, frame, REQUEST_HEADER.size)
+
+
+def encode_reply(xid: int, zxid: int, code: int, record: Record | None = None) -> bytes:
+    """A reply, its length before it; an error has no record, but for a multi's. Raises JuteError."""
+    content = b"" if record is None else encode(record)
+    return REPLY_HEADER.pack(REPLY_HEADER.size - LENGTH.size + len(content), xid, zxid, code) + content
+
+
+def encode_event(event: Event) -> bytes:
+    """A watch has fired, the length before it."""
+    return encode_reply(NOTIFICATION_XID, -1, Code.OK, WatcherEvent(event.type, SYNC_CONNECTED, event.path))

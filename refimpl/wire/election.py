@@ -1,0 +1,199 @@
+"""The election port's messages: who opens a connection, and the votes.
+
+    opening:       i64 -65536, or -65535 with several addresses · i64 sid · i32 length · host:port|host:port...
+    notification:  i32 state · i64 leader · i64 zxid · i64 electionEpoch · i64 peerEpoch · i32 version = 2
+                   · i32 length · the configuration as text
+
+Rules this module keeps:
+
+- The configuration is always sent, whatever its version: a server answers an empty one with silence or worse.
+- A notification without peerEpoch (28 bytes) or without version (40 bytes) is understood, and so is one whose
+  configuration is no configuration; the vote counts. Any other malformed one is a JuteError: the receiver drops the
+  message and keeps the connection. A frame or an opening that is malformed ends the connection.
+- A configuration enters a `Notification` only when its version is above 0, as `spec.election.messages` says.
+
+Source: `QuorumCnxManager.InitialMessage.parse`, `startConnection`, `RecvWorker.run`;
+`FastLeaderElection.buildMsg`, `WorkerReceiver.run`.
+"""
+
+import re
+import struct
+
+import msgspec
+
+from refimpl.jute import JuteError
+from refimpl.wire.frames import LENGTH, Frames
+from spec.config import Address, ConfigError, Ensemble, parse_ensemble
+from spec.election.messages import Notification
+from spec.election.vote import ServerState, Vote
+from spec.quorum import Sid
+from spec.txn import epoch_of
+
+MAX_FRAME = 512 * 1024
+"""The longest notification (`QuorumCnxManager.PACKETMAXSIZE`)."""
+MAX_ADDRESSES = 2048
+"""The longest text of addresses in an opening (`QuorumCnxManager.maxBuffer`)."""
+
+ONE_ADDRESS = -65536
+SEVERAL_ADDRESSES = -65535
+NOTIFICATION_VERSION = 2
+
+PROTOCOL = struct.Struct(">q")
+OPENING = struct.Struct(">qqi")
+OLDEST = struct.Struct(">iqqq")
+"""State, leader, zxid and electionEpoch: what every notification begins with, and the whole of the oldest."""
+WITH_EPOCH = struct.Struct(">iqqqq")
+UNVERSIONED_SIZE = 40
+"""The size of a notification whose version is not looked at (ZOOKEEPER-107)."""
+WITH_CONFIG = struct.Struct(">iqqqqii")
+
+_ADDRESS = re.compile(r"(?:\[([^\[\]]+)\]|([^:\[\]]+)):([0-9]{1,5})")
+_WILDCARDS = ("0.0.0.0", "::", "0:0:0:0:0:0:0:0")
+
+
+class Opening(msgspec.Struct, frozen=True):
+    """Who opens an election connection, and where it can be called back; no address: as the receiver's file says."""
+
+    sid: Sid
+    addresses: tuple[Address, ...]
+
+
+class Received(msgspec.Struct, frozen=True):
+    """A notification, and the configuration that came with it; None if there was none that could be read."""
+
+    notification: Notification
+    ensemble: Ensemble | None
+
+
+def encode_opening(opening: Opening) -> bytes:
+    """The first bytes on a connection that this server opens; one address at least. Raises JuteError."""
+    text = "|".join(map(str, opening.addresses)).encode()
+    if not 0 < len(text) <= MAX_ADDRESSES:
+        raise JuteError("opening", "addresses", -1, f"{len(text)} bytes, where 1 to {MAX_ADDRESSES} would be right")
+    protocol = ONE_ADDRESS if len(opening.addresses) == 1 else SEVERAL_ADDRESSES
+    return OPENING.pack(protocol, opening.sid, len(text)) + text
+
+
+class OpeningDecoder:
+    """Reads the opening of a connection that another server has opened."""
+
+    def __init__(self) -> None:
+        self._waiting = b""
+
+    def feed(self, data: bytes) -> tuple[Opening, bytes] | None:
+        """The opening and what follows it, once it is complete. Raises JuteError.
+
+        A server before 3.5 opens with its sid alone, which is never negative.
+        """
+        self._waiting += data
+        waiting = self._waiting
+        if len(waiting) < PROTOCOL.size:
+            return None
+        (protocol,) = PROTOCOL.unpack_from(waiting)
+        if protocol >= 0:
+            return Opening(protocol, ()), waiting[PROTOCOL.size :]
+        if protocol not in (ONE_ADDRESS, SEVERAL_ADDRESSES):
+            right = f"{ONE_ADDRESS} or {SEVERAL_ADDRESSES} would be right"
+            raise JuteError("opening", "protocol", 0, f"{protocol}, where {right}")
+        if len(waiting) < OPENING.size:
+            return None
+        _, sid, length = OPENING.unpack_from(waiting)
+        if not 0 < length <= MAX_ADDRESSES:
+            raise JuteError("opening", "length", 16, f"{length}, where 1 to {MAX_ADDRESSES} would be right")
+        end = OPENING.size + length
+        if len(waiting) < end:
+            return None
+        return Opening(sid, _addresses(waiting[OPENING.size : end])), waiting[end:]
+
+
+def notifications() -> Frames:
+    """Cuts what arrives after the opening into notifications."""
+    return Frames(MAX_FRAME)
+
+
+def encode_notification(notification: Notification, config: str) -> bytes:
+    """A notification, its length before it; `config` is the sender's own configuration (`render_ensemble`).
+
+    Raises JuteError.
+    """
+    vote, text = notification.vote, config.encode()
+    length = WITH_CONFIG.size + len(text)
+    if not text or length > MAX_FRAME:
+        right = f"1 to {MAX_FRAME - WITH_CONFIG.size} would be right"
+        raise JuteError("Notification", "config", -1, f"{len(text)} bytes, where {right}")
+    return (
+        LENGTH.pack(length)
+        + WITH_CONFIG.pack(
+            notification.state,
+            vote.leader,
+            vote.zxid,
+            notification.election_epoch,
+            vote.peer_epoch,
+            NOTIFICATION_VERSION,
+            len(text),
+        )
+        + text
+    )
+
+
+def decode_notification(frame: bytes) -> Received:
+    """A notification of any version, without its length. Raises JuteError."""
+    size = len(frame)
+    if size < OLDEST.size:
+        raise _short(size, OLDEST.size, "any notification")
+    state, leader, zxid, election_epoch = OLDEST.unpack_from(frame)
+    if size == OLDEST.size:
+        peer_epoch = epoch_of(zxid)
+    elif size >= WITH_EPOCH.size:
+        peer_epoch = WITH_EPOCH.unpack_from(frame)[4]
+    else:
+        raise _short(size, WITH_EPOCH.size, "one with a peerEpoch")
+    ensemble = _config(frame) if size not in (OLDEST.size, UNVERSIONED_SIZE) else None
+    if not ServerState.LOOKING <= state <= ServerState.OBSERVING:
+        raise JuteError("Notification", "state", 0, f"{state}, where 0 to 3 would be right")
+    view = ensemble.view if ensemble is not None and ensemble.view.version > 0 else None
+    vote = Vote(leader, zxid, peer_epoch)
+    return Received(Notification(ServerState(state), vote, election_epoch, view), ensemble)
+
+
+def _config(frame: bytes) -> Ensemble | None:
+    """The configuration of a notification that is neither of the two old forms."""
+    if len(frame) < UNVERSIONED_SIZE:
+        raise _short(len(frame), UNVERSIONED_SIZE, "one with a version")
+    (version,) = LENGTH.unpack_from(frame, WITH_EPOCH.size)
+    if version < NOTIFICATION_VERSION:
+        return None
+    if len(frame) < WITH_CONFIG.size:
+        raise _short(len(frame), WITH_CONFIG.size, "one with a configuration")
+    (length,) = LENGTH.unpack_from(frame, UNVERSIONED_SIZE)
+    left = len(frame) - WITH_CONFIG.size
+    if not 0 <= length <= left:
+        what = f"length {length}, where 0 to {left} would be right"
+        raise JuteError("Notification", "config", UNVERSIONED_SIZE, what)
+    text = str(frame[WITH_CONFIG.size : WITH_CONFIG.size + length], "utf-8", "replace")
+    try:
+        # Whether one server may be alone is a question for that server, not for those that hear of it.
+        return parse_ensemble(text, "notification", standalone_enabled=False)
+    except ConfigError:
+        return None
+
+
+def _addresses(content: bytes) -> tuple[Address, ...]:
+    """The addresses of an opening, less those that stand for any."""
+    try:
+        texts = str(content, "utf-8").split("|")
+    except UnicodeDecodeError as error:
+        raise JuteError("opening", "addresses", OPENING.size + error.start, f"invalid UTF-8: {error.reason}") from None
+    found = []
+    for text in texts:
+        match = _ADDRESS.fullmatch(text)
+        if match is None or int(match[3]) > 65535:
+            raise JuteError("opening", "addresses", OPENING.size, f"{text[:60]!r}, where host:port would be right")
+        host = match[1] or match[2]
+        if host not in _WILDCARDS:
+            found.append(Address(host, int(match[3])))
+    return tuple(found)
+
+
+def _short(size: int, needed: int, what: str) -> JuteError:
+    return JuteError("Notification", "", size, f"it ends here, and {what} has {needed} bytes at least")

@@ -1,0 +1,40 @@
+"""Frames on a stream: an i32 length, and so many bytes.
+
+Rules this module keeps:
+
+- A length is judged as soon as it is there; never more than one frame and one read are held.
+
+Source: `NIOServerCnxn.readLength`, `QuorumCnxManager.RecvWorker.run`.
+"""
+
+import struct
+
+from refimpl.jute import JuteError
+
+LENGTH = struct.Struct(">i")
+
+
+class Frames:
+    """Cuts what arrives into frames of 1 to `limit` bytes."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._waiting = bytearray()
+        self._needed = LENGTH.size
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The frames that these bytes complete, without their lengths. Raises JuteError for a length out of bounds."""
+        self._waiting += data
+        frames: list[bytes] = []
+        at = 0
+        while len(self._waiting) - at >= self._needed:
+            (length,) = LENGTH.unpack_from(self._waiting, at)
+            if not 0 < length <= self._limit:
+                raise JuteError("frame", "length", at, f"{length}, where 1 to {self._limit} would be right")
+            end = at + LENGTH.size + length
+            self._needed = LENGTH.size + length
+            if end <= len(self._waiting):
+                frames.append(bytes(self._waiting[at + LENGTH.size : end]))
+                at, self._needed = end, LENGTH.size
+        del self._waiting[:at]
+        return frames

@@ -1,0 +1,255 @@
+"""The quorum port's messages: packets as the wire has them, and as `spec.zab.packets` names them.
+
+A message is a packet of `spec.zab.packets`, or, where the wire carries what no step reads, one of the structs of this
+module, which holds that packet and the rest.
+
+Rules this module keeps:
+
+- `encode_packet` and `decode_packet` are inverses. A REVALIDATE's direction shows in its length, so none is asked for.
+- SNAP names its zxid only; the tree follows it as a raw stream (see `refimpl.wire.packet`).
+- The types of reconfiguration, and learners older than 3.4, are refused with a clear error.
+
+Source: `Leader`, `LearnerHandler.run`, `Learner.registerWithLeader`, `request`, `validateSession`, `ping`,
+`revalidate`; `LearnerMaster.revalidateSession`; `LearnerInfo`.
+"""
+
+import struct
+from collections.abc import Callable
+from typing import TypeAlias
+
+import msgspec
+
+from refimpl.jute import JuteError, encode
+from refimpl.wire.packet import Packet, PacketType, encode_raw
+from refimpl.wire.request import decode_body
+from refimpl.wire.txn import decode_txn, encode_txn
+from spec.quorum import Sid
+from spec.tree import requests
+from spec.txn import Txn, epoch_of, make_zxid
+from spec.zab import packets as zab
+
+PROTOCOL_VERSION = 0x10000
+"""The protocol of ZooKeeper 3.4 and later (Zab 1.0)."""
+NO_ZXID = -1
+
+INT = struct.Struct(">i")
+SID = struct.Struct(">q")
+SID_AND_VERSION = struct.Struct(">qi")
+LEARNER_INFO = struct.Struct(">qiq")
+SESSION_TIMEOUT = struct.Struct(">qi")
+SESSION_VALID = struct.Struct(">q?")
+REQUEST_HEAD = struct.Struct(">qii")
+
+
+class Registration(msgspec.Struct, frozen=True):
+    """FOLLOWERINFO or OBSERVERINFO with its LearnerInfo: which server it is, and the version of its configuration."""
+
+    packet: zab.FollowerInfo
+    sid: Sid
+    config_version: int = 0
+    protocol_version: int = PROTOCOL_VERSION
+
+
+class LeaderConfig(msgspec.Struct, frozen=True):
+    """NEWLEADER with the leader's configuration, as `render_ensemble` writes it."""
+
+    packet: zab.NewLeader
+    config: str
+
+
+class Pinged(msgspec.Struct, frozen=True):
+    """PING: the leader's last zxid, and in a learner's answer the sessions heard of since the last one.
+
+    A session is its id and its time-out in milliseconds; a learner answers with the zxid that it was sent. Without
+    sessions the data is empty and never null, since a real leader fails on a null answer.
+    """
+
+    zxid: int
+    sessions: tuple[tuple[int, int], ...] = ()
+
+
+class Revalidate(msgspec.Struct, frozen=True):
+    """REVALIDATE from a learner: a client has moved to it; does its session live, and is it told to end otherwise?"""
+
+    session: int
+    timeout: int
+
+
+class Revalidated(msgspec.Struct, frozen=True):
+    """REVALIDATE from the leader: whether the session lives."""
+
+    session: int
+    valid: bool
+
+
+class SyncAsked(msgspec.Struct, frozen=True):
+    """REQUEST with the opcode sync (`spec.zab.packets.SyncRequest`): for whom, and under which number."""
+
+    request: requests.Request
+
+
+Wrapped: TypeAlias = Registration | LeaderConfig | Pinged | Revalidate | Revalidated | SyncAsked
+QuorumMessage: TypeAlias = zab.QuorumPacket | Wrapped
+
+
+class UnknownPacketError(JuteError):
+    """A packet of a type that is not known here; ZooKeeper notes it and goes on."""
+
+
+def encode_packet(message: QuorumMessage) -> bytes:
+    """A message as bytes. Raises JuteError, also for a packet that the wire carries only as one of the structs here."""
+    return encode_raw(to_raw(message))
+
+
+def to_raw(message: QuorumMessage) -> Packet:
+    """The QuorumPacket of a message. Raises JuteError."""
+    try:
+        return _to_raw(message)
+    except struct.error as error:
+        raise JuteError(type(message).__name__, "", -1, str(error)) from None
+
+
+def decode_packet(packet: Packet) -> QuorumMessage:
+    """What a packet says.
+
+    Raises UnknownPacketError, BadRequestError for a REQUEST that must be answered with an error, and else JuteError.
+    """
+    decoder = _DECODERS.get(packet.type)
+    if decoder is None:
+        names = {kind.value: kind.name for kind in PacketType}
+        what = f"{names.get(packet.type, packet.type)} is not supported"
+        raise UnknownPacketError("QuorumPacket", "type", 0, what)
+    return decoder(packet)
+
+
+def _to_raw(message: QuorumMessage) -> Packet:
+    match message:
+        case zab.Proposal(txn=txn):
+            return Packet(PacketType.PROPOSAL, txn.zxid, encode_txn(txn.zxid, txn.value))
+        case zab.Commit(zxid=zxid):
+            return Packet(PacketType.COMMIT, zxid)
+        case zab.Ack(zxid=zxid):
+            return Packet(PacketType.ACK, zxid)
+        case zab.Inform(txn=txn):
+            return Packet(PacketType.INFORM, txn.zxid, encode_txn(txn.zxid, txn.value))
+        case zab.Request(value=request) | SyncAsked(request=request):
+            return _request(request)
+        case zab.Sync():
+            return Packet(PacketType.SYNC, 0)
+        case Pinged(zxid=zxid, sessions=sessions):
+            touched = b"".join(SESSION_TIMEOUT.pack(*session) for session in sessions)
+            return Packet(PacketType.PING, zxid, touched)
+        case Revalidate(session=session, timeout=timeout):
+            return Packet(PacketType.REVALIDATE, NO_ZXID, SESSION_TIMEOUT.pack(session, timeout))
+        case Revalidated(session=session, valid=valid):
+            return Packet(PacketType.REVALIDATE, NO_ZXID, SESSION_VALID.pack(session, valid))
+    return _handshake(message)
+
+
+def _handshake(message: QuorumMessage) -> Packet:
+    match message:
+        case Registration(packet=packet, sid=sid, config_version=config, protocol_version=protocol):
+            kind = PacketType.OBSERVERINFO if packet.observer else PacketType.FOLLOWERINFO
+            return Packet(kind, make_zxid(packet.accepted_epoch), LEARNER_INFO.pack(sid, protocol, config))
+        case zab.LeaderInfo(epoch=epoch):
+            return Packet(PacketType.LEADERINFO, make_zxid(epoch), INT.pack(PROTOCOL_VERSION))
+        case zab.AckEpoch(last_zxid=zxid, current_epoch=epoch):
+            return Packet(PacketType.ACKEPOCH, zxid, INT.pack(epoch))
+        case zab.Diff(zxid=zxid):
+            return Packet(PacketType.DIFF, zxid)
+        case zab.Trunc(zxid=zxid):
+            return Packet(PacketType.TRUNC, zxid)
+        case zab.Snap(zxid=zxid):
+            return Packet(PacketType.SNAP, zxid)
+        case LeaderConfig(packet=zab.NewLeader(epoch=epoch), config=config):
+            return Packet(PacketType.NEWLEADER, make_zxid(epoch), config.encode())
+        case zab.UpToDate():
+            return Packet(PacketType.UPTODATE, NO_ZXID)
+    name = type(message).__name__
+    raise JuteError(name, "", -1, "the wire carries more; use the struct of refimpl.wire.quorum that holds it")
+
+
+def _request(request: requests.Request) -> Packet:
+    opcode = requests.OPCODE_OF[type(request.record)]
+    head = REQUEST_HEAD.pack(request.session, request.cxid, opcode)
+    return Packet(PacketType.REQUEST, NO_ZXID, head + encode(request.record), request.auth)
+
+
+def _decode_request(packet: Packet) -> QuorumMessage:
+    data = packet.data or b""
+    session, cxid, opcode = _unpack(REQUEST_HEAD, packet)
+    record = decode_body(session, cxid, opcode, data, REQUEST_HEAD.size)
+    request = requests.Request(session, cxid, record, packet.authinfo)
+    return SyncAsked(request) if isinstance(record, requests.Sync) else zab.Request(request)
+
+
+def _decode_registration(packet: Packet) -> QuorumMessage:
+    """Of the LearnerInfo, a learner may leave out what it is too old to know; older than 3.4 is refused."""
+    sid, protocol = _unpack(SID_AND_VERSION, packet)
+    if protocol < PROTOCOL_VERSION:
+        what = f"protocol {protocol:#x}, where {PROTOCOL_VERSION:#x} (ZooKeeper 3.4) or higher is right"
+        raise JuteError("LearnerInfo", "protocolVersion", SID.size, what)
+    complete = len(packet.data or b"") >= LEARNER_INFO.size
+    config = _unpack(LEARNER_INFO, packet)[2] if complete else 0
+    info = zab.FollowerInfo(epoch_of(packet.zxid), packet.type == PacketType.OBSERVERINFO)
+    return Registration(info, sid, config, protocol)
+
+
+def _decode_leader_info(packet: Packet) -> QuorumMessage:
+    _unpack(INT, packet)
+    return zab.LeaderInfo(epoch_of(packet.zxid))
+
+
+def _decode_new_leader(packet: Packet) -> QuorumMessage:
+    # Text that is no configuration is for the reader to refuse, as `Learner.syncWithLeader` does.
+    return LeaderConfig(zab.NewLeader(epoch_of(packet.zxid)), str(packet.data or b"", "utf-8", "replace"))
+
+
+def _decode_ping(packet: Packet) -> QuorumMessage:
+    data = packet.data or b""
+    if len(data) % SESSION_TIMEOUT.size:
+        what = f"{len(data)} bytes of sessions, where a multiple of {SESSION_TIMEOUT.size} would be right"
+        raise JuteError("PING", "data", len(data), what)
+    return Pinged(packet.zxid, tuple(SESSION_TIMEOUT.iter_unpack(data)))
+
+
+def _decode_revalidate(packet: Packet) -> QuorumMessage:
+    if len(packet.data or b"") == SESSION_VALID.size:
+        session, valid = _unpack(SESSION_VALID, packet)
+        return Revalidated(session, bool(valid))
+    return Revalidate(*_unpack(SESSION_TIMEOUT, packet))
+
+
+def _decode_txn(packet: Packet) -> Txn:
+    """The transaction of a PROPOSAL or an INFORM; what its own header says is its zxid."""
+    return Txn(*decode_txn(packet.data or b""))
+
+
+def _unpack(coder: struct.Struct, packet: Packet) -> tuple[int, ...]:
+    """What the data begins with. Raises JuteError if it is shorter."""
+    data = packet.data or b""
+    if len(data) < coder.size:
+        name = PacketType(packet.type).name
+        raise JuteError(name, "data", len(data), f"it ends here, and at least {coder.size} bytes would be right")
+    return coder.unpack_from(data)
+
+
+_DECODERS: dict[int, Callable[[Packet], QuorumMessage]] = {
+    PacketType.REQUEST: _decode_request,
+    PacketType.PROPOSAL: lambda packet: zab.Proposal(_decode_txn(packet)),
+    PacketType.ACK: lambda packet: zab.Ack(packet.zxid),
+    PacketType.COMMIT: lambda packet: zab.Commit(packet.zxid),
+    PacketType.PING: _decode_ping,
+    PacketType.REVALIDATE: _decode_revalidate,
+    PacketType.SYNC: lambda _: zab.Sync(),
+    PacketType.INFORM: lambda packet: zab.Inform(_decode_txn(packet)),
+    PacketType.NEWLEADER: _decode_new_leader,
+    PacketType.FOLLOWERINFO: _decode_registration,
+    PacketType.UPTODATE: lambda _: zab.UpToDate(),
+    PacketType.DIFF: lambda packet: zab.Diff(packet.zxid),
+    PacketType.TRUNC: lambda packet: zab.Trunc(packet.zxid),
+    PacketType.SNAP: lambda packet: zab.Snap(packet.zxid, None),
+    PacketType.OBSERVERINFO: _decode_registration,
+    PacketType.LEADERINFO: _decode_leader_info,
+    PacketType.ACKEPOCH: lambda packet: zab.AckEpoch(packet.zxid, _unpack(INT, packet)[0]),
+}

@@ -1,0 +1,77 @@
+"""A transaction as bytes: in the log, and as the data of PROPOSAL and INFORM.
+
+    TxnHeader (i64 session, i32 cxid, i64 zxid, i64 time, i32 type) · record · TxnDigest (i32 version, i64 digest)
+
+Rules this module keeps:
+
+- The digest is optional: it is accepted and left out, and never written. A server that finds none compares nothing.
+- Old logs are read: a create without `parent_cversion` has -1 there, a closeSession without its list has `()`.
+- A check stands in a multi only: `SerializeUtils` cannot read it elsewhere, and a log that has one is lost.
+- Nothing else may stand after the record, so a type that is taken for another does not go unnoticed.
+
+Source: `SerializeUtils.deserializeTxn`, `Util.marshallTxnEntry`, `TxnHeader`, `TxnDigest`, `CreateTxnV0`.
+"""
+
+import struct
+
+from refimpl.jute import JuteError, decode, encode
+from spec.tree.fields import Record
+from spec.tree.txns import TXN_TYPE_OF, TXN_TYPES, Change, CheckVersionTxn, CloseSessionTxn, CreateTxn
+
+HEADER = struct.Struct(">qiqqi")
+DIGEST = struct.Struct(">iq")
+RECONFIG = 16
+TYPES = {number: cls for number, cls in TXN_TYPES.items() if cls is not CheckVersionTxn}
+NO_PARENT_CVERSION = b"\xff\xff\xff\xff"
+
+
+def encode_txn(zxid: int, change: Change) -> bytes:
+    """A transaction as bytes, without a digest. Raises JuteError."""
+    record = change.record
+    number = TXN_TYPE_OF.get(record.__class__)
+    if number not in TYPES:
+        raise JuteError("TxnHeader", "type", -1, f"{type(record).__name__} is no transaction of its own")
+    try:
+        return HEADER.pack(change.session, change.cxid, zxid, change.time, number) + encode(record)
+    except struct.error as error:
+        what = f"session {change.session}, cxid {change.cxid}, zxid {zxid}, time {change.time}: {error}"
+        raise JuteError("TxnHeader", "", -1, what) from None
+
+
+def decode_txn(data: bytes) -> tuple[int, Change]:
+    """The zxid and the change of a transaction. Raises JuteError."""
+    if len(data) < HEADER.size:
+        raise JuteError("TxnHeader", "", 0, f"{len(data)} bytes, where it takes {HEADER.size}")
+    session, cxid, zxid, time, number = HEADER.unpack_from(data)
+    cls = TYPES.get(number)
+    if cls is None:
+        what = "reconfig (16), which is not supported" if number == RECONFIG else f"unknown type {number}"
+        raise JuteError("TxnHeader", "type", HEADER.size - 4, f"{what}; known are {sorted(TYPES)}")
+    return zxid, Change(session, cxid, time, _decode_record(cls, data))
+
+
+def _decode_record(cls: type[Record], data: bytes) -> Record:
+    try:
+        record, end = decode(cls, data, HEADER.size)
+    except JuteError:
+        old = _decode_old(cls, data)
+        if old is None:
+            raise
+        return old
+    if len(data) - end not in (0, DIGEST.size):
+        raise JuteError(cls.__name__, "", end, f"{len(data) - end} bytes are left after it, and a digest takes 12")
+    return record
+
+
+def _decode_old(cls: type[Record], data: bytes) -> Record | None:
+    """The record as servers before 3.4 (create) and before 3.6 (closeSession) wrote it, or None."""
+    if cls is CloseSessionTxn and len(data) - HEADER.size in (0, DIGEST.size):
+        return CloseSessionTxn(())
+    if cls is CreateTxn:
+        longer = data + NO_PARENT_CVERSION
+        try:
+            record, end = decode(CreateTxn, longer, HEADER.size)
+        except JuteError:
+            return None
+        return record if end == len(longer) else None
+    return None

@@ -1,0 +1,127 @@
+"""Sessions: their ids and passwords, and the leader's table of who is alive and where.
+
+Rules this module keeps:
+
+- No clock: `now` is an argument everywhere, milliseconds of any clock that never goes back.
+- A session that has expired stays in the table, as closing, until its closeSession is applied: it is refused until
+  then, and cannot come back to life.
+- The table is mutable, as its `ExpiryQueue` is, and costs the same however many sessions there are.
+
+Source: `SessionTrackerImpl`, `LeaderSessionTracker.checkSession`, `ZooKeeperServer.generatePasswd`.
+"""
+
+from collections.abc import Hashable, Iterable
+from typing import TypeAlias
+
+from spec.service.expiry import ExpiryQueue
+from spec.tree.replies import Code
+from spec.tree.requests import SessionId
+
+Owner: TypeAlias = Hashable
+"""The server a session is connected to, as the leader knows it."""
+
+_SECRET = 0xB3415C00
+_MULTIPLIER, _INCREMENT, _MASK48 = 0x5DEECE66D, 0xB, (1 << 48) - 1
+_MASK64 = (1 << 64) - 1
+_CONTAINER_OWNER = -(1 << 63)
+
+
+def _signed(number: int) -> int:
+    return ((number & _MASK64) ^ (1 << 63)) - (1 << 63)
+
+
+def first_session_id(sid: int, now: int) -> SessionId:
+    """The first session id that a server gives away; each next one is one more (`next_session_id`).
+
+    The server's id is the highest byte, five bytes are the time, and two are the count.
+    """
+    number = _signed((((now << 24) & _MASK64) >> 8) | sid << 56)
+    return number + 1 if number == _CONTAINER_OWNER else number
+
+
+def next_session_id(session: SessionId) -> SessionId:
+    """The id that follows this one."""
+    return _signed(session + 1)
+
+
+def password(session: SessionId) -> bytes:
+    """The password of a session: 16 bytes of `java.util.Random`, seeded with the id and a constant of ZooKeeper.
+
+    Every server computes the same one, so a session can move; it keeps out mistakes, not attackers.
+    """
+    seed = ((session ^ _SECRET) ^ _MULTIPLIER) & _MASK48
+    drawn = bytearray()
+    for _ in range(4):
+        seed = (seed * _MULTIPLIER + _INCREMENT) & _MASK48
+        drawn += (seed >> 16).to_bytes(4, "little")
+    return bytes(drawn)
+
+
+class Sessions:
+    """The sessions a leader keeps alive, each with its owner; `tick` is the grain of expiry, in milliseconds."""
+
+    __slots__ = ("_alive", "_closing", "_owners")
+
+    def __init__(self, tick: int, sessions: Iterable[tuple[SessionId, int]] = (), now: int = 0) -> None:
+        self._alive = ExpiryQueue(tick)
+        self._closing: set[SessionId] = set()
+        self._owners: dict[SessionId, Owner] = {}
+        for session, timeout in sessions:
+            self.open(session, timeout, now)
+
+    def __len__(self) -> int:
+        return len(self._alive) + len(self._closing)
+
+    def __contains__(self, session: SessionId) -> bool:
+        return session in self._alive or session in self._closing
+
+    def open(self, session: SessionId, timeout: int, now: int) -> None:
+        """A session begins, or this leader begins to track it; one that is closing stays so."""
+        if session not in self._closing:
+            self._alive.update(session, timeout, now)
+
+    def touch(self, session: SessionId, timeout: int, now: int) -> bool:
+        """A session was heard of. False if it is unknown or closing: it is no more."""
+        if session not in self._alive:
+            return False
+        self._alive.update(session, timeout, now)
+        return True
+
+    def expired(self, now: int) -> tuple[SessionId, ...]:
+        """The sessions whose time is over, once each, in the order of time; they are closing from now on."""
+        found = self._alive.expired(now)
+        self._closing.update(found)
+        return found
+
+    def check(self, session: SessionId, owner: Owner) -> Code:
+        """Whether the owner may ask in the name of a session; the first to ask becomes its owner."""
+        if session not in self._alive:
+            return Code.SESSION_EXPIRED
+        return Code.OK if self._owners.setdefault(session, owner) == owner else Code.SESSION_MOVED
+
+    def claim(self, session: SessionId, owner: Owner) -> bool:
+        """The session is connected to this owner from now on. False if it is no more."""
+        if session not in self._alive:
+            return False
+        self._owners[session] = owner
+        return True
+
+    def close(self, session: SessionId) -> None:
+        """A closeSession is under way: the session is refused from now on."""
+        if session in self._alive:
+            self._alive.remove(session)
+            self._closing.add(session)
+
+    def remove(self, session: SessionId) -> None:
+        """The closeSession is applied; the session is forgotten."""
+        self._alive.remove(session)
+        self._closing.discard(session)
+        self._owners.pop(session, None)
+
+    def next_expiry(self) -> int | None:
+        """When to ask for the expired again, or None while no session is alive."""
+        return self._alive.next_time()
+
+    def by_expiry(self) -> tuple[tuple[int, tuple[SessionId, ...]], ...]:
+        """The times at which sessions expire, and which do (for the word `dump`)."""
+        return self._alive.by_time()

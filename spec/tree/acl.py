@@ -1,0 +1,137 @@
+"""Who may do what: access control lists, and the identities that a connection can prove.
+
+Rules this module keeps:
+
+- Whatever is not allowed by some entry is forbidden; but an empty list forbids nothing.
+- The schemes are world, auth, digest and ip. An ACL is kept with `auth` replaced by the identities of whoever wrote
+  it, so that it means the same later.
+- The identity `super` is stopped by no ACL. It is given to who knows the password of `Options.super_digest`.
+
+Source: `PrepRequestProcessor.fixupACL`; `ZooKeeperServer.checkACL`; `DigestAuthenticationProvider`,
+`IPAuthenticationProvider`; `AuthUtil.getClientInfos`; `FinalRequestProcessor` (getACL) for hidden digests.
+"""
+
+import base64
+import hashlib
+import re
+
+from spec.tree.data import ANYONE, OPEN_ACL_UNSAFE, Acl, ClientInfo, Id
+from spec.tree.options import DEFAULTS, Options
+
+_INTEGER = re.compile(r"[+-]?[0-9]+").fullmatch
+_WORDS_OF_IP = 4
+_BITS_OF_IP = 32
+
+
+def permits(acl: tuple[Acl, ...], perms: int, auth: tuple[Id, ...], options: Options = DEFAULTS) -> bool:
+    """Whether somebody with these identities may do any of `perms` (`ZooKeeperServer.checkACL`)."""
+    if acl is OPEN_ACL_UNSAFE or not acl or options.skip_acl:
+        return True
+    asked = int(perms)  # the operators of an IntFlag are slow
+    allowed = [entry.id for entry in acl if entry.perms & asked]
+    if ANYONE in allowed or any(identity.scheme == "super" for identity in auth):
+        return True
+    return any(_matches(identity, wanted) for wanted in allowed for identity in auth)
+
+
+def _matches(identity: Id, wanted: Id) -> bool:
+    if identity.scheme != wanted.scheme:
+        return False
+    if wanted.scheme == "digest":
+        return identity.id == wanted.id
+    return wanted.scheme == "ip" and _ip_matches(identity.id, wanted.id)
+
+
+def fix_up(acl: tuple[Acl, ...], auth: tuple[Id, ...]) -> tuple[Acl, ...] | None:
+    """The ACL to keep, None if it is not valid (`PrepRequestProcessor.fixupACL`)."""
+    if acl == OPEN_ACL_UNSAFE:
+        return OPEN_ACL_UNSAFE
+    fixed: list[Acl] = []
+    for entry in dict.fromkeys(acl):
+        if entry.id == ANYONE or (entry.id.scheme in _VALID and _VALID[entry.id.scheme](entry.id.id)):
+            fixed.append(entry)
+        elif entry.id.scheme == "auth" and any(identity.scheme == "digest" for identity in auth):
+            fixed.extend(Acl(entry.perms, identity) for identity in auth if identity.scheme == "digest")
+        else:
+            return None
+    return tuple(fixed) or None
+
+
+def hide_digests(acl: tuple[Acl, ...]) -> tuple[Acl, ...]:
+    """The ACL as those see it who may read but not administer: without the hashes of passwords."""
+    return tuple(
+        Acl(entry.perms, Id("digest", re.sub(":.*", ":x", entry.id.id))) if entry.id.scheme == "digest" else entry
+        for entry in acl
+    )
+
+
+def authenticate(scheme: str, auth: bytes | None, address: str, options: Options = DEFAULTS) -> tuple[Id, ...] | None:
+    """The identities that a connection from `address` gains by this proof, None if it is not accepted."""
+    if scheme == "ip":
+        return (Id("ip", address),)
+    if scheme != "digest" or auth is None:
+        return None
+    digest = digest_of(auth.decode("utf-8", "replace"))
+    gained = Id("digest", digest)
+    return (Id("super", ""), gained) if digest == options.super_digest else (gained,)
+
+
+def digest_of(name_and_password: str) -> str:
+    """`name:hash` of `name:password` (`DigestAuthenticationProvider.generateDigest`)."""
+    name = name_and_password.partition(":")[0]
+    return (
+        f"{name}:{base64.b64encode(hashlib.sha1(name_and_password.encode(), usedforsecurity=False).digest()).decode()}"
+    )
+
+
+def client_info(auth: tuple[Id, ...]) -> tuple[ClientInfo, ...]:
+    """What whoAmI tells of these identities."""
+    return tuple(ClientInfo(identity.scheme, _user(identity)) for identity in auth)
+
+
+def _user(identity: Id) -> str:
+    if identity.scheme == "digest":
+        return identity.id.partition(":")[0]
+    return identity.id if identity.scheme == "ip" else ""
+
+
+def _digest_valid(identity: str) -> bool:
+    # Two parts, as Java splits: empty parts at the end do not count.
+    return identity.rstrip(":").count(":") == 1
+
+
+def _ip_valid(expression: str) -> bool:
+    return _network(expression) is not None
+
+
+def _ip_matches(address: str, expression: str) -> bool:
+    network, number = _network(expression), _ip_number(address)
+    if network is None or number is None:
+        return False
+    first, bits = network
+    return (first ^ number) >> (_BITS_OF_IP - bits) == 0
+
+
+def _network(expression: str) -> tuple[int, int] | None:
+    """An IPv4 address and how many of its bits count; other addresses ZooKeeper does not know."""
+    address, slash, length = expression.partition("/")
+    number = _ip_number(address)
+    bits = _integer(length) if slash else _BITS_OF_IP
+    return None if number is None or bits is None or not 0 <= bits <= _BITS_OF_IP else (number, bits)
+
+
+def _ip_number(address: str) -> int | None:
+    words = [_integer(word) for word in address.split(".")]
+    number = 0
+    for word in words:
+        if word is None or not 0 <= word <= 255:
+            return None
+        number = number * 256 + word
+    return number if len(words) == _WORDS_OF_IP else None
+
+
+def _integer(text: str) -> int | None:
+    return int(text) if _INTEGER(text) and len(text) < 20 else None
+
+
+_VALID = {"digest": _digest_valid, "ip": _ip_valid}

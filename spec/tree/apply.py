@@ -1,0 +1,313 @@
+"""What a transaction does to the tree, which watches it may fire, and what its client is answered.
+
+Rules this module keeps:
+
+- Nothing is decided here that the leader has decided: a transaction that is applied to the tree it was prepared for
+  succeeds. It fails only when a log is replayed over a tree that has seen part of it already, and then it is done as
+  far as it has not been.
+- Replaying the transactions that a fuzzy snapshot has seen in part ends in the tree that saw each of them once. So
+  counters of the parent only grow, and creating what exists or deleting what does not still counts for the parent.
+- All operations of a multi have one zxid and one time.
+- Events are in the order in which watches fire; each bears the ACL that says who may be told.
+
+Where ZooKeeper differs: the parent's counters are put right after any kind of create that finds its znode there; it
+does so for the oldest kind only.
+
+Source: `DataTree.processTxn`, `createNode`, `deleteNode`, `setData`, `setACL`, `killSession`, `setCversionPzxid`;
+`FinalRequestProcessor.processRequest` for the replies.
+"""
+
+import enum
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from spec.tree.data import OPEN_ACL_UNSAFE, Acl
+from spec.tree.fields import Record
+from spec.tree.overlay import Overlay
+from spec.tree.paths import below, parent_of
+from spec.tree.replies import Code, Create2Reply, ErrorReply, MultiReply, OperationResult, PathReply, StatReply
+from spec.tree.requests import OPCODE_OF, Check, Create, Create2, Delete, SetData
+from spec.tree.store import EndSession, OpenSession, Operation, Put, Remove, Store
+from spec.tree.txns import (
+    Change,
+    CheckVersionTxn,
+    CloseSessionTxn,
+    Create2Txn,
+    CreateContainerTxn,
+    CreateSessionTxn,
+    CreateTtlTxn,
+    CreateTxn,
+    DeleteContainerTxn,
+    DeleteTxn,
+    ErrorTxn,
+    MultiTxn,
+    SetAclTxn,
+    SetDataTxn,
+)
+from spec.tree.znode import CONTAINER_OWNER, MAX_TTL, Znode, new_znode, stat_of, ttl_owner
+
+
+class EventType(enum.IntEnum):
+    """What has happened to a path (`Watcher.Event.EventType`)."""
+
+    NODE_CREATED = 1
+    NODE_DELETED = 2
+    NODE_DATA_CHANGED = 3
+    NODE_CHILDREN_CHANGED = 4
+
+
+class Event(msgspec.Struct, frozen=True, gc=False):
+    """Something happened at a path; only those who may READ under `acl` may be told of it."""
+
+    type: EventType
+    path: str
+    acl: tuple[Acl, ...] = OPEN_ACL_UNSAFE
+
+
+class Applied(msgspec.Struct, frozen=True):
+    """What a transaction comes to: for the store, for the watches, and for the client that asked for it."""
+
+    operations: tuple[Operation, ...] = ()
+    events: tuple[Event, ...] = ()
+    code: Code = Code.OK
+    reply: Record | None = None
+
+
+_NO_NODE = Applied(code=Code.NO_NODE)
+_NOTHING = Applied()
+_CREATED = EventType.NODE_CREATED
+_DELETED = EventType.NODE_DELETED
+_DATA_CHANGED = EventType.NODE_DATA_CHANGED
+_CHILDREN_CHANGED = EventType.NODE_CHILDREN_CHANGED
+
+
+def apply(view: Store, zxid: int, change: Change) -> Applied:
+    """What this transaction does to the store; `view` itself is not changed."""
+    return _RULES[type(change.record)](view, zxid, change, change.record)
+
+
+def _create(view: Store, zxid: int, change: Change, txn: CreateTxn) -> Applied:
+    return _new(view, zxid, change, txn, change.session if txn.ephemeral else 0)
+
+
+def _create_container(view: Store, zxid: int, change: Change, txn: CreateContainerTxn) -> Applied:
+    return _new(view, zxid, change, txn, CONTAINER_OWNER)
+
+
+def _create_ttl(view: Store, zxid: int, change: Change, txn: CreateTtlTxn) -> Applied:
+    if not 0 < txn.ttl <= MAX_TTL:
+        return Applied(code=Code.BAD_ARGUMENTS)
+    return _new(view, zxid, change, txn, ttl_owner(txn.ttl))
+
+
+def _new(
+    view: Store, zxid: int, change: Change, txn: CreateTxn | CreateContainerTxn | CreateTtlTxn, owner: int
+) -> Applied:
+    """`DataTree.createNode`."""
+    path = txn.path
+    above = parent_of(path)
+    parent = view.node(above)
+    if parent is None:
+        return _NO_NODE
+    cversion = txn.parent_cversion if txn.parent_cversion != -1 else parent.cversion + 1
+    # A snapshot that has seen later transactions has a higher cversion, and the pzxid that belongs to it.
+    counted = Put(above, _with_children(parent, cversion, zxid)) if cversion > parent.cversion else None
+    if view.node(path) is not None:
+        return Applied(() if counted is None else (counted,), code=Code.NODE_EXISTS)
+    acl = OPEN_ACL_UNSAFE if txn.acl == OPEN_ACL_UNSAFE else txn.acl
+    znode = new_znode(txn.data, acl, zxid, change.time, owner)
+    put = Put(path, znode)
+    return Applied(
+        (put,) if counted is None else (counted, put),
+        (Event(_CREATED, path, acl), Event(_CHILDREN_CHANGED, above, parent.acl)),
+        Code.OK,
+        PathReply(path) if type(txn) is CreateTxn else Create2Reply(path, stat_of(znode, 0)),
+    )
+
+
+def _delete(view: Store, zxid: int, _change: Change, txn: DeleteTxn) -> Applied:
+    """`DataTree.deleteNode`."""
+    path = txn.path
+    above = parent_of(path)
+    parent = view.node(above)
+    if parent is None:
+        return _NO_NODE
+    operations: tuple[Operation, ...] = ()
+    if zxid > parent.pzxid:
+        operations = (Put(above, _with_children(parent, parent.cversion, zxid)),)
+    znode = view.node(path)
+    if znode is None:
+        return Applied(operations, code=Code.NO_NODE)
+    if view.children(path):
+        # Only in a replay: the snapshot has seen the znode's next life, and children that are created again later.
+        operations += tuple(_remove_below(view, path))
+    return Applied(
+        (*operations, Remove(path)),
+        (Event(_DELETED, path, znode.acl), Event(_CHILDREN_CHANGED, above, parent.acl)),
+    )
+
+
+def _remove_below(view: Store, path: str) -> Iterator[Remove]:
+    for name in sorted(view.children(path)):
+        child = below(path, name)
+        yield from _remove_below(view, child)
+        yield Remove(child)
+
+
+def _with_children(znode: Znode, cversion: int, pzxid: int) -> Znode:
+    return Znode(
+        znode.data,
+        znode.acl,
+        znode.czxid,
+        znode.mzxid,
+        znode.ctime,
+        znode.mtime,
+        znode.version,
+        cversion,
+        znode.aversion,
+        znode.ephemeral_owner,
+        pzxid,
+    )
+
+
+def _set_data(view: Store, zxid: int, change: Change, txn: SetDataTxn) -> Applied:
+    path = txn.path
+    was = view.node(path)
+    if was is None:
+        return _NO_NODE
+    znode = Znode(
+        txn.data,
+        was.acl,
+        was.czxid,
+        zxid,
+        was.ctime,
+        change.time,
+        txn.version,
+        was.cversion,
+        was.aversion,
+        was.ephemeral_owner,
+        was.pzxid,
+    )
+    reply = StatReply(stat_of(znode, len(view.children(path))))
+    return Applied((Put(path, znode),), (Event(_DATA_CHANGED, path, was.acl),), Code.OK, reply)
+
+
+def _set_acl(view: Store, _zxid: int, _change: Change, txn: SetAclTxn) -> Applied:
+    was = view.node(txn.path)
+    if was is None:
+        return _NO_NODE
+    acl = OPEN_ACL_UNSAFE if txn.acl == OPEN_ACL_UNSAFE else txn.acl
+    znode = msgspec.structs.replace(was, acl=acl, aversion=txn.version)
+    reply = StatReply(stat_of(znode, len(view.children(txn.path))))
+    return Applied((Put(txn.path, znode),), reply=reply)
+
+
+def _check(_view: Store, _zxid: int, _change: Change, _txn: CheckVersionTxn) -> Applied:
+    return _NOTHING
+
+
+def _error(_view: Store, _zxid: int, _change: Change, txn: ErrorTxn) -> Applied:
+    return Applied(code=code_of(txn.err))
+
+
+def code_of(number: int) -> Code:
+    """The error with this number; one that is not known is SYSTEM_ERROR, since a log may hold anything."""
+    return _CODES.get(number, Code.SYSTEM_ERROR)
+
+
+def _create_session(_view: Store, _zxid: int, change: Change, txn: CreateSessionTxn) -> Applied:
+    return Applied((OpenSession(change.session, txn.time_out),))
+
+
+def _close_session(view: Store, zxid: int, change: Change, txn: CloseSessionTxn) -> Applied:
+    """`DataTree.killSession`: the paths that the leader has listed, then what else the session has."""
+    listed = dict.fromkeys(txn.paths_to_delete)
+    left = sorted(path for path in view.ephemerals(change.session) if path not in listed)
+    if not listed and not left:
+        return Applied((EndSession(change.session),))
+    done = _one_by_one(view, zxid, change, map(DeleteTxn, [*listed, *left]))
+    operations = [operation for each in done for operation in each.operations]
+    events = tuple(event for each in done for event in each.events)
+    return Applied((*operations, EndSession(change.session)), events)
+
+
+def _multi(view: Store, zxid: int, change: Change, txn: MultiTxn) -> Applied:
+    """All operations, or, if there is an error among them, none."""
+    failed = _first_error(txn.txns)
+    if failed is not None:
+        return _failed_multi(txn.txns, failed)
+    done = _one_by_one(view, zxid, change, txn.txns)
+    return Applied(
+        tuple(operation for each in done for operation in each.operations),
+        tuple(event for each in done for event in each.events),
+        Code.OK,
+        MultiReply(tuple(map(_result, txn.txns, done))),
+    )
+
+
+def _one_by_one(view: Store, zxid: int, change: Change, txns: Iterable[Record]) -> list[Applied]:
+    """What each transaction comes to after those before it."""
+    draft = Overlay(view)
+    done: list[Applied] = []
+    for txn in txns:
+        done.append(_RULES[type(txn)](draft, zxid, change, txn))
+        draft.carry_out(zxid, done[-1].operations)
+    return done
+
+
+def _first_error(txns: tuple[Record, ...]) -> int | None:
+    return next((at for at, txn in enumerate(txns) if type(txn) is ErrorTxn), None)
+
+
+def _failed_multi(txns: tuple[Record, ...], failed: int) -> Applied:
+    """The error where it happened, OK before it, RuntimeInconsistency after it.
+
+    The answer as a whole is OK, unless the session has moved to another server: who asked here is to be cut off.
+    """
+    results = []
+    for at, txn in enumerate(txns):
+        otherwise = Code.OK if at < failed else Code.RUNTIME_INCONSISTENCY
+        code = code_of(txn.err) if isinstance(txn, ErrorTxn) else otherwise
+        if code is Code.SESSION_MOVED:
+            return Applied(code=code)
+        results.append(OperationResult(-1, ErrorReply(code)))
+    return Applied(reply=MultiReply(tuple(results)))
+
+
+def _result(txn: Record, done: Applied) -> OperationResult:
+    if done.code is not Code.OK:
+        return OperationResult(-1, ErrorReply(done.code))
+    return OperationResult(_OPCODE_OF_RESULT[type(txn)], done.reply)
+
+
+_CODES = {code.value: code for code in Code}
+
+# `OpResult`: a result with a Stat is a create2's, whatever was created.
+_OPCODE_OF_RESULT: dict[type[Record], int] = {
+    CreateTxn: OPCODE_OF[Create],
+    Create2Txn: OPCODE_OF[Create2],
+    CreateContainerTxn: OPCODE_OF[Create2],
+    CreateTtlTxn: OPCODE_OF[Create2],
+    DeleteTxn: OPCODE_OF[Delete],
+    SetDataTxn: OPCODE_OF[SetData],
+    CheckVersionTxn: OPCODE_OF[Check],
+}
+
+# Each rule takes the record of its own type; a table of them cannot say so.
+_RULES: dict[type[Record], Callable[[Store, int, Change, Any], Applied]] = {
+    CreateTxn: _create,
+    Create2Txn: _create,
+    CreateContainerTxn: _create_container,
+    CreateTtlTxn: _create_ttl,
+    DeleteTxn: _delete,
+    DeleteContainerTxn: _delete,
+    SetDataTxn: _set_data,
+    SetAclTxn: _set_acl,
+    CheckVersionTxn: _check,
+    MultiTxn: _multi,
+    ErrorTxn: _error,
+    CreateSessionTxn: _create_session,
+    CloseSessionTxn: _close_session,
+}

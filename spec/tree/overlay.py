@@ -1,0 +1,174 @@
+"""A store as it will be when all outstanding transactions have been applied to it.
+
+A leader prepares a request against the tree that its proposals will lead to, and the tree itself changes only when
+they are committed. So the overlay keeps what the outstanding ones put, and asks the store below for everything else.
+A multi uses one for itself: what its first operation does, its second sees.
+
+Rules this module keeps:
+
+- Entries bear the zxid of the last outstanding transaction that touched them. When a transaction is settled, the
+  entries of that zxid go: the store below says the same by then.
+- Transactions are carried out in the order of their zxids, and settled in that order.
+- The number of children and each operation cost the same however many children or outstanding transactions there are.
+
+Source: `ZooKeeperServer.outstandingChanges`, `outstandingChangesForPath`, `ChangeRecord`;
+`PrepRequestProcessor.getRecordForPath`; `FinalRequestProcessor.applyRequest` for settling.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from typing import TypeAlias
+
+from spec.tree.paths import below, name_of, parent_of
+from spec.tree.store import EndSession, OpenSession, Operation, Put, Remove, Store
+from spec.tree.znode import Kind, Znode, kind_of
+
+_Outstanding: TypeAlias = tuple[int, Sequence[Operation], list[tuple[int, str]]]
+"""A zxid, what its transaction does, and the owners and paths of the ephemeral znodes that come or go by it."""
+
+
+class Overlay:
+    """A `Store` over another one, with the effects of outstanding transactions."""
+
+    __slots__ = ("_base", "_counts", "_nodes", "_outstanding", "_owned", "_sessions")
+
+    def __init__(self, base: Store) -> None:
+        self._base = base
+        self._nodes: dict[str, tuple[int, Znode | None]] = {}
+        self._counts: dict[str, tuple[int, int]] = {}
+        self._owned: dict[int, dict[str, tuple[int, bool]]] = {}
+        self._sessions: dict[int, tuple[int, int | None]] = {}
+        self._outstanding: deque[_Outstanding] = deque()
+
+    def __len__(self) -> int:
+        """How many transactions are outstanding."""
+        return len(self._outstanding)
+
+    def node(self, path: str) -> Znode | None:
+        """The znode at a path."""
+        entry = self._nodes.get(path)
+        return self._base.node(path) if entry is None else entry[1]
+
+    def children(self, path: str) -> AbstractSet[str]:
+        """The names of the children of a znode."""
+        entry = self._counts.get(path)
+        return self._base.children(path) if entry is None else _Children(self, path, entry[1])
+
+    def timeout(self, session: int) -> int | None:
+        """The timeout of a session."""
+        entry = self._sessions.get(session)
+        return self._base.timeout(session) if entry is None else entry[1]
+
+    def ephemerals(self, session: int) -> AbstractSet[str]:
+        """The paths of a session's ephemeral znodes."""
+        changed = self._owned.get(session)
+        if not changed:
+            return self._base.ephemerals(session)
+        kept = {path for path in self._base.ephemerals(session) if path not in changed}
+        return kept | {path for path, (_, present) in changed.items() if present}
+
+    def carry_out(self, zxid: int, operations: Sequence[Operation]) -> None:
+        """A transaction is outstanding now, and does this."""
+        self._outstanding.append((zxid, operations, []))
+        for operation in operations:
+            if type(operation) is Put:
+                self._put(zxid, operation.path, operation.znode)
+            elif type(operation) is Remove:
+                self._remove(zxid, operation.path)
+            elif type(operation) is OpenSession:
+                self._sessions[operation.session] = (zxid, operation.timeout)
+            elif type(operation) is EndSession:
+                self._sessions[operation.session] = (zxid, None)
+
+    def settled(self, zxid: int) -> None:
+        """The store below has carried out every transaction up to this one."""
+        outstanding = self._outstanding
+        while outstanding and outstanding[0][0] <= zxid:
+            settled, operations, owned = outstanding.popleft()
+            for operation in operations:
+                self._forget(settled, operation)
+            for owner, path in owned:
+                self._forget_owner(settled, owner, path)
+
+    def _put(self, zxid: int, path: str, znode: Znode) -> None:
+        former = self.node(path)
+        self._nodes[path] = (zxid, znode)
+        if former is None:
+            self._count(zxid, path, 1)
+        elif former.ephemeral_owner != znode.ephemeral_owner:
+            self._owns(zxid, path, former.ephemeral_owner, False)
+        else:
+            return
+        self._owns(zxid, path, znode.ephemeral_owner, True)
+
+    def _remove(self, zxid: int, path: str) -> None:
+        former = self.node(path)
+        if former is None:
+            return
+        self._nodes[path] = (zxid, None)
+        self._count(zxid, path, -1)
+        self._counts[path] = (zxid, 0)
+        self._owns(zxid, path, former.ephemeral_owner, False)
+
+    def _count(self, zxid: int, path: str, more: int) -> None:
+        parent = parent_of(path)
+        entry = self._counts.get(parent)
+        number = len(self._base.children(parent)) if entry is None else entry[1]
+        self._counts[parent] = (zxid, number + more)
+
+    def _owns(self, zxid: int, path: str, owner: int, present: bool) -> None:
+        if owner and kind_of(owner) is Kind.EPHEMERAL:
+            self._owned.setdefault(owner, {})[path] = (zxid, present)
+            self._outstanding[-1][2].append((owner, path))
+
+    def _forget(self, zxid: int, operation: Operation) -> None:
+        if type(operation) is Put or type(operation) is Remove:
+            path = operation.path
+            entry = self._nodes.get(path)
+            if entry is not None and entry[0] == zxid:
+                del self._nodes[path]
+            for counted in (path, parent_of(path)):
+                count = self._counts.get(counted)
+                if count is not None and count[0] == zxid:
+                    del self._counts[counted]
+        elif type(operation) is OpenSession or type(operation) is EndSession:
+            session = self._sessions.get(operation.session)
+            if session is not None and session[0] == zxid:
+                del self._sessions[operation.session]
+
+    def _forget_owner(self, zxid: int, owner: int, path: str) -> None:
+        paths = self._owned.get(owner, {})
+        entry = paths.get(path)
+        if entry is not None and entry[0] == zxid:
+            del paths[path]
+            if not paths:
+                del self._owned[owner]
+
+    def _names(self, path: str) -> Iterator[str]:
+        """The names below a path. Asked for seldom: this looks at every outstanding change."""
+        before = self._base.children(path) if self._counts[path][1] else ()
+        yield from (name for name in before if self.node(below(path, name)) is not None)
+        for changed, (_, znode) in self._nodes.items():
+            if znode is not None and parent_of(changed) == path and name_of(changed) not in before and changed != path:
+                yield name_of(changed)
+
+
+class _Children(AbstractSet[str]):
+    """The names of the children of a znode whose number is known."""
+
+    __slots__ = ("_number", "_overlay", "_path")
+
+    def __init__(self, overlay: Overlay, path: str, number: int) -> None:
+        self._overlay = overlay
+        self._path = path
+        self._number = number
+
+    def __len__(self) -> int:
+        return self._number
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self._overlay.node(below(self._path, name)) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        return self._overlay._names(self._path)

@@ -1,0 +1,57 @@
+"""Paths of znodes: which are valid, what stands above them, and how a sequential name is made.
+
+Rules this module keeps:
+
+- A path is absolute, its names are separated by single slashes, and none is empty, `.` or `..`.
+- Characters are judged by their UTF-16 units, as ZooKeeper does: one outside the basic plane is two surrogates, and
+  those are not allowed.
+- A sequential name is the number in at least ten digits; a negative one has its sign before the digits.
+
+Source: `PathUtils.validatePath`; `PrepRequestProcessor.pRequest2TxnCreate`.
+"""
+
+import re
+
+ROOT = "/"
+CONFIG = "/zookeeper/config"
+SPECIAL = frozenset({ROOT, "/zookeeper", "/zookeeper/quota", CONFIG})
+"""What no client may delete (`DataTree.isSpecialPath`)."""
+
+_PLAIN = re.compile(r"(?:/[A-Za-z0-9_-]+)+").fullmatch
+_FORBIDDEN = re.compile(
+    "[\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff\U00010000-\U0010ffff]"  # what no name holds
+    "|//"  # an empty name
+    r"|/\.\.?(?=/|$)",  # a relative one
+).search
+
+
+def fault_of(path: str) -> str | None:
+    """What is wrong with a path, None if nothing is (`PathUtils.validatePath`)."""
+    if _PLAIN(path) or path == ROOT:
+        return None
+    if not path.startswith("/"):
+        return f"{path!r}: a path starts with /"
+    if path.endswith("/"):
+        return f"{path!r}: a path does not end with /"
+    fault = _FORBIDDEN(path + "/") if path.endswith("\n") else _FORBIDDEN(path)
+    return None if fault is None else f"{path!r}: {fault[0]!r} is not allowed, at {fault.start()}"
+
+
+def parent_of(path: str) -> str:
+    """The path above; the root is above itself."""
+    return path[: path.rfind("/")] or ROOT
+
+
+def name_of(path: str) -> str:
+    """The last name of a path."""
+    return path[path.rfind("/") + 1 :]
+
+
+def below(path: str, name: str) -> str:
+    """The path of the child with this name."""
+    return ROOT + name if path == ROOT else f"{path}/{name}"
+
+
+def sequential(path: str, number: int) -> str:
+    """The path with a number after it, as sequential znodes are named."""
+    return f"{path}{number:010d}"

@@ -1,0 +1,133 @@
+"""What the state machine asks of whatever keeps the znodes and the sessions, and the smallest thing that does.
+
+Rules this module keeps:
+
+- Whoever decides reads through `Store` and writes nothing: a decision comes out as operations, which a store then
+  carries out. The checker's store is a value, the node's a dictionary; they carry out the same operations.
+- A znode is in a store if, and only if, its parent has its name among its children.
+- The root is `/` and always there.
+
+Source: `DataTree` (its maps of nodes, ephemerals, sessions).
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
+from typing import Protocol, TypeAlias
+
+import msgspec
+
+from spec.tree.data import OPEN_ACL_UNSAFE, READ_ACL_UNSAFE
+from spec.tree.paths import CONFIG, ROOT
+from spec.tree.znode import Kind, Znode, kind_of
+
+
+class Store(Protocol):
+    """What may be asked about the tree and the sessions."""
+
+    def node(self, path: str) -> Znode | None:
+        """The znode at a path."""
+
+    def children(self, path: str) -> AbstractSet[str]:
+        """The names of the children of a znode; none if it does not exist."""
+
+    def timeout(self, session: int) -> int | None:
+        """The timeout of a session in milliseconds, None if it is not open."""
+
+    def ephemerals(self, session: int) -> AbstractSet[str]:
+        """The paths of a session's ephemeral znodes."""
+
+
+class Put(msgspec.Struct, frozen=True, gc=False, tag=True):
+    """Create a znode, or replace it; its children stay."""
+
+    path: str
+    znode: Znode
+
+
+class Remove(msgspec.Struct, frozen=True, gc=False, tag=True):
+    """Remove a znode that has no children."""
+
+    path: str
+
+
+class OpenSession(msgspec.Struct, frozen=True, gc=False, tag=True):
+    """Open a session, or give it another timeout, in milliseconds."""
+
+    session: int
+    timeout: int
+
+
+class EndSession(msgspec.Struct, frozen=True, gc=False, tag=True):
+    """End a session; its ephemeral znodes are removed by operations of their own."""
+
+    session: int
+
+
+Operation: TypeAlias = Put | Remove | OpenSession | EndSession
+
+_FRESH = Znode(b"", OPEN_ACL_UNSAFE, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+
+FIRST_ZNODES: tuple[Put, ...] = (
+    Put(ROOT, _FRESH),
+    Put("/zookeeper", _FRESH),
+    Put(CONFIG, Znode(b"", READ_ACL_UNSAFE, 0, 0, 0, 0, 0, 0, -1, 0, 0)),
+    Put("/zookeeper/quota", _FRESH),
+)
+"""The tree of a server that has never heard of a transaction (`DataTree`'s constructor), parents first."""
+
+
+class FrozenStore(msgspec.Struct, frozen=True):
+    """A store that is a value: hashable, and changed by making another one. For trees of a few znodes.
+
+    `nodes` is sorted by path and `sessions` by session, so that equal contents are equal values.
+    """
+
+    nodes: tuple[tuple[str, Znode], ...] = tuple((put.path, put.znode) for put in FIRST_ZNODES)
+    sessions: tuple[tuple[int, int], ...] = ()
+
+    def node(self, path: str) -> Znode | None:
+        """The znode at a path."""
+        at = bisect_left(self.nodes, (path,))
+        return self.nodes[at][1] if at < len(self.nodes) and self.nodes[at][0] == path else None
+
+    def children(self, path: str) -> AbstractSet[str]:
+        """The names of the children of a znode."""
+        return frozenset(self._names(ROOT if path == ROOT else path + "/"))
+
+    def _names(self, prefix: str) -> Iterator[str]:
+        for at in range(bisect_left(self.nodes, (prefix,)), len(self.nodes)):
+            path = self.nodes[at][0]
+            if not path.startswith(prefix):
+                return
+            name = path[len(prefix) :]
+            if name and "/" not in name:
+                yield name
+
+    def timeout(self, session: int) -> int | None:
+        """The timeout of a session."""
+        return dict(self.sessions).get(session)
+
+    def ephemerals(self, session: int) -> AbstractSet[str]:
+        """The paths of a session's ephemeral znodes."""
+        return frozenset(
+            path
+            for path, znode in self.nodes
+            if znode.ephemeral_owner == session and kind_of(session) is Kind.EPHEMERAL
+        )
+
+    def carry_out(self, operations: Iterable[Operation]) -> "FrozenStore":
+        """The store after these operations, in their order."""
+        nodes = dict(self.nodes)
+        sessions = dict(self.sessions)
+        for operation in operations:
+            match operation:
+                case Put(path, znode):
+                    nodes[path] = znode
+                case Remove(path):
+                    nodes.pop(path, None)
+                case OpenSession(session, timeout):
+                    sessions[session] = timeout
+                case EndSession(session):
+                    sessions.pop(session, None)
+        return FrozenStore(tuple(sorted(nodes.items())), tuple(sorted(sessions.items())))

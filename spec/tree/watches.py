@@ -1,0 +1,278 @@
+"""The watches of one server's clients: what is registered, and who is told when something happens.
+
+Rules this module keeps:
+
+- A watch of the kind STANDARD is gone when it has fired; a persistent one stays until it is removed.
+- A client is told of an event once, however many of its watches it meets.
+- A recursive watch hears of its path and of everything below it, but of no NodeChildrenChanged.
+- A watcher is any hashable thing; watchers are told in the order in which they came to the path.
+- A client that comes back is told at once what it missed. Whatever it did not miss is registered again.
+
+One client may have watches of several modes at one path, each of its own life, as ZooKeeper has it since 3.9; before,
+a new one replaced the others (ZOOKEEPER-4466). Who may be told is no question of this table: `Event.acl` answers it.
+
+Source: `WatchManager`, `WatchStats`, `PathParentIterator`; `DataTree.setWatches`, `addWatch`, `containsWatcher`,
+`removeWatch`.
+"""
+
+import enum
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import TypeAlias
+
+from spec.tree.apply import Event, EventType
+from spec.tree.fields import Record
+from spec.tree.paths import ROOT, parent_of
+from spec.tree.replies import Code
+from spec.tree.requests import (
+    AddWatch,
+    CheckWatches,
+    Exists,
+    GetChildren,
+    GetChildren2,
+    GetData,
+    RemoveWatches,
+    SetWatches,
+    SetWatches2,
+)
+from spec.tree.store import Store
+from spec.tree.znode import Znode
+
+Told: TypeAlias = tuple[Hashable, EventType, str]
+"""Whom to tell, what has happened, and where."""
+
+
+class WatchKind(enum.Enum):
+    """What a client wants to hear of a path."""
+
+    DATA = "data"
+    CHILDREN = "children"
+    PERSISTENT = "persistent"
+    PERSISTENT_RECURSIVE = "persistent recursive"
+
+
+class WatcherType(enum.IntEnum):
+    """Which watches checkWatches and removeWatches mean (`Watcher.WatcherType`)."""
+
+    CHILDREN = 1
+    DATA = 2
+    ANY = 3
+    PERSISTENT = 4
+    PERSISTENT_RECURSIVE = 5
+
+
+_ADD_WATCH_MODES = {0: WatchKind.PERSISTENT, 1: WatchKind.PERSISTENT_RECURSIVE}
+_TYPES = {kind.value: kind for kind in WatcherType}
+
+# The lives of one client's watches at one path (`WatcherMode`), as bits.
+_STANDARD = 1
+_PERSISTENT = 2
+_RECURSIVE = 4
+_EVERY_MODE = _STANDARD | _PERSISTENT | _RECURSIVE
+
+
+def watch_of(request: Record, code: Code) -> WatchKind | None:
+    """The watch that a read registers at its path, now that `code` is its outcome.
+
+    An exists may wait for a znode that is not there yet.
+    """
+    if isinstance(request, Exists):
+        return WatchKind.DATA if request.watch and code in (Code.OK, Code.NO_NODE) else None
+    if code is not Code.OK:
+        return None
+    if isinstance(request, GetData):
+        return WatchKind.DATA if request.watch else None
+    if isinstance(request, GetChildren | GetChildren2):
+        return WatchKind.CHILDREN if request.watch else None
+    return None
+
+
+class _Table:
+    """Which client watches which path, and how (`WatchManager`)."""
+
+    __slots__ = ("_paths", "_recursive", "_watchers")
+
+    def __init__(self) -> None:
+        self._watchers: dict[str, dict[Hashable, int]] = {}
+        self._paths: dict[Hashable, set[str]] = {}
+        self._recursive = 0
+
+    def __len__(self) -> int:
+        return sum(map(len, self._watchers.values()))
+
+    def add(self, path: str, watcher: Hashable, mode: int) -> None:
+        watchers = self._watchers.setdefault(path, {})
+        modes = watchers.get(watcher, 0)
+        watchers[watcher] = modes | mode
+        self._paths.setdefault(watcher, set()).add(path)
+        self._recursive += bool(mode & ~modes & _RECURSIVE)
+
+    def has(self, path: str, watcher: Hashable, modes: int) -> bool:
+        return bool(self._watchers.get(path, {}).get(watcher, 0) & modes)
+
+    def remove(self, path: str, watcher: Hashable, modes: int) -> bool:
+        """Whether there was any such watch."""
+        watchers = self._watchers.get(path, {})
+        had = watchers.get(watcher, 0)
+        if not had & modes:
+            return False
+        self._recursive -= bool(had & modes & _RECURSIVE)
+        left = had & ~modes
+        if left:
+            watchers[watcher] = left
+        else:
+            self._drop(path, watcher)
+        return True
+
+    def forget(self, watcher: Hashable) -> None:
+        for path in tuple(self._paths.get(watcher, ())):
+            self.remove(path, watcher, _EVERY_MODE)
+
+    def fire(self, path: str) -> dict[Hashable, None]:
+        """Who hears of an event at a path, in order; what hears but once is removed."""
+        told: dict[Hashable, None] = {}
+        watchers = self._watchers.get(path)
+        if watchers:
+            told = dict.fromkeys(watchers)
+            for watcher in told:
+                self.remove(path, watcher, _STANDARD)
+        if self._recursive:
+            for above in _above(path):
+                for watcher, modes in self._watchers.get(above, {}).items():
+                    if modes & _RECURSIVE:
+                        told[watcher] = None
+        return told
+
+    def _drop(self, path: str, watcher: Hashable) -> None:
+        watchers = self._watchers[path]
+        del watchers[watcher]
+        if not watchers:
+            del self._watchers[path]
+        paths = self._paths[watcher]
+        paths.discard(path)
+        if not paths:
+            del self._paths[watcher]
+
+
+def _above(path: str) -> Iterator[str]:
+    while path != ROOT:
+        path = parent_of(path)
+        yield path
+
+
+class Watches:
+    """All watches of the clients of one server.
+
+    A recursive watch is in the table of data watches only: what the table of children watches would add is the
+    NodeChildrenChanged that it must not hear.
+    """
+
+    __slots__ = ("_children", "_data")
+
+    def __init__(self) -> None:
+        self._data = _Table()
+        self._children = _Table()
+
+    def __len__(self) -> int:
+        return len(self._data) + len(self._children)
+
+    def add(self, kind: WatchKind, path: str, watcher: Hashable) -> None:
+        """Register a watch."""
+        match kind:
+            case WatchKind.DATA:
+                self._data.add(path, watcher, _STANDARD)
+            case WatchKind.CHILDREN:
+                self._children.add(path, watcher, _STANDARD)
+            case WatchKind.PERSISTENT:
+                self._data.add(path, watcher, _PERSISTENT)
+                self._children.add(path, watcher, _PERSISTENT)
+            case WatchKind.PERSISTENT_RECURSIVE:
+                self._data.add(path, watcher, _RECURSIVE)
+
+    def add_watch(self, request: AddWatch, watcher: Hashable) -> Code:
+        """Do as addWatch asks; a mode that does not exist is a MARSHALLING_ERROR."""
+        kind = _ADD_WATCH_MODES.get(request.mode)
+        if kind is None:
+            return Code.MARSHALLING_ERROR
+        self.add(kind, request.path, watcher)
+        return Code.OK
+
+    def fire(self, event: Event) -> list[Told]:
+        """Whom to tell of an event, in order; watches that fire once are gone."""
+        if event.type is EventType.NODE_CHILDREN_CHANGED:
+            told = self._children.fire(event.path)
+        else:
+            told = self._data.fire(event.path)
+            if event.type is EventType.NODE_DELETED:
+                told |= self._children.fire(event.path)
+        return [(watcher, event.type, event.path) for watcher in told]
+
+    def check(self, request: CheckWatches, watcher: Hashable) -> Code:
+        """Whether there is such a watch: OK or NO_WATCHER."""
+        chosen = self._chosen(request.type)
+        if chosen is None:
+            return Code.MARSHALLING_ERROR
+        found = any(table.has(request.path, watcher, modes) for table, modes in chosen)
+        return Code.OK if found else Code.NO_WATCHER
+
+    def remove(self, request: RemoveWatches, watcher: Hashable) -> Code:
+        """Remove such watches: OK, or NO_WATCHER if there were none."""
+        chosen = self._chosen(request.type)
+        if chosen is None:
+            return Code.MARSHALLING_ERROR
+        removed = [table.remove(request.path, watcher, modes) for table, modes in chosen]
+        return Code.OK if any(removed) else Code.NO_WATCHER
+
+    def _chosen(self, number: int) -> tuple[tuple[_Table, int], ...] | None:
+        match _TYPES.get(number):
+            case WatcherType.CHILDREN:
+                return ((self._children, _STANDARD),)
+            case WatcherType.DATA:
+                return ((self._data, _STANDARD),)
+            case WatcherType.PERSISTENT:
+                return ((self._data, _PERSISTENT), (self._children, _PERSISTENT))
+            case WatcherType.PERSISTENT_RECURSIVE:
+                return ((self._data, _RECURSIVE),)
+            case WatcherType.ANY:
+                return ((self._data, _EVERY_MODE), (self._children, _EVERY_MODE))
+            case None:
+                return None
+
+    def forget(self, watcher: Hashable) -> None:
+        """The client is gone."""
+        self._data.forget(watcher)
+        self._children.forget(watcher)
+
+    def set_watches(self, view: Store, request: SetWatches | SetWatches2, watcher: Hashable) -> list[Told]:
+        """Register again what a client had elsewhere; what it missed since its last zxid is to be told at once."""
+        missed: list[Told] = []
+
+        def settle(kind: WatchKind, paths: Iterable[str], missing: Callable[[Znode | None], EventType | None]) -> None:
+            for path in paths:
+                event = missing(view.node(path))
+                if event is None:
+                    self.add(kind, path, watcher)
+                else:
+                    missed.append((watcher, event, path))
+
+        seen = request.relative_zxid
+        settle(WatchKind.DATA, request.data_watches, lambda znode: _missed_data(znode, seen))
+        settle(WatchKind.DATA, request.exist_watches, lambda znode: None if znode is None else EventType.NODE_CREATED)
+        settle(WatchKind.CHILDREN, request.child_watches, lambda znode: _missed_children(znode, seen))
+        if isinstance(request, SetWatches2):
+            for path in request.persistent_watches:
+                self.add(WatchKind.PERSISTENT, path, watcher)
+            for path in request.persistent_recursive_watches:
+                self.add(WatchKind.PERSISTENT_RECURSIVE, path, watcher)
+        return missed
+
+
+def _missed_data(znode: Znode | None, seen: int) -> EventType | None:
+    if znode is None:
+        return EventType.NODE_DELETED
+    return EventType.NODE_DATA_CHANGED if znode.mzxid > seen else None
+
+
+def _missed_children(znode: Znode | None, seen: int) -> EventType | None:
+    if znode is None:
+        return EventType.NODE_DELETED
+    return EventType.NODE_CHILDREN_CHANGED if znode.pzxid > seen else None

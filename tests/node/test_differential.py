@@ -1,0 +1,199 @@
+"""The same commands at two ensembles are answered the same: real against real (the harness), real against ours."""
+
+import itertools
+from collections.abc import Callable
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from benchmarks.servers import Ensemble
+from benchmarks.servers import commands as c
+from benchmarks.servers.interpreter import first_difference, run_script
+
+SESSIONS = 3
+# Containers and TTL znodes are deleted at moments of the server's own choice: never, here.
+OPTIONS = {
+    "tick_time": 200,
+    "extra": {
+        "maxSessionTimeout": "60000",
+        "initLimit": "100",
+        "syncLimit": "100",
+        "extendedTypesEnabled": "true",
+        "znode.container.checkIntervalMs": "86400000",
+    },
+    "java_options": ["-Dznode.container.checkIntervalMs=86400000"],
+}
+PAIRS = {
+    "real-real": (["real"], ["real"]),
+    "real-node": (["real"], ["node"]),
+}
+TRIOS = {
+    "real-real": (["real"] * 3, ["real"] * 3),
+    "real-node": (["real"] * 3, ["node"] * 3),
+    "real-mixed": (["real"] * 3, ["node", "real", "node"]),
+}
+EXAMPLES = settings(
+    deadline=None, derandomize=True, print_blob=True, database=None, suppress_health_check=list(HealthCheck)
+)
+
+Pair = tuple[Ensemble, Ensemble]
+
+# Few paths, so that commands meet; the second line has paths that no znode may have.
+PATHS = st.sampled_from(
+    ["", "/a", "/b", "/a/b", "/a/c", "/a/b/d", "/0000000000", "/a0000000000", "/a/0000000001", "/b/e"]
+)
+BAD_PATHS = st.sampled_from(["/", "/a/", "/a//b", "/./a", "/a/..", "/\0", "/a\x1f", "/\ud7ff\uf8ff", "/\uffff"])
+ANY_PATH = st.one_of(*[PATHS] * 9, BAD_PATHS)
+WHO = st.integers(0, SESSIONS - 1)
+DATA = st.sampled_from([b"", b"x", b"longer", None])
+VERSIONS = st.sampled_from([-1, -1, -1, 0, 0, 1, 2, -2])
+PERMS = st.sampled_from([31, 31, 31, 1, 2, 3, 4, 8, 9, 16, 17, 28, 0, 32])
+DIGEST_ANNA = "anna:aIS1ZLJS1lhlCKdPG6yKsBGVZCM="
+WORLD = st.tuples(PERMS, st.just("world"), st.just("anyone"))
+ENTRIES = st.one_of(
+    WORLD,
+    st.tuples(PERMS, st.just("auth"), st.just("")),
+    st.tuples(PERMS, st.just("digest"), st.just(DIGEST_ANNA)),
+    st.tuples(PERMS, st.just("ip"), st.sampled_from(["127.0.0.1", "127.0.0.0/8", "10.0.0.1", "nowhere", "1.2.3.4/99"])),
+    st.tuples(
+        st.just(31),
+        st.sampled_from(["world", "digest", "nosuch", ""]),
+        st.sampled_from(["", "somebody", "a:b:c", "x:y"]),
+    ),
+)
+SOME_ACLS = st.one_of(st.lists(ENTRIES, max_size=3).map(tuple), st.none())
+ACLS = st.one_of(st.just(c.OPEN), st.just(c.OPEN), SOME_ACLS)
+# Mode 7 is none.
+FLAGS = st.one_of(st.integers(0, 3), st.integers(0, 7))
+CREATES = st.builds(
+    c.Create,
+    who=WHO,
+    path=ANY_PATH,
+    data=DATA,
+    acl=ACLS,
+    flags=FLAGS,
+    by=st.sampled_from([c.CREATE, c.CREATE2, c.CREATE2, c.CREATE_CONTAINER, c.CREATE_TTL]),
+    ttl=st.sampled_from([1_000_000, 0, -1, 1 << 41]),
+)
+# Most creates are plain ones: they let the other commands meet something.
+PLAIN_CREATES = st.builds(c.Create, who=WHO, path=PATHS, data=DATA, flags=st.integers(0, 3), by=st.just(c.CREATE2))
+CONTAINERS = st.builds(
+    c.Create, who=WHO, path=PATHS, flags=st.just(c.CONTAINER), by=st.just(c.CREATE_CONTAINER), data=DATA
+)
+TTLS = st.builds(
+    c.Create, who=WHO, path=PATHS, flags=st.integers(5, 6), by=st.just(c.CREATE_TTL), ttl=st.just(1_000_000)
+)
+DELETES = st.builds(c.Delete, who=WHO, path=ANY_PATH, version=VERSIONS)
+SETS = st.builds(c.Set, who=WHO, path=ANY_PATH, data=DATA, version=VERSIONS)
+SET_ACLS = st.builds(c.SetAcl, who=WHO, path=ANY_PATH, acl=SOME_ACLS, version=VERSIONS)
+CHECKS = st.builds(c.Check, who=WHO, path=ANY_PATH, version=VERSIONS)
+GETS = st.builds(c.Get, who=WHO, path=ANY_PATH, watch=st.booleans())
+CHILDREN = st.builds(c.Children, who=WHO, path=ANY_PATH, watch=st.booleans())
+READS = st.one_of(
+    GETS,
+    CHILDREN,
+    st.builds(c.Exists, who=WHO, path=ANY_PATH, watch=st.booleans()),
+    st.builds(c.Children2, who=WHO, path=ANY_PATH, watch=st.booleans()),
+    st.builds(c.GetAcl, who=WHO, path=ANY_PATH),
+    st.builds(c.Count, who=WHO, path=ANY_PATH),
+    st.builds(c.Ephemerals, who=WHO, path=ANY_PATH),
+    st.builds(c.Sync, who=WHO, path=ANY_PATH),
+    st.builds(c.WhoAmI, who=WHO),
+)
+SOME_PATHS = st.lists(PATHS, max_size=3, unique=True).map(tuple)
+WATCHES = st.one_of(
+    st.builds(c.AddWatch, who=WHO, path=ANY_PATH, mode=st.sampled_from([0, 1, 1, 2])),
+    st.builds(c.CheckWatches, who=WHO, path=PATHS, type=st.integers(0, 6)),
+    st.builds(c.RemoveWatches, who=WHO, path=PATHS, type=st.integers(0, 6)),
+)
+AUTHS = st.builds(
+    c.AddAuth,
+    who=WHO,
+    scheme=st.sampled_from(["digest", "digest", "digest", "digest", "ip", "nosuch"]),
+    auth=st.sampled_from([b"anna:secret", b"bert:secret", b""]),
+)
+MULTI_PARTS = st.one_of(CREATES, PLAIN_CREATES, PLAIN_CREATES, DELETES, SETS, CHECKS)
+MULTIS = st.builds(c.Multi, who=WHO, parts=st.lists(MULTI_PARTS, max_size=4).map(tuple))
+MULTI_READS = st.builds(c.MultiRead, who=WHO, parts=st.lists(st.one_of(GETS, CHILDREN), max_size=3).map(tuple))
+MOVES = st.one_of(
+    st.builds(c.Connect, who=WHO, server=st.integers(0, 2)),
+    st.builds(c.Connect, who=WHO, server=st.integers(0, 2)),
+    st.builds(c.Drop, who=WHO),
+    st.builds(c.Close, who=WHO),
+    st.builds(
+        c.SetWatches,
+        who=WHO,
+        data=SOME_PATHS,
+        exist=SOME_PATHS,
+        child=SOME_PATHS,
+        persistent=SOME_PATHS,
+        recursive=SOME_PATHS,
+    ),
+)
+EXPIRIES = st.builds(c.Expire, who=WHO)
+
+TREE = st.one_of(CREATES, PLAIN_CREATES, PLAIN_CREATES, CONTAINERS, TTLS, DELETES, SETS, SETS, READS, READS)
+ALL = st.one_of(
+    TREE, TREE, TREE, PLAIN_CREATES, SET_ACLS, AUTHS, MULTIS, MULTIS, MULTI_READS, WATCHES, WATCHES, READS, MOVES, MOVES
+)
+WATCHED = st.one_of(WATCHES, WATCHES, READS, PLAIN_CREATES, PLAIN_CREATES, DELETES, SETS, MULTIS, MOVES, EXPIRIES)
+SECURED = st.one_of(AUTHS, SET_ACLS, CREATES, CREATES, READS, DELETES, SETS, MULTIS, MULTI_READS, MOVES)
+STRATEGIES = {"tree": TREE, "all": ALL, "watches": WATCHED, "acls": SECURED}
+
+_roots = itertools.count(1)
+
+
+def compare(pair: Pair, script: c.Script) -> None:
+    """Carry the script out at both, below a root of the same name, and show where they part."""
+    root = f"/run-{next(_roots)}"
+    one, other = (
+        run_script([ensemble.client_port(sid) for sid in ensemble.sids], root, SESSIONS, script) for ensemble in pair
+    )
+    difference = first_difference(one, other)
+    assert difference is None, difference
+
+
+def drive(pair: Pair, commands: st.SearchStrategy[c.Command], examples: int, longest: int) -> None:
+    """Compare so many random scripts."""
+
+    @settings(EXAMPLES, max_examples=examples)
+    @given(st.lists(commands, min_size=1, max_size=longest).map(tuple))
+    def agree(script: c.Script) -> None:
+        compare(pair, script)
+
+    agree()
+
+
+@pytest.fixture(scope="module", params=PAIRS)
+def pair(request: pytest.FixtureRequest, launch: Callable[..., Ensemble]) -> Pair:
+    one, other = PAIRS[request.param]
+    return launch(one, **OPTIONS), launch(other, **OPTIONS)
+
+
+@pytest.fixture(scope="module", params=TRIOS)
+def trios(request: pytest.FixtureRequest, launch: Callable[..., Ensemble]) -> Pair:
+    one, other = TRIOS[request.param]
+    return launch(one, **OPTIONS), launch(other, **OPTIONS)
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_one_server_answers_as_the_real_one(pair: Pair, name: str) -> None:
+    drive(pair, STRATEGIES[name], examples=20, longest=25)
+
+
+@pytest.mark.parametrize("name", ["all", "watches"])
+def test_three_servers_with_sessions_on_each_answer_as_real_ones(trios: Pair, name: str) -> None:
+    drive(trios, STRATEGIES[name], examples=8, longest=20)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_one_server_answers_as_the_real_one_at_length(pair: Pair, name: str) -> None:
+    drive(pair, STRATEGIES[name], examples=400, longest=60)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_three_servers_answer_as_real_ones_at_length(trios: Pair, name: str) -> None:
+    drive(trios, STRATEGIES[name], examples=150, longest=50)

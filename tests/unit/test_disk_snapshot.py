@@ -1,0 +1,222 @@
+"""Snapshots: the bytes of ZooKeeper's files, reading in pieces of any size, and trees that change meanwhile."""
+
+import struct
+import zlib
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from refimpl.disk import snapshot
+from refimpl.disk.body import BodyReader, DamagedSnapshotError, body_chunks
+from refimpl.store import Tree
+from spec.tree.apply import apply
+from spec.tree.data import OPEN_ACL_UNSAFE, READ_ACL_UNSAFE, Acl, Id
+from spec.tree.store import OpenSession, Put
+from spec.tree.txns import Change, CreateTxn, DeleteTxn, SetAclTxn, SetDataTxn
+from spec.tree.znode import Znode
+
+DIGEST_ACL = (Acl(31, Id("digest", "bob:xyz")), Acl(1, Id("world", "anyone")))
+EVERY_FIELD = Znode(b"data", DIGEST_ACL, 1, 2, 3, 4, 5, 6, 7, 0x77, 9)
+
+
+def contents(tree: Tree) -> tuple[dict[str, Znode], dict[int, int], dict[str, set[str]]]:
+    nodes = dict(tree.preorder())
+    return nodes, dict(tree.sessions), {path: set(tree.children(path)) for path in nodes}
+
+
+def string(text: str) -> bytes:
+    return struct.pack(">i", len(text)) + text.encode()
+
+
+def node(path: str, znode: Znode, acl: int) -> bytes:
+    data = struct.pack(">i", -1) if znode.data is None else struct.pack(">i", len(znode.data)) + znode.data
+    stat = struct.pack(
+        ">qqqqiiiqq", znode.czxid, znode.mzxid, znode.ctime, znode.mtime, znode.version, znode.cversion, znode.aversion,
+        znode.ephemeral_owner, znode.pzxid,
+    )  # fmt: skip
+    return string(path) + data + struct.pack(">q", acl) + stat
+
+
+def small_tree() -> Tree:
+    tree = Tree(())
+    tree.carry_out((
+        Put("/", Znode(b"", OPEN_ACL_UNSAFE, 0, 0, 0, 0, 0, 1, 0, 0, 9)),
+        Put("/a", EVERY_FIELD),
+        Put("/a/é", Znode(None, OPEN_ACL_UNSAFE, 9, 9, 0, 0, 0, 0, 0, 0, 9)),
+        OpenSession(0x77, 4000),
+    ))  # fmt: skip
+    return tree
+
+
+ROOT_NODE = node("", Znode(b"", OPEN_ACL_UNSAFE, 0, 0, 0, 0, 0, 1, 0, 0, 9), -1)
+BODY = (
+    struct.pack(">iqi", 1, 0x77, 4000)
+    + struct.pack(">i", 2)
+    + struct.pack(">qii", 1, 1, 0) + string("world") + string("anyone")
+    + struct.pack(">qii", 2, 2, 31) + string("digest") + string("bob:xyz")
+    + struct.pack(">i", 1) + string("world") + string("anyone")
+    + ROOT_NODE
+    + node("/a", EVERY_FIELD, 2)
+    + node("/a/é", Znode(None, (), 9, 9, 0, 0, 0, 0, 0, 0, 9), -1).replace(b"\x00\x00\x00\x04/a/", b"\x00\x00\x00\x05/a/")
+    + string("/")
+)  # fmt: skip
+
+
+def sealed(data: bytes) -> bytes:
+    return data + struct.pack(">q", zlib.adler32(data)) + string("/")
+
+
+WITH_SEAL = sealed(b"ZKSN" + struct.pack(">iq", 2, -1) + BODY)
+WITH_DIGEST = sealed(WITH_SEAL + struct.pack(">qiq", 9, 2, 0x1234567890))
+
+
+def read_bytes(directory: Path, data: bytes, zxid: int = 9) -> Tree:
+    path = directory / f"snapshot.{zxid:x}"
+    path.write_bytes(data)
+    return snapshot.read(path, zxid)
+
+
+def test_a_body_is_sessions_acls_and_znodes_in_preorder() -> None:
+    assert b"".join(body_chunks(small_tree(), 9)) == BODY
+
+
+def test_a_file_is_header_body_and_seal(tmp_path: Path) -> None:
+    path = snapshot.save(tmp_path, small_tree(), 0x1_0000_0009)
+    assert path == tmp_path / "snapshot.100000009"
+    assert path.read_bytes() == WITH_SEAL
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("data", [WITH_SEAL, WITH_DIGEST, sealed(WITH_SEAL + struct.pack(">qi", 9, 1) + string("3fe"))])
+def test_snapshots_of_all_versions_are_read(tmp_path: Path, data: bytes) -> None:
+    nodes, sessions, children = contents(read_bytes(tmp_path, data))
+    assert nodes["/a"] == EVERY_FIELD
+    assert nodes["/a/é"].data is None
+    assert (sessions, children["/a"]) == ({0x77: 4000}, {"é"})
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 64, len(BODY)])
+def test_a_body_is_read_in_pieces_of_any_size(size: int) -> None:
+    tree = Tree(())
+    tree.carry_out((Put("/", Znode(b"", OPEN_ACL_UNSAFE, 0, 0, 0, 0, 0, 0, 0, 0, 0)),))
+    reader = BodyReader(tree, 9)
+    stream = BODY + string("BenWasHere")
+    rest, position = None, 0
+    while rest is None:
+        rest = reader.feed(stream[position : position + size])
+        position += size
+    assert rest + stream[position:] == string("BenWasHere")
+    assert contents(tree) == contents(small_tree())
+
+
+def test_a_tree_comes_back_as_it_was(tmp_path: Path) -> None:
+    tree = Tree()
+    tree.carry_out(Put(f"/n{i}", Znode(bytes(i), READ_ACL_UNSAFE, i, i, i, i, i, 0, 0, -(1 << 63), i)) for i in range(999))
+    snapshot.save(tmp_path, tree, 10_000)
+    assert contents(snapshot.read(tmp_path / "snapshot.2710", 10_000)) == contents(tree)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "the header is"),
+        (b"ZKLG" + WITH_SEAL[4:], "the header is 5a4b4c47"),
+        (WITH_SEAL[:100], "the file ends at offset 100, inside of the body"),
+        (WITH_SEAL[:-6], "the seal is cut short: 7 bytes of 13"),
+        (WITH_SEAL[:-13], "the seal is cut short: 0 bytes of 13"),
+        (WITH_SEAL[:-1] + b"x", 'the seal does not end with the text "/"'),
+        (WITH_SEAL.replace(b"data", b"datb"), "the seal has checksum"),
+        (WITH_DIGEST[:-3], "the second seal is cut short"),
+        (WITH_DIGEST[:-20] + b"x" + WITH_DIGEST[-19:], "the second seal has checksum"),
+        (WITH_SEAL + b"12345", "5 bytes stand behind the seal"),
+        (WITH_DIGEST + b"12345", "5 bytes stand behind the second seal"),
+        (sealed(WITH_SEAL[:16] + BODY.replace(ROOT_NODE, ROOT_NODE + node("/x/y", EVERY_FIELD, -1))), "'/x/y' comes before"),
+        (sealed(WITH_SEAL[:16] + BODY.replace(ROOT_NODE, ROOT_NODE + node("x", EVERY_FIELD, -1))), "'x' comes before"),
+        (sealed(WITH_SEAL[:16] + struct.pack(">i", -5)), "the number of sessions is -5"),
+        (sealed(WITH_SEAL[:16] + struct.pack(">iii", 0, 0, -2)), "a path has length -2"),
+        (sealed(WITH_SEAL[:16] + struct.pack(">iii", 0, 0, 2) + b"\xff\xff" + bytes(100)), "text is not UTF-8"),
+        (sealed(WITH_SEAL[:16] + struct.pack(">iiii", 0, 0, 0, 1 << 30)), "the data of .* has length 1073741824"),
+    ],
+)
+def test_a_damaged_snapshot_is_refused_with_what_is_wrong(tmp_path: Path, data: bytes, message: str) -> None:
+    with pytest.raises(DamagedSnapshotError, match=message) as caught:
+        read_bytes(tmp_path, data)
+    assert str(caught.value).startswith(str(tmp_path / "snapshot.9"))
+
+
+def test_a_snapshot_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr("os.fsync", fail)
+    with pytest.raises(OSError, match="Input/output"):
+        snapshot.save(tmp_path, small_tree(), 9)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_snapshot_has_its_name_when_it_is_finished(tmp_path: Path) -> None:
+    file = snapshot.SnapshotFile(tmp_path, 9)
+    file.write(BODY)
+    assert [path.name for path in tmp_path.iterdir()] == ["snapshot.9.tmp"]
+    snapshot.remove_unfinished(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+NAMES = st.sampled_from(["/a", "/b", "/a/c", "/a/d", "/b/c", "/a/c/e"])
+ACLS = st.sampled_from([OPEN_ACL_UNSAFE, READ_ACL_UNSAFE, DIGEST_ACL])
+RECORDS = st.one_of(
+    st.builds(CreateTxn, NAMES, st.binary(max_size=3), ACLS, st.just(False), st.integers(1, 3)),
+    st.builds(DeleteTxn, NAMES),
+    st.builds(SetDataTxn, NAMES, st.binary(max_size=3), st.integers(1, 9)),
+    st.builds(SetAclTxn, NAMES, ACLS, st.integers(1, 9)),
+)
+
+
+class World:
+    """A tree to which possible transactions are applied, and the list of them."""
+
+    def __init__(self) -> None:
+        self.tree = Tree()
+        self.log: list[Change] = []
+
+    def apply(self, record: CreateTxn | DeleteTxn | SetDataTxn | SetAclTxn) -> None:
+        path, node = record.path, self.tree.node
+        parent = path.rpartition("/")[0] or "/"
+        above = node(parent)
+        if isinstance(record, CreateTxn):
+            if node(path) is not None or above is None:
+                return
+            record = CreateTxn(path, record.data, record.acl, False, above.cversion + 1)
+        elif (here := node(path)) is None or (isinstance(record, DeleteTxn) and self.tree.children(path)):
+            return
+        elif isinstance(record, SetDataTxn):
+            record = SetDataTxn(path, record.data, here.version + 1)
+        elif isinstance(record, SetAclTxn):
+            record = SetAclTxn(path, record.acl, here.aversion + 1)
+        self.log.append(Change(1, 1, len(self.log), record))
+        self.tree.carry_out(apply(self.tree, len(self.log), self.log[-1]).operations)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(RECORDS, max_size=12), st.lists(st.lists(RECORDS, max_size=3), max_size=12))
+def test_a_fuzzy_snapshot_and_the_log_after_it_give_the_tree_of_now(before: list, during: list) -> None:  # type: ignore[type-arg]
+    world = World()
+    for record in before:
+        world.apply(record)
+    start = len(world.log)
+    with pytest.MonkeyPatch.context() as small:
+        small.setattr("refimpl.disk.body.CHUNK", 1)
+        chunks = body_chunks(world.tree, start)
+        body = next(chunks)
+        for changes in during:
+            body += next(chunks, b"")
+            for record in changes:
+                world.apply(record)
+        body += b"".join(chunks)
+    restored = Tree()
+    assert BodyReader(restored, start).feed(body) == b""
+    for zxid in range(start + 1, len(world.log) + 1):
+        restored.carry_out(apply(restored, zxid, world.log[zxid - 1]).operations)
+    assert contents(restored) == contents(world.tree)
