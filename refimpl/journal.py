@@ -38,6 +38,8 @@ CACHED = 1 << 25
 _encode = msgspec.json.Encoder().encode
 _PLAIN = (int, bool, str)
 Txns = Sequence[Txn]
+_ROWS = (tuple[Txn, ...], tuple[Txn, ...] | None)
+"""How fields that hold transactions are annotated."""
 
 
 def repr_bytes(value: Any) -> bytes:
@@ -163,7 +165,10 @@ class _Words:
             return self._digests.of
         if hint is Txn:
             return self._digests.txn
-        return self.txns if hint == tuple[Txn, ...] or hint == Sequence[Txn] else self._other
+        return self._row if hint in _ROWS else self._other
+
+    def _row(self, txns: Txns | None) -> Any:
+        return None if txns is None else self.txns(txns)
 
     def _other(self, value: Any) -> Any:
         if isinstance(value, View):

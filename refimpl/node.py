@@ -268,10 +268,7 @@ class Node:
 
     def _arm(self, timer: Timer) -> None:
         self._disarm(timer)
-        if timer is Timer.FINALIZE_WAIT:
-            seconds = FINALIZE_WAIT
-        else:
-            seconds, self._patience = self._patience, min(2 * self._patience, LAST_NOTIFICATION_TIMEOUT)
+        seconds = FINALIZE_WAIT if timer is Timer.FINALIZE_WAIT else self._patience
         self._timers[timer] = self._loop.call_later(seconds, self._fire, timer)
 
     def _disarm(self, timer: Timer) -> None:
@@ -281,6 +278,8 @@ class Node:
 
     def _fire(self, timer: Timer) -> None:
         self._timers.pop(timer, None)
+        if timer is Timer.NOTIFICATION_TIMEOUT:
+            self._patience = min(2 * self._patience, LAST_NOTIFICATION_TIMEOUT)
         self.submit(lambda: self.run(Fired(timer)))
 
     def _disk_failed(self, error: OSError | DataError) -> None:

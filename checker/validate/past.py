@@ -8,10 +8,10 @@ settled is taken out of every log and of every part of the history at once. Rule
 - A transaction is settled when every server that leads or follows has it on disk, has delivered it if it serves, and
   has the same before it. What is settled stands at the same place in every sequence that an invariant reads, so without
   it the answers are the same. The last two stay, so that nothing becomes vacuous by it.
-- A server that comes back is compared from where it was left on. If it does not agree, the settled part shrinks to what
-  it agrees with, and the invariants see the difference.
-- What a snapshot holds is what its sender had when it sent it. From a server without a journal it is taken as given, and
-  so is everything before the logs begin.
+- A server that comes back is compared from where it was left on. If it does not agree, the settled part shrinks to
+  what it agrees with, and the invariants see the difference.
+- What a snapshot holds is what its sender had when it sent it. From a server without a journal it is taken as given,
+  and so is everything before the logs begin.
 
 Source: `checker.models.ensemble.history` for the fold; `spec.zab.synchronising` for what becomes of a log.
 """
@@ -142,7 +142,8 @@ class Past:
         image = self.images[server.sid]
         image.tree, image.present = None, False
         log = image.log.up_to(server.durable.last_zxid)
-        known = log.txns[-1].zxid if log.txns else max(self.floor, before_the_log(server.durable))
+        before = self.committed.zxids[log.base - 1] if log.base > self._least else self.start
+        known = log.txns[-1].zxid if log.txns else before
         more = tuple(txn for txn in server.durable.txns if txn.zxid > known)
         image.log = log.and_then(more)
         for txn in more:
@@ -155,12 +156,11 @@ class Past:
         server = image.server
         image.server, image.tree, image.present = Server(sid, server.view, server.durable), None, False
 
-    def stepped(
-        self, sid: Sid, record: int, after: Server, event: Event, effects: Effects, sent: int
-    ) -> None:
+    def stepped(self, record: int, before: Server, after: Server, event: Event, effects: Effects, sent: int) -> None:
         """A step: `record` is its number, `sent` that of the record which sent the packet it reads, or NONE."""
+        sid = after.sid
         image = self.images[sid]
-        before, log = image.server, image.log
+        log = image.log
         image.server = after
         self._follow(image, before, event, effects, sent)
         for effect in effects:
@@ -325,15 +325,15 @@ class Past:
             for n in range(place, self.settled)
             if self.committed.proposed[n] != NONE
         ]
-        reigns = tuple(
-            replace(reign, initial=(*(each.txn for each in older if epoch_of(each.txn.zxid) < reign.epoch), *reign.initial))
-            for reign in self.history.established
-        )
+        reigns = []
+        for reign in self.history.established:
+            begun = tuple(each.txn for each in older if epoch_of(each.txn.zxid) < reign.epoch)
+            reigns.append(replace(reign, initial=(*begun, *reign.initial)))
         self.history = replace(
             self.history,
             committed=(*older, *self.history.committed),
             broadcast=_sorted((*sent, *self.history.broadcast)),
-            established=reigns,
+            established=tuple(reigns),
         )
         self.settled = place
 

@@ -32,7 +32,7 @@ from spec.zab.packets import NAMES, FollowerInfo
 from spec.zab.state import ZabRules
 
 Json = Any
-ROWS = (tuple[Txn, ...], Sequence[Txn])
+ROWS = (tuple[Txn, ...], tuple[Txn, ...] | None)
 """How fields that hold transactions are annotated."""
 
 
@@ -83,12 +83,10 @@ def _field(where: str, hint: Any, plain: Json) -> Any:
         return _digest(where, plain)
     if hint is Txn:
         return _txn(where, plain)
-    if hint in ROWS:
+    if hint == ROWS[0]:
         return tuple(_txn(where, each) for each in _list(where, plain))
     if get_origin(hint) in (Union, types.UnionType) and type(None) in get_args(hint):
-        if plain is None:
-            return None
-        hint = next(each for each in get_args(hint) if each is not type(None))
+        return None if plain is None else _field(where, get_args(hint)[0], plain)
     if hint is View:
         return view_of(plain)
     if issubclass(hint, Enum):
@@ -215,7 +213,7 @@ class Words:
         shown = (getattr(value, name) for name, _ in fields)
         return [
             type(value).__name__,
-            *(self._rows(each) if row else self(each) for (_, row), each in zip(fields, shown, strict=True)),
+            *(self._rows(each) if row and each is not None else self(each) for (_, row), each in zip(fields, shown, strict=True)),
         ]
 
 

@@ -170,7 +170,7 @@ class Connection(asyncio.Protocol):
         read_only = None if self._old_client else False
         if not valid:
             self.send(encode_connect_response(ConnectResponse(0, 0, _NO_PASSWORD, read_only)))
-            self.end("its session is not valid")
+            self.finish("its session is not valid")
             return
         response = ConnectResponse(self.timeout, self.session, self.clients.password(self.session), read_only)
         self.phase = Phase.SERVING
@@ -269,7 +269,7 @@ class Connection(asyncio.Protocol):
             self._send_reply(asked, zxid, code, reply)
             self.clients.answered(self, asked, zxid, arrived)
         if after is not Ending.STAYS:
-            self.end(f"after {asked.route.name} with {code.name}")
+            self.finish(f"after {asked.route.name} with {code.name}")
 
     def _send_reply(self, asked: Asked, zxid: int, code: Code, reply: Record | None) -> None:
         try:
@@ -311,10 +311,34 @@ class Connection(asyncio.Protocol):
         reading = not self._paused and self.phase in (Phase.PRESENTED, Phase.SERVING)
         return int(reading) | (4 if self.unsent() else 0)
 
-    def end(self, reason: str) -> None:
-        """Ends the connection when all is written that was to be sent."""
+    def finish(self, reason: str) -> None:
+        """Ends the connection, and sees to it that the client can read what it was told last.
+
+        A socket that is closed while there is something to read takes back what it has sent. So the client has some
+        time to close first; what else it sends is not read as requests.
+        """
         if self.phase is Phase.ENDED:
             return
+        self._leave(reason)
+        if self._transport is None or not self._transport.can_write_eof():
+            self._close()
+            return
+        self._transport.write_eof()
+        self._read_on(True)
+        self.clients.linger(self)
+
+    def end(self, reason: str) -> None:
+        """Ends the connection when all is written that was to be sent."""
+        if self.phase is not Phase.ENDED:
+            self._leave(reason)
+        self._close()
+
+    def _close(self) -> None:
+        if self._transport is not None:
+            self._transport.close()
+
+    def _leave(self, reason: str) -> None:
+        """The client is sent what there is, and served no more."""
         logger.debug("%s: closed: %s", self, reason)
         self.flush()
         self.phase = Phase.ENDED
@@ -322,8 +346,6 @@ class Connection(asyncio.Protocol):
         self.waiting = ()
         self._arrivals.clear()
         self._backlog.clear()
-        if self._transport is not None:
-            self._transport.close()
 
     def abort(self) -> None:
         """Ends the connection at once."""

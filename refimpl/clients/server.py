@@ -39,6 +39,8 @@ logger = logging.getLogger("quorate.clients")
 
 _TICK = 1000
 """Milliseconds between two looks for connections that are silent for too long."""
+_LINGER = 2000
+"""Milliseconds for a client to take what it was sent last."""
 
 
 class ListenError(OSError):
@@ -123,7 +125,7 @@ class Clients:
         else:
             connection.settled(change.cxid, Route.WRITE, applied.code, applied.reply)
         if type(change.record) is CloseSessionTxn:
-            connection.end("its session is closed")
+            connection.finish("its session is closed")
 
     def synced(self, session: SessionId, cxid: int) -> None:
         """A sync is done."""
@@ -171,6 +173,11 @@ class Clients:
         self._of_address[connection.address] -= 1
         if not self._of_address[connection.address]:
             del self._of_address[connection.address]
+
+    def linger(self, connection: Connection) -> None:
+        """A connection has been served; its client may take this long to close it."""
+        self._turn()
+        self._silent.update(connection.number, _LINGER, self.now)
 
     def heard(self, connection: Connection) -> None:
         """Bytes have come from a client. One without a session gains no time by it."""
@@ -236,7 +243,7 @@ class Clients:
     async def _listen(self, address: Address, context: ssl.SSLContext | None) -> None:
         assert self._loop is not None
         timeout = self.settings.connect_timeout / 1000 if context is not None else None
-        make = partial(self._loop.create_server, self._connected, address.host, address.port)
+        make = partial(self._loop.create_server, self.accept, address.host, address.port)
         try:
             listener = await make(backlog=128, ssl=context, ssl_handshake_timeout=timeout)
         except OSError as error:
@@ -248,7 +255,8 @@ class Clients:
         """The ports that are listened at, in the order of the settings; useful when 0 was asked for."""
         return tuple(listener.sockets[0].getsockname()[1] for listener in self._listeners)
 
-    def _connected(self) -> Connection:
+    def accept(self) -> Connection:
+        """A new connection, as the event loop wants it."""
         self._count += 1
         return Connection(self, self._count)
 
@@ -276,7 +284,8 @@ class Clients:
         self._turn()
         for number in self._silent.expired(self.now):
             connection = self._connections[number]
-            logger.info("%s: disconnected: not heard for %d ms", connection, connection.timeout)
+            if connection.phase is not Phase.ENDED:
+                logger.info("%s: disconnected: not heard for %d ms", connection, connection.timeout)
             connection.abort()
 
 

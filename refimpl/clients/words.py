@@ -77,7 +77,7 @@ class Words:
         text = self._text(word, opening[4:])
         # Not counted before the word is answered, as in ZooKeeper.
         connection.send(text.encode())
-        connection.end(f"after {word}")
+        connection.finish(f"after {word}")
         return True
 
     def _text(self, word: str, rest: bytes) -> str:

@@ -232,9 +232,11 @@ class BodyReader:
         """Put a znode into the tree if it was there at `zxid`."""
         if counters[0] > self._zxid:
             return
-        parent = path[: path.rfind("/")] or ROOT if path else ROOT
+        if path and (path[0] != "/" or path[-1] == "/"):
+            raise self._damaged(f"{path!r} is no path of a znode")
+        parent = path.rpartition("/")[0] or ROOT
         if parent != self._parent:
-            if path[:1] not in ("", "/") or self._tree.node(parent) is None:
+            if self._tree.node(parent) is None:
                 raise self._damaged(f"znode {path!r} comes before its parent {parent!r}")
             self._parent = parent
         znode = Znode(data, self._acls.get(acl_id, NO_ACCESS), *counters)

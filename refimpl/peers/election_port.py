@@ -60,8 +60,8 @@ class Link:
             self.connect()
 
     def connect(self, told: tuple[Address, ...] = ()) -> None:
-        """Opens a connection, unless one is being opened; `told` is where an unknown peer says it can be reached."""
-        if self._connecting is None or self._connecting.done():
+        """Opens a connection if there is none; `told` is where an unknown peer says it can be reached."""
+        if self.socket is None and (self._connecting is None or self._connecting.done()):
             self._connecting = asyncio.get_running_loop().create_task(self.port.open(self.sid, told))
 
     def opened(self, socket: ElectionSocket) -> None:

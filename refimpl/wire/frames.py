@@ -25,16 +25,20 @@ class Frames:
     def feed(self, data: bytes) -> list[bytes]:
         """The frames that these bytes complete, without their lengths. Raises JuteError for a length out of bounds."""
         self._waiting += data
+        if len(self._waiting) < self._needed:
+            return []
+        # One copy, out of which frames are cut: slices of a bytearray would be copied twice.
+        held = bytes(self._waiting)
         frames: list[bytes] = []
         at = 0
-        while len(self._waiting) - at >= self._needed:
-            (length,) = LENGTH.unpack_from(self._waiting, at)
+        while len(held) - at >= self._needed:
+            (length,) = LENGTH.unpack_from(held, at)
             if not 0 < length <= self._limit:
                 raise JuteError("frame", "length", at, f"{length}, where 1 to {self._limit} would be right")
             end = at + LENGTH.size + length
             self._needed = LENGTH.size + length
-            if end <= len(self._waiting):
-                frames.append(bytes(self._waiting[at + LENGTH.size : end]))
+            if end <= len(held):
+                frames.append(held[at + LENGTH.size : end])
                 at, self._needed = end, LENGTH.size
         del self._waiting[:at]
         return frames

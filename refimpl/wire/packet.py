@@ -108,6 +108,7 @@ class PacketDecoder:
         self._waiting += data
         if self.streaming or len(self._waiting) < self._needed:
             return []
+        # One copy, out of which packets are cut: slices of a bytearray would be copied twice.
         held = bytes(self._waiting)
         packets: list[Packet] = []
         at = 0
@@ -139,7 +140,7 @@ class PacketDecoder:
     def _packet(self, held: bytes, at: int) -> tuple[Packet, int] | None:
         """The packet that begins at `at` and where it ends; None, and `_needed` is set, if it is not complete."""
         left = len(held) - at
-        self._needed = HEAD.size + COUNT.size
+        self._needed = HEAD.size
         if left < self._needed:
             return None
         kind, zxid, length = HEAD.unpack_from(held, at)
@@ -148,7 +149,7 @@ class PacketDecoder:
             raise JuteError("QuorumPacket", "data", HEAD.size - 4, f"length {length} (type {kind}), where {right}")
         start = at + HEAD.size
         end = start + max(length, 0)
-        self._needed += max(length, 0)
+        self._needed += max(length, 0) + COUNT.size
         if left < self._needed:
             return None
         authinfo, behind = self._authinfo(held, end)

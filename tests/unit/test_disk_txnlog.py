@@ -83,7 +83,7 @@ def test_what_was_gathered_is_written_with_one_write_and_one_sync(
 def test_the_name_of_a_new_file_is_synced_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[str] = []
     fsync = os.fsync
-    monkeypatch.setattr(os, "fsync", lambda fd: synced.append(os.readlink(f"/proc/self/fd/{fd}")) or fsync(fd))
+    monkeypatch.setattr(os, "fsync", lambda fd: synced.append(str(Path(f"/proc/self/fd/{fd}").readlink())) or fsync(fd))
     log = TxnLog(tmp_path)
     log.append(1, payload(1))
     log.commit()

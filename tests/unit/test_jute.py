@@ -39,9 +39,9 @@ from spec.tree.txns import CreateTxn, DeleteTxn, ErrorTxn, MultiTxn
 NULL = "ffffffff"
 WORLD = "0000001f 00000005 776f726c64 00000006 616e796f6e65"
 STAT = Stat(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11)
-STAT_BYTES = " ".join(
-    [*(f"{number:016x}" for number in (1, 2, 3, 4)), *(f"{number:08x}" for number in (5, 6, 7))]
-    + [f"{8:016x}", f"{9:08x}", f"{10:08x}", f"{11:016x}"]
+STAT_BYTES = (
+    "0000000000000001 0000000000000002 0000000000000003 0000000000000004 00000005 00000006 00000007"
+    "0000000000000008 00000009 0000000a 000000000000000b"
 )
 CLOSING = "ffffffff 01 ffffffff"
 
@@ -51,7 +51,10 @@ BY_HAND: dict[str, tuple[Record, str]] = {
     "text beyond ASCII": (Exists("/ä", False), "00000003 2fc3a4 00"),
     "a negative number": (Delete("/a", -1), "00000002 2f61 ffffffff"),
     "numbers before a string": (WatcherEvent(3, 3, "/"), "00000003 00000003 00000001 2f"),
-    "records in a vector": (Create("/", b"d", OPEN_ACL_UNSAFE, 1), f"00000001 2f 00000001 64 00000001 {WORLD} 00000001"),
+    "records in a vector": (
+        Create("/", b"d", OPEN_ACL_UNSAFE, 1),
+        f"00000001 2f 00000001 64 00000001 {WORLD} 00000001",
+    ),
     "a null buffer": (Create("/", None, (), 0), f"00000001 2f {NULL} 00000000 00000000"),
     "an empty buffer": (Create("/", b"", (), 0), "00000001 2f 00000000 00000000 00000000"),
     "a long at the end": (CreateTtl("/", b"", (), 5, 9), "00000001 2f 00000000 00000000 00000005 0000000000000009"),
@@ -156,7 +159,10 @@ def test_a_null_string_is_taken_for_an_empty_one_where_a_server_was_seen_to_take
             Multi, "00000004 00 ffffffff", "Multi.operations[0] at byte 0: opcode 4 cannot", id="a read in a multi"
         ),
         pytest.param(
-            MultiRead, "00000002 00 ffffffff", "MultiRead.operations[0] at byte 0: opcode 2", id="a write in a multiRead"
+            MultiRead,
+            "00000002 00 ffffffff",
+            "MultiRead.operations[0] at byte 0: opcode 2",
+            id="a write in a multiRead",
         ),
         pytest.param(
             Multi, "00000002 00 ffffffff 00000009", "Multi > Delete.path at byte 9: length 9", id="in an operation"
@@ -165,8 +171,12 @@ def test_a_null_string_is_taken_for_an_empty_one_where_a_server_was_seen_to_take
             MultiReply, "00000063 00 00000000", "MultiReply.results[0] at byte 0: type 99 is no", id="unknown answer"
         ),
         pytest.param(MultiTxn, "7fffffff", "MultiTxn.txns at byte 0: no count", id="huge multi"),
-        pytest.param(MultiTxn, "00000001 0000000e 00000000", "MultiTxn.txns[0] at byte 4: type 14", id="nested MultiTxn"),
-        pytest.param(MultiTxn, "00000001 00000002 00000005", "MultiTxn.txns[0] at byte 4: a type and a", id="no record"),
+        pytest.param(
+            MultiTxn, "00000001 0000000e 00000000", "MultiTxn.txns[0] at byte 4: type 14", id="nested MultiTxn"
+        ),
+        pytest.param(
+            MultiTxn, "00000001 00000002 00000005", "MultiTxn.txns[0] at byte 4: a type and a", id="no record"
+        ),
         pytest.param(
             MultiTxn,
             "00000001 00000002 00000004 00000009",

@@ -55,7 +55,7 @@ LOGGED: dict[int, Record] = {
             SetDataTxn("/m", b"2", 1),
             CheckVersionTxn("/m", 2),
             DeleteTxn("/m"),
-            CreateTxn("/m2", b"x", OPEN, False, 6),
+            CreateTxn("/m2", b"x", OPEN, False, 5),
         )
     ),
     14: ErrorTxn(Code.NODE_EXISTS),
@@ -64,11 +64,12 @@ LOGGED: dict[int, Record] = {
     17: DeleteTxn("/m2"),
     20: CloseSessionTxn(()),
     21: CloseSessionTxn(("/a/eph",)),
-    23: CreateContainerTxn("/cont", b"x", OPEN, 8),
-    25: CreateTtlTxn("/ttl", b"t", OPEN, 9, 60000),
+    23: CreateContainerTxn("/cont", b"x", OPEN, 6),
+    25: CreateTtlTxn("/ttl", b"t", OPEN, 7, 60000),
     28: DeleteContainerTxn("/cont"),
-    36: CreateTxn("/j", None, OPEN, False, 14),
+    36: CreateTxn("/j", None, OPEN, False, 9),
 }
+"""What the clients asked for, by counter. A parent's cversion is the number of creates below it that did not fail."""
 
 
 def header(number: int) -> bytes:
@@ -103,10 +104,12 @@ def test_an_entry_names_the_session_and_the_clients_number() -> None:
     assert (change.session, change.cxid) == (FIRST, 6)
 
 
-def test_a_multi_that_failed_is_errors_only() -> None:
+def test_a_multi_that_failed_keeps_what_came_before_its_error() -> None:
     _, change = decode_txn(LOG[12])
 
-    assert change.record == MultiTxn((ErrorTxn(0), ErrorTxn(Code.NO_NODE), ErrorTxn(Code.RUNTIME_INCONSISTENCY)))
+    assert change.record == MultiTxn(
+        (CreateTxn("/n", b"1", OPEN, False, 6), ErrorTxn(Code.NO_NODE), ErrorTxn(Code.RUNTIME_INCONSISTENCY))
+    )
 
 
 def test_a_create_of_an_old_log_has_no_parents_cversion() -> None:
