@@ -1,4 +1,4 @@
-"""The command ``python -m benchmarks``: make the measurements, print the table.
+"""The command ``python -m benchmarks``: make the measurements, print the table; ``node`` compares servers instead.
 
 Rules: measurements run one after the other in this order and nothing beside them; the exit code is 0 only
 if every figure asked for was measured (1: at least one was missed; 2: a bad command line); standard output
@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from benchmarks.election import SIZES
+from benchmarks.node import command as node
 from benchmarks.outcome import Missed, NotMeasured, Row
 from benchmarks.registry import MEASUREMENTS, Measurement
 from benchmarks.table import as_json, as_text, show
@@ -26,7 +27,8 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         prog="python -m benchmarks",
         description="Measure complete searches of one model by several tools, one after the other, and "
         "print states, time, memory and ratios. Leave the machine alone meanwhile. Nothing is installed: a "
-        "tool that is missing is named, and the command then ends with exit code 1.",
+        "tool that is missing is named, and the command then ends with exit code 1. "
+        "`python -m benchmarks node` compares the reference node with the real ZooKeeper instead.",
     )
     names = [name for name, _ in MEASUREMENTS]
     parser.add_argument(
@@ -57,7 +59,10 @@ def measure(chosen: Sequence[tuple[str, Measurement]], servers: int) -> tuple[li
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
-    asked = arguments(argv)
+    given = list(sys.argv[1:] if argv is None else argv)
+    if given[:1] == ["node"]:
+        return node.main(given[1:])
+    asked = arguments(given)
     chosen = [entry for entry in MEASUREMENTS if asked.only is None or entry[0] in asked.only]
     rows, missed = measure(chosen, asked.servers)
     if asked.json:

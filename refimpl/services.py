@@ -4,7 +4,7 @@ Rules this module keeps:
 
 - Both are what the client port talks to (`refimpl.clients.service.Service`), from the moment the server serves until it
   does not; then the object is thrown away.
-- Answers never come from inside the call that asked: they are work of their own.
+- Answers never come from inside the call that asked, but in a later turn of the event loop.
 - The sessions of the whole ensemble are the leader's to keep alive. With each PING a learner tells it whom it heard.
 
 Source: `LeaderZooKeeperServer`, `LearnerZooKeeperServer`, `LeaderSessionTracker`, `LearnerSessionTracker`,
@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from refimpl.clients.service import ServerStatus
@@ -71,10 +72,13 @@ class _Common:
         return ServerStatus(mode=self.mode)
 
     def _answer_synced(self, session: int, cxid: int) -> None:
-        self.node.submit(lambda: self.node.clients.synced(session, cxid))
+        self._later(lambda: self.node.clients.synced(session, cxid))
 
     def _answer_revalidated(self, session: int, valid: bool) -> None:
-        self.node.submit(lambda: self.node.clients.revalidated(session, valid))
+        self._later(lambda: self.node.clients.revalidated(session, valid))
+
+    def _later(self, work: Callable[[], None]) -> None:
+        asyncio.get_running_loop().call_soon(self.node.submit, work)
 
 
 class LeaderService(_Common):

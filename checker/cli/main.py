@@ -102,6 +102,12 @@ def _replay(options: argparse.Namespace) -> int:
     return int(ExitCode.PASSED)
 
 
+def _validate(options: argparse.Namespace) -> int:
+    from checker.validate.command import validate_command  # noqa: PLC0415
+
+    return validate_command(options.files, as_json=options.json)
+
+
 def _quorums(options: argparse.Namespace) -> int:
     from checker.symbolic.report import quorums_command  # noqa: PLC0415
 
@@ -162,6 +168,7 @@ def _list(_: argparse.Namespace) -> int:
 _COMMANDS = {
     "run": _run,
     "replay": _replay,
+    "validate": _validate,
     "quorums": _quorums,
     "proofs": _proofs,
     "tables": _tables,

@@ -66,12 +66,23 @@ def command_parsers() -> dict[str, argparse.ArgumentParser]:
     proofs = _parser("python -m checker proofs", "Proves with z3 what holds for any number of servers and any votes.")
     tables = _parser("python -m checker tables", "Computes who survives the loss of servers and of links (R2, R3).")
     tables.add_argument("--json", action="store_true", help="the tables as JSON")
+    validation = _parser("python -m checker validate", "Holds the journals of live servers to the specification.")
+    validation.add_argument("files", nargs="+", type=Path, metavar="FILE", help="the journal of a server, one for each")
+    validation.add_argument("--json", action="store_true", help="the report as JSON")
     listing = _parser("python -m checker list", "Lists the scenarios that come with the package, and the properties.")
-    return {"run": run, "replay": replay, "quorums": quorums, "proofs": proofs, "tables": tables, "list": listing}
+    return {
+        "run": run,
+        "replay": replay,
+        "validate": validation,
+        "quorums": quorums,
+        "proofs": proofs,
+        "tables": tables,
+        "list": listing,
+    }
 
 
 def _parser(prog: str, description: str, epilog: str | None = None) -> argparse.ArgumentParser:
-    commands = "commands: run, replay, quorums, proofs, tables, list (each with --help)\n" if epilog else None
+    commands = "commands: run, replay, validate, quorums, proofs, tables, list (each with --help)\n" if epilog else None
     return argparse.ArgumentParser(
         prog,
         description=description,

@@ -107,6 +107,11 @@ class Committed:
         place = bisect_left(self.zxids, txn.zxid)
         return self.epochs[place] if place < len(self) and self.is_at(place, txn) else None
 
+    def is_before(self, end: int, txn: Txn) -> bool:
+        """Whether it stands before a place. For an ascending log."""
+        place = bisect_left(self.zxids, txn.zxid)
+        return place < min(end, len(self)) and self.is_at(place, txn)
+
     def first_commits(self, start: int, end: int) -> Iterator[FirstCommit]:
         """A part of it, as the history has it."""
         return (FirstCommit(self.txn(place), self.epochs[place]) for place in range(start, end))
@@ -240,22 +245,14 @@ class Past:
             case Receive(source=source, packet=Proposal(txn=txn) | Inform(txn=txn)) if source not in self.images:
                 yield Broadcast(source, epoch_of(txn.zxid), txn)
             case Receive(packet=Snap()) if image.tree is not None and isinstance(image.server.zab, Learner):
-                held = set(image.tree.txns)
-                gone = tuple(txn for txn in self._of_old(log, image.tree.base) if txn not in held)
+                held, older = set(image.tree.txns), image.tree.base  # it begins with the committed log to there
+                gone = tuple(t for t in log.txns if t not in held and not self.committed.is_before(older, t))
                 yield Truncated(sid, image.server.zab.epoch, gone)
         for effect in effects:
             if isinstance(effect, Observe):
                 self.facts += 1
                 if not (isinstance(effect.fact, Truncated) and isinstance(event, Receive) and _is_snap(event)):
                     yield self._whole(image, effect.fact)
-
-    def _of_old(self, log: Log, base: int) -> Txns:
-        """A log from a place of the committed one on, or from where it begins; what agrees with that is no loss."""
-        ahead = base - log.base
-        agrees = 0 <= ahead <= len(log.txns) and all(
-            self.committed.is_at(log.base + n, log.txns[n]) for n in range(ahead) if log.base + n < len(self.committed)
-        )
-        return log.txns[ahead:] if agrees else log.txns
 
     def _whole(self, image: Image, fact: Fact) -> Fact:
         """A fact about a whole log, of which its server remembers the end."""

@@ -210,11 +210,11 @@ class Words:
             hints = get_type_hints(type(value))
             fields = tuple((name, hints[name] in ROWS) for name in value.__struct_fields__)
             self._fields[type(value)] = fields
-        shown = (getattr(value, name) for name, _ in fields)
-        return [
-            type(value).__name__,
-            *(self._rows(each) if row and each is not None else self(each) for (_, row), each in zip(fields, shown, strict=True)),
-        ]
+        plain: list[Json] = [type(value).__name__]
+        for name, row in fields:
+            field = getattr(value, name)
+            plain.append(self._rows(field) if row and field is not None else self(field))
+        return plain
 
 
 def _plain_view(view: View) -> Json:

@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("quorate.clients")
 
 WORD_LENGTH = 4
+MAX_BATCH = 256 * 1024
+"""Bytes after which a client is sent what there is before more is made for it."""
 _NO_PASSWORD = bytes(16)
 
 
@@ -75,10 +77,12 @@ class Connection(asyncio.Protocol):
         self._opening: bytes | None = b""
         self._frames = Frames(clients.settings.max_buffer)
         self._backlog: deque[bytes] = deque()
+        self._due: deque[tuple[Asked, int, tuple[Code, Record | None] | None]] = deque()
         self._out: list[bytes] = []
+        self._unsent = 0
         self._transport: asyncio.Transport | None = None
         self._old_client = False
-        self._unwritable = self._paused = self._working = False
+        self._unwritable = self._paused = self._working = self._session_over = False
 
     # What asyncio calls.
 
@@ -122,6 +126,7 @@ class Connection(asyncio.Protocol):
         """The connection is over."""
         self.phase = Phase.ENDED
         self._transport = None
+        self._due.clear()
         self._backlog.clear()
         self._out.clear()
         self.clients.forget(self)
@@ -181,21 +186,33 @@ class Connection(asyncio.Protocol):
     # Requests.
 
     def work(self) -> None:
-        """Handles what has arrived, as far as this client may go on now."""
+        """Answers what is due and handles what has arrived, as far as this client may go on now."""
         if self._working:
             return
         self._working = True
         try:
-            while self._backlog and not self._held_back():
-                self._handle(self._backlog.popleft())
+            while True:
+                if self._due and not self._full():
+                    self._reply(*self._due.popleft())
+                elif self._backlog and not self._held_back():
+                    self._handle(self._backlog.popleft())
+                else:
+                    break
         finally:
             self._working = False
+        if self._session_over and not self._due:
+            self.finish("its session is closed")
         self._read_on(not self._backlog and not self._held_back())
+
+    def _full(self) -> bool:
+        """Whether the client has to read before it is told more."""
+        return self._unwritable or self._unsent > MAX_BATCH
 
     def _held_back(self) -> bool:
         waiting, settings = len(self.waiting), self.clients.settings
         return (
-            self._unwritable
+            self._full()
+            or bool(self._due)
             or self.phase is Phase.PRESENTED
             or waiting >= settings.max_waiting
             or throttled(waiting, self.clients.in_process, settings.global_outstanding_limit)
@@ -233,7 +250,7 @@ class Connection(asyncio.Protocol):
     def _arrived(self, asked: Asked) -> None:
         self.waiting, at_once = arrive(self.waiting, asked)
         if at_once:
-            self._answer(asked, self.clients.now)
+            self._reply(asked, self.clients.now, None)
             return
         self._arrivals.append(self.clients.now)
         self.clients.in_process += 1
@@ -246,22 +263,22 @@ class Connection(asyncio.Protocol):
         if not answered:
             return
         self.clients.in_process -= len(answered)
-        arrivals = [self._arrivals.popleft() for _ in answered]
-        if route is Route.SYNC:
-            code, reply = self.clients.answers.answer(self, answered[0])
-        self._reply(answered[0], code, reply, arrivals[0])
-        for asked, arrived in zip(answered[1:], arrivals[1:], strict=True):
-            if self.phase is Phase.ENDED:
-                return
-            self._answer(asked, arrived)
-        if self._backlog or self._paused:
-            self.work()
+        outcome = (code, reply) if route is Route.WRITE else None
+        for asked in answered:
+            self._due.append((asked, self._arrivals.popleft(), outcome))
+            outcome = None
+        self.work()
 
-    def _answer(self, asked: Asked, arrived: int) -> None:
-        code, reply = self.clients.answers.answer(self, asked)
-        self._reply(asked, code, reply, arrived)
+    def session_closed(self) -> None:
+        """The session is over: the connection ends when what is due is answered."""
+        self._session_over = True
+        self.work()
 
-    def _reply(self, asked: Asked, code: Code, reply: Record | None, arrived: int) -> None:
+    def _reply(self, asked: Asked, arrived: int, outcome: tuple[Code, Record | None] | None) -> None:
+        """Answers a request: a write with its outcome, anything else with what the tree shows now."""
+        if self.phase is Phase.ENDED:
+            return
+        code, reply = outcome if outcome is not None else self.clients.answers.answer(self, asked)
         after = ending(asked, code)
         if after is not Ending.DROPPED:
             # Authentication and the refusal of unknown requests are no part of the tree's history.
@@ -288,6 +305,7 @@ class Connection(asyncio.Protocol):
         if not self._out:
             self.clients.unsent.append(self)
         self._out.append(data)
+        self._unsent += len(data)
         self.statistics.sent += 1
         self.clients.statistics.sent += 1
 
@@ -297,10 +315,13 @@ class Connection(asyncio.Protocol):
             return
         data = b"".join(self._out)
         self._out.clear()
+        self._unsent = 0
         self._transport.write(data)
         if self._unwritable and self._transport.get_write_buffer_size() > self.clients.settings.max_unsent:
             logger.warning("%s: disconnected: it does not read what it asked for", self)
             self.abort()
+        elif self._due or self._backlog:
+            self.work()
 
     def unsent(self) -> int:
         """How many bytes the client has not taken yet."""
@@ -345,6 +366,7 @@ class Connection(asyncio.Protocol):
         self.clients.in_process -= len(self.waiting)
         self.waiting = ()
         self._arrivals.clear()
+        self._due.clear()
         self._backlog.clear()
 
     def abort(self) -> None:

@@ -66,11 +66,10 @@ class MemoryServer:
             self.write(Request(session, 0, CloseSession()))
 
     def let_go(self, count: int | None = None) -> None:
-        """Does what is held back, or only so many of it."""
-        left = len(self._line) if count is None else count
-        while self._line and left > 0:
+        """Does what waits and what comes of it, or only so many things."""
+        while self._line and count != 0:
             self._line.popleft()()
-            left -= 1
+            count = None if count is None else count - 1
 
     def _ask(self, work: Callable[[], None]) -> None:
         self._line.append(work)
@@ -79,8 +78,6 @@ class MemoryServer:
         self._busy = True
         try:
             self.let_go()
-            while self._line:
-                self.let_go()
         finally:
             self._busy = False
 

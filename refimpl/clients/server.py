@@ -125,7 +125,7 @@ class Clients:
         else:
             connection.settled(change.cxid, Route.WRITE, applied.code, applied.reply)
         if type(change.record) is CloseSessionTxn:
-            connection.finish("its session is closed")
+            connection.session_closed()
 
     def synced(self, session: SessionId, cxid: int) -> None:
         """A sync is done."""

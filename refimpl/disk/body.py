@@ -36,6 +36,8 @@ _PAUSE = 1000
 """Znodes looked at between two pieces while ACLs are collected."""
 MAX_FIELD = 64 << 20
 """The longest path or data that is read; servers take requests of 1 MiB (`jute.maxbuffer`)."""
+MAX_ENTRIES = 1 << 17
+"""The longest ACL that is read; a request of 1 MiB has room for fewer entries."""
 
 OPEN_ACL_ID = -1
 NO_ACCESS = (Acl(0, ANYONE),)
@@ -176,8 +178,8 @@ class BodyReader:
             if len(buffer) < end:
                 raise _MoreNeeded(end)
             number, entries = _ACL_HEAD.unpack_from(buffer, self._offset)
-            if not 0 <= entries <= MAX_FIELD // 12:
-                raise self._damaged(f"ACL {number} has {entries} entries")
+            if not 0 <= entries <= MAX_ENTRIES:
+                raise self._damaged(f"ACL {number} has {entries} entries, expected 0 to {MAX_ENTRIES}")
             acl = []
             for _ in range(entries):
                 if len(buffer) < end + 4:

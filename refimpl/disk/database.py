@@ -25,9 +25,9 @@ from typing import NamedTuple
 
 from refimpl.disk import snapshot
 from refimpl.disk.body import DamagedSnapshotError
-from refimpl.disk.files import DataError, follows, make_directories, numbered, sync_directory
+from refimpl.disk.files import REMEDY, DataError, follows, make_directories, numbered, sync_directory
 from refimpl.disk.logreader import PREFIX as LOG
-from refimpl.disk.logreader import REMEDY, DamagedLogError, read
+from refimpl.disk.logreader import DamagedLogError, read
 from refimpl.disk.txnlog import TxnLog
 from refimpl.jute import JuteError
 from refimpl.store import Tree
@@ -82,9 +82,11 @@ def _load(snapshots: Path, logs: Path, keep: int) -> Loaded:
     last = zxid
     for number, payload in read(logs, zxid + 1, notes=warnings):
         if last == zxid and not follows(number, zxid):
-            raise DamagedLogError(f"{logs}: the first transaction behind {snapshot.PREFIX}.{zxid:x} is 0x{number:x}, "
-                                  f"expected 0x{zxid + 1:x} or the first of a later epoch: transactions are missing; "
-                                  f"{REMEDY}")
+            raise DamagedLogError(
+                f"{logs}: the first transaction behind {snapshot.PREFIX}.{zxid:x} is 0x{number:x}, "
+                f"expected 0x{zxid + 1:x} or the first of a later epoch: transactions are missing; "
+                f"{REMEDY}"
+            )
         change = _decode(logs, number, payload)
         tree.carry_out(apply(tree, number, change).operations)
         recent.append((number, change))
@@ -93,8 +95,10 @@ def _load(snapshots: Path, logs: Path, keep: int) -> Loaded:
     # The snapshot of a new leader is named after its epoch, and no transaction has that zxid.
     missing = [number for number in passed_over if number & 0xFFFFFFFF]
     if missing:
-        raise DataError(f"{snapshots}: {snapshot.PREFIX}.{max(missing):x} cannot be read, and the log does not lead "
-                        f"from {snapshot.PREFIX}.{zxid:x} to it ({'; '.join(warnings)}); {REMEDY}")
+        raise DataError(
+            f"{snapshots}: {snapshot.PREFIX}.{max(missing):x} cannot be read, and the log does not lead "
+            f"from {snapshot.PREFIX}.{zxid:x} to it ({'; '.join(warnings)}); {REMEDY}"
+        )
     return Loaded(tree, zxid, last, recent, warnings)
 
 
@@ -124,8 +128,10 @@ def _warn_of_compressed(directory: Path) -> list[str]:
 def _new_server(snapshots: Path, logs: Path, warnings: list[str], keep: int) -> Loaded:
     found = numbered(logs, LOG)
     if found:
-        raise DataError(f"{found[0][1]}: there are transactions, but {snapshots} has no snapshot, and every server "
-                        f"writes {snapshot.PREFIX}.0 when it first starts; {REMEDY}")
+        raise DataError(
+            f"{found[0][1]}: there are transactions, but {snapshots} has no snapshot, and every server "
+            f"writes {snapshot.PREFIX}.0 when it first starts; {REMEDY}"
+        )
     tree = Tree()
     snapshot.save(snapshots, tree, 0)
     return Loaded(tree, 0, 0, deque(maxlen=keep), warnings)

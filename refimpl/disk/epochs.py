@@ -18,12 +18,11 @@ Source: `QuorumPeer.loadDataBase`, `.readLongFromFile`, `.writeLongToFile`. The 
 from pathlib import Path
 from typing import NamedTuple
 
-from refimpl.disk.files import TEMPORARY, DataError, epoch_of, replace_file
+from refimpl.disk.files import REMEDY, TEMPORARY, DataError, epoch_of, replace_file
 
 ACCEPTED = "acceptedEpoch"
 CURRENT = "currentEpoch"
 _HIGHEST = (1 << 31) - 1
-_REMEDY = "restore the files from a copy, or remove this server's data and let it synchronise with the others"
 
 
 class Epochs(NamedTuple):
@@ -51,8 +50,10 @@ def load(directory: Path, last_zxid: int) -> Epochs:
         accepted = of_zxid
         save_accepted(directory, accepted)
     if accepted < current:
-        raise DataError(f"{directory / ACCEPTED}: the accepted epoch is {accepted}, below the current epoch {current} "
-                        f"in {CURRENT}; expected {current} or more: {_REMEDY}")
+        raise DataError(
+            f"{directory / ACCEPTED}: the accepted epoch is {accepted}, below the current epoch {current} "
+            f"in {CURRENT}; expected {current} or more: {REMEDY}"
+        )
     return Epochs(accepted, current)
 
 
@@ -71,8 +72,10 @@ def _interrupted(directory: Path, of_zxid: int, current: int) -> int:
     path = directory / CURRENT
     epoch = _read(path.with_name(path.name + TEMPORARY))
     if epoch is None or epoch < of_zxid:
-        raise DataError(f"{path}: the current epoch is {current}, but the last transaction is of epoch {of_zxid}; "
-                        f"expected {of_zxid} or more: {_REMEDY}")
+        raise DataError(
+            f"{path}: the current epoch is {current}, but the last transaction is of epoch {of_zxid}; "
+            f"expected {of_zxid} or more: {REMEDY}"
+        )
     return epoch
 
 
@@ -84,5 +87,5 @@ def _read(path: Path) -> int | None:
     except FileNotFoundError:
         return None
     if not (text.isdigit() and int(text) <= _HIGHEST):
-        raise DataError(f"{path}: found {text!r}, expected an epoch, a number from 0 to {_HIGHEST}: {_REMEDY}")
+        raise DataError(f"{path}: found {text!r}, expected an epoch, a number from 0 to {_HIGHEST}: {REMEDY}")
     return int(text)

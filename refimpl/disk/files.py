@@ -19,6 +19,8 @@ from pathlib import Path
 
 VERSION_DIRECTORY = "version-2"
 TEMPORARY = ".tmp"
+REMEDY = "restore it from a copy, or remove this server's data and let it synchronise with the others"
+"""What helps when a promise or a transaction is lost; the end of such messages."""
 
 
 class DataError(Exception):
@@ -84,8 +86,10 @@ def make_directories(data_dir: Path, log_dir: Path) -> tuple[Path, Path]:
         try:
             directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise DataError(f"{directory}: cannot be created ({error.strerror}); dataDir and dataLogDir must name "
-                            "directories that this server may write") from error
+            raise DataError(
+                f"{directory}: cannot be created ({error.strerror}); dataDir and dataLogDir must name "
+                "directories that this server may write"
+            ) from error
         if not os.access(directory, os.W_OK | os.X_OK):
             raise DataError(f"{directory}: not writable; dataDir and dataLogDir must be writable for this server")
     if snapshots != logs:

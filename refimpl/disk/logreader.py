@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 from zlib import adler32
 
-from refimpl.disk.files import DataError, epoch_of, follows, numbered
+from refimpl.disk.files import REMEDY, DataError, epoch_of, follows, numbered
 
 PREFIX = "log"
 FILE_HEADER = struct.pack(">4siq", b"ZKLG", 2, 0)
@@ -42,7 +42,6 @@ TXN_HEADER_SIZE = 32
 ZXID_OFFSET = 12
 _ZXID = struct.Struct(">q")
 _READ = 1 << 20
-REMEDY = "restore the file from a copy, or remove this server's data and let it synchronise with the others"
 
 _CANDIDATE = re.compile(rb"(?=\0{4}.{4}(?!\0{4})[\0-\x7f])", re.DOTALL)
 """Where a record may start: a checksum is below 2^32, a length above zero."""
@@ -127,8 +126,10 @@ class FileScan:
             rest = _rest_is_zero(self.path)
             if rest:
                 return End(0, 0, "the file has no header", torn=True)
-        raise DamagedLogError(f"{self.path}, offset 0: the header is {header[:8].hex()}, expected "
-                              f"{FILE_HEADER[:8].hex()} (ZKLG, version 2): not a transaction log, or damaged")
+        raise DamagedLogError(
+            f"{self.path}, offset 0: the header is {header[:8].hex()}, expected "
+            f"{FILE_HEADER[:8].hex()} (ZKLG, version 2): not a transaction log, or damaged"
+        )
 
 
 def _rest_is_zero(path: Path) -> bool:
@@ -256,8 +257,10 @@ def _check_end(scan: FileScan, notes: list[str]) -> None:
     """What is behind the last good record of a file must never have been a whole record."""
     end, where = scan.end, f"{scan.path}, offset {scan.end.offset}"
     if end.recovers is not None:
-        raise DamagedLogError(f"{where}: {end.fault}, and a valid record follows at offset {end.recovers}: what stood "
-                              f"here is lost; {REMEDY}")
+        raise DamagedLogError(
+            f"{where}: {end.fault}, and a valid record follows at offset {end.recovers}: what stood "
+            f"here is lost; {REMEDY}"
+        )
     if end.fault is not None:
         notes.append(f"{where}: {end.fault}; the good records of this file end before it")
 
@@ -269,8 +272,10 @@ def _check_step(scan: FileScan, last: int, following: tuple[int, Path], from_zxi
     if first == last + 1:
         return
     if first <= last or (last >= from_zxid and not follows(first, last)):
-        raise DamagedLogError(f"{where}: {end.fault or 'the file ends'} after 0x{last:x}, and {path.name} starts "
-                              f"with 0x{first:x}, expected 0x{last + 1:x} or the first of an epoch above "
-                              f"{epoch_of(last)}; {REMEDY}")
+        raise DamagedLogError(
+            f"{where}: {end.fault or 'the file ends'} after 0x{last:x}, and {path.name} starts "
+            f"with 0x{first:x}, expected 0x{last + 1:x} or the first of an epoch above "
+            f"{epoch_of(last)}; {REMEDY}"
+        )
     if end.fault is not None and not end.torn:
         raise DamagedLogError(f"{where}: {end.fault}, in a file that is not the last ({path.name} follows); {REMEDY}")

@@ -180,8 +180,9 @@ def recover(directory: Path, notes: list[str]) -> int:
             pass
         end = scan.end
         if end.recovers is not None:
-            raise DamagedLogError(f"{path}, offset {end.offset}: {end.fault}, and a valid record follows at offset "
-                                  f"{end.recovers}")
+            raise DamagedLogError(
+                f"{path}, offset {end.offset}: {end.fault}, and a valid record follows at offset {end.recovers}"
+            )
         if end.fault is not None:
             notes.append(f"{path}: cut off at offset {end.offset}: {end.fault}")
         if end.zxid:

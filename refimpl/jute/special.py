@@ -41,7 +41,7 @@ RESULTS: dict[int, type[Record] | None] = {
 
 What createTTL and createContainer made is answered as create2 (`OpResult.CreateResult`).
 """
-PARTS = {number: cls for number, cls in txns.TXN_TYPES.items() if number not in (14, -10, -11)}
+PARTS = {number: txns.TXN_TYPES[number] for number in (1, 2, 5, 13, 15, 19, 20, 21, ERROR)}
 """The transactions that a MultiTxn may hold."""
 
 Encode = Callable[[Record], bytes]

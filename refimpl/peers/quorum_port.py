@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("quorate.quorum")
 
-RETRY = 0.05
-"""Seconds between two attempts to reach a leader (ZooKeeper: 0.1, `zookeeper.leaderConnectDelayDuringRetryMs`)."""
+TRIES, RETRY = 10, 0.05
+"""How often a leader is tried, and seconds between (ZooKeeper: 5 and 0.1, `leaderConnectDelayDuringRetryMs`)."""
 MAX_STRANGERS = 64
 """How many connections may be open that have not said whose they are."""
 
@@ -124,8 +124,8 @@ class QuorumSockets:
     async def _connect(self, leader: Sid, first: Message) -> None:
         server = self._servers.get(leader)
         deadline = self._loop.time() + self._node.settings.init_time / 1000
-        while server is not None and self._loop.time() < deadline:
-            for address in server.addresses:
+        for _ in range(TRIES):
+            for address in () if server is None else server.addresses:
                 try:
                     async with asyncio.timeout_at(deadline):
                         _, found = await self._loop.create_connection(

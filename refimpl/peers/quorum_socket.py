@@ -84,7 +84,7 @@ class QuorumSocket(asyncio.Protocol):
         while True:
             for packet in packets:
                 if packet.type == PacketType.SNAP:
-                    self.snapshot = Tree(())
+                    self.snapshot = Tree()
                     self._reader = BodyReader(self.snapshot, packet.zxid)
                     self._snap = packet
                 else:

@@ -108,7 +108,6 @@ class Overlay:
             return
         self._nodes[path] = (zxid, None)
         self._count(zxid, path, -1)
-        self._counts[path] = (zxid, 0)
         self._owns(zxid, path, former.ephemeral_owner, False)
 
     def _count(self, zxid: int, path: str, more: int) -> None:
@@ -128,10 +127,10 @@ class Overlay:
             entry = self._nodes.get(path)
             if entry is not None and entry[0] == zxid:
                 del self._nodes[path]
-            for counted in (path, parent_of(path)):
-                count = self._counts.get(counted)
-                if count is not None and count[0] == zxid:
-                    del self._counts[counted]
+            parent = parent_of(path)
+            count = self._counts.get(parent)
+            if count is not None and count[0] == zxid:
+                del self._counts[parent]
         elif type(operation) is OpenSession or type(operation) is EndSession:
             session = self._sessions.get(operation.session)
             if session is not None and session[0] == zxid:
@@ -147,7 +146,7 @@ class Overlay:
 
     def _names(self, path: str) -> Iterator[str]:
         """The names below a path. Asked for seldom: this looks at every outstanding change."""
-        before = self._base.children(path) if self._counts[path][1] else ()
+        before = self._base.children(path)
         yield from (name for name in before if self.node(below(path, name)) is not None)
         for changed, (_, znode) in self._nodes.items():
             if znode is not None and parent_of(changed) == path and name_of(changed) not in before and changed != path:

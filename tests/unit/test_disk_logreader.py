@@ -159,6 +159,13 @@ def test_the_torn_end_of_a_crash_is_passed_over_before_a_new_epoch(tmp_path: Pat
     assert len(notes) == 1
 
 
+def test_a_file_without_its_zeros_that_ends_amid_a_record_before_a_new_epoch_is_refused(tmp_path: Path) -> None:
+    file(tmp_path, 1, 2, tail=record(3)[:40])
+    file(tmp_path, EPOCH_2)
+    with pytest.raises(DamagedLogError, match=r"only 28 bytes follow, in a file that is not the last"):
+        zxids(tmp_path)
+
+
 @pytest.mark.parametrize("offset", [0, 4, 8, 9, 11, 12, 30, 47, 48])
 def test_a_damaged_whole_record_before_a_new_epoch_is_refused(tmp_path: Path, offset: int) -> None:
     bad = bytearray(record(3))

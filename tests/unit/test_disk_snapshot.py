@@ -170,6 +170,35 @@ def test_a_snapshot_has_its_name_when_it_is_finished(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_znode_whose_acl_became_a_new_one_meanwhile_is_open_to_nobody_until_the_log_is_applied() -> None:
+    tree = small_tree()
+    chunks = body_chunks(tree, 9)
+    body = b""
+    while not body.endswith(BODY[20 : BODY.index(ROOT_NODE)]):  # up to the end of the map of ACLs
+        body += next(chunks)
+    change = Change(1, 1, 10, SetAclTxn("/a", READ_ACL_UNSAFE, 8))
+    tree.carry_out(apply(tree, 10, change).operations)
+    restored = Tree()
+    assert BodyReader(restored, 9).feed(body + b"".join(chunks)) == b""
+    node = restored.node("/a")
+    assert node is not None
+    assert node.acl == (Acl(0, Id("world", "anyone")),)
+    restored.carry_out(apply(restored, 10, change).operations)
+    assert restored.node("/a") == tree.node("/a")
+
+
+def test_an_acl_id_that_is_in_no_map_lets_nobody_in(tmp_path: Path) -> None:
+    unknown = BODY.replace(node("/a", EVERY_FIELD, 2), node("/a", EVERY_FIELD, 77))
+    tree = read_bytes(tmp_path, sealed(WITH_SEAL[:16] + unknown))
+    assert contents(tree)[0]["/a"].acl == (Acl(0, Id("world", "anyone")),)
+
+
+def test_znodes_created_after_the_zxid_of_a_snapshot_are_left_to_the_log(tmp_path: Path) -> None:
+    tree = read_bytes(tmp_path, WITH_SEAL, zxid=8)
+    assert tree.node("/a") is not None
+    assert tree.node("/a/é") is None
+
+
 NAMES = st.sampled_from(["/a", "/b", "/a/c", "/a/d", "/b/c", "/a/c/e"])
 ACLS = st.sampled_from([OPEN_ACL_UNSAFE, READ_ACL_UNSAFE, DIGEST_ACL])
 RECORDS = st.one_of(

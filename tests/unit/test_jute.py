@@ -34,7 +34,7 @@ from spec.tree.requests import (
     SetWatches,
     Sync,
 )
-from spec.tree.txns import CreateTxn, DeleteTxn, ErrorTxn, MultiTxn
+from spec.tree.txns import CreateTxn, DeleteTxn, ErrorTxn, MultiTxn, SetAclTxn
 
 NULL = "ffffffff"
 WORLD = "0000001f 00000005 776f726c64 00000006 616e796f6e65"
@@ -208,6 +208,7 @@ def test_what_is_left_is_an_error_where_nothing_may_be_left() -> None:
         pytest.param(Create("/", b"", (Acl(2**40, Id("", "")),), 0), r"Create.acl\[0\].perms", id="in a vector"),
         pytest.param(Multi((GetData("/", False),)), "Multi.operations: GetData cannot", id="a read in a multi"),
         pytest.param(MultiTxn((MultiTxn(()),)), "MultiTxn.txns: MultiTxn cannot", id="a multi in a multi"),
+        pytest.param(MultiTxn((SetAclTxn("/", (), 1),)), "MultiTxn.txns: SetAclTxn cannot", id="a setACL in a multi"),
         pytest.param(
             MultiReply((OperationResult(2, PathReply("/")),)), "PathReply is no answer to opcode 2", id="wrong answer"
         ),

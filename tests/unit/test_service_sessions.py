@@ -118,7 +118,7 @@ def test_expiry_agrees_with_a_table_of_deadlines(heard: list[tuple[int, int, int
         queue.update(number, timeout, now)
         # The smallest multiple of the tick that is greater than the end of the time-out.
         deadlines[number] = next(at for at in range(0, now + timeout + 701, 700) if at > now + timeout)
-        assert dict((each, when) for when, numbers in queue.by_time() for each in numbers) == deadlines
+        assert {each: when for when, numbers in queue.by_time() for each in numbers} == deadlines
 
 
 # Ownership.

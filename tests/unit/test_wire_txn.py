@@ -118,6 +118,12 @@ def test_a_create_of_an_old_log_has_no_parents_cversion() -> None:
     assert decode_txn(old) == (9, Change(7, 8, 10, CreateTxn("/a", b"", OPEN, True, -1)))
 
 
+@pytest.mark.parametrize("lost", [1, 2, 3])
+def test_a_create_that_was_cut_is_not_taken_for_an_old_one(lost: int) -> None:
+    with pytest.raises(JuteError, match=r"CreateTxn\.parent_cversion"):
+        decode_txn(header(1) + encode(CreateTxn("/a", b"", OPEN, True, 0))[:-lost])
+
+
 @pytest.mark.parametrize("digest", [b"", b"\0\0\0\2" + b"\x7e" * 8], ids=["without digest", "with digest"])
 def test_a_close_session_of_an_old_log_has_no_list(digest: bytes) -> None:
     assert decode_txn(header(-11) + digest) == (9, Change(7, 8, 10, CloseSessionTxn(())))

@@ -1,0 +1,67 @@
+"""The command `python -m benchmarks node`: our node and the real server side by side, in one table.
+
+Rules: standard output holds the table or the JSON and nothing else; what is being done goes to standard error on a
+terminal; the exit code is 0 only if every figure was measured (1: one was missed; 2: a bad command line). Servers run
+in a directory of their own, which is removed.
+"""
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.node.measure import Say, measure
+from benchmarks.node.table import as_json, as_text
+from benchmarks.servers import KINDS
+
+EXIT_MEASURED = 0
+EXIT_MISSED = 1
+ERASE = "\r\x1b[K"
+
+
+def arguments(argv: Sequence[str]) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks node",
+        description="Measure one client's requests per second, and how long it waits, against the real ZooKeeper and"
+        " against our node: the two in turn, several rounds, medians. Takes some minutes; leave the machine alone"
+        " meanwhile.",
+    )
+    parser.add_argument("--only", choices=sorted(KINDS), help="measure only this kind of server")
+    parser.add_argument("--rounds", type=_positive, default=5, metavar="N", help="rounds (default %(default)s)")
+    parser.add_argument("--quick", action="store_true", help="a twentieth of the requests: a look, not a measurement")
+    parser.add_argument(
+        "--directory", type=Path, metavar="DIR", help="where the servers' disks are (default: the temporary directory)"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON instead of the table")
+    asked = parser.parse_args(argv)
+    if asked.directory is not None and not asked.directory.is_dir():
+        parser.error(f"--directory {asked.directory}: there is no such directory; name one that exists")
+    return asked
+
+
+def _positive(text: str) -> int:
+    number = int(text) if text.isdecimal() else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of rounds; write 1 or more")
+    return number
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command and return its exit code."""
+    asked = arguments(argv)
+    kinds = [asked.only] if asked.only else ["real", "node"]
+    with tempfile.TemporaryDirectory(prefix="benchmark-", dir=asked.directory) as directory:
+        report = measure(kinds, asked.rounds, Path(directory), asked.quick, _progress())
+    if sys.stderr.isatty():
+        sys.stderr.write(ERASE)
+    sys.stdout.write((as_json(report) if asked.json else as_text(report)) + "\n")
+    return EXIT_MISSED if report.missed else EXIT_MEASURED
+
+
+def _progress() -> Say:
+    """Says what is being done on one line of the terminal, or nothing where there is none."""
+    if not sys.stderr.isatty():
+        return lambda _: None
+    return lambda text: print(ERASE + text, end="", file=sys.stderr, flush=True)

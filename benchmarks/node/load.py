@@ -1,0 +1,126 @@
+"""The load generator: one session, one socket, so many requests outstanding; the rate, and the time of each answer.
+
+Rules this module keeps:
+
+- Nothing is parsed or computed while the clock runs: a loop of `recv_into` and `sendall`, and the time of each. Who
+  waited how long, and whether every answer was right, is found afterwards.
+- One answer that is missing, late or wrong makes the whole run void, with the reason.
+- Times are taken when bytes leave and arrive here; answers that arrive together have one time.
+"""
+
+import socket
+import time
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.node.requests import CREATE, OPEN, VALUE, Batch, first_wrong, opening, request
+from benchmarks.outcome import NotMeasured
+from benchmarks.servers.processes import LOOPBACK
+
+SECONDS = 20.0
+"""How long one answer may take."""
+NODE_EXISTS = -110
+
+
+class RunVoid(NotMeasured):
+    """A run has no figure, since not every answer was the right one."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """`seconds` from the first byte out to the last byte in, and the latency of each request in seconds."""
+
+    count: int
+    seconds: float
+    latencies: NDArray[np.float64]
+
+    @property
+    def rate(self) -> float:
+        """Answers per second."""
+        return self.count / self.seconds
+
+    def percentile(self, percent: float) -> float:
+        """The latency that so many percent of the requests did not exceed, in seconds."""
+        return float(np.percentile(self.latencies, percent))
+
+
+def connect(port: int) -> socket.socket:
+    """A new session with the server at this client port; RunVoid if it gives none."""
+    try:
+        connection = socket.create_connection((LOOPBACK, port), timeout=SECONDS)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.sendall(opening())
+        _frame(connection)
+    except OSError as error:
+        raise RunVoid(f"no session at {LOOPBACK}:{port} ({error})") from error
+    return connection
+
+
+def make(connection: socket.socket, path: str) -> None:
+    """Create a znode unless it is there."""
+    connection.sendall(request(1, CREATE, path, VALUE, OPEN, 0))
+    error = int.from_bytes(_frame(connection)[12:16], "big", signed=True)
+    if error not in {0, NODE_EXISTS}:
+        raise RunVoid(f"{path} could not be created: error {error}")
+
+
+def drive(connection: socket.socket, asked: Batch, outstanding: int) -> Run:
+    """Send every request, never more than so many of them unanswered. Raises RunVoid."""
+    size, answer = asked.size, asked.answer_size
+    requests, received = memoryview(asked.data), bytearray(asked.count * answer)
+    room = memoryview(received)
+    sent, got, filled = min(outstanding, asked.count), 0, 0
+    sends: list[tuple[float, int]] = [(time.perf_counter(), sent)]
+    receives: list[tuple[float, int]] = []
+    try:
+        connection.sendall(requests[: sent * size])
+        while got < asked.count:
+            arrived = connection.recv_into(room[filled:])
+            if not arrived:
+                break
+            now = time.perf_counter()
+            filled += arrived
+            whole = filled // answer
+            if whole > got:
+                receives.append((now, whole))
+                got = whole
+                goal = min(got + outstanding, asked.count)
+                if goal > sent:
+                    sends.append((now, goal))
+                    connection.sendall(requests[sent * size : goal * size])
+                    sent = goal
+    except OSError as error:
+        wrong = first_wrong(asked, np.frombuffer(received, np.uint8)[:filled])
+        raise RunVoid(f"{asked.operation}: {wrong} ({error})") from error
+    if wrong := first_wrong(asked, np.frombuffer(received, np.uint8)[:filled]):
+        raise RunVoid(f"{asked.operation}: {wrong}")
+    return Run(asked.count, receives[-1][0] - sends[0][0], latencies(sends, receives))
+
+
+def latencies(sends: list[tuple[float, int]], receives: list[tuple[float, int]]) -> NDArray[np.float64]:
+    """The latency of each request, from two lists of (time, how many had been sent or answered by then)."""
+    return _times(receives) - _times(sends)
+
+
+def _times(events: list[tuple[float, int]]) -> NDArray[np.float64]:
+    counts = [later - earlier for earlier, later in pairwise([0, *(total for _, total in events)])]
+    return np.repeat(np.array([moment for moment, _ in events]), counts)
+
+
+def _frame(connection: socket.socket) -> bytes:
+    """One frame without its length. Raises OSError."""
+    length = int.from_bytes(_exactly(connection, 4), "big")
+    return _exactly(connection, length)
+
+
+def _exactly(connection: socket.socket, count: int) -> bytes:
+    received = b""
+    while len(received) < count:
+        part = connection.recv(count - len(received))
+        if not part:
+            raise ConnectionResetError("the server ended the connection")
+        received += part
+    return received

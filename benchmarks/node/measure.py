@@ -1,0 +1,202 @@
+"""Measures the cases of the table: the kinds of server in turn, round after round, on the same machine and disk.
+
+Rules this module keeps:
+
+- Both kinds run at the same time and are idle while the other one is measured; within a round each is measured once,
+  and who comes first changes from round to round. A figure is the median over the rounds.
+- fsync is on, as it is by default, and how long one takes on that disk is measured beside it.
+- Before the first round every server carries out `WARM_UP` of each operation: a JVM compiles what it runs often.
+- Requests go to the leader where there are several servers. Every run has a session and a znode of its own.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from statistics import median
+
+from benchmarks.node.load import Run, connect, drive, make
+from benchmarks.node.requests import OPERATIONS, VALUE, batch
+from benchmarks.node.stub import stub
+from benchmarks.outcome import Missed, NotMeasured
+from benchmarks.servers import KINDS, Ensemble, ServerError
+
+WARM_UP = 20_000
+QUICK = 20
+"""A quick look measures so many times fewer requests; its figures say little."""
+TICK = 2000
+"""Milliseconds; ZooKeeper's usual tick, so that pings do not disturb."""
+HEAP = "1g"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One operation at so many outstanding requests against so many servers; a run makes `requests` of them."""
+
+    operation: str
+    outstanding: int
+    servers: int
+    requests: int
+
+    def __str__(self) -> str:
+        return f"{self.operation}, {self.outstanding} outstanding, {self.servers} server{'s'[: self.servers > 1]}"
+
+
+CASES = (
+    Case("create", 50, 1, 20_000),
+    Case("set", 50, 1, 20_000),
+    Case("get", 50, 1, 60_000),
+    Case("set", 1, 1, 2_000),
+    Case("get", 1, 1, 6_000),
+    Case("set", 50, 3, 20_000),
+    Case("set", 1, 3, 2_000),
+)
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What one kind of server came to in one case, a figure for each round; latencies in seconds."""
+
+    rates: list[float] = field(default_factory=list)
+    p50: list[float] = field(default_factory=list)
+    p99: list[float] = field(default_factory=list)
+
+    def add(self, run: Run) -> None:
+        """Take the figures of one round."""
+        self.rates.append(run.rate)
+        self.p50.append(run.percentile(50))
+        self.p99.append(run.percentile(99))
+
+    @property
+    def rate(self) -> float:
+        """Answers per second, the median of the rounds."""
+        return median(self.rates)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One case: the figures of each kind that was measured, and those of the load generator against the stub."""
+
+    case: Case
+    generator: Figures
+    kinds: dict[str, Figures]
+
+    @property
+    def ratio(self) -> float | None:
+        """Answers per second of our node over those of the real server; None if one of them is missing."""
+        real, node = self.kinds.get("real"), self.kinds.get("node")
+        return None if real is None or node is None else node.rate / real.rate
+
+    @property
+    def headroom(self) -> float | None:
+        """How many times faster the load generator is than the faster server."""
+        return self.generator.rate / max(figures.rate for figures in self.kinds.values()) if self.kinds else None
+
+
+@dataclass(frozen=True)
+class Report:
+    """The whole table. `fsync` is the median time of one on the servers' disk, in seconds."""
+
+    rows: list[Row]
+    missed: list[Missed]
+    rounds: int
+    quick: bool
+    fsync: float
+
+
+Say = Callable[[str], None]
+
+
+def measure(kinds: Sequence[str], rounds: int, directory: Path, quick: bool, say: Say) -> Report:
+    """Measure every case for these kinds; a kind that cannot be started, or fails, is named in `missed`."""
+    reasons = [Missed(kind, reason) for kind in kinds if (reason := KINDS[kind]())]
+    startable = [kind for kind in kinds if KINDS[kind]() is None]
+    measured = _Measurement(rounds, directory, QUICK if quick else 1, say)
+    rows: list[Row] = []
+    for servers in dict.fromkeys(case.servers for case in CASES):
+        rows += measured.cases([case for case in CASES if case.servers == servers], startable)
+    return Report(rows, [*reasons, *measured.missed.values()], rounds, quick, _fsync_time(directory))
+
+
+class _Measurement:
+    def __init__(self, rounds: int, directory: Path, divisor: int, say: Say) -> None:
+        self.missed: dict[str, Missed] = {}
+        self._rounds = rounds
+        self._directory = directory
+        self._divisor = divisor
+        self._say = say
+        self._number = count()
+
+    def cases(self, cases: Sequence[Case], kinds: Sequence[str]) -> list[Row]:
+        """Measure cases that need the same number of servers."""
+        servers = cases[0].servers
+        with ExitStack() as running:
+            ensembles: dict[str, Ensemble] = {}
+            for kind in kinds:
+                with self._missing(kind):
+                    ensemble = running.enter_context(self._ensemble(kind, servers))
+                    ensemble.start_all()
+                    self._warm_up(ensemble)
+                    ensembles[kind] = ensemble
+            return [self._row(case, ensembles) for case in cases]
+
+    def _ensemble(self, kind: str, servers: int) -> Ensemble:
+        directory = self._directory / f"{kind}-{servers}"
+        directory.mkdir(parents=True)
+        return Ensemble([kind] * servers, directory, standalone=servers == 1, tick_time=TICK, heap=HEAP)
+
+    def _warm_up(self, ensemble: Ensemble) -> None:
+        for operation in OPERATIONS:
+            self._say(f"warming up: {operation}, {ensemble.kind(1)}, {len(ensemble.sids)} servers")
+            self._run(Case(operation, 50, len(ensemble.sids), WARM_UP), ensemble)
+
+    def _row(self, case: Case, ensembles: dict[str, Ensemble]) -> Row:
+        figures = {kind: Figures() for kind in ensembles}
+        for number in range(self._rounds):
+            order = list(ensembles) if number % 2 == 0 else list(ensembles)[::-1]
+            for kind in order:
+                self._say(f"{case}: {kind}, round {number + 1} of {self._rounds}")
+                with self._missing(f"{kind}: {case}"):
+                    figures[kind].add(self._run(case, ensembles[kind]))
+        whole = {kind: found for kind, found in figures.items() if len(found.rates) == self._rounds}
+        return Row(case, self._generator(case), whole)
+
+    def _run(self, case: Case, ensemble: Ensemble) -> Run:
+        path = f"/load-{next(self._number):06d}"
+        asked = batch(case.operation, case.requests // self._divisor, path)
+        with connect(ensemble.client_port(ensemble.leader())) as connection:
+            make(connection, path)
+            return drive(connection, asked, case.outstanding)
+
+    def _generator(self, case: Case) -> Figures:
+        """The load generator itself, in this case."""
+        figures = Figures()
+        asked = batch(case.operation, case.requests // self._divisor, "/load-000000")
+        with stub(asked) as port:
+            for _ in range(self._rounds):
+                with connect(port) as connection:
+                    figures.add(drive(connection, asked, case.outstanding))
+        return figures
+
+    @contextmanager
+    def _missing(self, name: str) -> Iterator[None]:
+        """What fails here has no figure, and the reason is kept; the measurement goes on with the next one."""
+        try:
+            yield
+        except (NotMeasured, ServerError) as reason:
+            self.missed.setdefault(name, Missed(name, str(reason)))
+
+
+def _fsync_time(directory: Path, times: int = 50) -> float:
+    """The median time of appending one value to a file there, and an fsync."""
+    taken: list[float] = []
+    with (directory / "fsync").open("wb", buffering=0) as file:
+        for _ in range(times):
+            begin = time.perf_counter()
+            file.write(VALUE)
+            os.fsync(file.fileno())
+            taken.append(time.perf_counter() - begin)
+    return median(taken)

@@ -1,0 +1,65 @@
+"""A server that only counts bytes and answers from a prepared buffer: it shows how fast the load generator itself is.
+
+Rules this module keeps: it runs in a process of its own, as a server does; it knows one batch, and answers it once for
+each session; it does as little for a request as can be done.
+"""
+
+import multiprocessing
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing.connection import Connection
+
+from benchmarks.node.requests import Batch, answers, framed, opening
+from benchmarks.servers.layouts import write
+from benchmarks.servers.processes import LOOPBACK
+
+CHUNK = 1 << 18
+SESSION = (0, 30_000, 1, bytes(16), False)
+
+
+def serve(listener: socket.socket, asked: Batch) -> None:
+    """Answer sessions one after the other, until the listener is closed."""
+    prepared = memoryview(answers(asked))
+    while True:
+        try:
+            connection, _ = listener.accept()
+        except OSError:
+            return
+        with connection:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            _session(connection, asked, prepared)
+
+
+def _session(connection: socket.socket, asked: Batch, prepared: memoryview) -> None:
+    """One session: its opening, then an answer for each whole request."""
+    read, answered = -len(opening()), 0
+    buffer = bytearray(CHUNK)
+    while arrived := connection.recv_into(buffer):
+        if read < 0 <= read + arrived:
+            connection.sendall(framed(write("iilbt", SESSION)))
+        read += arrived
+        whole = min(max(read, 0) // asked.size, asked.count)
+        if whole > answered:
+            connection.sendall(prepared[answered * asked.answer_size : whole * asked.answer_size])
+            answered = whole
+
+
+def _process(asked: Batch, ready: Connection) -> None:
+    with socket.create_server((LOOPBACK, 0)) as listener:
+        ready.send(listener.getsockname()[1])
+        serve(listener, asked)
+
+
+@contextmanager
+def stub(asked: Batch) -> Iterator[int]:
+    """Run the stub for this batch; gives its port."""
+    context = multiprocessing.get_context("spawn")
+    near, far = context.Pipe()
+    process = context.Process(target=_process, args=(asked, far), daemon=True)
+    process.start()
+    try:
+        yield near.recv()
+    finally:
+        process.kill()
+        process.join()

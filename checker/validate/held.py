@@ -1,0 +1,187 @@
+"""The invariants of the models, evaluated on what live servers did: after every step, by the same functions.
+
+Rules this module keeps:
+
+- A property gets what it gets of a model: servers and the history, less what is settled (`checker.validate.past`).
+- Where much is under way at once, the inside of a run of transactions is left out of every sequence at once: a run is
+  transactions that follow each other in all sequences, end in none, and are of one epoch and one proposer. Ends of runs
+  stay, so the answers are the same; properties that look at all pairs could not be evaluated otherwise.
+- A property is asked again when something it reads has changed.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from msgspec.structs import replace
+
+from checker.engine import TRIVIAL, Finding, Property, Read
+from checker.models.ensemble import File, Member, Setup
+from checker.models.ensemble.history import History
+from checker.models.ensemble.names import HISTORY, server_name
+from checker.properties import build, defaults
+from checker.validate.past import Past, Txns
+from spec.quorum import Sid
+from spec.server import Server
+from spec.txn import Txn, epoch_of
+from spec.zab.state import Append, Leader, ZabRules
+
+WHOLE = 16
+"""Logs up to this length are looked at in whole."""
+
+
+@dataclass
+class Count:
+    """How often an invariant was evaluated, and how often it had something to say."""
+
+    evaluated: int = 0
+    premise: int = 0
+
+
+class Held:
+    """All invariants of an ensemble whose servers have these journals."""
+
+    def __init__(self, past: Past, servers: Mapping[Sid, Server], zab: ZabRules | None) -> None:
+        self._past = past
+        members = tuple(
+            Member(sid, File(server_name(sid), server.view), replace(server.durable, txns=past.given[sid]))
+            for sid, server in servers.items()
+        )
+        setup = Setup(members=members, zab=zab)
+        self.properties: list[Property] = [build(setup, name) for name in defaults(setup)]
+        self.counts = {prop.name: Count() for prop in self.properties}
+        self._shown: dict[Read, tuple[Any, Any]] = {}
+        self._asked: dict[str, tuple[list[Any], Any]] = {}
+        self._row: dict[str, Any] = {}
+
+    def evaluate(self) -> tuple[Property, Finding] | None:
+        """All invariants in this state; the first that is violated."""
+        self._look()
+        for prop in self.properties:
+            answer = self._answer(prop)
+            count = self.counts[prop.name]
+            count.evaluated += 1
+            count.premise += answer is not TRIVIAL
+            if isinstance(answer, Finding):
+                return prop, answer
+        return None
+
+    def _answer(self, prop: Property) -> Any:
+        seen = [self._projected(read) for read in prop.reads]
+        if any(value is None and read.projection is not None for value, read in zip(seen, prop.reads, strict=True)):
+            return TRIVIAL
+        last = self._asked.get(prop.name)
+        if last is None or last[0] != seen:
+            last = self._asked[prop.name] = (seen, prop.check(*seen))
+        return last[1]
+
+    def _projected(self, read: Read) -> Any:
+        value = self._row[read.column]
+        if read.projection is None:
+            return value
+        last = self._shown.get(read)
+        if last is None or last[0] is not value:
+            last = self._shown[read] = (value, read.projection(value))
+        return last[1]
+
+    # What properties read.
+
+    def _look(self) -> None:
+        """The row of values as a model has it: a column for each server, and the history."""
+        past = self._past
+        logs = {each: past.log_of(image) for each, image in past.images.items()}
+        queued = {each: _queued(image.server) for each, image in past.images.items()}
+        wholes = {each: (*log, *queued[each]) for each, log in logs.items()}
+        inside: frozenset[Txn] = frozenset()
+        if max(map(len, wholes.values())) > WHOLE:
+            inside = _inside(wholes, logs, past)
+        row: dict[str, Any] = {HISTORY: _history(past.history, inside)}
+        for each, image in past.images.items():
+            row[server_name(each)] = _server(image.server, logs[each], inside)
+        for name, value in row.items():
+            if self._row.get(name) != value:
+                self._row[name] = value
+
+
+def _queued(server: Server) -> Txns:
+    queue = () if server.zab is None else server.zab.queue
+    return tuple(each.txn for each in queue if isinstance(each, Append))
+
+
+def _server(server: Server, log: Txns, inside: frozenset[Txn]) -> Server:
+    """A server whose log is this one, without the inside of runs."""
+    shown = replace(server, durable=replace(server.durable, txns=_without(log, inside)))
+    if not inside or shown.zab is None or not shown.zab.queue:
+        return shown
+    queue = tuple(each for each in shown.zab.queue if not (isinstance(each, Append) and each.txn in inside))
+    return replace(shown, zab=replace(shown.zab, queue=queue))
+
+
+def _history(history: History, inside: frozenset[Txn]) -> History:
+    if not inside:
+        return history
+    return replace(
+        history,
+        established=tuple(replace(each, initial=_without(each.initial, inside)) for each in history.established),
+        committed=tuple(each for each in history.committed if each.txn not in inside),
+        broadcast=tuple(each for each in history.broadcast if each.txn not in inside),
+    )
+
+
+def _without(txns: Txns, inside: frozenset[Txn]) -> Txns:
+    return tuple(txn for txn in txns if txn not in inside) if inside else txns
+
+
+# Runs.
+
+
+def _inside(wholes: Mapping[Sid, Txns], logs: Mapping[Sid, Txns], past: Past) -> frozenset[Txn]:
+    """What can be left out: see the rules of this module.
+
+    `spine` is the longest log. Up to `common` every sequence follows it as far as the sequence goes; a run ends where a
+    sequence does, where a server's deliveries do, and where epoch or proposer change.
+    """
+    spine = max(wholes.values(), key=len)
+    history = past.history
+    committed = tuple(each.txn for each in history.committed)
+    sequences = [*wholes.values(), *logs.values(), committed, *(each.initial for each in history.established)]
+    common, ends = len(spine), {0, len(spine)}
+    behind: list[Txn] = []
+    for sequence in sequences:
+        agreed = _agreed(sequence, spine)
+        ends.add(agreed)
+        if agreed < len(sequence):
+            common = min(common, agreed)
+    for sequence in sequences:
+        behind += sequence[common:]
+    zxids = [txn.zxid for txn in spine]
+    if any(one >= other for one, other in pairwise(zxids)):
+        return frozenset()
+    for image in past.images.values():
+        part = image.server.zab
+        if part is not None:
+            ends.add(bisect_right(zxids, part.committed if isinstance(part, Leader) else part.delivered))
+    ends.update(_changes(spine, history))
+    kept = {place for end in ends for place in (end - 1, end)}
+    inside = {txn for place, txn in enumerate(spine[:common]) if place not in kept}
+    return frozenset(inside.difference(behind))
+
+
+def _agreed(sequence: Txns, spine: Txns) -> int:
+    """How far a sequence follows the spine."""
+    length = min(len(sequence), len(spine))
+    if sequence[:length] == spine[:length]:
+        return length
+    return next(n for n in range(length) if sequence[n] != spine[n])
+
+
+def _changes(spine: Txns, history: History) -> Iterable[int]:
+    """The places where another epoch begins, another proposer, or another epoch of the first commit."""
+    proposers = {each.txn: (each.epoch, each.leader) for each in history.broadcast}
+    commits = {each.txn: each.epoch for each in history.committed}
+    kinds = [(epoch_of(txn.zxid), proposers.get(txn), commits.get(txn)) for txn in spine]
+    return [place for place in range(1, len(kinds)) if kinds[place] != kinds[place - 1]]

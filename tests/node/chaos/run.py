@@ -1,0 +1,168 @@
+"""Chaos: clients work while servers are killed, paused and cut off; what the clients saw is held to account.
+
+Rules this module keeps:
+
+- The ensemble starts empty, and its files are written anew, so that every link goes through a proxy.
+- After each fault everything is healed, and the ensemble has to carry out a write again within `RECOVERY` seconds: a
+  safe ensemble that stays silent fails too.
+- The whole record is saved beside the servers' logs before it is judged.
+"""
+
+import asyncio
+import random
+import time
+from pathlib import Path
+
+import msgspec
+
+from benchmarks.servers import Ensemble, ServerError, View
+from checker import histories
+from checker.histories import Bound, Entry, Findings
+from tests.node.chaos.client import NoAnswerError
+from tests.node.chaos.links import Links
+from tests.node.chaos.nemesis import Fault, Nemesis
+from tests.node.chaos.replicas import attached, replica
+from tests.node.chaos.workload import CREATE2, OPEN, ROOT, Worker
+
+TICK = 200
+"""Milliseconds."""
+SYNC_LIMIT = 5
+NOTICING = 2
+"""Ticks beyond syncLimit that a leader may need to see that its quorum is gone: one of counting, one of looking."""
+CLIENTS = 6
+RECOVERY = 30.0
+CALM = (0.1, 0.6)
+"""Seconds between a recovery and the next fault."""
+VIEW = View(
+    members=(),
+    tick_time=TICK,
+    init_limit=25,
+    sync_limit=SYNC_LIMIT,
+    # Small enough that snapshots, new log files and both ways of catching up happen in a short run.
+    extra={"snapCount": "300", "commitLogCount": "100"},
+)
+
+
+class Cycle(msgspec.Struct, frozen=True):
+    """A fault, and how long after it a write was acknowledged again."""
+
+    fault: Fault
+    recovery: float
+
+
+class Report(msgspec.Struct, frozen=True):
+    """What a run came to."""
+
+    seed: int
+    cycles: tuple[Cycle, ...]
+    findings: Findings
+    history: Path
+    stuck: str = ""
+
+    @property
+    def passed(self) -> bool:
+        """Whether every check passed and the ensemble came back after every fault."""
+        return self.findings.passed and not self.stuck
+
+    def __str__(self) -> str:
+        slowest = max((cycle.recovery for cycle in self.cycles), default=0.0)
+        lines = [
+            f"seed {self.seed}, {len(self.cycles)} cycles, slowest recovery {slowest:.2f} s; history: {self.history}",
+            *(f"  {cycle.fault}; back after {cycle.recovery:.2f} s" for cycle in self.cycles),
+            *([f"stuck: {self.stuck}"] if self.stuck else []),
+        ]
+        return "\n".join([*lines, str(self.findings)])
+
+
+def chaos(ensemble: Ensemble, cycles: int, seed: int) -> Report:
+    """Run so many faults against an ensemble that was made and not started; it runs when this returns."""
+    return asyncio.run(_Run(ensemble, cycles, seed).run())
+
+
+class _Run:
+    def __init__(self, ensemble: Ensemble, cycles: int, seed: int) -> None:
+        self._ensemble = ensemble
+        self._wanted = cycles
+        self._seed = seed
+        self._random = random.Random(f"calm {seed}")
+        self._cycles: list[Cycle] = []
+        ports = {sid: ensemble.client_port(sid) for sid in ensemble.sids}
+        self._workers = [Worker(number, ports, seed) for number in range(CLIENTS)]
+
+    async def run(self) -> Report:
+        async with Links(self._ensemble, VIEW) as links:
+            await asyncio.to_thread(self._ensemble.start_all)
+            await self._root()
+            nemesis = Nemesis(self._ensemble, links, SYNC_LIMIT * TICK / 1000, self._seed)
+            ended = asyncio.Event()
+            working = [asyncio.create_task(worker.run(ended)) for worker in self._workers]
+            try:
+                stuck = await self._strike(nemesis)
+            finally:
+                ended.set()
+                await asyncio.gather(*working)
+            entries = self._entries(nemesis)
+            try:
+                replicas = [await replica(sid, self._ensemble.client_port(sid)) for sid in self._ensemble.sids]
+            except NoAnswerError as error:
+                stuck = stuck or f"the servers' trees could not be read at the end: {error}"
+            else:
+                entries += replicas
+        return self._report(entries, stuck)
+
+    def _report(self, entries: list[Entry], stuck: str) -> Report:
+        file = self._ensemble.directory / "history.jsonl"
+        histories.save(file, entries)
+        findings = histories.check(histories.history_of(entries, str(file)))
+        return Report(self._seed, tuple(self._cycles), findings, file, stuck)
+
+    def _entries(self, nemesis: Nemesis) -> list[Entry]:
+        recorded = [operation for worker in self._workers for operation in worker.recorded]
+        recorded.sort(key=lambda operation: operation.invoked)
+        return [Bound((SYNC_LIMIT + NOTICING) * TICK / 1000), *nemesis.pauses, *recorded]
+
+    async def _root(self) -> None:
+        session = await attached(self._ensemble.client_port(self._ensemble.sids[0]))
+        answer = await session.ask(CREATE2, ROOT, b"", OPEN, 0)
+        assert answer.err == 0, f"{ROOT}: error {answer.err}"
+        await session.close()
+
+    async def _strike(self, nemesis: Nemesis) -> str:
+        """The cycles; what kept the ensemble from coming back, or nothing."""
+        while len(self._cycles) < self._wanted:
+            try:
+                leader = await self._settled()
+                await asyncio.sleep(self._random.uniform(*CALM))
+                fault = await nemesis.strike(leader)
+                since, before = time.monotonic(), self._acknowledged()
+                await self._wait(lambda before=before: self._acknowledged() > before, f"a write after: {fault}")
+            except ServerError as error:
+                return str(error)
+            self._cycles.append(Cycle(fault, time.monotonic() - since))
+        try:
+            await self._settled()
+        except ServerError as error:
+            return str(error)
+        return ""
+
+    def _acknowledged(self) -> int:
+        return sum(worker.acknowledged for worker in self._workers)
+
+    async def _settled(self) -> int:
+        """The leader, as soon as every server serves and one of them leads."""
+        deadline = time.monotonic() + RECOVERY
+        while True:
+            roles = [await asyncio.to_thread(self._ensemble.role, sid) for sid in self._ensemble.sids]
+            if None not in roles and roles.count("leader") == 1:
+                return self._ensemble.sids[roles.index("leader")]
+            if time.monotonic() > deadline:
+                raise ServerError(f"every server serving and one leading: not within {RECOVERY:g} s, but {roles}")
+            await asyncio.sleep(0.05)
+
+    async def _wait(self, holds: object, what: str) -> None:
+        assert callable(holds)
+        deadline = time.monotonic() + RECOVERY
+        while not holds():
+            if time.monotonic() > deadline:
+                raise ServerError(f"{what}: not within {RECOVERY:g} s")
+            await asyncio.sleep(0.02)

@@ -1,0 +1,213 @@
+"""Our node among real ZooKeeper 3.8 servers: as follower, observer and leader, by DIFF, TRUNC and SNAP, and in the
+place of a real server with that server's own data directory."""
+
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[recipes]'")
+
+from kazoo.client import KazooClient
+from kazoo.protocol.states import ZnodeStat
+
+from benchmarks.servers import Ensemble
+from benchmarks.servers.processes import wait_until
+from refimpl.disk.logreader import read
+
+Launch = Callable[..., Ensemble]
+WAIT = 20.0
+
+
+@contextmanager
+def client(ensemble: Ensemble, *sids: int) -> Iterator[KazooClient]:
+    """A client of these servers."""
+    opened = KazooClient(hosts=",".join(ensemble.address(sid) for sid in sids), timeout=4.0)
+    opened.start(timeout=WAIT)
+    try:
+        yield opened
+    finally:
+        opened.stop()
+        opened.close()
+
+
+def tree_of(ensemble: Ensemble, sid: int) -> dict[str, tuple[bytes, ZnodeStat]]:
+    """Everything below `/` as one server shows it, caught up with the leader."""
+    found: dict[str, tuple[bytes, ZnodeStat]] = {}
+
+    def walk(asking: KazooClient, path: str) -> None:
+        found[path] = asking.get(path)
+        for name in asking.get_children(path):
+            if path != "/" or name != "zookeeper":
+                walk(asking, f"{path.rstrip('/')}/{name}")
+
+    with client(ensemble, sid) as asking:
+        asking.sync("/")
+        walk(asking, "/")
+    return found
+
+
+def same_everywhere(ensemble: Ensemble) -> dict[str, tuple[bytes, ZnodeStat]]:
+    """The tree that every server shows, Stat included."""
+    first, *others = (tree_of(ensemble, sid) for sid in ensemble.running)
+    for other in others:
+        assert other == first
+    return first
+
+
+def logged(ensemble: Ensemble, sid: int) -> list[int]:
+    """The zxids in the log of a server that does not run."""
+    return [zxid for zxid, _ in read(ensemble.data(sid) / "version-2", 0, notes=[])]
+
+
+def how_it_caught_up(ensemble: Ensemble, sid: int) -> str:
+    """DIFF, TRUNC or SNAP: what a real learner says of the last leader that it found."""
+    text = (ensemble.directory / f"server-{sid}" / "log.txt").read_text("utf-8", "replace")
+    said = re.findall(r"Getting a (diff|snapshot) from|Truncating (log) to get in sync", text)
+    return {"diff": "DIFF", "snapshot": "SNAP", "": "TRUNC"}[said[-1][0]]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "observers", "leader"),
+    [
+        pytest.param(["node", "real", "real"], [], "real", id="it follows a real leader"),
+        pytest.param(["real", "real", "node"], [], "node", id="it leads real followers"),
+        pytest.param(["real", "real", "real", "node"], [4], "real", id="it observes a real leader"),
+        pytest.param(["real", "node", "node", "real"], [4], "node", id="a real observer and a real follower"),
+    ],
+)
+def test_writes_through_every_server_are_seen_at_every_server(
+    launch: Launch, kinds: list[str], observers: list[int], leader: str
+) -> None:
+    ensemble = launch(kinds, observers=observers)
+    assert ensemble.kind(ensemble.leader()) == leader
+    for sid in ensemble.sids:
+        with client(ensemble, sid) as writing:
+            writing.create(f"/of-{sid}", b"first")
+            writing.set(f"/of-{sid}", b"second")
+            writing.create(f"/of-{sid}/n-", sequence=True)
+            writing.create(f"/of-{sid}/gone", b"", ephemeral=True)
+    tree = same_everywhere(ensemble)
+    for sid in ensemble.sids:
+        assert tree[f"/of-{sid}"][0] == b"second"
+        assert f"/of-{sid}/n-0000000000" in tree
+        assert f"/of-{sid}/gone" not in tree
+
+
+@pytest.mark.parametrize("kinds", [["real", "node", "node"], ["node", "real", "node"], ["node", "node", "real"]])
+def test_the_rest_go_on_when_the_leader_is_killed_and_it_comes_back(launch: Launch, kinds: list[str]) -> None:
+    ensemble = launch(kinds)
+    with client(ensemble, *ensemble.sids) as writing:
+        writing.create("/before", b"")
+    lost = ensemble.leader()
+    ensemble.kill(lost)
+    left = [sid for sid in ensemble.sids if sid != lost]
+    ensemble.wait_serving(left)
+    with client(ensemble, *left) as writing:
+        writing.create("/meanwhile", b"")
+    ensemble.start(lost)
+    ensemble.wait_serving()
+    assert {"/before", "/meanwhile"} <= set(same_everywhere(ensemble))
+
+
+@pytest.mark.parametrize(("leader", "learner"), [("node", "real"), ("real", "node")])
+def test_a_learner_that_was_away_gets_a_diff(launch: Launch, leader: str, learner: str) -> None:
+    ensemble = launch([learner, leader, leader])
+    with client(ensemble, 2) as writing:
+        writing.create("/before", b"")
+        ensemble.stop(1)
+        for number in range(5):
+            writing.create(f"/missed-{number}", b"")
+    ensemble.start(1)
+    ensemble.wait_serving()
+    if learner == "real":
+        assert how_it_caught_up(ensemble, 1) == "DIFF"
+    assert "/missed-4" in same_everywhere(ensemble)
+
+
+@pytest.mark.parametrize(("leader", "learner"), [("node", "real"), ("real", "node")])
+def test_a_learner_with_an_empty_disk_gets_a_snapshot(launch: Launch, leader: str, learner: str) -> None:
+    ensemble = launch([learner, leader, leader])
+    with client(ensemble, 2) as writing:
+        for number in range(50):
+            writing.create(f"/znode-{number}", b"x" * 1000)
+        ensemble.stop(1)
+        shutil.rmtree(ensemble.data(1) / "version-2")
+        writing.set("/znode-0", b"changed")
+    ensemble.start(1)
+    ensemble.wait_serving()
+    if learner == "real":
+        assert how_it_caught_up(ensemble, 1) == "SNAP"
+    assert same_everywhere(ensemble)["/znode-0"][0] == b"changed"
+
+
+@pytest.mark.parametrize(("leader", "learner"), [("node", "real"), ("real", "node")])
+def test_what_only_a_dead_leader_has_logged_is_truncated(launch: Launch, leader: str, learner: str) -> None:
+    ensemble = launch([leader, leader, learner])
+    assert ensemble.leader() == 3
+    with client(ensemble, 3) as writing:
+        writing.create("/kept", b"")
+        # Frozen: so the others neither acknowledge the next proposal, nor end connections at once.
+        ensemble.pause(1)
+        ensemble.pause(2)
+        writing.create_async("/lost", b"")
+        wait_until(lambda: has_logged(ensemble, b"/lost"), WAIT, "the leader has logged what nobody acknowledges")
+    ensemble.kill(3)
+    for sid in (1, 2):
+        ensemble.kill(sid)
+    alone = logged(ensemble, 3)[-1]
+    ensemble.start(1)
+    ensemble.start(2)
+    ensemble.wait_serving([1, 2])
+    ensemble.start(3)
+    ensemble.wait_serving()
+    if learner == "real":
+        assert how_it_caught_up(ensemble, 3) == "TRUNC"
+    assert "/lost" not in same_everywhere(ensemble)
+    ensemble.stop(3)
+    assert alone not in logged(ensemble, 3)
+
+
+def has_logged(ensemble: Ensemble, path: bytes) -> bool:
+    """Whether the bytes of a path are in a log of server 3."""
+    return any(path in file.read_bytes() for file in (ensemble.data(3) / "version-2").glob("log.*"))
+
+
+def test_a_node_takes_the_place_of_a_real_server_and_gives_it_back(launch: Launch) -> None:
+    ensemble = launch(["real", "real", "real"])
+    with client(ensemble, *ensemble.sids) as writing:
+        writing.create("/by-real-servers", b"1")
+        for number in range(20):
+            writing.set("/by-real-servers", b"%d" % number)
+    ensemble.replace(2, "node")
+    ensemble.wait_serving()
+    with client(ensemble, 2) as writing:
+        assert writing.get("/by-real-servers")[0] == b"19"
+        writing.create("/by-a-node", b"", makepath=True)
+        writing.create("/by-a-node/n-", sequence=True)
+    ensemble.replace(2, "real")
+    ensemble.wait_serving()
+    with client(ensemble, 2) as writing:
+        assert writing.create("/by-a-node/n-", sequence=True) == "/by-a-node/n-0000000001"
+    assert same_everywhere(ensemble)["/by-real-servers"][1].version == 20
+
+
+def test_every_server_in_turn_changes_its_kind_while_clients_go_on(launch: Launch) -> None:
+    ensemble = launch(["real", "real", "real"])
+    with client(ensemble, *ensemble.sids) as writing:
+        writing.create("/count", b"0")
+        for kind in ("node", "real"):
+            for sid in ensemble.sids:
+                ensemble.replace(sid, kind)
+                ensemble.wait_serving()
+                writing.retry(writing.set, "/count", f"{kind} {sid}".encode())
+    assert same_everywhere(ensemble)["/count"][0] == b"real 3"
+
+
+def test_the_package_of_the_real_server_is_there_in_the_gate() -> None:
+    if os.environ.get("CI") == "true":
+        assert Path("/usr/share/java/zookeeper.jar").exists(), "apt-get install zookeeper libzookeeper-java"

@@ -1,0 +1,222 @@
+"""Loading a data directory: snapshot and log together, fall-backs, gaps, truncation."""
+
+import gc
+from pathlib import Path
+
+import pytest
+
+from refimpl.disk import database, snapshot
+from refimpl.disk.files import DataError
+from refimpl.disk.logreader import DamagedLogError
+from refimpl.disk.txnlog import TxnLog
+from refimpl.store import Tree
+from refimpl.wire.txn import encode_txn
+from spec.tree.apply import apply
+from spec.tree.data import OPEN_ACL_UNSAFE
+from spec.tree.txns import Change, CloseSessionTxn, CreateSessionTxn, CreateTxn, ErrorTxn
+from spec.tree.znode import Znode
+
+EPOCH_2 = 0x2_0000_0000
+
+
+def change(zxid: int) -> Change:
+    return Change(5, 1, zxid * 10, CreateTxn(f"/n{zxid}", b"x", OPEN_ACL_UNSAFE, False, zxid & 0xFF))
+
+
+class Directory:
+    """A data directory, and the tree that its transactions lead to."""
+
+    def __init__(self, base: Path) -> None:
+        self.base = base
+        self.files = base / "version-2"
+        self.tree = Tree()
+        self.files.mkdir()
+
+    def log(self, *zxids: int) -> None:
+        log = TxnLog(self.files, preallocation=4096)
+        for zxid in zxids:
+            log.append(zxid, encode_txn(zxid, change(zxid)))
+            self.tree.carry_out(apply(self.tree, zxid, change(zxid)).operations)
+        log.close()
+
+    def snapshot(self, zxid: int) -> Path:
+        return snapshot.save(self.files, self.tree, zxid)
+
+    def load(self) -> database.Loaded:
+        return database.load(self.base, self.base)
+
+    def names(self) -> set[str]:
+        return {path.name for path in self.files.iterdir()}
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Directory:
+    return Directory(tmp_path)
+
+
+def nodes(tree: Tree) -> dict[str, Znode]:
+    return dict(tree.preorder())
+
+
+def damage(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-20])
+
+
+def test_a_missing_directory_becomes_that_of_a_new_server(tmp_path: Path) -> None:
+    loaded = database.load(tmp_path / "data", tmp_path / "logs")
+    assert set(nodes(loaded.tree)) == {"/", "/zookeeper", "/zookeeper/quota", "/zookeeper/config"}
+    assert (loaded.snapshot_zxid, loaded.last_zxid, list(loaded.recent), loaded.warnings) == (0, 0, [], [])
+    assert [path.name for path in (tmp_path / "data" / "version-2").iterdir()] == ["snapshot.0"]
+    assert (tmp_path / "logs" / "version-2").is_dir()
+    assert nodes(database.load(tmp_path / "data", tmp_path / "logs").tree) == nodes(loaded.tree)
+
+
+def test_the_log_is_applied_after_the_newest_snapshot(directory: Directory) -> None:
+    directory.snapshot(0)
+    directory.log(1, 2, 3)
+    directory.snapshot(3)
+    directory.log(4, 5)
+    loaded = directory.load()
+    assert nodes(loaded.tree) == nodes(directory.tree)
+    assert (loaded.snapshot_zxid, loaded.last_zxid) == (3, 5)
+    assert list(loaded.recent) == [(4, change(4)), (5, change(5))]
+
+
+def test_a_log_that_goes_on_over_a_snapshot_is_applied_from_there(directory: Directory) -> None:
+    directory.snapshot(0)
+    directory.log(1, 2)
+    directory.snapshot(2)
+    path = directory.files / "log.1"
+    directory.log(3, 4)
+    path.write_bytes(path.read_bytes() + (directory.files / "log.3").read_bytes()[16:])
+    (directory.files / "log.3").unlink()
+    assert (directory.load().last_zxid, nodes(directory.load().tree)) == (4, nodes(directory.tree))
+
+
+def test_sessions_and_failed_requests_count(directory: Directory) -> None:
+    directory.snapshot(0)
+    log = TxnLog(directory.files)
+    records = (CreateSessionTxn(4000), CreateSessionTxn(5000), ErrorTxn(-101), CloseSessionTxn(()))
+    for zxid, (session, record) in enumerate(zip((7, 8, 7, 7), records, strict=True), 1):
+        log.append(zxid, encode_txn(zxid, Change(session, 0, 0, record)))
+    log.close()
+    loaded = directory.load()
+    assert (loaded.tree.sessions, loaded.last_zxid) == ({8: 5000}, 4)
+
+
+def test_only_the_last_transactions_are_kept(directory: Directory) -> None:
+    directory.snapshot(0)
+    directory.log(*range(1, 601))
+    assert [zxid for zxid, _ in directory.load().recent] == list(range(101, 601))
+
+
+def test_a_damaged_snapshot_is_passed_over_if_the_log_leads_there(directory: Directory) -> None:
+    directory.snapshot(0)
+    directory.log(1, 2, 3)
+    damage(directory.snapshot(2))
+    loaded = directory.load()
+    assert (loaded.snapshot_zxid, loaded.last_zxid, nodes(loaded.tree)) == (0, 3, nodes(directory.tree))
+    assert "snapshot.2: the file ends" in loaded.warnings[0]
+
+
+def test_a_damaged_snapshot_of_a_new_leader_is_passed_over(directory: Directory) -> None:
+    directory.snapshot(0)
+    directory.log(1, 2)
+    damage(directory.snapshot(EPOCH_2))
+    directory.log(EPOCH_2 + 1)
+    assert directory.load().last_zxid == EPOCH_2 + 1
+
+
+def test_a_damaged_snapshot_that_the_log_does_not_reach_is_refused(directory: Directory) -> None:
+    directory.snapshot(0)
+    directory.log(1, 2)
+    damage(directory.snapshot(EPOCH_2 + 7))
+    with pytest.raises(DataError, match=r"\.200000007 cannot be read, and the log does not lead from snapshot\.0"):
+        directory.load()
+
+
+def test_without_a_readable_snapshot_it_is_refused(directory: Directory) -> None:
+    damage(directory.snapshot(0))
+    with pytest.raises(DataError, match=r"no snapshot can be read \(.*snapshot\.0: the file ends"):
+        directory.load()
+
+
+def test_transactions_without_a_snapshot_are_refused(directory: Directory) -> None:
+    directory.log(1, 2)
+    with pytest.raises(DataError, match=r"log\.1: there are transactions, but .* has no snapshot"):
+        directory.load()
+
+
+def test_a_gap_between_snapshot_and_log_is_refused(directory: Directory) -> None:
+    directory.snapshot(2)
+    directory.log(4, 5)
+    with pytest.raises(DamagedLogError, match=r"behind snapshot\.2 is 0x4, expected 0x3 or the first of a later epoch"):
+        directory.load()
+
+
+@pytest.mark.parametrize("suffix", ["gz", "snappy"])
+def test_a_compressed_snapshot_is_told_of(directory: Directory, suffix: str) -> None:
+    path = directory.snapshot(0)
+    (directory.files / f"snapshot.5.{suffix}").write_bytes(path.read_bytes())
+    assert "a compressed snapshot, which is not read" in directory.load().warnings[0]
+    path.unlink()
+    with pytest.raises(DataError, match=rf"snapshot\.5\.{suffix}: a compressed snapshot"):
+        directory.load()
+
+
+def test_a_transaction_that_cannot_be_understood_is_refused(directory: Directory) -> None:
+    directory.snapshot(0)
+    log = TxnLog(directory.files)
+    log.append(1, encode_txn(1, change(1)) + b"?")
+    log.close()
+    with pytest.raises(DamagedLogError, match=r"transaction 0x1 cannot be understood: "):
+        directory.load()
+
+
+def test_exchanged_directories_are_refused(tmp_path: Path) -> None:
+    data, logs = tmp_path / "data", tmp_path / "logs"
+    database.load(data, logs)
+    with pytest.raises(DataError, match=r"snapshot\.0: does not belong into dataLogDir"):
+        database.load(logs, data)
+
+
+def test_a_directory_that_is_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("?")
+    with pytest.raises(DataError, match=r"data/version-2: cannot be created"):
+        database.load(tmp_path / "data", tmp_path / "data")
+
+
+def test_collection_of_garbage_goes_on_afterwards(directory: Directory) -> None:
+    directory.snapshot(0)
+    directory.load()
+    assert gc.isenabled()
+
+
+def test_truncating_gives_the_state_of_that_zxid(directory: Directory) -> None:
+    directory.snapshot(0)
+    directory.log(1, 2)
+    then = nodes(directory.tree)
+    directory.snapshot(2)
+    directory.log(3, 4)
+    directory.snapshot(4)
+    database.truncate(directory.base, TxnLog(directory.files), 2)
+    loaded = directory.load()
+    assert (loaded.last_zxid, nodes(loaded.tree)) == (2, then)
+    assert directory.names() == {"snapshot.0", "snapshot.2", "log.1"}
+
+
+def test_truncating_to_a_snapshot_below_the_log_leaves_no_log(directory: Directory) -> None:
+    directory.snapshot(7)
+    directory.log(8, 9)
+    database.truncate(directory.base, TxnLog(directory.files), 7)
+    assert (directory.load().last_zxid, directory.names()) == (7, {"snapshot.7"})
+
+
+@pytest.mark.parametrize("zxid", [3, 6, EPOCH_2])
+def test_truncating_to_what_the_disk_does_not_lead_to_changes_nothing(directory: Directory, zxid: int) -> None:
+    directory.snapshot(4)
+    directory.log(5)
+    before = directory.names()
+    with pytest.raises(DataError, match=rf"cannot truncate to 0x{zxid:x}: "):
+        database.truncate(directory.base, TxnLog(directory.files), zxid)
+    assert (directory.names(), directory.load().last_zxid) == (before, 5)
