@@ -18,7 +18,6 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
-from itertools import chain
 from typing import Any, cast
 
 from msgspec.structs import replace as with_fields
@@ -52,7 +51,7 @@ from spec.election.vote import ServerState
 from spec.server import Event, Server
 from spec.txn import Txn
 from spec.zab.events import Synced
-from spec.zab.state import Append, EnterEpoch, Leader, Learner, TakeSnapshot, ZabRules
+from spec.zab.state import Append, EnterEpoch, Leader, Learner, TakeSnapshot, ZabRules, logged
 
 logger = logging.getLogger("quorate.node")
 
@@ -238,14 +237,13 @@ class Node:
         if zxid <= self.replica.zxid:
             return
         queue = self.server.zab.queue if self.server.zab is not None else ()
-        queued = (each.txn for each in reversed(queue) if isinstance(each, Append))
-        newer = []
-        for txn in chain(queued, reversed(self.server.durable.txns)):
-            if txn.zxid <= self.replica.zxid:
-                break
-            if txn.zxid <= zxid:
-                newer.append(txn)
-        self._apply_all(tuple(reversed(newer)))
+        if zxid == self.replica.zxid + 1:
+            found = logged(self.server.durable, queue, zxid)
+            self._apply_all(() if found is None else (found,))
+            return
+        newer = [txn for txn in self.server.durable.txns if self.replica.zxid < txn.zxid <= zxid]
+        newer += [each.txn for each in queue if isinstance(each, Append) and self.replica.zxid < each.txn.zxid <= zxid]
+        self._apply_all(tuple(newer))
 
     def _apply_all(self, txns: tuple[Txn, ...]) -> None:
         for txn in txns:

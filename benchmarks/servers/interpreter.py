@@ -44,6 +44,7 @@ class Interpreter:
         self._root = root
         self._opened: dict[int, int] = {}
         self._left: dict[int, int] = {}
+        self._at: dict[int, int] = {}
         self._markers = 0
         self._control = Session(TIMEOUT)
         self._control.connect(self._ports[0])
@@ -51,6 +52,7 @@ class Interpreter:
         self._sessions = [Session(TIMEOUT) for _ in range(sessions)]
         for who, session in enumerate(self._sessions):
             self._attach(who, session, who)
+        self._barrier()
 
     def run(self, script: c.Script) -> list[Seen]:
         """Carry out every command; what was seen of each."""
@@ -127,12 +129,13 @@ class Interpreter:
     def _attach(self, who: int, session: Session, server: int) -> tuple[str, int]:
         """Attach a session; if it has ended, a new one takes its place."""
         self._drop(who, session)
-        granted = session.connect(self._ports[server % len(self._ports)])
+        self._at[who] = port = self._ports[server % len(self._ports)]
+        granted = session.connect(port)
         if granted:
             self._opened.setdefault(session.session_id, len(self._opened) + 1)
             return "attached", granted
         session.session_id, session.password = 0, bytes(16)
-        session.connect(self._ports[server % len(self._ports)])
+        session.connect(port)
         self._opened[session.session_id] = len(self._opened) + 1
         return "begun anew", session.timeout
 
@@ -151,10 +154,10 @@ class Interpreter:
         session.ask(c.CREATE, marker, b"", c.OPEN, c.EPHEMERAL)
         self._control.ask(SYNC, "/")
         self._control.ask(EXISTS, marker, True)
-        server = self._ports[who % len(self._ports)]
         self._drop(who, session)
         session.timeout = SHORTEST
-        session.connect(server)
+        # To the same server: another one might not yet have applied the marker, and would refuse a client that has.
+        session.connect(self._at[who])
         session.timeout = TIMEOUT
         session.drop()
         self._control.wait_event()

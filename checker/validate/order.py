@@ -252,7 +252,7 @@ def _streamed(
         if number < len(sent) and sent.words[number] == word:
             need[record] = _at(place, sent.records[number])
             continue
-        life = sender.lives[sending.life] if sending.life != NONE else None
+        life = _life_of(sender, sending)
         if number < len(sent) or life is None or not _ends_early(sender, life, reader.times[record]):
             values = (("packets of this connection that were sent and read before it", number),)
             return _unsent(sender, reader, record, "packet", values)
@@ -261,6 +261,13 @@ def _streamed(
             found.tolerated.append(f"server {reader.sid} read {len(read) - number} packets of server {sender.sid} that "
                                    f"are not in its journal, which ends at line {sender.lines[life.last]}")  # fmt: skip
     return None
+
+
+def _life_of(track: Track, connection: Connection) -> Life | None:
+    """The life of a connection; of one that its journal does not know of, the last life that ends torn."""
+    if connection.life != NONE:
+        return track.lives[connection.life]
+    return next((life for life in reversed(track.lives) if life.torn), None)
 
 
 def _ends_early(track: Track, life: Life, time: float) -> bool:

@@ -2,8 +2,9 @@
 
 - `server.Clients`: the port itself; what the core of the node calls.
 - `service.Service`: what the core must offer to it.
-- `connection`, `framing`, `answers`: one client's bytes, their packets, and the answers to them.
+- `channel`, `connection`, `answers`: the way to one client, its requests, and the answers to them.
 - `settings`, `tls`: what zoo.cfg says of the port. `words`: the four-letter words. `statistics`: their figures.
+- `memory`: a server alone without a disk, for tests.
 """
 
 from refimpl.clients.server import Clients

@@ -21,10 +21,11 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from refimpl.clients.answers import Answers
-from refimpl.clients.connection import OPERATION_OF, Connection, Phase
+from refimpl.clients.channel import Channel, Phase
+from refimpl.clients.connection import Connection
 from refimpl.clients.service import Service
 from refimpl.clients.settings import ClientSettings
-from refimpl.clients.statistics import ServerStatistics
+from refimpl.clients.statistics import OPERATION_OF, ServerStatistics
 from refimpl.clients.words import Words
 from spec.config.server_line import Address
 from spec.service.connection import Asked, Route
@@ -61,7 +62,7 @@ class Clients:
         self.answers = Answers(self, options)
         self.in_process = 0
         self.now = 0
-        self.unsent: list[Connection] = _Unsent(self._schedule)
+        self.unsent: list[Channel] = _Unsent(self._schedule)
         self._words = Words(self)
         self._connections: dict[int, Connection] = {}
         self._count = 0
@@ -166,18 +167,16 @@ class Clients:
             return
         self._silent.remove(connection.number)
         self.answers.forget(connection)
-        self.in_process -= len(connection.waiting)
-        connection.waiting = ()
         if self._sessions.get(connection.session) is connection:
             del self._sessions[connection.session]
         self._of_address[connection.address] -= 1
         if not self._of_address[connection.address]:
             del self._of_address[connection.address]
 
-    def linger(self, connection: Connection) -> None:
-        """A connection has been served; its client may take this long to close it."""
+    def linger(self, number: int) -> None:
+        """This connection has been served; its client has a little time to close it."""
         self._turn()
-        self._silent.update(connection.number, _LINGER, self.now)
+        self._silent.update(number, _LINGER, self.now)
 
     def heard(self, connection: Connection) -> None:
         """Bytes have come from a client. One without a session gains no time by it."""
@@ -289,14 +288,14 @@ class Clients:
             connection.abort()
 
 
-class _Unsent(list[Connection]):
+class _Unsent(list[Channel]):
     """The connections with something to send; the first of a turn asks for the flush at its end."""
 
     def __init__(self, schedule: Callable[[], None]) -> None:
         super().__init__()
         self._schedule = schedule
 
-    def append(self, connection: Connection) -> None:
+    def append(self, connection: Channel) -> None:
         """One more."""
         if not self:
             self._schedule()

@@ -8,6 +8,20 @@ Rules this module keeps:
 Source: `ServerStats`, `ServerCnxn.updateStatsForResponse`, `AvgMinMaxCounter`.
 """
 
+from spec.tree.fields import Record
+from spec.tree.requests import OPCODE_OF
+
+OPERATIONS = {
+    1: "CREA", 2: "DELE", 3: "EXIS", 4: "GETD", 5: "SETD", 6: "GETA", 7: "SETA", 8: "GETC", 9: "SYNC", 11: "PING",
+    12: "GETC", 13: "CHEC", 14: "MULT", 15: "CREA", 16: "RECO", 17: "CHKW", 18: "REMW", 19: "CREA", 21: "CREA",
+    22: "MLTR", 101: "SETW", 103: "GETE", 104: "GETACN", 105: "STW2", 106: "ADDW", 107: "HOMI", -11: "CLOS",
+}  # fmt: skip
+"""What `cons` calls the last operation of a connection (`FinalRequestProcessor`, lastOp)."""
+
+OPERATION_OF: dict[type[Record], str] = {
+    record: OPERATIONS[opcode] for record, opcode in OPCODE_OF.items() if opcode in OPERATIONS
+}
+
 
 class Latency:
     """The least, greatest and average of latencies since the last reset."""

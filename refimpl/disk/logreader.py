@@ -9,8 +9,9 @@ Rules this module keeps:
 - **Damage.** A bad record with a valid one behind it in the same file is refused: what was written once is lost.
 - **Not the last file.** The real server leaves the torn record of a crash where it is and goes on in a new file, so
   this must be readable. The end of such a file is taken as good if the next file begins with the very next zxid, which
-  proves that nothing is missing; or if the file ends with zeros only; or with the beginning of a record and then
-  zeros, so that its end was never written. Anything else is refused.
+  proves that nothing is missing; or if its records are followed by nothing but zeros; or by the beginning of a record
+  and then zeros, as many as a server makes before it writes: the end of that record was never written. Anything else
+  is refused.
 - **Gaps.** Within an epoch zxids count up one by one, and a new epoch starts with 1. Any other step is refused. What
   no reader can see is a loss at the very end of an epoch that leaves no trace in the file.
 - Whatever was passed over is told in `notes`.
@@ -37,6 +38,8 @@ PREFIX = "log"
 FILE_HEADER = struct.pack(">4siq", b"ZKLG", 2, 0)
 RECORD_HEADER = struct.Struct(">qi")
 END_MARK = b"B"
+PADDING = 4096
+"""A file is made longer before a record is written with less room than this behind it."""
 TXN_HEADER_SIZE = 32
 """Session, cxid, zxid, time, type."""
 ZXID_OFFSET = 12
@@ -125,7 +128,7 @@ class FileScan:
         if not header.strip(b"\0") or (len(header) == size and FILE_HEADER.startswith(header)):
             rest = _rest_is_zero(self.path)
             if rest:
-                return End(0, 0, "the file has no header", torn=True)
+                return End(0, 0, "the file has no header")
         raise DamagedLogError(
             f"{self.path}, offset 0: the header is {header[:8].hex()}, expected "
             f"{FILE_HEADER[:8].hex()} (ZKLG, version 2): not a transaction log, or damaged"
@@ -154,7 +157,7 @@ def _judge(file: BinaryIO, size: int, offset: int, zxid: int) -> End:
     """What the bytes behind the last good record are."""
     written = _last_written(file, offset)
     if written == offset:
-        return End(zxid, offset)
+        return End(zxid, offset, None if zxid or _is_padded(size, offset) else "the file has no record")
     recovers = _next_record(file, offset + 1, written, size, zxid)
     if recovers is not None:
         return End(zxid, offset, _fault(file, offset, size), recovers=recovers)
@@ -177,14 +180,19 @@ def _fault(file: BinaryIO, offset: int, size: int) -> str:
     return f"the record's checksum is {checksum:x}, its bytes have {adler32(payload):x}"
 
 
+def _is_padded(size: int, offset: int) -> bool:
+    """Whether there is as much room behind an offset as a server makes before it writes there (`FilePadding`)."""
+    return size > offset + PADDING
+
+
 def _is_torn(file: BinaryIO, offset: int, written: int, size: int) -> bool:
-    """Whether this is a record whose end was never written, with zeros up to the end of the file.
+    """Whether this is a record whose end was never written, with zeros up to the end of the file, as a server pads it.
 
     A whole record with a wrong length looks much alike, but then its bytes up to the last one have the checksum.
     """
     file.seek(offset)
     checksum, length = RECORD_HEADER.unpack(file.read(RECORD_HEADER.size).ljust(RECORD_HEADER.size, b"\0"))
-    if written == size or not 0 <= checksum < 1 << 32 or length < 0:
+    if written == size or not _is_padded(size, offset):
         return False
     body = offset + RECORD_HEADER.size
     if written <= body:

@@ -28,6 +28,7 @@ from refimpl.disk.files import numbered, sync_directory
 from refimpl.disk.logreader import (
     END_MARK,
     FILE_HEADER,
+    PADDING,
     PREFIX,
     RECORD_HEADER,
     TXN_HEADER_SIZE,
@@ -38,8 +39,6 @@ from refimpl.disk.logreader import (
 
 PREALLOCATION = 64 << 20
 """Bytes by which a log file grows (`zookeeper.preAllocSize`)."""
-_MARGIN = 4096
-"""It grows when less than this is left."""
 _ZXID = struct.Struct(">q")
 
 
@@ -143,7 +142,7 @@ class TxnLog:
 
     def _preallocate(self, coming: int) -> None:
         """Let the file end in a multiple of the preallocation, behind what is coming and a margin."""
-        needed = self._offset + coming + _MARGIN
+        needed = self._offset + coming + PADDING
         if self._preallocation and self._file is not None and needed > self._size:
             self._size = (needed // self._preallocation + 1) * self._preallocation
             os.ftruncate(self._file, self._size)

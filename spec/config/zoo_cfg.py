@@ -39,7 +39,8 @@ class Config(msgspec.Struct, frozen=True):
 
     `tick_time` and the session time-outs are in milliseconds; `init_limit` and `sync_limit` in ticks, 0 when
     not set. `client_host_named` says whether clientPortAddress is written. `version` is the one the files state; the
-    view's own is 0 unless reconfiguration is enabled. `properties` holds every other key with its value, in the order written.
+    view's own is 0 unless reconfiguration is enabled. `properties` holds every other key with its value, in the order
+    written.
     """
 
     file: str

@@ -150,10 +150,10 @@ def _delete(view: Store, zxid: int, _change: Change, txn: DeleteTxn) -> Applied:
 
 
 def _remove_below(view: Store, path: str) -> Iterator[Remove]:
-    for name in sorted(view.children(path)):
-        child = below(path, name)
-        yield from _remove_below(view, child)
-        yield Remove(child)
+    found = [path]
+    for above in found:
+        found.extend(below(above, name) for name in sorted(view.children(above)))
+    return map(Remove, reversed(found[1:]))
 
 
 def _with_children(znode: Znode, cversion: int, pzxid: int) -> Znode:

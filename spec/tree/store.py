@@ -67,14 +67,24 @@ class EndSession(msgspec.Struct, frozen=True, gc=False, tag=True):
 Operation: TypeAlias = Put | Remove | OpenSession | EndSession
 
 _FRESH = Znode(b"", OPEN_ACL_UNSAFE, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+_FIRST_CONFIG = Znode(b"", READ_ACL_UNSAFE, 0, 0, 0, 0, 0, 0, -1, 0, 0)
 
 FIRST_ZNODES: tuple[Put, ...] = (
     Put(ROOT, _FRESH),
     Put("/zookeeper", _FRESH),
-    Put(CONFIG, Znode(b"", READ_ACL_UNSAFE, 0, 0, 0, 0, 0, 0, -1, 0, 0)),
+    Put(CONFIG, _FIRST_CONFIG),
     Put("/zookeeper/quota", _FRESH),
 )
 """The tree of a server that has never heard of a transaction (`DataTree`'s constructor), parents first."""
+
+
+def configured(view: Store, text: bytes, version: int, time: int) -> Put:
+    """`/zookeeper/config` as a server writes it when it starts: its own view of the ensemble, and that view's version.
+
+    This is no transaction: each server does it at its own `time`. Source: `ZKDatabase.initConfigInZKDatabase`.
+    """
+    znode = view.node(CONFIG) or _FIRST_CONFIG
+    return Put(CONFIG, msgspec.structs.replace(znode, data=text, version=-1, mzxid=version, mtime=time))
 
 
 class FrozenStore(msgspec.Struct, frozen=True):

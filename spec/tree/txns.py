@@ -89,7 +89,7 @@ class CreateSessionTxn(Record, frozen=True, gc=False):
 
 
 class CloseSessionTxn(Record, frozen=True, gc=False):
-    """A session ends, and these ephemeral znodes with it; old servers write no list at all."""
+    """A session ends, and these ephemeral znodes with it; old servers write no list at all, read as an empty one."""
 
     paths_to_delete: tuple[Ustring, ...]
 
@@ -103,7 +103,7 @@ class ErrorTxn(Record, frozen=True, gc=False):
 class MultiTxn(Record, frozen=True, gc=False):
     """Several transactions as one; on the wire each is its type and a buffer with its record.
 
-    If one operation of a multi fails all of these are ErrorTxn.
+    If one operation of a multi fails it is an ErrorTxn, and so are those after it; none of the others is carried out.
     """
 
     txns: tuple[Record, ...]

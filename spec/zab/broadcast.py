@@ -62,12 +62,13 @@ def ack(peer: Peer, leader: Leader, source: Sid, zxid: int, rules: ZabRules) -> 
         return Done(peer.durable, staged(leader, [source], Stage.SERVING))
     if not leader.outstanding or zxid <= leader.committed:
         return Done(peer.durable, leader)
-    proposal = next((each for each in leader.outstanding if each.zxid == zxid), None)
-    if proposal is None:
+    place = next((place for place, each in enumerate(leader.outstanding) if each.zxid == zxid), None)
+    if place is None:
         report = unexpected(peer.sid, Family.ACK, f"ACK {told(zxid)} of server {source}, which was not proposed")
         return Done(peer.durable, leader, (report,))
+    proposal = leader.outstanding[place]
     acked = replace(proposal, acks=count(peer, proposal.acks, source, rules))
-    outstanding = tuple(acked if each.zxid == zxid else each for each in leader.outstanding)
+    outstanding = (*leader.outstanding[:place], acked, *leader.outstanding[place + 1 :])
     return _try_to_commit(peer, replace(leader, outstanding=outstanding), acked, rules)
 
 

@@ -232,10 +232,13 @@ def last_logged(durable: Durable, queue: tuple[DiskOperation, ...]) -> int:
 
 
 def logged(durable: Durable, queue: tuple[DiskOperation, ...], zxid: int) -> Txn | None:
-    """The transaction of this zxid, on disk or on its way to it; it is looked for where the newest are."""
+    """The transaction of this zxid, on disk or on its way to it; it is looked for where it is likely to be."""
     for operation in queue:
-        if isinstance(operation, Append) and operation.txn.zxid == zxid:
-            return operation.txn
+        if type(operation) is Append:
+            if operation.txn.zxid == zxid:
+                return operation.txn
+            if operation.txn.zxid > zxid:
+                break
     return next((txn for txn in reversed(durable.txns) if txn.zxid == zxid), None)
 
 

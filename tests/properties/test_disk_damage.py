@@ -24,8 +24,8 @@ from spec.tree.apply import apply
 from spec.tree.data import OPEN_ACL_UNSAFE, READ_ACL_UNSAFE
 from spec.tree.txns import Change, CreateSessionTxn, CreateTxn, SetDataTxn
 
-FEW = settings(max_examples=150, deadline=None)
-MANY = settings(max_examples=400, deadline=None)
+FEW = settings(max_examples=75, deadline=None)
+MANY = settings(max_examples=200, deadline=None)
 PADDING = st.sampled_from([0, 1, 100, 5000])
 FILES = st.lists(st.lists(st.integers(0, 300), min_size=1, max_size=5), min_size=1, max_size=3)
 """For each file the lengths of the data in its records."""

@@ -446,6 +446,7 @@ def test_large_answers_are_made_only_as_fast_as_they_are_read(world: World, befo
     client.protocol.resume_writing()
     rest = [packet for _ in range(50) for packet in client.taken()]
     assert first + rest == [(xid, 0) for xid in range(2, 53)]
+    assert client.wire.reading
 
 
 @pytest.mark.parametrize("limited", [{"max_client_cnxns": 2}], indirect=True)

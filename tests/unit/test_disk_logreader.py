@@ -159,11 +159,33 @@ def test_the_torn_end_of_a_crash_is_passed_over_before_a_new_epoch(tmp_path: Pat
     assert len(notes) == 1
 
 
-def test_a_file_without_its_zeros_that_ends_amid_a_record_before_a_new_epoch_is_refused(tmp_path: Path) -> None:
-    file(tmp_path, 1, 2, tail=record(3)[:40])
+@pytest.mark.parametrize(
+    "tail", [record(3)[:39], record(3)[:40], record(3)[:39] + bytes(4000), record(3, b"x" * 9000)[:8000]]
+)
+def test_a_file_that_ends_amid_a_record_before_a_new_epoch_is_refused(tmp_path: Path, tail: bytes) -> None:
+    """A server that crashes leaves a file with zeros at its end, so this one was cut by something else."""
+    file(tmp_path, 1, 2, tail=tail)
     file(tmp_path, EPOCH_2)
-    with pytest.raises(DamagedLogError, match=r"only 28 bytes follow, in a file that is not the last"):
+    with pytest.raises(DamagedLogError, match=r", in a file that is not the last"):
         zxids(tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"", b"ZKLG", HEADER, HEADER + bytes(4000)])
+def test_a_file_that_has_lost_all_its_records_before_a_new_epoch_is_refused(tmp_path: Path, content: bytes) -> None:
+    file(tmp_path, 1, 2)
+    (tmp_path / "log.3").write_bytes(content)
+    file(tmp_path, EPOCH_2)
+    with pytest.raises(
+        DamagedLogError, match=r"log\.3, offset .*the file has no (record|header), in a file that is not"
+    ):
+        zxids(tmp_path)
+
+
+def test_a_file_whose_first_record_a_crash_prevented_is_passed_over(tmp_path: Path) -> None:
+    file(tmp_path, 1, 2)
+    (tmp_path / "log.3").write_bytes(HEADER + PADDING)
+    file(tmp_path, EPOCH_2)
+    assert zxids(tmp_path) == [1, 2, EPOCH_2]
 
 
 @pytest.mark.parametrize("offset", [0, 4, 8, 9, 11, 12, 30, 47, 48])

@@ -10,7 +10,7 @@ import pytest
 from refimpl.store import Tree
 from spec.tree.acl import digest_of
 from spec.tree.apply import Applied, apply
-from spec.tree.data import ANYONE, OPEN_ACL_UNSAFE, Acl, Id
+from spec.tree.data import ANYONE, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE, Acl, Id, Stat
 from spec.tree.fields import Record
 from spec.tree.options import Options
 from spec.tree.prepare import prepare
@@ -31,7 +31,7 @@ from spec.tree.requests import (
     SetAcl,
     SetData,
 )
-from spec.tree.store import FIRST_ZNODES
+from spec.tree.store import FIRST_ZNODES, configured
 from spec.tree.txns import Change, CloseSessionTxn, CreateTxn, ErrorTxn, MultiTxn, SetDataTxn
 from spec.tree.znode import stat_of
 
@@ -358,6 +358,16 @@ def test_the_first_tree_is_that_of_a_server_that_never_heard_of_a_transaction() 
         "/zookeeper/config": (0, -1, 0),
     }
     assert {put.path for put in FIRST_ZNODES} == set(stats)
+
+
+def test_a_server_that_starts_writes_its_view_of_the_ensemble_into_the_config_znode() -> None:
+    tree = Tree()
+    text = b"server.1=127.0.0.1:59861:52103:participant\nversion=0"
+    tree.carry_out([configured(tree, text, 0, 1795326831042)])
+    znode = tree.node("/zookeeper/config")
+    assert znode is not None
+    assert (znode.data, znode.acl) == (text, READ_ACL_UNSAFE)
+    assert stat_of(znode, 0) == Stat(0, 0, 0, 1795326831042, -1, 0, -1, 0, 52, 0, 0)
 
 
 def test_reconfig_is_answered_as_by_a_server_that_has_it_disabled() -> None:

@@ -3,7 +3,7 @@
 Rules this module keeps:
 
 - The ensemble starts empty, and its files are written anew, so that every link goes through a proxy.
-- After each fault everything is healed, and the ensemble has to carry out a write again within `RECOVERY` seconds: a
+- After each fault everything is healed, and the ensemble has to carry out a write again within `recovery` seconds: a
   safe ensemble that stays silent fails too.
 - The whole record is saved beside the servers' logs before it is judged.
 """
@@ -11,6 +11,8 @@ Rules this module keeps:
 import asyncio
 import random
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -74,16 +76,17 @@ class Report(msgspec.Struct, frozen=True):
         return "\n".join([*lines, str(self.findings)])
 
 
-def chaos(ensemble: Ensemble, cycles: int, seed: int) -> Report:
+def chaos(ensemble: Ensemble, cycles: int, seed: int, recovery: float = RECOVERY) -> Report:
     """Run so many faults against an ensemble that was made and not started; it runs when this returns."""
-    return asyncio.run(_Run(ensemble, cycles, seed).run())
+    return asyncio.run(_Run(ensemble, cycles, seed, recovery).run())
 
 
 class _Run:
-    def __init__(self, ensemble: Ensemble, cycles: int, seed: int) -> None:
+    def __init__(self, ensemble: Ensemble, cycles: int, seed: int, recovery: float) -> None:
         self._ensemble = ensemble
         self._wanted = cycles
         self._seed = seed
+        self._recovery = recovery
         self._random = random.Random(f"calm {seed}")
         self._cycles: list[Cycle] = []
         ports = {sid: ensemble.client_port(sid) for sid in ensemble.sids}
@@ -135,7 +138,7 @@ class _Run:
                 await asyncio.sleep(self._random.uniform(*CALM))
                 fault = await nemesis.strike(leader)
                 since, before = time.monotonic(), self._acknowledged()
-                await self._wait(lambda before=before: self._acknowledged() > before, f"a write after: {fault}")
+                await self._wait(partial(self._has_written, before), f"a write after: {fault}")
             except ServerError as error:
                 return str(error)
             self._cycles.append(Cycle(fault, time.monotonic() - since))
@@ -145,24 +148,26 @@ class _Run:
             return str(error)
         return ""
 
+    def _has_written(self, before: int) -> bool:
+        return self._acknowledged() > before
+
     def _acknowledged(self) -> int:
         return sum(worker.acknowledged for worker in self._workers)
 
     async def _settled(self) -> int:
         """The leader, as soon as every server serves and one of them leads."""
-        deadline = time.monotonic() + RECOVERY
+        deadline = time.monotonic() + self._recovery
         while True:
             roles = [await asyncio.to_thread(self._ensemble.role, sid) for sid in self._ensemble.sids]
             if None not in roles and roles.count("leader") == 1:
                 return self._ensemble.sids[roles.index("leader")]
             if time.monotonic() > deadline:
-                raise ServerError(f"every server serving and one leading: not within {RECOVERY:g} s, but {roles}")
+                raise ServerError(f"every server serving and one leading: not within {self._recovery:g} s, but {roles}")
             await asyncio.sleep(0.05)
 
-    async def _wait(self, holds: object, what: str) -> None:
-        assert callable(holds)
-        deadline = time.monotonic() + RECOVERY
+    async def _wait(self, holds: Callable[[], bool], what: str) -> None:
+        deadline = time.monotonic() + self._recovery
         while not holds():
             if time.monotonic() > deadline:
-                raise ServerError(f"{what}: not within {RECOVERY:g} s")
+                raise ServerError(f"{what}: not within {self._recovery:g} s")
             await asyncio.sleep(0.02)

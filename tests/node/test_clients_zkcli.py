@@ -1,0 +1,176 @@
+"""zkCli.sh, unchanged: the same script prints the same at the real server and at ours."""
+
+import os
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from benchmarks.servers import Ensemble
+
+ZKCLI = Path("/usr/share/zookeeper/bin/zkCli.sh")
+SECONDS = 60.0
+
+BASICS = """
+create /a one
+create /a/b two
+create -s /a/s- sequential
+create -e /a/e ephemeral
+create -s -e /a/se- both
+create -c /container
+create -t 1000000 /ttl lasting
+create /a again
+create /missing/child
+create /nodata
+get /a
+get -s /a
+get /nodata
+set /a changed
+set -s -v 1 /a more
+set -v 7 /a never
+get /missing
+ls /
+ls -s /a
+ls -R /
+ls /missing
+stat /a
+stat /a/e
+stat /container
+stat /ttl
+stat /missing
+getAllChildrenNumber /
+getEphemerals
+getEphemerals /a
+sync /
+delete /a
+delete -v 5 /a/b
+delete -v 0 /a/b
+delete /missing
+deleteall /a
+ls -R /
+"""
+
+ACLS = """
+whoami
+create /open x
+getAcl /open
+getAcl -s /open
+addauth digest anna:secret
+create /mine x auth::cdrwa
+getAcl /mine
+create /read x world:anyone:r
+set /read y
+getAcl /read
+setAcl /open ip:127.0.0.1:cdrwa
+getAcl /open
+setAcl -v 5 /open world:anyone:cdrwa
+setAcl -s -v 1 /open world:anyone:cdrwa
+setAcl /open digest:bert:nohash:r
+setAcl /open nosuch:scheme:r
+setAcl -R /open auth::rwa
+getAcl /open
+set /open changed
+create /open/child
+delete /open
+get /open
+"""
+
+QUOTAS = """
+create /limited x
+setquota -n 5 /limited
+listquota /limited
+setquota -b 100 /limited
+listquota /limited
+ls -R /zookeeper
+delquota /limited
+ls -R /zookeeper
+"""
+
+WATCHES = """
+create /w x
+get -w /w
+set /w y
+ls -w /w
+create /w/c
+stat -w /missing
+create /missing
+addWatch -m PERSISTENT /w
+set /w z
+create /w/d
+addWatch -m PERSISTENT_RECURSIVE /deep
+create /deep
+create /deep/a
+create /deep/a/b
+set /deep/a/b x
+delete /deep/a/b
+removewatches /w
+set /w once-more
+sync /
+sync /
+sync /
+"""
+
+SCRIPTS = {"basics": BASICS, "acls": ACLS, "quotas": QUOTAS, "watches": WATCHES}
+
+# What differs between two right servers: times, session ids, where the server is, and the order of what is a set.
+TIME = re.compile(r"^(ctime|mtime) = .*$")
+OWNER = re.compile(r"^ephemeralOwner = 0x(?!0$)[0-9a-f]+$")
+SET = re.compile(r"^\[(/.*)\]$")
+PROMPT = re.compile(r"^\[zk: [^]]*\] ?")
+
+
+def outputs(ensemble: Ensemble, script: str) -> tuple[list[str], list[str]]:
+    """What the commands print, and the watch events, which the client's other thread prints in between."""
+    done = subprocess.run(
+        [ZKCLI, "-waitforconnection", "-timeout", "30000", "-server", ensemble.address(1)],
+        input=script.strip() + "\nquit\n",
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    printed, events = [], []
+    for line in (done.stdout + done.stderr).splitlines():
+        bare = PROMPT.sub("", line)
+        if line.startswith("Connecting to "):
+            continue
+        if bare.startswith("WatchedEvent"):
+            events.append(bare)
+        elif bare not in {"", "WATCHER::"}:
+            printed.append(comparable(bare))
+    return printed, events
+
+
+def comparable(line: str) -> str:
+    """A line without what may differ."""
+    if match := SET.match(line):
+        return f"[{', '.join(sorted(match[1].split(', ')))}]"
+    return OWNER.sub("ephemeralOwner = <session>", TIME.sub(r"\1 = <time>", line))
+
+
+@pytest.fixture
+def printed(launch: Callable[..., Ensemble]) -> Callable[[str, str], tuple[list[str], list[str]]]:
+    """Gives what a script prints at a new server of a kind: zxids are then the same too."""
+    if not ZKCLI.exists():
+        reason = f"{ZKCLI} is missing; apt-get install zookeeper"
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason, pytrace=False)
+        pytest.skip(reason)
+
+    def run(kind: str, script: str) -> tuple[list[str], list[str]]:
+        with launch([kind], tick_time=200, extra={"extendedTypesEnabled": "true"}) as ensemble:
+            return outputs(ensemble, script)
+
+    return run
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_zkcli_prints_the_same_at_a_real_server_and_at_ours(
+    printed: Callable[[str, str], tuple[list[str], list[str]]], name: str
+) -> None:
+    real = printed("real", SCRIPTS[name])
+    # The client reached the server and the script ran: its last command is answered.
+    assert len(real[0]) > 20
+    assert printed("node", SCRIPTS[name]) == real
