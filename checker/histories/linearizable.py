@@ -65,6 +65,11 @@ class _Configuration(msgspec.Struct, frozen=True):
     unanswered: int
     state: register.State
 
+    @property
+    def answered(self) -> int:
+        """How many answered operations are placed."""
+        return self.base + self.ahead.bit_count()
+
 
 class _Search:
     """The operations of one znode, ready to be placed. Reads without an answer say nothing, and are left out."""
@@ -137,32 +142,26 @@ def search(operations: Sequence[Operation], bound: int = BOUND) -> Found:
     task = _Search(operations)
     start = _Configuration(0, 0, 0, None)
     visited = {start}
-    stack = [task.successors(start)]
+    path = [start]
+    following = [task.successors(start)]
     placed: list[Operation] = []
-    longest: tuple[Operation, ...] = ()
-    longest_state: register.State = None
-    most = 0
-    done = not task.known
-    while stack and not done:
-        following = next(stack[-1], None)
-        if following is None:
-            stack.pop()
-            if placed:
-                placed.pop()
-            continue
-        operation, configuration = following
-        if configuration in visited:
-            continue
-        if len(visited) >= bound:
-            return Undecided(len(visited))
-        visited.add(configuration)
-        stack.append(task.successors(configuration))
-        placed.append(operation)
-        done = configuration.base == len(task.known)
-        answered = configuration.base + configuration.ahead.bit_count()
-        if answered > most:
-            longest, longest_state, most = tuple(placed), configuration.state, answered
-    return Linearizable(tuple(placed)) if done else NoOrder(longest, longest_state)
+    longest, most = NoOrder((), None), -1
+    while path and path[-1].base < len(task.known):
+        step = next(following[-1], None)
+        if step is None:  # a dead end: is it the furthest one?
+            if path[-1].answered > most:
+                longest, most = NoOrder(tuple(placed), path[-1].state), path[-1].answered
+            path.pop()
+            following.pop()
+            del placed[-1:]
+        elif step[1] not in visited:
+            if len(visited) >= bound:
+                return Undecided(len(visited))
+            visited.add(step[1])
+            placed.append(step[0])
+            path.append(step[1])
+            following.append(task.successors(step[1]))
+    return Linearizable(tuple(placed)) if path else longest
 
 
 def check(operations: Sequence[Operation], bound: int = BOUND) -> Violation | Undecided | None:

@@ -54,44 +54,52 @@ class Held:
         setup = Setup(members=members, zab=zab)
         self.properties: list[Property] = [build(setup, name) for name in defaults(setup)]
         self.counts = {prop.name: Count() for prop in self.properties}
-        self._shown: dict[Read, tuple[Any, Any]] = {}
-        self._asked: dict[str, tuple[list[Any], Any]] = {}
+        self.left_out: list[str] = []
+        self._readers: dict[Read, list[Property]] = {}
+        for prop in self.properties:
+            for read in dict.fromkeys(prop.reads):
+                self._readers.setdefault(read, []).append(prop)
+        self._shown: dict[Read, Any] = {}
+        self._answers: dict[str, Any] = {}
         self._row: dict[str, Any] = {}
+
+    def leave_out(self, name: str) -> None:
+        """From here on an invariant is not evaluated."""
+        if name in self.counts and name not in self.left_out:
+            self.left_out.append(name)
+            self.properties = [prop for prop in self.properties if prop.name != name]
 
     def evaluate(self) -> tuple[Property, Finding] | None:
         """All invariants in this state; the first that is violated."""
-        self._look()
+        changed = self._look()
+        stale: set[str] = set()
+        for read, readers in self._readers.items():
+            if read.column in changed:
+                value = self._row[read.column]
+                shown = value if read.projection is None else read.projection(value)
+                if read not in self._shown or self._shown[read] != shown:
+                    self._shown[read] = shown
+                    stale.update(prop.name for prop in readers)
         for prop in self.properties:
-            answer = self._answer(prop)
-            count = self.counts[prop.name]
+            if prop.name in stale:
+                self._answers[prop.name] = self._asked(prop)
+            answer, count = self._answers[prop.name], self.counts[prop.name]
             count.evaluated += 1
             count.premise += answer is not TRIVIAL
             if isinstance(answer, Finding):
                 return prop, answer
         return None
 
-    def _answer(self, prop: Property) -> Any:
-        seen = [self._projected(read) for read in prop.reads]
+    def _asked(self, prop: Property) -> Any:
+        seen = [self._shown[read] for read in prop.reads]
         if any(value is None and read.projection is not None for value, read in zip(seen, prop.reads, strict=True)):
             return TRIVIAL
-        last = self._asked.get(prop.name)
-        if last is None or last[0] != seen:
-            last = self._asked[prop.name] = (seen, prop.check(*seen))
-        return last[1]
-
-    def _projected(self, read: Read) -> Any:
-        value = self._row[read.column]
-        if read.projection is None:
-            return value
-        last = self._shown.get(read)
-        if last is None or last[0] is not value:
-            last = self._shown[read] = (value, read.projection(value))
-        return last[1]
+        return prop.check(*seen)
 
     # What properties read.
 
-    def _look(self) -> None:
-        """The row of values as a model has it: a column for each server, and the history."""
+    def _look(self) -> set[str]:
+        """The row of values as a model has it, a column for each server and the history; the columns that changed."""
         past = self._past
         logs = {each: past.log_of(image) for each, image in past.images.items()}
         queued = {each: _queued(image.server) for each, image in past.images.items()}
@@ -102,9 +110,9 @@ class Held:
         row: dict[str, Any] = {HISTORY: _history(past.history, inside)}
         for each, image in past.images.items():
             row[server_name(each)] = _server(image.server, logs[each], inside)
-        for name, value in row.items():
-            if self._row.get(name) != value:
-                self._row[name] = value
+        changed = {name for name, value in row.items() if self._row.get(name) != value}
+        self._row = row
+        return changed
 
 
 def _queued(server: Server) -> Txns:

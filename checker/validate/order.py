@@ -150,9 +150,13 @@ def _word(message: Message) -> int:
 
 @dataclass
 class Needs:
-    """For each record the one that must come before it, as a number of `_at`, or NONE; and what was tolerated."""
+    """For each record the one that must come before it, as a number of `_at`, or NONE; and what was tolerated.
+
+    `beyond` are records that read what its sender's journal does not have any more.
+    """
 
     of: dict[Sid, array[int]]
+    beyond: dict[Sid, set[int]]
     tolerated: list[str] = field(default_factory=list)
 
 
@@ -167,7 +171,7 @@ def sender_of(need: int) -> tuple[int, int]:
 
 def needs(tracks: list[Track]) -> Needs | Misfit:
     """What must come before what; the first message, by its time, that nobody sent is a misfit."""
-    found = Needs({track.sid: array("q", [NONE]) * len(track) for track in tracks})
+    found = Needs({each.sid: array("q", [NONE]) * len(each) for each in tracks}, {each.sid: set() for each in tracks})
     wrong: list[tuple[float, Misfit]] = []
     for place, sender in enumerate(tracks):
         for reader in tracks:
@@ -257,6 +261,7 @@ def _streamed(
             values = (("packets of this connection that were sent and read before it", number),)
             return _unsent(sender, reader, record, "packet", values)
         need[record] = _at(place, life.last)
+        found.beyond[reader.sid].add(record)
         if number == len(sent):
             found.tolerated.append(f"server {reader.sid} read {len(read) - number} packets of server {sender.sid} that "
                                    f"are not in its journal, which ends at line {sender.lines[life.last]}")  # fmt: skip

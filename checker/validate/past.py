@@ -147,8 +147,7 @@ class Past:
         image = self.images[server.sid]
         image.tree, image.present = None, False
         log = image.log.up_to(server.durable.last_zxid)
-        before = self.committed.zxids[log.base - 1] if log.base > self._least else self.start
-        known = log.txns[-1].zxid if log.txns else before
+        known = log.txns[-1].zxid if log.txns else self._before(log)
         more = tuple(txn for txn in server.durable.txns if txn.zxid > known)
         image.log = log.and_then(more)
         for txn in more:
@@ -176,6 +175,15 @@ class Past:
         for fact in self._facts(image, log, event, effects):
             self._folded(fact)
         self._advance(image)
+
+    def given_by(self, event: Event) -> None:
+        """A packet that is not in its sender's journal: what a leader sends there, somebody has proposed."""
+        if isinstance(event, Receive) and isinstance(event.packet, Proposal | Inform):
+            self._folded(Broadcast(NONE, epoch_of(event.packet.txn.zxid), event.packet.txn))
+
+    def _before(self, log: Log) -> int:
+        """The zxid before the first of a log."""
+        return self.committed.zxids[log.base - 1] if log.base > self._least else self.start
 
     # Logs.
 

@@ -238,6 +238,8 @@ def _multi(view: Store, zxid: int, change: Change, txn: MultiTxn) -> Applied:
     failed = _first_error(txn.txns)
     if failed is not None:
         return _failed_multi(txn.txns, failed)
+    if any(type(each) not in _OPCODE_OF_RESULT for each in txn.txns):
+        return Applied(code=Code.MARSHALLING_ERROR)  # no leader writes this, but a file may hold anything
     done = _one_by_one(view, zxid, change, txn.txns)
     return Applied(
         tuple(operation for each in done for operation in each.operations),

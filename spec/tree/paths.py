@@ -33,7 +33,7 @@ def fault_of(path: str) -> str | None:
         return f"{path!r}: a path starts with /"
     if path.endswith("/"):
         return f"{path!r}: a path does not end with /"
-    fault = _FORBIDDEN(path + "/") if path.endswith("\n") else _FORBIDDEN(path)
+    fault = _FORBIDDEN(path)
     return None if fault is None else f"{path!r}: {fault[0]!r} is not allowed, at {fault.start()}"
 
 

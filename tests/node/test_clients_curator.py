@@ -145,7 +145,7 @@ public class Recipes {
             one.transactionOp().setData().withVersion(0).forPath("/txn", "y".getBytes()),
             one.transactionOp().check().withVersion(1).forPath("/txn"),
             one.transactionOp().create().withMode(CreateMode.PERSISTENT_SEQUENTIAL).forPath("/txn/s-"));
-        check(results.get(3).getForPath().equals("/txn/s-0000000000"), results.get(3).getForPath());
+        check(results.get(3).getResultPath().equals("/txn/s-0000000000"), results.get(3).getResultPath());
         try {
             one.transaction().forOperations(one.transactionOp().create().forPath("/never"),
                 one.transactionOp().delete().withVersion(9).forPath("/txn/s-0000000000"));

@@ -1,5 +1,6 @@
 """Checks of client histories on small ones made by hand: what is allowed passes, and each promise is missed once."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,8 @@ from checker import histories
 from checker.histories import Bound, History, HistoryError, Leaf, Operation, Pause, Replica, history_of
 from checker.histories.linearizable import Linearizable, NoOrder, Undecided, search
 from checker.histories.record import Kind
+from checker.histories.report import judged
+from checker.report.verdict import ExitCode
 
 EPOCH_1 = 1 << 32
 EPOCH_2 = 2 << 32
@@ -323,3 +326,14 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 def test_an_ambiguous_history_is_refused(entries: list[Operation], said: str) -> None:
     with pytest.raises(HistoryError, match=said):
         history_of(entries)
+
+
+def test_a_history_with_nothing_wrong_exits_with_zero_and_a_violated_one_with_twelve(tmp_path: Path) -> None:
+    good, bad = tmp_path / "good.jsonl", tmp_path / "bad.jsonl"
+    histories.save(good, [CREATE, SET])
+    histories.save(bad, [read("b", (4, 5), 2, 1, 1)])
+
+    assert judged([good]).exit_code == ExitCode.PASSED
+    assert judged([good, bad]).exit_code == ExitCode.SAFETY
+    assert judged([good]).text.startswith("passed: 2 operations of 1 sessions: 2 acknowledged writes")
+    assert json.loads(json.dumps(judged([good, bad]).data))["violations"][0]["clause"].startswith("a read returns")

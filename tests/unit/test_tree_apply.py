@@ -144,6 +144,12 @@ def test_the_operations_of_a_multi_have_one_zxid() -> None:
     assert stat(tree, "/a") == Stat(1, 1, 1000, 1000, 0, 2, 0, 0, 1, 0, 1)
 
 
+def test_a_multi_of_what_no_multi_holds_changes_nothing() -> None:
+    tree = tree_of(new("/a", 1))
+    for record in (SetAclTxn("/a", READ_ACL_UNSAFE, 1), CloseSessionTxn(()), MultiTxn(())):
+        assert carry_out(tree, 2, MultiTxn((DeleteTxn("/a"), record))) == Applied(code=Code.MARSHALLING_ERROR)
+
+
 def test_a_create_of_what_a_snapshot_has_already_still_counts_for_the_parent() -> None:
     tree = tree_of(new("/a", 1), new("/a/b", 1))
     applied = carry_out(tree, 9, new("/a/b", 4))

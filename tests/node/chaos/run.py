@@ -158,12 +158,19 @@ class _Run:
         """The leader, as soon as every server serves and one of them leads."""
         deadline = time.monotonic() + self._recovery
         while True:
+            self._refuse_ended()
             roles = [await asyncio.to_thread(self._ensemble.role, sid) for sid in self._ensemble.sids]
             if None not in roles and roles.count("leader") == 1:
                 return self._ensemble.sids[roles.index("leader")]
             if time.monotonic() > deadline:
                 raise ServerError(f"every server serving and one leading: not within {self._recovery:g} s, but {roles}")
             await asyncio.sleep(0.05)
+
+    def _refuse_ended(self) -> None:
+        for sid in self._ensemble.sids:
+            process = self._ensemble.process(sid)
+            if not process.alive:
+                raise ServerError(f"server {sid} ended by itself{process.last_words()}")
 
     async def _wait(self, holds: Callable[[], bool], what: str) -> None:
         deadline = time.monotonic() + self._recovery
