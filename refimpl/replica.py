@@ -9,6 +9,8 @@ Rules this module keeps:
 Source: `ZKDatabase`, `PrepRequestProcessor` (outstandingChanges), `FinalRequestProcessor`.
 """
 
+import time
+
 from refimpl.store import Tree
 from spec.tree.apply import Applied, apply
 from spec.tree.options import Options
@@ -16,19 +18,27 @@ from spec.tree.overlay import Overlay
 from spec.tree.prepare import prepare
 from spec.tree.replies import Code
 from spec.tree.requests import Request
+from spec.tree.store import configured
 from spec.tree.txns import Change
 
 
 class Replica:
-    """A tree, the zxid of the last transaction in it, and the outstanding proposals of a leader."""
+    """A tree, the zxid of the last transaction in it, and the outstanding proposals of a leader.
 
-    def __init__(self, tree: Tree, zxid: int, options: Options) -> None:
-        self.tree = tree
-        self.zxid = zxid
-        self._options = options
-        self._ahead: dict[int, Applied] = {}
-        self._overlay = Overlay(tree)
+    `config` is this server's own view of the ensemble, which every server writes into its tree by itself.
+    """
 
+    def __init__(self, tree: Tree, zxid: int, options: Options, config: str | None) -> None:
+        self._options, self._config = options, config
+        self.replace(tree, zxid)
+
+    def replace(self, tree: Tree, zxid: int) -> None:
+        """This tree from now on: what the disk says, or a leader's snapshot."""
+        self.tree, self.zxid = tree, zxid
+        if self._config is not None:
+            now = time.time_ns() // 1_000_000
+            tree.carry_out((configured(tree, self._config.encode(), 0, now),))
+        self.forget_proposals()
     def prepare(self, request: Request, now: int, checked: Code) -> Change:
         """The transaction that a request of a client comes to, behind everything proposed; `now` in milliseconds."""
         return prepare(self._overlay, request, now, checked, self._options)
@@ -52,10 +62,5 @@ class Replica:
 
     def forget_proposals(self) -> None:
         """The server leads no more: what it proposed and did not commit is not its own any longer."""
-        self._ahead.clear()
+        self._ahead: dict[int, Applied] = {}
         self._overlay = Overlay(self.tree)
-
-    def replace(self, tree: Tree, zxid: int) -> None:
-        """Another tree takes the place of this one: a leader's snapshot, or what the disk says after a TRUNC."""
-        self.tree, self.zxid = tree, zxid
-        self.forget_proposals()

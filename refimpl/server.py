@@ -24,7 +24,7 @@ from refimpl.replica import Replica
 from refimpl.settings import Settings, settings_of
 from refimpl.storage import Storage
 from refimpl.wire.txn import encode_txn
-from spec.config import parse_zoo_cfg
+from spec.config import parse_zoo_cfg, render_ensemble
 from spec.election.messages import Deliver, Notification
 from spec.quorum import Sid
 from spec.server import Server
@@ -82,7 +82,8 @@ async def serve(settings: Settings, journal_path: Path | None, stopping: asyncio
     storage = Storage(settings)
     loaded = storage.load()
     server = Server(settings.sid, settings.view, storage.durable(loaded))
-    replica = Replica(loaded.tree, loaded.last_zxid, settings.options)
+    config = render_ensemble(settings.config.ensemble) if settings.distributed else None
+    replica = Replica(loaded.tree, loaded.last_zxid, settings.options, config)
     clients = Clients(settings.clients, settings.options)
     journal = Journal(journal_path, encode_value) if journal_path is not None else None
     node = Node(settings, server, replica, storage, clients, journal, failed)

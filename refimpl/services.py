@@ -19,6 +19,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from refimpl.clients.service import ServerStatus
 from refimpl.store import Tree
 from spec.quorum import Sid
@@ -69,7 +71,8 @@ class _Common:
 
     def status(self) -> ServerStatus:
         """What the four-letter words tell of this server."""
-        return ServerStatus(mode=self.mode)
+        data, log = self.node.storage.sizes()
+        return ServerStatus(mode=self.mode, data_dir_size=data, log_dir_size=log)
 
     def _answer_synced(self, session: int, cxid: int) -> None:
         self._later(lambda: self.node.clients.synced(session, cxid))
@@ -96,6 +99,15 @@ class LeaderService(_Common):
     def end(self) -> None:
         """The server leads no more."""
         self._ticking.cancel()
+
+    def status(self) -> ServerStatus:
+        """What the four-letter words tell of a leader: its proposals and all sessions too."""
+        now, since_1970 = monotonic_ms(), time.time()
+        return replace(
+            super().status(),
+            proposals=self.node.storage.record_sizes,
+            expiring=tuple((since_1970 + (when - now) / 1000, ids) for when, ids in self.sessions.by_expiry()),
+        )
 
     def write(self, request: Request, owner: Sid | None = None) -> None:
         """Proposes a request of a client of this server, or of the learner `owner`."""

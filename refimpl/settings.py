@@ -5,6 +5,7 @@ Rules this module keeps:
 - Keys and defaults are ZooKeeper's; a key that ZooKeeper would make a system property `zookeeper.<key>` counts here
   under its bare name.
 - Where a file names no address for clients, the node listens on loopback: ZooKeeper would listen everywhere.
+- `quorate.existsNeedsRead=false` makes exists answer as before 3.8.3, which told anybody the Stat of any znode.
 - A number that cannot be is an error that names file and key, before anything is started.
 
 Source: `QuorumPeerConfig.parseProperties`, `ZooKeeperServer`, `SyncRequestProcessor` (snapCount).
@@ -93,6 +94,7 @@ def settings_of(config: Config) -> Settings:
             extended_types=_is_true(properties, "extendedTypesEnabled"),
             skip_acl=properties.get("skipACL", "no") == "yes",
             super_digest=properties.get("DigestAuthenticationProvider.superDigest", ""),
+            exists_needs_read=_is_true(properties, "quorate.existsNeedsRead", otherwise="true"),
         ),
     )
     if settings.clients.address is None and settings.clients.secure_address is None:
@@ -114,8 +116,8 @@ def _client_settings(config: Config, problems: list[Problem]) -> ClientSettings:
         return ClientSettings()
 
 
-def _is_true(properties: dict[str, str], key: str) -> bool:
-    return properties.get(key, "false").lower() == "true"
+def _is_true(properties: dict[str, str], key: str, otherwise: str = "false") -> bool:
+    return properties.get(key, otherwise).lower() == "true"
 
 
 def _listening(config: Config) -> Address | None:

@@ -14,8 +14,10 @@ Source: `FileTxnSnapLog`, `SyncRequestProcessor` (snapCount), `QuorumPeer.loadDa
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable
+from pathlib import Path
 from typing import cast
 
 from refimpl.disk import database, epochs, snapshot
@@ -38,7 +40,10 @@ BUSY = 0.002
 
 
 class Storage:
-    """What a server has on its disk. Opening it raises `DataError` and `OSError`."""
+    """What a server has on its disk. Opening it raises `DataError` and `OSError`.
+
+    `record_sizes` are those of the last, the smallest and the largest transaction logged, -1 before the first.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -49,6 +54,7 @@ class Storage:
         for note in self._log.notes:
             logger.warning("%s", note)
         self._thread: SyncThread | None = None
+        self.record_sizes = (-1, -1, -1)
         self._logged = 0
         self._writing: asyncio.Task[None] | None = None
 
@@ -67,6 +73,10 @@ class Storage:
         recent = Recent(Txn(zxid, change) for zxid, change in loaded.recent)
         return Durable(read.accepted, read.current, loaded.snapshot_zxid, cast("tuple[Txn, ...]", recent))
 
+    def sizes(self) -> tuple[int, int]:
+        """How many bytes the snapshots and the logs take."""
+        return _size_of(self._snapshots), _size_of(self._log.directory)
+
     # Writing.
 
     def start(self, done: Callable[[int], None], failed: Callable[[OSError], None]) -> None:
@@ -84,8 +94,11 @@ class Storage:
 
     def append(self, txn: Txn) -> None:
         """Asks for a transaction to be logged."""
+        payload = encode_txn(txn.zxid, txn.value)
+        size, (_, smallest, largest) = len(payload), self.record_sizes
+        self.record_sizes = (size, size if smallest < 0 else min(size, smallest), max(size, largest))
         self._logged += 1
-        self._busy_thread().append(txn.zxid, encode_txn(txn.zxid, txn.value))
+        self._busy_thread().append(txn.zxid, payload)
 
     def flush(self) -> None:
         """Waits until everything asked for is durable. Raises OSError."""
@@ -154,3 +167,12 @@ class Storage:
     def _busy_thread(self) -> SyncThread:
         assert self._thread is not None  # started with the node
         return self._thread
+
+
+def _size_of(directory: Path) -> int:
+    """The bytes of the files in a folder; one that goes while they are counted counts nothing."""
+    total = 0
+    for path in directory.iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            total += path.stat().st_size
+    return total

@@ -24,12 +24,13 @@ from typing import TypeAlias
 import msgspec
 
 from checker.histories import register
-from checker.histories.record import ANY_VERSION, Operation
+from checker.histories.record import Operation
 from checker.histories.violation import Violation
 
 CLAUSE = "writes and synced reads are linearizable"
 BOUND = 500_000
 """Configurations visited before a search gives up."""
+UNREAD = "(a value that nobody read)"
 SHOWN = 8
 """Witnesses named beside the operation that has no place."""
 
@@ -79,7 +80,7 @@ class _Search:
         self.known = [operation for operation in by_invocation if operation.outcome != "unknown"]
         self.unknown = [op for op in by_invocation if op.outcome == "unknown" and op.is_write]
         seen = {op.value for op in self.known if not op.is_write}
-        self.alike = [_alike(op, seen) for op in self.unknown]
+        self.unknown = [op if op.value in seen else _unread(op) for op in self.unknown]
 
     def candidates(self, at: _Configuration) -> tuple[list[int], list[int]]:
         """The answered and the unanswered operations that may come next."""
@@ -99,8 +100,9 @@ class _Search:
         for index, operation in enumerate(self.unknown):
             if operation.invoked > earliest:
                 break
-            if not placed >> index & 1 and self.alike[index] not in kinds:
-                kinds.add(self.alike[index])
+            alike = operation.kind, operation.value, operation.condition
+            if not placed >> index & 1 and alike not in kinds:
+                kinds.add(alike)
                 chosen.append(index)
         return chosen
 
@@ -130,18 +132,34 @@ class _Search:
         return _Configuration(base, ahead, at.unanswered, state)
 
 
-def _alike(operation: Operation, seen: set[str | None]) -> object:
-    """What an unanswered write has in common with those that could stand in its place."""
-    if operation.kind != "delete" and operation.value in seen:
-        return operation.value
-    return operation.kind, operation.condition if operation.condition != ANY_VERSION else None
+class _Visited:
+    """The configurations that were entered. One that has placed more unanswered writes than another, and is otherwise
+    equal, can do nothing that the other one cannot, so it counts as entered too."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._placed: dict[tuple[int, int, register.State], list[int]] = {}
+
+    def adds(self, at: _Configuration) -> bool:
+        """Whether this configuration is worth entering; it counts as entered then."""
+        before = self._placed.setdefault((at.base, at.ahead, at.state), [])
+        if any(placed & at.unanswered == placed for placed in before):
+            return False
+        before.append(at.unanswered)
+        self.count += 1
+        return True
+
+
+def _unread(operation: Operation) -> Operation:
+    """An unanswered write whose value nobody read: any other such write could stand in its place."""
+    return operation if operation.kind == "delete" else msgspec.structs.replace(operation, value=UNREAD)
 
 
 def search(operations: Sequence[Operation], bound: int = BOUND) -> Found:
     """Look for an order of the operations on one znode, which did not exist before them."""
     task = _Search(operations)
     start = _Configuration(0, 0, 0, None)
-    visited = {start}
+    visited = _Visited()
     path = [start]
     following = [task.successors(start)]
     placed: list[Operation] = []
@@ -154,10 +172,9 @@ def search(operations: Sequence[Operation], bound: int = BOUND) -> Found:
             path.pop()
             following.pop()
             del placed[-1:]
-        elif step[1] not in visited:
-            if len(visited) >= bound:
-                return Undecided(len(visited))
-            visited.add(step[1])
+        elif visited.adds(step[1]):
+            if visited.count > bound:
+                return Undecided(visited.count)
             placed.append(step[0])
             path.append(step[1])
             following.append(task.successors(step[1]))

@@ -27,7 +27,7 @@ from msgspec.structs import replace
 
 from checker.models.ensemble.history import FirstCommit, History, Part, Sent, history_actor
 from checker.validate.order import NONE
-from spec.durable import Durable
+from checker.validate.replay import known_from
 from spec.effects import DiskOperation, Effects, Fact, Observe, Persist, Send, Truncate
 from spec.quorum import Sid
 from spec.server import Event, Server
@@ -121,7 +121,7 @@ class Past:
     """All servers and their history; `start` is the zxid before which everything is taken as given."""
 
     def __init__(self, durables: Mapping[Sid, Server]) -> None:
-        self.start = max(before_the_log(server.durable) for server in durables.values())
+        self.start = max(known_from(server.durable) - 1 for server in durables.values())
         self.images = {sid: Image(server) for sid, server in durables.items()}
         for image in self.images.values():
             image.log = Log(0, self._beyond(image.server.durable.txns))
@@ -370,13 +370,6 @@ class Past:
             self.history, committed=self.history.committed[count:], broadcast=tuple(kept), established=reigns
         )
         self.settled = place
-
-
-def before_the_log(durable: Durable) -> int:
-    """The zxid before the first transaction that is known of a disk."""
-    if durable.txns and durable.txns[0].zxid <= durable.snapshot:
-        return durable.txns[0].zxid - 1
-    return durable.snapshot
 
 
 def is_present(server: Server) -> bool:

@@ -33,6 +33,8 @@ from spec.zab.state import ZabRules
 
 LAST_TURN = 256
 """How many states of the last turn are kept; longer turns are cut at their beginning."""
+KEPT_IN_MEMORY = 500
+"""The least number of transactions that a server keeps in memory if it has them (`ZKDatabase.commitLogCount`)."""
 
 
 @dataclass(frozen=True)
@@ -211,20 +213,25 @@ def _is_ahead(found: Durable, known: Durable) -> bool:
 
 def _tails_agree(one: Durable, other: Durable, last: int) -> bool:
     """Whether the logs are the same up to this zxid, from where both are known."""
-    first = max(_known_from(one), _known_from(other))
+    first = max(known_from(one), known_from(other))
     mine, theirs = ([t for t in each.txns if first <= t.zxid <= last] for each in (one, other))
     return mine == theirs
 
 
-def _known_from(durable: Durable) -> int:
-    """The first zxid from which on the log is known; without transactions, what is beyond the snapshot."""
-    if not durable.txns:
-        return durable.snapshot + 1
-    return durable.txns[0].zxid if durable.snapshot else 0
+def known_from(durable: Durable) -> int:
+    """The first zxid from which on a log is known.
+
+    A long one is the end of a log that may be longer; a shorter one is all there is behind the snapshot, if that does
+    not cover its beginning.
+    """
+    txns = durable.txns
+    if txns and (len(txns) >= KEPT_IN_MEMORY or txns[0].zxid <= durable.snapshot):
+        return txns[0].zxid
+    return durable.snapshot + 1
 
 
 def _first_difference(one: Durable, other: Durable) -> tuple[tuple[str, object], ...]:
-    first = max(_known_from(one), _known_from(other))
+    first = max(known_from(one), known_from(other))
     mine, theirs = ({t.zxid: t.value for t in each.txns if t.zxid >= first} for each in (one, other))
     for zxid in sorted({*mine, *theirs}):
         if mine.get(zxid) != theirs.get(zxid):

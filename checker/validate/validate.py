@@ -129,8 +129,9 @@ def _together(tracks: list[Track], needed: Needs, found: Validation, progress: P
         if found.merged % OFTEN == 0:
             progress("all servers together", found.merged, found.steps)
     if ensemble.held.left_out:
-        found.notes.append(f"{', '.join(ensemble.held.left_out)}: not evaluated where a voter has no journal, nor after "
-                           "a record that reads what is in none")  # fmt: skip
+        names = ", ".join(ensemble.held.left_out)
+        found.notes.append(f"{names}: not evaluated where a voter has no journal, nor after a record that reads what "
+                           "is in no journal any more")  # fmt: skip
     past = ensemble.past
     found.facts, found.transactions = past.facts, len(past.committed)
     if past.start:

@@ -139,7 +139,7 @@ class Answers:
 
     def data_watches(self) -> Iterator[tuple[str, tuple[Connection, ...]]]:
         """Each path with data watches, and who watches it, as the words `wchs`, `wchc` and `wchp` show them."""
-        for path, watchers in self._watches._data._watchers.items():
+        for path, watchers in self._watches.data_watches():
             yield path, tuple(cast("Connection", watcher) for watcher in watchers)
 
 

@@ -99,6 +99,11 @@ class _Table:
     def __len__(self) -> int:
         return sum(map(len, self._watchers.values()))
 
+    def by_path(self) -> Iterator[tuple[str, tuple[Hashable, ...]]]:
+        """Every path that is watched, with its watchers."""
+        for path, watchers in self._watchers.items():
+            yield path, tuple(watchers)
+
     def add(self, path: str, watcher: Hashable, mode: int) -> None:
         watchers = self._watchers.setdefault(path, {})
         modes = watchers.get(watcher, 0)
@@ -174,6 +179,10 @@ class Watches:
 
     def __len__(self) -> int:
         return len(self._data) + len(self._children)
+
+    def data_watches(self) -> Iterator[tuple[str, tuple[Hashable, ...]]]:
+        """Each path with data watches, and who watches it: what the words `wchs`, `wchc` and `wchp` show."""
+        return self._data.by_path()
 
     def add(self, kind: WatchKind, path: str, watcher: Hashable) -> None:
         """Register a watch."""

@@ -180,8 +180,8 @@ class Fake:
 
     # --- the run
 
-    def run(self) -> "Fake":
-        for _ in range(STEPS):
+    def run(self, steps: int = STEPS) -> "Fake":
+        for _ in range(steps):
             self.clock += 1.0
             if self.random.random() < 0.4:
                 server = self.random.choice(SERVERS)
@@ -237,3 +237,10 @@ def test_each_fault_is_found_by_the_check_that_is_for_it(fault: str, clauses: se
     found = [found_in(fake) for fake in harmed]
     assert all(found), f"{fault}: {found.count(set())} of {len(harmed)} harmed runs passed"
     assert sum(bool(clauses & each) for each in found) > len(harmed) // 2, found
+
+
+def test_a_long_history_with_many_unanswered_writes_is_decided() -> None:
+    findings = histories.check(history_of(Fake(1).run(steps=15_000).record), bound=20_000)
+
+    assert findings.passed
+    assert findings.unknown > 200
