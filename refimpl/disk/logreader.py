@@ -279,7 +279,7 @@ def _check_step(scan: FileScan, last: int, following: tuple[int, Path], from_zxi
     end, where = scan.end, f"{scan.path}, offset {scan.end.offset}"
     if first == last + 1:
         return
-    if first <= last or (last >= from_zxid and not follows(first, last)):
+    if last >= from_zxid and not follows(first, last):
         raise DamagedLogError(
             f"{where}: {end.fault or 'the file ends'} after 0x{last:x}, and {path.name} starts "
             f"with 0x{first:x}, expected 0x{last + 1:x} or the first of an epoch above "

@@ -85,9 +85,10 @@ def test_a_file_that_was_just_being_created_ends_the_log(tmp_path: Path, content
     assert zxids(tmp_path) == [1, 2]
 
 
-def test_a_file_with_another_header_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "log.1").write_bytes(b"ZKSN" + HEADER[4:] + record(1))
-    with pytest.raises(DamagedLogError, match=r"log\.1, offset 0: the header is 5a4b534e.*expected 5a4b4c47"):
+@pytest.mark.parametrize("header", ["5a4b534e00000002", "5a4b4c4700000003"], ids=["another magic", "another version"])
+def test_a_file_with_another_header_is_refused(tmp_path: Path, header: str) -> None:
+    (tmp_path / "log.1").write_bytes(bytes.fromhex(header) + HEADER[8:] + record(1))
+    with pytest.raises(DamagedLogError, match=rf"log\.1, offset 0: the header is {header}, expected 5a4b4c4700000002"):
         zxids(tmp_path)
 
 

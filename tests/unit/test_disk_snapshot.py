@@ -187,6 +187,14 @@ def test_a_znode_whose_acl_became_a_new_one_meanwhile_is_open_to_nobody_until_th
     assert restored.node("/a") == tree.node("/a")
 
 
+def test_a_znode_created_while_a_body_is_written_is_not_in_it() -> None:
+    tree = small_tree()
+    chunks = body_chunks(tree, 9)
+    body = next(chunks)
+    tree.carry_out((Put("/later", Znode(b"", DIGEST_ACL, 10, 10, 0, 0, 0, 0, 0, 0, 10)),))
+    assert body + b"".join(chunks) == BODY
+
+
 def test_an_acl_id_that_is_in_no_map_lets_nobody_in(tmp_path: Path) -> None:
     unknown = BODY.replace(node("/a", EVERY_FIELD, 2), node("/a", EVERY_FIELD, 77))
     tree = read_bytes(tmp_path, sealed(WITH_SEAL[:16] + unknown))

@@ -59,7 +59,7 @@ def explained(order: tuple[Operation, ...]) -> bool:
             if not exists or (op.value, op.version) != (value, version):
                 return False
         elif op.kind == "create":
-            if exists:
+            if exists or (op.outcome == "ok" and op.version != 0):
                 return False
             value, version = op.value, 0
         elif not matches:
