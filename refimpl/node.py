@@ -41,6 +41,7 @@ from spec.effects import (
     Observe,
     Persist,
     Send,
+    Step,
     Timer,
     Truncate,
     WriteEpochs,
@@ -50,7 +51,7 @@ from spec.election.state import Rules
 from spec.election.vote import ServerState
 from spec.server import Event, Server
 from spec.txn import Txn
-from spec.zab.events import Synced
+from spec.zab.events import StartAlone, Synced
 from spec.zab.state import Append, EnterEpoch, Leader, Learner, TakeSnapshot, ZabRules, logged
 
 logger = logging.getLogger("quorate.node")
@@ -84,7 +85,7 @@ class Node:
         self._journal, self._failed = journal, failed
         self._loop = asyncio.get_running_loop()
         self._work: deque[Callable[[], object]] = deque()
-        self._working = False
+        self._working = self._stopped = False
         self._timers: dict[Timer, asyncio.TimerHandle] = {}
         self._patience = FIRST_NOTIFICATION_TIMEOUT
         self._carriers: dict[type, Callable[[Any], None]] = {
@@ -96,7 +97,7 @@ class Node:
             Disarm: lambda effect: self._disarm(effect.timer),
             Connect: lambda effect: self._quorum().connect(effect.leader, effect.first),
             Disconnect: lambda effect: self._quorum().disconnect(effect.peer),
-            WriteEpochs: lambda effect: self.storage.write_epochs(effect.accepted, effect.current),
+            WriteEpochs: self._write_epochs,
             Truncate: lambda effect: self._truncate(effect.zxid),
         }
         storage.start(self._synced, self._disk_failed)
@@ -105,6 +106,8 @@ class Node:
 
     def submit(self, work: Callable[[], object]) -> None:
         """Does this now, or after the work that is under way."""
+        if self._stopped:
+            return
         self._work.append(work)
         if self._working:
             return
@@ -112,19 +115,27 @@ class Node:
         try:
             while self._work:
                 self._work.popleft()()
-            if self._journal is not None:
-                self._journal.flush()
+            self._flush_journal()
+            self.storage.release()
         except (OSError, DataError) as error:
             self._disk_failed(error)
+        except Exception:
+            # Whatever it is, the state is not to be trusted, so nothing may follow from it.
+            logger.exception("server %d: a defect of this program", self.server.sid)
+            self._stop_working("a defect of this program; its log says where, please report it")
         finally:
             self._working = False
+
+    def _flush_journal(self) -> None:
+        if self._journal is not None:
+            self._journal.flush()
 
     def start(self) -> None:
         """Boots: looks for a leader, or serves at once if there is no ensemble."""
         if self._journal is not None:
             self._journal.begin(self.server, RULES, ZAB)
         if self.quorum_port is None:
-            self.submit(lambda: self._adopt(spec_server.start_alone(self.server), None))
+            self.submit(lambda: self.run(StartAlone()))
         else:
             self.submit(lambda: self.run(Start(self.server.view)))
 
@@ -146,15 +157,15 @@ class Node:
         self._adopt(done, event)
         return True
 
-    def _adopt(self, done: Any, event: Event | None) -> None:
+    def _adopt(self, done: Step[Server], event: Event) -> None:
         """Takes a step: its state first, then its effects in order, then what follows from the new state."""
         before, after = self.server, done.state
         if before.zab is not None and before.zab.queue and type(after.zab) is not type(before.zab):
             self.storage.flush()  # it ended in order: what the disk was asked for is done
-        if type(after.durable.txns) is not Recent:
+        if type(after.durable.txns) is tuple:
             after = with_fields(after, durable=with_fields(after.durable, txns=cast(Any, Recent(after.durable.txns))))
         self.server = after
-        if self._journal is not None and event is not None:
+        if self._journal is not None:
             self._journal.handled(event, done.effects, after.durable)
         if type(before.zab) is not type(after.zab):
             self._role_changed(before, after)
@@ -213,6 +224,7 @@ class Node:
     def _send(self, effect: Send) -> None:
         if isinstance(effect.message, Notification):
             assert self.election_port is not None
+            self._flush_journal()  # this port writes at once
             self.election_port.send(effect.peer, effect.message)
         else:
             self._quorum().send(effect.peer, effect.message)
@@ -253,7 +265,12 @@ class Node:
                     self.service.applied(txn.zxid, txn.value, outcome)
                     self.storage.snapshot_if_due(self.replica.tree, self.replica.zxid)
 
+    def _write_epochs(self, effect: WriteEpochs) -> None:
+        self._flush_journal()
+        self.storage.write_epochs(effect.accepted, effect.current)
+
     def _truncate(self, zxid: int) -> None:
+        self._flush_journal()
         self.storage.truncate(zxid)
         if self.replica.zxid > zxid:
             self._reload()
@@ -281,9 +298,15 @@ class Node:
         self.submit(lambda: self.run(Fired(timer)))
 
     def _disk_failed(self, error: OSError | DataError) -> None:
-        reason = f"the disk failed ({error}), and what it holds is not certain"
-        logger.error("server %d steps down: %s", self.server.sid, reason)
-        self._failed(reason)
+        self._stop_working(f"the disk failed ({error}), and what it holds is not certain")
+
+    def _stop_working(self, why: str) -> None:
+        """Nothing is done or acknowledged any more; the process is to end."""
+        self._work.clear()
+        self._stopped = True
+        logger.error("server %d steps down: %s", self.server.sid, why)
+        self.clients.end()
+        self._failed(why)
 
 
 def _whom(server: Server) -> str:

@@ -55,6 +55,7 @@ class Storage:
             logger.warning("%s", note)
         self._thread: SyncThread | None = None
         self.record_sizes = (-1, -1, -1)
+        self._gathered: list[tuple[int, bytes]] = []
         self._logged = 0
         self._writing: asyncio.Task[None] | None = None
 
@@ -98,11 +99,20 @@ class Storage:
         size, (_, smallest, largest) = len(payload), self.record_sizes
         self.record_sizes = (size, size if smallest < 0 else min(size, smallest), max(size, largest))
         self._logged += 1
-        self._busy_thread().append(txn.zxid, payload)
+        self._gathered.append((txn.zxid, payload))
+
+    def release(self) -> None:
+        """Hands what was asked for to the thread that writes; the journal knows of it by now."""
+        if self._gathered:
+            thread = self._started_thread()
+            for zxid, payload in self._gathered:
+                thread.append(zxid, payload)
+            self._gathered.clear()
 
     def flush(self) -> None:
         """Waits until everything asked for is durable. Raises OSError."""
-        self._busy_thread().flush()
+        self.release()
+        self._started_thread().flush()
 
     def take_snapshot(self, tree: Tree, zxid: int) -> None:
         """Asks for a tree that nobody changes meanwhile to take the place of all there is on disk."""
@@ -114,7 +124,8 @@ class Storage:
                     path.unlink()
             self._log.truncate(zxid)
 
-        self._busy_thread().call(replace)
+        self.release()
+        self._started_thread().call(replace)
 
     def truncate(self, zxid: int) -> None:
         """Drops everything beyond a zxid, at once. Raises DataError and OSError."""
@@ -133,7 +144,8 @@ class Storage:
         if self._logged < self._settings.snap_count or (self._writing is not None and not self._writing.done()):
             return
         self._logged = 0
-        self._busy_thread().call(self._log.roll)
+        self.release()
+        self._started_thread().call(self._log.roll)
         self._writing = self._loop.create_task(self._write_snapshot(tree, zxid))
 
     async def _write_snapshot(self, tree: Tree, zxid: int) -> None:
@@ -164,7 +176,7 @@ class Storage:
         if removed:
             logger.info("autopurge: removed %d files", len(removed))
 
-    def _busy_thread(self) -> SyncThread:
+    def _started_thread(self) -> SyncThread:
         assert self._thread is not None  # started with the node
         return self._thread
 

@@ -28,11 +28,11 @@ from spec.election.vote import ServerState, Vote
 from spec.quorum import Sid, View
 from spec.variants import Variant
 from spec.zab import disk, leader, learner
-from spec.zab.events import SyncedLate, ZabEvent
+from spec.zab.events import StartAlone, SyncedLate, ZabEvent
 from spec.zab.state import Append, Done, Leader, Learner, LearnerPhase, Remains, ZabRules
 from spec.zab.synchronisation import history_of
 
-__all__ = ["Durable", "Event", "Server", "Summary", "crash", "start", "start_alone", "step", "summary"]
+__all__ = ["Durable", "Event", "Server", "Summary", "crash", "start", "step", "summary"]
 
 Event: TypeAlias = ElectionEvent | ZabEvent
 _ZAB_EVENTS: tuple[type, ...] = get_args(ZabEvent)
@@ -103,12 +103,6 @@ def start(
 ) -> Step[Server] | None:
     """Boots with another file, or with the one it has; None if it runs already or the file leaves it out."""
     return step(server, Start(server.view if view is None else view), rules, zab)
-
-
-def start_alone(server: Server) -> Step[Server]:
-    """Boots without an ensemble, if its file names none: there is no election, and it serves at once."""
-    done = leader.alone(server.peer)
-    return Step(replace(server, zab=done.state), done.effects)
 
 
 def crash(server: Server, zab: ZabRules | None = None) -> Server | None:
@@ -216,6 +210,8 @@ def _tree_of(server: Server) -> int | None:
 def _zab_step(server: Server, event: ZabEvent, rules: Rules, zab: ZabRules) -> Step[Server] | None:
     if isinstance(event, SyncedLate):
         return _synced_late(server)
+    if isinstance(event, StartAlone):
+        return _start_alone(server)
     done: Done | None = None
     if isinstance(server.zab, Leader):
         done = leader.step(server.peer, server.zab, event, zab)
@@ -227,6 +223,14 @@ def _zab_step(server: Server, event: ZabEvent, rules: Rules, zab: ZabRules) -> S
         return _entered(server, done, ())
     lost = _give_up(replace(server, durable=done.durable), rules, zab)
     return None if lost is None else Step(lost.state, (*done.effects, *lost.effects))
+
+
+def _start_alone(server: Server) -> Step[Server] | None:
+    """Without an ensemble there is no election: it serves at once. None if it runs already."""
+    if server.election is not None or server.zab is not None:
+        return None
+    done = leader.alone(server.peer)
+    return Step(replace(server, zab=done.state), done.effects)
 
 
 def _entered(server: Server, done: Done, effects: tuple[Effect, ...]) -> Step[Server]:

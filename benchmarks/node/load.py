@@ -10,19 +10,22 @@ Rules this module keeps:
 
 import socket
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.node.requests import CREATE, OPEN, VALUE, Batch, first_wrong, opening, request
+from benchmarks.node.requests import CLOSE_SESSION, CREATE, OPEN, VALUE, Batch, first_wrong, opening, request
 from benchmarks.outcome import NotMeasured
 from benchmarks.servers.processes import LOOPBACK
 
 SECONDS = 20.0
 """How long one answer may take."""
 NODE_EXISTS = -110
+CHUNK = 4096
 
 
 class RunVoid(NotMeasured):
@@ -47,16 +50,26 @@ class Run:
         return float(np.percentile(self.latencies, percent))
 
 
-def connect(port: int) -> socket.socket:
-    """A new session with the server at this client port; RunVoid if it gives none."""
+@contextmanager
+def session(port: int) -> Iterator[socket.socket]:
+    """A new session with the server at this client port, closed at the end: one that is left to expire would be a
+    write in the middle of a later run. RunVoid if the server gives none."""
     try:
         connection = socket.create_connection((LOOPBACK, port), timeout=SECONDS)
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        connection.sendall(opening())
-        _frame(connection)
     except OSError as error:
         raise RunVoid(f"no session at {LOOPBACK}:{port} ({error})") from error
-    return connection
+    with connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            connection.sendall(opening())
+            _frame(connection)
+        except OSError as error:
+            raise RunVoid(f"no session at {LOOPBACK}:{port} ({error})") from error
+        yield connection
+        with suppress(OSError):
+            connection.sendall(request(0, CLOSE_SESSION))
+            while connection.recv(CHUNK):
+                pass
 
 
 def make(connection: socket.socket, path: str) -> None:

@@ -18,7 +18,7 @@ from itertools import count
 from pathlib import Path
 from statistics import median
 
-from benchmarks.node.load import Run, connect, drive, make
+from benchmarks.node.load import Run, drive, make, session
 from benchmarks.node.requests import OPERATIONS, VALUE, batch
 from benchmarks.node.stub import stub
 from benchmarks.outcome import Missed, NotMeasured
@@ -167,7 +167,7 @@ class _Measurement:
     def _run(self, case: Case, ensemble: Ensemble) -> Run:
         path = f"/load-{next(self._number):06d}"
         asked = batch(case.operation, case.requests // self._divisor, path)
-        with connect(ensemble.client_port(ensemble.leader())) as connection:
+        with session(ensemble.client_port(ensemble.leader())) as connection:
             make(connection, path)
             return drive(connection, asked, case.outstanding)
 
@@ -177,7 +177,7 @@ class _Measurement:
         asked = batch(case.operation, case.requests // self._divisor, "/load-000000")
         with stub(asked) as port:
             for _ in range(self._rounds):
-                with connect(port) as connection:
+                with session(port) as connection:
                     figures.add(drive(connection, asked, case.outstanding))
         return figures
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from benchmarks.servers.layouts import write, write_request
 
 OPERATIONS = ("create", "set", "get")
-CREATE, GET, SET = 1, 4, 5
+CREATE, GET, SET, CLOSE_SESSION = 1, 4, 5, -11
 OPEN = ((31, "world", "anyone"),)
 VALUE = b"x" * 100
 HEADER = struct.Struct("!iqi")

@@ -32,7 +32,7 @@ def serve(listener: socket.socket, asked: Batch) -> None:
 
 
 def _session(connection: socket.socket, asked: Batch, prepared: memoryview) -> None:
-    """One session: its opening, then an answer for each whole request."""
+    """One session: its opening, then an answer for each whole request; what comes after the batch ends it."""
     read, answered = -len(opening()), 0
     buffer = bytearray(CHUNK)
     while arrived := connection.recv_into(buffer):
@@ -43,6 +43,8 @@ def _session(connection: socket.socket, asked: Batch, prepared: memoryview) -> N
         if whole > answered:
             connection.sendall(prepared[answered * asked.answer_size : whole * asked.answer_size])
             answered = whole
+        if read > len(asked.data):
+            return
 
 
 def _process(asked: Batch, ready: Connection) -> None:

@@ -14,6 +14,7 @@ Rules this module keeps:
 Source: `ClientCnxn`; ZooKeeper Programmer's Guide, sessions.
 """
 
+import select
 import socket
 import struct
 from typing import Any, NamedTuple
@@ -118,8 +119,18 @@ class Session:
             # A failed multi is answered with a body; an error of any other request comes alone.
             return Answer(err, zxid, read_answer(opcode, body) if body or not err else ())
 
-    def wait_event(self) -> Event:
-        """The next event, which no request waits for; ServerError if something else comes."""
+    def receive_raw(self) -> tuple[int, int]:
+        """The error and the length of the body of the next answer, whatever it answers; for what has no layout."""
+        frame = self._receive()
+        _, _, err = REPLY.unpack_from(frame)
+        return err, len(frame) - REPLY.size
+
+    def wait_event(self, seconds: float) -> Event | None:
+        """The next event, which no request waits for, or None; ServerError if something else comes."""
+        if self._socket is None:
+            raise DisconnectedError("the session has no connection")
+        if not select.select([self._socket], [], [], seconds)[0]:
+            return None
         frame = self._receive()
         xid, _, _ = REPLY.unpack_from(frame)
         if xid != EVENT_XID:

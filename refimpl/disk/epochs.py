@@ -5,9 +5,11 @@ Rules this module keeps:
 - A file is one decimal number. It is replaced as a whole and synced with its directory before anyone is told.
 - Where one is missing the epoch of the last zxid stands for it, and is written: a directory of an old version, or of
   a server that starts for the first time.
-- An epoch is never behind the last zxid's, and the accepted one never behind the current one. Only one case is
-  repaired, as the real server does: currentEpoch is behind, but its next value stands in `currentEpoch.tmp`, so the
-  rename was all that a crash prevented. Anything else is refused: the server has forgotten a promise.
+- The accepted epoch is never behind the current one, nor behind the last zxid's: then the server has forgotten a
+  promise, and is refused.
+- currentEpoch may be behind the last zxid: on NEWLEADER the log is written first, and a crash came in between. If its
+  next value stands in `currentEpoch.tmp` the rename was all that was missing, and it counts. Else the server starts
+  with what the file says, votes with that, and finds its leader again (`spec.durable`). The real one refuses to start.
 
 The real one takes any number, a negative one too, and in the temporary file one that is still behind.
 
@@ -42,17 +44,18 @@ def load(directory: Path, last_zxid: int) -> Epochs:
     if current is None:
         current = of_zxid
         save_current(directory, current)
-    if of_zxid > current:
-        current = _interrupted(directory, of_zxid, current)
+    if of_zxid > current and _interrupted(directory) >= of_zxid:
+        current = _interrupted(directory)
         save_current(directory, current)
     accepted = _read(directory / ACCEPTED)
     if accepted is None:
         accepted = of_zxid
         save_accepted(directory, accepted)
-    if accepted < current:
+    least = max(current, of_zxid)
+    if accepted < least:
         raise DataError(
-            f"{directory / ACCEPTED}: the accepted epoch is {accepted}, below the current epoch {current} "
-            f"in {CURRENT}; expected {current} or more: {REMEDY}"
+            f"{directory / ACCEPTED}: the accepted epoch is {accepted}, below {current} in {CURRENT} or {of_zxid} "
+            f"of the last transaction; expected {least} or more: {REMEDY}"
         )
     return Epochs(accepted, current)
 
@@ -67,16 +70,11 @@ def save_current(directory: Path, epoch: int) -> None:
     replace_file(directory / CURRENT, (str(epoch).encode(),))
 
 
-def _interrupted(directory: Path, of_zxid: int, current: int) -> int:
-    """The current epoch whose writing a crash has interrupted."""
+def _interrupted(directory: Path) -> int:
+    """The current epoch whose writing a crash has interrupted; -1 if none was."""
     path = directory / CURRENT
     epoch = _read(path.with_name(path.name + TEMPORARY))
-    if epoch is None or epoch < of_zxid:
-        raise DataError(
-            f"{path}: the current epoch is {current}, but the last transaction is of epoch {of_zxid}; "
-            f"expected {of_zxid} or more: {REMEDY}"
-        )
-    return epoch
+    return -1 if epoch is None else epoch
 
 
 def _read(path: Path) -> int | None:

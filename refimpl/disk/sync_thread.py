@@ -5,7 +5,8 @@ Rules this module keeps:
 - Work is done in the order in which it was asked for. What has gathered while the disk was busy is written with one
   write and one fsync (group commit), and then reported all at once.
 - It reports on the event loop. A report of work that was asked for before a `flush` never comes: the flush was it.
-- A disk that fails once is not trusted again: the failure is reported, and nothing is reported as done after it.
+- A disk that fails once is not trusted again: the failure is reported, and nothing is reported as done after it. What
+  the log refuses, such as a zxid that does not rise, is a failure too.
 
 Source: `SyncRequestProcessor`.
 """
@@ -26,7 +27,7 @@ class Log(Protocol):
     """What this thread needs of a transaction log (`refimpl.disk.txnlog.TxnLog`)."""
 
     def append(self, zxid: int, payload: bytes) -> None:
-        """Adds a record to what the next commit writes."""
+        """Adds a record to what the next commit writes. Raises ValueError if its zxid is not above the last one."""
 
     def commit(self) -> None:
         """Makes everything appended durable. Raises OSError."""
@@ -65,10 +66,11 @@ class SyncThread:
     def flush(self) -> None:
         """Waits until all that was asked for is done, and takes this for its report. Raises OSError if it failed."""
         with self._changed:
-            self._flushes += 1
             self._changed.wait_for(lambda: self._error is not None or not (self._asked or self._busy))
             if self._error is not None:
                 raise self._error
+            # Not before: what was asked for and not begun when this was called bears the old number too.
+            self._flushes += 1
 
     def stop(self) -> None:
         """Does what was asked for, then ends."""
@@ -96,8 +98,8 @@ class SyncThread:
                 batch, self._asked, flushes = self._asked, deque(), self._flushes
             try:
                 self._carry_out(batch)
-            except OSError as error:
-                self._give_up(error)
+            except Exception as error:
+                self._give_up(error if isinstance(error, OSError) else OSError(str(error)))
                 return
             self._loop.call_soon_threadsafe(self._report, len(batch), flushes)
 

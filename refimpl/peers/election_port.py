@@ -8,6 +8,10 @@ Rules this module keeps:
   `spec.election.channel`; in flight is what was given to the socket.
 - A peer that sends what is no frame loses its connection; one whose message is no vote loses the message. Whoever does
   not say at once who he is is cut off, and only so many may be unknown at a time.
+- A smaller server that connects has lost the socket there was, even if nobody has told this one. Only where both connect
+  at the same time the one that is new already stays.
+- A server takes its configuration from its files: what a notification says of a later one is not passed on. Nor is a
+  round so high that the next ones might not fit into 64 bits.
 
 Source: `QuorumCnxManager` (`startConnection`, `handleConnection`, `SendWorker`, `RecvWorker`, `Listener`).
 """
@@ -19,7 +23,10 @@ import logging
 from collections.abc import Callable
 from typing import cast
 
+from msgspec.structs import replace
+
 from refimpl.jute import JuteError
+from refimpl.peers import closing
 from refimpl.wire.election import (
     Opening,
     OpeningDecoder,
@@ -39,7 +46,11 @@ logger = logging.getLogger("quorate.election")
 CONNECT_TIMEOUT = 5.0
 """Seconds a connection, or an opening, may take (`zookeeper.cnxTimeout`)."""
 MAX_STRANGERS = 64
-"""How many connections may be open that have not said whose they are."""
+"""How many connections may be open that have not said whose they are, and how many of servers unknown here."""
+CROSSING = 1.0
+"""Seconds in which a socket counts as new."""
+LAST_ROUND = 1 << 62
+"""The highest round that is believed: at one election each millisecond there are 146 million years to the end."""
 
 
 class Link:
@@ -49,6 +60,7 @@ class Link:
         self.port, self.sid = port, sid
         self.channel = Channel()
         self.socket: ElectionSocket | None = None
+        self._opened_at = 0.0
         self._connecting: asyncio.Task[None] | None = None
 
     def send(self, notification: Notification) -> None:
@@ -64,15 +76,24 @@ class Link:
         if self.socket is None and (self._connecting is None or self._connecting.done()):
             self._connecting = asyncio.get_running_loop().create_task(self.port.open(self.sid, told))
 
+    def call_back(self, told: tuple[Address, ...]) -> None:
+        """The peer, which has the smaller id, asks for a connection."""
+        if self.socket is not None and asyncio.get_running_loop().time() - self._opened_at > CROSSING:
+            self._end_socket()
+        self.connect(told)
+
     def opened(self, socket: ElectionSocket) -> None:
         """There is a socket now; an older one ends."""
-        if self.socket is not None and self.socket is not socket:
+        self._end_socket()
+        self.socket, self._opened_at = socket, asyncio.get_running_loop().time()
+        self.channel = spec_channel.establish(spec_channel.reachable(self.channel))
+        self.drain()
+
+    def _end_socket(self) -> None:
+        if self.socket is not None:
             older, self.socket = self.socket, None
             older.close()
             self.channel = spec_channel.peer_crashed(self.channel)
-        self.socket = socket
-        self.channel = spec_channel.establish(spec_channel.reachable(self.channel))
-        self.drain()
 
     def lost(self, socket: ElectionSocket) -> None:
         """The socket is gone; what was sent last is remembered for the next one."""
@@ -153,7 +174,7 @@ class ElectionSocket(asyncio.Protocol):
     def close(self) -> None:
         """Ends the connection."""
         if self.transport is not None:
-            self.transport.close()
+            closing.close(self.transport)
 
     @property
     def whose(self) -> str:
@@ -203,6 +224,8 @@ class ElectionSockets:
         for address in told if server is None else _election_addresses(server):
             if await self._open_at(sid, address):
                 return
+        if server is None and sid in self._links and self._links[sid].socket is None:
+            del self._links[sid]
 
     async def _open_at(self, sid: Sid, address: Address) -> bool:
         loop = asyncio.get_running_loop()
@@ -211,7 +234,7 @@ class ElectionSockets:
                 _, socket = await loop.create_connection(
                     lambda: ElectionSocket(self, sid), address.host, address.port
                 )
-        except (OSError, TimeoutError) as error:
+        except (OSError, TimeoutError, ValueError) as error:  # the last one is what IDNA says of a host
             logger.debug("server %d cannot be reached at %s: %s", sid, address, error)
             return False
         socket.write(self._opening)
@@ -238,7 +261,7 @@ class ElectionSockets:
             logger.warning("election port: a connection in the name of server %d is refused", opening.sid)
             return False
         if opening.sid < self._own.sid:
-            self._link(opening.sid).connect(opening.addresses)
+            self._link(opening.sid).call_back(opening.addresses)
             return False
         socket.peer = opening.sid
         self._link(opening.sid).opened(socket)
@@ -252,7 +275,11 @@ class ElectionSockets:
         except JuteError as error:
             logger.warning("election port: %s from %s; the message is dropped", error, socket.whose)
             return
-        self._deliver(socket.peer, notification)
+        if notification.election_epoch > LAST_ROUND:
+            what = f"round {notification.election_epoch}, where {LAST_ROUND} at most would be right"
+            logger.warning("election port: %s from %s; the message is dropped", what, socket.whose)
+            return
+        self._deliver(socket.peer, replace(notification, config=None))
 
     def ready(self, socket: ElectionSocket) -> None:
         """A socket takes bytes again."""

@@ -7,6 +7,9 @@ Rules this module keeps:
 - What the wire carries and no step reads is settled here: who a learner is, sessions in a PING, REVALIDATE.
 - Silence ends a connection: initLimit while a learner is brought up to date, syncLimit afterwards. A leader looks with
   every half tick whether enough learners are left.
+- Only so many connections may be of nobody, or of servers that the configuration does not name, and the first have to
+  say whose they are within initLimit. What a learner says of itself has to be possible: it is not this server, and an
+  epoch is left after its own.
 
 Source: `LearnerHandler.run`, `Learner` (`connectToLeader`, `ping`, `revalidate`), `Leader.lead`,
 `LearnerMaster.revalidateSession`.
@@ -43,7 +46,13 @@ logger = logging.getLogger("quorate.quorum")
 TRIES, RETRY = 10, 0.05
 """How often a leader is tried, and seconds between (ZooKeeper: 5 and 0.1, `leaderConnectDelayDuringRetryMs`)."""
 MAX_STRANGERS = 64
-"""How many connections may be open that have not said whose they are."""
+"""How many connections may be open that have not said whose they are, and how many of servers unknown here."""
+LAST_EPOCH = (1 << 31) - 1
+"""The highest epoch that fits into a zxid."""
+
+
+class ListenError(OSError):
+    """The quorum port cannot be opened: which address, and why."""
 
 
 class QuorumSockets:
@@ -97,23 +106,26 @@ class QuorumSockets:
         """Accepts learners at once: the sockets listen before this returns. Raises OSError."""
         for address in self._own.addresses:
             family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-            listening = socket.create_server((address.host, address.quorum_port), family=family, backlog=128)
+            try:
+                listening = socket.create_server((address.host, address.quorum_port), family=family, backlog=128)
+            except OSError as error:
+                what = f"cannot listen for learners at {address.host}:{address.quorum_port}: {error.strerror or error}"
+                raise ListenError(error.errno, what) from None
             listening.setblocking(False)
             self._listening.append(listening)
             self._loop.create_task(self._accept(listening))
 
     async def _accept(self, listening: socket.socket) -> None:
+        if listening not in self._listening:
+            return  # it leads no more
+        accepting = await self._loop.create_server(self._stranger, sock=listening)
         if listening in self._listening:
-            place = self._listening.index(listening)
-            self._listening[place] = await self._loop.create_server(self._stranger, sock=listening)
+            self._listening[self._listening.index(listening)] = accepting
+        else:
+            accepting.close()
 
     def _stranger(self) -> QuorumSocket:
-        stranger = QuorumSocket(self, None, self._node.settings.jute_maxbuffer)
-        if len(self._strangers) >= MAX_STRANGERS:
-            self._loop.call_soon(stranger.close)
-        else:
-            self._strangers.add(stranger)
-        return stranger
+        return QuorumSocket(self, None, self._node.settings.jute_maxbuffer)
 
     # A learner connects.
 
@@ -133,7 +145,7 @@ class QuorumSockets:
                             address.host,
                             address.quorum_port,
                         )
-                except (OSError, TimeoutError):
+                except (OSError, TimeoutError, ValueError):  # the last one is what IDNA says of a host
                     continue
                 self._leader = found
                 self.send(leader, first)
@@ -154,8 +166,8 @@ class QuorumSockets:
         if found is None:
             return  # the connection is gone, and the event that says so is on its way
         if isinstance(packet, zab.Snap):
-            found.write(wire.encode_packet(zab.Snap(self._node.replica.zxid, None)))
-            found.stream(body_chunks(self._node.replica.tree, self._node.replica.zxid))
+            found.write(wire.encode_packet(packet))
+            found.stream(body_chunks(self._node.replica.tree, packet.zxid))
             return
         assert isinstance(packet, zab.QuorumPacket)
         found.write(wire.encode_packet(self._wrapped(packet)))
@@ -198,6 +210,15 @@ class QuorumSockets:
             self._leader_lost = False
 
     # What sockets tell.
+
+    def opened(self, found: QuorumSocket) -> None:
+        """Somebody has connected, or this server has; of those that nobody knows only so many are kept."""
+        if found.peer is not None:
+            return
+        if len(self._strangers) >= MAX_STRANGERS or not self._listening:
+            found.close()
+        else:
+            self._strangers.add(found)
 
     def arrived(self, found: QuorumSocket) -> None:
         """Packets have come."""
@@ -279,8 +300,8 @@ class QuorumSockets:
         if not isinstance(message, wire.Registration) or not isinstance(self._node.server.zab, Leader):
             self._drop(found, "its first packet is neither FOLLOWERINFO nor OBSERVERINFO")
             return True
-        if message.config_version > self._node.server.view.version:
-            self._drop(found, f"server {message.sid} has a later configuration, {message.config_version:#x}")
+        if why := self._refusal(message):
+            self._drop(found, why)
             return True
         older = self._learners.get(message.sid)
         if older is not None:
@@ -290,6 +311,20 @@ class QuorumSockets:
         found.peer = message.sid
         self._learners[message.sid] = found
         return self._node.run(Receive(message.sid, message.packet))
+
+    def _refusal(self, message: wire.Registration) -> str | None:
+        """Why what a learner says of itself cannot be; None if it can."""
+        sid, accepted = message.sid, message.packet.accepted_epoch
+        unknown = [each for each in self._learners if each not in self._servers]
+        if message.config_version > self._node.server.view.version:
+            return f"server {sid} has a later configuration, {message.config_version:#x}"
+        if sid == self._own.sid:
+            return f"it says that it is server {sid}, and that is this one"
+        if not 0 <= accepted < LAST_EPOCH:
+            return f"server {sid} has accepted epoch {accepted}, where 0 to {LAST_EPOCH - 1} would be right"
+        if sid not in self._servers and sid not in unknown and len(unknown) >= MAX_STRANGERS:
+            return f"server {sid} is not in the configuration, and {len(unknown)} others that are not are connected"
+        return None
 
     def _from_learner(self, sid: Sid, message: wire.QuorumMessage) -> bool:
         service = self._node.service
@@ -367,7 +402,7 @@ class QuorumSockets:
         self._watch = self._loop.call_later(self._node.settings.tick_time / 2000, self._look)
         now = self._loop.time()
         for stranger in tuple(self._strangers):
-            if now - stranger.last_heard > self._node.settings.init_time / 1000:
+            if now - stranger.began > self._node.settings.init_time / 1000:
                 stranger.close()
         part = self._node.server.zab
         if isinstance(part, Leader):

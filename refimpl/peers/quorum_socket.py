@@ -2,8 +2,11 @@
 
 Rules this module keeps:
 
-- Packets are kept until the server can take them; who waits too long with too many is not read from meanwhile.
-- What is sent behind a snapshot waits until that is out. It goes out as fast as the peer reads it, and no faster.
+- Packets are kept until the server can take them; a peer with too many of them, or too many bytes, is not read from
+  meanwhile.
+- A snapshot is taken from a leader only: whoever else could fill the memory with one.
+- What is sent behind a snapshot waits until that is out. It goes out as fast as the peer reads it, and no faster. A peer
+  that does not read is cut off when too much waits.
 - Bytes go to the socket at the end of a turn of the event loop, together.
 
 Source: `LearnerHandler.run`, `sendPackets`; `Learner.readPacket`, `syncWithLeader`.
@@ -19,20 +22,24 @@ from typing import Protocol, cast
 from refimpl.disk.body import BodyReader
 from refimpl.disk.files import DataError
 from refimpl.jute import JuteError
+from refimpl.peers import closing
 from refimpl.store import Tree
 from refimpl.wire.packet import Packet, PacketDecoder, PacketType
 from spec.quorum import Sid
 
 SIGNATURE = b"\x00\x00\x00\x0aBenWasHere"
 """What stands behind a snapshot on the wire."""
-MOST_WAITING = 1000
-"""Packets that may wait for the server before the peer is not read from."""
+MOST_WAITING, MOST_WAITING_BYTES = 1000, 16 << 20
+"""Packets, and bytes in them, that may wait for the server before the peer is not read from."""
 MOST_UNSENT = 256 << 20
 """Bytes that may wait for a peer to read them, snapshots apart, before its connection is closed."""
 
 
 class Owner(Protocol):
     """Whose socket it is."""
+
+    def opened(self, socket: QuorumSocket) -> None:
+        """There is a connection."""
 
     def arrived(self, socket: QuorumSocket) -> None:
         """Packets wait in its inbox."""
@@ -45,20 +52,25 @@ class Owner(Protocol):
 
 
 class QuorumSocket(asyncio.Protocol):
-    """A connection; `peer` is None until the learner has said who it is."""
+    """A connection; `peer` is None until the learner has said who it is, and given where it is the leader.
+
+    `began` and `last_heard` are times of the event loop.
+    """
 
     def __init__(self, owner: Owner, peer: Sid | None, max_buffer: int) -> None:
         self.owner, self.peer = owner, peer
         self.inbox: deque[Packet] = deque()
         self.snapshot: Tree | None = None
-        self.last_heard = asyncio.get_running_loop().time()
+        self.began = self.last_heard = asyncio.get_running_loop().time()
         self._decoder = PacketDecoder(max_buffer)
+        self._leads = peer is not None
         self._snap: Packet | None = None
         self._reader: BodyReader | None = None
         self._tail: bytes | None = None
         self._transport: asyncio.Transport | None = None
         self._unsent: list[bytes] = []
         self._behind: deque[bytes] = deque()
+        self._behind_size = 0
         self._stream: Iterator[bytes] | None = None
         self._may_write = True
 
@@ -67,6 +79,7 @@ class QuorumSocket(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """There is a connection."""
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is none by its class
+        self.owner.opened(self)
 
     def data_received(self, data: bytes) -> None:
         """Packets, or a part of a snapshot."""
@@ -84,17 +97,26 @@ class QuorumSocket(asyncio.Protocol):
         while True:
             for packet in packets:
                 if packet.type == PacketType.SNAP:
-                    self.snapshot = Tree()
-                    self._reader = BodyReader(self.snapshot, packet.zxid)
-                    self._snap = packet
+                    self._expect_snapshot(packet)
                 else:
                     self.inbox.append(packet)
-            if len(self.inbox) > MOST_WAITING and self._transport is not None:
+            if self._has_enough() and self._transport is not None:
                 self._transport.pause_reading()
             rest = self._rest_of_snapshot()
             if rest is None:
                 return
             packets = self._decoder.resume(rest)
+
+    def _has_enough(self) -> bool:
+        held = len(self.inbox)
+        return held > MOST_WAITING or sum(len(packet.data or b"") for packet in self.inbox) > MOST_WAITING_BYTES
+
+    def _expect_snapshot(self, packet: Packet) -> None:
+        if not self._leads or self.snapshot is not None:
+            raise DataError("a snapshot, which only a leader may send" if not self._leads else "a second snapshot")
+        self.snapshot = Tree()
+        self._reader = BodyReader(self.snapshot, packet.zxid)
+        self._snap = packet
 
     def _rest_of_snapshot(self) -> bytes | None:
         """What stands behind a snapshot that is complete; None if none is."""
@@ -113,12 +135,12 @@ class QuorumSocket(asyncio.Protocol):
 
     def drained(self) -> None:
         """The server has taken what it could."""
-        if len(self.inbox) <= MOST_WAITING // 2 and self._transport is not None and not self._transport.is_closing():
+        if self._transport is not None and not self._has_enough() and not self._transport.is_closing():
             self._transport.resume_reading()
 
     def connection_lost(self, _: Exception | None) -> None:
         """The connection has ended."""
-        self._stream = None
+        self._end_stream()
         self.owner.gone(self)
 
     # What is sent.
@@ -127,6 +149,9 @@ class QuorumSocket(asyncio.Protocol):
         """Sends bytes, behind what was sent before."""
         if self._stream is not None:
             self._behind.append(data)
+            self._behind_size += len(data)
+            if self._behind_size > MOST_UNSENT:
+                self._cut_off()
             return
         if not self._unsent:
             asyncio.get_running_loop().call_soon(self.flush)
@@ -139,8 +164,18 @@ class QuorumSocket(asyncio.Protocol):
         self._transport.write(b"".join(self._unsent))
         self._unsent.clear()
         if self._stream is None and self._transport.get_write_buffer_size() > MOST_UNSENT:
-            self.close()
-            self.owner.broken(self, f"more than {MOST_UNSENT} bytes wait to be read by it")
+            self._cut_off()
+
+    def _cut_off(self) -> None:
+        """The peer does not read what it is sent."""
+        self._end_stream()
+        if self._transport is not None:
+            self._transport.abort()
+        self.owner.broken(self, f"more than {MOST_UNSENT} bytes wait to be read by it")
+
+    def _end_stream(self) -> None:
+        self._stream, self._behind_size = None, 0
+        self._behind.clear()
 
     def stream(self, chunks: Iterator[bytes]) -> None:
         """Sends a snapshot, piece by piece; what is written from now on follows it."""
@@ -158,9 +193,10 @@ class QuorumSocket(asyncio.Protocol):
             asyncio.get_running_loop().call_soon(self._pump)
             return
         self._transport.write(SIGNATURE)
-        self._stream = None
-        while self._behind:
-            self.write(self._behind.popleft())
+        behind = tuple(self._behind)
+        self._end_stream()
+        for data in behind:
+            self.write(data)
 
     def pause_writing(self) -> None:
         """The peer reads slowly."""
@@ -172,7 +208,8 @@ class QuorumSocket(asyncio.Protocol):
         self._pump()
 
     def close(self) -> None:
-        """Ends the connection, after what was sent."""
+        """Ends the connection, after what was sent; a snapshot on its way stops."""
+        self._end_stream()
         if self._transport is not None:
             self.flush()
-            self._transport.close()
+            closing.close(self._transport)

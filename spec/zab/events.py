@@ -20,6 +20,10 @@ from spec.txn import Txn
 from spec.zab.packets import QuorumPacket
 
 
+class StartAlone(msgspec.Struct, frozen=True):
+    """The process starts, and its file names no ensemble."""
+
+
 class Receive(msgspec.Struct, frozen=True):
     """A packet arrives on the connection with another server."""
 
@@ -64,7 +68,7 @@ class Tick(msgspec.Struct, frozen=True):
 
 
 ZabEvent: TypeAlias = (
-    Receive | LearnerGone | Synced | SyncedLate | Applied | Resumed | ClientWrite | ClientSync | Tick
+    StartAlone | Receive | LearnerGone | Synced | SyncedLate | Applied | Resumed | ClientWrite | ClientSync | Tick
 )
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks import __main__ as command
 from benchmarks.node import command as node_command
-from benchmarks.node.load import Run, RunVoid, connect, drive, latencies
+from benchmarks.node.load import Run, RunVoid, drive, latencies, session
 from benchmarks.node.measure import Case, Figures, Report, Row
 from benchmarks.node.requests import OPERATIONS, Batch, answers, batch, opening, request
 from benchmarks.node.stub import serve, stub
@@ -91,7 +91,7 @@ def test_an_unknown_operation_is_named() -> None:
 @pytest.mark.parametrize("outstanding", [1, 50])
 def test_a_run_against_the_stub_counts_every_answer(outstanding: int) -> None:
     asked = batch("set", 300, "/parent")
-    with stub(asked) as port, connect(port) as connection:
+    with stub(asked) as port, session(port) as connection:
         run = drive(connection, asked, outstanding)
 
     assert run.count == len(run.latencies) == 300
@@ -119,7 +119,7 @@ def test_no_more_than_the_window_is_outstanding() -> None:
 
         thread = threading.Thread(target=run)
         thread.start()
-        with connect(listener.getsockname()[1]) as connection:
+        with session(listener.getsockname()[1]) as connection:
             drive(connection, asked, 7)
         thread.join(10)
 
@@ -147,7 +147,7 @@ def changed(asked: Batch, index: int, at: int, value: int) -> bytes:
 )  # fmt: skip
 def test_a_wrong_answer_makes_the_run_void(data: bytes, said: str) -> None:
     asked = batch("set", 9, "/p")
-    with answering(data) as port, connect(port) as connection, pytest.raises(RunVoid) as void:
+    with answering(data) as port, session(port) as connection, pytest.raises(RunVoid) as void:
         drive(connection, asked, 3)
 
     assert said in str(void.value)
@@ -157,8 +157,8 @@ def test_a_server_that_is_not_there_is_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
 
-    with pytest.raises(RunVoid, match=f"no session at 127.0.0.1:{port}"):
-        connect(port)
+    with pytest.raises(RunVoid, match=f"no session at 127.0.0.1:{port}"), session(port):
+        pass
 
 
 def test_latency_is_counted_from_the_sending_of_each_request() -> None:

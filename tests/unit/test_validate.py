@@ -196,6 +196,33 @@ def test_one_journal_alone_is_replayed(calm: list[Path]) -> None:
     assert (found.verdict, found.without_journal) == (Verdict.PASSED, (2, 3))
 
 
+@pytest.mark.parametrize("sid", [1, 2, 3])
+def test_a_journal_that_was_copied_before_the_others_is_tolerated_and_told(
+    calm: list[Path], tmp_path: Path, sid: int
+) -> None:
+    """Where it is the leader's, followers read what nobody knows of; where a follower's, its disk is not known."""
+    lines = (calm[0].parent / f"{sid}.journal").read_text().splitlines(keepends=True)
+    (tmp_path / "early").write_text("".join(lines[: len(lines) // 2]))
+    found = validate([*(path for path in calm if path.stem != str(sid)), tmp_path / "early"])
+
+    assert (found.verdict, found.merged) == (Verdict.PASSED, found.steps)
+    assert any(f"packets of server {sid} that are not in its journal" in note for note in found.notes)
+    assert any(note.startswith("Durability: not evaluated") for note in found.notes)
+
+
+def test_no_order_is_needed_of_the_clocks(calm: list[Path], tmp_path: Path) -> None:
+    """The clock of one server is an hour behind: what it read was sent before all the same."""
+    copies = []
+    for path in calm:
+        records = [json.loads(each) for each in path.read_text().splitlines()]
+        for record in records:
+            record["t"] -= 3600 * (path.stem == "2")
+        copies.append(tmp_path / path.name)
+        copies[-1].write_text("".join(json.dumps(each) + "\n" for each in records))
+
+    assert validate(copies).verdict is Verdict.PASSED
+
+
 # -- What does not fit, at its line ------------------------------------------------------------------------------
 
 

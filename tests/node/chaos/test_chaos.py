@@ -1,28 +1,36 @@
-"""Clients work while servers are killed, paused and cut off: what clients are promised holds all the while."""
+"""Clients work while servers are killed, paused and cut off: what clients are promised holds all the while.
+
+The real server stands in this test too: it shows that the harness asks for nothing that ZooKeeper does not keep.
+"""
 
 from pathlib import Path
 
 import pytest
 
-from benchmarks.servers import KINDS, Ensemble
+from benchmarks.servers import Ensemble
 from tests.node.chaos.run import Report, chaos
+from tests.node.conftest import need
 
-ENSEMBLES = [
-    pytest.param(["real"] * 3, id="real"),
-    pytest.param(["node"] * 3, id="node"),
-    pytest.param(["node", "real", "node"], id="mixed"),
-]
+NODES = ["node", "node", "node"]
+REAL = ["real", "real", "real"]
+MIXED = ["node", "real", "node"]
 
 
 def run(kinds: list[str], directory: Path, cycles: int, seed: int) -> Report:
     for kind in kinds:
-        if reason := KINDS[kind]():
-            pytest.skip(f"kind {kind!r}: {reason}")
+        need(kind)
     with Ensemble(kinds, directory) as ensemble:
         return chaos(ensemble, cycles, seed)
 
 
-@pytest.mark.parametrize("kinds", ENSEMBLES)
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        pytest.param(NODES, id="node"),
+        pytest.param(REAL, id="real", marks=pytest.mark.slow),
+        pytest.param(MIXED, id="mixed", marks=pytest.mark.slow),
+    ],
+)
 def test_promises_hold_through_ten_faults(kinds: list[str], tmp_path: Path) -> None:
     report = run(kinds, tmp_path, cycles=10, seed=2)
 
@@ -33,9 +41,8 @@ def test_promises_hold_through_ten_faults(kinds: list[str], tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kinds", ENSEMBLES)
-@pytest.mark.parametrize("seed", range(3))
-def test_promises_hold_through_two_hundred_faults(kinds: list[str], seed: int, tmp_path: Path) -> None:
-    report = run(kinds, tmp_path, cycles=200, seed=seed)
+@pytest.mark.parametrize("kinds", [NODES, REAL, MIXED], ids=["node", "real", "mixed"])
+def test_promises_hold_through_two_hundred_faults(kinds: list[str], tmp_path: Path) -> None:
+    report = run(kinds, tmp_path, cycles=200, seed=1)
 
     assert report.passed, str(report)

@@ -8,20 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.servers import KINDS, Ensemble, free_ports
+from benchmarks.servers import Ensemble, free_ports
 from benchmarks.servers.processes import LOOPBACK
 from checker.histories.replicas import DURABLE
 from tests.node.chaos.links import OPENING, Links, Proxy
 from tests.node.chaos.run import VIEW, chaos
+from tests.node.conftest import need
 
-BOTH = pytest.mark.parametrize("kind", ["real", "node"])
+BOTH = pytest.mark.parametrize("kind", ["node", pytest.param("real", marks=pytest.mark.slow)])
 KILLS_ALL_FIRST = 5
 """A seed whose first fault is the death of all servers."""
-
-
-def need(kind: str) -> None:
-    if reason := KINDS[kind]():
-        pytest.skip(f"kind {kind!r}: {reason}")
 
 
 class Forgetful(Ensemble):

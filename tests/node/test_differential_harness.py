@@ -1,0 +1,91 @@
+"""What compares servers, tested itself: a difference that is there is found, and a server that fails is reported."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from benchmarks.servers import Ensemble, Member, Process, ServerError, View, free_ports, wait_until, word
+from benchmarks.servers import commands as c
+from benchmarks.servers.interpreter import Seen, first_difference, run_script
+from benchmarks.servers.layouts import read, write
+from benchmarks.servers.zoo_cfg import write_zoo_cfg
+from spec.config import parse_zoo_cfg
+
+LASTING = c.Create(0, "/lasting", flags=c.TTL, by=c.CREATE_TTL, ttl=1_000_000)
+
+
+def test_a_server_with_another_setting_is_told_apart(launch: Callable[..., Ensemble]) -> None:
+    script = (c.Create(0, "/plain"), LASTING)
+    seen = []
+    for enabled in ("true", "false"):
+        with launch(["real"], tick_time=200, extra={"extendedTypesEnabled": enabled}) as ensemble:
+            seen.append(run_script([ensemble.client_port(1)], "/run", 2, script))
+    difference = first_difference(*seen)
+    assert difference is not None
+    assert difference.startswith("command 1, Create(who=0, path='/lasting'")
+
+
+def test_an_event_that_only_one_side_saw_is_a_difference() -> None:
+    command = c.Delete(0, "/a")
+    assert first_difference([Seen(command, "closed", ((), ()))], [Seen(command, "closed", ((), ("event",)))])
+    assert first_difference([Seen(command, "closed", ())], [Seen(command, "closed", ())]) is None
+
+
+def test_layouts_are_those_of_jute() -> None:
+    # setData of "/a" with null data and version -1: int length and bytes, length -1, int.
+    assert write("sbi", ("/a", None, -1)) == bytes.fromhex("000000022f61ffffffffffffffff")
+    assert read("[s]t", bytes.fromhex("00000001000000016101")) == ((["a"], True), 10)
+    with pytest.raises(ValueError, match="5 bytes announced at offset 0, and 1 are there"):
+        read("s", bytes.fromhex("0000000561"))
+
+
+def test_a_server_that_ends_at_once_is_reported_with_its_log(tmp_path: Path, launch: Callable[..., Ensemble]) -> None:
+    with pytest.raises(ServerError, match=r"server 1 \(real\) does not run, its exit code is 2"):
+        launch(["real"], extra={"tickTime": "soon"})
+
+
+def test_an_unknown_kind_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ServerError, match="no kind of server is called 'fake'; write real or node"):
+        Ensemble(["fake"], tmp_path)
+
+
+def test_a_wait_is_bounded_and_shows_the_log(tmp_path: Path) -> None:
+    log = tmp_path / "log.txt"
+    log.write_text("the last line\n", encoding="utf-8")
+    with pytest.raises(ServerError, match=r"the port opens: not within 0 s(.|\n)*the last line"):
+        wait_until(lambda: False, 0, "the port opens", log)
+
+
+def test_a_process_is_stopped_by_its_own_id_and_started_again(tmp_path: Path) -> None:
+    process = Process(["/bin/cat", "/dev/tty0/none"], tmp_path, tmp_path / "log.txt")
+    process.start()
+    wait_until(lambda: not process.alive, 10, "cat ends")
+    assert process.exit_code == 1
+    with pytest.raises(ServerError, match="does not run, its exit code is 1"):
+        _ = process.pid
+    sleeper = Process(["/bin/sleep", "1000"], tmp_path, tmp_path / "log.txt")
+    sleeper.start()
+    sleeper.pause()
+    sleeper.stop()
+    assert not sleeper.alive
+    sleeper.start()
+    sleeper.kill()
+    assert sleeper.exit_code == -9
+
+
+def test_free_ports_are_given_once() -> None:
+    ports = free_ports(40) + free_ports(40)
+    assert len(set(ports)) == 80
+    assert word(ports[0], "ruok") == ""
+
+
+def test_the_file_written_says_what_was_described(tmp_path: Path) -> None:
+    member, observer = Member(1, 1001, 1002, 1003), Member(2, 2001, 2002, 2003, observer=True)
+    file = write_zoo_cfg(View((member, observer), tick_time=300, extra={"snapCount": "7"}), observer, tmp_path)
+    text = file.read_text(encoding="utf-8")
+    config = parse_zoo_cfg(text, myid="2", file=str(file))
+    assert (tmp_path / "data" / "myid").read_text(encoding="ascii") == "2\n"
+    assert [str(server.addresses[0]) for server in config.servers] == ["127.0.0.1:1002:1003", "127.0.0.1:2002:2003"]
+    assert config.tick_time == 300
+    assert dict(config.properties)["snapCount"] == "7"

@@ -1,0 +1,83 @@
+"""Requests no client library sends: ours answers them, or ends the connection, as the real server does."""
+
+import struct
+from collections.abc import Callable
+
+import pytest
+
+from benchmarks.servers import Ensemble
+from benchmarks.servers.commands import OPEN
+from benchmarks.servers.session import DisconnectedError, Session
+
+# name: (opcode, body)
+PATH_A = b"\0\0\0\2/a"
+ODD = {
+    "exists with a relative path": (3, b"\0\0\0\1a\0"),
+    "exists with an empty path": (3, b"\0\0\0\0\0"),
+    "exists with a null path": (3, b"\xff\xff\xff\xff\0"),
+    "exists with an absurd length": (3, b"\x7f\xff\xff\xff\0"),
+    "exists that ends early": (3, b"\0\0\0\5/a"),
+    "exists with more than it needs": (3, PATH_A + b"\0" + b"more"),
+    "delete of the root": (2, b"\0\0\0\1/" + struct.pack("!i", -1)),
+    "delete that ends early": (2, PATH_A),
+    "set of /zookeeper": (5, b"\0\0\0\x0a/zookeeper" + b"\0\0\0\1x" + struct.pack("!i", -1)),
+    "delete of /zookeeper/quota": (2, b"\0\0\0\x10/zookeeper/quota" + struct.pack("!i", -1)),
+    "create with a null ACL": (1, b"\0\0\0\2/n" + b"\0\0\0\0" + b"\xff\xff\xff\xff" + b"\0\0\0\0"),
+    "create with a negative count of ACL entries": (1, b"\0\0\0\2/n" + b"\0\0\0\0" + b"\xff\xff\xff\xfe" + b"\0\0\0\0"),
+    "an unknown opcode": (55, b""),
+    "a negative opcode": (-7, b""),
+    "deleteContainer asked by a client": (20, b"/a"),
+    "a multi without an end": (14, b""),
+    "a multi of nothing": (14, struct.pack("!i?i", -1, True, -1)),
+    "a multi of a read": (14, struct.pack("!i?i", 3, False, -1) + PATH_A + b"\0" + struct.pack("!i?i", -1, True, -1)),
+    "check outside a multi": (13, PATH_A + struct.pack("!i", 0)),
+    "reconfig while it is not enabled": (16, b"\xff\xff\xff\xff" * 3 + struct.pack("!q", -1)),
+}
+
+# Where the real server ends otherwise than ours; ours refuses each of them with an error.
+KNOWN = {
+    "exists with an empty path": "the real server takes the empty path for the root",
+    "create with a negative count of ACL entries": "InvalidACL there, MarshallingError here",
+    "deleteContainer asked by a client": "BadArguments there, Unimplemented here",
+    "check outside a multi": "the real server ends the connection, ours answers Unimplemented",
+    "reconfig while it is not enabled": "ReconfigDisabled there, Unimplemented here",
+}
+CASES = [
+    pytest.param(name, marks=pytest.mark.xfail(reason=KNOWN[name])) if name in KNOWN else pytest.param(name)
+    for name in ODD
+]
+
+
+def outcome(ensemble: Ensemble, opcode: int, body: bytes) -> tuple[object, ...]:
+    """The error and the length of the answer, or that the connection was ended; and whether the server still serves."""
+    session = Session(10_000)
+    session.connect(ensemble.client_port(1))
+    try:
+        session.send_raw(opcode, body)
+        answer: object = session.receive_raw()
+    except DisconnectedError:
+        answer = "disconnected"
+    session.drop()
+    after = Session(10_000)
+    after.connect(ensemble.client_port(1))
+    serves = after.ask(3, "/a", False).err
+    after.close()
+    return answer, serves
+
+
+@pytest.fixture(scope="module")
+def both(launch: Callable[..., Ensemble]) -> tuple[Ensemble, Ensemble]:
+    real, node = (launch([kind], tick_time=200) for kind in ("real", "node"))
+    for ensemble in (real, node):
+        session = Session(10_000)
+        session.connect(ensemble.client_port(1))
+        session.ask(1, "/a", b"x", OPEN, 0)
+        session.close()
+    return real, node
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_an_odd_request_ends_as_at_the_real_server(both: tuple[Ensemble, Ensemble], name: str) -> None:
+    opcode, body = ODD[name]
+    real, node = (outcome(ensemble, opcode, body) for ensemble in both)
+    assert node == real
