@@ -86,9 +86,10 @@ def _run(directory: Path, asked: argparse.Namespace) -> int:
         _watch(clients, servers, directory)
     except KeyboardInterrupt:
         _say("stopping")
+        return 0
     finally:
         _stop(servers)
-    return 0
+    return 1
 
 
 def free_ports(count: int) -> list[int]:
@@ -165,19 +166,19 @@ def _tell_roles(clients: Sequence[int]) -> None:
 
 
 def _watch(clients: Sequence[int], servers: Sequence[subprocess.Popen[bytes]], directory: Path) -> None:
-    """Says when roles change, until it is interrupted."""
+    """Says when roles change and servers end, until it is interrupted or none is left."""
     told = [mode_of(port) for port in clients]
-    while True:
+    ended: set[int] = set()
+    while len(ended) < len(servers):
         time.sleep(1)
         now = [mode_of(port) for port in clients]
         if now != told:
             told = now
             _tell_roles(clients)
         for number, server in enumerate(servers, 1):
-            if server.poll() is not None:
+            if server.poll() is not None and number not in ended:
+                ended.add(number)
                 sys.stderr.write(f"server {number} has ended; see {directory}/server-{number}/server.log\n")
-        if all(server.poll() is not None for server in servers):
-            return
 
 
 def _stop(servers: Sequence[subprocess.Popen[bytes]]) -> None:

@@ -57,7 +57,7 @@ class Recent(Sequence[Txn]):
 
     def __add__(self, txns: Sequence[Txn]) -> Recent:
         """With these behind it; the oldest go when there are too many."""
-        if self._end != len(self._shared) or len(self) >= 2 * LIMIT:
+        if self._end != len(self._shared) or self._end >= 2 * LIMIT:
             return Recent((*self[-LIMIT:], *txns))
         self._shared.extend(txns)
         return self._part(self._start, len(self._shared))

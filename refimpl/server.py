@@ -15,6 +15,7 @@ import logging
 from pathlib import Path
 
 from refimpl.clients import Clients
+from refimpl.clients.tls import TlsError
 from refimpl.journal import Journal
 from refimpl.jute import encode
 from refimpl.node import Node
@@ -88,7 +89,7 @@ async def serve(settings: Settings, journal_path: Path | None, stopping: asyncio
     journal = Journal(journal_path, encode_value) if journal_path is not None else None
     node = Node(settings, server, replica, storage, clients, journal, failed)
     try:
-        await clients.start()
+        await _start(clients)
         await _open_peers(node, settings)
         node.start()
         purging = asyncio.create_task(_purge(storage, settings)) if settings.purge_interval else None
@@ -100,6 +101,13 @@ async def serve(settings: Settings, journal_path: Path | None, stopping: asyncio
         _close(node, journal)
     if failure:
         raise FailedError(failure[0])
+
+
+async def _start(clients: Clients) -> None:
+    try:
+        await clients.start()
+    except TlsError as error:
+        raise StartError(str(error)) from None
 
 
 async def _open_peers(node: Node, settings: Settings) -> None:

@@ -30,6 +30,7 @@ from spec.tree.containers import to_delete
 from spec.tree.replies import Code
 from spec.tree.requests import CloseSession, CreateSession, DeleteContainer, Request, Sync
 from spec.tree.txns import Change, CloseSessionTxn, CreateSessionTxn, ErrorTxn
+from spec.zab import leader as spec_leader
 from spec.zab.events import ClientSync, ClientWrite, Receive, Tick
 from spec.zab.packets import Request as ForwardedRequest
 from spec.zab.state import Leader
@@ -157,6 +158,10 @@ class LeaderService(_Common):
 
     def _proposed(self, change: Change, event: ClientWrite | Receive) -> bool:
         """The protocol takes the transaction, or cannot now."""
+        zab = self.node.server.zab
+        if isinstance(zab, Leader) and spec_leader.is_exhausted(zab):
+            self.node.lose_quorum("the zxids of its epoch are used up")
+            return False
         if not self.node.run(event):
             return False
         zab = self.node.server.zab

@@ -98,7 +98,7 @@ class SyncThread:
                 batch, self._asked, flushes = self._asked, deque(), self._flushes
             try:
                 self._carry_out(batch)
-            except Exception as error:
+            except Exception as error:  # who waits for a thread that has ended waits for ever
                 self._give_up(error if isinstance(error, OSError) else OSError(str(error)))
                 return
             self._loop.call_soon_threadsafe(self._report, len(batch), flushes)

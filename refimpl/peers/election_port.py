@@ -8,8 +8,8 @@ Rules this module keeps:
   `spec.election.channel`; in flight is what was given to the socket.
 - A peer that sends what is no frame loses its connection; one whose message is no vote loses the message. Whoever does
   not say at once who he is is cut off, and only so many may be unknown at a time.
-- A smaller server that connects has lost the socket there was, even if nobody has told this one. Only where both connect
-  at the same time the one that is new already stays.
+- A smaller server that connects has lost the socket there was, even if nobody has told this one. Only one that is new
+  stays: both have connected at the same time.
 - A server takes its configuration from its files: what a notification says of a later one is not passed on. Nor is a
   round so high that the next ones might not fit into 64 bits.
 

@@ -5,8 +5,8 @@ Rules this module keeps:
 - Packets are kept until the server can take them; a peer with too many of them, or too many bytes, is not read from
   meanwhile.
 - A snapshot is taken from a leader only: whoever else could fill the memory with one.
-- What is sent behind a snapshot waits until that is out. It goes out as fast as the peer reads it, and no faster. A peer
-  that does not read is cut off when too much waits.
+- What is sent behind a snapshot waits until that is out. It goes out as fast as the peer reads it, and no faster. Who
+  does not read is cut off when too much waits.
 - Bytes go to the socket at the end of a turn of the event loop, together.
 
 Source: `LearnerHandler.run`, `sendPackets`; `Learner.readPacket`, `syncWithLeader`.

@@ -11,7 +11,8 @@ Rules this module keeps:
 - `step` returns None for an event that cannot happen in this state: a packet whose handler waits for the leader is
   one of these. A handler that fails ends its own connection; the leader goes on.
 - currentEpoch is written in the step that completes the quorum of ACKEPOCH. That a handler is faster, and its learner
-  acknowledges NEWLEADER before the leader has written that file, is left out; so is the rollover of zxids.
+  acknowledges NEWLEADER before the leader has written that file, is left out. When the zxids of its epoch are used up
+  (`is_exhausted`) whoever runs a leader has to end it by `QuorumLost`.
 - The threads of the handlers take no time of their own: what each would do as soon as the leader allows it happens in
   the step that allows it. A slow handler is a learner whose packet arrives late.
 
@@ -24,7 +25,7 @@ from msgspec.structs import replace
 from spec.effects import Apply, Disconnect, Effect, Effects, Observe, Send
 from spec.election.state import Peer
 from spec.quorum import Sid
-from spec.txn import epoch_of, make_zxid, told
+from spec.txn import counter_of, epoch_of, make_zxid, told
 from spec.variants import Variant
 from spec.zab import broadcast, disk
 from spec.zab.events import (
@@ -87,6 +88,12 @@ def is_supported(peer: Peer, leader: Leader) -> bool:
         return True
     synced = {handler.sid for handler in leader.handlers if handler.stage >= Stage.SYNCED}
     return peer.view.contains_quorum(synced | {peer.sid})
+
+
+def is_exhausted(leader: Leader) -> bool:
+    """Whether its epoch has no zxids left: it must give up, so that a new epoch begins (`Leader.propose`)."""
+    last = leader.outstanding[-1].zxid if leader.outstanding else leader.committed
+    return counter_of(last + 1) == 0
 
 
 def step(peer: Peer, leader: Leader, event: ZabEvent, rules: ZabRules) -> Done | None:

@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Callable
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -125,7 +126,11 @@ AUTHS = st.builds(
     scheme=st.sampled_from(["digest", "digest", "digest", "digest", "ip", "nosuch"]),
     auth=st.sampled_from([b"anna:secret", b"bert:secret", b""]),
 )
-MULTI_PARTS = st.one_of(CREATES, PLAIN_CREATES, PLAIN_CREATES, DELETES, SETS, CHECKS)
+# In a multi 3.8.0 answers create2 as if it were create; later releases, and ours, give the Stat too.
+MULTI_CREATES = st.one_of(CREATES, PLAIN_CREATES, PLAIN_CREATES).map(
+    lambda create: msgspec.structs.replace(create, by=c.CREATE) if create.by == c.CREATE2 else create
+)
+MULTI_PARTS = st.one_of(MULTI_CREATES, MULTI_CREATES, DELETES, SETS, CHECKS)
 MULTIS = st.builds(c.Multi, who=WHO, parts=st.lists(MULTI_PARTS, max_size=4).map(tuple))
 MULTI_READS = st.builds(c.MultiRead, who=WHO, parts=st.lists(st.one_of(GETS, CHILDREN), max_size=3).map(tuple))
 CONNECTIONS = st.one_of(

@@ -294,3 +294,11 @@ def test_a_lone_voter_commits_what_it_has_logged_itself() -> None:
 
     assert state(run(view=alone)).phase is LeaderPhase.BROADCAST
     assert Committed(3, 1, FIRST) in facts(run(WRITE, view=alone))
+
+
+def test_an_epoch_has_as_many_zxids_as_its_counter_has_numbers() -> None:
+    last = make_zxid(1, (1 << 32) - 1)
+    used_up = Leader(LeaderPhase.BROADCAST, 1, (), committed=last)
+    assert leader.is_exhausted(used_up)
+    assert not leader.is_exhausted(replace(used_up, committed=last - 1))
+    assert leader.is_exhausted(replace(used_up, committed=last - 1, outstanding=(Outstanding(last),)))

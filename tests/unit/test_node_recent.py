@@ -1,0 +1,96 @@
+"""The end of the log in memory behaves as the tuple that the checker has, at whatever order values are extended in."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from refimpl import recent
+from refimpl.recent import Recent
+from spec.durable import Durable
+from spec.txn import Txn
+
+
+def txns(first: int, count: int) -> tuple[Txn, ...]:
+    return tuple(Txn(zxid, f"value {zxid}") for zxid in range(first, first + count))
+
+
+LOG = txns(1, 8)
+
+operations = st.lists(
+    st.one_of(
+        st.tuples(st.just("add"), st.integers(0, 9), st.integers(0, 4)),
+        st.tuples(st.just("slice"), st.integers(0, 9), st.tuples(*[st.none() | st.integers(-9, 9)] * 2)),
+    ),
+    max_size=25,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(operations)
+def test_every_value_ever_made_stays_equal_to_its_tuple(done: list[tuple[str, int, object]]) -> None:
+    # Each operation takes one of the values made before, not always the newest: they share their lists.
+    made: list[tuple[Recent, tuple[Txn, ...]]] = [(Recent(), ()), (Recent(LOG), LOG)]
+    for number, (what, which, how) in enumerate(done):
+        value, model = made[which % len(made)]
+        if what == "add":
+            assert isinstance(how, int)
+            more = txns(100 * (number + 1), how)
+            made.append((value + more, model + more))
+        else:
+            assert isinstance(how, tuple)
+            made.append((value[slice(*how)], model[slice(*how)]))
+    for value, model in made:
+        assert tuple(value) == model
+        assert (len(value), bool(value)) == (len(model), bool(model))
+        assert tuple(reversed(value)) == model[::-1]
+        assert [value[place] for place in range(-len(model), len(model))] == [*model, *model]
+        assert value == model
+        assert value == Recent(model)
+        assert hash(value) == hash(Recent(model))
+
+
+@pytest.mark.parametrize("place", [8, -9])
+def test_a_place_outside_is_an_index_error_as_with_a_tuple(place: int) -> None:
+    with pytest.raises(IndexError, match="has 8 transactions"):
+        Recent(LOG)[place]
+
+
+def test_a_part_with_gaps_is_refused() -> None:
+    with pytest.raises(ValueError, match="without gaps"):
+        Recent(LOG)[::2]
+
+
+def test_values_that_differ_in_one_transaction_differ() -> None:
+    assert Recent(LOG) != (*LOG[:-1], Txn(8, "another"))
+    assert Recent(LOG) != LOG[:-1]
+
+
+@pytest.mark.parametrize("step", [1, 7])
+def test_beyond_its_limit_the_newest_are_kept_and_older_values_do_not_change(
+    monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    monkeypatch.setattr(recent, "LIMIT", 10)
+    value, model = Recent(), ()
+    for first in range(1, 200, step):
+        before, old = value, tuple(value)
+        value, model = value + txns(first, step), model + txns(first, step)
+        assert tuple(before) == old
+        assert tuple(value) == model[-len(value) :]
+        assert min(len(model), 10) <= len(value) <= 2 * 10 + step
+
+
+def test_a_window_that_moves_on_does_not_keep_what_it_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recent, "LIMIT", 10)
+    value = Recent()
+    for zxid in range(1, 500):
+        value = (value + txns(zxid, 1))[-3:]
+    assert [txn.zxid for txn in value] == [497, 498, 499]
+    assert len(value._shared) <= 2 * 10 + 1
+
+
+def test_what_a_server_knows_of_its_disk_can_hold_one() -> None:
+    durable = Durable(1, 1, 0, Recent(LOG))  # type: ignore[arg-type]
+    assert durable.last_zxid == 8
+    assert durable.appended(Txn(9)).txns == (*LOG, Txn(9))
+    assert durable.truncated(5).txns == LOG[:5]
+    assert durable.txns == LOG

@@ -1,0 +1,179 @@
+"""The thread that makes transactions durable, over a log that a test holds up and lets go on."""
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from refimpl.disk.sync_thread import SyncThread
+
+WAIT = 10.0
+Told = list[int | str]
+
+
+class HeldLog:
+    """A log whose commits wait for `go`; what became durable, and with how many commits, can be read."""
+
+    def __init__(self) -> None:
+        self.begun, self.go = threading.Semaphore(0), threading.Semaphore(0)
+        self.commits: list[list[int]] = []
+        self.fails: Exception | None = None
+        self._pending: list[int] = []
+
+    def append(self, zxid: int, payload: bytes) -> None:
+        assert payload == b"%d" % zxid
+        self._pending.append(zxid)
+
+    def commit(self) -> None:
+        self.begun.release()
+        assert self.go.acquire(timeout=WAIT)
+        if self.fails is not None:
+            raise self.fails
+        if self._pending:
+            self.commits.append(self._pending)
+            self._pending = []
+
+
+Scene = Callable[[SyncThread, HeldLog, Told], Awaitable[None]]
+
+
+def play(scene: Scene) -> tuple[HeldLog, Told]:
+    """Runs a scene; the log, and what was reported: a number for `done`, a text for `failed`."""
+    log, told = HeldLog(), list[int | str]()
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        thread = SyncThread(log, loop, told.append, lambda error: told.append(str(error)))
+        thread.start()
+        try:
+            await scene(thread, log, told)
+        finally:
+            log.go.release(100)
+            await asyncio.to_thread(thread.stop)
+            await asyncio.sleep(0)  # what was reported last is heard
+
+    asyncio.run(asyncio.wait_for(run(), WAIT))
+    return log, told
+
+
+def ask(thread: SyncThread, *zxids: int) -> None:
+    for zxid in zxids:
+        thread.append(zxid, b"%d" % zxid)
+
+
+async def begun(log: HeldLog) -> None:
+    assert await asyncio.to_thread(log.begun.acquire, timeout=WAIT)
+
+
+async def until(told: Told, length: int) -> None:
+    while len(told) < length:
+        await asyncio.sleep(0.001)
+
+
+def test_what_gathers_while_the_disk_is_busy_is_one_commit_and_one_report() -> None:
+    async def scene(thread: SyncThread, log: HeldLog, told: Told) -> None:
+        ask(thread, 1)
+        await begun(log)
+        ask(thread, 2, 3, 4)
+        assert told == []
+        log.go.release(2)
+        await until(told, 2)
+
+    log, told = play(scene)
+    assert log.commits == [[1], [2, 3, 4]]
+    assert told == [1, 3]
+
+
+def test_a_job_is_done_in_its_place_with_all_before_it_durable() -> None:
+    seen: list[list[list[int]]] = []
+
+    async def scene(thread: SyncThread, log: HeldLog, told: Told) -> None:
+        ask(thread, 1)
+        await begun(log)
+        ask(thread, 2)
+        thread.call(lambda: seen.append([*log.commits]))
+        ask(thread, 3)
+        log.go.release(100)
+        await until(told, 2)
+
+    log, told = play(scene)
+    assert seen == [[[1], [2]]]
+    assert log.commits == [[1], [2], [3]]
+    assert told == [1, 3]
+
+
+def test_a_flush_is_the_report_of_what_was_asked_for_before_it() -> None:
+    async def scene(thread: SyncThread, log: HeldLog, told: Told) -> None:
+        ask(thread, 1)
+        log.go.release(100)
+        thread.flush()
+        assert log.commits == [[1]]
+
+    assert play(scene)[1] == []
+
+
+def test_a_flush_is_the_report_of_what_the_thread_had_not_begun_too() -> None:
+    async def scene(thread: SyncThread, log: HeldLog, told: Told) -> None:
+        ask(thread, 1)
+        await begun(log)
+        ask(thread, 2)  # it waits while the disk is busy with 1
+        threading.Timer(0.05, log.go.release, [100]).start()
+        thread.flush()
+        assert log.commits == [[1], [2]]
+        ask(thread, 3)
+        await until(told, 1)
+
+    # Had 2 been reported, a server would take that for 3, which might not be on the disk.
+    assert play(scene)[1] == [1]
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(28, "No space left on device"), ValueError("zxid 0x1 after 0x2: zxids of a log must rise")], ids=str
+)
+def test_a_failure_is_reported_once_and_nothing_after_it(error: Exception) -> None:
+    async def scene(thread: SyncThread, log: HeldLog, told: Told) -> None:
+        ask(thread, 1)
+        await begun(log)
+        log.go.release()
+        await until(told, 1)
+        log.fails = error
+        ask(thread, 2)
+        log.go.release()
+        await until(told, 2)
+        log.fails = None
+        ask(thread, 3)
+        thread.call(lambda: told.append("a job after the failure"))
+        with pytest.raises(OSError, match=str(error.args[-1])):
+            thread.flush()
+
+    log, told = play(scene)
+    assert told == [1, str(error)]
+    assert log.commits == [[1]]
+
+
+def test_success_before_a_failure_is_not_reported_once_the_failure_is_known() -> None:
+    async def scene(thread: SyncThread, log: HeldLog, told: Told) -> None:
+        ask(thread, 1)
+        await begun(log)
+        ask(thread, 2)
+        log.go.release()
+        assert log.begun.acquire(timeout=WAIT)  # the loop stands still: 1 is durable, and nobody has heard of it
+        log.fails = OSError("broken")
+        log.go.release()
+        with pytest.raises(OSError, match="broken"):
+            thread.flush()
+
+    assert play(scene)[1] == ["broken"]
+
+
+def test_stop_does_what_was_asked_for() -> None:
+    async def scene(thread: SyncThread, log: HeldLog, told: Told) -> None:
+        ask(thread, 1)
+        await begun(log)
+        ask(thread, 2, 3)
+        log.go.release(100)
+        thread.stop()
+        assert log.commits == [[1], [2, 3]]
+
+    play(scene)
