@@ -108,6 +108,8 @@ async def _start(clients: Clients) -> None:
         await clients.start()
     except TlsError as error:
         raise StartError(str(error)) from None
+    except ValueError as error:
+        raise StartError(f"the address for clients cannot be used: {error}") from None
 
 
 async def _open_peers(node: Node, settings: Settings) -> None:
@@ -126,8 +128,9 @@ async def _open_peers(node: Node, settings: Settings) -> None:
     node.quorum_port = QuorumSockets(node, own, ensemble)
     try:
         await election.listen()
-    except OSError as error:
-        raise StartError(f"the election port of server.{own.sid} cannot be opened: {error.strerror or error}") from None
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise StartError(f"the election port of server.{own.sid} cannot be opened: {why}") from None
 
 
 def _close(node: Node, journal: Journal | None) -> None:

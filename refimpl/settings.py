@@ -17,6 +17,7 @@ import msgspec
 
 from refimpl.clients.settings import ClientSettings
 from spec.config import Address, Config, ConfigError, LearnerType, Problem, Server
+from spec.config.problems import java_integer
 from spec.config.server_line import ANY_ADDRESS
 from spec.quorum import Sid, View, majority_view
 from spec.tree.options import Options
@@ -65,15 +66,13 @@ def settings_of(config: Config) -> Settings:
         text = properties.get(key)
         if text is None:
             return default
-        try:
-            value = int(text)
-        except ValueError:
-            value = least - 1
-        if value < least:
+        value = java_integer(text)
+        if value is None or value < least:
             problems.append(Problem(config.file, 0, f"{key}: {text!r} will not do", f"write a number from {least} on"))
             return default
         return value
 
+    clients = _client_settings(config, problems)
     sid = config.myid if config.distributed and config.myid is not None else 0
     settings = Settings(
         config=config,
@@ -85,11 +84,11 @@ def settings_of(config: Config) -> Settings:
         sync_time=config.sync_time,
         data_dir=Path(config.data_dir or "."),
         log_dir=Path(config.data_log_dir or config.data_dir or "."),
-        clients=_client_settings(config, problems),
+        clients=clients,
         snap_count=number("snapCount", 100_000, 2),
         purge_interval=number("autopurge.purgeInterval", 0, 0) * 3_600_000,
         snapshots_kept=number("autopurge.snapRetainCount", 3, 3),
-        jute_maxbuffer=number("jute.maxbuffer", 0xFFFFF, 1024),
+        jute_maxbuffer=clients.max_buffer,
         options=Options(
             extended_types=_is_true(properties, "extendedTypesEnabled"),
             skip_acl=properties.get("skipACL", "no") == "yes",
@@ -97,7 +96,7 @@ def settings_of(config: Config) -> Settings:
             exists_needs_read=_is_true(properties, "quorate.existsNeedsRead", otherwise="true"),
         ),
     )
-    if settings.clients.address is None and settings.clients.secure_address is None:
+    if config.client is None and "secureClientPort" not in properties:
         problems.append(Problem(config.file, 0, "there is no clientPort", "add clientPort=2181"))
     if problems:
         raise ConfigError(tuple(problems))

@@ -108,6 +108,19 @@ def _validate(options: argparse.Namespace) -> int:
     return validate_command(options.files, as_json=options.json)
 
 
+def _history(options: argparse.Namespace) -> int:
+    from checker.histories import HistoryError  # noqa: PLC0415
+    from checker.histories.report import judged  # noqa: PLC0415
+
+    try:
+        found = judged(options.files)
+    except HistoryError as error:
+        return _refused(str(error), ExitCode.SCENARIO)
+    with unread_output_discarded():
+        print(json.dumps(found.data) if options.json else found.text)
+    return int(found.exit_code)
+
+
 def _quorums(options: argparse.Namespace) -> int:
     from checker.symbolic.report import quorums_command  # noqa: PLC0415
 
@@ -169,6 +182,7 @@ _COMMANDS = {
     "run": _run,
     "replay": _replay,
     "validate": _validate,
+    "history": _history,
     "quorums": _quorums,
     "proofs": _proofs,
     "tables": _tables,

@@ -69,11 +69,15 @@ def command_parsers() -> dict[str, argparse.ArgumentParser]:
     validation = _parser("python -m checker validate", "Holds the journals of live servers to the specification.")
     validation.add_argument("files", nargs="+", type=Path, metavar="FILE", help="the journal of a server, one for each")
     validation.add_argument("--json", action="store_true", help="the report as JSON")
+    history = _parser("python -m checker history", "Judges what clients saw: linearizable, in order, nothing lost.")
+    history.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a recorded history, or its parts")
+    history.add_argument("--json", action="store_true", help="the findings as JSON")
     listing = _parser("python -m checker list", "Lists the scenarios that come with the package, and the properties.")
     return {
         "run": run,
         "replay": replay,
         "validate": validation,
+        "history": history,
         "quorums": quorums,
         "proofs": proofs,
         "tables": tables,
@@ -82,7 +86,7 @@ def command_parsers() -> dict[str, argparse.ArgumentParser]:
 
 
 def _parser(prog: str, description: str, epilog: str | None = None) -> argparse.ArgumentParser:
-    commands = "commands: run, replay, validate, quorums, proofs, tables, list (each with --help)\n" if epilog else None
+    commands = "commands: run, replay, validate, history, quorums, proofs, tables, list (each with --help)\n" if epilog else None
     return argparse.ArgumentParser(
         prog,
         description=description,

@@ -108,9 +108,10 @@ class QuorumSockets:
             family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
             try:
                 listening = socket.create_server((address.host, address.quorum_port), family=family, backlog=128)
-            except OSError as error:
-                what = f"cannot listen for learners at {address.host}:{address.quorum_port}: {error.strerror or error}"
-                raise ListenError(error.errno, what) from None
+            except (OSError, ValueError) as error:
+                why = getattr(error, "strerror", None) or error
+                what = f"cannot listen for learners at {address.host}:{address.quorum_port}: {why}"
+                raise ListenError(what) from None
             listening.setblocking(False)
             self._listening.append(listening)
             self._loop.create_task(self._accept(listening))

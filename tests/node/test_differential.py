@@ -105,7 +105,7 @@ READS = st.one_of(
 SOME_PATHS = st.lists(PATHS, max_size=3, unique=True).map(tuple)
 # Which types mean persistent watches too has changed: in 3.8, which answers here, 1 and 2 do, since 3.9 types 4 and 5
 # are for them. So types 1 and 2 are asked for only where no watch is persistent. Types and modes that do not exist are
-# left out: after the exception that they cause in its FinalRequestProcessor the real server sometimes stalls.
+# left out: they cause exceptions in the real server's FinalRequestProcessor.
 ANY_WATCHES = st.one_of(
     st.builds(c.CheckWatches, who=WHO, path=PATHS, type=st.just(3)),
     st.builds(c.RemoveWatches, who=WHO, path=PATHS, type=st.just(3)),

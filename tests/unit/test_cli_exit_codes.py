@@ -256,7 +256,7 @@ def test_2_for_a_command_like_no_other_and_all_are_named() -> None:
     ended = cli("explore")
 
     assert ended.code == 2
-    assert ended.err.endswith("write one of run, replay, validate, quorums, proofs, tables, list\n")
+    assert ended.err.endswith("write one of run, replay, validate, history, quorums, proofs, tables, list\n")
 
 
 @pytest.mark.parametrize("file", ["missing.itf.json", ".", "raw.itf.json", "nul\0.itf.json"])
