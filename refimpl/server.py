@@ -15,6 +15,7 @@ import logging
 from pathlib import Path
 
 from refimpl.clients import Clients
+from refimpl.clients.server import ListenError
 from refimpl.clients.tls import TlsError
 from refimpl.journal import Journal
 from refimpl.jute import encode
@@ -86,7 +87,7 @@ async def serve(settings: Settings, journal_path: Path | None, stopping: asyncio
     config = render_ensemble(settings.config.ensemble) if settings.distributed else None
     replica = Replica(loaded.tree, loaded.last_zxid, settings.options, config)
     clients = Clients(settings.clients, settings.options)
-    journal = Journal(journal_path, encode_value) if journal_path is not None else None
+    journal = _journal(journal_path) if journal_path is not None else None
     node = Node(settings, server, replica, storage, clients, journal, failed)
     try:
         await _start(clients)
@@ -103,9 +104,18 @@ async def serve(settings: Settings, journal_path: Path | None, stopping: asyncio
         raise FailedError(failure[0])
 
 
+def _journal(path: Path) -> Journal:
+    try:
+        return Journal(path, encode_value)
+    except OSError as error:
+        raise StartError(f"{path}: the event log cannot be written: {error.strerror or error}") from None
+
+
 async def _start(clients: Clients) -> None:
     try:
         await clients.start()
+    except ListenError as error:
+        raise StartError(error.strerror) from None
     except TlsError as error:
         raise StartError(str(error)) from None
     except ValueError as error:

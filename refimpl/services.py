@@ -30,6 +30,7 @@ from spec.tree.containers import to_delete
 from spec.tree.replies import Code
 from spec.tree.requests import CloseSession, CreateSession, DeleteContainer, Request, Sync
 from spec.tree.txns import Change, CloseSessionTxn, CreateSessionTxn, ErrorTxn
+from spec.txn import make_zxid
 from spec.zab import leader as spec_leader
 from spec.zab.events import ClientSync, ClientWrite, Receive, Tick
 from spec.zab.packets import Request as ForwardedRequest
@@ -37,10 +38,6 @@ from spec.zab.state import Leader
 
 if TYPE_CHECKING:
     from refimpl.node import Node
-
-CONTAINER_CHECK = 60.0
-"""Seconds between two looks for containers and TTL znodes to delete (`znode.container.checkIntervalMs`)."""
-
 
 def monotonic_ms() -> int:
     """Milliseconds of a clock that never goes back."""
@@ -109,6 +106,12 @@ class LeaderService(_Common):
             proposals=self.node.storage.record_sizes,
             expiring=tuple((since_1970 + (when - now) / 1000, ids) for when, ids in self.sessions.by_expiry()),
         )
+
+    @property
+    def last_zxid(self) -> int:
+        """The zxid of the last transaction applied; before the first one of its epoch, the epoch's own."""
+        zab = self.node.server.zab
+        return max(self.node.replica.zxid, make_zxid(zab.epoch) if zab is not None else 0)
 
     def write(self, request: Request, owner: Sid | None = None) -> None:
         """Proposes a request of a client of this server, or of the learner `owner`."""
@@ -183,7 +186,7 @@ class LeaderService(_Common):
         self.node.submit(lambda: self.node.run(Tick()))
         for session in self.sessions.expired(monotonic_ms()):
             self.write(Request(session, 0, CloseSession()))
-        if loop.time() - self._containers_checked >= CONTAINER_CHECK:
+        if loop.time() - self._containers_checked >= self.node.settings.container_check / 1000:
             self._containers_checked = loop.time()
             for path in to_delete(self.tree, wall_ms()):
                 self.write(Request(0, 0, DeleteContainer(path)))

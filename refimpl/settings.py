@@ -44,6 +44,7 @@ class Settings(msgspec.Struct, frozen=True):
     snap_count: int
     purge_interval: int
     snapshots_kept: int
+    container_check: int
     jute_maxbuffer: int
     options: Options
 
@@ -88,6 +89,7 @@ def settings_of(config: Config) -> Settings:
         snap_count=number("snapCount", 100_000, 2),
         purge_interval=number("autopurge.purgeInterval", 0, 0) * 3_600_000,
         snapshots_kept=number("autopurge.snapRetainCount", 3, 3),
+        container_check=number("znode.container.checkIntervalMs", 60_000, 1),
         jute_maxbuffer=clients.max_buffer,
         options=Options(
             extended_types=_is_true(properties, "extendedTypesEnabled"),

@@ -154,7 +154,8 @@ class ElectionSocket(asyncio.Protocol):
             self.close()
 
     def connection_lost(self, _: Exception | None) -> None:
-        """The peer, or this side, has closed it."""
+        """The peer, or this side, has closed it; uvloop fails if its transport is used after this."""
+        self.transport = None
         self.port.gone(self)
 
     def pause_writing(self) -> None:

@@ -139,14 +139,18 @@ class QuorumSocket(asyncio.Protocol):
             self._transport.resume_reading()
 
     def connection_lost(self, _: Exception | None) -> None:
-        """The connection has ended."""
+        """The connection has ended; uvloop fails if its transport is used after this."""
+        self._transport = None
+        self._unsent.clear()
         self._end_stream()
         self.owner.gone(self)
 
     # What is sent.
 
     def write(self, data: bytes) -> None:
-        """Sends bytes, behind what was sent before."""
+        """Sends bytes, behind what was sent before; nothing happens if the connection has ended."""
+        if self._transport is None:
+            return
         if self._stream is not None:
             self._behind.append(data)
             self._behind_size += len(data)

@@ -129,7 +129,7 @@ def test_a_flush_is_the_report_of_what_the_thread_had_not_begun_too() -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [OSError(28, "No space left on device"), ValueError("zxid 0x1 after 0x2: zxids of a log must rise")], ids=str
+    "error", [OSError(28, "No space left on device"), ValueError("zxid 0x1 after 0x2: zxids must rise")], ids=str
 )
 def test_a_failure_is_reported_once_and_nothing_after_it(error: Exception) -> None:
     async def scene(thread: SyncThread, log: HeldLog, told: Told) -> None:

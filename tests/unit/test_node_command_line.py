@@ -1,0 +1,177 @@
+"""`python -m refimpl` when something is wrong: one clear line, the right exit code, and never a stack trace."""
+
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MEMBERS = {"initLimit": "5", "syncLimit": "5"} | {f"server.{n}": f"127.0.0.1:{n}1:{n}2" for n in (1, 2, 3)}
+
+
+def command(*arguments: object, directory: Path) -> tuple[int, str]:
+    """Exit code and standard error; standard output is empty when nothing was started."""
+    line = [sys.executable, "-m", "refimpl", *map(str, arguments)]
+    environment = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}
+    done = subprocess.run(line, cwd=directory, env=environment, capture_output=True, text=True, timeout=30, check=False)
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    return done.returncode, done.stderr
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def zoo_cfg(directory: Path, keys: Mapping[str, object] | None = None) -> Path:
+    """A file that a server could start with, but for these keys."""
+    written: dict[str, object] = {"dataDir": directory / "data", "clientPort": free_port()}
+    file = directory / "zoo.cfg"
+    file.write_text("".join(f"{key}={value}\n" for key, value in (written | dict(keys or {})).items()))
+    return file
+
+
+def failure(directory: Path, keys: Mapping[str, object], *more: object) -> str:
+    """The one line that says why a server with this file cannot start."""
+    code, said = command(zoo_cfg(directory, keys), *more, directory=directory)
+    assert code == 1, said
+    *_, line = said.splitlines()
+    assert line.startswith("error: ")
+    return line.removeprefix("error: ")
+
+
+def test_without_arguments_it_says_what_it_needs(tmp_path: Path) -> None:
+    code, said = command(directory=tmp_path)
+    assert code == 2
+    assert "ZOO_CFG" in said
+
+
+def test_a_file_that_is_missing(tmp_path: Path) -> None:
+    code, said = command("nope.cfg", directory=tmp_path)
+    assert (code, said) == (1, "error: nope.cfg: there is no such file; name a zoo.cfg\n")
+
+
+def test_a_file_that_is_a_directory(tmp_path: Path) -> None:
+    code, said = command(tmp_path, directory=tmp_path)
+    assert code == 1
+    assert said.startswith(f"error: {tmp_path}: cannot be read")
+
+
+def test_a_file_that_is_no_text(tmp_path: Path) -> None:
+    (tmp_path / "zoo.cfg").write_bytes(b"\xff\xfe\x00")
+    code, said = command("zoo.cfg", directory=tmp_path)
+    assert code == 1
+    assert said.startswith("error: zoo.cfg: cannot be read")
+
+
+def test_a_file_that_is_wrong_in_two_places_names_both_lines(tmp_path: Path) -> None:
+    (tmp_path / "zoo.cfg").write_text("dataDir=/x\ntickTime=abc\nclientPort=70000\n")
+    code, said = command("zoo.cfg", directory=tmp_path)
+    assert code == 151
+    assert said.splitlines() == [
+        "error: zoo.cfg:2: tickTime: 'abc' is not a whole number; write digits only",
+        "error: zoo.cfg:3: clientPort: 70000 is no port; write a number from 0 to 65535",
+    ]
+
+
+def test_a_member_without_myid_is_told_to_write_it(tmp_path: Path) -> None:
+    code, said = command(zoo_cfg(tmp_path, MEMBERS), directory=tmp_path)
+    assert code == 151
+    assert "myid" in said
+
+
+def test_a_member_that_its_file_does_not_list(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "myid").write_text("7\n")
+    code, said = command(zoo_cfg(tmp_path, MEMBERS), directory=tmp_path)
+    assert code == 151
+    assert "server 7 is not in the server list" in said
+
+
+def test_a_client_port_that_is_in_use(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        said = failure(tmp_path, {"clientPort": port})
+    assert said.startswith(f"cannot listen for clients at 127.0.0.1:{port}: ")
+    assert "in use" in said
+
+
+def test_an_election_port_that_is_in_use(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "myid").write_text("1\n")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        line = f"127.0.0.1:{free_port()}:{taken.getsockname()[1]}"
+        said = failure(tmp_path, MEMBERS | {"server.1": line})
+    assert said.startswith("the election port of server.1 cannot be opened: ")
+    assert "in use" in said
+
+
+@pytest.mark.parametrize("host", ["a..b", "no-such-host.invalid", "192.0.2.1"])
+def test_an_address_that_is_not_of_this_machine(tmp_path: Path, host: str) -> None:
+    assert "cannot" in failure(tmp_path, {"clientPortAddress": host})
+
+
+def test_a_data_directory_that_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("")
+    said = failure(tmp_path, {})
+    assert said.startswith(f"{tmp_path / 'data'}")
+    assert "Not a directory" in said
+
+
+def test_a_data_directory_that_cannot_be_made(tmp_path: Path) -> None:
+    assert "dataDir and dataLogDir must name directories that this server may write" in failure(
+        tmp_path, {"dataDir": "/proc/no/data"}
+    )
+
+
+def test_logs_and_snapshots_exchanged(tmp_path: Path) -> None:
+    (tmp_path / "logs" / "version-2").mkdir(parents=True)
+    (tmp_path / "logs" / "version-2" / "snapshot.0").write_bytes(b"")
+    assert "snapshots belong to dataDir" in failure(tmp_path, {"dataLogDir": tmp_path / "logs"})
+
+
+@pytest.mark.parametrize("name", ["log.1", "snapshot.0"])
+def test_a_data_directory_with_files_of_something_else(tmp_path: Path, name: str) -> None:
+    (tmp_path / "data" / "version-2").mkdir(parents=True)
+    (tmp_path / "data" / "version-2" / name).write_bytes(b"something else")
+    assert str(tmp_path / "data" / "version-2") in failure(tmp_path, {})
+
+
+@pytest.mark.parametrize(("name", "text"), [("currentEpoch", "soon"), ("acceptedEpoch", "-3")])
+def test_an_epoch_that_is_no_number(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / "data" / "version-2").mkdir(parents=True)
+    file = tmp_path / "data" / "version-2" / name
+    file.write_text(text)
+    assert failure(tmp_path, {}).startswith(f"{file}: found b'{text}', expected an epoch")
+
+
+def test_an_event_log_that_cannot_be_written(tmp_path: Path) -> None:
+    said = failure(tmp_path, {}, "--journal", "/proc/no/journal")
+    assert said.startswith("/proc/no/journal: the event log cannot be written")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (["--servers", "0"], "--servers 0: write a number from 1 to 9"),
+        (["--servers", "10"], "--servers 10: write a number from 1 to 9"),
+        (["--servers", "three"], "invalid int value: 'three'"),
+        (["--tick", "0"], "--tick 0: write a number of milliseconds above 0"),
+    ],
+)
+def test_a_demo_that_cannot_be(tmp_path: Path, arguments: list[str], what: str) -> None:
+    code, said = command("demo", *arguments, directory=tmp_path)
+    assert code == 2
+    assert what in said
+
+
+def test_a_demo_in_a_directory_that_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    code, said = command("demo", "--directory", tmp_path / "file", directory=tmp_path)
+    assert code == 1
+    assert said.startswith("error: ")
