@@ -36,6 +36,9 @@ COMPATIBLE = "3.8.4"
 _TRACE_MASK = 306
 _TELNET_CLOSE = bytes.fromhex("fff4fffd")
 
+ROOT_AGAIN = 1
+"""ZooKeeper counts the root twice: its map has it as "" and as "/" (`DataTree.nodes`)."""
+
 
 class Words:
     """Answers the words for one client port."""
@@ -110,7 +113,7 @@ class Words:
             f"Outstanding: {self._clients.in_process}",
             f"Zxid: 0x{service.last_zxid:x}",
             f"Mode: {status.mode}",
-            f"Node count: {len(service.tree)}",
+            f"Node count: {len(service.tree) + ROOT_AGAIN}",
         ]
         if status.proposals is not None:
             lines.append("Proposal sizes last/min/max: {}/{}/{}".format(*status.proposals))
@@ -128,7 +131,7 @@ class Words:
         yield "num_alive_connections", len(self._clients.connections)
         yield "avg_latency", statistics.latency.average
         yield "outstanding_requests", self._clients.in_process
-        yield "znode_count", len(tree)
+        yield "znode_count", len(tree) + ROOT_AGAIN
         yield "global_sessions", len(tree.sessions)
         yield "packets_sent", statistics.sent
         yield "packets_received", statistics.received

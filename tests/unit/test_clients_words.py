@@ -195,7 +195,8 @@ def test_a_word_prints_the_lines_that_zookeeper_prints(world: World, word: str) 
 def test_the_figures_are_those_of_the_client(world: World) -> None:
     text = world.asks("srvr")
     figures = dict(line.split(": ") for line in text.splitlines()[2:])
-    # A session and four requests, an event for the children of /, and the word itself; four znodes of old and two.
+    # A session and four requests, an event for the children of /, and the word itself; four znodes of old and two, with the root
+    # counted twice: a fresh server of 3.8 says five.
     assert figures == {
         "Received": "6",
         "Sent": "6",
@@ -203,14 +204,14 @@ def test_the_figures_are_those_of_the_client(world: World) -> None:
         "Outstanding": "0",
         "Zxid": "0x3",
         "Mode": "standalone",
-        "Node count": "6",
+        "Node count": "7",
     }
 
 
 def test_mntr_has_a_line_for_each_figure_under_the_names_of_zookeeper(world: World) -> None:
     figures = dict(line.split("\t") for line in world.asks("mntr").splitlines())
     assert set(figures) >= {f"zk_{name}" for name in MNTR.split()}
-    assert (figures["zk_znode_count"], figures["zk_ephemerals_count"], figures["zk_watch_count"]) == ("6", "1", "1")
+    assert (figures["zk_znode_count"], figures["zk_ephemerals_count"], figures["zk_watch_count"]) == ("7", "1", "1")
     assert all(re.fullmatch(r"-?\d+(\.\d+)?", value) for value in list(figures.values())[2:])
 
 
