@@ -195,8 +195,8 @@ def test_a_word_prints_the_lines_that_zookeeper_prints(world: World, word: str) 
 def test_the_figures_are_those_of_the_client(world: World) -> None:
     text = world.asks("srvr")
     figures = dict(line.split(": ") for line in text.splitlines()[2:])
-    # A session and four requests, an event for the children of /, and the word itself; four znodes of old and two, with the root
-    # counted twice: a fresh server of 3.8 says five.
+    # A session and four requests, an event for the children of /, and the word itself; four znodes of
+    # old and two, with the root counted twice: a fresh server of 3.8 says five.
     assert figures == {
         "Received": "6",
         "Sent": "6",
