@@ -145,7 +145,7 @@ class Storage:
             return
         self._logged = 0
         self.release()
-        self._started_thread().call(self._log.roll)
+        self._started_thread().aside(self._log.roll)
         self._writing = self._loop.create_task(self._write_snapshot(tree, zxid))
 
     async def _write_snapshot(self, tree: Tree, zxid: int) -> None:

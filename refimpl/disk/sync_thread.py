@@ -17,10 +17,19 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 Job = Callable[[], None]
 """Anything else that must be done in its place among the transactions, such as writing a snapshot."""
+
+
+class Aside(NamedTuple):
+    """A job that nobody waits for: it is done in its place, and is not among the work that is reported."""
+
+    job: Job
+
+
+Work: TypeAlias = tuple[int, bytes] | Job | Aside
 
 
 class Log(Protocol):
@@ -44,7 +53,7 @@ class SyncThread:
         failed: Callable[[OSError], None],
     ) -> None:
         self._log, self._loop, self._done, self._failed = log, loop, done, failed
-        self._asked: deque[tuple[int, bytes] | Job] = deque()
+        self._asked: deque[Work] = deque()
         self._changed = threading.Condition()
         self._busy = self._stopping = False
         self._error: OSError | None = None
@@ -63,6 +72,10 @@ class SyncThread:
         """Asks for something else to be done in its turn, with everything before it durable."""
         self._ask(job)
 
+    def aside(self, job: Job) -> None:
+        """Asks for something to be done in its turn that is no work of the server's own, and is not reported."""
+        self._ask(Aside(job))
+
     def flush(self) -> None:
         """Waits until all that was asked for is done, and takes this for its report. Raises OSError if it failed."""
         with self._changed:
@@ -80,7 +93,7 @@ class SyncThread:
         if self._thread.is_alive():
             self._thread.join()
 
-    def _ask(self, work: tuple[int, bytes] | Job) -> None:
+    def _ask(self, work: Work) -> None:
         with self._changed:
             self._asked.append(work)
             if not self._busy:
@@ -97,20 +110,28 @@ class SyncThread:
                 self._busy = True
                 batch, self._asked, flushes = self._asked, deque(), self._flushes
             try:
-                self._carry_out(batch)
+                count = self._carry_out(batch)
             except Exception as error:  # who waits for a thread that has ended waits for ever
                 self._give_up(error if isinstance(error, OSError) else OSError(str(error)))
                 return
-            self._loop.call_soon_threadsafe(self._report, len(batch), flushes)
+            if count:
+                self._loop.call_soon_threadsafe(self._report, count, flushes)
 
-    def _carry_out(self, batch: deque[tuple[int, bytes] | Job]) -> None:
+    def _carry_out(self, batch: deque[Work]) -> int:
+        """Does what was asked for; how much of it is to be reported."""
+        count = 0
         for work in batch:
+            if isinstance(work, Aside):
+                work.job()
+                continue
+            count += 1
             if isinstance(work, tuple):
                 self._log.append(*work)
             else:
                 self._log.commit()
                 work()
         self._log.commit()
+        return count
 
     def _report(self, count: int, flushes: int) -> None:
         if flushes == self._flushes and self._error is None:

@@ -177,3 +177,20 @@ def test_stop_does_what_was_asked_for() -> None:
         assert log.commits == [[1], [2, 3]]
 
     play(scene)
+
+
+def test_a_job_that_nobody_waits_for_is_done_in_its_place_and_not_reported() -> None:
+    done: list[str] = []
+
+    async def scene(thread: SyncThread, log: HeldLog, told: Told) -> None:
+        ask(thread, 1)
+        await begun(log)
+        thread.aside(lambda: done.append(f"after {log.commits}"))
+        ask(thread, 2)
+        log.go.release(2)
+        await until(told, 2)
+
+    log, told = play(scene)
+    assert told == [1, 1]
+    assert done == ["after [[1]]"]
+    assert log.commits == [[1], [2]]

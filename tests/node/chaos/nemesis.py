@@ -11,7 +11,7 @@ Rules this module keeps:
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 
 import msgspec
 
@@ -32,9 +32,14 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 class Nemesis:
-    """Draws faults and carries them out; `patience` is the time after which servers give a silent peer up."""
+    """Draws faults and carries them out; `patience` is the time after which servers give a silent peer up.
 
-    def __init__(self, ensemble: Ensemble, links: Links, patience: float, seed: int) -> None:
+    `only` are the names of the faults to draw from; all of them if it is empty.
+    """
+
+    def __init__(
+        self, ensemble: Ensemble, links: Links, patience: float, seed: int, only: Collection[str] = ()
+    ) -> None:
         self._ensemble = ensemble
         self._links = links
         self._patience = patience
@@ -51,6 +56,7 @@ class Nemesis:
             "cut one link": self._cut_one_link,
             "kill, then cut off another": self._kill_and_cut,
         }
+        self._faults = {name: do for name, do in self._faults.items() if not only or name in only}
         self._due: list[str] = []
 
     async def strike(self, leader: int) -> Fault:

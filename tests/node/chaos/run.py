@@ -11,7 +11,7 @@ Rules this module keeps:
 import asyncio
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
 
@@ -76,17 +76,23 @@ class Report(msgspec.Struct, frozen=True):
         return "\n".join([*lines, str(self.findings)])
 
 
-def chaos(ensemble: Ensemble, cycles: int, seed: int, recovery: float = RECOVERY) -> Report:
-    """Run so many faults against an ensemble that was made and not started; it runs when this returns."""
-    return asyncio.run(_Run(ensemble, cycles, seed, recovery).run())
+def chaos(
+    ensemble: Ensemble, cycles: int, seed: int, recovery: float = RECOVERY, only: Collection[str] = ()
+) -> Report:
+    """Run so many faults against an ensemble that was made and not started; it runs when this returns.
+
+    `only` are the faults to draw from, see `Nemesis`.
+    """
+    return asyncio.run(_Run(ensemble, cycles, seed, recovery, only).run())
 
 
 class _Run:
-    def __init__(self, ensemble: Ensemble, cycles: int, seed: int, recovery: float) -> None:
+    def __init__(self, ensemble: Ensemble, cycles: int, seed: int, recovery: float, only: Collection[str]) -> None:
         self._ensemble = ensemble
         self._wanted = cycles
         self._seed = seed
         self._recovery = recovery
+        self._only = only
         self._random = random.Random(f"calm {seed}")
         self._cycles: list[Cycle] = []
         ports = {sid: ensemble.client_port(sid) for sid in ensemble.sids}
@@ -96,7 +102,7 @@ class _Run:
         async with Links(self._ensemble, VIEW) as links:
             await asyncio.to_thread(self._ensemble.start_all)
             await self._root()
-            nemesis = Nemesis(self._ensemble, links, SYNC_LIMIT * TICK / 1000, self._seed)
+            nemesis = Nemesis(self._ensemble, links, SYNC_LIMIT * TICK / 1000, self._seed, self._only)
             ended = asyncio.Event()
             working = [asyncio.create_task(worker.run(ended)) for worker in self._workers]
             try:

@@ -3,11 +3,13 @@
 The real server stands in this test too: it shows that the harness asks for nothing that ZooKeeper does not keep.
 """
 
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
 
 from benchmarks.servers import Ensemble
+from checker.validate import lines, validate
 from tests.node.chaos.run import Report, chaos
 from tests.node.conftest import need
 
@@ -16,11 +18,20 @@ REAL = ["real", "real", "real"]
 MIXED = ["node", "real", "node"]
 
 
-def run(kinds: list[str], directory: Path, cycles: int, seed: int) -> Report:
+KILLS = ["kill", "kill a quorum", "kill all"]
+
+
+def run(kinds: list[str], directory: Path, cycles: int, seed: int, only: Collection[str] = ()) -> Report:
+    """A run whose nodes write journals; those must fit the specification."""
     for kind in kinds:
         need(kind)
-    with Ensemble(kinds, directory) as ensemble:
-        return chaos(ensemble, cycles, seed)
+    with Ensemble(kinds, directory, journal=True) as ensemble:
+        report = chaos(ensemble, cycles, seed, only=only)
+    journals = [ensemble.journal(sid) for sid in ensemble.sids if ensemble.kind(sid) == "node"]
+    if journals:
+        validation = validate(journals)
+        assert validation.exit_code == 0, "\n".join(lines(validation))
+    return report
 
 
 @pytest.mark.parametrize(
@@ -44,5 +55,13 @@ def test_promises_hold_through_ten_faults(kinds: list[str], tmp_path: Path) -> N
 @pytest.mark.parametrize("kinds", [NODES, REAL, MIXED], ids=["node", "real", "mixed"])
 def test_promises_hold_through_two_hundred_faults(kinds: list[str], tmp_path: Path) -> None:
     report = run(kinds, tmp_path, cycles=200, seed=1)
+
+    assert report.passed, str(report)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kinds", [NODES, MIXED], ids=["node", "mixed"])
+def test_nothing_is_lost_through_two_hundred_kills(kinds: list[str], tmp_path: Path) -> None:
+    report = run(kinds, tmp_path, cycles=200, seed=1, only=KILLS)
 
     assert report.passed, str(report)
