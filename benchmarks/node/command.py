@@ -11,12 +11,15 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.node.measure import Say, measure
+from benchmarks.node.measure import measure
+from benchmarks.node.moment import Say
+from benchmarks.node.moments import MOMENTS, moments
 from benchmarks.node.table import as_json, as_text
 from benchmarks.servers import KINDS
 
 EXIT_MEASURED = 0
 EXIT_MISSED = 1
+MEASURES = ("load", *MOMENTS)
 ERASE = "\r\x1b[K"
 
 
@@ -27,6 +30,13 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
         description="Measure one client's requests per second, and how long it waits, against the real ZooKeeper and"
         " against our node: the two in turn, several rounds, medians. Takes some minutes; leave the machine alone"
         " meanwhile.",
+    )
+    parser.add_argument(
+        "--measure",
+        choices=MEASURES,
+        action="append",
+        metavar="WHAT",
+        help=f"measure only {' or '.join(MEASURES)}: requests; the time without a leader; the start with many znodes",
     )
     parser.add_argument("--only", choices=sorted(KINDS), help="measure only this kind of server")
     parser.add_argument("--rounds", type=_positive, default=5, metavar="N", help="rounds (default %(default)s)")
@@ -52,8 +62,12 @@ def main(argv: Sequence[str]) -> int:
     """Run the command and return its exit code."""
     asked = arguments(argv)
     kinds = [asked.only] if asked.only else ["real", "node"]
+    chosen = asked.measure or MEASURES
     with tempfile.TemporaryDirectory(prefix="benchmark-", dir=asked.directory) as directory:
-        report = measure(kinds, asked.rounds, Path(directory), asked.quick, _progress())
+        say = _progress()
+        report = measure(kinds if "load" in chosen else [], asked.rounds, Path(directory), asked.quick, say)
+        also = [name for name in chosen if name != "load"]
+        report = report.with_moments(*moments(also, kinds, asked.rounds, Path(directory), asked.quick, say))
     if sys.stderr.isatty():
         sys.stderr.write(ERASE)
     sys.stdout.write((as_json(report) if asked.json else as_text(report)) + "\n")

@@ -11,14 +11,15 @@ Rules this module keeps:
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from statistics import median
 
 from benchmarks.node.load import Run, drive, make, session
+from benchmarks.node.moment import HEAP, Moment, Say
 from benchmarks.node.requests import OPERATIONS, VALUE, batch
 from benchmarks.node.stub import stub
 from benchmarks.outcome import Missed, NotMeasured
@@ -29,7 +30,6 @@ QUICK = 20
 """A quick look measures so many times fewer requests; its figures say little."""
 TICK = 2000
 """Milliseconds; ZooKeeper's usual tick, so that pings do not disturb."""
-HEAP = "1g"
 
 
 @dataclass(frozen=True)
@@ -105,9 +105,13 @@ class Report:
     rounds: int
     quick: bool
     fsync: float
+    moments: tuple[Moment, ...] = ()
+
+    def with_moments(self, moments: Sequence[Moment], missed: Sequence[Missed]) -> "Report":
+        """The same, with what else was measured, and could not be."""
+        return replace(self, moments=tuple(moments), missed=[*self.missed, *missed])
 
 
-Say = Callable[[str], None]
 
 
 def measure(kinds: Sequence[str], rounds: int, directory: Path, quick: bool, say: Say) -> Report:
@@ -116,7 +120,7 @@ def measure(kinds: Sequence[str], rounds: int, directory: Path, quick: bool, say
     startable = [kind for kind in kinds if KINDS[kind]() is None]
     measured = _Measurement(rounds, directory, QUICK if quick else 1, say)
     rows: list[Row] = []
-    for servers in dict.fromkeys(case.servers for case in CASES):
+    for servers in dict.fromkeys(case.servers for case in CASES if kinds):
         rows += measured.cases([case for case in CASES if case.servers == servers], startable)
     return Report(rows, [*reasons, *measured.missed.values()], rounds, quick, _fsync_time(directory))
 

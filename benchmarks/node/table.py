@@ -50,9 +50,10 @@ def cells(row: Row) -> tuple[str, ...]:
 
 def as_text(report: Report) -> str:
     """Aligned columns, what they rest on, and a line for each figure that is missing or bounded by the generator."""
-    lines = [HEADINGS, *map(cells, report.rows)]
+    lines = [HEADINGS, *map(cells, report.rows)] if report.rows else []
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     aligned = ["  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in lines]
+    missed = [f"{missed.name}: {missed}" for missed in report.missed]
     look = "; a quick look, too short to compare" if report.quick else ""
     rests = (
         f"medians of {report.rounds} rounds, kinds in turn; values of 100 bytes; fsync on, one takes"
@@ -63,7 +64,7 @@ def as_text(report: Report) -> str:
         for row in report.rows
         if row.case.outstanding > 1 and row.headroom is not None and row.headroom < ENOUGH
     ]
-    return "\n".join([*aligned, rests, *bounded, *(f"{missed.name}: {missed}" for missed in report.missed)])
+    return "\n".join([*aligned, rests, *bounded, *map(str, report.moments), *missed])
 
 
 def as_json(report: Report) -> str:
@@ -83,6 +84,7 @@ def as_json(report: Report) -> str:
         "quick": report.quick,
         "fsync_seconds": report.fsync,
         "rows": rows,
+        "moments": list(map(vars, report.moments)),
         "missed": list(map(vars, report.missed)),
     }
     return json.dumps(whole, indent=2)

@@ -115,6 +115,11 @@ def wait_said(ensemble: Ensemble, sid: int, text: str) -> None:
     wait_until(lambda: text in log_of(ensemble, sid), WAIT, f"server {sid} says {text!r}", ensemble.process(sid).log)
 
 
+def wait_looks(ensemble: Ensemble, sid: int) -> None:
+    """Waits until a server does not serve any more."""
+    wait_until(lambda: ensemble.role(sid) is None, WAIT, f"server {sid} serves no more", ensemble.process(sid).log)
+
+
 @contextmanager
 def client(ensemble: Ensemble, *sids: int) -> Iterator[KazooClient]:
     """A client of these servers, or of all."""

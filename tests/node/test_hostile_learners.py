@@ -175,16 +175,12 @@ def test_a_request_before_newleader_is_acknowledged_ends_the_connection(impostor
     assert has_ended(impostor.socket)
 
 
-def test_acknowledgements_of_what_was_never_proposed_commit_nothing(
-    ensemble: Ensemble, leader: int, impostor: Impostor
-) -> None:
+def test_acknowledgements_of_what_was_never_proposed_mean_nothing(impostor: Impostor) -> None:
     epoch = impostor.serves()
-    before = ensemble.word(leader, "srvr")
     for zxid in (make_zxid(epoch, 77), make_zxid(epoch + 1, 1), HIGH, LOW, -1, 1):
         impostor.say(zab.Ack(zxid), zab.Ack(zxid))
     impostor.say(zab.Request(Request(1, 5, SetData("/none", b"", -1))))
     impostor.hear(PacketType.COMMIT)  # it is still connected, and has been answered: all that was before is handled
-    assert "Zxid: " in before
 
 
 def test_its_acknowledgements_do_not_count(ensemble: Ensemble, leader: int, impostor: Impostor) -> None:
@@ -197,11 +193,10 @@ def test_its_acknowledgements_do_not_count(ensemble: Ensemble, leader: int, impo
         zxid = impostor.hear(PacketType.PROPOSAL).zxid
         assert zxid > make_zxid(epoch)
         impostor.say(zab.Ack(zxid))
-        impostor.socket.settimeout(0.5)
-        with pytest.raises(TimeoutError):
+        # With the impostor's there would be two of three; the leader gives up instead when syncLimit is over.
+        with pytest.raises(AssertionError, match="has ended the connection before COMMIT"):
             impostor.hear(PacketType.COMMIT)
     finally:
-        impostor.socket.settimeout(20)
         for sid in followers:
             ensemble.resume(sid)
 
@@ -276,7 +271,6 @@ def test_whoever_takes_the_place_of_a_follower_does_not_end_the_service(ensemble
         thief = Impostor(ensemble, leader)
         thief.registers(follower)
         thief.close()
-    wait_said(ensemble, follower, "is LOOKING")
     ensemble.wait_serving()
 
 
@@ -291,7 +285,7 @@ def test_a_learner_that_reads_nothing_is_silent_at_last_and_cut_off(ensemble: En
 def test_thousands_of_requests_at_once(ensemble: Ensemble, leader: int, impostor: Impostor) -> None:
     impostor.serves(observer=True)
     body = encode(SetData("/none", b"", -1))
-    count = 6000
+    count = 4500  # more than are kept in memory once they are applied
     impostor.say(*(request(5, body) for _ in range(count)))
     for _ in range(count):
         impostor.hear(PacketType.INFORM)

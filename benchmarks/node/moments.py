@@ -1,0 +1,117 @@
+"""Two moments of a server's life, each kind in turn: how long the others are silent when the leader is killed, and how
+long a server takes to start with a million znodes.
+
+Rules this module keeps:
+
+- A failover ends when a write through one of the others is answered; who asks tries them in turn, every 5 ms.
+- Both kinds start from the same snapshot, which our code wrote; a server has started when `srvr` tells its mode.
+- Memory is the highest that the process ever had (VmHWM), its code and runtime included.
+"""
+
+import re
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from benchmarks.node.load import make, session
+from benchmarks.node.moment import HEAP, Moment, Say
+from benchmarks.outcome import Missed, NotMeasured
+from benchmarks.servers import KINDS, Ensemble, ServerError
+from refimpl.disk.snapshot import save
+from refimpl.store import Tree
+from spec.tree.data import OPEN_ACL_UNSAFE
+from spec.tree.store import Put
+from spec.tree.znode import new_znode
+
+TICK = 500
+FAILOVER_LIMIT = 30.0
+ZNODES = 1_000_000
+QUICK = 20
+MOST_STARTS, START_LIMIT = 3, 120.0
+VALUE = b"x" * 100
+FOLDERS = 1000
+
+
+def moments(
+    names: Sequence[str], kinds: Sequence[str], rounds: int, directory: Path, quick: bool, say: Say
+) -> tuple[list[Moment], list[Missed]]:
+    """Measure these for each kind; what cannot be measured is named."""
+    found: list[Moment] = []
+    missed: list[Missed] = []
+    for name in names:
+        for kind in kinds:
+            if KINDS[kind]() is not None:
+                continue
+            try:
+                say(f"{name}: {kind}")
+                found.append(MOMENTS[name](kind, rounds, directory, ZNODES // QUICK if quick else ZNODES))
+            except (NotMeasured, ServerError, OSError) as reason:
+                missed.append(Missed(f"{kind}: {name}", str(reason)))
+    return found, missed
+
+
+def _failover(kind: str, rounds: int, directory: Path, _: int) -> Moment:
+    seconds = []
+    home = directory / f"failover-{kind}"
+    home.mkdir()
+    with Ensemble([kind] * 3, home, tick_time=TICK, heap=HEAP) as ensemble:
+        ensemble.start_all()
+        for number in range(rounds):
+            leader = ensemble.leader()
+            others = [sid for sid in ensemble.sids if sid != leader]
+            ensemble.kill(leader)
+            seconds.append(_until_written(ensemble, others, f"/round-{number}"))
+            ensemble.start(leader)
+            ensemble.wait_serving()
+    return Moment(f"leader killed, tickTime {TICK}: the rest write again after", kind, seconds)
+
+
+def _until_written(ensemble: Ensemble, sids: Sequence[int], path: str) -> float:
+    began = time.perf_counter()
+    while time.perf_counter() - began < FAILOVER_LIMIT:
+        for sid in sids:
+            try:
+                with session(ensemble.client_port(sid)) as connection:
+                    make(connection, path)
+                    return time.perf_counter() - began
+            except (NotMeasured, OSError):
+                time.sleep(0.005)
+    raise NotMeasured(f"no write within {FAILOVER_LIMIT:.0f} s")
+
+
+def _start(kind: str, rounds: int, directory: Path, znodes: int) -> Moment:
+    seconds, memory = [], 0
+    home = directory / f"start-{kind}"
+    home.mkdir()
+    with Ensemble([kind], home, standalone=True, heap=HEAP) as ensemble:
+        _write(ensemble.data(1) / "version-2", znodes)
+        for _ in range(min(rounds, MOST_STARTS)):
+            began = time.perf_counter()
+            ensemble.start(1)
+            ensemble.wait_serving(seconds=START_LIMIT)
+            seconds.append(time.perf_counter() - began)
+            memory = max(memory, _highest_memory(ensemble.process(1).pid))
+            ensemble.stop(1)
+    what = f"start from a snapshot of {znodes:,} znodes of {len(VALUE)} bytes"
+    return Moment(what, kind, seconds, memory)
+
+
+def _write(directory: Path, znodes: int) -> None:
+    """A snapshot with so many znodes below a thousand folders."""
+    tree = Tree()
+    for folder in range(FOLDERS):
+        tree.carry_out((Put(f"/folder-{folder}", new_znode(b"", OPEN_ACL_UNSAFE, 1, 0, 0)),))
+    for number in range(znodes):
+        path = f"/folder-{number % FOLDERS}/znode-{number:07d}"
+        tree.carry_out((Put(path, new_znode(VALUE, OPEN_ACL_UNSAFE, 1 + number, 0, 0)),))
+    directory.mkdir(parents=True, exist_ok=True)
+    save(directory, tree, znodes)
+
+
+def _highest_memory(pid: int) -> int:
+    found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+    return int(found[1]) << 10 if found else 0
+
+
+MOMENTS: dict[str, Callable[[str, int, Path, int], Moment]] = {"failover": _failover, "start": _start}
+"""What can be measured: kind, rounds, a directory, and how many znodes a server starts with."""
