@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from refimpl.clients import Clients, ClientSettings
 from refimpl.clients.connection import Connection
-from refimpl.clients.memory import MemoryServer
 from refimpl.jute import encode
 from spec.service.sessions import password
 from spec.tree.data import OPEN_ACL_UNSAFE, Acl, Id
@@ -35,6 +34,7 @@ from spec.tree.requests import (
     SetWatches,
     Sync,
 )
+from tests.support.memory_server import MemoryServer
 
 EVENT = -1
 

@@ -24,8 +24,8 @@ from kazoo.protocol.states import KazooState
 from kazoo.security import make_digest_acl
 
 from refimpl.clients import Clients, ClientSettings
-from refimpl.clients.memory import MemoryServer
 from spec.config.server_line import Address
+from tests.support.memory_server import MemoryServer
 
 
 class Live:

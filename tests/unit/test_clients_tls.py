@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from refimpl.clients import Clients, ClientSettings
-from refimpl.clients.memory import MemoryServer
 from refimpl.clients.server import ListenError
 from refimpl.clients.tls import TlsError, TlsSettings
 from spec.config.server_line import Address
 from spec.config.zoo_cfg import parse_zoo_cfg
 from spec.service.connecting import Limits
+from tests.support.memory_server import MemoryServer
 
 PASSWORD = "secret"
 

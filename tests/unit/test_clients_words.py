@@ -12,9 +12,9 @@ import msgspec
 import pytest
 
 from refimpl.clients import Clients, ClientSettings
-from refimpl.clients.memory import MemoryServer
 from refimpl.clients.settings import whitelist
 from spec.config.zoo_cfg import parse_zoo_cfg
+from tests.support.memory_server import MemoryServer
 
 # What ZooKeeper printed with one client that had created /a and the ephemeral /e, and watched /a and the children of /.
 SRVR = """Zookeeper version: 3.8.0-${mvngit.commit.id}, built on 2024-12-29 17:54 UTC

@@ -1,0 +1,1 @@
+"""What several tests share: worlds small enough to hold in one hand."""
