@@ -140,7 +140,8 @@ class Node:
             self.submit(lambda: self.run(Start(self.server.view)))
 
     def stop(self) -> None:
-        """Ends in order: clients and peers are disconnected, and the disk does what it was asked for."""
+        """Ends in order: nothing is begun any more, and the disk does what it was asked for."""
+        self._stopped = True
         for timer in tuple(self._timers):
             self._disarm(timer)
         if self.service is not None:

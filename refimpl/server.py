@@ -144,10 +144,10 @@ async def _open_peers(node: Node, settings: Settings) -> None:
 
 
 def _close(node: Node, journal: Journal | None) -> None:
+    node.stop()
     for port in (node.election_port, node.quorum_port):
         if port is not None:
             port.close()
-    node.stop()
     if journal is not None:
         journal.close()
 

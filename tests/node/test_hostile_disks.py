@@ -10,13 +10,13 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[recipes]'")
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import KazooException
 
 from benchmarks.servers import Ensemble, wait_until
 from tests.node.conftest import need
@@ -78,27 +78,26 @@ class Writer:
 
     def __init__(self, through: KazooClient) -> None:
         self._client = through
-        self._asked: list[tuple[str, object]] = []
+        self._asked: list[Any] = []
         self._count = 0
 
     def ask(self, count: int, data: bytes = b"") -> None:
         for _ in range(count):
             self._count += 1
-            path = f"/written-{self._count:05}"
-            self._asked.append((path, self._client.create_async(path, data)))
+            self._asked.append(self._client.create_async(f"/written-{self._count:05}", data))
 
-    def settle(self) -> tuple[list[str], list[str]]:
-        """Waits for every answer: which were acknowledged, and which not."""
-        acknowledged, refused = [], []
-        for path, asked in self._asked:
-            try:
-                asked.get(timeout=WAIT)  # type: ignore[attr-defined]
-            except KazooException:
-                refused.append(path)
-            else:
-                acknowledged.append(path)
+    def settle(self) -> list[str]:
+        """Waits until everything is acknowledged."""
+        paths = [asked.get(timeout=WAIT) for asked in self._asked]
         self._asked.clear()
-        return acknowledged, refused
+        return paths
+
+    def acknowledged(self, ensemble: Ensemble, sid: int, disk_said: str) -> tuple[list[str], int]:
+        """What the server acknowledged until it ended, and how much it did not."""
+        check_stepped_down(ensemble, sid, disk_said)
+        self._client.stop()
+        paths = [asked.value for asked in self._asked if asked.successful()]
+        return paths, len(self._asked) - len(paths)
 
 
 def missing(ensemble: Ensemble, sid: int, paths: list[str]) -> set[str]:
@@ -116,13 +115,11 @@ def test_a_server_alone_acknowledges_nothing_that_its_disk_has_not(function: str
         with client(ensemble) as writing:
             writer = Writer(writing)
             writer.ask(50)
-            kept, none = writer.settle()
+            kept = writer.settle()
             disk.fail()
             writer.ask(50)
-            acknowledged, refused = writer.settle()
-        check_stepped_down(ensemble, 1, disk.said)
-        assert (len(kept), none) == (50, [])
-        assert (acknowledged, len(refused)) == ([], 50)
+            assert writer.acknowledged(ensemble, 1, disk.said) == ([], 50)
+        assert len(kept) == 50
         disk.recover()
         ensemble.start(1)
         ensemble.wait_serving()
@@ -142,8 +139,7 @@ def test_the_others_go_on_and_it_comes_back(role: str, function: str, number: in
             writer.ask(50)
             disks[failing].fail()
             writer.ask(50)
-            acknowledged, _ = writer.settle()
-        check_stepped_down(ensemble, failing, disks[failing].said)
+            acknowledged, _ = writer.acknowledged(ensemble, failing, disks[failing].said)
         ensemble.wait_serving(others)
         with client(ensemble, *others) as going_on:
             going_on.create("/meanwhile", b"")
@@ -202,10 +198,9 @@ def test_a_filesystem_that_fills_and_gets_more_room(tmp_path: Path) -> None:
         with client(ensemble) as writing:
             writer = Writer(writing)
             writer.ask(300, b"x" * 10_000)
-            acknowledged, refused = writer.settle()
-        check_stepped_down(ensemble, 1, os.strerror(errno.ENOSPC))
+            acknowledged, refused = writer.acknowledged(ensemble, 1, os.strerror(errno.ENOSPC))
         assert len(acknowledged) <= 100
-        assert len(refused) >= 200
+        assert refused >= 200
         resize("64m")
         ensemble.start(1)
         ensemble.wait_serving()
