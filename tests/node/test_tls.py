@@ -25,8 +25,8 @@ def pem(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a key and its own certificate, for servers and clients alike."""
     folder = tmp_path_factory.mktemp("pem")
     made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
-    made += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(folder / "key"), "-out", str(folder / "trust.pem")]
-    subprocess.run(made, check=True, capture_output=True)
+    files = ["-keyout", str(folder / "key"), "-out", str(folder / "trust.pem")]
+    subprocess.run([*made, "-addext", "subjectAltName=IP:127.0.0.1", *files], check=True, capture_output=True)
     (folder / "store.pem").write_bytes((folder / "key").read_bytes() + (folder / "trust.pem").read_bytes())
     return folder
 
