@@ -137,6 +137,7 @@ class Node:
         if self.quorum_port is None:
             self.submit(lambda: self.run(StartAlone()))
         else:
+            logger.info("server %d is LOOKING", self.server.sid)
             self.submit(lambda: self.run(Start(self.server.view)))
 
     def stop(self) -> None:

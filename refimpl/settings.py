@@ -23,6 +23,16 @@ from spec.quorum import Sid, View, majority_view
 from spec.tree.options import Options
 
 LOOPBACK = "127.0.0.1"
+_SAFER = {
+    "sslQuorum": "TLS between servers",
+    "portUnification": "TLS between servers",
+    "quorum.auth.enableSasl": "SASL between servers",
+    "authProvider.": "another authentication provider",
+    "requireClientAuthScheme": "SASL",
+    "sessionRequireClientSASLAuth": "SASL",
+    "enforce.auth.": "enforced authentication",
+}
+"""What keys that begin so ask for, unless they are false."""
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -73,6 +83,7 @@ def settings_of(config: Config) -> Settings:
             return default
         return value
 
+    problems += _unsupported(config)
     clients = _client_settings(config, problems)
     sid = config.myid if config.distributed and config.myid is not None else 0
     settings = Settings(
@@ -105,6 +116,16 @@ def settings_of(config: Config) -> Settings:
     return settings
 
 
+def _unsupported(config: Config) -> list[Problem]:
+    """Keys that would make a server safer and that this one does not know: they are not passed over."""
+    found = []
+    for key, value in config.properties:
+        what = next((what for start, what in _SAFER.items() if key.startswith(start)), None)
+        if what is not None and value.lower() != "false":
+            found.append(Problem(config.file, 0, f"{key}={value}: {what} is not supported", "remove the line"))
+    return found
+
+
 def _client_settings(config: Config, problems: list[Problem]) -> ClientSettings:
     """The client port's settings; what is wrong with them is noted, and the defaults stand in."""
     properties = dict(config.properties)
@@ -113,7 +134,8 @@ def _client_settings(config: Config, problems: list[Problem]) -> ClientSettings:
         host = properties.get("secureClientPortAddress", LOOPBACK)
         return ClientSettings.of(config, _listening(config), Address(host, int(secure)) if secure else None)
     except ValueError as error:
-        problems.append(Problem(config.file, 0, str(error), "correct that key"))
+        what, _, right = str(error).partition("; ")
+        problems.append(Problem(config.file, 0, what, right or "correct that key"))
         return ClientSettings()
 
 

@@ -2,6 +2,7 @@
 
 Rules this module keeps:
 
+- A folder belongs to one process at a time; ZooKeeper has no such lock.
 - The log is written by its own thread, in the order asked for; what replaces or cuts the log happens when that thread
   has nothing to do.
 - Snapshots that are taken while the server serves are written a piece at a time, between other work. They are fuzzy;
@@ -15,14 +16,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import logging
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
 from refimpl.disk import database, epochs, snapshot
 from refimpl.disk.body import body_chunks
-from refimpl.disk.files import make_directories
+from refimpl.disk.files import DataError, make_directories
 from refimpl.disk.purge import purge
 from refimpl.disk.sync_thread import SyncThread
 from refimpl.disk.txnlog import TxnLog
@@ -49,6 +52,7 @@ class Storage:
         self._settings = settings
         self._loop = asyncio.get_running_loop()
         self._snapshots, logs = make_directories(settings.data_dir, settings.log_dir)
+        self._locks = [_locked(directory) for directory in dict.fromkeys((self._snapshots, logs))]
         snapshot.remove_unfinished(self._snapshots)
         self._log = TxnLog(logs)
         for note in self._log.notes:
@@ -92,6 +96,8 @@ class Storage:
         if self._thread is not None:
             self._thread.stop()
         self._log.close()
+        for lock in self._locks:
+            os.close(lock)
 
     def append(self, txn: Txn) -> None:
         """Asks for a transaction to be logged."""
@@ -179,6 +185,17 @@ class Storage:
     def _started_thread(self) -> SyncThread:
         assert self._thread is not None  # started with the node
         return self._thread
+
+
+def _locked(directory: Path) -> int:
+    """The descriptor that holds a folder for this process alone, until it ends. Raises DataError."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise DataError(f"{directory}: another server runs on it; stop that one, or name another dataDir") from None
+    return descriptor
 
 
 def _size_of(directory: Path) -> int:

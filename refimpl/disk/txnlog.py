@@ -24,7 +24,7 @@ import struct
 from pathlib import Path
 from zlib import adler32
 
-from refimpl.disk.files import numbered, sync_directory
+from refimpl.disk.files import REMEDY, numbered, sync_directory
 from refimpl.disk.logreader import (
     END_MARK,
     FILE_HEADER,
@@ -180,7 +180,8 @@ def recover(directory: Path, notes: list[str]) -> int:
         end = scan.end
         if end.recovers is not None:
             raise DamagedLogError(
-                f"{path}, offset {end.offset}: {end.fault}, and a valid record follows at offset {end.recovers}"
+                f"{path}, offset {end.offset}: {end.fault}, and a valid record follows at offset {end.recovers}: "
+                f"what stood here is lost; {REMEDY}"
             )
         if end.fault is not None:
             notes.append(f"{path}: cut off at offset {end.offset}: {end.fault}")

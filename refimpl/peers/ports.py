@@ -8,6 +8,10 @@ from spec.quorum import Sid
 from spec.zab.state import Leader, Learner
 
 
+class ListenError(OSError):
+    """The quorum port cannot be opened: which address, and why."""
+
+
 class ElectionPort(Protocol):
     """Carries notifications (`QuorumCnxManager`)."""
 

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 
 from refimpl.disk.body import body_chunks
 from refimpl.jute import JuteError
+from refimpl.peers.ports import ListenError
 from refimpl.peers.quorum_socket import QuorumSocket
 from refimpl.services import LeaderService, LearnerService
 from refimpl.wire import quorum as wire
@@ -49,10 +50,6 @@ MAX_STRANGERS = 64
 """How many connections may be open that have not said whose they are, and how many of servers unknown here."""
 LAST_EPOCH = (1 << 31) - 1
 """The highest epoch that fits into a zxid."""
-
-
-class ListenError(OSError):
-    """The quorum port cannot be opened: which address, and why."""
 
 
 class QuorumSockets:

@@ -111,6 +111,16 @@ def test_an_election_port_that_is_in_use(tmp_path: Path) -> None:
     assert "in use" in said
 
 
+def test_a_quorum_port_that_is_in_use(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "myid").write_text("1\n")
+    keys = {"initLimit": 5, "syncLimit": 5, "standaloneEnabled": "false"}
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        said = failure(tmp_path, keys | {"server.1": f"127.0.0.1:{port}:{free_port()}"})
+    assert f"cannot listen for learners at 127.0.0.1:{port}: " in said
+
+
 @pytest.mark.parametrize("host", ["a..b", "no-such-host.invalid", "192.0.2.1"])
 def test_an_address_that_is_not_of_this_machine(tmp_path: Path, host: str) -> None:
     assert "cannot" in failure(tmp_path, {"clientPortAddress": host})

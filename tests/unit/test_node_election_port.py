@@ -1,0 +1,364 @@
+"""The election port of one server, over sockets of the loopback; the test plays its peers.
+
+What a peer may say and what becomes of it is `QuorumCnxManager`'s: one socket a pair, the smaller id is called back,
+the last vote again on a new connection.
+"""
+
+import asyncio
+import socket
+import struct
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from refimpl.peers import election_port
+from refimpl.peers.election_port import MAX_STRANGERS, ElectionSockets
+from refimpl.wire.election import decode_notification
+from spec.config import parse_ensemble
+from spec.election.messages import Notification
+from spec.election.vote import ServerState, Vote
+
+OWN, SMALLER, LARGER, STRANGER = 2, 1, 3, 77
+WAIT = 10.0
+LOOKING, LEADING = ServerState.LOOKING, ServerState.LEADING
+
+
+def notification(round_: int, leader: int = LARGER) -> Notification:
+    return Notification(LOOKING, Vote(leader, 5, 1), round_)
+
+
+def vote(election_epoch: int, *, state: int = 0, config: str = "version=0", zxid: int = 5) -> bytes:
+    """A notification's frame, as a peer sends it."""
+    body = struct.pack(">iqqqqii", state, LARGER, zxid, election_epoch, 1, 2, len(config)) + config.encode()
+    return struct.pack(">i", len(body)) + body
+
+
+def opening(sid: int, address: str = "127.0.0.1:9") -> bytes:
+    return struct.pack(">qqi", -65536, sid, len(address)) + address.encode()
+
+
+class Peer:
+    """The other end of one connection."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+
+    def say(self, data: bytes) -> None:
+        self.writer.write(data)
+
+    async def reads_opening(self) -> int:
+        """The id that the server opens the connection with."""
+        _, sid, length = struct.unpack(">qqi", await self.reader.readexactly(20))
+        await self.reader.readexactly(length)
+        return int(sid)
+
+    async def reads_round(self) -> int:
+        """The round of the next vote."""
+        (length,) = struct.unpack(">i", await self.reader.readexactly(4))
+        return decode_notification(await self.reader.readexactly(length)).notification.election_epoch
+
+    async def has_ended(self) -> bool:
+        """Waits for the end of the connection, whatever comes before it."""
+        try:
+            while await self.reader.read(65536):
+                pass
+        except ConnectionError:
+            pass
+        return True
+
+    async def hangs_up(self) -> None:
+        self.writer.write_eof()
+        await self.has_ended()
+        self.writer.close()
+
+
+class Stage:
+    """Server 2 with its election port, and listeners in the place of 1 and 3."""
+
+    def __init__(self, ports: list[int]) -> None:
+        self.ports = dict(zip((SMALLER, OWN, LARGER), ports, strict=True))
+        text = "".join(f"server.{sid}=127.0.0.1:1{sid}:{port}:participant\n" for sid, port in self.ports.items())
+        ensemble = parse_ensemble(text + "version=0")
+        own = next(server for server in ensemble.servers if server.sid == OWN)
+        self.heard: list[tuple[int, Notification]] = []
+        self.port = ElectionSockets(own, ensemble, lambda sid, what: self.heard.append((sid, what)))
+        self.called: asyncio.Queue[Peer] = asyncio.Queue()
+        self._listening: list[asyncio.Server] = []
+
+    async def listens(self, sid: int) -> None:
+        """A peer accepts connections; each one is in `called`."""
+        listening = await asyncio.start_server(
+            lambda reader, writer: self.called.put_nowait(Peer(reader, writer)), "127.0.0.1", self.ports[sid]
+        )
+        self._listening.append(listening)
+
+    async def connects(self, said: bytes = b"") -> Peer:
+        """Somebody connects to the server, and says this."""
+        peer = Peer(*await asyncio.open_connection("127.0.0.1", self.ports[OWN]))
+        peer.say(said)
+        return peer
+
+    async def hears(self, count: int) -> list[int]:
+        """The rounds of the votes that the server has taken, once there are so many."""
+        while len(self.heard) < count:
+            await asyncio.sleep(0.001)
+        return [each.election_epoch for _, each in self.heard]
+
+    def close(self) -> None:
+        self.port.close()
+        for listening in self._listening:
+            listening.close()
+
+
+def play(scene: Callable[[Stage], Awaitable[None]]) -> None:
+    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(3)]
+    ports = [each.getsockname()[1] for each in held]
+    for each in held:
+        each.close()
+
+    async def run() -> None:
+        stage = Stage(ports)
+        await stage.port.listen()
+        try:
+            await asyncio.wait_for(scene(stage), WAIT)
+        finally:
+            stage.close()
+            await asyncio.sleep(0.01)
+
+    asyncio.run(run())
+
+
+def test_a_smaller_server_is_called_and_told_the_newest_vote() -> None:
+    async def scene(stage: Stage) -> None:
+        await stage.listens(SMALLER)
+        stage.port.send(SMALLER, notification(1))
+        stage.port.send(SMALLER, notification(2))
+        peer = await stage.called.get()
+        assert await peer.reads_opening() == OWN
+        assert await peer.reads_round() == 2
+        stage.port.send(SMALLER, notification(3))
+        assert await peer.reads_round() == 3
+
+    play(scene)
+
+
+def test_a_larger_server_is_only_asked_to_call_back() -> None:
+    async def scene(stage: Stage) -> None:
+        await stage.listens(LARGER)
+        stage.port.send(LARGER, notification(1))
+        asked = await stage.called.get()
+        assert await asked.reads_opening() == OWN
+        assert await asked.has_ended()
+        kept = await stage.connects(opening(LARGER))
+        assert await kept.reads_round() == 1
+
+    play(scene)
+
+
+def test_a_smaller_server_that_connects_is_called_back() -> None:
+    async def scene(stage: Stage) -> None:
+        await stage.listens(SMALLER)
+        asking = await stage.connects(opening(SMALLER))
+        assert await asking.has_ended()
+        kept = await stage.called.get()
+        assert await kept.reads_opening() == OWN
+        kept.say(vote(4))
+        assert await stage.hears(1) == [4]
+        assert stage.heard[0][0] == SMALLER
+
+    play(scene)
+
+
+@pytest.mark.parametrize(("age", "calls"), [(-1.0, True), (3600.0, False)], ids=["an old socket", "a new one"])
+def test_a_smaller_server_that_asks_again_has_lost_the_socket_there_was_unless_that_is_new(
+    age: float, calls: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(election_port, "CROSSING", age)
+
+    async def scene(stage: Stage) -> None:
+        await stage.listens(SMALLER)
+        stage.port.send(SMALLER, notification(1))
+        first = await stage.called.get()
+        assert await first.reads_opening() == OWN
+        assert await first.reads_round() == 1
+        again = await stage.connects(opening(SMALLER))
+        assert await again.has_ended()
+        if calls:
+            # As after a power failure, of which the other side hears nothing.
+            second = await stage.called.get()
+            assert await second.reads_opening() == OWN
+            assert await second.reads_round() == 1
+            assert await first.has_ended()
+        else:
+            stage.port.send(SMALLER, notification(2))
+            assert await first.reads_round() == 2
+            assert stage.called.empty()
+
+    play(scene)
+
+
+def test_the_last_vote_is_sent_again_on_a_new_connection() -> None:
+    async def scene(stage: Stage) -> None:
+        first = await stage.connects(opening(LARGER))
+        stage.port.send(LARGER, notification(7))
+        assert await first.reads_round() == 7
+        await first.hangs_up()
+        second = await stage.connects(opening(LARGER))
+        assert await second.reads_round() == 7
+
+    play(scene)
+
+
+def test_a_second_connection_of_a_server_takes_the_place_of_the_first() -> None:
+    async def scene(stage: Stage) -> None:
+        first = await stage.connects(opening(LARGER) + vote(1))
+        assert await stage.hears(1) == [1]
+        second = await stage.connects(opening(LARGER) + vote(2))
+        assert await first.has_ended()
+        assert await stage.hears(2) == [1, 2]
+        stage.port.send(LARGER, notification(9))
+        assert await second.reads_round() == 9
+
+    play(scene)
+
+
+def test_votes_come_in_their_order_in_whatever_pieces() -> None:
+    async def scene(stage: Stage) -> None:
+        peer = await stage.connects()
+        for byte in opening(LARGER) + vote(1) + vote(2) + vote(3):
+            peer.say(bytes([byte]))
+            await peer.writer.drain()
+        assert await stage.hears(3) == [1, 2, 3]
+
+    play(scene)
+
+
+BAD_OPENINGS = {
+    "of an unknown protocol": struct.pack(">qqi", -65537, LARGER, 1) + b"x",
+    "without an address": struct.pack(">qqi", -65536, LARGER, 0),
+    "with too long an address": struct.pack(">qqi", -65536, LARGER, 2049),
+    "whose address is none": opening(LARGER, "nowhere"),
+    "in the server's own name": opening(OWN),
+}
+
+
+@pytest.mark.parametrize("what", BAD_OPENINGS)
+def test_an_opening_ends_its_connection(what: str) -> None:
+    async def scene(stage: Stage) -> None:
+        assert await (await stage.connects(BAD_OPENINGS[what])).has_ended()
+
+    play(scene)
+
+
+@pytest.mark.parametrize("length", [0, -1, 512 * 1024 + 1, 2**31 - 1])
+def test_a_frame_of_an_impossible_length_ends_its_connection(length: int) -> None:
+    async def scene(stage: Stage) -> None:
+        assert await (await stage.connects(opening(LARGER) + struct.pack(">i", length))).has_ended()
+
+    play(scene)
+
+
+DROPPED = {
+    "too short": struct.pack(">i", 4) + b"abcd",
+    "in no state": vote(1, state=7),
+    "in a negative state": vote(1, state=-1),
+    "in a round after which there might be none": vote(2**63 - 1),
+}
+
+
+@pytest.mark.parametrize("what", DROPPED)
+def test_a_vote_that_is_none_is_dropped_and_its_connection_goes_on(what: str) -> None:
+    async def scene(stage: Stage) -> None:
+        await stage.connects(opening(LARGER) + DROPPED[what] + vote(3))
+        assert await stage.hears(1) == [3]
+
+    play(scene)
+
+
+@pytest.mark.parametrize("zxid", [-(2**63), 2**63 - 1])
+def test_any_zxid_can_be_voted_for_and_passed_on(zxid: int) -> None:
+    async def scene(stage: Stage) -> None:
+        peer = await stage.connects(opening(LARGER) + vote(2**62, zxid=zxid))
+        await stage.hears(1)
+        stage.port.send(LARGER, stage.heard[0][1])
+        assert await peer.reads_round() == 2**62
+
+    play(scene)
+
+
+def test_a_later_configuration_in_a_vote_is_not_passed_on() -> None:
+    async def scene(stage: Stage) -> None:
+        config = "server.1=127.0.0.1:1:2:participant\nversion=100"
+        await stage.connects(opening(LARGER) + vote(1, config=config))
+        await stage.hears(1)
+        assert stage.heard[0][1].config is None
+
+    play(scene)
+
+
+def test_only_so_many_may_be_silent_about_who_they_are() -> None:
+    async def scene(stage: Stage) -> None:
+        silent = [await stage.connects() for _ in range(MAX_STRANGERS + 5)]
+        ends = [asyncio.create_task(each.has_ended()) for each in silent]
+        while sum(end.done() for end in ends) < 5:
+            await asyncio.sleep(0.001)
+        assert sum(end.done() for end in ends) == 5
+        for each in silent:
+            each.writer.close()
+        # There is room again.
+        while not stage.heard:
+            peer = await stage.connects(opening(LARGER) + vote(1))
+            await asyncio.sleep(0.01)
+        peer.writer.close()
+
+    play(scene)
+
+
+def test_who_is_silent_for_too_long_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(election_port, "CONNECT_TIMEOUT", 0.05)
+
+    async def scene(stage: Stage) -> None:
+        assert await (await stage.connects()).has_ended()
+        assert await (await stage.connects(opening(LARGER)[:10])).has_ended()
+
+    play(scene)
+
+
+def test_only_so_many_of_servers_that_nobody_named() -> None:
+    async def scene(stage: Stage) -> None:
+        held = [await stage.connects(opening(1000 + n) + vote(n)) for n in range(MAX_STRANGERS + 3)]
+        await stage.hears(len(held))
+        assert await (await stage.connects(opening(5000) + vote(1))).has_ended()
+        assert await (await stage.connects(opening(LARGER) + vote(999))).reader.read(0) == b""
+        assert (await stage.hears(len(held) + 1))[-1] == 999
+
+    play(scene)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "a..b:1", "x" * 70 + ":1"])
+def test_strangers_that_cannot_be_called_back_are_forgotten(address: str) -> None:
+    async def scene(stage: Stage) -> None:
+        for sid in range(-2 * MAX_STRANGERS, 0):
+            assert await (await stage.connects(opening(sid, address))).has_ended()
+        while len(stage.port._links) > 0:
+            await asyncio.sleep(0.001)
+        await stage.connects(opening(STRANGER) + vote(1))
+        assert await stage.hears(1) == [1]
+
+    play(scene)
+
+
+def test_a_member_that_cannot_be_reached_is_tried_again_with_the_next_vote() -> None:
+    async def scene(stage: Stage) -> None:
+        problems: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: problems.append(context))
+        stage.port.send(SMALLER, notification(1))  # nobody listens there
+        await asyncio.sleep(0.05)
+        await stage.listens(SMALLER)
+        stage.port.send(SMALLER, notification(2))
+        peer = await stage.called.get()
+        assert await peer.reads_opening() == OWN
+        assert await peer.reads_round() == 2
+        assert problems == []
+
+    play(scene)
