@@ -1,0 +1,93 @@
+"""A server without an ensemble, the support that a leader needs, and what only a node has: trees outside of packets.
+
+Expected values: `ZooKeeperServerMain` (a server alone starts with the epoch of its last zxid), the loop of
+`Leader.lead`, `Learner.syncWithLeader` of 3.9.4.
+"""
+
+from spec.durable import Durable
+from spec.effects import Apply, Observe, Persist
+from spec.election import Peer
+from spec.quorum import majority_view
+from spec.server import Server, step
+from spec.txn import Txn, make_zxid
+from spec.zab import leader, learner
+from spec.zab.events import ClientWrite, Delivered, Receive, StartAlone, Synced, Truncated
+from spec.zab.packets import Ack, Snap, UpToDate
+from spec.zab.state import Append, Handler, Leader, LeaderPhase, Learner, LearnerPhase, Mode, Stage, ZabRules
+
+RULES = ZabRules()
+OLD = Txn(make_zxid(1, 1), "old")
+ALONE = majority_view([0])
+
+
+def test_a_server_alone_serves_at_once_in_the_epoch_of_its_last_transaction() -> None:
+    started = step(Server(0, ALONE, Durable(1, 1, 0, (OLD,))), StartAlone(), zab=RULES)
+    assert started is not None
+    assert started.state.zab == Leader(LeaderPhase.BROADCAST, 1, (), committed=OLD.zxid)
+    assert started.effects == (Apply(OLD.zxid), Observe(Delivered(0, 1, (OLD,))))
+
+
+def test_a_server_alone_commits_when_its_own_disk_has_the_transaction() -> None:
+    started = step(Server(0, ALONE), StartAlone(), zab=RULES)
+    assert started is not None
+    asked = step(started.state, ClientWrite("a"), zab=RULES)
+    assert asked is not None
+    new = Txn(make_zxid(0, 1), "a")
+    assert Persist(Append(new)) in asked.effects
+    assert Apply(new.zxid) not in asked.effects
+    synced = step(asked.state, Synced(), zab=RULES)
+    assert synced is not None
+    assert Apply(new.zxid) in synced.effects
+    assert synced.state.durable.txns == (new,)
+
+
+def test_a_server_that_runs_cannot_start_alone() -> None:
+    started = step(Server(0, ALONE), StartAlone(), zab=RULES)
+    assert started is not None
+    assert step(started.state, StartAlone(), zab=RULES) is None
+
+
+def test_a_leader_is_supported_by_a_quorum_of_learners_that_have_acknowledged_newleader() -> None:
+    peer = Peer(1, majority_view([1, 2, 3]), Durable())
+    serving = Leader(LeaderPhase.BROADCAST, 1, ())
+    for stage, supported in ((Stage.SYNCING, False), (Stage.SYNCED, True), (Stage.SERVING, True)):
+        assert leader.is_supported(peer, Leader(LeaderPhase.BROADCAST, 1, (), (Handler(2, stage),))) is supported
+    assert not leader.is_supported(peer, serving)
+
+
+def test_an_observer_supports_nobody() -> None:
+    peer = Peer(1, majority_view([1, 2, 3], [4]), Durable())
+    watched = Leader(LeaderPhase.BROADCAST, 1, (), (Handler(4, Stage.SERVING, observer=True),))
+    assert not leader.is_supported(peer, watched)
+
+
+def test_a_leader_that_does_not_serve_yet_has_as_long_as_initlimit_allows() -> None:
+    peer = Peer(1, majority_view([1, 2, 3]), Durable())
+    assert leader.is_supported(peer, Leader(LeaderPhase.FOLLOWERINFO, 1, (1,)))
+
+
+def test_of_a_snapshot_without_its_transactions_only_those_beyond_it_are_known_to_be_lost() -> None:
+    beyond = Txn(make_zxid(1, 3), "beyond")
+    peer = Peer(2, majority_view([1, 2, 3]), Durable(2, 1, 0, (OLD, beyond)))
+    waiting = Learner(1, LearnerPhase.SYNCHRONIZATION, 2)
+    done = learner.step(peer, waiting, Receive(1, Snap(make_zxid(1, 2), None)), RULES)
+    assert done is not None
+    assert done.effects == (Observe(Truncated(2, 2, (beyond,))),)
+    assert isinstance(done.state, Learner)
+    assert (done.state.mode, done.state.tree, done.state.snapshot) == (Mode.SNAP, (), make_zxid(1, 2))
+
+
+def test_a_learner_applies_what_it_was_synchronised_with_before_it_says_that_it_is_up_to_date() -> None:
+    peer = Peer(2, majority_view([1, 2, 3]), Durable(2, 2, 0, (OLD,)))
+    synced = Learner(1, LearnerPhase.SYNCED, 2)
+    done = learner.step(peer, synced, Receive(1, UpToDate()), RULES)
+    assert done is not None
+    assert done.effects[0] == Apply(OLD.zxid)
+
+
+def test_a_leader_applies_what_it_begins_its_epoch_with_when_it_serves() -> None:
+    peer = Peer(1, majority_view([1, 2, 3]), Durable(2, 2, 0, (OLD,)))
+    waiting = Leader(LeaderPhase.NEWLEADER_ACK, 2, (1,), (Handler(2, Stage.SYNCING),))
+    done = leader.step(peer, waiting, Receive(2, Ack(make_zxid(2))), RULES)
+    assert done is not None
+    assert done.effects[0] == Apply(OLD.zxid)
