@@ -18,14 +18,14 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 from msgspec.structs import replace as with_fields
 
 from refimpl.clients import Clients
 from refimpl.disk.files import DataError
 from refimpl.journal import Journal
-from refimpl.peers.ports import ElectionPort, QuorumPort
+from refimpl.peers.ports import ElectionPort, ListenError, QuorumPort
 from refimpl.recent import Recent
 from refimpl.replica import Replica
 from refimpl.services import LeaderService, LearnerService
@@ -117,6 +117,8 @@ class Node:
                 self._work.popleft()()
             self._flush_journal()
             self.storage.release()
+        except ListenError as error:
+            self._stop_working(str(error))
         except (OSError, DataError) as error:
             self._disk_failed(error)
         except Exception:
@@ -164,8 +166,10 @@ class Node:
         before, after = self.server, done.state
         if before.zab is not None and before.zab.queue and type(after.zab) is not type(before.zab):
             self.storage.flush()  # it ended in order: what the disk was asked for is done
-        if type(after.durable.txns) is tuple:
-            after = with_fields(after, durable=with_fields(after.durable, txns=cast(Any, Recent(after.durable.txns))))
+        kept: Any = after.durable.txns
+        kept = (Recent(kept) if type(kept) is tuple else kept).trimmed(self.replica.zxid)
+        if kept is not after.durable.txns:
+            after = with_fields(after, durable=with_fields(after.durable, txns=kept))
         self.server = after
         if self._journal is not None:
             self._journal.handled(event, done.effects, after.durable)

@@ -4,8 +4,8 @@ Rules this module keeps:
 
 - A `Recent` is a value: what it holds never changes. Values that follow each other share one list, of which each
   sees a part; only one that is extended a second time makes a list of its own.
-- It holds the last `LIMIT` transactions at least, or all there are. That is more than can be outstanding, and more than
-  a leader keeps to bring learners up to date without a snapshot.
+- It holds the last `LIMIT` transactions at least, or all there are: more than a leader keeps to bring learners up to
+  date without a snapshot. What is not applied is never dropped, however much that is.
 
 Source: `ZKDatabase.committedLog`, of which 3.8 keeps 500.
 """
@@ -18,7 +18,7 @@ from typing import overload
 from spec.txn import Txn
 
 LIMIT = 2000
-"""How many transactions are kept at least; twice as many at most."""
+"""How many transactions are kept at least; twice as many at most, if they are applied."""
 
 
 class Recent(Sequence[Txn]):
@@ -56,11 +56,17 @@ class Recent(Sequence[Txn]):
         return self._shared[self._start + place if place >= 0 else self._end + place]
 
     def __add__(self, txns: Sequence[Txn]) -> Recent:
-        """With these behind it; the oldest go when there are too many."""
-        if self._end != len(self._shared) or self._end >= 2 * LIMIT:
-            return Recent((*self[-LIMIT:], *txns))
+        """With these behind it."""
+        if self._end != len(self._shared):
+            return Recent((*self, *txns))
         self._shared.extend(txns)
         return self._part(self._start, len(self._shared))
+
+    def trimmed(self, applied: int) -> Recent:
+        """Without the oldest, once there are twice as many as must be; what is beyond the zxid `applied` stays."""
+        if len(self) < 2 * LIMIT or self[-LIMIT].zxid > applied:
+            return self
+        return Recent(self[-LIMIT:])
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Recent | tuple) and len(other) == len(self) and tuple(self) == tuple(other)

@@ -165,14 +165,22 @@ class LeaderService(_Common):
         if isinstance(zab, Leader) and spec_leader.is_exhausted(zab):
             self.node.lose_quorum("the zxids of its epoch are used up")
             return False
+        before = self._last_proposed()
         if not self.node.run(event):
             return False
-        zab = self.node.server.zab
-        assert isinstance(zab, Leader)
-        self.node.replica.proposed(zab.outstanding[-1].zxid, change)
+        last = self._last_proposed()
+        if last <= before:
+            return True  # a learner has asked too early, and is cut off
+        self.node.replica.proposed(last, change)
         if isinstance(change.record, CloseSessionTxn):
             self.sessions.close(change.session)
         return True
+
+    def _last_proposed(self) -> int:
+        zab = self.node.server.zab
+        if not isinstance(zab, Leader):
+            return -1
+        return zab.outstanding[-1].zxid if zab.outstanding else zab.committed
 
     def _check(self, request: Request, owner: Sid) -> Code:
         """Whether the session may ask: one that is to be opened, or that the leader itself ends, always may."""

@@ -86,7 +86,8 @@ def command_parsers() -> dict[str, argparse.ArgumentParser]:
 
 
 def _parser(prog: str, description: str, epilog: str | None = None) -> argparse.ArgumentParser:
-    commands = "commands: run, replay, validate, history, quorums, proofs, tables, list (each with --help)\n" if epilog else None
+    names = "run, replay, validate, history, quorums, proofs, tables, list"
+    commands = f"commands: {names} (each with --help)\n" if epilog else None
     return argparse.ArgumentParser(
         prog,
         description=description,

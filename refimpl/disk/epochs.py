@@ -61,13 +61,19 @@ def load(directory: Path, last_zxid: int) -> Epochs:
 
 
 def save_accepted(directory: Path, epoch: int) -> None:
-    """Make a promise durable (`acceptedEpoch`). Raises OSError."""
-    replace_file(directory / ACCEPTED, (str(epoch).encode(),))
+    """Make a promise durable (`acceptedEpoch`). Raises OSError, and DataError if no epoch is left."""
+    _save(directory / ACCEPTED, epoch)
 
 
 def save_current(directory: Path, epoch: int) -> None:
-    """Make the epoch of the history durable (`currentEpoch`). Raises OSError."""
-    replace_file(directory / CURRENT, (str(epoch).encode(),))
+    """Make the epoch of the history durable (`currentEpoch`). Raises OSError, and DataError if no epoch is left."""
+    _save(directory / CURRENT, epoch)
+
+
+def _save(path: Path, epoch: int) -> None:
+    if epoch > _HIGHEST:
+        raise DataError(f"{path}: epoch {epoch} cannot be promised, {_HIGHEST} is the last one: {REMEDY}")
+    replace_file(path, (str(epoch).encode(),))
 
 
 def _interrupted(directory: Path) -> int:

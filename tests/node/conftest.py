@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.servers import KINDS, Ensemble
+from benchmarks.servers.processes import wait_until
 
 
 def need(kind: str) -> None:
@@ -22,15 +23,22 @@ Launch = Callable[..., Ensemble]
 
 @pytest.fixture(scope="module")
 def launch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launch]:
-    """Gives `launch(kinds, **options)`: an ensemble that serves; it is ended with the module's tests."""
+    """Gives `launch(kinds, **options)`: an ensemble that serves; it is ended with the module's tests.
+
+    `first` is the id of a server that must look for a leader before the others start.
+    """
     launched: list[Ensemble] = []
 
-    def start(kinds: list[str], **options: object) -> Ensemble:
+    def start(kinds: list[str], first: int | None = None, **options: object) -> Ensemble:
         for kind in kinds:
             need(kind)
         directory: Path = tmp_path_factory.mktemp("ensemble")
         ensemble = Ensemble(kinds, directory, **options)  # type: ignore[arg-type]
         launched.append(ensemble)
+        if first is not None:
+            ensemble.start(first)
+            log = directory / f"server-{first}" / "log.txt"
+            wait_until(lambda: "LOOKING" in log.read_text("utf-8", "replace"), 30, f"server {first} is LOOKING", log)
         ensemble.start_all()
         return ensemble
 

@@ -83,7 +83,7 @@ def how_it_caught_up(ensemble: Ensemble, sid: int) -> str:
 def test_writes_through_every_server_are_seen_at_every_server(
     launch: Launch, kinds: list[str], observers: list[int], leader: str
 ) -> None:
-    ensemble = launch(kinds, observers=observers)
+    ensemble = launch(kinds, observers=observers, first=3)
     assert ensemble.kind(ensemble.leader()) == leader
     for sid in ensemble.sids:
         with client(ensemble, sid) as writing:
@@ -147,7 +147,7 @@ def test_a_learner_with_an_empty_disk_gets_a_snapshot(launch: Launch, leader: st
 
 @pytest.mark.parametrize(("leader", "learner"), [("node", "real"), ("real", "node")])
 def test_what_only_a_dead_leader_has_logged_is_truncated(launch: Launch, leader: str, learner: str) -> None:
-    ensemble = launch([leader, leader, learner])
+    ensemble = launch([leader, leader, learner], first=3)
     assert ensemble.leader() == 3
     with client(ensemble, 3) as writing:
         writing.create("/kept", b"")

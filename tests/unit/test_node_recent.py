@@ -73,19 +73,19 @@ def test_beyond_its_limit_the_newest_are_kept_and_older_values_do_not_change(
     value, model = Recent(), ()
     for first in range(1, 200, step):
         before, old = value, tuple(value)
-        value, model = value + txns(first, step), model + txns(first, step)
+        value, model = (value + txns(first, step)).trimmed(first + step), model + txns(first, step)
         assert tuple(before) == old
         assert tuple(value) == model[-len(value) :]
         assert min(len(model), 10) <= len(value) <= 2 * 10 + step
 
 
-def test_a_window_that_moves_on_does_not_keep_what_it_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_applied_is_never_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recent, "LIMIT", 10)
     value = Recent()
-    for zxid in range(1, 500):
-        value = (value + txns(zxid, 1))[-3:]
-    assert [txn.zxid for txn in value] == [497, 498, 499]
-    assert len(value._shared) <= 2 * 10 + 1
+    for zxid in range(1, 101):
+        value = (value + txns(zxid, 1)).trimmed(applied=5)
+    assert tuple(value)[-96:] == txns(5, 96)
+    assert len(value.trimmed(applied=100)) == 10
 
 
 def test_what_a_server_knows_of_its_disk_can_hold_one() -> None:
