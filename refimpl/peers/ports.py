@@ -32,7 +32,7 @@ class QuorumPort(Protocol):
     def retry(self) -> None:
         """Offers that again."""
 
-    def role_changed(self, zab: Leader | Learner | None) -> None:
+    def role_changed(self, part: Leader | Learner | None) -> None:
         """The server begins or ends to lead or to follow; without a role every connection is closed."""
 
     def connect(self, leader: Sid, first: Message) -> None:

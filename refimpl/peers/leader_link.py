@@ -1,0 +1,161 @@
+"""A learner's end of the quorum port: the connection with its leader.
+
+Rules this module keeps:
+
+- A leader that cannot be reached is tried again a few times, and then given up: the election goes on.
+- That the leader is lost is told until the server can take it; while it handles NEWLEADER it cannot.
+- A leader that is silent for too long is lost: initLimit while this server is brought up to date, syncLimit afterwards.
+
+Source: `Learner` (`connectToLeader`, `readPacket`, `validateSession`, `ping`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from refimpl.peers.quorum_side import Side, logger
+from refimpl.peers.quorum_socket import QuorumSocket
+from refimpl.services import LearnerService
+from refimpl.wire import quorum as wire
+from refimpl.wire.request import BadRequestError
+from spec.config import Ensemble
+from spec.quorum import Sid
+from spec.zab import packets as zab
+from spec.zab.events import Receive
+from spec.zab.state import Learner, Mode
+
+if TYPE_CHECKING:
+    from refimpl.node import Node
+
+TRIES, RETRY = 10, 0.05
+"""How often a leader is tried, and seconds between (ZooKeeper: 5 and 0.1, `leaderConnectDelayDuringRetryMs`)."""
+
+
+class LeaderLink(Side):
+    """The connection with the leader; `ping_zxid` is what its last PING said, which the answer says again."""
+
+    def __init__(self, node: Node, ensemble: Ensemble) -> None:
+        super().__init__(node)
+        self.ping_zxid = 0
+        self.lost = False
+        self.leader: QuorumSocket | None = None
+        self._servers = {server.sid: server for server in ensemble.servers}
+        self._connecting: asyncio.Task[None] | None = None
+
+    def end(self) -> None:
+        """It follows nobody any more."""
+        super().end()
+        self.disconnect()
+
+    def disconnect(self) -> None:
+        """Closes the connection, or gives up to make one."""
+        if self._connecting is not None:
+            self._connecting.cancel()
+        leader, self.leader = self.leader, None
+        if leader is not None:
+            self.waiting.discard(leader)
+            leader.close()
+        self.lost = False
+
+    def connect(self, leader: Sid, first: bytes) -> None:
+        """Connects to a leader, and sends `first` as soon as it accepts."""
+        self._connecting = self.loop.create_task(self._connect(leader, first))
+
+    async def _connect(self, leader: Sid, first: bytes) -> None:
+        server = self._servers.get(leader)
+        deadline = self.loop.time() + self.limit(synced=False)
+        for _ in range(TRIES):
+            for address in () if server is None else server.addresses:
+                found = await self._connect_at(leader, address.host, address.quorum_port, deadline)
+                if found is not None:
+                    self.leader = found
+                    found.write(first)
+                    return
+            await asyncio.sleep(RETRY)
+        logger.warning("leader %d cannot be reached at its quorum port", leader)
+        self._lose()
+
+    async def _connect_at(self, leader: Sid, host: str, port: int, deadline: float) -> QuorumSocket | None:
+        try:
+            async with asyncio.timeout_at(deadline):
+                _, found = await self.loop.create_connection(lambda: self.socket(leader), host, port)
+        except (OSError, TimeoutError, ValueError):  # the last one is what IDNA says of a host
+            return None
+        return found
+
+    def _lose(self) -> None:
+        self.lost = True
+        self.node.submit(self.retry)
+
+    def retry(self) -> None:
+        """Tells again that the leader is lost, and offers again what has waited."""
+        if self.lost and self.node.lose_leader():
+            self.lost = False
+        super().retry()
+
+    # What sockets tell.
+
+    def opened(self, found: QuorumSocket) -> None:
+        """This server has connected."""
+
+    def gone(self, found: QuorumSocket) -> None:
+        """The connection has ended."""
+        self.waiting.discard(found)
+        if found is self.leader:
+            self._lose()
+
+    # Messages.
+
+    def take(self, found: QuorumSocket, message: wire.QuorumMessage) -> bool:
+        """A message of the leader."""
+        service, leader = self.node.service, found.peer
+        if found is not self.leader or leader is None:
+            return True  # of a connection that is being closed
+        match message:
+            case wire.Pinged(zxid=zxid):
+                self.ping_zxid = zxid
+                return self.node.run(Receive(leader, zab.Ping()))
+            case wire.LeaderConfig(packet=packet):
+                return self.node.run(Receive(leader, packet))
+            case wire.Revalidated(session=session, valid=valid):
+                if isinstance(service, LearnerService):
+                    service.revalidated(session, valid)
+                return True
+            case zab.Snap(zxid=zxid):
+                return self._take_snapshot(found, zxid)
+            case zab.Sync():
+                taken = self.node.run(Receive(leader, message))
+                if taken and isinstance(service, LearnerService):
+                    service.synced()
+                return taken
+            case zab.QuorumPacket():
+                return self.node.run(Receive(leader, message))
+        return self.drop(found, f"{type(message).__name__} from a leader")
+
+    def refuse(self, found: QuorumSocket, error: BadRequestError) -> bool:
+        """No leader sends a REQUEST."""
+        return self.drop(found, str(error))
+
+    def _take_snapshot(self, found: QuorumSocket, zxid: int) -> bool:
+        """The leader's tree has arrived; it takes the place of the own one if the server accepts it."""
+        assert found.peer is not None and found.snapshot is not None
+        if not self.node.run(Receive(found.peer, zab.Snap(zxid, None))):
+            return False
+        part = self.node.server.zab
+        if isinstance(part, Learner) and part.mode is Mode.SNAP:
+            self.node.replica.replace(found.snapshot, zxid)
+        found.snapshot = None
+        return True
+
+    # Time.
+
+    def look(self) -> None:
+        """Has the leader been silent for too long?"""
+        part, leader = self.node.server.zab, self.leader
+        if isinstance(part, Learner) and leader is not None:
+            if self.loop.time() - leader.last_heard <= self.limit(part.serves):
+                return
+            logger.warning("leader %d is silent", part.leader)
+            leader.close()
+            self._lose()

@@ -1,0 +1,237 @@
+"""A leader's end of the quorum port: it accepts learners, and looks whether enough of them are left.
+
+Rules this module keeps:
+
+- What the wire carries and no step reads is settled here: who a learner is, sessions in a PING, REVALIDATE.
+- Only so many connections may be of nobody, or of servers that the configuration does not name, and the first have to
+  say whose they are within initLimit. What a learner says of itself has to be possible: it is not this server, and an
+  epoch is left after its own.
+- With every half tick a leader looks who has been silent for too long, and whether the rest are a quorum.
+
+Source: `LearnerHandler.run`, `LearnerMaster.revalidateSession`, `Leader.lead`, `LearnerCnxAcceptor`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from refimpl.peers.ports import ListenError
+from refimpl.peers.quorum_side import Side, logger
+from refimpl.peers.quorum_socket import QuorumSocket
+from refimpl.services import LeaderService
+from refimpl.wire import quorum as wire
+from refimpl.wire.request import BadRequestError
+from spec.config import Ensemble, Server
+from spec.quorum import Sid
+from spec.zab import leader as spec_leader
+from spec.zab import packets as zab
+from spec.zab.events import LearnerGone, Receive
+from spec.zab.state import Leader, LeaderPhase, Stage
+
+if TYPE_CHECKING:
+    from refimpl.node import Node
+
+MAX_STRANGERS = 64
+"""How many connections may be open that have not said whose they are, and how many of servers unknown here."""
+LAST_EPOCH = (1 << 31) - 1
+"""The highest epoch that fits into a zxid."""
+
+
+class Learners(Side):
+    """The learners of a leader."""
+
+    def __init__(self, node: Node, own: Server, ensemble: Ensemble) -> None:
+        super().__init__(node)
+        self._own = own
+        self._known = {server.sid for server in ensemble.servers}
+        self._listening: list[asyncio.Server | socket.socket] = []
+        self._strangers: set[QuorumSocket] = set()
+        self._learners: dict[Sid, QuorumSocket] = {}
+        self._phase: LeaderPhase | None = None
+        self._phase_began = 0.0
+
+    def begin(self) -> None:
+        """It leads: it accepts learners at once, for the sockets listen before this returns. Raises ListenError."""
+        super().begin()
+        self._phase, self._phase_began = None, self.loop.time()
+        for address in self._own.addresses:
+            listening = _listening_at(address.host, address.quorum_port)
+            self._listening.append(listening)
+            self.loop.create_task(self._accept(listening))
+
+    def end(self) -> None:
+        """It leads no more: it accepts nobody, and every connection ends."""
+        super().end()
+        for listening in self._listening:
+            listening.close()
+        self._listening.clear()
+        for sid in tuple(self._learners):
+            self.disconnect(sid)
+        for stranger in tuple(self._strangers):
+            stranger.close()
+
+    async def _accept(self, listening: socket.socket) -> None:
+        if listening not in self._listening:
+            return  # it leads no more
+        accepting = await self.loop.create_server(lambda: self.socket(None), sock=listening)
+        if listening in self._listening:
+            self._listening[self._listening.index(listening)] = accepting
+        else:
+            accepting.close()
+
+    def of(self, sid: Sid) -> QuorumSocket | None:
+        """The connection of a learner."""
+        return self._learners.get(sid)
+
+    def disconnect(self, sid: Sid) -> None:
+        """Closes the connection of a learner."""
+        learner = self._learners.pop(sid, None)
+        if learner is not None:
+            self.waiting.discard(learner)
+            learner.close()
+
+    # What sockets tell.
+
+    def opened(self, found: QuorumSocket) -> None:
+        """Somebody has connected; of those that nobody knows only so many are kept."""
+        if len(self._strangers) >= MAX_STRANGERS or not self._listening:
+            found.close()
+        else:
+            self._strangers.add(found)
+
+    def gone(self, found: QuorumSocket) -> None:
+        """A connection has ended."""
+        self._strangers.discard(found)
+        self.waiting.discard(found)
+        if self._is_learner(found):
+            self.node.submit(lambda: self._learner_gone(found))
+
+    def _is_learner(self, found: QuorumSocket) -> bool:
+        return found.peer is not None and self._learners.get(found.peer) is found
+
+    def _learner_gone(self, found: QuorumSocket) -> None:
+        if found.peer is not None and self._is_learner(found):
+            del self._learners[found.peer]
+            self.node.run(LearnerGone(found.peer))
+
+    # Messages.
+
+    def take(self, found: QuorumSocket, message: wire.QuorumMessage) -> bool:
+        """A message of a learner, or the first one of somebody who says that he is one."""
+        if found.peer is None:
+            return self._introduced(found, message)
+        if not self._is_learner(found):
+            return True  # its connection is being closed
+        service, sid = self.node.service, found.peer
+        match message:
+            case wire.Pinged(sessions=sessions):
+                return self._pinged(sid, sessions)
+            case zab.Request(value=request):
+                return isinstance(service, LeaderService) and service.requested(sid, request)
+            case wire.SyncAsked():
+                return self.node.run(Receive(sid, zab.SyncRequest()))
+            case wire.Revalidate(session=session, timeout=timeout):
+                if not isinstance(service, LeaderService):
+                    return False
+                valid = service.claim(session, timeout, sid)
+                found.write(wire.encode_packet(wire.Revalidated(session, valid)))
+                return True
+            case zab.QuorumPacket():
+                return self.node.run(Receive(sid, message))
+        return self.drop(found, f"{type(message).__name__} from a learner")
+
+    def refuse(self, found: QuorumSocket, error: BadRequestError) -> bool:
+        """A forwarded request that cannot be read: its client is answered with an error."""
+        service = self.node.service
+        if found.peer is None or not isinstance(service, LeaderService):
+            return self.drop(found, str(error))
+        return service.refused(found.peer, error.session, error.xid, error.code)
+
+    def _introduced(self, found: QuorumSocket, message: wire.QuorumMessage) -> bool:
+        """The first packet of a learner."""
+        if not isinstance(message, wire.Registration):
+            return self.drop(found, "its first packet is neither FOLLOWERINFO nor OBSERVERINFO")
+        if why := self._refusal(message):
+            return self.drop(found, why)
+        older = self._learners.get(message.sid)
+        if older is not None:
+            self._learner_gone(older)
+            older.close()
+        self._strangers.discard(found)
+        found.peer = message.sid
+        self._learners[message.sid] = found
+        return self.node.run(Receive(message.sid, message.packet))
+
+    def _refusal(self, message: wire.Registration) -> str | None:
+        """Why what a learner says of itself cannot be; None if it can."""
+        sid, accepted = message.sid, message.packet.accepted_epoch
+        unknown = [each for each in self._learners if each not in self._known]
+        if message.config_version > self.node.server.view.version:
+            return f"server {sid} has a later configuration, {message.config_version:#x}"
+        if sid == self._own.sid:
+            return f"it says that it is server {sid}, and that is this one"
+        if not 0 <= accepted < LAST_EPOCH:
+            return f"server {sid} has accepted epoch {accepted}, where 0 to {LAST_EPOCH - 1} would be right"
+        if sid not in self._known and sid not in unknown and len(unknown) >= MAX_STRANGERS:
+            return f"server {sid} is not in the configuration, and {len(unknown)} others that are not are connected"
+        return None
+
+    def _pinged(self, sid: Sid, sessions: tuple[tuple[int, int], ...]) -> bool:
+        """A PING is answered: the sessions in it are alive."""
+        if not self.node.run(Receive(sid, zab.Ping())):
+            return False
+        service = self.node.service
+        if isinstance(service, LeaderService):
+            for session in sessions:
+                service.touch(*session)
+        return True
+
+    # Time.
+
+    def look(self) -> None:
+        """Who has been silent for too long, and are there enough left?"""
+        now = self.loop.time()
+        for stranger in tuple(self._strangers):
+            if now - stranger.began > self.limit(synced=False):
+                stranger.close()
+        part = self.node.server.zab
+        for handler in part.handlers if isinstance(part, Leader) else ():
+            found = self._learners.get(handler.sid)
+            if found is not None and now - found.last_heard > self.limit(handler.stage >= Stage.SYNCED):
+                logger.warning("learner %d is silent", handler.sid)
+                self.node.submit(self._ending(found))
+        self.node.submit(self._judge)
+
+    def _ending(self, found: QuorumSocket) -> Callable[[], None]:
+        def end() -> None:
+            self._learner_gone(found)
+            found.close()
+
+        return end
+
+    def _judge(self) -> None:
+        """Gives up without a quorum of learners, or if a phase before serving takes longer than initLimit."""
+        part = self.node.server.zab
+        if not isinstance(part, Leader):
+            return
+        if part.phase is not self._phase:
+            self._phase, self._phase_began = part.phase, self.loop.time()
+        if part.phase is LeaderPhase.BROADCAST:
+            if not spec_leader.is_supported(self.node.server.peer, part):
+                self.node.lose_quorum("too few learners are left")
+        elif self.loop.time() - self._phase_began > self.limit(synced=False):
+            self.node.lose_quorum(f"no quorum for {part.phase.name} within initLimit")
+
+
+def _listening_at(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listening = socket.create_server((host, port), family=family, backlog=128)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise ListenError(f"cannot listen for learners at {host}:{port}: {why}") from None
+    listening.setblocking(False)
+    return listening
