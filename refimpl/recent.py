@@ -46,6 +46,8 @@ class Recent(Sequence[Txn]):
     @overload
     def __getitem__(self, place: slice) -> Recent: ...
     def __getitem__(self, place: int | slice) -> Txn | Recent:
+        if place == -1 and self._end > self._start:
+            return self._shared[self._end - 1]  # what is asked for most
         if isinstance(place, slice):
             start, end, stride = place.indices(len(self))
             if stride != 1:
@@ -64,7 +66,7 @@ class Recent(Sequence[Txn]):
 
     def trimmed(self, applied: int) -> Recent:
         """Without the oldest, once there are twice as many as must be; what is beyond the zxid `applied` stays."""
-        if len(self) < 2 * LIMIT or self[-LIMIT].zxid > applied:
+        if self._end - self._start < 2 * LIMIT or self[-LIMIT].zxid > applied:
             return self
         return Recent(self[-LIMIT:])
 

@@ -110,9 +110,7 @@ class Storage:
     def release(self) -> None:
         """Hands what was asked for to the thread that writes; the journal knows of it by now."""
         if self._gathered:
-            thread = self._started_thread()
-            for zxid, payload in self._gathered:
-                thread.append(zxid, payload)
+            self._started_thread().append(*self._gathered)
             self._gathered.clear()
 
     def flush(self) -> None:

@@ -64,9 +64,9 @@ class SyncThread:
         """Begins to work."""
         self._thread.start()
 
-    def append(self, zxid: int, payload: bytes) -> None:
-        """Asks for a transaction to be logged."""
-        self._ask((zxid, payload))
+    def append(self, *records: tuple[int, bytes]) -> None:
+        """Asks for transactions to be logged: their zxids and their bytes."""
+        self._ask(*records)
 
     def call(self, job: Job) -> None:
         """Asks for something else to be done in its turn, with everything before it durable."""
@@ -93,9 +93,9 @@ class SyncThread:
         if self._thread.is_alive():
             self._thread.join()
 
-    def _ask(self, work: Work) -> None:
+    def _ask(self, *work: Work) -> None:
         with self._changed:
-            self._asked.append(work)
+            self._asked.extend(work)
             if not self._busy:
                 self._changed.notify_all()
 

@@ -233,6 +233,8 @@ def last_logged(durable: Durable, queue: tuple[DiskOperation, ...]) -> int:
 
 def logged(durable: Durable, queue: tuple[DiskOperation, ...], zxid: int) -> Txn | None:
     """The transaction of this zxid, on disk or on its way to it; it is looked for where it is likely to be."""
+    if durable.txns and durable.txns[-1].zxid == zxid:
+        return durable.txns[-1]
     for operation in queue:
         if type(operation) is Append:
             if operation.txn.zxid == zxid:

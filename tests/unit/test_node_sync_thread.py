@@ -59,7 +59,7 @@ def play(scene: Scene) -> tuple[HeldLog, Told]:
 
 def ask(thread: SyncThread, *zxids: int) -> None:
     for zxid in zxids:
-        thread.append(zxid, b"%d" % zxid)
+        thread.append((zxid, b"%d" % zxid))
 
 
 async def begun(log: HeldLog) -> None:
