@@ -4,7 +4,6 @@
 - `service.Service`: what the core must offer to it.
 - `channel`, `connection`, `answers`: the way to one client, its requests, and the answers to them.
 - `settings`, `tls`: what zoo.cfg says of the port. `words`: the four-letter words. `statistics`: their figures.
-- `memory`: a server alone without a disk, for tests.
 """
 
 from refimpl.clients.server import Clients
