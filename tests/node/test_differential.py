@@ -5,12 +5,13 @@ from collections.abc import Callable
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
-from benchmarks.servers import Ensemble
+from benchmarks.servers import Ensemble, ServerError
 from benchmarks.servers import commands as c
-from benchmarks.servers.interpreter import first_difference, run_script
+from benchmarks.servers.interpreter import Seen, first_difference, run_script
+from spec.tree.replies import Code
 
 SESSIONS = 3
 # Containers and TTL znodes are deleted at moments of the server's own choice: never, here.
@@ -21,6 +22,8 @@ OPTIONS = {
         "initLimit": "100",
         "syncLimit": "100",
         "extendedTypesEnabled": "true",
+        # The real server here is 3.8.0, which tells anybody the Stat of any znode; ours does as 3.8.3 does.
+        "quorate.existsNeedsRead": "false",
         "znode.container.checkIntervalMs": "86400000",
     },
     "java_options": ["-Dznode.container.checkIntervalMs=86400000"],
@@ -38,7 +41,30 @@ EXAMPLES = settings(
     deadline=None, derandomize=True, print_blob=True, database=None, suppress_health_check=list(HealthCheck)
 )
 
-Pair = tuple[Ensemble, Ensemble]
+MOST_STALLS = 5
+"""How often a real server may stop answering in one module: see `Twins`."""
+
+
+class Twins:
+    """Two ensembles that have been asked the same ever since they began.
+
+    Now and then a real 3.8.0 server stops answering in the middle of such a script, without a word in its log, beside
+    another real one as beside ours. What it would have said is not known then, so both begin anew (`renew`).
+    """
+
+    def __init__(self, start: Callable[[], tuple[Ensemble, Ensemble]]) -> None:
+        self._start = start
+        self._stalls = 0
+        self.both = start()
+
+    def renew(self) -> None:
+        """Both again, from nothing."""
+        self._stalls += 1
+        assert self._stalls <= MOST_STALLS, f"real servers stopped answering {self._stalls} times"
+        for ensemble in self.both:
+            ensemble.close()
+        self.both = self._start()
+
 
 # Few paths, so that commands meet; the second line has paths that no znode may have.
 PATHS = st.sampled_from(
@@ -130,6 +156,8 @@ AUTHS = st.builds(
 MULTI_CREATES = st.one_of(CREATES, PLAIN_CREATES, PLAIN_CREATES).map(
     lambda create: msgspec.structs.replace(create, by=c.CREATE) if create.by == c.CREATE2 else create
 )
+# Flags that such a create may not have: there one operation fails, in later releases and ours the whole multi.
+MULTI_CREATES = MULTI_CREATES.filter(lambda create: create.flags <= (6 if create.by == c.CREATE_TTL else c.CONTAINER))
 MULTI_PARTS = st.one_of(MULTI_CREATES, MULTI_CREATES, DELETES, SETS, CHECKS)
 MULTIS = st.builds(c.Multi, who=WHO, parts=st.lists(MULTI_PARTS, max_size=4).map(tuple))
 MULTI_READS = st.builds(c.MultiRead, who=WHO, parts=st.lists(st.one_of(GETS, CHILDREN), max_size=3).map(tuple))
@@ -165,56 +193,74 @@ STRATEGIES = {"tree": TREE, "all": ALL, "watches": WATCHED, "one-shot": ONE_SHOT
 _roots = itertools.count(1)
 
 
-def compare(pair: Pair, script: c.Script) -> None:
+def compare(twins: Twins, script: c.Script) -> None:
     """Carry the script out at both, below a root of the same name, and show where they part."""
     root = f"/run-{next(_roots)}"
-    one, other = (
-        run_script([ensemble.client_port(sid) for sid in ensemble.sids], root, SESSIONS, script) for ensemble in pair
-    )
-    difference = first_difference(one, other)
+    outcomes = []
+    for ensemble in twins.both:
+        try:
+            outcomes.append(run_script([ensemble.client_port(sid) for sid in ensemble.sids], root, SESSIONS, script))
+        except ServerError:
+            if {ensemble.kind(sid) for sid in ensemble.sids} != {"real"}:
+                raise
+            twins.renew()
+            reject()
+    one, other = outcomes
+    difference = first_difference(list(map(without_a_check_too_many, one, other)), other)
     assert difference is None, difference
 
 
-def drive(pair: Pair, commands: st.SearchStrategy[c.Command], examples: int, longest: int) -> None:
+def without_a_check_too_many(real: Seen, other: Seen) -> Seen:
+    """What the first server said; a check of watches that it should have answered otherwise, as it should have.
+
+    3.8.0 says that a session has a watch at a path if anybody has (`WatchManager.containsWatcher`).
+    """
+    errors = tuple(getattr(seen.outcome, "err", None) for seen in (real, other))
+    if isinstance(real.command, c.CheckWatches) and errors == (Code.OK, Code.NO_WATCHER):
+        return real._replace(outcome=other.outcome)
+    return real
+
+
+def drive(twins: Twins, commands: st.SearchStrategy[c.Command], examples: int, longest: int) -> None:
     """Compare so many random scripts."""
 
     @settings(EXAMPLES, max_examples=examples)
     @given(st.lists(commands, min_size=1, max_size=longest).map(tuple))
     def agree(script: c.Script) -> None:
-        compare(pair, script)
+        compare(twins, script)
 
     agree()
 
 
 @pytest.fixture(scope="module", params=PAIRS)
-def pair(request: pytest.FixtureRequest, launch: Callable[..., Ensemble]) -> Pair:
+def pair(request: pytest.FixtureRequest, launch: Callable[..., Ensemble]) -> Twins:
     one, other = PAIRS[request.param]
-    return launch(one, **OPTIONS), launch(other, **OPTIONS)
+    return Twins(lambda: (launch(one, **OPTIONS), launch(other, **OPTIONS)))
 
 
 @pytest.fixture(scope="module", params=TRIOS)
-def trios(request: pytest.FixtureRequest, launch: Callable[..., Ensemble]) -> Pair:
+def trios(request: pytest.FixtureRequest, launch: Callable[..., Ensemble]) -> Twins:
     one, other = TRIOS[request.param]
-    return launch(one, **OPTIONS), launch(other, **OPTIONS)
+    return Twins(lambda: (launch(one, **OPTIONS), launch(other, **OPTIONS)))
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
-def test_one_server_answers_as_the_real_one(pair: Pair, name: str) -> None:
+def test_one_server_answers_as_the_real_one(pair: Twins, name: str) -> None:
     drive(pair, STRATEGIES[name], examples=20, longest=25)
 
 
 @pytest.mark.parametrize("name", ["all", "watches"])
-def test_three_servers_with_sessions_on_each_answer_as_real_ones(trios: Pair, name: str) -> None:
+def test_three_servers_with_sessions_on_each_answer_as_real_ones(trios: Twins, name: str) -> None:
     drive(trios, STRATEGIES[name], examples=8, longest=20)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", STRATEGIES)
-def test_one_server_answers_as_the_real_one_at_length(pair: Pair, name: str) -> None:
+def test_one_server_answers_as_the_real_one_at_length(pair: Twins, name: str) -> None:
     drive(pair, STRATEGIES[name], examples=400, longest=60)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", STRATEGIES)
-def test_three_servers_answer_as_real_ones_at_length(trios: Pair, name: str) -> None:
+def test_three_servers_answer_as_real_ones_at_length(trios: Twins, name: str) -> None:
     drive(trios, STRATEGIES[name], examples=150, longest=50)
