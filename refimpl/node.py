@@ -263,6 +263,17 @@ class Node:
         newer += [each.txn for each in queue if isinstance(each, Append) and self.replica.zxid < each.txn.zxid <= zxid]
         self._apply_all(tuple(newer))
 
+    def complete_tree(self, zxid: int) -> None:
+        """Before a snapshot of this zxid leaves: a leader that does not serve yet sends all that it has logged.
+
+        A snapshot on its way to the disk holds what was committed, so that tree stays as it is, and another is read.
+        """
+        if self.replica.zxid < zxid and self.service is None:
+            if self.storage.is_writing_snapshot:
+                self._reload()
+            else:
+                self._apply(zxid)
+
     def _apply_all(self, txns: tuple[Txn, ...]) -> None:
         for txn in txns:
             if txn.zxid > self.replica.zxid:

@@ -23,13 +23,15 @@ from msgspec.structs import replace
 
 from refimpl.clients.service import ServerStatus
 from refimpl.store import Tree
+from refimpl.wire.packet import largest_data
+from refimpl.wire.txn import encode_txn
 from spec.quorum import Sid
 from spec.service.sessions import Sessions
 from spec.tree.apply import Applied
 from spec.tree.containers import to_delete
 from spec.tree.replies import Code
 from spec.tree.requests import CloseSession, CreateSession, DeleteContainer, Request, Sync
-from spec.tree.txns import Change, CloseSessionTxn, CreateSessionTxn, ErrorTxn
+from spec.tree.txns import Change, CloseSessionTxn, CreateSessionTxn, ErrorTxn, MultiTxn
 from spec.txn import make_zxid
 from spec.zab import leader as spec_leader
 from spec.zab.events import ClientSync, ClientWrite, Receive, Tick
@@ -89,6 +91,8 @@ class LeaderService(_Common):
         super().__init__(node)
         self.mode = "leader" if node.settings.distributed else "standalone"
         self.sessions = Sessions(node.settings.tick_time, self.tree.sessions.items(), monotonic_ms())
+        self._syncs: deque[tuple[int, int, int]] = deque()
+        """The zxid of the proposal that an answer has to wait for, session and cxid."""
         loop = asyncio.get_running_loop()
         self._half_tick = node.settings.tick_time / 2000
         self._ticking = loop.call_later(self._half_tick, self._tick)
@@ -118,9 +122,17 @@ class LeaderService(_Common):
         self.node.submit(lambda: self._propose(request, self.node.server.sid if owner is None else owner))
 
     def sync(self, session: int, cxid: int) -> None:
-        """The leader has what it has committed."""
-        self.node.submit(lambda: self.node.run(ClientSync()))
-        self._answer_synced(session, cxid)
+        """The leader has what it has committed; the answer comes behind the writes that were proposed before."""
+
+        def ask() -> None:
+            self.node.run(ClientSync())
+            zab = self.node.server.zab
+            if isinstance(zab, Leader) and zab.outstanding:
+                self._syncs.append((zab.outstanding[-1].zxid, session, cxid))
+            else:
+                self._answer_synced(session, cxid)
+
+        self.node.submit(ask)
 
     def revalidate(self, session: int, timeout: int) -> None:
         """Whether a session lives; it is connected to the leader from now on."""
@@ -141,6 +153,9 @@ class LeaderService(_Common):
         elif isinstance(change.record, CloseSessionTxn):
             self.sessions.remove(change.session)
         self.node.clients.applied(zxid, change, outcome)
+        while self._syncs and self._syncs[0][0] <= zxid:
+            _, session, cxid = self._syncs.popleft()
+            self.node.clients.synced(session, cxid)
 
     def requested(self, learner: Sid, request: Request) -> bool:
         """A learner forwards a request; False while the protocol cannot take it."""
@@ -157,7 +172,14 @@ class LeaderService(_Common):
         self._proposed(change, ClientWrite(change))
 
     def _prepared(self, request: Request, owner: Sid) -> Change:
-        return self.node.replica.prepare(request, wall_ms(), self._check(request, owner))
+        change = self.node.replica.prepare(request, wall_ms(), self._check(request, owner))
+        if not isinstance(change.record, CloseSessionTxn | MultiTxn) and len(getattr(change.record, "acl", ())) < 2:
+            return change  # it is no larger than its request
+        if len(encode_txn(0, change)) <= largest_data(self.node.settings.jute_maxbuffer):
+            return change
+        # No learner reads it. Who applies closeSession finds all that the session has, listed or not.
+        closes = isinstance(change.record, CloseSessionTxn)
+        return replace(change, record=CloseSessionTxn(()) if closes else ErrorTxn(Code.MARSHALLING_ERROR))
 
     def _proposed(self, change: Change, event: ClientWrite | Receive) -> bool:
         """The protocol takes the transaction, or cannot now."""
@@ -234,7 +256,8 @@ class LearnerService(_Common):
         """The leader has answered the oldest sync."""
         if self._syncs:
             answered = self._syncs.popleft()
-            self._answer_synced(answered.session, answered.cxid)
+            # At once: a commit that has come with this answer is applied next, and is to answer behind it.
+            self.node.clients.synced(answered.session, answered.cxid)
 
     def revalidate(self, session: int, timeout: int) -> None:
         """Asks the leader whether a session lives."""

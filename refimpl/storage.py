@@ -143,9 +143,14 @@ class Storage:
 
     # Snapshots on the way.
 
+    @property
+    def is_writing_snapshot(self) -> bool:
+        """Whether a snapshot in the background still reads the tree that it was begun with."""
+        return self._writing is not None and not self._writing.done()
+
     def snapshot_if_due(self, tree: Tree, zxid: int) -> None:
         """After snapCount transactions: a new log file, and a snapshot in the background."""
-        if self._logged < self._settings.snap_count or (self._writing is not None and not self._writing.done()):
+        if self._logged < self._settings.snap_count or self.is_writing_snapshot:
             return
         self._logged = 0
         self.release()

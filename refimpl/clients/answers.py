@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from refimpl.wire.client import encode_event
+from refimpl.wire.packet import MAX_AUTHINFO
 from spec.service.connection import Asked, Route
 from spec.tree.acl import authenticate, permits
 from spec.tree.apply import Event
@@ -113,7 +114,11 @@ class Answers:
         if gained is None:
             self._clients.statistics.auth_failed += 1
             return Code.AUTH_FAILED, None
-        connection.auth = tuple(dict.fromkeys((*connection.auth, *gained)))
+        auth = tuple(dict.fromkeys((*connection.auth, *gained)))
+        if sum(8 + 4 * (len(each.scheme) + len(each.id)) for each in auth) > MAX_AUTHINFO:
+            # A leader would end the connection with this server, and every client here would suffer.
+            return Code.AUTH_FAILED, None
+        connection.auth = auth
         return Code.OK, None
 
     def _add_watch(self, connection: Connection, request: AddWatch) -> Answer:

@@ -77,9 +77,12 @@ def _save(path: Path, epoch: int) -> None:
 
 
 def _interrupted(directory: Path) -> int:
-    """The current epoch whose writing a crash has interrupted; -1 if none was."""
+    """The current epoch whose writing a crash has interrupted; -1 if none was, or the crash came before its end."""
     path = directory / CURRENT
-    epoch = _read(path.with_name(path.name + TEMPORARY))
+    try:
+        epoch = _read(path.with_name(path.name + TEMPORARY))
+    except DataError:
+        return -1
     return -1 if epoch is None else epoch
 
 

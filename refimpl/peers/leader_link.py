@@ -32,6 +32,10 @@ TRIES, RETRY = 10, 0.05
 """How often a leader is tried, and seconds between (ZooKeeper: 5 and 0.1, `leaderConnectDelayDuringRetryMs`)."""
 
 
+BETWEEN = 0.5
+"""Seconds between two connections: a leader that refuses this server is not asked a thousand times a second."""
+
+
 class LeaderLink(Side):
     """The connection with the leader; `ping_zxid` is what its last PING said, which the answer says again."""
 
@@ -42,6 +46,7 @@ class LeaderLink(Side):
         self.leader: QuorumSocket | None = None
         self._servers = {server.sid: server for server in ensemble.servers}
         self._connecting: asyncio.Task[None] | None = None
+        self._not_before = 0.0
 
     def end(self) -> None:
         """It follows nobody any more."""
@@ -63,7 +68,9 @@ class LeaderLink(Side):
         self._connecting = self.loop.create_task(self._connect(leader, first))
 
     async def _connect(self, leader: Sid, first: bytes) -> None:
-        server = self._servers.get(leader)
+        server, wait = self._servers.get(leader), max(0.0, self._not_before - self.loop.time())
+        self._not_before = self.loop.time() + wait + BETWEEN
+        await asyncio.sleep(wait)
         deadline = self.loop.time() + self.limit(synced=False)
         for _ in range(TRIES):
             for address in () if server is None else server.addresses:
@@ -71,6 +78,8 @@ class LeaderLink(Side):
                 if found is not None:
                     self.leader = found
                     found.write(first)
+                    if not found.is_open:
+                        self._lose()  # it ended before anybody knew that it was the leader's
                     return
             await asyncio.sleep(RETRY)
         logger.warning("leader %d cannot be reached at its quorum port", leader)

@@ -200,7 +200,8 @@ class Learners(Side):
         part = self.node.server.zab
         for handler in part.handlers if isinstance(part, Leader) else ():
             found = self._learners.get(handler.sid)
-            if found is not None and now - found.last_heard > self.limit(handler.stage >= Stage.SYNCED):
+            # Until the leader serves nobody is sent a PING: who waits for UPTODATE has nothing to say.
+            if found is not None and now - found.last_heard > self.limit(handler.stage is Stage.SERVING):
                 logger.warning("learner %d is silent", handler.sid)
                 self.node.submit(self._ending(found))
         self.node.submit(self._judge)

@@ -85,6 +85,7 @@ class QuorumSockets:
         assert isinstance(packet, zab.QuorumPacket)
         found.write(wire.encode_packet(self._wrapped(packet)))
         if isinstance(packet, zab.Snap):
+            self._node.complete_tree(packet.zxid)
             found.stream(body_chunks(self._node.replica.tree, packet.zxid))
 
     def revalidate(self, session: int, timeout: int) -> None:

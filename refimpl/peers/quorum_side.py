@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger("quorate.quorum")
 
 
+READ_FIRST = 0.01
+"""Seconds between the end of half a tick and the look who has been silent."""
+
+
 class Side(ABC):
     """One end of the quorum port: a leader's, or a learner's."""
 
@@ -124,7 +128,8 @@ class Side(ABC):
 
     def _tick(self) -> None:
         self._look_again = self.loop.call_later(self.node.settings.tick_time / 2000, self._tick)
-        self.look()
+        # Not at once: after a time in which this process stood still, what its peers have said waits to be read.
+        self.loop.call_later(READ_FIRST, self.look)
 
     def limit(self, synced: bool) -> float:
         """Seconds of silence that are allowed: syncLimit once a learner is brought up to date, initLimit before."""

@@ -138,6 +138,11 @@ class QuorumSocket(asyncio.Protocol):
         if self._transport is not None and not self._has_enough() and not self._transport.is_closing():
             self._transport.resume_reading()
 
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a connection."""
+        return self._transport is not None
+
     def connection_lost(self, _: Exception | None) -> None:
         """The connection has ended; uvloop fails if its transport is used after this."""
         self._transport = None

@@ -42,6 +42,10 @@ def _matches(identity: Id, wanted: Id) -> bool:
     return wanted.scheme == "ip" and _ip_matches(identity.id, wanted.id)
 
 
+MAX_ENTRIES = 1 << 16
+"""The longest ACL that is kept: `auth` in each entry of a long one stands for many identities."""
+
+
 def fix_up(acl: tuple[Acl, ...], auth: tuple[Id, ...]) -> tuple[Acl, ...] | None:
     """The ACL to keep, None if it is not valid (`PrepRequestProcessor.fixupACL`)."""
     if acl == OPEN_ACL_UNSAFE:
@@ -53,6 +57,8 @@ def fix_up(acl: tuple[Acl, ...], auth: tuple[Id, ...]) -> tuple[Acl, ...] | None
         elif entry.id.scheme == "auth" and any(identity.scheme == "digest" for identity in auth):
             fixed.extend(Acl(entry.perms, identity) for identity in auth if identity.scheme == "digest")
         else:
+            return None
+        if len(fixed) > MAX_ENTRIES:
             return None
     return tuple(fixed) or None
 

@@ -32,10 +32,12 @@ def acknowledge_newleader(durable: Durable, learner: Learner) -> Done:
 
 def commits(done: Done, peer: Peer, zxids: tuple[int, ...], rules: ZabRules) -> Done:
     """The same, followed by the commit of these."""
+    effects = [*done.effects]
     for zxid in zxids:
         if isinstance(done.state, Learner):
-            done = commit(peer, done.durable, done.state, zxid, rules).after(done.effects)
-    return done
+            done = commit(peer, done.durable, done.state, zxid, rules)
+            effects += done.effects
+    return Done(done.durable, done.state, tuple(effects))
 
 
 # Broadcast.
@@ -63,11 +65,11 @@ def commit(peer: Peer, durable: Durable, learner: Learner, zxid: int, rules: Zab
     if not learner.pending:
         report = unexpected(peer.sid, Family.COMMIT, f"COMMIT {told(zxid)} without a proposal")
         return Done(durable, learner, (report,))
-    oldest, *others = learner.pending
+    oldest = learner.pending[0]
     if oldest != zxid:
         report = unexpected(peer.sid, Family.COMMIT, f"COMMIT {told(zxid)}, and the next proposal is {told(oldest)}")
         return Done(durable, None, (report,))
-    after = replace(learner, pending=tuple(others), commits=(*learner.commits, zxid))
+    after = replace(learner, pending=learner.pending[1:], commits=(*learner.commits, zxid))
     return Done(durable, after) if rules.asynchronous_commits else apply(peer, durable, after, zxid)
 
 

@@ -235,6 +235,12 @@ def logged(durable: Durable, queue: tuple[DiskOperation, ...], zxid: int) -> Txn
     """The transaction of this zxid, on disk or on its way to it; it is looked for where it is likely to be."""
     if durable.txns and durable.txns[-1].zxid == zxid:
         return durable.txns[-1]
+    if queue and type(queue[0]) is Append:
+        place = zxid - queue[0].txn.zxid  # in a queue without gaps
+        if 0 <= place < len(queue):
+            guess = queue[place]
+            if type(guess) is Append and guess.txn.zxid == zxid:
+                return guess.txn
     for operation in queue:
         if type(operation) is Append:
             if operation.txn.zxid == zxid:
