@@ -1,0 +1,33 @@
+"""Requests that are sent without waiting are all answered, in their order, sync among writes too."""
+
+from collections.abc import Callable
+
+import pytest
+
+from benchmarks.servers import Ensemble
+from benchmarks.servers.commands import CREATE2, OPEN
+from benchmarks.servers.layouts import write_request
+from benchmarks.servers.session import Session
+
+SYNC, GET = 9, 4
+ROUNDS = 50
+
+
+@pytest.fixture(scope="module", params=["real", "node"])
+def three(request: pytest.FixtureRequest, launch: Callable[..., Ensemble]) -> Ensemble:
+    return launch([request.param] * 3, tick_time=200)
+
+
+@pytest.mark.parametrize("role", ["leader", "follower"])
+def test_a_sync_among_writes_is_answered_in_its_place(three: Ensemble, role: str) -> None:
+    sid = next(sid for sid in three.sids if three.role(sid) == role)
+    session = Session(10_000)
+    session.connect(three.client_port(sid))
+    create = (CREATE2, write_request(CREATE2, (f"/{role}-", b"", OPEN, 2)))
+    sync = (SYNC, write_request(SYNC, ("/",)))
+    get = (GET, write_request(GET, ("/", False)))
+    for _ in range(ROUNDS):
+        for opcode, body in (create, sync, create, sync, get):
+            session.send_raw(opcode, body)
+        assert [session.receive_raw()[0] for _ in range(5)] == [0] * 5
+    session.close()

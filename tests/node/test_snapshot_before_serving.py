@@ -1,0 +1,48 @@
+"""What a new leader has logged and nobody has committed is in the snapshot that it sends before it serves."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[recipes]'")
+
+from kazoo.client import KazooClient
+
+from benchmarks.servers import Ensemble, wait_until
+from tests.node.conftest import need
+
+WAIT = 20.0
+LAUNCHER = Path(__file__).parent / "dying_leader.py"
+
+
+def read_at(ensemble: Ensemble, sid: int, path: str) -> bytes:
+    client = KazooClient(hosts=ensemble.address(sid), timeout=4.0)
+    client.start(timeout=WAIT)
+    try:
+        return bytes(client.get(path)[0])
+    finally:
+        client.stop()
+        client.close()
+
+
+def test_a_server_that_joins_by_snapshot_has_what_was_logged_without_a_commit(tmp_path: Path) -> None:
+    need("node")
+    with Ensemble(["node"] * 3, tmp_path) as ensemble:
+        dying = ensemble.process(3)
+        dying.command[:] = [sys.executable, str(LAUNCHER), "LOGGED", *dying.command[-1:]]
+        ensemble.start(2)
+        ensemble.start(3)
+        ensemble.wait_serving([2, 3])
+        assert ensemble.role(3) == "leader"
+        client = KazooClient(hosts=ensemble.address(3), timeout=4.0)
+        client.start(timeout=WAIT)
+        client.create("/znode", b"old")
+        client.set_async("/znode", b"LOGGED")
+        wait_until(lambda: not dying.alive, WAIT, "the leader has ended before its COMMIT")
+        client.stop()
+        client.close()
+        ensemble.start(1)
+        ensemble.wait_serving([1, 2])
+        assert read_at(ensemble, 2, "/znode") == b"LOGGED"
+        assert read_at(ensemble, 1, "/znode") == b"LOGGED"
