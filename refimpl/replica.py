@@ -9,8 +9,7 @@ Rules this module keeps:
 Source: `ZKDatabase`, `PrepRequestProcessor` (outstandingChanges), `FinalRequestProcessor`.
 """
 
-import time
-
+from refimpl.clock import wall_ms
 from refimpl.store import Tree
 from spec.tree.apply import Applied, apply
 from spec.tree.options import Options
@@ -36,8 +35,7 @@ class Replica:
         """This tree from now on: what the disk says, or a leader's snapshot."""
         self.tree, self.zxid = tree, zxid
         if self._config is not None:
-            now = time.time_ns() // 1_000_000
-            tree.carry_out((configured(tree, self._config.encode(), 0, now),))
+            tree.carry_out((configured(tree, self._config.encode(), 0, wall_ms()),))
         self.forget_proposals()
     def prepare(self, request: Request, now: int, checked: Code) -> Change:
         """The transaction that a request of a client comes to, behind everything proposed; `now` in milliseconds."""

@@ -3,7 +3,7 @@
 Rules this module keeps:
 
 - Everything that can be wrong before the first packet (files, directories, ports) is an error with what would be right.
-- Ports are opened before anything is promised, and closed before the disk is.
+- Ports are opened before anything is promised. At the end the disk does what it was asked for, and then they close.
 
 Source: `QuorumPeerMain.initializeAndRun`, `runFromConfig`, `ZooKeeperServerMain`.
 """

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from refimpl.clients.service import ServerStatus
+from refimpl.clock import monotonic_ms, wall_ms
 from refimpl.store import Tree
 from refimpl.wire.packet import largest_data
 from refimpl.wire.txn import encode_txn
@@ -40,15 +41,6 @@ from spec.zab.state import Leader
 
 if TYPE_CHECKING:
     from refimpl.node import Node
-
-def monotonic_ms() -> int:
-    """Milliseconds of a clock that never goes back."""
-    return time.monotonic_ns() // 1_000_000
-
-
-def wall_ms() -> int:
-    """Milliseconds since 1970: the time that transactions bear."""
-    return time.time_ns() // 1_000_000
 
 
 class _Common:
@@ -128,7 +120,7 @@ class LeaderService(_Common):
             self.node.run(ClientSync())
             zab = self.node.server.zab
             if isinstance(zab, Leader) and zab.outstanding:
-                self._syncs.append((zab.outstanding[-1].zxid, session, cxid))
+                self._syncs.append((zab.last_proposed, session, cxid))
             else:
                 self._answer_synced(session, cxid)
 
@@ -152,7 +144,7 @@ class LeaderService(_Common):
             self.sessions.open(change.session, change.record.time_out, monotonic_ms())
         elif isinstance(change.record, CloseSessionTxn):
             self.sessions.remove(change.session)
-        self.node.clients.applied(zxid, change, outcome)
+        self.node.clients.applied(change, outcome)
         while self._syncs and self._syncs[0][0] <= zxid:
             _, session, cxid = self._syncs.popleft()
             self.node.clients.synced(session, cxid)
@@ -200,9 +192,7 @@ class LeaderService(_Common):
 
     def _last_proposed(self) -> int:
         zab = self.node.server.zab
-        if not isinstance(zab, Leader):
-            return -1
-        return zab.outstanding[-1].zxid if zab.outstanding else zab.committed
+        return zab.last_proposed if isinstance(zab, Leader) else -1
 
     def _check(self, request: Request, owner: Sid) -> Code:
         """Whether the session may ask: one that is to be opened, or that the leader itself ends, always may."""
@@ -278,6 +268,6 @@ class LearnerService(_Common):
         touched, self._touched = tuple(self._touched.items()), {}
         return touched
 
-    def applied(self, zxid: int, change: Change, outcome: Applied) -> None:
+    def applied(self, _: int, change: Change, outcome: Applied) -> None:
         """A transaction is applied: the client that waits for it is answered."""
-        self.node.clients.applied(zxid, change, outcome)
+        self.node.clients.applied(change, outcome)

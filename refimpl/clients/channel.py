@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import enum
 import logging
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, cast
 
 from refimpl.clients.statistics import ConnectionStatistics
@@ -37,7 +38,7 @@ class Phase(enum.Enum):
     ENDED = "it is closed, or is when all is written"
 
 
-class Channel(asyncio.Protocol):
+class Channel(asyncio.Protocol, ABC):
     """The transport's side of a connection; `Connection` is the other one."""
 
     def __init__(self, clients: Clients, number: int) -> None:
@@ -54,18 +55,18 @@ class Channel(asyncio.Protocol):
 
     # What the other side does.
 
+    @abstractmethod
     def work(self) -> None:
         """Goes on with what was stopped."""
-        raise NotImplementedError
 
+    @abstractmethod
     def drop(self) -> None:
         """Forgets what is not done yet."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def stopped(self) -> bool:
         """Whether there is something to go on with."""
-        raise NotImplementedError
 
     # What asyncio calls.
 

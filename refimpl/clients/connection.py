@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections import deque
 from typing import TYPE_CHECKING
 
 from refimpl.clients.channel import Channel, Phase
+from refimpl.clock import wall_ms
 from refimpl.jute import JuteError
 from refimpl.wire.client import (
     BadRequestError,
@@ -33,6 +33,7 @@ from refimpl.wire.client import (
 from refimpl.wire.frames import Frames
 from spec.service.connecting import Invalid, NewSession, Presented, Renew, TurnedAway, present
 from spec.service.connection import ROUTES, Asked, Ending, Route, Waiting, arrive, ending, settle, throttled
+from spec.service.sessions import password
 from spec.tree.data import Id
 from spec.tree.fields import Record
 from spec.tree.replies import Code
@@ -53,7 +54,7 @@ class Connection(Channel):
         super().__init__(clients, number)
         self.timeout = clients.settings.connect_timeout
         self.auth: tuple[Id, ...] = ()
-        self.established = time.time_ns() // 1_000_000
+        self.established = wall_ms()
         self.waiting: Waiting = ()
         self._arrivals: deque[int] = deque()
         self._opening: bytes | None = b""
@@ -140,7 +141,7 @@ class Connection(Channel):
             self.send(encode_connect_response(ConnectResponse(0, 0, _NO_PASSWORD, read_only)))
             self.finish("its session is not valid")
             return
-        response = ConnectResponse(self.timeout, self.session, self.clients.password(self.session), read_only)
+        response = ConnectResponse(self.timeout, self.session, password(self.session), read_only)
         self.phase = Phase.SERVING
         self.send(encode_connect_response(response))
         self.statistics.answered("SESS", 0, self.clients.last_zxid, self.clients.now, self.clients.now)

@@ -15,7 +15,6 @@ Source: `ServerCnxnFactory`, `NIOServerCnxnFactory`, `NettyServerCnxnFactory`; `
 import asyncio
 import logging
 import ssl
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -27,10 +26,11 @@ from refimpl.clients.service import Service
 from refimpl.clients.settings import ClientSettings
 from refimpl.clients.statistics import OPERATION_OF, ServerStatistics
 from refimpl.clients.words import Words
+from refimpl.clock import monotonic_ms, wall_ms
 from spec.config.server_line import Address
 from spec.service.connection import Asked, Route
 from spec.service.expiry import ExpiryQueue
-from spec.service.sessions import first_session_id, next_session_id, password
+from spec.service.sessions import first_session_id, next_session_id
 from spec.tree.apply import Applied
 from spec.tree.options import DEFAULTS, Options
 from spec.tree.requests import CreateSession, Request, SessionId
@@ -68,7 +68,7 @@ class Clients:
         self._count = 0
         self._of_address: Counter[str] = Counter()
         self._sessions: dict[SessionId, Connection] = {}
-        self._next_session = first_session_id(settings.server_id, time.time_ns() // 1_000_000)
+        self._next_session = first_session_id(settings.server_id, wall_ms())
         self._silent = ExpiryQueue(_TICK)
         self._listeners: list[asyncio.Server] = []
         self._ticking: asyncio.TimerHandle | None = None
@@ -112,7 +112,7 @@ class Clients:
             if connection.phase is not Phase.FRESH:
                 connection.end("this server does not serve any more")
 
-    def applied(self, zxid: int, change: Change, applied: Applied) -> None:  # noqa: ARG002 - the contract of the core
+    def applied(self, change: Change, applied: Applied) -> None:
         """A transaction is applied to the tree, of whatever server: the next one in the order."""
         if applied.events:
             self.answers.fire(applied.events)
@@ -221,10 +221,6 @@ class Clients:
         """Whether these first bytes are a four-letter word; if so it is answered, and the connection ends."""
         return self._words.answer(connection, opening)
 
-    def password(self, session: SessionId) -> bytes:
-        """The password of a session."""
-        return password(session)
-
     # What the words ask.
 
     @property
@@ -265,7 +261,7 @@ class Clients:
         self._silent.update(connection.number, connection.timeout, self.now)
 
     def _turn(self) -> None:
-        self.now = time.monotonic_ns() // 1_000_000
+        self.now = monotonic_ms()
 
     def _schedule(self) -> None:
         assert self._loop is not None

@@ -27,6 +27,7 @@ from msgspec.structs import replace
 
 from refimpl.jute import JuteError
 from refimpl.peers import closing
+from refimpl.peers.ports import MAX_STRANGERS
 from refimpl.wire.election import (
     Opening,
     OpeningDecoder,
@@ -45,8 +46,6 @@ logger = logging.getLogger("quorate.election")
 
 CONNECT_TIMEOUT = 5.0
 """Seconds a connection, or an opening, may take (`zookeeper.cnxTimeout`)."""
-MAX_STRANGERS = 64
-"""How many connections may be open that have not said whose they are, and how many of servers unknown here."""
 CROSSING = 1.0
 """Seconds in which a socket counts as new."""
 LAST_ROUND = 1 << 62

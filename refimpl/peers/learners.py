@@ -18,7 +18,7 @@ import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from refimpl.peers.ports import ListenError
+from refimpl.peers.ports import MAX_STRANGERS, ListenError
 from refimpl.peers.quorum_side import Side, logger
 from refimpl.peers.quorum_socket import QuorumSocket
 from refimpl.services import LeaderService
@@ -34,8 +34,6 @@ from spec.zab.state import Leader, LeaderPhase, Stage
 if TYPE_CHECKING:
     from refimpl.node import Node
 
-MAX_STRANGERS = 64
-"""How many connections may be open that have not said whose they are, and how many of servers unknown here."""
 LAST_EPOCH = (1 << 31) - 1
 """The highest epoch that fits into a zxid."""
 

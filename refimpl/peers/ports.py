@@ -7,6 +7,9 @@ from spec.election.messages import Notification
 from spec.quorum import Sid
 from spec.zab.state import Leader, Learner
 
+MAX_STRANGERS = 64
+"""How many connections of each port may be of peers that have not said who they are, or that are unknown here."""
+
 
 class ListenError(OSError):
     """The quorum port cannot be opened: which address, and why."""

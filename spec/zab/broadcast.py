@@ -45,8 +45,7 @@ def count(peer: Peer, counted: tuple[Sid, ...], sid: Sid, rules: ZabRules) -> tu
 
 def propose(peer: Peer, leader: Leader, value: object, rules: ZabRules) -> Done:
     """`propose`: the next zxid, to every follower that is forwarded to, and to the leader's own log."""
-    last = leader.outstanding[-1].zxid if leader.outstanding else leader.committed
-    txn = Txn(last + 1, value)
+    txn = Txn(leader.last_proposed + 1, value)
     sent = tuple(
         Send(each.sid, Proposal(txn)) for each in leader.handlers if each.stage >= Stage.SYNCING and not each.observer
     )
@@ -108,7 +107,7 @@ def apply(peer: Peer, leader: Leader, zxid: int) -> Done:
 def sync_requested(peer: Peer, leader: Leader, source: Sid) -> Done:
     """`processSync`: answered at once, or behind the COMMIT of what was proposed last."""
     if leader.outstanding:
-        return Done(peer.durable, replace(leader, syncs=(*leader.syncs, (leader.outstanding[-1].zxid, source))))
+        return Done(peer.durable, replace(leader, syncs=(*leader.syncs, (leader.last_proposed, source))))
     return Done(peer.durable, leader, (Send(source, Sync()),))
 
 

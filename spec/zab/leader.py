@@ -92,8 +92,7 @@ def is_supported(peer: Peer, leader: Leader) -> bool:
 
 def is_exhausted(leader: Leader) -> bool:
     """Whether its epoch has no zxids left: it must give up, so that a new epoch begins (`Leader.propose`)."""
-    last = leader.outstanding[-1].zxid if leader.outstanding else leader.committed
-    return counter_of(last + 1) == 0
+    return counter_of(leader.last_proposed + 1) == 0
 
 
 def step(peer: Peer, leader: Leader, event: ZabEvent, rules: ZabRules) -> Done | None:

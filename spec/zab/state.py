@@ -134,6 +134,11 @@ class Leader(msgspec.Struct, frozen=True):
         """The last zxid that it has applied, once it serves."""
         return self.commits[0] - 1 if self.commits else self.committed
 
+    @property
+    def last_proposed(self) -> int:
+        """The zxid of its last proposal; epoch:0 before the first one."""
+        return self.outstanding[-1].zxid if self.outstanding else self.committed
+
     def handler(self, sid: Sid) -> Handler | None:
         """The handler of a learner, if it is connected."""
         return next((each for each in self.handlers if each.sid == sid), None)

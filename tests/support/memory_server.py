@@ -96,7 +96,7 @@ class MemoryServer:
             self.sessions.open(change.session, change.record.time_out, _now())
         elif isinstance(change.record, CloseSessionTxn):
             self.sessions.remove(change.session)
-        self._clients.applied(self.last_zxid, change, applied)
+        self._clients.applied(change, applied)
 
 
 def _now() -> int:

@@ -12,7 +12,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from refimpl.peers import election_port
-from refimpl.peers.election_port import MAX_STRANGERS, ElectionSockets
+from refimpl.peers.election_port import ElectionSockets
+from refimpl.peers.ports import MAX_STRANGERS
 from refimpl.wire.election import decode_notification
 from spec.config import parse_ensemble
 from spec.election.messages import Notification
