@@ -37,6 +37,38 @@ class Variant(enum.Enum):
     COMMIT_BEFORE_QUORUM = "commit-before-quorum"
     SYNC_WITHOUT_TAIL = "sync-without-tail"
 
+    # Of the service as clients see it.
+    STALE_AFTER_MOVING = "stale-after-moving"
+    WATCH_AFTER_DATA = "watch-after-data"
+    LOST_WATCH = "lost-watch"
+    WATCH_FIRES_TWICE = "watch-fires-twice"
+    EVENTS_OUT_OF_ORDER = "events-out-of-order"
+    REUSED_SEQUENCE_NUMBER = "reused-sequence-number"
+    HALF_A_MULTI = "half-a-multi"
+    EPHEMERAL_OUTLIVES_SESSION = "ephemeral-outlives-session"
+    EPHEMERAL_DIES_WITH_CONNECTION = "ephemeral-dies-with-connection"
+    TWO_CREATORS = "two-creators"
+    ANSWERED_BEFORE_COMMIT = "answered-before-commit"
+    REORDERED_REQUESTS = "reordered-requests"
+    SYNC_WITHOUT_WAITING = "sync-without-waiting"
+
+    # Of the recipes.
+    NO_PROTECTION = "no-protection"
+    RETRY_WITHOUT_LOOKING = "retry-without-looking"
+    SEARCH_WITHOUT_SYNC = "search-without-sync"
+    WATCH_THE_LEADER = "watch-the-leader"
+    WATCH_THE_CHILDREN = "watch-the-children"
+    EXISTS_AND_WATCH = "exists-and-watch"
+    NO_REREAD = "no-reread"
+    NO_REREAD_ON_RECONNECT = "no-reread-on-reconnect"
+    LEAD_WHILE_SUSPENDED = "lead-while-suspended"
+    LEAD_UNANNOUNCED = "lead-unannounced"
+    RELEASE_ONCE = "release-once"
+    ENTER_TWICE = "enter-twice"
+    LEAVE_AT_ONCE = "leave-at-once"
+    NO_RESET = "no-reset"
+    NO_FENCING = "no-fencing"
+
 
 class Described(msgspec.Struct, frozen=True):
     """What a variant does in the wrong order; `fixed` is the first release without it, empty for a mutant."""
@@ -100,6 +132,34 @@ DESCRIBED: Mapping[Variant, Described] = {
     Variant.TORN_RECORD: Described("a crash while a transaction is written leaves a record with another value"),
     Variant.COMMIT_BEFORE_QUORUM: Described("a leader commits a proposal as soon as it has logged it itself"),
     Variant.SYNC_WITHOUT_TAIL: Described("a DIFF leaves out the leader's last transaction"),
+    Variant.STALE_AFTER_MOVING: Described("a server takes in a client that has seen more than the server has"),
+    Variant.WATCH_AFTER_DATA: Described("events of watches are sent after answers that were ready later"),
+    Variant.LOST_WATCH: Described("a client that reconnects does not register its watches again"),
+    Variant.WATCH_FIRES_TWICE: Described("a watch stays registered when it has fired"),
+    Variant.EVENTS_OUT_OF_ORDER: Described("a client is told the newest event first"),
+    Variant.REUSED_SEQUENCE_NUMBER: Described("the number of a sequential znode is the number of its siblings"),
+    Variant.HALF_A_MULTI: Described("a multi that fails leaves what it did before it failed"),
+    Variant.EPHEMERAL_OUTLIVES_SESSION: Described("closeSession ends the session, and its ephemeral znodes stay"),
+    Variant.EPHEMERAL_DIES_WITH_CONNECTION: Described("a server deletes a client's ephemeral znodes when it is cut off"),
+    Variant.TWO_CREATORS: Described("whether a path is free is looked up in what a lagging server has applied"),
+    Variant.ANSWERED_BEFORE_COMMIT: Described("a write is answered before it is committed, and may then be dropped"),
+    Variant.REORDERED_REQUESTS: Described("the requests of one client may overtake each other"),
+    Variant.SYNC_WITHOUT_WAITING: Described("a sync is answered before the server has caught up"),
+    Variant.NO_PROTECTION: Described("the name of a znode holds no id by which a lost creation is found again"),
+    Variant.RETRY_WITHOUT_LOOKING: Described("a creation whose answer was lost is asked for again, without a look"),
+    Variant.SEARCH_WITHOUT_SYNC: Described("a lost creation is looked for at a server that may lag behind it"),
+    Variant.WATCH_THE_LEADER: Described("whoever waits watches the smallest znode, and not the one below its own"),
+    Variant.WATCH_THE_CHILDREN: Described("whoever waits watches all children"),
+    Variant.EXISTS_AND_WATCH: Described("the predecessor is watched by exists, which leaves a watch where it is gone"),
+    Variant.NO_REREAD: Described("a deleted predecessor is taken for leadership, without a look at the children"),
+    Variant.NO_REREAD_ON_RECONNECT: Described("whoever waits goes on waiting after a reconnection lost its watch"),
+    Variant.LEAD_WHILE_SUSPENDED: Described("a leader goes on leading while it is disconnected"),
+    Variant.LEAD_UNANNOUNCED: Described("having no predecessor is taken for a leader's announcement by the others"),
+    Variant.RELEASE_ONCE: Described("a deletion whose answer was lost is not asked for again"),
+    Variant.ENTER_TWICE: Described("whoever holds a lock and asks for it again queues behind itself"),
+    Variant.LEAVE_AT_ONCE: Described("the first release of a lock that was taken twice gives it up"),
+    Variant.NO_RESET: Described("a latch keeps what it had before it was disconnected, and does not look again"),
+    Variant.NO_FENCING: Described("the resource takes writes with any token"),
 }
 """Every variant, in words."""
 

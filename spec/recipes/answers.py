@@ -1,0 +1,153 @@
+"""What a client in a queue makes of the answer to what it asked, for each phase that waits for one.
+
+Rules of this module:
+
+- Whoever is not wanted any more leaves, with whatever the answer has told it about its znode.
+- To find nothing there is an answer to a deletion, and the znode is gone.
+
+Source: as in `spec.recipes.queue`.
+"""
+
+from collections.abc import Callable, Mapping
+
+from msgspec.structs import replace
+
+from spec.effects import Observe
+from spec.recipes import moves, names
+from spec.recipes.events import Answered, Follows, Step
+from spec.recipes.place import Phase, Place, Rules
+from spec.tree.paths import below
+from spec.tree.replies import ChildrenReply, Code, Create2Reply, DataReply, StatReply
+from spec.variants import Variant
+
+Answering = Callable[[Rules, Place, Answered], Step[Place]]
+
+
+def answered(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
+    """What becomes of a place with the answer that its phase waits for; in others it is nobody's."""
+    return ANSWERS[place.phase](rules, place, answer) if place.phase in ANSWERS else Step(place)
+
+
+def _entered(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
+    if not isinstance(answer.reply, Create2Reply):
+        return moves.refused(place, answer)
+    place = replace(place, path=answer.reply.path, token=answer.reply.stat.czxid)
+    return moves.look(rules, place) if place.wanted else moves.leave(rules, place)
+
+
+def _synced(rules: Rules, place: Place, _answer: Answered) -> Step[Place]:
+    return moves.search(rules, place)
+
+
+def _searched(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
+    if not isinstance(answer.reply, ChildrenReply):
+        return moves.refused(place, answer)
+    found = names.of_id(answer.reply.children, place.id)
+    if found is None:
+        return moves.enter(rules, place) if place.wanted else moves.out(place)
+    place = replace(place, path=below(rules.root, found))
+    return moves.claim(place) if place.wanted else moves.leave(rules, place)
+
+
+def _claimed(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
+    if isinstance(answer.reply, StatReply):
+        place = replace(place, token=answer.reply.stat.czxid)
+        return moves.look(rules, place) if place.wanted else moves.leave(rules, place)
+    if answer.code is not Code.NO_NODE:
+        return moves.refused(place, answer)
+    return moves.enter(rules, place) if place.wanted else moves.out(place)
+
+
+def _looked(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
+    """`StandardLockInternalsDriver.getsTheLock`, with one who may hold at a time."""
+    if not place.wanted:
+        return moves.leave(rules, place)
+    if not isinstance(answer.reply, ChildrenReply):
+        return moves.refused(place, answer)
+    queue, own = names.paths(rules.root, answer.reply.children), moves.own(place)
+    if own not in queue:
+        return _deleted(rules, place)
+    if queue[0] == own:
+        return moves.lead(rules, place)
+    told = (Observe(Follows(queue[0])),) if Variant.LEAD_UNANNOUNCED in rules.variants else ()
+    before = queue[0] if Variant.WATCH_THE_LEADER in rules.variants else queue[queue.index(own) - 1]
+    return moves.after(Step(place, told), lambda p: _queue_behind(rules, p, before))
+
+
+def _deleted(rules: Rules, place: Place) -> Step[Place]:
+    """Somebody has deleted its znode. Who has lost a lock is told so, anybody else queues anew."""
+    lost = moves.no_longer(place, "deleted")
+    out = place.held and not rules.returns
+    return moves.after(lost, lambda p: moves.out(p) if out else moves.enter(rules, p))
+
+
+def _queue_behind(rules: Rules, place: Place, before: str) -> Step[Place]:
+    if Variant.WATCH_THE_CHILDREN not in rules.variants:
+        return moves.watch(rules, place, before)
+    return moves.look(rules, place) if place.notified else moves.wait(place)
+
+
+def _watched(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
+    if not place.wanted:
+        return moves.leave(rules, place)
+    if place.notified or answer.code is Code.NO_NODE:
+        return moves.look(rules, place)
+    if not isinstance(answer.reply, DataReply | StatReply):
+        return moves.refused(place, answer)
+    asks = rules.announces is not None and Variant.LEAD_UNANNOUNCED not in rules.variants
+    return moves.ask_leader(place, rules.announces or "") if asks else moves.wait(place)
+
+
+def _asked(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
+    """Nobody may have announced itself yet; what matters is the watch, which is set."""
+    if not place.wanted:
+        return moves.leave(rules, place)
+    if place.notified:
+        return moves.look(rules, place)
+    if not isinstance(answer.reply, DataReply):
+        return moves.wait(place)
+    told = Observe(Follows((answer.reply.data or b"").decode(errors="replace")))
+    return moves.after(Step(place, (told,)), moves.wait)
+
+
+def _announced(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
+    if not place.wanted:
+        return moves.leave(rules, replace(place, held=True))  # the announcement may be there
+    if answer.code is Code.NODE_EXISTS:
+        return moves.defer(place, rules.announces or "")
+    return moves.hold(place) if isinstance(answer.reply, Create2Reply) else moves.refused(place, answer)
+
+
+def _deferred(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
+    mine = isinstance(answer.reply, DataReply) and answer.reply.data == moves.own(place).encode()
+    if not place.wanted:
+        return moves.leave(rules, replace(place, held=mine))
+    if mine:
+        return moves.hold(place)
+    return moves.look(rules, place) if place.notified or answer.code is not Code.OK else moves.wait(place)
+
+
+def _retracted(_rules: Rules, place: Place, answer: Answered) -> Step[Place]:
+    return moves.delete(place) if answer.code in (Code.OK, Code.NO_NODE) else moves.refused(place, answer)
+
+
+def _left(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
+    """The znode is gone. A latch that was reset queues anew, and so does who was wanted again meanwhile."""
+    if answer.code not in (Code.OK, Code.NO_NODE):
+        return moves.refused(place, answer)
+    return moves.enter(rules, place) if place.wanted else moves.out(place)
+
+
+ANSWERS: Mapping[Phase, Answering] = {
+    Phase.ENTERING: _entered,
+    Phase.SYNCING: _synced,
+    Phase.SEARCHING: _searched,
+    Phase.CLAIMING: _claimed,
+    Phase.LOOKING: _looked,
+    Phase.WATCHING: _watched,
+    Phase.ASKING: _asked,
+    Phase.ANNOUNCING: _announced,
+    Phase.DEFERRING: _deferred,
+    Phase.RETRACTING: _retracted,
+    Phase.LEAVING: _left,
+}

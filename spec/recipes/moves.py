@@ -1,0 +1,152 @@
+"""What a client in a queue may do next, each as a step: the vocabulary of `spec.recipes.queue` and `answers`.
+
+Rules of this module:
+
+- Each function that ends in an `Ask` sets the phase that waits for its answer.
+- Nothing here looks at an event: what has happened is decided by those who call.
+
+Source: as in `spec.recipes.queue`, beside each function.
+"""
+
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from spec.effects import Observe
+from spec.recipes import names
+from spec.recipes.events import Answered, Ask, Failed, Gone, Holds, HoldsNoMore, Step, Waits
+from spec.recipes.place import Phase, Place, Rules
+from spec.tree.data import OPEN_ACL_UNSAFE
+from spec.tree.fields import Record
+from spec.tree.paths import below
+from spec.tree.requests import Create2, CreateMode, Delete, Exists, GetChildren, GetData, Sync
+from spec.variants import Variant
+
+
+def after(first: Step[Place], then: Callable[[Place], Step[Place]]) -> Step[Place]:
+    """One step after another, as one."""
+    second = then(first.state)
+    return Step(second.state, (*first.effects, *second.effects))
+
+
+def own(place: Place) -> str:
+    """The path of its znode, which it has in the phases where this is asked."""
+    assert place.path is not None, "a client in this phase has a znode"
+    return place.path
+
+
+def _ask(place: Place, phase: Phase, record: Record) -> Step[Place]:
+    return Step(replace(place, phase=phase, notified=False), (Ask(record),))
+
+
+# -- into the queue ------------------------------------------------------------------------------------------
+
+
+def enter(rules: Rules, place: Place) -> Step[Place]:
+    """Create a znode with a name of its own (`CreateBuilderImpl`, `withProtection`)."""
+    name = names.protected("" if Variant.NO_PROTECTION in rules.variants else place.id, rules.word)
+    record = Create2(below(rules.root, name), rules.data, OPEN_ACL_UNSAFE, CreateMode.EPHEMERAL_SEQUENTIAL)
+    return _ask(replace(place, path=None, token=None, behind=None, held=False), Phase.ENTERING, record)
+
+
+def sync(rules: Rules, place: Place) -> Step[Place]:
+    """Have the server catch up, to look for a znode that may have been created."""
+    return _ask(place, Phase.SYNCING, Sync(rules.root))
+
+
+def search(rules: Rules, place: Place) -> Step[Place]:
+    """Look for the znode that may have been created (`findProtectedNodeInForeground`)."""
+    return _ask(place, Phase.SEARCHING, GetChildren(rules.root, False))
+
+
+def claim(place: Place) -> Step[Place]:
+    """Ask for the Stat of a znode that was found, since its czxid is the token."""
+    return _ask(place, Phase.CLAIMING, Exists(own(place), False))
+
+
+# -- in the queue --------------------------------------------------------------------------------------------
+
+
+def look(rules: Rules, place: Place) -> Step[Place]:
+    """Look who is in the queue (`LockInternals.getSortedChildren`)."""
+    watch = Variant.WATCH_THE_CHILDREN in rules.variants
+    return _ask(replace(place, behind=rules.root if watch else None), Phase.LOOKING, GetChildren(rules.root, watch))
+
+
+def watch(rules: Rules, place: Place, behind: str) -> Step[Place]:
+    """Watch the znode before its own (`LeaderLatch.checkLeadership`: "previously we used exists()")."""
+    by_exists = Variant.EXISTS_AND_WATCH in rules.variants
+    record: Record = Exists(behind, True) if by_exists else GetData(behind, True)
+    return _ask(replace(place, behind=behind), Phase.WATCHING, record)
+
+
+def ask_leader(place: Place, announcement: str) -> Step[Place]:
+    """Ask who leads, while the watch is set already."""
+    return _ask(place, Phase.ASKING, GetData(announcement, False))
+
+
+def wait(place: Place) -> Step[Place]:
+    """Wait until the watch fires."""
+    return Step(replace(place, phase=Phase.WAITING), (Observe(Waits(place.behind or "")),))
+
+
+# -- first in the queue --------------------------------------------------------------------------------------
+
+
+def lead(rules: Rules, place: Place) -> Step[Place]:
+    """It is first: hold, or announce it before."""
+    if rules.announces is None or Variant.LEAD_UNANNOUNCED in rules.variants:
+        return hold(place)
+    record = Create2(rules.announces, own(place).encode(), OPEN_ACL_UNSAFE, CreateMode.EPHEMERAL)
+    return _ask(replace(place, behind=None), Phase.ANNOUNCING, record)
+
+
+def defer(place: Place, announcement: str) -> Step[Place]:
+    """There is an announcement: its own, whose answer was lost, or that of a leader not quite gone."""
+    return _ask(replace(place, behind=announcement), Phase.DEFERRING, GetData(announcement, True))
+
+
+def hold(place: Place) -> Step[Place]:
+    """Hold, and report it unless it was known."""
+    held = replace(place, phase=Phase.HOLDING, holds=True, held=True, behind=None)
+    return Step(held, () if place.holds else (Observe(Holds(own(place), place.token or 0)),))
+
+
+def no_longer(place: Place, why: str) -> Step[Place]:
+    """Believe no more that it holds."""
+    return Step(replace(place, holds=False), (Observe(HoldsNoMore(why)),)) if place.holds else Step(place)
+
+
+# -- out of the queue ----------------------------------------------------------------------------------------
+
+
+def leave(rules: Rules, place: Place) -> Step[Place]:
+    """Take back the announcement if there may be one, then delete the znode; believe nothing from now on.
+
+    While the znode is there nobody else is first, so that the announcement is its own.
+    """
+    place = replace(place, behind=None)
+    if rules.announces is None or not place.held:
+        return after(no_longer(place, "released"), delete)
+    return after(no_longer(place, "released"), lambda p: retract(p, rules.announces or ""))
+
+
+def retract(place: Place, announcement: str) -> Step[Place]:
+    """Delete the announcement."""
+    return _ask(place, Phase.RETRACTING, Delete(announcement, -1))
+
+
+def delete(place: Place) -> Step[Place]:
+    """Delete its znode."""
+    return _ask(place, Phase.LEAVING, Delete(own(place), -1))
+
+
+def out(place: Place) -> Step[Place]:
+    """It has no znode, and wants none."""
+    return after(no_longer(place, "out"), lambda p: Step(Place(link=p.link), (Observe(Gone()),)))
+
+
+def refused(place: Place, answer: Answered) -> Step[Place]:
+    """No way on: the root is missing, or an ACL forbids. A znode that cannot be deleted goes with the session."""
+    told = after(no_longer(place, "refused"), lambda p: Step(p, (Observe(Failed(answer.code)),)))
+    return after(told, out)

@@ -1,0 +1,102 @@
+"""Leadership while a procedure of the application runs: a place in a queue that is given up when it returns.
+
+Rules of this module:
+
+- The procedure is called when the client comes to hold, and is never called while an earlier call still runs.
+- Whatever ends the belief in leadership interrupts the procedure: a lost connection, an expired session, the
+  application's `interrupt_leadership` or `close`.
+- When the procedure has returned the place is given up. With `requeues` the client then queues anew.
+
+Source: Curator's `LeaderSelector.doWork`, `interruptLeadership`, `autoRequeue`; `LeaderSelectorListenerAdapter`
+for the interruption on SUSPENDED and LOST.
+"""
+
+import msgspec
+from msgspec.structs import replace
+
+from spec.effects import Observe
+from spec.recipes import queue
+from spec.recipes.events import (
+    Effect,
+    Event,
+    Gone,
+    Holds,
+    HoldsNoMore,
+    Interrupt,
+    Interrupted,
+    Returned,
+    Step,
+    TakeLeadership,
+    Unwanted,
+    Wanted,
+)
+from spec.recipes.place import Phase, Place, Rules
+
+
+class Selector(msgspec.Struct, frozen=True):
+    """`runs`: the procedure was called and has not returned. `open`: the client was not closed."""
+
+    place: Place = Place()
+    runs: bool = False
+    open: bool = False
+    requeues: bool = False
+    id: str = ""
+
+
+def step(rules: Rules, selector: Selector, event: Event) -> Step[Selector]:
+    """What becomes of a selector with an event."""
+    match event:
+        case Wanted(id):
+            if selector.runs or selector.place.phase is not Phase.OUT:
+                return Step(replace(selector, open=True, id=id))
+            return _through(rules, replace(selector, open=True, id=id), event)
+        case Unwanted():
+            return _through(rules, replace(selector, open=False), event)
+        case Interrupted():
+            return Step(selector, (Observe(Interrupt()),) if selector.runs else ())
+        case Returned():
+            return _returned(rules, replace(selector, runs=False))
+        case _:
+            return _through(rules, selector, event)
+
+
+def _returned(rules: Rules, selector: Selector) -> Step[Selector]:
+    """Leadership is given up; if there is none any more, it may be time to queue anew."""
+    if selector.place.phase is Phase.OUT:
+        return _anew(rules, selector)
+    return _through(rules, selector, Unwanted())
+
+
+def _anew(rules: Rules, selector: Selector) -> Step[Selector]:
+    if not (selector.open and selector.requeues) or selector.runs:
+        return Step(selector)
+    return _through(rules, selector, Wanted(selector.id))
+
+
+def _through(rules: Rules, selector: Selector, event: Event) -> Step[Selector]:
+    """The place decides, and what it reports is what the procedure is called or interrupted by."""
+    done = queue.step(rules, selector.place, event)
+    selector = replace(selector, place=done.state)
+    effects: list[Effect] = []
+    for effect in done.effects:
+        effects.append(effect)
+        match effect:
+            case Observe(Holds(_, token)) if not selector.runs:
+                selector = replace(selector, runs=True)
+                effects.append(Observe(TakeLeadership(token)))
+            case Observe(HoldsNoMore()) if selector.runs:
+                effects.append(Observe(Interrupt()))
+            case _:
+                pass
+    return _settled(rules, selector, tuple(effects))
+
+
+def _settled(rules: Rules, selector: Selector, effects: tuple[Effect, ...]) -> Step[Selector]:
+    """A lost leadership is given up for good, and whoever is out queues anew if it is to."""
+    following = Step(selector)
+    if Observe(Interrupt()) in effects and selector.place.wanted:
+        # A place that is kept would lead again while the interrupted procedure still runs.
+        following = _through(rules, selector, Unwanted())
+    elif Observe(Gone()) in effects and not selector.runs:
+        following = _anew(rules, selector)
+    return Step(following.state, (*effects, *following.effects))

@@ -1,0 +1,252 @@
+"""Election on one ephemeral znode: whoever creates it leads, all others watch it and try again when it is gone.
+
+It is the shortest recipe, and the herd's: with n clients the death of a leader notifies n - 1, of whom n - 2 ask in
+vain. Who comes next is a matter of luck.
+
+Rules of this module:
+
+- The znode holds the id of whoever created it. A creation whose answer was lost is asked for again, and the refusal
+  "it exists" is followed by a look at whose it is: it may be one's own.
+- A deletion whose answer was lost is not asked for again without a look: by then the znode may be another's. The look
+  waits until the server has caught up.
+- The watch is set by the same getData that tells who leads, so nothing can happen between the two.
+
+Source: the requirements' "unfair election" (R15); `org.I0Itec.zkclient` users' usual way.
+"""
+
+import enum
+
+import msgspec
+from msgspec.structs import replace
+
+from spec.effects import Observe
+from spec.recipes.events import (
+    Answered,
+    Ask,
+    Connected,
+    Effect,
+    Event,
+    Expired,
+    Failed,
+    Follows,
+    Gone,
+    Holds,
+    HoldsNoMore,
+    Notified,
+    Step,
+    Suspended,
+    Unanswered,
+    Unwanted,
+    Wanted,
+)
+from spec.recipes.place import Link
+from spec.tree.data import OPEN_ACL_UNSAFE
+from spec.tree.replies import Code, Create2Reply, DataReply
+from spec.tree.requests import Create2, CreateMode, Delete, GetData, Sync
+from spec.variants import Variant
+
+
+class Phase(enum.Enum):
+    """What a candidate is at."""
+
+    OUT = "out"
+    ENTERING = "entering"  # asked for the znode
+    READING = "reading"  # asked whose it is, with a watch
+    WAITING = "waiting"  # until the watch fires
+    HOLDING = "holding"
+    LEAVING = "leaving"  # asked for its deletion
+    SYNCING = "syncing"  # the answer to the deletion was lost: asked the server to catch up
+    CHECKING = "checking"  # asked whose it is now
+
+
+class Rules(msgspec.Struct, frozen=True):
+    """The znode that is fought for."""
+
+    path: str
+    variants: frozenset[Variant] = frozenset()
+
+
+class Candidate(msgspec.Struct, frozen=True):
+    """A client's part. `token` is the czxid of the znode it created, `holds` what it believes."""
+
+    phase: Phase = Phase.OUT
+    link: Link = Link.CONNECTED
+    wanted: bool = False
+    lost: bool = False
+    notified: bool = False
+    holds: bool = False
+    id: str = ""
+    token: int | None = None
+
+
+def step(rules: Rules, candidate: Candidate, event: Event) -> Step[Candidate]:
+    """What becomes of a candidate with an event."""
+    match event:
+        case Wanted(id):
+            fresh = id if candidate.phase is Phase.OUT else candidate.id
+            return _go_on(rules, replace(candidate, wanted=True, id=fresh))
+        case Unwanted():
+            return _unwanted(rules, replace(candidate, wanted=False))
+        case Answered():
+            return _answered(rules, candidate, event)
+        case Unanswered():
+            lost = replace(candidate, lost=True)
+            return _again(rules, lost) if candidate.link is Link.CONNECTED else Step(lost)
+        case Notified():
+            return _notified(rules, candidate, event)
+        case Suspended():
+            cut_off = replace(candidate, link=Link.SUSPENDED)
+            return Step(cut_off) if Variant.LEAD_WHILE_SUSPENDED in rules.variants else _no_longer(cut_off, "suspended")
+        case Expired():
+            told = _no_longer(candidate, "expired").effects
+            gone = () if candidate.wanted else (Observe(Gone()),)
+            return Step(Candidate(link=Link.EXPIRED, wanted=candidate.wanted), (*told, *gone))
+        case Connected(resumed, id):
+            return _connected(rules, replace(candidate, link=Link.CONNECTED), resumed, id)
+        case _:
+            return Step(candidate)
+
+
+def _connected(rules: Rules, candidate: Candidate, resumed: bool, id: str) -> Step[Candidate]:
+    if not resumed or candidate.phase is Phase.OUT:
+        return _go_on(rules, replace(candidate, id=id))
+    if candidate.lost:
+        return _again(rules, candidate)
+    if candidate.phase is Phase.WAITING and Variant.NO_REREAD_ON_RECONNECT in rules.variants:
+        return Step(candidate)
+    # Whoever held looks whether the znode is still its own; the watch of the others is lost.
+    return _read(rules, candidate)
+
+
+def _again(rules: Rules, candidate: Candidate) -> Step[Candidate]:
+    """The outstanding request has no answer, and there is a connection to ask again."""
+    candidate = replace(candidate, lost=False)
+    match candidate.phase:
+        case Phase.ENTERING:
+            # If it is there already, the refusal says so, and then comes the look.
+            return _enter(rules, candidate)
+        case Phase.LEAVING | Phase.SYNCING | Phase.CHECKING:
+            if Variant.RETRY_WITHOUT_LOOKING in rules.variants:
+                return _leave(rules, candidate)
+            return _ask(candidate, Phase.SYNCING, Sync(rules.path))
+        case _:
+            return _read(rules, candidate)
+
+
+def _notified(rules: Rules, candidate: Candidate, event: Notified) -> Step[Candidate]:
+    if event.path != rules.path or candidate.link is not Link.CONNECTED:
+        return Step(candidate)
+    if candidate.phase is Phase.READING:
+        return Step(replace(candidate, notified=True))
+    return _enter(rules, candidate) if candidate.phase is Phase.WAITING else Step(candidate)
+
+
+def _go_on(rules: Rules, candidate: Candidate) -> Step[Candidate]:
+    able = candidate.phase is Phase.OUT and candidate.wanted and candidate.link is Link.CONNECTED
+    return _enter(rules, candidate) if able else Step(candidate)
+
+
+def _unwanted(rules: Rules, candidate: Candidate) -> Step[Candidate]:
+    """Give up leadership at once, and the znode as soon as possible."""
+    if candidate.phase is Phase.OUT:
+        return Step(candidate, (Observe(Gone()),))
+    released = _no_longer(candidate, "released")
+    if candidate.link is not Link.CONNECTED:
+        return released
+    match candidate.phase:
+        case Phase.HOLDING:
+            return _told(released.effects, _leave(rules, released.state))
+        case Phase.WAITING:
+            return _told(released.effects, _out(released.state))
+        case _:
+            return released
+
+
+def _no_longer(candidate: Candidate, why: str) -> Step[Candidate]:
+    """Believe no more that it leads."""
+    if not candidate.holds:
+        return Step(candidate)
+    return Step(replace(candidate, holds=False), (Observe(HoldsNoMore(why)),))
+
+
+def _told(effects: tuple[Effect, ...], then: Step[Candidate]) -> Step[Candidate]:
+    return Step(then.state, (*effects, *then.effects))
+
+
+def _ask(candidate: Candidate, phase: Phase, record: Create2 | Delete | GetData | Sync) -> Step[Candidate]:
+    return Step(replace(candidate, phase=phase, notified=False), (Ask(record),))
+
+
+def _enter(rules: Rules, candidate: Candidate) -> Step[Candidate]:
+    record = Create2(rules.path, candidate.id.encode(), OPEN_ACL_UNSAFE, CreateMode.EPHEMERAL)
+    return _ask(replace(candidate, token=None), Phase.ENTERING, record)
+
+
+def _read(rules: Rules, candidate: Candidate) -> Step[Candidate]:
+    return _ask(candidate, Phase.READING, GetData(rules.path, True))
+
+
+def _leave(rules: Rules, candidate: Candidate) -> Step[Candidate]:
+    return _ask(candidate, Phase.LEAVING, Delete(rules.path, -1))
+
+
+def _out(candidate: Candidate) -> Step[Candidate]:
+    return Step(Candidate(link=candidate.link), (Observe(Gone()),))
+
+
+def _answered(rules: Rules, candidate: Candidate, answer: Answered) -> Step[Candidate]:
+    match candidate.phase:
+        case Phase.ENTERING:
+            return _entered(rules, candidate, answer)
+        case Phase.READING:
+            return _was_read(rules, candidate, answer)
+        case Phase.LEAVING if answer.code in (Code.OK, Code.NO_NODE):
+            return _left(rules, candidate)
+        case Phase.SYNCING:
+            return _ask(candidate, Phase.CHECKING, GetData(rules.path, False))
+        case Phase.CHECKING:
+            own = isinstance(answer.reply, DataReply) and answer.reply.data == candidate.id.encode()
+            return _leave(rules, candidate) if own else _left(rules, candidate)
+        case _:
+            return _refused(candidate, answer)
+
+
+def _left(rules: Rules, candidate: Candidate) -> Step[Candidate]:
+    """The znode is its own no more; it may have been wanted again meanwhile."""
+    return _enter(rules, candidate) if candidate.wanted else _out(candidate)
+
+
+def _entered(rules: Rules, candidate: Candidate, answer: Answered) -> Step[Candidate]:
+    if isinstance(answer.reply, Create2Reply):
+        return _is_own(rules, candidate, answer.reply.stat.czxid)
+    return _read(rules, candidate) if answer.code is Code.NODE_EXISTS else _refused(candidate, answer)
+
+
+def _was_read(rules: Rules, candidate: Candidate, answer: Answered) -> Step[Candidate]:
+    if not isinstance(answer.reply, DataReply):
+        return _free(rules, candidate) if answer.code is Code.NO_NODE else _refused(candidate, answer)
+    own = answer.reply.data == candidate.id.encode() and Variant.RETRY_WITHOUT_LOOKING not in rules.variants
+    if own:
+        return _is_own(rules, candidate, answer.reply.stat.czxid)
+    if not candidate.wanted:
+        return _out(candidate)
+    if candidate.notified:
+        return _enter(rules, candidate)
+    told = Observe(Follows((answer.reply.data or b"").decode(errors="replace")))
+    return Step(replace(candidate, phase=Phase.WAITING), (told,))
+
+
+def _free(rules: Rules, candidate: Candidate) -> Step[Candidate]:
+    return _enter(rules, candidate) if candidate.wanted else _out(candidate)
+
+
+def _is_own(rules: Rules, candidate: Candidate, token: int) -> Step[Candidate]:
+    if not candidate.wanted:
+        return _leave(rules, candidate)
+    held = replace(candidate, phase=Phase.HOLDING, token=token, holds=True)
+    return Step(held) if candidate.holds else Step(held, (Observe(Holds(rules.path, token)),))
+
+
+def _refused(candidate: Candidate, answer: Answered) -> Step[Candidate]:
+    told = _no_longer(candidate, "refused").effects
+    return Step(Candidate(link=candidate.link), (*told, Observe(Failed(answer.code)), Observe(Gone())))
