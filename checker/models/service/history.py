@@ -1,0 +1,117 @@
+"""What was committed, as far as a property of the run asks for it: the column `history`.
+
+Updates are recognised by their data (see `scripts`), sequential names by their ten digits.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from checker.engine import Actor, Outcome
+from checker.models.service.memory import Note
+from checker.models.service.scripts import step_of_tag
+from checker.models.service.words import Committed
+from spec.tree.apply import Event, EventType
+from spec.tree.fields import Record
+from spec.tree.paths import parent_of
+from spec.tree.requests import SessionId
+from spec.tree.txns import CreateTxn, DeleteTxn, MultiTxn, SetDataTxn
+
+HISTORY = "history"
+_SEQUENTIAL = re.compile(r"\d{10}$").search
+
+
+class History(msgspec.Struct, frozen=True):
+    """What was committed. Names are kept with the czxid of their parent, since a new one counts anew."""
+
+    creations: tuple[tuple[str, int], ...] = ()  # how often each path was created
+    alive: frozenset[str] = frozenset()  # of these the ones that are there
+    again: str | None = None  # a path that was created though it was there
+    numbers: frozenset[tuple[int, str]] = frozenset()
+    twice: str | None = None  # a sequential name that was given again
+    ephemerals: frozenset[tuple[SessionId, str, int]] = frozenset()  # owner, path, zxid
+    last: tuple[tuple[int, int], ...] = ()  # of each client the last step that took effect
+    overtaken: tuple[int, int, int] | None = None  # a client, and the steps that took effect in this order
+    committed: frozenset[bytes] = frozenset()
+    events: tuple[tuple[str, str], ...] = ()
+
+
+def history_actor(notes: frozenset[Note]) -> Actor:
+    """The history; its operation is Committed."""
+
+    def step(values: tuple[Any, ...], fact: Committed) -> Outcome:
+        history: History = values[0]
+        for txn in parts_of(fact.change.record):
+            if isinstance(txn, DeleteTxn) and fact.change.session:
+                history = _deleted(history, txn)
+            if isinstance(txn, CreateTxn):
+                history = _created(history, fact, txn, notes)
+            if isinstance(txn, CreateTxn | SetDataTxn) and txn.data:
+                history = _updated(history, txn.data, notes)
+        if Note.CREATED in notes:
+            for event in fact.events:
+                history = _came_or_went(history, event)
+        if Note.EVENTS in notes:
+            told = tuple((event.type.name, event.path) for event in fact.events)
+            history = replace(history, events=(*history.events, *told))
+        return Outcome((history,))
+
+    return Actor(HISTORY, (HISTORY,), step)
+
+
+def parts_of(record: Record) -> Iterator[Record]:
+    """A transaction, or those that it consists of."""
+    if isinstance(record, MultiTxn):
+        yield from record.txns
+    else:
+        yield record
+
+
+def _came_or_went(history: History, event: Event) -> History:
+    path = event.path
+    if event.type is EventType.NODE_DELETED:
+        return replace(history, alive=history.alive - {path})
+    if event.type is not EventType.NODE_CREATED:
+        return history
+    creations = dict(history.creations)
+    creations[path] = creations.get(path, 0) + 1
+    again = path if history.again is None and path in history.alive else history.again
+    return replace(history, creations=tuple(sorted(creations.items())), alive=history.alive | {path}, again=again)
+
+
+def _created(history: History, fact: Committed, txn: CreateTxn, notes: frozenset[Note]) -> History:
+    path = txn.path
+    if Note.NUMBERS in notes and _SEQUENTIAL(path):
+        parent = fact.store.node(parent_of(path))
+        given = (0 if parent is None else parent.czxid, path)
+        if given in history.numbers:
+            return replace(history, twice=path)
+        history = replace(history, numbers=history.numbers | {given})
+    if Note.EPHEMERALS in notes and txn.ephemeral:
+        ephemerals = history.ephemerals | {(fact.change.session, path, fact.zxid)}
+        history = replace(history, ephemerals=ephemerals)
+    return history
+
+
+def _deleted(history: History, txn: DeleteTxn) -> History:
+    """A client has asked for this; what the servers delete of themselves has no session, or is the end of one."""
+    left = frozenset(each for each in history.ephemerals if each[1] != txn.path)
+    return replace(history, ephemerals=left)
+
+
+def _updated(history: History, data: bytes, notes: frozenset[Note]) -> History:
+    if Note.COMMITTED in notes:
+        history = replace(history, committed=history.committed | {data})
+    if Note.ORDER in notes:
+        client, number = step_of_tag(data)
+        last = dict(history.last)
+        if last.get(client, 0) > number and history.overtaken is None:
+            history = replace(history, overtaken=(client, last[client], number))
+        last[client] = number
+        history = replace(history, last=tuple(sorted(last.items())))
+    return history

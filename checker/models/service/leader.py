@@ -1,0 +1,107 @@
+"""The leader: the one order in which everything is committed. How Zab comes to it is checked elsewhere.
+
+With lag, what is committed goes to every server, which applies it when it comes to it. Without, the tree of the leader
+is that of all servers, and their clients are answered in the same move; then `server k` is an actor over the column of
+the leader, and there is none of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from checker.engine import Actor, Outcome, Send
+from checker.models.service.decisions import Decisions, replicated
+from checker.models.service.replica import answers, marker_or_read
+from checker.models.service.setup import LEADER, ServiceSetup, client_of, link_name, server_name, watches_name
+from checker.models.service.words import (
+    Commit,
+    Committed,
+    Cut,
+    DropEphemerals,
+    Fire,
+    Forget,
+    Origin,
+    Propose,
+    Register,
+    Request,
+)
+from spec.tree.apply import Applied
+from spec.tree.requests import SessionId
+from spec.tree.store import FrozenStore
+from spec.tree.txns import Change, CloseSessionTxn, DeleteTxn, MultiTxn
+
+
+class Leader(msgspec.Struct, frozen=True):
+    """The tree after everything that was committed, and the zxid of the last of it."""
+
+    store: FrozenStore
+    zxid: int = 0
+
+
+def open_sessions(leader: Leader) -> tuple[SessionId, ...]:
+    """The sessions that have not ended."""
+    return tuple(session for session, _ in leader.store.sessions)
+
+
+def leader_actor(setup: ServiceSetup) -> Actor:
+    """The leader. Its operations are Propose and, by a variant, DropEphemerals."""
+    decisions = Decisions(setup.variants)
+
+    def step(values: tuple[Any, ...], asked: Propose | DropEphemerals) -> Outcome:
+        leader: Leader = values[0]
+        if isinstance(asked, DropEphemerals):
+            paths = sorted(leader.store.ephemerals(asked.session))
+            return _committed(leader, Change(0, 0, 0, MultiTxn(tuple(map(DeleteTxn, paths)))), None)
+        return _committed(leader, decisions.prepared(leader.store, asked), asked.origin)
+
+    def _committed(leader: Leader, change: Change, origin: Origin | None) -> Outcome:
+        applied = decisions.applied(leader.store, leader.zxid + 1, change)
+        store = leader.store.carry_out(applied.operations)
+        if store == leader.store:
+            return Outcome((leader,), tuple(_refused(leader, change, applied, origin)))
+        after = Leader(store, leader.zxid + 1)
+        fact = Committed(after.zxid, change, after.store, applied.events)
+        facts = tuple(Send(name, fact) for name in setup.observe_commits)
+        return Outcome((after,), (*facts, *_told(after, change, applied, origin)))
+
+    def _refused(leader: Leader, change: Change, applied: Applied, origin: Origin | None) -> Iterable[Send]:
+        if origin is None:
+            return ()
+        if setup.lag:
+            return (Send(server_name(origin.server), Commit(leader.zxid, change, origin)),)
+        return answers(leader.zxid, change, applied, origin)
+
+    def _told(leader: Leader, change: Change, applied: Applied, origin: Origin | None) -> Iterable[Send]:
+        if setup.lag:
+            for server in setup.server_ids:
+                here = origin if origin is not None and origin.server == server else None
+                yield Send(server_name(server), Commit(leader.zxid, change, here))
+            return
+        for event in applied.events:
+            yield from (Send(watches_name(server), Fire(event)) for server in setup.server_ids)
+        if origin is not None:
+            yield from answers(leader.zxid, change, applied, origin)
+        if isinstance(change.record, CloseSessionTxn):
+            yield Send(link_name(client_of(change.session)), Cut(None, change.session))
+
+    return Actor(LEADER, (LEADER,), step)
+
+
+def server_without_lag(server: int) -> Actor:
+    """A server whose tree is the leader's."""
+
+    def step(values: tuple[Any, ...], asked: Request | Register | Forget) -> Outcome:
+        leader: Leader = values[0]
+        match asked:
+            case Forget():
+                return Outcome(values)
+            case Request(session, record, client) if replicated(record):
+                origin = None if client is None else Origin(server, client, record)
+                return Outcome(values, (Send(LEADER, Propose(session, record, origin)),))
+            case _:
+                return Outcome(values, tuple(marker_or_read(server, leader.store, leader.zxid, asked)))
+
+    return Actor(server_name(server), (LEADER,), step)

@@ -1,0 +1,242 @@
+"""How a service is shown: a lane for the leader, each server and each client, short captions, and what travels.
+
+Rules of this module:
+
+- A field is there only while it says something: no watches where there are none, nothing pending where nothing is.
+- A tree leaves out znodes that were there at first and are as they were. A znode is its data, `@1` behind it if it is
+  ephemeral and of a session of client 1.
+- A request of a lost connection is on its way until it arrives late, and lost when the client has a connection again.
+- Where servers do not lag, what a client asks reaches `leader`, which is then the whole service.
+
+Whoever plugs in clients of its own gives `fields`, which shows what a client's columns hold.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from checker.engine import Model, Move, Row
+from checker.job import Drawn, Json
+from checker.models.service import telling
+from checker.models.service.link import Link, State, may_change
+from checker.models.service.memory import READS
+from checker.models.service.replica import Replica
+from checker.models.service.setup import (
+    LEADER,
+    ServiceSetup,
+    client_name,
+    client_of,
+    library_name,
+    link_name,
+    server_name,
+    watches_name,
+)
+from checker.models.service.words import Broken, Commit, Refuse
+from spec.client.library import Library
+from spec.tree.store import FrozenStore
+
+Fields = dict[str, Json]
+_STATES = {
+    State.UP: "connected",
+    State.DOWN: "disconnected",
+    State.OVER: "session expired",
+    State.OPENING: "opening a session",
+    State.GONE: "gone",
+}
+
+
+class ServiceLens:
+    """The lens of a service. See `checker.job.Lens`."""
+
+    def __init__(
+        self,
+        model: Model,
+        setup: ServiceSetup,
+        fields: Callable[[int, Row], Mapping[str, Json]] = lambda _client, _row: {},
+    ) -> None:
+        self._model, self._setup, self._fields = model, setup, fields
+        self._first: FrozenStore = model.columns[model.index[LEADER]].initial.store
+
+    def _value(self, row: Row, column: str) -> Any:
+        return row[self._model.index[column]]
+
+    # Lanes.
+
+    def lanes(self, row: Row) -> dict[str, Fields]:
+        """The leader, the servers, the clients."""
+        leader = self._value(row, LEADER)
+        lanes: dict[str, Fields] = {LEADER: {"zxid": leader.zxid, **self._tree(leader.store)}}
+        for server in self._setup.server_ids:
+            shown = self._server(row, server)
+            if shown or self._setup.lag:
+                lanes[server_name(server)] = shown
+        for client in self._setup.client_ids:
+            lanes[client_name(client)] = self._client(row, client)
+        return lanes
+
+    def _tree(self, store: FrozenStore) -> Fields:
+        former = dict(self._first.nodes)
+        new = {
+            path: (znode.data or b"").decode(errors="backslashreplace") + _owner(znode.ephemeral_owner)
+            for path, znode in store.nodes
+            if path not in former or former[path].mzxid != znode.mzxid
+        }
+        gone = [path for path in former if store.node(path) is None]
+        return {**({"tree": new} if new else {}), **({"gone": gone} if gone else {})}
+
+    def _server(self, row: Row, server: int) -> Fields:
+        fields: Fields = {}
+        if self._setup.lag:
+            replica: Replica = self._value(row, server_name(server))
+            fields |= {"zxid": replica.zxid, **self._tree(replica.store)}
+            if replica.pending:
+                fields["pending"] = [_pending(each) for each in replica.pending]
+        watching = self._value(row, watches_name(server))
+        if watching:
+            watches = sorted((client, path, kind.value) for client, kind, path in watching)
+            fields["watches"] = [f"client {client}: {kind} of {path}" for client, path, kind in watches]
+        return fields
+
+    def _client(self, row: Row, client: int) -> Fields:
+        link: Link = self._value(row, link_name(client))
+        fields: Fields = {"state": _STATES[link.state]}
+        if link.server is not None:
+            fields["at"] = server_name(link.server)
+        if self._setup.has_library:
+            library: Library = self._value(row, library_name(client))
+            if library.seen:
+                fields["seen"] = library.seen
+            if library.watches:
+                fields["waits for"] = [f"{kind.value} of {path}" for kind, path in sorted(library.watches, key=repr)]
+        return {**fields, **self._fields(client, row)}
+
+    # Captions.
+
+    def caption(self, move: Move) -> str:
+        """Who does what, in a sentence."""
+        words = _WORDS.get(move.action)
+        if words is None:
+            return " ".join([move.action, *map(str, move.arguments)])
+        if move.action == "reconnect" and any(isinstance(send.operation, Refuse) for send in move.sends):
+            return f"server {move.arguments[1]} tells client {move.arguments[0]} that its session is over"
+        return str(words(*move.arguments))
+
+    # What a picture shows.
+
+    def drawn(self, before: Row, move: Move, after: Row) -> tuple[Drawn, ...]:
+        """What arrived or was lost, what happened at one place, what was sent."""
+        left: list[Drawn] = []
+        sent: list[Drawn] = []
+        for client in self._setup.client_ids:
+            old, new = self._value(before, link_name(client)), self._value(after, link_name(client))
+            if old is not new:
+                left += self._arrived(client, old, new, move)
+                sent += self._sent(client, old, new)
+        for server in self._setup.server_ids if self._setup.lag else ():
+            name = server_name(server)
+            old, new = self._commits(before, name), self._commits(after, name)
+            for each in (old - new).elements():
+                applied = Drawn("deliver", name, each, peer=LEADER)
+                left.append(applied if move.action == "apply" else Drawn("lost", LEADER, each, peer=name))
+            sent += [Drawn("send", LEADER, each, peer=name) for each in (new - old).elements()]
+        return (*left, *self._noted(move), *sent)
+
+    def _commits(self, row: Row, name: str) -> Counter[str]:
+        return Counter(_committed(each) for each in self._value(row, name).pending if _is_of_all(each))
+
+    def _at(self, link: Link) -> str:
+        return server_name(link.server) if self._setup.lag and link.server is not None else LEADER
+
+    def _arrived(self, client: int, old: Link, new: Link, move: Move) -> Iterator[Drawn]:
+        mine = bool(move.arguments) and move.arguments[0] == client
+        name, server = client_name(client), self._at(old)
+        if mine and move.action == "arrive":
+            yield Drawn("deliver", server, telling.request(move.arguments[2]), peer=name)
+        elif mine and move.action == "arrive late":
+            yield Drawn("note", LEADER, f"{name}'s {telling.request(move.arguments[1])} arrives late")
+        elif len(new.up) < len(old.up):
+            kept = Counter(map(telling.request, new.stray))
+            lost = Counter(map(telling.request, old.up)) - (kept if may_change(old.up) else Counter())
+            yield from (Drawn("lost", name, each, peer=server) for each in lost.elements())
+        if mine and move.action == "deliver":
+            yield Drawn("deliver", name, telling.message(move.arguments[2]), peer=server)
+        elif new.server is None and old.down:
+            yield from (Drawn("lost", server, telling.message(each), peer=name) for each in old.down)
+        if mine and move.action == "reconnect" and old.stray:
+            lost_late = ", ".join(map(telling.request, old.stray))
+            yield Drawn("note", name, f"what was on its way of its old connection is dropped: {lost_late}")
+
+    def _sent(self, client: int, old: Link, new: Link) -> Iterator[Drawn]:
+        name = client_name(client)
+        if len(new.up) > len(old.up):
+            yield Drawn("send", name, telling.request(new.up[-1]), peer=self._at(new))
+        had, has = Counter(map(telling.message, old.down)), Counter(map(telling.message, new.down))
+        order = {telling.message(each): place for place, each in enumerate(new.down)}
+        for text in sorted((has - had).elements(), key=order.__getitem__):
+            yield Drawn("send", self._at(new), text, peer=name)
+
+    def _noted(self, move: Move) -> Iterable[Drawn]:
+        if move.action == "crash":
+            yield Drawn("crash", client_name(move.arguments[0]), "crash")
+        elif move.action in _NOTED:
+            yield Drawn("note", client_name(move.arguments[0]), self.caption(move))
+
+
+def scripted_fields(model: Model) -> Callable[[int, Row], Mapping[str, Json]]:
+    """What is shown of a client that runs a script: what it has asked and not been answered."""
+
+    def fields(client: int, row: Row) -> Fields:
+        standing = row[model.index[client_name(client)]]
+        waits = [telling.request(record) for record in standing.outstanding]
+        return {"unanswered": waits} if waits else {}
+
+    return fields
+
+
+def _owner(session: int) -> str:
+    return f" @{client_of(session)}" if session else ""
+
+
+def _pending(each: Any) -> str:
+    return _committed(each) if isinstance(each, Commit) else f"sync of client {each.origin.client}"
+
+
+def _committed(commit: Commit) -> str:
+    return f"{commit.zxid}: {telling.transaction(commit.change)}"
+
+
+def _is_of_all(each: Any) -> bool:
+    """Whether something that waits came from the leader as a transaction."""
+    return isinstance(each, Commit)
+
+
+_NOTED = frozenset({"disconnect", "reconnect", "open", "expire", "lapse"})
+
+
+def _hears(client: int, server: int, said: Any) -> str:
+    if isinstance(said, Broken):
+        return f"client {client} finds its connection closed by server {server}"
+    return f"client {client} hears from server {server}: {telling.message(said)}"
+
+
+def _applies(server: int, first: Any) -> str:
+    return f"server {server} applies {_pending(first)}"
+
+
+_WORDS: dict[str, Callable[..., str]] = {
+    "ask": lambda c, record: f"client {c} asks: {telling.request(record)}",
+    "arrive": lambda c, k, record: (
+        f"server {k} {'reads for' if isinstance(record, READS) else 'takes from'} client {c}: {telling.request(record)}"
+    ),
+    "arrive late": lambda c, record: f"client {c}'s {telling.request(record)}, of a lost connection, arrives late",
+    "apply": _applies,
+    "deliver": _hears,
+    "disconnect": lambda c, k: f"client {c} loses its connection to server {k}",
+    "reconnect": lambda c, k: f"client {c} connects to server {k} with its session",
+    "open": lambda c, k: f"client {c} asks server {k} for a new session",
+    "expire": lambda c: f"the session of client {c} expires",
+    "lapse": lambda c: f"the session of client {c}, which is gone, expires",
+    "crash": lambda c: f"client {c} crashes",
+}

@@ -1,0 +1,60 @@
+"""A client's library in the model: `spec.client.library`, between the link and the client.
+
+There is a column for it only where something depends on what it remembers (`ServiceSetup.has_library`); elsewhere the
+link tells the client at once. It keeps what is outstanding only if the setup is `pipelined`: with one request at a time
+that says nothing which the client does not know.
+
+The request that registers watches again is carried out in the move that reconnects. On a real connection it is the
+first request; what the server applies between the two, it takes for missed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from checker.engine import Actor, Outcome, Send
+from checker.models.service.setup import ServiceSetup, client_name, library_name, server_name
+from checker.models.service.words import Crash, Disconnected, Expired, Heard, Linked, Notice, Register, Reply, Submit
+from spec.client import library as spec
+from spec.client.library import Library
+from spec.tree.requests import CloseSession
+from spec.variants import Variant
+
+
+def library_actor(client: int, setup: ServiceSetup) -> Actor:
+    """The library of a client."""
+    name, above = library_name(client), client_name(client)
+    registers = setup.keeps_watches and Variant.LOST_WATCH not in setup.variants
+
+    def step(values: tuple[Any, ...], said: Any) -> Outcome:
+        library: Library = values[0]
+        match said:
+            case Submit(record):
+                return Outcome((spec.submit(library, record) if setup.pipelined else library,))
+            case Linked(server, told):
+                after = spec.connected(library, told.session)
+                again = (Send(server_name(server), Register(client, after)),) if registers and after.watches else ()
+                return Outcome((after,), (*again, Send(above, told)))
+        return Outcome((_kept(_heard(library, said)),), (Send(above, said),))
+
+    def _heard(library: Library, said: Heard | Disconnected | Expired | Crash) -> Library:
+        match said:
+            case Heard(Notice(type_, path)):
+                return spec.notified(library, type_, path)
+            case Heard(Reply(asked, code, _, zxid)):
+                return spec.closed() if isinstance(asked, CloseSession) else spec.answered(library, asked, code, zxid)
+            case Disconnected():
+                return spec.lost(library, keeps_watches=setup.keeps_watches)
+            case Expired():
+                return spec.expired(library)
+        return spec.closed()
+
+    def _kept(library: Library) -> Library:
+        """Without lag every server has seen everything; a library that forgets its watches need not have them."""
+        if not setup.lag and not library.watches:
+            library = replace(library, seen=0)
+        return library if setup.keeps_watches else replace(library, watches=frozenset())
+
+    return Actor(name, (name,), step)

@@ -1,0 +1,237 @@
+"""A client's connection: what is on its way in either direction, and where the client stands with its session.
+
+Rules of this module:
+
+- Both directions are FIFO: a notice that was pushed before an answer is heard before it.
+- When a connection is lost, answers and notices on their way are lost. Writes that were on their way to the server may
+  still arrive (`stray`), until the client has a connection again or its session is over; reads would change nothing.
+- A client hears at once that its connection is lost; but where the server closes it, after all it was sent before.
+- A client that has asked for the end of its session asks for no connection any more.
+- What can never matter again is forgotten: a client that is gone keeps no more than a session that may still lapse.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from checker.engine import Actor, ModelError, Outcome, Send
+from checker.models.service.decisions import answered_early
+from checker.models.service.setup import ServiceSetup, client_name, library_name, link_name, server_name, watches_name
+from checker.models.service.words import (
+    Arrive,
+    ArriveLate,
+    Ask,
+    Break,
+    Broken,
+    Connected,
+    Crash,
+    Cut,
+    Deliver,
+    Die,
+    Disconnected,
+    Established,
+    Expired,
+    Forget,
+    Heard,
+    Lapse,
+    Linked,
+    Message,
+    Notice,
+    Open,
+    Push,
+    Reconnect,
+    Refuse,
+    Reply,
+    Request,
+    Submit,
+)
+from spec.service.connection import ROUTES, Route
+from spec.tree.fields import Record
+from spec.tree.requests import CloseSession, CreateSession, SessionId
+from spec.variants import Variant
+
+
+class State(enum.Enum):
+    """Where a client stands, as far as it knows."""
+
+    UP = "up"  # connected to `server`
+    DOWN = "down"  # without a connection; the session may live
+    OVER = "over"  # the session has expired, and the client knows
+    OPENING = "opening"  # a new session is on its way through `server`
+    GONE = "gone"  # the client has closed its session, or crashed; 0 is the session of one that is settled
+
+
+class Link(msgspec.Struct, frozen=True):
+    """A connection. `waiting` counts what has arrived at the server, and waits there for what is committed."""
+
+    state: State
+    session: SessionId
+    server: int | None = None
+    up: tuple[Record, ...] = ()
+    waiting: int = 0
+    down: tuple[Message, ...] = ()
+    stray: tuple[Record, ...] = ()
+    closing: bool = False
+
+    @property
+    def cut(self) -> bool:
+        """Whether the server has closed the connection, which the client does not know yet."""
+        return bool(self.down) and _ends(self.down[-1])
+
+
+def _ends(message: Message) -> bool:
+    """Whether a message is the last one of its connection."""
+    return isinstance(message, Broken) or (isinstance(message, Reply) and isinstance(message.asked, CloseSession))
+
+
+def waits(record: Record) -> bool:
+    """Whether a request is answered only when something is committed, or applied."""
+    return ROUTES[type(record)] in (Route.WRITE, Route.SYNC)
+
+
+def may_change(records: Iterable[Record]) -> tuple[Record, ...]:
+    """Those that change something when they arrive late."""
+    return tuple(record for record in records if ROUTES[type(record)] is Route.WRITE)
+
+
+def link_actor(client: int, setup: ServiceSetup) -> Actor:
+    """The connection of a client."""
+    return Actor(link_name(client), (link_name(client),), _Steps(client, setup).step)
+
+
+class _Steps:
+    """What a connection does; it holds nothing but whose it is."""
+
+    def __init__(self, client: int, setup: ServiceSetup) -> None:
+        self._client, self._has_library = client, setup.has_library
+        self._above = library_name(client) if setup.has_library else client_name(client)
+        self._may_be_early = setup.lag and Variant.ANSWERED_BEFORE_COMMIT in setup.variants
+
+    def step(self, values: tuple[Any, ...], asked: Any) -> Outcome | None:
+        link: Link = values[0]
+        match asked:
+            case Ask(record):
+                return self._ask(link, record)
+            case Arrive(place):
+                return self._arrive(link, place)
+            case ArriveLate():
+                return self._arrive_late(link)
+            case Push(message, ahead):
+                return Outcome((self._pushed(link, message, ahead),))
+            case Deliver(place):
+                return self._deliver(link, place)
+            case Cut(server, session):
+                return self._cut(link, server, session)
+            case Break():
+                return self._lost(link, link.stray + may_change(link.up))
+            case Die():
+                return self._died(link)
+            case Lapse():
+                return Outcome((_settled() if link.state is State.GONE else replace(link, stray=()),))
+            case _:
+                return self._connecting(link, asked)
+
+    def _connecting(self, link: Link, asked: Reconnect | Refuse | Open | Established) -> Outcome:
+        match asked:
+            case Reconnect(server, zxid):
+                after = replace(link, state=State.UP, server=server, stray=())
+                return Outcome((after,), (self._linked(server, Connected(True, link.session, zxid)),))
+            case Refuse():
+                return Outcome((Link(State.OVER, link.session),), (Send(self._above, Expired()),))
+            case Open(server):
+                session = link.session + 1
+                request = Request(session, CreateSession(0), self._client)
+                return Outcome((Link(State.OPENING, session, server),), (Send(server_name(server), request),))
+            case Established(session, zxid):
+                assert link.server is not None
+                after = Link(State.UP, session, link.server)
+                return Outcome((after,), (self._linked(link.server, Connected(False, session, zxid)),))
+
+    def _linked(self, server: int, told: Connected) -> Send:
+        return Send(self._above, Linked(server, told) if self._has_library else told)
+
+    def _ask(self, link: Link, record: Record) -> Outcome:
+        if link.state is not State.UP:
+            raise ModelError(f"client {self._client} asks for {record!r} while its connection is {link.state.value}")
+        submitted = (Send(self._above, Submit(record)),) if self._has_library else ()
+        closing = link.closing or isinstance(record, CloseSession)
+        # What is sent into a connection that the server has closed reaches nobody.
+        up = link.up if link.cut else (*link.up, record)
+        return Outcome((replace(link, up=up, closing=closing),), submitted)
+
+    def _arrive(self, link: Link, place: int) -> Outcome | None:
+        if place >= len(link.up) or (link.waiting and not waits(link.up[place])):
+            return None
+        record, left = link.up[place], link.up[:place] + link.up[place + 1 :]
+        if self._early(record):
+            after = replace(link, up=left, stray=(*link.stray, record))
+        else:
+            after = replace(link, up=left, waiting=link.waiting + waits(record))
+        return Outcome((after,), (self._request(link, record, self._client),))
+
+    def _arrive_late(self, link: Link) -> Outcome | None:
+        if not link.stray:
+            return None
+        return Outcome((replace(link, stray=link.stray[1:]),), (self._request(link, link.stray[0], None),))
+
+    def _request(self, link: Link, record: Record, client: int | None) -> Send:
+        # What arrives late goes to the leader alike from any server: the one that read it makes no difference.
+        return Send(server_name(link.server or 1), Request(link.session, record, client))
+
+    def _early(self, record: Record) -> bool:
+        return self._may_be_early and answered_early(record)
+
+    def _pushed(self, link: Link, message: Message, ahead: bool) -> Link:
+        if link.state is not State.UP or link.cut:
+            return link
+        awaited = isinstance(message, Reply) and waits(message.asked) and not self._early(message.asked)
+        place = len(link.down)
+        while ahead and place and isinstance(link.down[place - 1], Notice):
+            place -= 1
+        down = (*link.down[:place], message, *link.down[place:])
+        return replace(link, down=down, waiting=link.waiting - awaited)
+
+    def _deliver(self, link: Link, place: int) -> Outcome | None:
+        if place >= len(link.down):
+            return None
+        message = link.down[place]
+        if isinstance(message, Broken):
+            return self._lost(link, link.stray)
+        heard = Send(self._above, Heard(message))
+        if _ends(message):
+            return Outcome((_settled(),), (heard,))
+        return Outcome((replace(link, down=link.down[:place] + link.down[place + 1 :]),), (heard,))
+
+    def _cut(self, link: Link, server: int | None, session: SessionId) -> Outcome:
+        """The connection is closed by its server, behind all that was said before."""
+        if link.state is not State.UP or link.session != session or server not in (None, link.server):
+            return Outcome((link,))
+        # The answer to a request for the end of the session ends the connection by itself.
+        down = link.down if link.cut else (*link.down, Broken())
+        return Outcome((replace(link, up=(), waiting=0, down=down, stray=()),), self._forgotten(link))
+
+    def _lost(self, link: Link, stray: tuple[Record, ...]) -> Outcome:
+        after = Link(State.GONE if link.closing else State.DOWN, link.session, stray=stray)
+        return Outcome((after,), (*self._forgotten(link), Send(self._above, Disconnected())))
+
+    def _died(self, link: Link) -> Outcome:
+        stray = link.stray + may_change(link.up)
+        after = _settled() if link.state is State.OVER else Link(State.GONE, link.session, stray=stray)
+        return Outcome((after,), (*self._forgotten(link), Send(self._above, Crash())))
+
+    def _forgotten(self, link: Link) -> tuple[Send, ...]:
+        """A server forgets whoever has no connection to it."""
+        if link.server is None:
+            return ()
+        forget = Forget(self._client)
+        return Send(server_name(link.server), forget), Send(watches_name(link.server), forget)
+
+
+def _settled() -> Link:
+    """Of a client that is gone, and whose session has ended."""
+    return Link(State.GONE, 0)

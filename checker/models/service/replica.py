@@ -1,0 +1,190 @@
+"""A server that lags: a tree of its own, and what was committed and is not applied here yet.
+
+Rules of this module:
+
+- What waits is applied in the order of commits. Whatever would wait behind nothing is done at once.
+- With a transaction, first those who watch are told, then whoever asked for it is answered. All messages to a client go
+  by its one link, so it is told before it can see what it is told of.
+- When the end of a session is applied, the connection that the session has here is closed.
+- A sync waits for everything that was committed before it was asked, and for nothing else.
+- Reads are answered from the tree as it is here. `rules` brings them only when their connection awaits nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from checker.engine import Actor, Outcome, Send
+from checker.models.service.decisions import Decisions, answered_early, replicated
+from checker.models.service.setup import LEADER, ServiceSetup, client_of, link_name, server_name, watches_name
+from checker.models.service.words import (
+    Add,
+    Apply,
+    Commit,
+    Cut,
+    Established,
+    Fire,
+    Forget,
+    Marker,
+    Notice,
+    Origin,
+    Propose,
+    Push,
+    Register,
+    Reply,
+    Request,
+)
+from spec.client.library import Awaits, Library
+from spec.tree.apply import Applied, EventType
+from spec.tree.fields import Record
+from spec.tree.read import read
+from spec.tree.replies import Code, PathReply
+from spec.tree.requests import CreateSession, SetWatches, Sync
+from spec.tree.store import FrozenStore
+from spec.tree.txns import Change, CloseSessionTxn
+from spec.tree.watches import Watches, WatchKind, watch_of
+from spec.variants import Variant
+
+
+class Replica(msgspec.Struct, frozen=True):
+    """A server's tree, the last zxid it has applied, and what it has yet to apply, oldest first."""
+
+    store: FrozenStore
+    zxid: int = 0
+    pending: tuple[Commit | Marker, ...] = ()
+
+
+def replica_actor(server: int, setup: ServiceSetup) -> Actor:
+    """A server. Its operations are Commit, Apply, Request, Register and Forget."""
+    decisions = Decisions(setup.variants)
+    name = server_name(server)
+
+    def step(values: tuple[Any, ...], asked: Any) -> Outcome | None:
+        replica: Replica = values[0]
+        match asked:
+            case Commit():
+                return _or_at_once(replica, asked)
+            case Apply():
+                return _applied(replica) if replica.pending else None
+            case Forget(client):
+                return Outcome((replace(replica, pending=tuple(_without(client, replica.pending))),))
+            case Request(session, record, client):
+                origin = None if client is None else Origin(server, client, record)
+                return _asked(replica, session, record, origin, asked)
+            case _:
+                return Outcome(values, tuple(marker_or_read(server, replica.store, replica.zxid, asked)))
+
+    def _asked(replica: Replica, session: int, record: Record, origin: Origin | None, asked: Request) -> Outcome | None:
+        if isinstance(record, Sync) and replica.pending and Variant.SYNC_WITHOUT_WAITING not in setup.variants:
+            if origin is None:
+                return Outcome((replica,))
+            return Outcome((replace(replica, pending=(*replica.pending, Marker(origin))),))
+        if origin is not None and Variant.ANSWERED_BEFORE_COMMIT in setup.variants and answered_early(record):
+            change = decisions.prepared(replica.store, Propose(session, record))
+            applied = decisions.applied(replica.store, replica.zxid, change)
+            return Outcome((replica,), answers(replica.zxid, change, applied, origin))
+        if replicated(record):
+            view = replica.store if Variant.TWO_CREATORS in setup.variants else None
+            return Outcome((replica,), (Send(LEADER, Propose(session, record, origin, view)),))
+        return Outcome((replica,), tuple(marker_or_read(server, replica.store, replica.zxid, asked)))
+
+    def _or_at_once(replica: Replica, commit: Commit) -> Outcome:
+        """A transaction waits even where nothing else does; a refusal then has nothing to wait for."""
+        waits = replace(replica, pending=(*replica.pending, commit))
+        if replica.pending or commit.zxid > replica.zxid:
+            return Outcome((waits,))
+        return _applied(waits)
+
+    def _applied(replica: Replica) -> Outcome:
+        """Apply the oldest, and whatever behind it waits for that alone: refusals, and the ends of syncs."""
+        first, pending = replica.pending[0], replica.pending[1:]
+        assert isinstance(first, Commit), "a sync waits behind a transaction"
+        applied = decisions.applied(replica.store, first.zxid, first.change)
+        store, zxid = replica.store.carry_out(applied.operations), first.zxid
+        sends = list(_consequences(first, applied))
+        while pending and (isinstance(pending[0], Marker) or pending[0].zxid == zxid):
+            behind, pending = pending[0], pending[1:]
+            if isinstance(behind, Marker):
+                sends.append(_synced(behind.origin, zxid))
+            elif behind.origin is not None:
+                applied = decisions.applied(store, behind.zxid, behind.change)
+                sends += answers(behind.zxid, behind.change, applied, behind.origin)
+        return Outcome((Replica(store, zxid, pending),), tuple(sends))
+
+    def _consequences(commit: Commit, applied: Applied) -> Iterator[Send]:
+        for event in applied.events:
+            yield Send(watches_name(server), Fire(event))
+        if commit.origin is not None:
+            yield from answers(commit.zxid, commit.change, applied, commit.origin)
+        if isinstance(commit.change.record, CloseSessionTxn):
+            session = commit.change.session
+            yield Send(link_name(client_of(session)), Cut(server, session))
+
+    return Actor(name, (name,), step)
+
+
+def _without(client: int, pending: Iterable[Commit | Marker]) -> Iterator[Commit | Marker]:
+    """What waits, without whom to answer; what had no other purpose than an answer waits no longer."""
+    last = None
+    for each in pending:
+        mine = each.origin is not None and each.origin.client == client
+        if isinstance(each, Marker):
+            if not mine:
+                yield each
+        elif not mine:
+            last = each.zxid
+            yield each
+        elif each.zxid != last:
+            last = each.zxid
+            yield replace(each, origin=None)
+
+
+def _synced(origin: Origin, zxid: int) -> Send:
+    path = origin.asked.path if isinstance(origin.asked, Sync) else ""
+    return Send(link_name(origin.client), Push(Reply(origin.asked, Code.OK, PathReply(path), zxid)))
+
+
+def answers(zxid: int, change: Change, applied: Applied, origin: Origin) -> tuple[Send, ...]:
+    """What is said to whoever asked for a transaction."""
+    if isinstance(origin.asked, CreateSession):
+        return (Send(link_name(origin.client), Established(change.session, zxid)),)
+    reply = Reply(origin.asked, applied.code, applied.reply, zxid)
+    return (Send(link_name(origin.client), Push(reply)),)
+
+
+def marker_or_read(server: int, store: FrozenStore, zxid: int, asked: Request | Register) -> Iterator[Send]:
+    """What a server answers from its tree as it is: reads, syncs that have nothing to wait for, watches set again."""
+    if isinstance(asked, Register):
+        yield from _registered(server, store, asked)
+        return
+    if asked.client is None:
+        return  # nobody is there to be answered, or to watch
+    link, record = link_name(asked.client), asked.record
+    if isinstance(record, Sync):
+        yield Send(link, Push(Reply(record, Code.OK, PathReply(record.path), zxid)))
+        return
+    code, reply = read(store, record, asked.session)
+    kind = watch_of(record, code)
+    if kind is not None:
+        yield Send(watches_name(server), Add(asked.client, kind, record.path))  # type: ignore[attr-defined]
+    yield Send(link, Push(Reply(record, code, reply, zxid)))
+
+
+def _registered(server: int, store: FrozenStore, asked: Register) -> Iterator[Send]:
+    """`Watches.set_watches`, one watch at a time: it is registered, or what was missed is told."""
+    library: Library = asked.library
+    for awaits, path in sorted(library.watches, key=lambda watch: (_ORDER.index(watch[0]), watch[1])):
+        paths = [(path,) if awaits is kind else () for kind in _ORDER]
+        missed = Watches().set_watches(store, SetWatches(library.seen, *paths), asked.client)
+        if not missed:
+            kind = WatchKind.CHILDREN if awaits is Awaits.CHILDREN else WatchKind.DATA
+            yield Send(watches_name(server), Add(asked.client, kind, path))
+        for _, type_, where in missed:
+            yield Send(link_name(asked.client), Push(Notice(EventType(type_), where)))
+
+
+_ORDER = (Awaits.DATA, Awaits.CREATION, Awaits.CHILDREN)

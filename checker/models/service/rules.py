@@ -1,0 +1,226 @@
+"""What may happen next in a service: requests and answers travel, servers apply, and what may go wrong.
+
+Actions, each with (client, server) or one of the two:
+
+    arrive        the first request on its way reaches the server
+    arrive late   one of a connection that is gone reaches the old server
+    apply         a server that lags applies the oldest of what it has not yet
+    deliver       the first message on its way reaches the client
+    reconnect     a client without a connection is taken in, or hears that its session is over
+    open          a client whose session is over asks for a new one
+    lapse         the session of a client that is gone ends; no budget, and no fault: it is bound to happen
+    disconnect    a connection is lost
+    expire        the session of a client that is not gone ends
+    crash         a client's process ends
+
+The last three are faults. Each rule reads as little as it needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from checker.engine import Move, Read, Rule, Send
+from checker.models.service.faults import has_left, spend
+from checker.models.service.leader import Leader, open_sessions
+from checker.models.service.link import Link, State
+from checker.models.service.replica import Replica
+from checker.models.service.setup import (
+    LEADER,
+    Clocks,
+    ServiceSetup,
+    library_name,
+    link_name,
+    server_name,
+)
+from checker.models.service.words import (
+    Apply,
+    Arrive,
+    ArriveLate,
+    Break,
+    Deliver,
+    Die,
+    DropEphemerals,
+    Lapse,
+    Open,
+    Propose,
+    Reconnect,
+    Refuse,
+    Reply,
+)
+from spec.client.library import Library
+from spec.tree.requests import CloseSession, SessionId
+from spec.variants import Variant
+
+
+def rules(setup: ServiceSetup) -> Iterator[Rule]:
+    """All rules of a service; those of faults without a budget are left out."""
+    for client in setup.client_ids:
+        yield _arrive(client, setup)
+        yield _deliver(client, setup)
+        yield _lapse(client)
+        yield from (_reconnect(client, server, setup) for server in setup.server_ids)
+        if setup.budgets.disconnects:
+            yield _disconnect(client, setup)
+        if setup.budgets.expiries:
+            yield _expire(client, setup)
+            if setup.reopens:
+                yield _open(client, setup)
+        if setup.budgets.crashes:
+            yield _crash(client)
+    if setup.lag:
+        yield from (_apply(server) for server in setup.server_ids)
+
+
+def known_actions(setup: ServiceSetup) -> Iterator[str]:
+    """The actions of a service, whether or not its clients give occasion to them."""
+    budgets = setup.budgets
+    yield from ("arrive", "deliver")
+    yield from ("apply",) if setup.lag else ()
+    yield from ("disconnect", "reconnect") if budgets.disconnects else ()
+    yield from ("arrive late",) if budgets.disconnects or budgets.crashes else ()
+    yield from ("expire", "reconnect") if budgets.expiries else ()
+    yield from ("open",) if budgets.expiries and setup.reopens else ()
+    yield from ("crash", "lapse") if budgets.crashes else ()
+
+
+def _arrive(client: int, setup: ServiceSetup) -> Rule:
+    name = link_name(client)
+    places = 2 if Variant.REORDERED_REQUESTS in setup.variants else 1
+    early = Variant.ANSWERED_BEFORE_COMMIT in setup.variants
+
+    def moves(link: Link) -> Iterator[Move]:
+        if link.state is State.UP:
+            for place in range(min(places, len(link.up))):
+                yield Move("arrive", (client, link.server, link.up[place]), (Send(name, Arrive(place)),))
+        if link.stray and (early or link.state is not State.UP):
+            yield Move("arrive late", (client, link.stray[0]), (Send(name, ArriveLate()),))
+
+    return Rule(f"requests of {name}", (Read(name),), moves)
+
+
+def _deliver(client: int, setup: ServiceSetup) -> Rule:
+    name = link_name(client)
+    overtakes = Variant.WATCH_AFTER_DATA in setup.variants
+
+    def moves(link: Link) -> Iterator[Move]:
+        if link.down:
+            yield Move("deliver", (client, link.server, link.down[0]), (Send(name, Deliver()),))
+        if overtakes:
+            answer = next((n for n, message in enumerate(link.down) if isinstance(message, Reply)), 0)
+            if answer:
+                yield Move("deliver", (client, link.server, link.down[answer]), (Send(name, Deliver(answer)),))
+
+    return Rule(f"messages of {name}", (Read(name),), moves)
+
+
+def _apply(server: int) -> Rule:
+    name = server_name(server)
+
+    def oldest(replica: Replica) -> object:
+        return replica.pending[0] if replica.pending else None
+
+    def moves(first: object) -> tuple[Move, ...]:
+        return (Move("apply", (server, first), (Send(name, Apply()),)),)
+
+    return Rule(f"{name} applies", (Read(name, oldest),), moves)
+
+
+def _reconnect(client: int, server: int, setup: ServiceSetup) -> Rule:
+    name = link_name(client)
+    backwards = Variant.STALE_AFTER_MOVING in setup.variants
+
+    def session(link: Link) -> SessionId | None:
+        return link.session if link.state is State.DOWN else None
+
+    def seen(library: Library) -> int:
+        return library.seen
+
+    def moves(session: SessionId, sessions: tuple[SessionId, ...], zxid: int, seen: int = 0) -> tuple[Move, ...]:
+        if seen > zxid and not backwards:
+            return ()
+        told = Reconnect(server, zxid) if session in sessions else Refuse()
+        return (Move("reconnect", (client, server), (Send(name, told),)),)
+
+    def both(leader: Leader) -> tuple[tuple[SessionId, ...], int]:
+        return open_sessions(leader), leader.zxid
+
+    rule = f"{name} reconnects to {server}"
+    if not setup.lag:
+        reads: tuple[Read, ...] = (Read(name, session), Read(LEADER, both))
+        return Rule(rule, reads, lambda session, leader: moves(session, *leader))
+    at_server = Read(server_name(server), lambda replica: replica.zxid)
+    return Rule(
+        rule, (Read(name, session), Read(LEADER, open_sessions), at_server, Read(library_name(client), seen)), moves
+    )
+
+
+def _open(client: int, setup: ServiceSetup) -> Rule:
+    name = link_name(client)
+
+    def moves(link: Link) -> Iterator[Move]:
+        if link.state is State.OVER:
+            for server in setup.server_ids:
+                yield Move("open", (client, server), (Send(name, Open(server)),))
+
+    return Rule(f"{name} opens a session", (Read(name),), moves)
+
+
+def _end(client: int, session: SessionId) -> tuple[Send, ...]:
+    """The end of a session. What was still on its way for it finds it closed, and changes nothing."""
+    return Send(link_name(client), Lapse()), Send(LEADER, Propose(session, CloseSession()))
+
+
+def _lapse(client: int) -> Rule:
+    name = link_name(client)
+
+    def session(link: Link) -> SessionId | None:
+        return link.session or None if link.state is State.GONE else None
+
+    def moves(session: SessionId, sessions: tuple[SessionId, ...]) -> Iterator[Move]:
+        if session in sessions:
+            yield Move("lapse", (client,), _end(client, session))
+
+    return Rule(f"the session of {name} lapses", (Read(name, session), Read(LEADER, open_sessions)), moves)
+
+
+def _expire(client: int, setup: ServiceSetup) -> Rule:
+    name = link_name(client)
+    states = (State.DOWN,) if setup.clocks is Clocks.TRUSTED else (State.DOWN, State.UP)
+
+    def session(link: Link) -> SessionId | None:
+        return link.session if link.state in states and not link.cut else None
+
+    def moves(session: SessionId, sessions: tuple[SessionId, ...], _left: bool) -> Iterator[Move]:
+        if session in sessions:
+            yield Move("expire", (client,), (spend("expiries"), *_end(client, session)))
+
+    reads = (Read(name, session), Read(LEADER, open_sessions), has_left("expiries"))
+    return Rule(f"the session of {name} expires", reads, moves)
+
+
+def _disconnect(client: int, setup: ServiceSetup) -> Rule:
+    name = link_name(client)
+    drops = Variant.EPHEMERAL_DIES_WITH_CONNECTION in setup.variants
+
+    def connected(link: Link) -> tuple[int | None, SessionId] | None:
+        return (link.server, link.session) if link.state is State.UP else None
+
+    def moves(connected: tuple[int | None, SessionId], _left: bool) -> tuple[Move, ...]:
+        server, session = connected
+        dropped = (Send(LEADER, DropEphemerals(session)),) if drops else ()
+        return (Move("disconnect", (client, server), (spend("disconnects"), Send(name, Break()), *dropped)),)
+
+    return Rule(f"{name} is lost", (Read(name, connected), has_left("disconnects")), moves)
+
+
+def _crash(client: int) -> Rule:
+    name = link_name(client)
+
+    def lives(link: Link) -> bool | None:
+        return None if link.state is State.GONE else True
+
+    def moves(_lives: bool, _left: bool) -> tuple[Move, ...]:
+        return (Move("crash", (client,), (spend("crashes"), Send(name, Die()))),)
+
+    return Rule(f"client {client} crashes", (Read(name, lives), has_left("crashes")), moves)

@@ -1,0 +1,175 @@
+"""Clients that run scripts: what the guarantees of the service are held against.
+
+A script is a list of steps, a step one or several requests to choose from. A client asks its steps in order, each once,
+and one more only while fewer than `pipeline` are unanswered. What a lost connection left unanswered is not asked again:
+what became of it is for the properties to know. Each update writes data of its own, `b"2.1"` for the first step of
+client 2 (`b"2.1b"` if that is the second of a choice), so that an update is recognised wherever it shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from string import ascii_lowercase
+from typing import Any, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
+
+from checker.engine import Actor, Column, Move, Outcome, Read, Rule, Send
+from checker.models.service import memory as notes_of
+from checker.models.service.leader import Leader
+from checker.models.service.memory import Memory, Note
+from checker.models.service.setup import LEADER, ServiceSetup, client_name, link_name
+from checker.models.service.words import Ask, Connected, Crash, Disconnected, Expired, Heard, Notice
+from spec.tree.fields import Record
+from spec.tree.requests import CloseSession, Create, Multi, SetData
+
+Step: TypeAlias = tuple[Record, ...]
+"""The requests that a client chooses from."""
+
+
+@dataclass(frozen=True)
+class Script:
+    """What a client asks, and how many requests it leaves unanswered before it waits."""
+
+    steps: tuple[Step, ...]
+    pipeline: int = 1
+
+    @classmethod
+    def of(cls, *steps: Record | Sequence[Record], pipeline: int = 1) -> Script:
+        """A script, where a step of one request needs no list."""
+        return cls(tuple((step,) if isinstance(step, Record) else tuple(step) for step in steps), pipeline)
+
+    def tagged(self, client: int) -> Script:
+        """The same with each update's own data."""
+        return Script(
+            tuple(
+                tuple(
+                    with_data(record, tag(client, number, place if len(step) > 1 else None))
+                    for place, record in enumerate(step)
+                )
+                for number, step in enumerate(self.steps, 1)
+            ),
+            self.pipeline,
+        )
+
+
+def tag(client: int, step: int, choice: int | None = None) -> bytes:
+    """What an update writes: `2.1`, or `2.1b` if it is the second one to choose from."""
+    return f"{client}.{step}{'' if choice is None else chr(ord('a') + choice)}".encode()
+
+
+def step_of_tag(data: bytes) -> tuple[int, int]:
+    """The client and the step of what an update wrote."""
+    client, _, step = data.decode().partition(".")
+    return int(client), int(step.rstrip(ascii_lowercase))
+
+
+def with_data(record: Record, data: bytes) -> Record:
+    """The request, writing this data if it writes any."""
+    if isinstance(record, Multi):
+        return Multi(tuple(with_data(operation, data) for operation in record.operations))
+    return replace(record, data=data) if isinstance(record, Create | SetData) else record
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """Where a client is in its script: `step` is the next one, from 0; `outstanding` the requests unanswered."""
+
+    step: int = 0
+    connected: bool = True
+    outstanding: tuple[Record, ...] = ()
+    memory: Memory = Memory()
+
+
+class Choose(msgspec.Struct, frozen=True):
+    """Ask this as the next step, while the leader is at this zxid (0 where nobody wants to know)."""
+
+    record: Record
+    zxid: int = 0
+
+
+@dataclass(frozen=True)
+class Plug:
+    """What scripted clients contribute to a model."""
+
+    columns: tuple[Column, ...]
+    actors: tuple[Actor, ...]
+    rules: tuple[Rule, ...]
+
+
+def scripted(setup: ServiceSetup, scripts: Sequence[Script], notes: Iterable[Note]) -> Plug:
+    """The clients of a service, one to each script."""
+    wanted = frozenset(notes)
+    clients = [_Scripted(client, setup, script, wanted) for client, script in enumerate(scripts, 1)]
+    return Plug(
+        tuple(Column(client_name(client), Standing()) for client in setup.client_ids),
+        tuple(Actor(client.name, (client.name,), client.step) for client in clients),
+        tuple(client.rule() for client in clients),
+    )
+
+
+class _Scripted:
+    """A client that runs a script."""
+
+    def __init__(self, client: int, setup: ServiceSetup, script: Script, notes: frozenset[Note]) -> None:
+        self.name, self._client, self._notes = client_name(client), client, notes
+        self._script, self._setup = script, setup
+
+    def rule(self) -> Rule:
+        """The next step may be asked."""
+        timed = Note.FRESHNESS in self._notes
+
+        def next_step(standing: Standing) -> int | None:
+            ready = standing.connected and len(standing.outstanding) < self._script.pipeline
+            return standing.step if ready and standing.step < len(self._script.steps) else None
+
+        def moves(step: int, zxid: int = 0) -> Iterator[Move]:
+            for record in self._script.steps[step]:
+                yield Move("ask", (self._client, record), (Send(self.name, Choose(record, zxid)),))
+
+        when = (Read(LEADER, _zxid),) if timed else ()
+        return Rule(f"{self.name} asks", (Read(self.name, next_step), *when), moves)
+
+    def step(self, values: tuple[Any, ...], said: Any) -> Outcome:
+        standing: Standing = values[0]
+        if isinstance(said, Choose):
+            after = replace(
+                standing,
+                step=standing.step + 1,
+                outstanding=(*standing.outstanding, said.record),
+                memory=notes_of.asked(standing.memory, self._notes, said.zxid),
+            )
+            return Outcome((after,), (Send(link_name(self._client), Ask(said.record)),))
+        return Outcome((self._heard(standing, said),))
+
+    def _heard(self, standing: Standing, said: Heard | Disconnected | Connected | Expired | Crash) -> Standing:
+        memory = standing.memory
+        match said:
+            case Heard(Notice() as notice):
+                return replace(standing, memory=notes_of.noticed(memory, self._notes, notice))
+            case Heard(answer):
+                if isinstance(answer.asked, CloseSession):  # type: ignore[union-attr]
+                    return self._over(memory)
+                place = standing.outstanding.index(answer.asked)  # type: ignore[union-attr]
+                left = standing.outstanding[:place] + standing.outstanding[place + 1 :]
+                memory = notes_of.replied(memory, self._notes, answer, place)  # type: ignore[arg-type]
+                return replace(standing, outstanding=left, memory=memory)
+            case Disconnected():
+                if any(isinstance(record, CloseSession) for record in standing.outstanding):
+                    return self._over(memory)
+                memory = notes_of.disconnected(memory, self._notes, keeps_watches=self._setup.keeps_watches)
+                return Standing(standing.step, False, (), memory)
+            case Connected():
+                return replace(standing, connected=True)
+            case Expired():
+                return Standing(standing.step, False, (), notes_of.expired(memory))
+            case _:
+                return self._over(memory)
+
+    def _over(self, memory: Memory) -> Standing:
+        return Standing(len(self._script.steps), False, (), notes_of.gone(memory))
+
+
+def _zxid(leader: Leader) -> int:
+    return leader.zxid

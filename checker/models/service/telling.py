@@ -1,0 +1,149 @@
+"""Requests, answers and transactions as a reader is told them: short, and in the words of ZooKeeper's command line."""
+
+from __future__ import annotations
+
+from checker.models.service.setup import client_of
+from checker.models.service.words import Broken, Message, Notice, Reply
+from spec.tree.apply import EventType
+from spec.tree.fields import Record
+from spec.tree.replies import Code
+from spec.tree.requests import (
+    Check,
+    CloseSession,
+    Create,
+    CreateMode,
+    CreateSession,
+    Delete,
+    Exists,
+    GetChildren,
+    GetChildren2,
+    GetData,
+    Multi,
+    SessionId,
+    SetData,
+    Sync,
+)
+from spec.tree.txns import (
+    Change,
+    CloseSessionTxn,
+    CreateSessionTxn,
+    CreateTxn,
+    DeleteTxn,
+    ErrorTxn,
+    MultiTxn,
+    SetDataTxn,
+)
+
+_MODES = {
+    CreateMode.PERSISTENT: "",
+    CreateMode.EPHEMERAL: "-e ",
+    CreateMode.PERSISTENT_SEQUENTIAL: "-s ",
+    CreateMode.EPHEMERAL_SEQUENTIAL: "-e -s ",
+}
+_EVENTS = {
+    EventType.NODE_CREATED: "{} was created",
+    EventType.NODE_DELETED: "{} was deleted",
+    EventType.NODE_DATA_CHANGED: "{} has new data",
+    EventType.NODE_CHILDREN_CHANGED: "{} has other children",
+}
+
+
+def request(record: Record) -> str:
+    """What is asked: `create -e /a`, `get -w /a`, `set /a 1.2`."""
+    match record:
+        case Create(path, data, _, flags):
+            return f"create {_MODES.get(CreateMode(flags), '')}{path}{_data(data)}"
+        case SetData(path, data, version):
+            return f"set {'' if version == -1 else f'-v {version} '}{path}{_data(data)}"
+        case Delete(path, version):
+            return f"delete {'' if version == -1 else f'-v {version} '}{path}"
+        case GetData(path, watch):
+            return f"get {'-w ' if watch else ''}{path}"
+        case Exists(path, watch):
+            return f"stat {'-w ' if watch else ''}{path}"
+        case GetChildren(path, watch) | GetChildren2(path, watch):
+            return f"ls {'-w ' if watch else ''}{path}"
+        case Sync(path):
+            return f"sync {path}"
+        case Check(path, version):
+            return f"check -v {version} {path}"
+        case Multi(operations):
+            return f"multi [{', '.join(map(request, operations))}]"
+        case CloseSession():
+            return "close"
+        case CreateSession():
+            return "new session"
+    return type(record).__name__
+
+
+def _data(data: bytes | None) -> str:
+    return f" {data.decode(errors='backslashreplace')}" if data else ""
+
+
+def message(said: Message) -> str:
+    """What a server says to a client."""
+    match said:
+        case Notice(type_, path):
+            return _EVENTS[type_].format(path)
+        case Broken():
+            return "connection closed"
+        case Reply():
+            return _answer(said)
+
+
+def _answer(said: Reply) -> str:
+    asked, reply = said.asked, said.reply
+    if said.code is not Code.OK:
+        return f"{_short(asked)}: {said.code.name}"
+    match asked:
+        case Create():
+            return f"created {reply.path}"  # type: ignore[union-attr]
+        case GetData(path):
+            return f"{path} = {(reply.data or b'').decode(errors='backslashreplace') or 'empty'}"  # type: ignore[union-attr]
+        case GetChildren(path) | GetChildren2(path):
+            return f"{path} has [{', '.join(reply.children)}]"  # type: ignore[union-attr]
+        case Exists(path):
+            return f"{path} exists"
+        case Multi():
+            codes = [result.record.err for result in reply.results if result.type == -1]  # type: ignore[union-attr]
+            failed = next((Code(err).name for err in codes if err not in (0, Code.RUNTIME_INCONSISTENCY)), None)
+            return "multi: done" if failed is None else f"multi: {failed}"
+    return f"{_short(asked)}: done"
+
+
+def _short(asked: Record) -> str:
+    """A request without what it writes."""
+    if isinstance(asked, Multi):
+        return "multi"
+    return request(asked).replace("-w ", "").split(" ", 2)[0] + (f" {path}" if (path := path_of(asked)) else "")
+
+
+def path_of(record: Record) -> str:
+    """The path that a request is about, if it is about one."""
+    return str(getattr(record, "path", ""))
+
+
+def transaction(change: Change) -> str:
+    """What is committed: `create /a`, `end of client 1's session`."""
+    match change.record:
+        case CreateTxn(path, data, _, ephemeral):
+            return f"create {'-e ' if ephemeral else ''}{path}{_data(data)}"
+        case SetDataTxn(path, data):
+            return f"set {path}{_data(data)}"
+        case DeleteTxn(path):
+            return f"delete {path}"
+        case ErrorTxn(err):
+            return Code(err).name
+        case CreateSessionTxn():
+            return f"open {session(change.session)}"
+        case CloseSessionTxn():
+            return f"end {session(change.session)}"
+        case MultiTxn(txns):
+            inner = (transaction(Change(change.session, 0, 0, txn)) for txn in txns)
+            return f"multi [{', '.join(inner)}]"
+    return type(change.record).__name__
+
+
+def session(number: SessionId) -> str:
+    """A session: `session 1.2` is the second one of client 1."""
+    return f"session {client_of(number)}.{number % 16}"

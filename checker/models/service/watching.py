@@ -1,0 +1,52 @@
+"""The watches of one server's clients, as `spec.tree.watches` has them: a value, with the rules of that module.
+
+Several events of one transaction meet the watches one after the other, in their order; each client is told of an event
+once. Variants: a watch that has fired stays; the newest event is told first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any, TypeAlias
+
+from checker.engine import Actor, Outcome, Send
+from checker.models.service.setup import ServiceSetup, link_name, watches_name
+from checker.models.service.words import Add, Fire, Fired, Forget, Notice, Push
+from spec.tree.watches import Watches, WatchKind
+from spec.variants import Variant
+
+Watching: TypeAlias = frozenset[tuple[int, WatchKind, str]]
+"""Who watches what, and where."""
+
+
+def watches_actor(server: int, setup: ServiceSetup) -> Actor:
+    """The watches of a server. Its operations are Add, Fire and Forget."""
+    stays = Variant.WATCH_FIRES_TWICE in setup.variants
+    ahead = Variant.EVENTS_OUT_OF_ORDER in setup.variants
+
+    def step(values: tuple[Any, ...], asked: Add | Fire | Forget) -> Outcome:
+        watching: Watching = values[0]
+        match asked:
+            case Add(client, kind, path):
+                return Outcome((watching | {(client, kind, path)},))
+            case Forget(client):
+                return Outcome((frozenset(each for each in watching if each[0] != client),))
+            case Fire(event):
+                fired = _fired(watching, asked)
+                clients = dict.fromkeys(client for client, _, _ in fired)
+                facts = tuple(Send(name, Fired(event.path, len(clients))) for name in setup.observe_watches)
+                notice = Push(Notice(event.type, event.path), ahead)
+                told = tuple(Send(link_name(client), notice) for client in clients)
+                return Outcome((watching if stays else watching - set(fired),), (*(facts if told else ()), *told))
+
+    name = watches_name(server)
+    return Actor(name, (name,), step)
+
+
+def _fired(watching: Watching, fire: Fire) -> list[tuple[int, WatchKind, str]]:
+    """The watches that an event meets, by client."""
+    table = Watches()
+    for client, kind, path in sorted(watching, key=lambda each: (each[0], each[2], each[1].value)):
+        table.add(kind, path, (client, kind))
+    met: list[tuple[Hashable, ...]] = [who for who, _, _ in table.fire(fire.event)]  # type: ignore[misc]
+    return [(client, kind, fire.event.path) for client, kind in met]  # type: ignore[misc]
