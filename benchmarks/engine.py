@@ -20,7 +20,7 @@ WORKERS = {1: "tables, 1 thread", 2: "tables, 2 threads"}
 
 def measure(servers: int) -> list[Row]:
     """The measurement `engine`: the model of SPIN's row, with one thread and with two."""
-    rows = [_search("rounds", servers, workers, workload(servers)) for workers in WORKERS]
+    rows = [search("rounds", servers, workers, workload(servers)) for workers in WORKERS]
     for row in rows:
         check_size("the table engine", servers, Size(row.states, row.transitions))
     return rows
@@ -28,16 +28,17 @@ def measure(servers: int) -> list[Row]:
 
 def measure_election(servers: int) -> list[Row]:
     """The measurement `election`: FastLeaderElection from a cold start, with one thread."""
-    return [_search("election", servers, 1, full_workload(servers))]
+    return [search("election", servers, 1, full_workload(servers))]
 
 
 def measure_zab(servers: int) -> list[Row]:
     """The measurement `zab`: three servers that lead and follow, held to every invariant, with one thread."""
     name = {3: "Zab, 3 servers, a quick look", 4: "Zab, 3 servers, the exhaustive run"}[servers]
-    return [_search("zab", servers, 1, name)]
+    return [search("zab", servers, 1, name)]
 
 
-def _search(model: str, servers: int, workers: int, name: str) -> Row:
+def search(model: str, servers: int, workers: int, name: str) -> Row:
+    """The row of one search of a model of `benchmarks.models`, in a process of its own."""
     command = [sys.executable, "-m", "benchmarks.search_alone", model, str(servers), str(workers)]
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder) / "output"

@@ -1,6 +1,8 @@
 """The models that speed is measured on, by number of servers."""
 
-from checker.engine import Model
+from collections.abc import Callable
+
+from checker.engine import Finding, Kind, Model, Property, Read
 from checker.models import rounds
 from checker.models.ensemble import Budgets, File, Grain, Member, Setup, ensemble
 from checker.properties import build, defaults, election
@@ -12,6 +14,19 @@ from spec.zab.state import ZabRules
 def small_election(servers: int) -> Model:
     """Rounds, votes and buckets alone, without properties: what the Promela model is."""
     return rounds.election(servers).with_properties([])
+
+
+def deciding(kind: Kind) -> Callable[[int], Model]:
+    """The small election, of which it is asked whether all servers come to decide, or can."""
+
+    def decided(*states: str) -> Finding | None:
+        return Finding("all have decided") if {*states} <= {rounds.LEADING, rounds.FOLLOWING} else None
+
+    def model(servers: int) -> Model:
+        reads = tuple(Read(str(sid), lambda local: local.state) for sid in range(1, servers + 1))
+        return rounds.election(servers).with_properties([Property("Decides", reads, decided, kind)])
+
+    return model
 
 
 def fast_leader_election(servers: int) -> Model:
@@ -40,4 +55,10 @@ def zab(servers: int) -> Model:
     return ensemble("zab", setup, [build(setup, name) for name in defaults(setup)])
 
 
-MODELS = {"rounds": small_election, "election": fast_leader_election, "zab": zab}
+MODELS: dict[str, Callable[[int], Model]] = {
+    "rounds": small_election,
+    "election": fast_leader_election,
+    "zab": zab,
+    "recoverable": deciding(Kind.RECOVERABLE),
+    "eventually": deciding(Kind.EVENTUALLY),
+}

@@ -7,7 +7,7 @@ ratios of all others refer to it.
 
 from collections.abc import Callable
 
-from benchmarks import engine, spin
+from benchmarks import engine, liveness, spin
 from benchmarks.outcome import Row
 
 Measurement = Callable[[int], list[Row]]
@@ -15,6 +15,7 @@ Measurement = Callable[[int], list[Row]]
 MEASUREMENTS: tuple[tuple[str, Measurement], ...] = (
     ("spin", spin.measure),
     ("engine", engine.measure),
+    ("liveness", liveness.measure),
     ("election", engine.measure_election),
     ("zab", engine.measure_zab),
 )

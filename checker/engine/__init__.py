@@ -1,6 +1,7 @@
 """Explores any model of actors: nothing in this folder knows ZooKeeper.
 
-`model` says what a model is, `plain` explores one with dicts and sets, `search` with tables and kernels.
+`model` says what a model is, `plain` explores one with dicts and sets, `search` with tables and kernels. Where runs
+lead is judged by `plain_liveness` and by `graph`; `lasso` is what both find, and checks it.
 Import what you need from here; the kernels are compiled on first use, and only if `explore` is asked for.
 """
 
@@ -8,6 +9,7 @@ from checker.engine.model import (
     TRIVIAL,
     Actor,
     Column,
+    Fairness,
     Finding,
     Kind,
     Model,
@@ -19,18 +21,21 @@ from checker.engine.model import (
     Row,
     Rule,
     Send,
+    each_action,
 )
-from checker.engine.result import Exploration, Found, Limits, Step, Stop
+from checker.engine.result import Exploration, Found, Limits, Liveness, Step, Stop
 
 __all__ = [
     "TRIVIAL",
     "Actor",
     "Column",
     "Exploration",
+    "Fairness",
     "Finding",
     "Found",
     "Kind",
     "Limits",
+    "Liveness",
     "Model",
     "ModelError",
     "Move",
@@ -42,4 +47,5 @@ __all__ = [
     "Send",
     "Step",
     "Stop",
+    "each_action",
 ]

@@ -8,6 +8,8 @@ from checker.engine.result import Exploration
 def disagreements(one: Exploration, other: Exploration) -> list[str]:
     """A line for each figure that should be equal and is not; empty if the two agree.
 
+    Of liveness the goals, what was examined and the depths of what was found are compared, not the loops.
+
     Which of several parents discovers a state is left to each engine, so `new` in the coverage and the paths of
     findings may differ; how long the paths are may not.
     """
@@ -19,6 +21,7 @@ def disagreements(one: Exploration, other: Exploration) -> list[str]:
         ("fired by action", _fired(one), _fired(other)),
         ("evaluations", one.evaluations, other.evaluations),
         ("depth of findings", _depths(one), _depths(other)),
+        ("examined for liveness", one.liveness, other.liveness),
     ]
     return [f"{what}: {a} ({one.engine}) is not {b} ({other.engine})" for what, a, b in figures if a != b]
 

@@ -60,9 +60,13 @@ def inlined(function: Callable[..., Any]) -> Any:
     return _njit(forceinline=True, **OPTIONS)(function)
 
 
-def is_compiled() -> bool:
-    """Whether compiled kernels are in the cache, so that the first exploration need not wait for the compiler."""
-    return any(Path(os.environ["NUMBA_CACHE_DIR"]).rglob("kernels.expand-*.nbc"))
+def is_compiled(*, with_graph: bool = False) -> bool:
+    """Whether compiled kernels are in the cache, so that the first exploration need not wait for the compiler.
+
+    `with_graph`: also those that judge liveness.
+    """
+    wanted = ["kernels.expand", *(["graph_kernels.components"] if with_graph else [])]
+    return all(any(Path(os.environ["NUMBA_CACHE_DIR"]).rglob(f"{name}-*.nbc")) for name in wanted)
 
 
 def _prefetch(typingctx: Any, array: Any, index: Any) -> Any:  # noqa: ARG001

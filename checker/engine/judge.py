@@ -10,8 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from checker.engine import kernels
+from checker.engine import graph_kernels, kernels
 from checker.engine.frontier import Block, History
+from checker.engine.graph import Marks
+from checker.engine.layout import Held
 from checker.engine.model import Finding, ModelError
 from checker.engine.result import Evaluations, Exploration, Found
 from checker.engine.semantics import read, rebuild
@@ -47,11 +49,11 @@ class _Bundles:
 
 
 class Judge:
-    """Counts evaluations, and keeps the first finding of every property."""
+    """Counts evaluations, and keeps the first finding of every property; of liveness, each state's verdict."""
 
-    def __init__(self, tables: Tables, result: Exploration) -> None:
-        self._tables, self._result = tables, result
-        self._usual, self._final = (_Bundles(tables.bundles(final=final)) for final in (False, True))
+    def __init__(self, tables: Tables, result: Exploration, marks: Marks | None) -> None:
+        self._tables, self._result, self._marks = tables, result, marks
+        self._usual, self._final, self._lively = (_Bundles(tables.bundles(how)) for how in Held)
         # For each verdict: how often it was reached, and the row of the last block's that was the first.
         self._tally, self._first = np.zeros(64, np.uint64), np.zeros(64, np.uint32)
         self._met: set[int] = set()
@@ -61,8 +63,9 @@ class Judge:
 
     def examine(self, block: Block, begin: int, end: int, base: int) -> None:
         """Hold the rows begin to end of a block to the properties of all states."""
-        if self._usual.bundles.size:
-            self._examine(_Waiting(self._usual, block, np.arange(begin, end, dtype=np.uint32), base))
+        for bundles in (self._usual, self._lively):
+            if bundles.bundles.size:
+                self._examine(_Waiting(bundles, block, np.arange(begin, end, dtype=np.uint32), base))
 
     def examine_final(self, block: Block, rows: Array, base: int) -> None:
         """Hold rows of states without a successor to the properties of these."""
@@ -95,12 +98,15 @@ class Judge:
         self._make_room()
         self._counters[:] = 0
         aside = np.empty(what.rows.size, np.uint32)
-        unseen = self._tally == 0
-        kernels.examine(
-            what.block.rows, what.rows, what.held_to.bundles, tables.verdict_of.view, what.held_to.verdicts,
-            self._tally, self._first, *tables.readers(), aside, self._missing, self._counters,
-        )  # fmt: skip
-        self._note(np.flatnonzero(unseen & (self._tally > 0)), what)
+        held_to = (what.block.rows, what.rows, what.held_to.bundles, tables.verdict_of.view, what.held_to.verdicts)
+        rest = (*tables.readers(), aside, self._missing, self._counters)
+        if what.held_to is self._lively and self._marks is not None:
+            marks = self._marks.room(what.base + len(what.block.rows))
+            graph_kernels.mark(*held_to, self._tally, marks, what.base, *rest)
+        else:
+            unseen = self._tally == 0
+            kernels.examine(*held_to, self._tally, self._first, *rest)
+            self._note(np.flatnonzero(unseen & (self._tally > 0)), what)
         missing, put_aside = int(self._counters[0]), int(self._counters[2])
         if put_aside:
             self._waiting.append(what._replace(rows=aside[:put_aside].copy()))

@@ -389,12 +389,14 @@ def insert_memo(memo: Array, shift: Any, keys: Array, values: Array) -> None:
 
 
 @kernel
-def spread(slots: Array, size: Any, shift: Any, taken: Array, spill: Array) -> Any:
+def spread(slots: Array, numbers: Array, size: Any, shift: Any, taken: Array, taken_numbers: Array,
+           spill: Array, spill_numbers: Array) -> Any:  # fmt: skip
     """Double a visited set in place: the fingerprints of slots[:size] move to their places in all of `slots`.
 
     Indexed by leading bits, a fingerprint at home in slot s goes to 2s or 2s + 1. Taken from the last ones down, as
     many at a time as `taken` holds, that is beyond all that is still to be moved, but for the first few; these, and
     any that a long cluster kept far from home, wait in `spill`. Returns how many did not fit there: an error.
+    `numbers`, if there are any, go where their fingerprints go.
     """
     waiting, lost = ZERO, ZERO
     begin = U64(size)
@@ -405,26 +407,31 @@ def spread(slots: Array, size: Any, shift: Any, taken: Array, spill: Array) -> A
         for at in range(begin, end):
             fingerprint = slots[at]
             taken[count] = fingerprint
+            if numbers.size:
+                taken_numbers[count] = numbers[at]
             count += U64(fingerprint != ZERO)
             slots[at] = ZERO
         for n in range(count):
             if taken[n] >> shift >= begin:
-                put(slots, shift, taken[n])
+                put(slots, numbers, shift, taken[n], taken_numbers[n])
             elif waiting < U64(spill.size):
                 spill[waiting] = taken[n]
+                spill_numbers[waiting] = taken_numbers[n]
                 waiting += ONE
             else:
                 lost += ONE
     for n in range(waiting):
-        put(slots, shift, spill[n])
+        put(slots, numbers, shift, spill[n], spill_numbers[n])
     return lost
 
 
 @inlined
-def put(slots: Array, shift: Any, fingerprint: Any) -> None:
-    """Put a fingerprint that is not there into the visited set."""
+def put(slots: Array, numbers: Array, shift: Any, fingerprint: Any, number: Any) -> None:
+    """Put a fingerprint that is not there into the visited set, with its number if it has one."""
     mask = U64(slots.size - 1)
     slot = fingerprint >> shift
     while slots[slot] != ZERO:
         slot = (slot + ONE) & mask
     slots[slot] = fingerprint
+    if numbers.size:
+        numbers[slot] = number

@@ -35,10 +35,23 @@ class Group(NamedTuple):
 
 
 class Bundle(NamedTuple):
-    """The positions of properties that read the same and are held to the same states."""
+    """The positions of properties that read the same, are held to the same states, and are kept alike."""
 
     group: int
     properties: tuple[int, ...]
+
+
+class Held(Enum):
+    """What a bundle's verdict is for: it is counted, or counted where runs end, or also kept for each state."""
+
+    USUAL = "usual"
+    FINAL = "final"
+    LIVENESS = "liveness"
+
+
+def held(kind: Kind) -> Held:
+    """How properties of a kind are held."""
+    return Held.FINAL if kind is Kind.FINAL else Held.LIVENESS if kind.is_liveness else Held.USUAL
 
 
 class Gate(NamedTuple):
@@ -70,9 +83,9 @@ class Layout:
             else:
                 joint.append(self._group(Role.RULE, position, rule.reads))
         self.bundles: list[Bundle] = []
-        alike: dict[tuple[bool, tuple[Read, ...]], list[int]] = {}
+        alike: dict[tuple[Held, tuple[Read, ...]], list[int]] = {}
         for position, prop in enumerate(model.properties):
-            alike.setdefault((prop.kind is Kind.FINAL, prop.reads), []).append(position)
+            alike.setdefault((held(prop.kind), prop.reads), []).append(position)
         for (_, reads), positions in alike.items():
             group = self._group(Role.BUNDLE, len(self.bundles), reads)
             self.bundles.append(Bundle(group, tuple(positions)))

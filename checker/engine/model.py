@@ -13,7 +13,7 @@ operations. Delivery of a message, a timer, a crash and a client's request are a
 
 Rules that every model keeps, and that the engines rely on:
 - values and operations are hashable, are never changed, and equal values mean the same;
-- `step`, `moves`, `check` and projections are functions: equal arguments give equal results.
+- `step`, `moves`, `check`, projections and fairness are functions: equal arguments give equal results.
 
 Tables remember a result under what it was computed from, so what a function reads is what it costs: a rule
 over five whole servers is remembered once for each combination of their states, a rule over a projection of
@@ -98,12 +98,44 @@ class Rule:
     moves: Callable[..., Iterable[Move] | None]
 
 
+Fairness = Callable[[str, Move], Hashable]
+"""The unit of fairness of a rule's move, by the rule's name; None: it need never happen. See `Kind.EVENTUALLY`."""
+
+
+def each_action(rule: str, move: Move) -> Hashable:
+    """The usual unit: what one rule does under one name. A rule is mostly that of one process, or of one channel."""
+    return rule, move.action
+
+
 class Kind(Enum):
-    """When a property is evaluated, and what a finding of it means."""
+    """When a property is evaluated, and what a finding of it means.
+
+    The last two are *liveness*: a finding of theirs is the *goal*, and they speak of where runs lead, which is judged
+    when the space is exhausted, and only then. A run that meets a finding is fine; what is looked for is one that
+    never does.
+
+    RECOVERABLE: from every reachable state some run reaches a goal.
+
+    EVENTUALLY: a state in which `check` finds nothing (None) is *open*, it demands the goal, and from every reachable
+    open state each fair run comes to one. A state where it is TRIVIAL demands nothing: a run may pass through it, or
+    end there, if nothing was open before, and it does not meet a demand that was. So a check that is never TRIVIAL
+    says "again and again", and one that is TRIVIAL where its trigger does not hold says "whenever this, then later
+    that".
+
+    A run is *fair* if each unit of fairness (`Property.fair`) again and again either cannot happen or does happen.
+    Where no unit can happen a run may stay for ever, be it that nothing can happen or only what need not.
+    """
 
     ALWAYS = "always"  # in every state; a finding is a violation
     SOMETIMES = "sometimes"  # in every state; a finding is the witness that was hoped for
     FINAL = "final"  # in states without a successor; a finding is a deadlock
+    RECOVERABLE = "recoverable"  # in every state; a finding is the goal, which must stay within reach
+    EVENTUALLY = "eventually"  # in every state; a finding is the goal, which must come on every fair run
+
+    @property
+    def is_liveness(self) -> bool:
+        """Whether a finding is a goal, and runs that never come to one are looked for."""
+        return self in (Kind.RECOVERABLE, Kind.EVENTUALLY)
 
 
 @dataclass(frozen=True)
@@ -125,13 +157,17 @@ TRIVIAL = Trivial.TRIVIAL
 
 @dataclass(frozen=True)
 class Property:
-    """`check` gets what `reads` name and returns a Finding, None (examined, nothing found) or TRIVIAL."""
+    """`check` gets what `reads` name and returns a Finding, None (examined, nothing found) or TRIVIAL.
+
+    `fair` matters to EVENTUALLY alone.
+    """
 
     name: str
     reads: tuple[Read, ...]
     check: Callable[..., Finding | Trivial | None]
     kind: Kind = Kind.ALWAYS
     meaning: str = ""
+    fair: Fairness = each_action
 
 
 @dataclass(frozen=True)
@@ -170,6 +206,11 @@ class Model:
     def initial(self) -> Row:
         """The row that exploration starts from."""
         return tuple(column.initial for column in self.columns)
+
+    @property
+    def liveness(self) -> tuple[Property, ...]:
+        """The properties that need the whole graph of states."""
+        return tuple(prop for prop in self.properties if prop.kind.is_liveness)
 
     def with_properties(self, properties: Iterable[Property]) -> Model:
         """The same system held to other properties."""

@@ -1,4 +1,7 @@
-"""The plain engine: rows in a set, no tables, no fingerprints. It is the oracle of the table engine."""
+"""The plain engine: rows in a set, no tables, no fingerprints. It is the oracle of the table engine.
+
+Where liveness is asked for, all rows are kept with their successors.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,10 @@ from dataclasses import replace
 
 import psutil
 
+from checker.engine import plain_liveness
 from checker.engine.model import TRIVIAL, Finding, Kind, Model, Row
 from checker.engine.result import Coverage, Evaluations, Exploration, Found, Limits, Stop, wanted
-from checker.engine.semantics import read, rebuild, successors
+from checker.engine.semantics import answer, by_rule, rebuild
 from checker.engine.values import unhashable
 
 MEASURE_EVERY = 4096  # rows between two looks at the clock and at the memory
@@ -29,6 +33,7 @@ def explore(
     result.evaluations = {prop.name: Evaluations() for prop in model.properties}
     parents: dict[Row, tuple[Row, int] | None] = {_hashable(model, model.initial()): None}
     level = list(parents)
+    graph: plain_liveness.Graph = {}
     while level:
         result.levels.append(len(level))
         for row in level:
@@ -40,7 +45,7 @@ def explore(
             result.stop = stop
             return result
         try:
-            level = _expand(result, parents, level, began)
+            level = _expand(result, parents, level, began, graph)
         except KeyboardInterrupt:
             result.stop = Stop.INTERRUPTED
         if result.stop is not Stop.EXHAUSTED:
@@ -48,6 +53,12 @@ def explore(
             result.levels += [rest] if (rest := len(parents) - result.states) else []
             return result
     result.stop = wanted(model, result, until_witnessed) or Stop.EXHAUSTED
+    if result.stop is Stop.EXHAUSTED and model.liveness:
+        try:
+            plain_liveness.judge(result, {row: graph[row] for row in parents})
+        except KeyboardInterrupt:
+            result.stop = Stop.INTERRUPTED
+        _measure(result, began)
     return result
 
 
@@ -57,9 +68,14 @@ def _measure(result: Exploration, began: tuple[float, int]) -> None:
 
 
 def _expand(
-    result: Exploration, parents: dict[Row, tuple[Row, int] | None], level: list[Row], began: tuple[float, int]
+    result: Exploration,
+    parents: dict[Row, tuple[Row, int] | None],
+    level: list[Row],
+    began: tuple[float, int],
+    graph: plain_liveness.Graph,
 ) -> list[Row]:
     following: list[Row] = []
+    keeps_graph = bool(result.model.liveness)
     for number, row in enumerate(level):
         if number % MEASURE_EVERY == MEASURE_EVERY - 1:
             _measure(result, began)
@@ -67,16 +83,18 @@ def _expand(
             if stop is not None:
                 result.stop = stop
                 return following
-        ordinal = -1
-        for ordinal, (move, after) in enumerate(successors(result.model, row)):
+        edges = list(by_rule(result.model, row))
+        if keeps_graph:
+            graph[row] = edges
+        for ordinal, (_, move, after) in enumerate(edges):
             coverage = result.coverage.setdefault(move.action, Coverage())
             coverage.fired += 1
             if after not in parents:
                 parents[after] = (row, ordinal)
                 coverage.new += 1
                 following.append(after)
-        result.transitions += ordinal + 1
-        if ordinal < 0:
+        result.transitions += len(edges)
+        if not edges:
             result.deadlocks += 1
             _evaluate(result, parents, row, final=True)
     return following
@@ -94,16 +112,15 @@ def _evaluate(result: Exploration, parents: dict[Row, tuple[Row, int] | None], r
     for prop in result.model.properties:
         if (prop.kind is Kind.FINAL) is not final:
             continue
-        arguments = read(result.model, prop.reads, row)
-        answer = TRIVIAL if arguments is None else prop.check(*arguments)
+        said = answer(result.model, prop, row)
         count = result.evaluations[prop.name]
         count.states += 1
-        if answer is TRIVIAL:
+        if said is TRIVIAL:
             continue
         count.premise += 1
-        if isinstance(answer, Finding) and prop.name not in result.found:
+        if isinstance(said, Finding) and prop.name not in result.found and not prop.kind.is_liveness:
             path = rebuild(result.model, _ordinals(parents, row))
-            result.found[prop.name] = Found(prop, answer, len(path) - 1, path)
+            result.found[prop.name] = Found(prop, said, len(path) - 1, path)
 
 
 def _ordinals(parents: dict[Row, tuple[Row, int] | None], row: Row) -> list[int]:

@@ -57,12 +57,20 @@ class Limits:
 
 @dataclass(frozen=True)
 class Found:
-    """The first finding of a property: its depth is least, and `path` leads there from the initial row."""
+    """The first finding of a property: its depth is least, and `path` leads there from the initial row.
+
+    Of liveness the finding is a run that never comes to the goal. With a `loop` the last row of the path is that of
+    step `loop`, and the steps between repeat for ever (if there are none, nothing more need happen); `since` is the
+    step from which the goal is out of reach, or in which it is demanded. The depth is `since` of what is not
+    recoverable, and where the loop begins of what does not come eventually.
+    """
 
     prop: Property
     finding: Finding
     depth: int
     path: tuple[Step, ...]
+    loop: int | None = None
+    since: int | None = None
 
 
 @dataclass
@@ -81,6 +89,27 @@ class Evaluations:
     premise: int = 0
 
 
+@dataclass(frozen=True)
+class Liveness:
+    """What was examined for a property of liveness.
+
+    `goals` and `open` count all states by what the property says of them (RECOVERABLE: what is no goal is open).
+    Examined are the states to which a run comes from an open one without a goal on its way: so many, with so many
+    `edges` out of them. They fall into `components`, each a state or several that all lead to one another; a *trap* is
+    one in which a run may stay for ever: which no move leaves (RECOVERABLE), or in which a run is fair (EVENTUALLY).
+    `size` is what the graph took, in bytes; 0 if not known.
+    """
+
+    goals: int
+    open: int
+    states: int
+    edges: int
+    components: int
+    traps: int
+    seconds: float = field(default=0.0, compare=False)
+    size: int = field(default=0, compare=False)
+
+
 @dataclass
 class Exploration:
     """The outcome of one run. `levels[d]` is the number of states first seen after d moves."""
@@ -94,6 +123,7 @@ class Exploration:
     found: dict[str, Found] = field(default_factory=dict)
     coverage: dict[str, Coverage] = field(default_factory=dict)
     evaluations: dict[str, Evaluations] = field(default_factory=dict)
+    liveness: dict[str, Liveness] = field(default_factory=dict)  # of each property of liveness that was judged
     deadlocks: int = 0  # states without a successor, expected or not
     seconds: float = 0.0
     python_steps: int = 0  # calls of step functions
@@ -113,12 +143,17 @@ class Exploration:
 
     @property
     def violations(self) -> list[Found]:
-        """The findings that are violations or deadlocks, in the order of the model's properties."""
+        """The findings that are violations, of liveness too, or deadlocks, in the order of the model's properties."""
         return [
             self.found[prop.name]
             for prop in self.model.properties
             if prop.name in self.found and prop.kind is not Kind.SOMETIMES
         ]
+
+    @property
+    def unjudged(self) -> list[str]:
+        """The properties of liveness that were not judged, since the space was not exhausted."""
+        return [prop.name for prop in self.model.liveness if prop.name not in self.liveness]
 
     @property
     def exhausted(self) -> bool:
@@ -135,9 +170,13 @@ class Exploration:
 
 
 def wanted(model: Model, exploration: Exploration, until_witnessed: bool) -> Stop | None:
-    """The reason to stop after a finished level that the findings give, if any."""
+    """The reason to stop after a finished level that the findings give, if any.
+
+    Liveness needs the whole space, and has a search go on that has its witnesses.
+    """
     if exploration.violations:
         return Stop.FOUND
+    until_witnessed = until_witnessed and not model.liveness
     hopes = [prop.name for prop in model.properties if prop.kind is Kind.SOMETIMES]
     if until_witnessed and hopes and all(name in exploration.found for name in hopes):
         return Stop.WITNESSED

@@ -9,7 +9,8 @@ Rules:
 - a path is rebuilt by the plain engine from ordinals, and its last row must be the one that the tables reached;
 - with two workers one thread expands the next batch while another takes in the last: batches are taken in in the
   same order, so that every figure and every path is the same as with one;
-- tables are filled only while no kernel runs.
+- tables are filled only while no kernel runs;
+- the graph is kept only where liveness is asked for, and liveness is judged when everything was seen, not before.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ from typing import Any
 import numpy as np
 import psutil
 
-from checker.engine import kernels
+from checker.engine import graph_kernels, kernels, liveness
 from checker.engine.frontier import Block, History, Pool, padded
+from checker.engine.graph import Graph
 from checker.engine.judge import Judge
 from checker.engine.model import Model, ModelError
 from checker.engine.result import Coverage, Exploration, Limits, Stop, wanted
@@ -71,8 +73,10 @@ class Search:
         self._process = psutil.Process()
         self._resident = self._process.memory_info().rss
         self._width = len(model.columns)
-        self._pool, self._visited, self._history = Pool(self._width), Visited(), History()
-        self._judge = Judge(self.tables, self.result)
+        self._graph = Graph(self.tables) if model.liveness else None
+        self._pool, self._history = Pool(self._width), History()
+        self._visited = Visited(numbered=self._graph is not None)
+        self._judge = Judge(self.tables, self.result, self._graph.marks if self._graph else None)
         self._next: list[Block] = []
         self._spent: list[Block] = []
         self._batches = [Batch(), Batch()]
@@ -105,6 +109,8 @@ class Search:
                 self._expand_level()
             else:
                 result.stop = wanted(result.model, result, self._until_witnessed) or Stop.EXHAUSTED
+            if self._graph is not None and result.stop is Stop.EXHAUSTED:
+                self._judge_liveness(self._graph)
         except (_LimitReachedError, KeyboardInterrupt):
             self._wait()
             self._judge.settle(self._history)
@@ -120,7 +126,23 @@ class Search:
                 self._helper.shutdown()
             self._report()
             self._history.close()
+            if self._graph is not None:
+                self._graph.close()
         return result
+
+    def _judge_liveness(self, graph: Graph) -> None:
+        """Judge what needs the whole space, one property after the other as long as time and memory are left."""
+        result, moves = self.result, graph.finish()
+        memory = result.limits.memory
+        left = None if memory is None else max(0, memory - result.states * liveness.NEEDED)
+        room = Limits(None, None, left, result.limits.seconds)
+        for prop in result.model.liveness:
+            self._report()
+            stop = room.reached(result)
+            if stop is not None:
+                result.stop = stop
+                return
+            liveness.judge(result, prop, graph, moves, self._history)
 
     # -- a level ---------------------------------------------------------------------------------------------
 
@@ -204,12 +226,7 @@ class Search:
         self.result.transitions += batch.size
         self.result.deadlocks += dead.size
         self._judge.examine_final(block, dead, base)
-        self._visited.reserve(batch.size)
-        fresh = int(kernels.probe(
-            self._visited.slots, self._visited.shift, self._visited.recent, batch.found, batch.size, self._fresh,
-            batch.origins, self.tables.entries.view, self._reached,
-        ))  # fmt: skip
-        self._visited.used += fresh
+        fresh = self._look_up(block, batch, base)
         parents, ordinals = np.empty(fresh, np.uint32), np.empty(fresh, np.uint16)
         done = 0
         while done < fresh:
@@ -227,13 +244,32 @@ class Search:
             self._judge.examine(into, begin, into.size, self._history.size - into.size)
             done += count
 
+    def _look_up(self, block: Block, batch: Batch, base: int) -> int:
+        """Pass two; with the graph, also to which states the moves lead. Returns how many are new."""
+        visited, entries = self._visited, self.tables.entries.view
+        visited.reserve(batch.size)
+        if self._graph is None:
+            fresh = int(kernels.probe(
+                visited.slots, visited.shift, visited.recent, batch.found, batch.size, self._fresh,
+                batch.origins, entries, self._reached,
+            ))  # fmt: skip
+        else:
+            targets = np.empty(batch.size, np.uint32)
+            fresh = int(graph_kernels.number(
+                visited.slots, visited.numbers, visited.shift, visited.recent, visited.recent_numbers,
+                batch.found, batch.size, self._fresh, batch.origins, entries, self._reached, visited.used, targets,
+            ))  # fmt: skip
+            self._graph.add(base, block.size, batch.origins, targets)
+        visited.used += fresh
+        return fresh
+
     # -- bookkeeping -----------------------------------------------------------------------------------------
 
     def _make_room_for_moves(self) -> None:
         """Counters for every move there is; nothing counts while they are replaced."""
-        if self.tables.action_of.size > len(self._fired):
+        if self.tables.label_of.size > len(self._fired):
             self._wait()
-            more = np.zeros(2 * self.tables.action_of.size - len(self._fired), np.uint64)
+            more = np.zeros(2 * self.tables.label_of.size - len(self._fired), np.uint64)
             self._fired, self._reached = (np.concatenate([c, more]) for c in (self._fired, self._reached))
 
     def _check_limits(self) -> None:
@@ -252,14 +288,15 @@ class Search:
         result.peak_bytes = max(result.peak_bytes, self._process.memory_info().rss - self._resident)
         result.python_steps, result.python_calls = self.tables.steps, self.tables.calls
         result.python_seconds = self.tables.seconds
-        actions = self.tables.action_of.view
+        labels = self.tables.label_of.view
         fired, reached = (
-            np.bincount(actions, counts[: actions.size], len(self.tables.actions) + 1)
+            np.bincount(labels, counts[: labels.size], len(self.tables.labels))
             for counts in (self._fired, self._reached)
         )
-        result.coverage = {
-            action: Coverage(int(fired[number]), int(reached[number])) for action, number in self.tables.actions.items()
-        }
+        result.coverage = {label.action: Coverage() for label in self.tables.labels[1:]}
+        for number, label in enumerate(self.tables.labels[1:], 1):
+            result.coverage[label.action].fired += int(fired[number])
+            result.coverage[label.action].new += int(reached[number])
         self._judge.report()
         self._progress(result)
 

@@ -9,18 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from checker.engine.model import Model, ModelError, Move, Read, Row, Send
+from checker.engine.model import TRIVIAL, Finding, Model, ModelError, Move, Property, Read, Row, Send, Trivial
 from checker.engine.result import Step
 
 
 def successors(model: Model, row: Row) -> Iterator[tuple[Move, Row]]:
     """The possible moves of a row, each with the row it leads to, in the order that both engines keep."""
+    return ((move, after) for _, move, after in by_rule(model, row))
+
+
+def by_rule(model: Model, row: Row) -> Iterator[tuple[str, Move, Row]]:
+    """The same with the name of the rule that lists the move."""
     for rule in model.rules:
         arguments = read(model, rule.reads, row)
         for move in (rule.moves(*arguments) or ()) if arguments is not None else ():
             after = fire(model, row, move)
             if after is not None:
-                yield move, after
+                yield rule.name, move, after
 
 
 def read(model: Model, reads: Iterable[Read], row: Row) -> tuple[object, ...] | None:
@@ -33,6 +38,12 @@ def read(model: Model, reads: Iterable[Read], row: Row) -> tuple[object, ...] | 
             return None
         arguments.append(shown)
     return tuple(arguments)
+
+
+def answer(model: Model, prop: Property, row: Row) -> Finding | Trivial | None:
+    """What a property says of a row."""
+    arguments = read(model, prop.reads, row)
+    return TRIVIAL if arguments is None else prop.check(*arguments)
 
 
 def fire(model: Model, row: Row, move: Move) -> Row | None:

@@ -11,13 +11,13 @@ a key of the memo names what it is about by its upper half alone.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from checker.engine import kernels
-from checker.engine.layout import Bundle, Group, Layout, Role
+from checker.engine.layout import Bundle, Group, Held, Layout, Role, held
 from checker.engine.model import TRIVIAL, Finding, Kind, Model, ModelError, Move, Read, Row, Send, Trivial
 from checker.engine.values import same_types, unhashable
 from checker.engine.vectors import Memo, Vector
@@ -41,6 +41,13 @@ class Cell(NamedTuple):
     value: Any
 
 
+class Label(NamedTuple):
+    """What a move is, beside what it does: its action, and the unit that each fairness of the model takes it for."""
+
+    action: str
+    units: tuple[Hashable, ...] = ()
+
+
 class Verdict(NamedTuple):
     """What a bundle's properties say of what they read: the positions of those with something to say, and to find."""
 
@@ -58,9 +65,11 @@ class Tables:
         self.memo = Memo()
         self.zobrist, self.bases = Vector(np.uint64), Vector(np.uint32)
         self.listed, self.entries = Vector(np.uint64), Vector(np.uint64)
-        self.classes, self.action_of = Vector(np.uint32), Vector(np.uint32)
+        self.classes, self.label_of = Vector(np.uint32), Vector(np.uint32)
         self.verdict_of = Vector(np.uint32)
-        self.actions: dict[str, int] = {}
+        self.labels: list[Label] = [Label("")]  # by number, beside NO_ACTION
+        self.fairness = tuple(dict.fromkeys(p.fair for p in model.properties if p.kind is Kind.EVENTUALLY))
+        self._labelled: dict[Label, int] = {}
         self._random = np.random.Generator(np.random.PCG64(0x51554F52))
         self._ids: list[Cell | Node] = []
         self._cells: list[dict[Any, int]] = [{} for _ in model.columns]
@@ -153,14 +162,14 @@ class Tables:
         same_types(self._asked[known][1], operation, source)
         return known
 
-    def _effect(self, action: int, entries: tuple[tuple[int, int], ...]) -> int:
+    def _effect(self, label: int, entries: tuple[tuple[int, int], ...]) -> int:
         """The place of an effect among the entries."""
-        place = self._effects.get((action, entries))
+        place = self._effects.get((label, entries))
         if place is None:
-            place = self._effects[action, entries] = self.entries.size
-            self.entries.append(self.action_of.size << 32 | len(entries))
+            place = self._effects[label, entries] = self.entries.size
+            self.entries.append(self.label_of.size << 32 | len(entries))
             self.entries.extend(target << 32 | operation for target, operation in entries)
-            self.action_of.append(action)
+            self.label_of.append(label)
         return place
 
     def _entries(self, sends: Iterable[Send], source: str) -> list[tuple[int, int]]:
@@ -185,12 +194,23 @@ class Tables:
         for move in listed:
             if not isinstance(move, Move):
                 raise ModelError(f"{source} lists {move!r}, which is not a Move")
-            action = self.actions.setdefault(move.action, len(self.actions) + 1)
+            label = self._label(rule.name, move)
             entries = self._entries(move.sends, source)
             resolved = entries if cell is None else self._resolved(cell, entries)
             if resolved is not None:
-                ids.append(self._effect(action, tuple(resolved)))
+                ids.append(self._effect(label, tuple(resolved)))
         return ids
+
+    def _label(self, rule: str, move: Move) -> int:
+        units = tuple(self._ask(f"the fairness of the rule {rule!r}", fair, rule, move) for fair in self.fairness)
+        label = Label(move.action, units)
+        try:
+            number = self._labelled.setdefault(label, len(self.labels))
+        except TypeError as error:
+            raise unhashable(f"the fairness of the rule {rule!r} gives", units) from error
+        if number == len(self.labels):
+            self.labels.append(label)
+        return number
 
     def _resolved(self, cell: int, entries: list[tuple[int, int]]) -> list[tuple[int, int]] | None:
         """A move's entries with a first operation on the very cell that its rule read worked out; None: impossible.
@@ -251,13 +271,13 @@ class Tables:
             return answer
         raise ModelError(f"the property {prop.name!r} returned {answer!r}; Finding, None or TRIVIAL is right")
 
-    def bundles(self, *, final: bool) -> np.ndarray[Any, np.dtype[np.uint32]]:
-        """The bundles of final properties, or of the usual ones, as `kernels.examine` takes them."""
+    def bundles(self, how: Held) -> np.ndarray[Any, np.dtype[np.uint32]]:
+        """The bundles that are held so, as `kernels.examine` takes them."""
         properties = self.model.properties
         chosen = [
             (bundle.group, number)
             for number, bundle in enumerate(self._layout.bundles)
-            if (properties[bundle.properties[0]].kind is Kind.FINAL) is final
+            if held(properties[bundle.properties[0]].kind) is how
         ]
         return np.array(chosen, np.uint32).reshape(-1, 2)
 

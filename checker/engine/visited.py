@@ -26,18 +26,26 @@ Array = np.ndarray[Any, Any]
 class Visited:
     """Open addressing by leading bits, so that growing moves entries in order.
 
-    No state has the fingerprint 0; one that had would be taken for seen, as likely as any other collision.
+    Where the graph is kept (`numbered`), the number of each state stands in a second array, in the same slot. No state
+    has the fingerprint 0; one that had would be taken for seen, as likely as any other collision.
     """
 
-    def __init__(self) -> None:
-        self._reserved = _reserve()
+    def __init__(self, *, numbered: bool = False) -> None:
+        self._reserved = reserve(np.uint64)
+        self._numbers = reserve(np.uint32) if numbered else np.zeros(0, np.uint32)
         self._bits, self.used = 12, 0
-        self.recent = np.zeros(RECENT, np.uint64)
+        self._most = min(len(self._reserved), len(self._numbers)) if numbered else len(self._reserved)
+        self.recent, self.recent_numbers = np.zeros(RECENT, np.uint64), np.zeros(RECENT, np.uint32)
 
     @property
     def slots(self) -> Array:
         """The slots in use, as the kernels take them."""
         return self._reserved[: 1 << self._bits]
+
+    @property
+    def numbers(self) -> Array:
+        """The numbers of the states in these slots; none unless they are kept."""
+        return self._numbers[: 1 << self._bits]
 
     @property
     def shift(self) -> np.uint64:
@@ -47,28 +55,29 @@ class Visited:
     def reserve(self, more: int) -> None:
         """Make room for so many further fingerprints. Raises ModelError beyond what any machine could hold."""
         while self.used + more > LOAD * (1 << self._bits):
-            if 2 << self._bits > len(self._reserved):
+            if 2 << self._bits > self._most:
                 raise ModelError("the state space is too large for the address space of this process")
             self._bits += 1
-            taken, spill = np.empty(TAKEN, np.uint64), np.empty(SPILL, np.uint64)
-            if kernels.spread(self.slots, 1 << self._bits - 1, self.shift, taken, spill):
+            rooms = [np.empty(size, kind) for size in (TAKEN, SPILL) for kind in (np.uint64, np.uint32)]
+            if kernels.spread(self.slots, self.numbers, 1 << self._bits - 1, self.shift, *rooms):
                 raise ModelError("fingerprints are not spread evenly; this is a defect of the engine")
 
     def add(self, fingerprint: np.uint64) -> None:
-        """Put in the first one."""
+        """Put in the first one; its number is 0."""
         self.slots[int(fingerprint >> self.shift)] = fingerprint
         self.used += 1
 
 
-def _reserve() -> Array:
-    """As many slots as the system lets a process reserve without using them."""
+def reserve(kind: type[np.unsignedinteger[Any]], each: int = 1) -> Array:
+    """Room for so many numbers of that kind a state: as much as the system lets a process reserve without using it."""
+    size = np.dtype(kind).itemsize * each
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
     for bits in range(RESERVED_BITS, 20, -1):
         try:
-            memory = mmap.mmap(-1, 8 << bits, flags=flags)
+            memory = mmap.mmap(-1, size << bits, flags=flags)
         except (OSError, ValueError, OverflowError):
             continue
         if hasattr(mmap, "MADV_HUGEPAGE"):
             memory.madvise(mmap.MADV_HUGEPAGE)
-        return np.frombuffer(memory, np.uint64)
+        return np.frombuffer(memory, kind)
     raise ModelError("this process may not reserve even 16 MiB of memory")

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 from checker.engine import Kind, Property
 from checker.models.ensemble.setup import Grain, Setup
-from checker.properties import election, messages, orders, reigns, standings
+from checker.properties import election, goals, messages, orders, reigns, standings
 from checker.properties.patterns import ParameterError, buckets_of, pattern_of, server_of, told
+from checker.properties.unknown import UnknownPropertyError
 
 __all__ = [
     "DEFAULTS",
@@ -28,16 +28,6 @@ __all__ = [
     "entry",
     "names",
 ]
-
-
-class UnknownPropertyError(Exception):
-    """There is no property of that name; `right` says which is nearest."""
-
-    def __init__(self, name: object) -> None:
-        close = get_close_matches(str(name)[:80], PROPERTIES, n=1, cutoff=0.5)
-        self.right = f"did you mean {close[0]}?" if close else "write one of " + ", ".join(PROPERTIES)
-        self.what = f"there is no property {str(name)[:80]!r}"
-        super().__init__(f"{self.what}; {self.right}")
 
 
 @dataclass(frozen=True)
@@ -135,6 +125,18 @@ _ALL = (
         "where nothing more can happen within the bounds, no server leads with a quorum of its view within reach",
         standings.serves_no_more,
     ),
+    _plain(
+        "Settles",
+        Kind.RECOVERABLE,
+        "from every state some run comes to one in which all that run within reach of a leader are with it",
+        goals.settles,
+    ),
+    _plain(
+        "Elects",
+        Kind.EVENTUALLY,
+        "a quorum that runs and stays within reach of itself comes to an established leader, on every fair run",
+        goals.elects,
+    ),
 )
 _ZAB = tuple(
     Entry(name, Kind.ALWAYS, meaning, lambda setup, _, make=make: make(setup), needs_zab=True)  # type: ignore[misc]
@@ -222,7 +224,7 @@ def names() -> tuple[str, ...]:
 def entry(name: object) -> Entry:
     """The property of that name. Raises UnknownPropertyError."""
     if not isinstance(name, str) or name not in PROPERTIES:
-        raise UnknownPropertyError(name)
+        raise UnknownPropertyError(name, PROPERTIES)
     return PROPERTIES[name]
 
 

@@ -10,8 +10,10 @@ Fields of schema 1; a field is added without a new number, and changes its meani
     sentence      the first line of the text report
     reasons       list of texts, every reason for the verdict
     limits        depth, states, memory (bytes), seconds; null where there is none
-    properties    list of: name, kind (always | sometimes | final), meaning, outcome (text), examined, premise
-                  (in how many states), found (null, or depth, clause, values as a list of [name, value])
+    properties    list of: name, kind (always | sometimes | final | recoverable | eventually), meaning, outcome (text),
+                  examined, premise (in how many states), found (null, or depth, clause, values as a list of
+                  [name, value], since and loop: steps of a run that never comes to a goal, else null), liveness (null,
+                  or goals, open, states, edges, components, traps, seconds, size: what was examined to judge it)
     actions       list of: name, fired, new_states, allowed_silent
     search        engine, stop, exhausted, states, transitions, depth, levels (states at each depth), ends
                   (states without a successor), seconds, states_per_second, python_steps, python_calls, python_seconds,
@@ -64,6 +66,7 @@ def _properties(exploration: Exploration) -> list[dict[str, Any]]:
 def _property(exploration: Exploration, prop: Property) -> dict[str, Any]:
     found = exploration.found.get(prop.name)
     count = exploration.evaluations.get(prop.name)
+    examined = exploration.liveness.get(prop.name)
     return {
         "name": prop.name,
         "kind": prop.kind.value,
@@ -77,7 +80,10 @@ def _property(exploration: Exploration, prop: Property) -> dict[str, Any]:
             "depth": found.depth,
             "clause": found.finding.clause,
             "values": [list(pair) for pair in values_of(found.finding)],
+            "since": found.since,
+            "loop": found.loop,
         },
+        "liveness": None if examined is None else asdict(examined),
     }
 
 

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.text import Text
 
 from checker.engine.model import Kind, Property
-from checker.engine.result import Coverage, Exploration, Limits, Stop
+from checker.engine.result import Coverage, Exploration, Limits, Liveness, Stop
 from checker.job import Job, Verdict
 from checker.report.verdict import Judgement, memory
 
@@ -39,7 +39,7 @@ ENDS = {
     Stop.TIME: "stopped at the time given",
     Stop.INTERRUPTED: "interrupted",
 }
-ATTENTION = ("VIOLATED", "DEADLOCK", "never")
+ATTENTION = ("VIOLATED", "DEADLOCK", "NOT RECOVERABLE", "never")
 
 
 def report_lines(
@@ -145,7 +145,21 @@ def _property(exploration: Exploration, prop: Property) -> tuple[str, ...]:
     held = (
         "" if count is None else f"examined {count.states:,} times, {_premise(count.states, count.premise)}"
     )
+    examined = exploration.liveness.get(prop.name)
+    if prop.kind.is_liveness:
+        held = "" if examined is None else _examined(prop, examined)
     return prop.name, prop.kind.value, outcome(exploration, prop), held
+
+
+def _examined(prop: Property, examined: Liveness) -> str:
+    """What a judgement of liveness rests on."""
+    demanded = f"demanded in {examined.open:,}, " if prop.kind is Kind.EVENTUALLY else ""
+    edges, components = _many(examined.edges, "edge"), _many(examined.components, "component")
+    return f"goal in {_many(examined.goals, 'state')}; {demanded}{edges}, {components} examined"
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}{'s' * (count != 1)}"
 
 
 def outcome(exploration: Exploration, prop: Property) -> str:
@@ -153,6 +167,10 @@ def outcome(exploration: Exploration, prop: Property) -> str:
     found = exploration.found.get(prop.name)
     if prop.kind is Kind.SOMETIMES:
         return f"witnessed at depth {found.depth}" if found else "never witnessed"
+    if prop.kind.is_liveness:
+        if prop.name not in exploration.liveness:
+            return "not judged"
+        return ("NOT RECOVERABLE" if prop.kind is Kind.RECOVERABLE else "VIOLATED") if found else "holds"
     if found:
         return f"{'VIOLATED' if prop.kind is Kind.ALWAYS else 'DEADLOCK'} at depth {found.depth}"
     return "holds" if exploration.exhausted else "no violation seen"
@@ -190,6 +208,10 @@ def _search(exploration: Exploration) -> list[str]:
         rows.append(("ends of runs", f"{e.deadlocks:,} states without a successor"))
     if e.python_steps:
         rows.append(("Python steps", f"{e.python_steps:,} of {e.python_calls:,} calls, {e.python_seconds:.2f} s"))
+    size = max((examined.size for examined in e.liveness.values()), default=0)
+    if e.liveness:
+        seconds = sum(examined.seconds for examined in e.liveness.values())
+        rows.append(("liveness", f"judged in {seconds:.2f} s" + (f", with a graph of {memory(size)}" if size else "")))
     if e.peak_bytes and e.states:
         rows.append(("memory", f"{memory(e.peak_bytes)} ({e.peak_bytes / e.states:,.0f} bytes a state)"))
     rows.append(("collisions", _collisions(e)))

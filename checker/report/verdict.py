@@ -5,8 +5,11 @@ The first of these that applies is the verdict: violated, deadlock, error, incom
 - Nothing is called a success beside a violation, and a space is called exhausted only if it was.
 - A depth that was asked for and reached is not incomplete: it is "no violation within depth N". A search that
   ends because every witness was found was asked to, too, and is not held to have tried every action.
+- Liveness is judged on an exhausted space only. A run that ended before that is incomplete, also where the depth was
+  asked for; whatever else was violated comes first.
 - A run is vacuous if one of the known actions never fired (unless the job allows it), a `sometimes` was never
-  witnessed, or the premise of an `always` held nowhere: then what passed says less than it seems to.
+  witnessed, the premise of an `always` held nowhere, or an `eventually` was demanded nowhere: then what passed says
+  less than it seems to.
 - A job that expects a verdict exits with 0 iff it gets it, and else with the code of what it got, or 1.
 """
 
@@ -31,7 +34,7 @@ class ExitCode(IntEnum):
     COMMAND_LINE = 2
     DEADLOCK = 11
     SAFETY = 12
-    LIVENESS = 13  # reserved
+    LIVENESS = 13
     INCOMPLETE = 20
     VACUOUS = 21
     SCENARIO = 150
@@ -93,9 +96,8 @@ def refuse(
 def told(found: Found) -> str:
     """A finding in words: the property, its depth, the clause and the values."""
     values = ", ".join(f"{name} = {show(value)}" for name, value in values_of(found.finding))
-    return (
-        f"{found.prop.name} at depth {found.depth}: {found.finding.clause}{f' ({values})' if values else ''}"
-    )
+    depth = "" if found.prop.kind.is_liveness else f" at depth {found.depth}"
+    return f"{found.prop.name}{depth}: {found.finding.clause}{f' ({values})' if values else ''}"
 
 
 def _exit_code(verdict: Verdict, code: ExitCode, expected: Verdict | None, bare: bool) -> int:
@@ -113,12 +115,17 @@ def _verdict(
     safety = [found for found in exploration.violations if found.prop.kind is Kind.ALWAYS]
     if safety:
         return Verdict.VIOLATED, ExitCode.SAFETY, _by_depth(safety)
+    deadlocks = [found for found in exploration.violations if found.prop.kind is Kind.FINAL]
+    if deadlocks:
+        return Verdict.DEADLOCK, ExitCode.DEADLOCK, _by_depth(deadlocks)
     if exploration.violations:
-        return Verdict.DEADLOCK, ExitCode.DEADLOCK, _by_depth(exploration.violations)
+        return Verdict.VIOLATED, ExitCode.LIVENESS, _by_depth(exploration.violations)
     if exploration.stop is Stop.MEMORY:
         return Verdict.INCOMPLETE, ExitCode.TOO_LARGE, (_limit(exploration),)
     if exploration.stop not in (Stop.EXHAUSTED, Stop.DEPTH, Stop.WITNESSED):
         return Verdict.INCOMPLETE, ExitCode.INCOMPLETE, (_limit(exploration),)
+    if exploration.unjudged:
+        return Verdict.INCOMPLETE, ExitCode.INCOMPLETE, (_unjudged(exploration),)
     gaps = () if exploration.stop is Stop.WITNESSED else _gaps(job, exploration, silent)
     if gaps:
         return Verdict.VACUOUS, ExitCode.VACUOUS, gaps
@@ -138,6 +145,9 @@ def _gaps(job: Job, exploration: Exploration, silent: Iterable[str]) -> tuple[st
         count = exploration.evaluations.get(prop.name)
         if prop.kind is Kind.ALWAYS and count is not None and count.states and not count.premise:
             reasons.append(f"the premise of {prop.name} never held")
+        examined = exploration.liveness.get(prop.name)
+        if prop.kind is Kind.EVENTUALLY and examined is not None and not examined.open:
+            reasons.append(f"{prop.name} was demanded in no state")
         if prop.kind is Kind.FINAL and (count is None or not count.states):
             reasons.append(f"{prop.name} was never examined, since no run ends")
     return tuple(reasons)
@@ -160,6 +170,11 @@ def _extent(exploration: Exploration) -> str:
     if exploration.stop is Stop.DEPTH:
         return f"no violation within depth {exploration.depth}"
     return f"no violation, space exhausted: {exploration.states:,} states"
+
+
+def _unjudged(exploration: Exploration) -> str:
+    depth = exploration.limits.depth
+    return f"{' and '.join(exploration.unjudged)} cannot be judged within a depth ({depth}): it needs the whole space"
 
 
 def _limit(exploration: Exploration) -> str:

@@ -8,6 +8,8 @@ Rules of this module:
 
 - Integers in states are `{"#bigint": "1"}`; nothing there is a bare number, and nothing is null: None is the
   variant `{"tag": "None", "value": {"#tup": []}}`. Maps whose keys a record cannot have are `{"#map": ...}`.
+- A run that loops has `loop`, the place of the state that follows the last one, which therefore stands there once; what
+  is told of the step back to it is `closing` in `#meta`. A run that stays loops in its last state, without a move.
 - Reading gives the very trace that was written. Whatever else is read raises TraceFileError, never another
   error: it names the file, what is wrong and where, and what would be right.
 
@@ -18,6 +20,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import msgspec
@@ -44,8 +47,23 @@ class _Move(msgspec.Struct, forbid_unknown_fields=True):
     arguments: list[Any]
 
 
+class _Drawn(msgspec.Struct, omit_defaults=True):
+    kind: str
+    lane: str
+    text: str
+    peer: str | None = None
+    message: int | None = None
+
+
+class _Closing(msgspec.Struct):
+    """What is told of the step that closes a loop; its state is the one that the loop begins with."""
+
+    caption: str
+    drawn: list[_Drawn]
+
+
 class _Meta(msgspec.Struct, kw_only=True):
-    """`#meta` of a file."""
+    """`#meta` of a file. Only a run that never comes to a goal has `since`, and `closing` if it loops."""
 
     format: str = "ITF"
     description: str = "https://apalache-mc.org/docs/adr/015adr-trace.html"
@@ -60,14 +78,8 @@ class _Meta(msgspec.Struct, kw_only=True):
     clause: str
     values: list[tuple[str, Any]]
     moves: list[_Move]
-
-
-class _Drawn(msgspec.Struct, omit_defaults=True):
-    kind: str
-    lane: str
-    text: str
-    peer: str | None = None
-    message: int | None = None
+    since: int | msgspec.UnsetType = msgspec.UNSET
+    closing: _Closing | msgspec.UnsetType = msgspec.UNSET
 
 
 class _StateMeta(msgspec.Struct):
@@ -83,6 +95,7 @@ class _File(msgspec.Struct, rename={"meta": "#meta"}):
     meta: _Meta
     vars: list[str]
     states: list[dict[str, Any]]
+    loop: int | None = None
 
 
 # -- writing -------------------------------------------------------------------------------------------------
@@ -90,6 +103,8 @@ class _File(msgspec.Struct, rename={"meta": "#meta"}):
 
 def to_itf(trace: Trace) -> str:
     """The trace as an ITF file, with a newline at the end."""
+    closes = trace.loop is not None and trace.loop < trace.depth
+    last = trace.steps[-1]
     meta = _Meta(
         job=trace.job,
         source=dict(trace.source),
@@ -101,14 +116,17 @@ def to_itf(trace: Trace) -> str:
         clause=trace.clause,
         values=list(trace.values),
         moves=[_Move(step.action or "", list(step.arguments)) for step in trace.steps[1:]],
+        since=msgspec.UNSET if trace.since is None else trace.since,
+        closing=_Closing(last.caption, _drawn(last)) if closes else msgspec.UNSET,
     )
     variables = [ACTION, PICKS, *trace.lanes]
     head = msgspec.to_builtins(meta)
     fields = [f"  {json.dumps(name)}: {json.dumps(value)}" for name, value in head.items() if name != "moves"]
     fields.append(f'  "moves": [\n{_lines(head["moves"])}\n  ]')
-    states = f"[\n{_lines([_state(trace, step) for step in trace.steps])}\n ]"
+    states = f"[\n{_lines([_state(trace, step) for step in trace.steps[: -1 if closes else None]])}\n ]"
     parts = ["{\n" + ",\n".join(fields) + "\n }", json.dumps(variables), states]
-    named = zip(("#meta", "vars", "states"), parts, strict=True)
+    named = [*zip(("#meta", "vars", "states"), parts, strict=True)]
+    named += [] if trace.loop is None else [("loop", json.dumps(trace.loop))]
     return "{\n" + ",\n".join(f' "{name}": {part}' for name, part in named) + "\n}\n"
 
 
@@ -118,11 +136,14 @@ def _lines(items: list[Any]) -> str:
 
 
 def _state(trace: Trace, step: TraceStep) -> dict[str, Any]:
-    drawn = [_Drawn(d.kind, d.lane, d.text, d.peer, d.message) for d in step.drawn]
-    meta = _StateMeta(step.number, step.caption, drawn, dict(step.truth))
+    meta = _StateMeta(step.number, step.caption, _drawn(step), dict(step.truth))
     picks = {f"a{place}": {"tag": "Some", "value": expr(value)} for place, value in enumerate(step.arguments, 1)}
     lanes = {lane: expr(dict(step.lanes[lane])) if lane in step.lanes else NONE for lane in trace.lanes}
     return {"#meta": msgspec.to_builtins(meta), ACTION: step.action or START, PICKS: picks, **lanes}
+
+
+def _drawn(step: TraceStep) -> list[_Drawn]:
+    return [_Drawn(d.kind, d.lane, d.text, d.peer, d.message) for d in step.drawn]
 
 
 def expr(value: Json) -> Any:
@@ -166,11 +187,35 @@ def _read(text: str) -> Trace:
     if (meta.format, meta.quorate) != ("ITF", VERSION):
         what = f"it is of format {meta.format!r}, version {meta.quorate}"
         raise _ContentError(what, f"this release reads 'ITF', version {VERSION}")
-    if len(file.states) != len(meta.moves) + 1:
+    closes = meta.closing is not msgspec.UNSET
+    if len(file.states) != len(meta.moves) + (0 if closes else 1):
         what = f"it has {len(file.states)} states and {len(meta.moves)} moves"
-        raise _ContentError(what, "a trace has one state more than moves")
+        right = "a loop has as many states as moves" if closes else "a trace has one state more than moves"
+        raise _ContentError(what, right)
+    _check_loop(file)
     lanes = [variable for variable in file.vars if variable not in (ACTION, PICKS)]
-    return _trace(meta, _steps(file, lanes))
+    return _trace(file, _steps(file, lanes))
+
+
+def _check_loop(file: _File) -> None:
+    """Raise unless `loop`, `closing` and `since` are as the kind of the property has them."""
+    meta, last = file.meta, len(file.states) - 1
+    closes, has_since = meta.closing is not msgspec.UNSET, meta.since is not msgspec.UNSET
+    if has_since is not meta.kind.is_liveness or not 0 <= (meta.since or 0) <= last:
+        raise _ContentError(
+            f"its kind is {meta.kind.value} and its since {meta.since if has_since else 'is not there'}",
+            "a run that never comes to a goal has the step since which it does not, and no other has",
+        )
+    allowed: tuple[int | None, ...] = (None,)
+    if closes:
+        allowed = tuple(range(last + 1))
+    elif meta.kind.is_liveness:
+        allowed = (last,) if meta.kind is Kind.EVENTUALLY else (None,)
+    if file.loop not in allowed or (closes and not meta.kind.is_liveness):
+        raise _ContentError(
+            f"its loop is {file.loop} in {last + 1} states",
+            "a loop begins at one of the states, and has a closing step unless the run stays in its last one",
+        )
 
 
 def _parsed(text: str) -> Any:
@@ -187,7 +232,8 @@ def _checked(where: str, convert: Callable[[], T]) -> T:
         raise _ContentError(f"{where}{error}", "write it again with the release that reads it") from None
 
 
-def _trace(meta: _Meta, steps: tuple[TraceStep, ...]) -> Trace:
+def _trace(file: _File, steps: tuple[TraceStep, ...]) -> Trace:
+    meta = file.meta
     return Trace(
         job=meta.job,
         source=meta.source,
@@ -199,6 +245,8 @@ def _trace(meta: _Meta, steps: tuple[TraceStep, ...]) -> Trace:
         clause=meta.clause,
         values=tuple(meta.values),
         steps=steps,
+        loop=file.loop,
+        since=None if meta.since is msgspec.UNSET else meta.since,
     )
 
 
@@ -215,12 +263,20 @@ def _steps(file: _File, lanes: list[str]) -> tuple[TraceStep, ...]:
                 f"after the moves in #meta it should be state {number} after {move.action!r}",
             )
         after = _lanes(where, state, lanes)
-        drawn = tuple(Drawn(d.kind, d.lane, d.text, d.peer, d.message) for d in meta.drawn)
         changed = changed_fields(before, after)
-        action = move.action if number else None
+        action, drawn = move.action if number else None, _drawn_of(meta.drawn)
         steps.append(TraceStep(number, action, tuple(move.arguments), meta.caption, after, changed, drawn, meta.truth))
         before = after
+    if file.meta.closing is not msgspec.UNSET:
+        move, closing, again = file.meta.moves[-1], file.meta.closing, steps[file.loop or 0]
+        changed = changed_fields(before, again.lanes)
+        step = TraceStep(len(steps), move.action, tuple(move.arguments), closing.caption, again.lanes, changed, (), {})
+        steps.append(replace(step, drawn=_drawn_of(closing.drawn), truth=again.truth))
     return tuple(steps)
+
+
+def _drawn_of(drawn: list[_Drawn]) -> tuple[Drawn, ...]:
+    return tuple(Drawn(d.kind, d.lane, d.text, d.peer, d.message) for d in drawn)
 
 
 def _lanes(where: str, state: dict[str, Any], lanes: list[str]) -> dict[str, dict[str, Json]]:

@@ -4,6 +4,7 @@ An arrow stands where its message arrives, or is lost, and says when it was sent
 a diagram has no room for two ends of one message. Notes tell everything else. Rules of this module:
 
 - The number on an arrow is the number of its step; notes open with theirs.
+- Steps that repeat for ever stand in a `loop`.
 - Whatever comes from a model is escaped, character by character, where Mermaid would read it as its own:
   `#`, `;`, `%`, `<`, `>`, `&`, `$`, line breaks, and the word `end`.
 
@@ -48,10 +49,19 @@ class _Diagram:
         yield "    autonumber"
         for name, identifier in self._ids.items():
             yield f"    participant {identifier} as {escaped(name) or identifier}"
-        for step in self._trace.steps[1:]:
-            lines = [line for drawn in step.drawn for line in self._line(step, drawn)]
-            for line in lines or [self._note(self._touched(step), f"{step.number}: {step.caption}")]:
-                yield "    " + line
+        trace, indent = self._trace, "    "
+        for step in trace.steps:
+            if step.number:
+                lines = [line for drawn in step.drawn for line in self._line(step, drawn)]
+                for line in lines or [self._note(self._touched(step), f"{step.number}: {step.caption}")]:
+                    yield indent + line
+            if step.number == trace.since:
+                yield indent + self._note(list(self._ids), trace.turning(step.number)[0])
+            if step.number == trace.loop and trace.loop < trace.depth:
+                yield "    loop for ever"
+                indent *= 2
+        if len(indent) > 4:
+            yield "    end"
         yield "    " + self._note(list(self._ids), self._conclusion())
 
     def _line(self, step: TraceStep, drawn: Drawn) -> Iterator[str]:

@@ -3,15 +3,18 @@
 At each step the successor is taken that has the recorded action and arguments and shows the recorded lanes.
 What the lens hides (the content of channels, say) is not in a trace, so there may be several; all are
 followed, and one that arrives is enough. Rules: nothing is taken on trust, and the finding at the end is
-evaluated anew; a mismatch names the step, what the file says and what the model says now.
+evaluated anew; a mismatch names the step, what the file says and what the model says now. A run that never comes to
+its goal must close its loop, row by row and not only as it is shown, be fair, and have no goal; that none is within
+reach any more is looked up in as many states as `checker.engine.lasso.REMAINS` says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from checker.engine.model import Finding, Move, Property, Row
+from checker.engine import lasso
+from checker.engine.model import Finding, Kind, Move, Property, Row
 from checker.engine.result import Found, Step
 from checker.engine.semantics import read, successors
 from checker.job import Job, Json
@@ -39,10 +42,14 @@ class ReplayError(Exception):
 
 @dataclass(frozen=True)
 class Replayed:
-    """A trace that ran as recorded. `found` is its finding made anew, its path has the model's own values."""
+    """A trace that ran as recorded. `found` is its finding made anew, its path has the model's own values.
+
+    `verified` says what was seen to be so, a line each.
+    """
 
     trace: Trace
     found: Found
+    verified: tuple[str, ...] = ()
 
 
 def replay(trace: Trace, job: Job) -> Replayed:
@@ -53,7 +60,9 @@ def replay(trace: Trace, job: Job) -> Replayed:
     paths: list[Path] = [(Step(None, row),)]
     for step in trace.steps[1:]:
         paths = _advance(job, step, paths)
-    return Replayed(trace, _find(trace, job, prop, paths))
+    if prop.kind.is_liveness:
+        return _never(trace, job, prop, paths)
+    return Replayed(trace, _find(trace, job, prop, paths), ("the finding is made anew at the end",))
 
 
 def _property(trace: Trace, job: Job) -> Property:
@@ -129,6 +138,38 @@ def _find(trace: Trace, job: Job, prop: Property, paths: Iterable[Path]) -> Foun
             return Found(prop, answer, trace.depth, path)
         instead = _clause(answer.clause, values_of(answer))
     raise ReplayError(trace.depth, f"{prop.name}: {_clause(trace.clause, trace.values)}", instead)
+
+
+def _never(trace: Trace, job: Job, prop: Property, paths: Iterable[Path]) -> Replayed:
+    """A run that never comes to a goal, or ReplayError with what is wrong with it."""
+    since, wrong = trace.since or 0, "there is none"
+    for path in paths:
+        flaw = lasso.flaw(job.model, prop, path, trace.loop, since)
+        if flaw is not None:
+            wrong = flaw
+            continue
+        finding = lasso.told(job.model, prop, path, trace.loop, since)
+        if (finding.clause, _canonical(values_of(finding))) == (trace.clause, _canonical(trace.values)):
+            depth = since if prop.kind is Kind.RECOVERABLE else trace.loop or 0
+            found = Found(prop, finding, depth, path, trace.loop, since)
+            return Replayed(trace, found, tuple(_verified(job, found)))
+        wrong = _clause(finding.clause, values_of(finding))
+    raise ReplayError(trace.depth, f"{prop.name}: {_clause(trace.clause, trace.values)}, with {trace.shape}", wrong)
+
+
+def _verified(job: Job, found: Found) -> Iterator[str]:
+    prop, since = found.prop, found.since or 0
+    yield f"no state from step {since} on is a goal"
+    if found.loop is None:
+        yield "nothing can happen at the end"
+    elif found.loop < len(found.path) - 1:
+        yield f"the last state is that of step {found.loop}, whole"
+    if prop.kind is Kind.EVENTUALLY:
+        yield "every unit of fairness either cannot happen somewhere in the loop or does happen in it"
+    else:
+        left = lasso.remains(job.model, prop, found.path[since].row)
+        seen = f"the {left.states:,} states" if left.whole else f"the first {left.states:,} states of more"
+        yield f"no goal is among {seen} that step {since} leads to"
 
 
 def _canonical(values: Iterable[tuple[str, Json]]) -> str:

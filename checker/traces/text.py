@@ -5,6 +5,7 @@ and each lane's state at the end. Rules of this module:
 
 - A cell holds only what the step changed; the first line holds everything.
 - Messages are told by number where they are sent (`m3->2`: to lane 2), arrive (`gets m3`) and are lost.
+- Where a loop begins, and where it is closed, a line says so under the step.
 - What a reader must not miss (crashes, starts, cuts, decisions) stands between stars.
 - No line is wider than `width` but those that the model's own words make so. With so many lanes that a column
   would be narrower than `NARROWEST`, changes are listed under each step instead.
@@ -25,7 +26,13 @@ CAPTION = 32  # columns of a caption at most
 CELL_LINES = 12  # lines of a cell at most
 PIECE_LINES = 3  # lines of one value at most
 GAP = " | "
-WORDS = {Truth.FAILS: "fails", Truth.WITNESSED: "is witnessed", Truth.HOLDS: "holds again"}
+WHAT = "what happens"
+WORDS = {
+    Truth.FAILS: "fails",
+    Truth.WITNESSED: "is witnessed",
+    Truth.HOLDS: "holds again",
+    Truth.REACHED: "has its goal",
+}
 
 
 def to_text(trace: Trace, width: int = WIDTH) -> str:
@@ -51,7 +58,7 @@ def heading(trace: Trace) -> list[str]:
 
 def _steps(trace: Trace, width: int) -> list[str]:
     digits = max(len("step"), len(str(trace.depth)))
-    captions = min(CAPTION, max(len(step.caption) for step in trace.steps))
+    captions = min(CAPTION, max(len(WHAT), *(len(step.caption) for step in trace.steps)))
     lanes = trace.lanes
     room = width - digits - captions - len(GAP) * (len(lanes) + 1)
     if lanes and room // len(lanes) >= NARROWEST:
@@ -62,7 +69,7 @@ def _steps(trace: Trace, width: int) -> list[str]:
 def _table(trace: Trace, digits: int, captions: int, room: int) -> Iterator[str]:
     lanes = trace.lanes
     widths = [digits, captions, *_lane_widths(trace, room)]
-    yield _line(["step".rjust(digits), "what happens", *lanes], widths)
+    yield _line(["step".rjust(digits), WHAT, *lanes], widths)
     yield "-+-".join("-" * width for width in widths)
     for step in trace.steps:
         caption = textwrap.wrap(step.caption, captions, break_on_hyphens=False) or [""]
@@ -122,12 +129,13 @@ def _listed(word: str, drawn: Iterable[Drawn], kind: str) -> list[str]:
 
 
 def _turns(trace: Trace, step: TraceStep, indent: str) -> Iterator[str]:
-    """Lines for the properties that begin to fail here, hold again, or are witnessed."""
+    """Lines for the properties that begin to fail here, hold again, or are witnessed; and for a loop."""
     before = trace.steps[step.number - 1].truth if step.number else {}
     for name, truth in step.truth.items():
-        said = truth in (Truth.FAILS, Truth.WITNESSED) or before.get(name) is Truth.FAILS
+        said = truth in (Truth.FAILS, Truth.WITNESSED, Truth.REACHED) or before.get(name) is Truth.FAILS
         if said and truth is not before.get(name) and truth in WORDS:
             yield f"{indent}=> {name} {WORDS[truth]}"
+    yield from (f"{indent}=> {told}" for told in trace.turning(step.number))
 
 
 # -- after the steps -----------------------------------------------------------------------------------------

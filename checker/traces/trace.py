@@ -9,6 +9,8 @@ Rules of this module:
 - Equal message numbers are one message. Arrivals and losses take the oldest waiting message of their sender
   and receiver that reads the same, else the oldest; what was sent out of sight gets a number when it is seen.
 - Of a message that is sent or lost the lane is the sender, of one that is delivered it is the receiver.
+- A run that never comes to a goal has a `loop`: its last state is that of this step, and what lies between repeats for
+  ever. Where nothing lies between, the run stays. A run that ends where nothing can happen has none.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from enum import Enum
 
 from checker.engine.model import TRIVIAL, Finding, Kind, Model, Property, Row
 from checker.engine.result import Found
-from checker.engine.semantics import read, successors
+from checker.engine.semantics import answer, successors
 from checker.job import Drawn, Job, Json, Verdict
 from checker.traces.values import canonical, to_json
 
@@ -37,6 +39,8 @@ class Truth(Enum):
     TRIVIAL = "trivial"  # its premise does not hold, or it speaks of other states only
     WITNESSED = "witnessed"
     UNSEEN = "not witnessed"
+    REACHED = "reached"  # the state is a goal
+    OPEN = "open"  # it is none, and wants one
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,10 @@ class TraceStep:
 
 @dataclass(frozen=True)
 class Trace:
-    """A run that ends in a finding of one property. `verdict` is that of the whole exploration."""
+    """A run that ends in a finding of one property. `verdict` is that of the whole exploration.
+
+    `loop` and `since` are those of `checker.engine.Found`.
+    """
 
     job: str
     source: Mapping[str, Json]
@@ -71,6 +78,8 @@ class Trace:
     clause: str
     values: tuple[tuple[str, Json], ...]
     steps: tuple[TraceStep, ...]
+    loop: int | None = None
+    since: int | None = None
 
     @property
     def depth(self) -> int:
@@ -80,8 +89,35 @@ class Trace:
     @property
     def headline(self) -> str:
         """What was found and where, in one line."""
+        if self.kind.is_liveness:
+            word = "not recoverable" if self.kind is Kind.RECOVERABLE else "violated"
+            return f"{word}: {self.prop}, {self.shape}"
         word = {Kind.ALWAYS: "violated", Kind.FINAL: "deadlock", Kind.SOMETIMES: "witnessed"}[self.kind]
         return f"{word}: {self.prop} at depth {self.depth}"
+
+    @property
+    def shape(self) -> str:
+        """How long the stem of a run is, and its loop."""
+        stem = self.depth if self.loop is None else self.loop
+        ends = {None: ", which ends the run", self.depth: ", then nothing more"}
+        return f"a stem of {_moves(stem)}" + ends.get(self.loop, f" and a loop of {_moves(self.depth - stem)}")
+
+    def turning(self, number: int) -> list[str]:
+        """What a reader is told after a step of a run that never comes to a goal."""
+        told = []
+        if number == self.since:
+            lost = self.kind is Kind.RECOVERABLE
+            told.append(f"{self.prop}: {'no run reaches the goal any more' if lost else 'demanded from here on'}")
+        if number == self.loop:
+            if self.loop == self.depth:
+                told.append("nothing more need happen")
+            else:
+                first, last = self.loop + 1, self.depth
+                steps = f"step {last} repeats" if first == last else f"steps {first} to {last} repeat"
+                told.append(f"the loop begins here: {steps} for ever")
+        elif number == self.depth and self.loop is not None:
+            told.append(f"as after step {self.loop}: the loop is closed")
+        return told
 
     @property
     def lanes(self) -> tuple[str, ...]:
@@ -95,19 +131,25 @@ def trace_of(job: Job, found: Found, verdict: Verdict | None = None) -> Trace:
     Raises ValueError where the lens names a lane in a way that trace files cannot hold, and TypeError where
     the job's source is not JSON.
     """
-    own = {Kind.ALWAYS: Verdict.VIOLATED, Kind.FINAL: Verdict.DEADLOCK, Kind.SOMETIMES: Verdict.PASSED}
+    own = {Kind.FINAL: Verdict.DEADLOCK, Kind.SOMETIMES: Verdict.PASSED}
     return Trace(
         job=job.name,
         source=json.loads(json.dumps(dict(job.source))),
         grain=job.grain,
         bounds=tuple(job.bounds),
-        verdict=verdict or own[found.prop.kind],
+        verdict=verdict or own.get(found.prop.kind, Verdict.VIOLATED),
         prop=found.prop.name,
         kind=found.prop.kind,
         clause=found.finding.clause,
         values=values_of(found.finding),
         steps=_steps(job, found),
+        loop=found.loop,
+        since=found.since,
     )
+
+
+def _moves(count: int) -> str:
+    return "1 move" if count == 1 else f"{count} moves"
 
 
 def values_of(finding: Finding) -> tuple[tuple[str, Json], ...]:
@@ -155,13 +197,16 @@ def truths(model: Model, row: Row) -> dict[str, Truth]:
 
 
 def _truth(model: Model, prop: Property, row: Row) -> Truth:
-    arguments = read(model, prop.reads, row)
-    answer = TRIVIAL if arguments is None else prop.check(*arguments)
+    said = answer(model, prop, row)
     if prop.kind is Kind.SOMETIMES:
-        return Truth.WITNESSED if isinstance(answer, Finding) else Truth.UNSEEN
-    if answer is TRIVIAL:
+        return Truth.WITNESSED if isinstance(said, Finding) else Truth.UNSEEN
+    if prop.kind.is_liveness and isinstance(said, Finding):
+        return Truth.REACHED
+    if said is TRIVIAL and prop.kind is not Kind.RECOVERABLE:
         return Truth.TRIVIAL
-    return Truth.FAILS if isinstance(answer, Finding) else Truth.HOLDS
+    if prop.kind.is_liveness:
+        return Truth.OPEN
+    return Truth.FAILS if isinstance(said, Finding) else Truth.HOLDS
 
 
 def _steps(job: Job, found: Found) -> tuple[TraceStep, ...]:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from checker.engine import Actor, Outcome, Read
 from checker.models.ensemble.names import FAULTS
-from checker.models.ensemble.setup import Budgets
+from checker.models.ensemble.setup import UNLIMITED, Budgets
 from spec.quorum import Sid
 
 
@@ -36,10 +36,11 @@ def faults_actor() -> Actor:
         faults: Faults = values[0]
         left, late, down = faults.left, faults.late, faults.down
         if spend.budget is not None:
-            remaining = getattr(left, spend.budget) - 1
-            if remaining < 0:
+            available = getattr(left, spend.budget)
+            if available <= 0:
                 return None
-            left = replace(left, **{spend.budget: remaining})
+            if available < UNLIMITED:
+                left = replace(left, **{spend.budget: available - 1})
         if spend.started is not None:
             late, down = late - {spend.started}, down - {spend.started}
         if spend.crashed is not None:

@@ -1,0 +1,145 @@
+"""The graph of all states as the table engine keeps it, while it explores and afterwards.
+
+It is kept only for a model with properties of liveness: of each move the number of the state that it leads to (u32)
+and, if fairness matters, its label (u16); of each state how many moves it has (u32), and what the properties say of it
+(the number of a verdict, u16). Rules:
+
+- states are numbered in the order of discovery, and a state's moves stand in the order of ordinals, so that a path is
+  a list of ordinals here as everywhere;
+- moves come in by batches, and rows that were put aside come late: a block's are put in order when the next begins;
+- what grows with the number of moves is in files without a name, in the temporary folder, and read as memory; what is
+  kept of each state is in memory.
+"""
+
+from __future__ import annotations
+
+import mmap
+import tempfile
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from checker.engine import graph_kernels
+from checker.engine.layout import Held
+from checker.engine.model import Kind, ModelError
+from checker.engine.tables import Tables
+from checker.engine.visited import reserve
+
+MOST_LABELS = 1 << 16
+
+Array = np.ndarray[Any, Any]
+
+
+class Marks:
+    """For each state the verdict of each bundle of liveness."""
+
+    def __init__(self, bundles: Array) -> None:
+        self._reserved = reserve(np.uint16, len(bundles)).reshape(-1, len(bundles))
+
+    def room(self, states: int) -> Array:
+        """The array, with room for so many states. Raises ModelError."""
+        if states > min(len(self._reserved), graph_kernels.MOST_STATES):
+            raise ModelError("the state space is too large for liveness to be judged in this process")
+        return self._reserved
+
+    def of(self, states: int, bundle: int) -> Array:
+        """A bundle's verdicts of the first so many states."""
+        return self._reserved[:states, bundle]
+
+
+class _File:
+    """Numbers of one kind, one behind the other in a file without a name."""
+
+    def __init__(self, kind: type[np.unsignedinteger[Any]]) -> None:
+        self._kind, self._file = kind, tempfile.TemporaryFile()  # noqa: SIM115 (closed with the graph)
+        self.size = 0
+
+    def append(self, numbers: Array) -> None:
+        self._file.write(np.ascontiguousarray(numbers, self._kind).data)
+        self.size += len(numbers)
+
+    def read(self) -> Array:
+        """All of them, as memory that the system takes from the file."""
+        self._file.flush()
+        if not self.size:
+            return np.zeros(0, self._kind)
+        return np.frombuffer(mmap.mmap(self._file.fileno(), 0), self._kind)
+
+    @property
+    def bytes(self) -> int:
+        return self.size * np.dtype(self._kind).itemsize
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class Moves(NamedTuple):
+    """The moves of state s are offsets[s] to offsets[s + 1] (u64) of `targets` (u32) and `labels` (u16, or none)."""
+
+    offsets: Array
+    targets: Array
+    labels: Array
+
+
+class Graph:
+    """Records the moves of a search; `finish` gives them as arrays."""
+
+    def __init__(self, tables: Tables) -> None:
+        self.tables = tables
+        self.marks = Marks(tables.bundles(Held.LIVENESS))
+        self.has_labels = any(prop.kind is Kind.EVENTUALLY for prop in tables.model.properties)
+        self._targets, self._labels, self._degrees = (_File(kind) for kind in (np.uint32, np.uint16, np.uint32))
+        self._base, self._rows = -1, 0  # of the block that moves are coming from
+        self._parts: list[tuple[Array, Array, Array]] = []
+        self._ordered = True
+
+    @property
+    def bytes(self) -> int:
+        """What is kept of moves and verdicts."""
+        states = self._degrees.size
+        files = self._targets.bytes + self._labels.bytes + self._degrees.bytes
+        return files + states * 2 * int(self.marks.room(0).shape[1])
+
+    def add(self, base: int, rows: int, origins: Array, targets: Array) -> None:
+        """Take in moves of a block: of so many rows, the first of which has the number `base`."""
+        if base != self._base:
+            self._close_block()
+            self._base, self._rows = base, rows
+        labels = np.empty(len(targets) if self.has_labels else 0, np.uint16)
+        sources, tables = np.empty(len(targets), np.uint16), self.tables
+        if len(tables.labels) > MOST_LABELS:
+            raise ModelError(f"the moves of this model have more than {MOST_LABELS:,} actions and units of fairness")
+        last = int(self._parts[-1][0][-1]) if self._parts else 0
+        in_order = graph_kernels.describe(
+            origins, len(targets), tables.entries.view, tables.label_of.view, sources, labels
+        )
+        if len(targets):
+            self._ordered &= bool(in_order) and last <= int(sources[0])
+            self._parts.append((sources, targets, labels))
+
+    def finish(self) -> Moves:
+        """All moves, as `graph_kernels` takes them."""
+        self._close_block()
+        degrees = self._degrees.read()
+        offsets = np.zeros(len(degrees) + 1, np.uint64)
+        np.cumsum(degrees, out=offsets[1:])
+        return Moves(offsets, self._targets.read(), self._labels.read())
+
+    def _close_block(self) -> None:
+        if self._base < 0:
+            return
+        none = np.zeros(0, np.uint16)
+        parts = [(none, none, none), *self._parts]
+        sources, targets, labels = (np.concatenate(each) for each in zip(*parts, strict=True))
+        if not self._ordered:
+            order = np.argsort(sources, kind="stable")
+            sources, targets, labels = sources[order], targets[order], labels[order] if self.has_labels else labels
+        self._degrees.append(np.bincount(sources, minlength=self._rows))
+        self._targets.append(targets)
+        self._labels.append(labels)
+        self._parts, self._ordered, self._base = [], True, -1
+
+    def close(self) -> None:
+        """Drop the files."""
+        for file in (self._targets, self._labels, self._degrees):
+            file.close()

@@ -1,0 +1,299 @@
+"""The graph of all states, kept as integers: passes that record it, and loops that judge liveness on it.
+
+A state is its number in the order of discovery. The moves out of state s stand at offsets[s] to offsets[s + 1] of
+`targets` (states) and `labels` (which unit of fairness is which is up to the caller), in the order of ordinals.
+
+What is examined for a property is marked in `part`: 0 for a goal, OPEN for a state that demands one, and PASSED for
+one that does not and may lie between. `place` then has for each state OUTSIDE, if it is a goal, FINISHED | the number
+of its component once it was examined, and 0 if no open state leads to it.
+
+The rules of `kernels` hold: nothing is allocated here, and all integers are unsigned.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from checker.engine.jit import kernel, prefetch
+from checker.engine.kernels import AHEAD, BITS32, IMPOSSIBLE, MISSING, ONE, SOURCE_BITS, ZERO, fold
+
+Array = Any
+
+U64, U32 = np.uint64, np.uint32
+GOAL, PASSED, OPEN = 0, 1, 2
+NONE, FINISHED, OUTSIDE = U32(0xFFFFFFFF), U32(0x80000000), U32(0xFFFFFFFF)
+NUMBER = U32(0x7FFFFFFF)
+MOST_STATES = 0x7FFFFFF0
+
+# -- recording -----------------------------------------------------------------------------------------------
+
+
+@kernel
+def number(visited: Array, numbers: Array, shift: Any, recent: Array, recent_numbers: Array, found: Array, size: Any,
+           fresh: Array, origins: Array, entries: Array, reached: Array, known: Any,
+           targets: Array) -> Any:  # fmt: skip
+    """`kernels.probe` where states have numbers: targets[i] gets that of the state with the fingerprint found[i].
+
+    So many states are `known`; new ones are numbered from there. What lies in the small table is not looked up again.
+    """
+    mask, recently = U64(visited.size - 1), U64(recent.size - 1)
+    count = ZERO
+    for i in range(size):
+        if i + AHEAD < U64(size):
+            ahead = found[i + AHEAD]
+            if recent[ahead & recently] != ahead:
+                prefetch(visited, ahead >> shift)
+                prefetch(numbers, ahead >> shift)
+        fingerprint = found[i]
+        near = fingerprint & recently
+        if recent[near] == fingerprint:
+            targets[i] = recent_numbers[near]
+            continue
+        slot = fingerprint >> shift
+        while visited[slot] != fingerprint and visited[slot] != ZERO:
+            slot = (slot + ONE) & mask
+        if visited[slot] == ZERO:
+            visited[slot] = fingerprint
+            numbers[slot] = U32(U64(known) + count)
+            fresh[count] = i
+            count += ONE
+            reached[entries[origins[i] >> BITS32] >> BITS32] += 1
+        recent[near] = fingerprint
+        recent_numbers[near] = numbers[slot]
+        targets[i] = numbers[slot]
+    return count
+
+
+@kernel
+def describe(origins: Array, size: Any, entries: Array, label_of: Array, sources: Array, labels: Array) -> Any:
+    """The rows of a block that moves come from, and their labels; returns whether the rows are in order."""
+    last, ordered = ZERO, True
+    for i in range(size):
+        source = origins[i] & SOURCE_BITS
+        ordered &= source >= last
+        last = source
+        sources[i] = source
+        if labels.size:
+            labels[i] = label_of[entries[origins[i] >> BITS32] >> BITS32]
+    return ordered
+
+
+@kernel
+def mark(rows: Array, todo: Array, bundles: Array, verdict_of: Array, verdicts: Array, tally: Array, marks: Array,
+         base: Any, groups: Array, reads: Array, classes: Array, bases: Array,
+         memo: Array, shift: Any, aside: Array, missing: Array, counters: Array) -> None:  # fmt: skip
+    """`kernels.examine` for liveness: each bundle's verdict is kept, marks[number of the state, bundle]."""
+    for index in todo:
+        complete = True
+        for b in range(bundles.shape[0]):
+            node = fold(rows[index], U64(bundles[b, 0]), groups, reads, classes, bases, memo, shift, missing, counters)
+            if node == MISSING:
+                complete = False
+            else:
+                verdicts[b] = bundles[b, 1] if node == IMPOSSIBLE else verdict_of[node]
+        if not complete:
+            aside[counters[2]] = index
+            counters[2] += 1
+            continue
+        for b in range(bundles.shape[0]):
+            marks[U64(base) + U64(index), b] = verdicts[b]
+            tally[verdicts[b]] += ONE
+
+
+# -- judging -------------------------------------------------------------------------------------------------
+
+
+@kernel
+def components(offsets: Array, targets: Array, part: Array, place: Array, order: Array, starts: Array,
+               calls: Array, indices: Array, cursors: Array) -> Any:  # fmt: skip
+    """The components of what open states reach (Tarjan 1972, with its stack in arrays); returns how many there are.
+
+    `place` comes with OUTSIDE for goals and 0 for all others; meanwhile it is the least index that a state is known to
+    reach, so that what is outside or finished, being greater, needs no branch. order[starts[c] : starts[c + 1]] gets
+    the states of component c; whatever a component leads to has a lower number. The stack of those that wait grows
+    from the other end of `order`.
+    """
+    index, count, done, top = U32(0), ZERO, ZERO, U64(order.size)
+    for root in range(part.size):
+        if part[root] != OPEN or place[root] != U32(0):
+            continue
+        index += U32(1)
+        place[root] = index
+        top -= ONE
+        order[top] = root
+        calls[0], indices[0], cursors[0] = root, index, offsets[root]
+        depth = ONE
+        while depth > ZERO:
+            level = depth - ONE
+            state, at = U64(calls[level]), cursors[level]
+            end, least, other = offsets[state + ONE], place[state], ZERO
+            there = ONE
+            while at < end:
+                other = U64(targets[at])
+                at += ONE
+                there = U64(place[other])
+                if there == ZERO:
+                    break
+                least = min(least, U32(there))
+            place[state] = least
+            if there == ZERO:
+                cursors[level] = at
+                index += U32(1)
+                place[other] = index
+                top -= ONE
+                order[top] = other
+                calls[depth], indices[depth], cursors[depth] = other, index, offsets[other]
+                depth += ONE
+                continue
+            depth = level
+            if least == indices[level]:
+                starts[count] = done
+                while True:
+                    member = order[top]
+                    top += ONE
+                    order[done] = member
+                    done += ONE
+                    place[member] = FINISHED | U32(count)
+                    if U64(member) == state:
+                        break
+                count += ONE
+            elif depth > ZERO:
+                above = U64(calls[depth - ONE])
+                place[above] = min(place[above], least)
+    starts[count] = done
+    return count
+
+
+@kernel
+def find_closed(offsets: Array, targets: Array, place: Array, order: Array, starts: Array, count: Any,
+                lost: Array, traps: Array) -> Any:  # fmt: skip
+    """Which components no move leaves (`traps`), and from which no goal can be reached (`lost`).
+
+    Returns the first state, by number, that is lost; NONE if there is none.
+    """
+    first = NONE
+    for c in range(count):
+        own = FINISHED | U32(c)
+        stays, is_lost = True, True
+        next_one, end = U64(starts[c]), U64(starts[c + 1])
+        while next_one < end and is_lost:
+            state = U64(order[next_one])
+            next_one += ONE
+            for at in range(offsets[state], offsets[state + ONE]):
+                there = place[targets[at]]
+                if there != own:
+                    stays = False
+                    if there == OUTSIDE or lost[there & NUMBER] == 0:
+                        is_lost = False
+                        break
+        lost[c] = is_lost
+        traps[c] = stays and is_lost
+        if is_lost:
+            for i in range(U64(starts[c]), end):
+                first = min(first, order[i])
+    return first
+
+
+@kernel
+def find_fair(offsets: Array, targets: Array, labels: Array, unit_of: Array, place: Array, order: Array, starts: Array,
+              count: Any, able: Array, able_in: Array, seen: Array, taken: Array, traps: Array) -> None:  # fmt: skip
+    """In which components a run is fair: each unit that can happen in every state of them is that of a move inside.
+
+    unit_of[label] is 0 for what need not happen. Of each unit: in how many states of component able_in - 1 it is able
+    to happen, the state it was `seen` in last and the component that it was `taken` in last, both plus one.
+    """
+    for c in range(count):
+        own, stamp = FINISHED | U32(c), U32(c + 1)
+        begin, end = U64(starts[c]), U64(starts[c + 1])
+        for i in range(begin, end):
+            state = U64(order[i])
+            for at in range(offsets[state], offsets[state + ONE]):
+                unit = unit_of[labels[at]]
+                if able_in[unit] != stamp:
+                    able_in[unit] = stamp
+                    able[unit] = 0
+                if seen[unit] != U32(state + ONE):
+                    seen[unit] = U32(state + ONE)
+                    able[unit] += U32(1)
+                if place[targets[at]] == own:
+                    taken[unit] = stamp
+        fair, first = True, U64(order[begin])
+        for at in range(offsets[first], offsets[first + ONE]):
+            unit = unit_of[labels[at]]
+            if unit != 0 and U64(able[unit]) == end - begin and taken[unit] != stamp:
+                fair = False
+        traps[c] = fair
+
+
+@kernel
+def flood(offsets: Array, targets: Array, part: Array, levels: Array, place: Array, traps: Array,
+          parents: Array, ways: Array, queue: Array) -> Any:  # fmt: skip
+    """The state of a trap that a run is soonest in, if it is in an open state before and passes no goal afterwards.
+
+    Level d are the states levels[d] to levels[d + 1], which is how long it takes to come to them; from open states the
+    search goes on breadth-first. parents[state] comes as NONE, and gets the state before, or the state itself where
+    the search began; ways[state] the ordinal of the move.
+    """
+    head, tail, level = ZERO, ZERO, ZERO
+    while level + ONE < U64(levels.size) or head < tail:
+        if level + ONE < U64(levels.size):
+            for fresh in range(levels[level], levels[level + ONE]):
+                if part[fresh] == OPEN and parents[fresh] == NONE:
+                    parents[fresh] = fresh
+                    queue[tail] = fresh
+                    tail += ONE
+            level += ONE
+        end = tail
+        while head < end:
+            state = U64(queue[head])
+            head += ONE
+            if traps[place[state] & NUMBER]:
+                return U32(state)
+            for at in range(offsets[state], offsets[state + ONE]):
+                other = U64(targets[at])
+                if place[other] != OUTSIDE and parents[other] == NONE:
+                    parents[other] = state
+                    ways[other] = at - offsets[state]
+                    queue[tail] = other
+                    tail += ONE
+    return NONE
+
+
+@kernel
+def seek(offsets: Array, targets: Array, labels: Array, unit_of: Array, place: Array, start: Any, owed: Array,
+         owing: Any, seen: Array, wanted: Any, parents: Array, ways: Array, queue: Array) -> Any:  # fmt: skip
+    """Breadth-first inside a component for what is next on a walk: (state, ordinal of a move out of it, or NONE; seen).
+
+    That is a move to the state `wanted`, a move of a unit that is `owed` something (so many are `owing`), or a state in
+    which one of these cannot happen. parents[state] comes as NONE; the states that were seen are first in the queue.
+    """
+    own = place[start]
+    head, tail = ZERO, ONE
+    queue[0] = start
+    parents[start] = start
+    while head < tail:
+        state = U64(queue[head])
+        head += ONE
+        able = ZERO
+        if owing:
+            for at in range(offsets[state], offsets[state + ONE]):
+                unit = unit_of[labels[at]]
+                if owed[unit] and seen[unit] != head:
+                    seen[unit] = head
+                    able += ONE
+            if able < U64(owing):
+                return U32(state), NONE, tail
+        for at in range(offsets[state], offsets[state + ONE]):
+            other = U64(targets[at])
+            if place[other] != own:
+                continue
+            if other == U64(wanted) or (owing and owed[unit_of[labels[at]]]):
+                return U32(state), U32(at - offsets[state]), tail
+            if parents[other] == NONE:
+                parents[other] = state
+                ways[other] = at - offsets[state]
+                queue[tail] = other
+                tail += ONE
+    return NONE, NONE, tail

@@ -1,0 +1,122 @@
+"""A run that never comes to the goal: how it is told, and the proof that it is one.
+
+Both engines hand over ordinals of successors, as everywhere; the run is made of them by the plain steps of the model,
+and held to what it claims before anybody sees it. A saved run is held to the same when it is replayed. Rules:
+
+- nothing here trusts a graph, a table or a component: what is checked is checked on rows of the model;
+- a *lasso* is a stem and a loop that ends in the very row it begins in; a loop without a step is a run that stays,
+  since nothing more need happen;
+- a run that is not recoverable has no loop if it ends where nothing can happen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple
+
+from checker.engine.model import Finding, Kind, Model, ModelError, Move, Property, Row
+from checker.engine.result import Found, Step
+from checker.engine.semantics import answer, by_rule, rebuild, successors
+
+REMAINS = 10_000  # states of what is left that are looked at once more, one by one
+
+Path = Sequence[Step]
+
+
+class Remains(NamedTuple):
+    """What is left of the space after a step: states seen, whether these are all, and whether one is a goal."""
+
+    states: int
+    whole: bool
+    goal: bool
+
+    def __str__(self) -> str:
+        return f"{self.states:,}" if self.whole else f"more than {self.states:,}"
+
+
+def lasso(model: Model, prop: Property, stem: list[int], loop: list[int] | None, since: int) -> Found:
+    """The finding of a run: `stem` and `loop` as ordinals, None for a run that ends.
+
+    `since` is where it begins to be one, at the latest: if the goal is demanded before, and does not come, then there.
+
+    Raises ModelError where the run is not what the engine took it for.
+    """
+    path = rebuild(model, [*stem, *(loop or ())])
+    begins = None if loop is None else len(stem)
+    if prop.kind is Kind.EVENTUALLY:
+        said = [answer(model, prop, step.row) for step in path]
+        met = max((number for number in range(since) if isinstance(said[number], Finding)), default=-1)
+        since = next(number for number in range(met + 1, since + 1) if said[number] is None)
+    wrong = flaw(model, prop, path, begins, since)
+    if wrong is not None:
+        raise ModelError(f"a run that {prop.name!r} finds is none: {wrong}; a function of the model is not one")
+    depth = since if prop.kind is Kind.RECOVERABLE else len(stem)
+    return Found(prop, told(model, prop, path, begins, since), depth, path, begins, since)
+
+
+def told(model: Model, prop: Property, path: Path, loop: int | None, since: int) -> Finding:
+    """What is said of such a run."""
+    last = len(path) - 1
+    if loop is None:
+        end = "where nothing can happen"
+    elif loop == last:
+        end = "where nothing more need happen"
+    else:
+        end = f"in a loop of {last - loop} move{'s' if last - loop > 1 else ''}"
+    if prop.kind is Kind.RECOVERABLE:
+        left = str(remains(model, prop, path[since].row))
+        return Finding(f"from step {since} on no run reaches the goal", (("states left", left), ("this run ends", end)))
+    return Finding(f"what step {since} demands never comes, on a fair run", (("this run ends", end),))
+
+
+def flaw(model: Model, prop: Property, path: Path, loop: int | None, since: int) -> str | None:
+    """What is wrong with a run that is said never to come to the goal, if anything."""
+    last = len(path) - 1
+    if loop is not None and (not 0 <= loop <= last or path[loop].row != path[last].row):
+        return f"step {last} does not lead back to step {loop}"
+    if loop is None and (prop.kind is Kind.EVENTUALLY or any(True for _ in successors(model, path[last].row))):
+        return f"it does not end with step {last}"
+    if not 0 <= since <= (last if loop is None else loop):
+        return f"step {since} is not before the end of its stem"
+    for number, step in enumerate(path[since:], since):
+        if isinstance(answer(model, prop, step.row), Finding):
+            return f"step {number} reaches the goal"
+    if prop.kind is Kind.RECOVERABLE:
+        return "the goal is still within reach" if remains(model, prop, path[since].row).goal else None
+    if answer(model, prop, path[since].row) is not None:
+        return f"step {since} demands nothing"
+    starved = unfair(model, prop, path[loop:])
+    return None if starved is None else f"its loop is not fair: {starved} can always happen and never does"
+
+
+def unfair(model: Model, prop: Property, loop: Path) -> Hashable:
+    """A unit of fairness that can happen in every state of a loop, and does not happen in it; None if it is fair.
+
+    The first step of `loop` is the one that it begins after, so that its move does not belong to it.
+    """
+    units = [[(prop.fair(rule, move), move, after) for rule, move, after in by_rule(model, s.row)] for s in loop]
+    always = {unit for unit, _, _ in units[0]}.intersection(*({unit for unit, _, _ in some} for some in units)) - {None}
+    for some, step in zip(units, loop[1:], strict=False):
+        # Two rules may list moves of one name that come to the same; a run shows nothing of which it takes.
+        always -= {unit for unit, move, after in some if _shown(move, after) == _shown(step.move, step.row)}
+    return min(always, key=repr, default=None)
+
+
+def _shown(move: Move | None, after: Row) -> tuple[object, ...]:
+    return () if move is None else (move.action, move.arguments, after)
+
+
+def remains(model: Model, prop: Property, row: Row, most: int = REMAINS) -> Remains:
+    """Look at what can still be reached from a row, by plain steps, and no further than so many states."""
+    seen, todo = {row}, [row]
+    while todo:
+        here = todo.pop()
+        if isinstance(answer(model, prop, here), Finding):
+            return Remains(len(seen), whole=False, goal=True)
+        for _, after in successors(model, here):
+            if after not in seen:
+                if len(seen) == most:
+                    return Remains(most, whole=False, goal=False)
+                seen.add(after)
+                todo.append(after)
+    return Remains(len(seen), whole=True, goal=False)

@@ -1,0 +1,178 @@
+"""Liveness for the table engine: what `plain_liveness` does with rows, done with the numbers of `graph`.
+
+Each property is judged by itself: what it says of each state, the components of the part that is examined, and those
+in which a run may stay (`graph_kernels`). If there is one, a shortest way into it and a way around are searched, and
+handed to `checker.engine.lasso` as ordinals, which has them walked by the plain steps of the model.
+
+What this takes beside the graph is known before: NEEDED bytes a state.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from checker.engine import graph_kernels as kernels
+from checker.engine.frontier import History
+from checker.engine.graph import Graph, Moves
+from checker.engine.lasso import lasso
+from checker.engine.layout import Held
+from checker.engine.model import Kind, Property
+from checker.engine.result import Exploration, Found, Liveness
+from checker.engine.tables import Tables
+
+Array = np.ndarray[Any, Any]
+NONE = int(kernels.NONE)
+NEEDED = 64  # bytes a state: offsets, where it is placed, the order of components, the stack of the search, edges
+
+
+def judge(result: Exploration, prop: Property, graph: Graph, moves: Moves, history: History) -> None:
+    """Judge one property of liveness on the whole graph. Raises ModelError where tables and model disagree."""
+    began = time.monotonic()
+    part = _Part(prop, graph, moves)
+    if part.traps.any():
+        levels = np.concatenate(([0], np.cumsum(result.levels))).astype(np.uint64)
+        result.found[prop.name] = _Search(part, result, history).found(levels)
+    result.liveness[prop.name] = Liveness(
+        goals=int(np.count_nonzero(part.part == kernels.GOAL)),
+        open=int(np.count_nonzero(part.part == kernels.OPEN)),
+        states=len(part.examined),
+        edges=int(np.diff(moves.offsets)[part.examined].sum()),
+        components=len(part.traps),
+        traps=int(np.count_nonzero(part.traps)),
+        seconds=time.monotonic() - began,
+        size=graph.bytes,
+    )
+
+
+class _Part:
+    """The part of the graph that is examined for one property, its components, and which of them are traps."""
+
+    def __init__(self, prop: Property, graph: Graph, moves: Moves) -> None:
+        self.prop = prop
+        self.offsets, self.targets, self.labels = offsets, targets, labels = moves
+        states = len(offsets) - 1
+        self.part = _said(graph, prop, states)
+        self.place = np.where(self.part == kernels.GOAL, kernels.OUTSIDE, np.uint32(0))
+        self.order, self._starts = np.empty(states, np.uint32), np.empty(states + 1, np.uint32)
+        calls = [np.empty(states, kind) for kind in (np.uint32, np.uint32, np.uint64)]
+        count = int(
+            kernels.components(offsets, targets, self.part, self.place, self.order, self._starts, *calls)
+        )
+        del calls
+        self.examined = self.order[: self._starts[count]]
+        self.traps, self.first_lost = np.zeros(count, np.uint8), NONE
+        self.unit_of = _units(graph.tables, prop)
+        if prop.kind is Kind.RECOVERABLE:
+            lost = np.zeros(count, np.uint8)
+            self.first_lost = int(
+                kernels.find_closed(offsets, targets, self.place, self.order, self._starts, count, lost, self.traps)
+            )
+        else:
+            rooms = [np.zeros(int(self.unit_of.max(initial=0)) + 1, np.uint32) for _ in range(4)]
+            kernels.find_fair(
+                offsets, targets, labels, self.unit_of, self.place, self.order, self._starts, count, *rooms, self.traps
+            )
+
+    def units(self, state: int) -> set[int]:
+        """The units that can happen in a state."""
+        labels = self.labels[int(self.offsets[state]) : int(self.offsets[state + 1])]
+        return {int(unit) for unit in self.unit_of[labels]} - {0}
+
+    def target(self, state: int, ordinal: int) -> int:
+        """The state that a move leads to."""
+        return int(self.targets[int(self.offsets[state]) + ordinal])
+
+    def unit(self, state: int, ordinal: int) -> int:
+        """The unit of a move."""
+        return int(self.unit_of[self.labels[int(self.offsets[state]) + ordinal]])
+
+
+def _said(graph: Graph, prop: Property, states: int) -> Array:
+    """What a property says of each state: GOAL, OPEN or PASSED."""
+    tables = graph.tables
+    position = tables.model.properties.index(prop)
+    bundles = [int(number) for _, number in tables.bundles(Held.LIVENESS)]
+    place = next(p for p, number in enumerate(bundles) if position in tables.verdicts[number].bundle.properties)
+    idle = kernels.OPEN if prop.kind is Kind.RECOVERABLE else kernels.PASSED
+    said = [
+        kernels.GOAL if position in each.found else kernels.OPEN if position in each.premises else idle
+        for each in tables.verdicts
+    ]
+    return np.array(said, np.uint8)[graph.marks.of(states, place)]
+
+
+def _units(tables: Tables, prop: Property) -> Array:
+    """For each label the number of its unit of fairness, 0 for none."""
+    if prop.kind is not Kind.EVENTUALLY:
+        return np.zeros(len(tables.labels), np.uint32)
+    place = tables.fairness.index(prop.fair)
+    numbers: dict[Any, int] = {None: 0}
+    # The first label is no move's, and has no units.
+    units = [0, *(numbers.setdefault(label.units[place], len(numbers)) for label in tables.labels[1:])]
+    return np.array(units, np.uint32)
+
+
+class _Search:
+    """The search for a run that is to be shown."""
+
+    def __init__(self, part: _Part, result: Exploration, history: History) -> None:
+        self._part, self._model, self._history = part, result.model, history
+        states = len(part.part)
+        self._parents, self._ways = np.full(states, NONE, np.uint32), np.empty(states, np.uint16)
+        self._queue = np.empty(states, np.uint32)
+
+    def found(self, levels: Array) -> Found:
+        """The finding: the shortest way into a trap, and a way around it. `levels` are where levels begin."""
+        part, opening = self._part, self._part.part
+        if part.prop.kind is Kind.RECOVERABLE:
+            opening = np.zeros_like(part.part)
+            opening[part.first_lost] = kernels.OPEN
+        entry = int(
+            kernels.flood(
+                part.offsets, part.targets, opening, levels, part.place, part.traps,
+                self._parents, self._ways, self._queue,
+            )
+        )  # fmt: skip
+        start, way = self._way(entry)
+        self._parents[:] = NONE
+        before = self._history.ordinals(start)
+        if part.prop.kind is Kind.EVENTUALLY:
+            loop: list[int] | None = self._around(entry)
+        else:
+            loop = self._next(entry, set(), entry)[0] if part.offsets[entry] < part.offsets[entry + 1] else None
+        return lasso(self._model, part.prop, before + way, loop, len(before))
+
+    def _way(self, state: int) -> tuple[int, list[int]]:
+        """Where a search began that came to this state, and the ordinals from there."""
+        ordinals: list[int] = []
+        while int(self._parents[state]) != state:
+            ordinals.append(int(self._ways[state]))
+            state = int(self._parents[state])
+        return state, ordinals[::-1]
+
+    def _around(self, entry: int) -> list[int]:
+        """A closed walk that is fair: always on to the next thing that is owed to a unit, and at last back."""
+        at, walk, owed = entry, list[int](), self._part.units(entry)
+        while owed:
+            way, at, unit = self._next(at, owed, NONE)
+            walk += way
+            owed = (owed & self._part.units(at)) - {unit}
+        return walk if at == entry else walk + self._next(at, set(), entry)[0]
+
+    def _next(self, start: int, owed: set[int], wanted: int) -> tuple[list[int], int, int]:
+        """The way to what `graph_kernels.seek` looks for, the state it leads to, and the unit of its last move."""
+        part, is_owed = self._part, np.zeros(int(self._part.unit_of.max(initial=0)) + 1, np.uint8)
+        is_owed[list(owed)] = 1
+        state, ordinal, seen = kernels.seek(
+            part.offsets, part.targets, part.labels, part.unit_of, part.place, start, is_owed, len(owed),
+            np.zeros(len(is_owed), np.uint32), wanted, self._parents, self._ways, self._queue,
+        )  # fmt: skip
+        _, way = self._way(int(state))
+        self._parents[self._queue[: int(seen)]] = NONE
+        if int(ordinal) == NONE:
+            return way, int(state), 0
+        unit = part.unit(state, ordinal) if owed else 0
+        return [*way, int(ordinal)], part.target(state, ordinal), unit

@@ -1,0 +1,208 @@
+"""Liveness for the plain engine: rows in dicts, sets and lists. It is the oracle of `graph`.
+
+What is examined is the part of the graph that open states reach without passing a goal, by components: sets of states
+that all lead to one another. A run that never comes to a goal stays in one of them for ever, so it suffices to ask of
+each whether a run may: whether no move leaves it (RECOVERABLE), or whether a run in it is fair (EVENTUALLY). A run in
+a component can visit all its states and make all its moves again and again; it is fair iff each unit of fairness that
+can happen in every state is that of a move inside.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import TypeVar
+
+from checker.engine.lasso import lasso
+from checker.engine.model import TRIVIAL, Finding, Kind, Model, Move, Property, Row
+from checker.engine.result import Exploration, Found, Liveness
+from checker.engine.semantics import answer
+
+Graph = dict[Row, list[tuple[str, Move, Row]]]
+Region = frozenset[Row]
+Node = TypeVar("Node")
+
+
+def judge(result: Exploration, graph: Graph) -> None:
+    """Judge every property of liveness. `graph` has all rows in the order of discovery, with their successors."""
+    for prop in result.model.liveness:
+        began = time.monotonic()
+        part = _Part(result.model, prop, graph)
+        if part.traps:
+            result.found[prop.name] = part.found()
+        result.liveness[prop.name] = Liveness(
+            goals=len(part.goals),
+            open=len(part.open),
+            states=len(part.examined),
+            edges=sum(len(graph[row]) for row in part.examined),
+            components=part.components,
+            traps=len(part.traps),
+            seconds=time.monotonic() - began,
+        )
+
+
+class _Part:
+    """The part of the graph that is examined for one property."""
+
+    def __init__(self, model: Model, prop: Property, graph: Graph) -> None:
+        self.model, self.prop, self.graph = model, prop, graph
+        said = {row: answer(model, prop, row) for row in graph}
+        self.goals = {row for row, what in said.items() if isinstance(what, Finding)}
+        demanding = (None, TRIVIAL) if prop.kind is Kind.RECOVERABLE else (None,)
+        self.open = dict.fromkeys(row for row, what in said.items() if what in demanding)
+        regions = list(components(self.open, self._inside))
+        self.examined = [row for region in regions for row in region]
+        self.components = len(regions)
+        stays = self._is_closed if prop.kind is Kind.RECOVERABLE else self._is_fair
+        self.traps = [region for region in regions if stays(region)]
+
+    def _inside(self, row: Row) -> list[Row]:
+        return [after for _, _, after in self.graph[row] if after not in self.goals]
+
+    def _is_closed(self, region: Region) -> bool:
+        return all(after in region for row in region for _, _, after in self.graph[row])
+
+    def _is_fair(self, region: Region) -> bool:
+        always = set.intersection(*(self._enabled(row) for row in region))
+        return always <= {
+            self.prop.fair(rule, move) for row in region for rule, move, after in self.graph[row] if after in region
+        }
+
+    def _enabled(self, row: Row) -> set[Hashable]:
+        return {self.prop.fair(rule, move) for rule, move, _ in self.graph[row]} - {None}
+
+    # -- the run that is found -------------------------------------------------------------------------------
+
+    def found(self) -> Found:
+        """The finding: the shortest way into a trap, and a way around it."""
+        within = {row: region for region in self.traps for row in region}
+        first = next(iter(self.graph))
+        if self.prop.kind is Kind.RECOVERABLE:
+            lost = self._lost()
+            before, _ = shortest([first], self._edges, lambda row: row == lost)
+            after, (*_, entry) = shortest([lost], self._edges, lambda row: row in within)
+            loop = self._cycle(entry) if self.graph[entry] else None
+            return lasso(self.model, self.prop, before + after, loop, len(before))
+        starts = [(first, False), (first, True)] if first in self.open else [(first, False)]
+        stem, nodes = shortest(starts, self._opening, lambda node: node[1] and node[0] in within)
+        since = next(number for number, (_, is_open) in enumerate(nodes) if is_open)
+        entry = nodes[-1][0]
+        return lasso(self.model, self.prop, stem, self._around(within[entry], entry), since)
+
+    def _lost(self) -> Row:
+        """The first row found from which no goal can be reached."""
+        before: dict[Row, list[Row]] = {row: [] for row in self.graph}
+        for row, edges in self.graph.items():
+            for _, _, after in edges:
+                before[after].append(row)
+        saved, todo = set(self.goals), list(self.goals)
+        while todo:
+            for row in before[todo.pop()]:
+                if row not in saved:
+                    saved.add(row)
+                    todo.append(row)
+        return next(row for row in self.graph if row not in saved)
+
+    def _edges(self, row: Row) -> Iterator[tuple[int, Row]]:
+        return ((ordinal, after) for ordinal, (_, _, after) in enumerate(self.graph[row]))
+
+    def _opening(self, node: tuple[Row, bool]) -> Iterator[tuple[int, tuple[Row, bool]]]:
+        """The search for a stem has each row twice: before the demand it goes on with, and after it."""
+        row, is_open = node
+        for ordinal, after in self._edges(row):
+            if not is_open:
+                yield ordinal, (after, False)
+            if after in self.open or (is_open and after not in self.goals):
+                yield ordinal, (after, True)
+
+    def _cycle(self, entry: Row) -> list[int]:
+        """The shortest way from a row of a trap back to it."""
+        ways = [
+            [ordinal, *shortest([after], self._edges, lambda row: row == entry)[0]]
+            for ordinal, after in self._edges(entry)
+        ]
+        return min(ways, key=len)
+
+    def _around(self, region: Region, entry: Row) -> list[int]:
+        """A closed walk that is fair: always on to the next thing that is owed to a unit, and at last back."""
+        at, walk, owed = entry, list[int](), self._enabled(entry)
+        while owed:
+            way, (*_, (at, unit)) = self._next_owed(region, at, owed)
+            walk += way
+            owed = (owed & self._enabled(at)) - {unit}
+        inside = {row: [(n, after) for n, after in self._edges(row) if after in region] for row in region}
+        return walk + shortest([at], inside.__getitem__, lambda row: row == entry)[0]
+
+    def _next_owed(
+        self, region: Region, at: Row, owed: set[Hashable]
+    ) -> tuple[list[int], list[tuple[Row, Hashable]]]:
+        """The shortest way inside to a row where a unit that is owed something cannot happen, or by a move of it."""
+
+        def edges(node: tuple[Row, Hashable]) -> Iterator[tuple[int, tuple[Row, Hashable]]]:
+            for ordinal, (rule, move, after) in enumerate(self.graph[node[0]]):
+                if after in region:
+                    unit = self.prop.fair(rule, move)
+                    yield ordinal, (after, unit if unit in owed else None)
+
+        def pays(node: tuple[Row, Hashable]) -> bool:
+            return node[1] is not None or not owed <= self._enabled(node[0])
+
+        return shortest([(at, None)], edges, pays)
+
+
+def shortest(
+    starts: Iterable[Node], edges: Callable[[Node], Iterable[tuple[int, Node]]], wanted: Callable[[Node], bool]
+) -> tuple[list[int], list[Node]]:
+    """A shortest way from one of `starts` to a node that is wanted, which there must be: ordinals, and its nodes."""
+    came: dict[Node, tuple[Node, int] | None] = dict.fromkeys(starts)
+    queue = list(came)
+    for node in queue:
+        if wanted(node):
+            break
+        for ordinal, after in edges(node):
+            if after not in came:
+                came[after] = node, ordinal
+                queue.append(after)
+    ordinals, nodes = list[int](), [node]
+    while (step := came[nodes[-1]]) is not None:
+        nodes.append(step[0])
+        ordinals.append(step[1])
+    return ordinals[::-1], nodes[::-1]
+
+
+def components(roots: Iterable[Row], inside: Callable[[Row], list[Row]]) -> Iterator[Region]:
+    """The strongly connected components of what `roots` reach (Tarjan 1972, without recursion)."""
+    number: dict[Row, int] = {}
+    low: dict[Row, int] = {}
+    stack: list[Row] = []
+    waiting: set[Row] = set()  # the rows of `stack`
+    for root in roots:
+        if root in number:
+            continue
+        number[root] = low[root] = len(number)
+        stack.append(root)
+        waiting.add(root)
+        calls = [(root, iter(inside(root)))]
+        while calls:
+            row, others = calls[-1]
+            for after in others:
+                if after not in number:
+                    number[after] = low[after] = len(number)
+                    stack.append(after)
+                    waiting.add(after)
+                    calls.append((after, iter(inside(after))))
+                    break
+                if after in waiting:
+                    low[row] = min(low[row], number[after])
+            else:
+                calls.pop()
+                if calls:
+                    low[calls[-1][0]] = min(low[calls[-1][0]], low[row])
+                if low[row] == number[row]:
+                    place = len(stack) - 1
+                    while stack[place] != row:
+                        place -= 1
+                    region = frozenset(stack[place:])
+                    del stack[place:]
+                    waiting -= region
+                    yield region

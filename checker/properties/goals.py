@@ -1,0 +1,87 @@
+"""Where runs of an ensemble must lead: that it can settle from every state, and that it elects in the end.
+
+Rules of this module:
+
+- *Fair* are the steps that are a server's own and a network's: messages and packets arrive, waits and time-outs end,
+  losses are noticed, disks catch up. What a fault, an operator or a client does need never happen: a crash, a cut and
+  its healing, a first start and a return, an action of the plan, a write. So a demand is to be met whatever of that
+  happens, and also if nothing of it ever does.
+- The steps of an opening do happen, in their order.
+- What a budget or a bound has used up cannot happen any more: a round beyond the last one, a time-out too many. A run
+  that ends for such a reason is shown like any other; give a scenario bounds that leave room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from itertools import combinations
+
+from checker.engine import Finding, Kind, Move, Property, Read
+from checker.models.ensemble.names import LINKS, Link, server_name
+from checker.models.ensemble.setup import Setup
+from checker.models.ensemble.standing import Standing, standing
+from checker.properties.standings import Standings, serving
+from spec.quorum import Sid
+
+NEED_NOT = ("crash", "restart", "start", "cut", "partition", "heal", "disconnect", "plan", "client")
+"""The first words of rules whose moves need never happen."""
+GIVE_UP = "give up"  # a time-out that ends too early, so a fault too; rules list it that are fair otherwise
+
+
+def fair(rule: str, move: Move) -> Hashable:
+    """The unit of fairness of a move in an ensemble: what one rule does under one name, unless it need not."""
+    need_not = rule.split(maxsplit=1)[0] in NEED_NOT or move.action == GIVE_UP
+    return None if need_not else (rule, move.action)
+
+
+def settles(setup: Setup) -> Property:
+    """R2, R3: from every state some run comes to one in which everybody within reach of a leader is with it."""
+
+    def check(cut: frozenset[Link], *seen: Standing | str) -> Finding | None:
+        standings = dict(zip(setup.sids, seen, strict=True))
+        for leader in serving(standings, cut):
+            near = [s for s in standings if s == leader or _link(s, leader) not in cut]
+            if all(_is_with(standings[sid], leader) for sid in near):
+                return Finding("everybody within reach of a leader is with it", (("leader", leader),))
+        return None
+
+    meaning = "from every state some run comes to one in which all that run within reach of a leader are with it"
+    return Property("Settles", _reads(setup), check, Kind.RECOVERABLE, meaning, fair)
+
+
+def elects(setup: Setup) -> Property:
+    """R2, R3: while servers of a quorum run and reach one another, every fair run comes to an established leader."""
+
+    def check(cut: frozenset[Link], *seen: Standing | str) -> Finding | None:
+        standings = dict(zip(setup.sids, seen, strict=True))
+        leaders = serving(standings, cut)
+        if leaders:
+            return Finding("a leader is established", (("leaders", leaders),))
+        return None if has_quorum(standings, cut) else Finding("no quorum is within reach of itself")
+
+    meaning = "a quorum that runs and stays within reach of itself comes to an established leader, on every fair run"
+    return Property("Elects", _reads(setup), check, Kind.EVENTUALLY, meaning, fair)
+
+
+def has_quorum(standings: Standings, cut: frozenset[Link]) -> bool:
+    """Whether servers run that all reach one another, and are a quorum in the view of each of them."""
+    running = {sid: each for sid, each in standings.items() if isinstance(each, Standing)}
+    return any(
+        all(running[sid].view.contains_quorum(group) for sid in group)
+        for size in range(len(running), 0, -1)
+        for group in map(frozenset, combinations(running, size))
+        if cut.isdisjoint(combinations(sorted(group), 2))
+    )
+
+
+def _is_with(each: Standing | str, leader: Sid) -> bool:
+    return isinstance(each, str) or (each.leader == leader and each.serves)
+
+
+def _link(one: Sid, other: Sid) -> Link:
+    return min(one, other), max(one, other)
+
+
+def _reads(setup: Setup) -> tuple[Read, ...]:
+    sids: Iterable[Sid] = setup.sids
+    return (Read(LINKS), *(Read(server_name(sid), standing) for sid in sids))

@@ -1,0 +1,205 @@
+"""Random graphs: both engines judge liveness as the definitions do, and every run they show is what it claims."""
+
+import zlib
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from checker.engine import (
+    TRIVIAL,
+    Actor,
+    Column,
+    Finding,
+    Found,
+    Kind,
+    Model,
+    Move,
+    Outcome,
+    Property,
+    Read,
+    Rule,
+    Send,
+    plain,
+    search,
+)
+from checker.engine.compare import disagreements
+from checker.job import Job
+from checker.traces import DefaultLens, read_itf, replay, to_itf, to_mermaid, to_text, trace_of
+
+PLACES = 8
+
+
+def chance(*key) -> int:
+    """A number that looks random and is a function of its key."""
+    return zlib.crc32(repr(key).encode())
+
+
+def random_model(seed: int, units: int, moves: int) -> Model:
+    """Two tokens that wander over a few places, and a rule over both; the functions are drawn from `seed`."""
+
+    def wander(me):
+        def list_moves(at):
+            return [
+                Move(f"go {chance(seed, me, at, n, '?') % units}", (n,), (Send(me, chance(seed, me, at, n) % PLACES),))
+                for n in range(chance(seed, me, at) % (moves + 1))
+            ]
+
+        return Rule(f"wander {me}", (Read(me),), list_moves)
+
+    def meet(one, other):
+        if chance(seed, one, other, "meet") % 3:
+            return None
+        return [Move("meet", (), (Send("a", chance(seed, one, other, "a") % PLACES), Send("b", 0)))]
+
+    def check_of(number):
+        goals, idle = 1 + chance(seed, number, "goals") % 9, chance(seed, number, "idle") % 3
+
+        def check(one, other):
+            answer = chance(seed, number, one, other) % 10
+            return Finding("goal") if answer < goals - 1 else TRIVIAL if answer % 3 < idle else None
+
+        return check
+
+    def fair_of(number):
+        def fair(rule, move):
+            return None if chance(seed, number, rule, move.action, "fair") % 3 == 0 else (rule, move.action)
+
+        return fair
+
+    kinds = [Kind.RECOVERABLE, Kind.EVENTUALLY, Kind.EVENTUALLY, Kind.RECOVERABLE, Kind.EVENTUALLY]
+    reads = (Read("a"), Read("b"))
+    return Model(
+        f"random {seed}",
+        (Column("a", 0), Column("b", 0)),
+        tuple(Actor(name, (name,), lambda values, to: Outcome((to,))) for name in "ab"),
+        (wander("a"), wander("b"), Rule("meet", reads, meet)),
+        tuple(Property(f"p{n}", reads, check_of(n), kind, "", fair_of(n % 3)) for n, kind in enumerate(kinds)),
+    )
+
+
+shapes = st.tuples(st.integers(0, 10**6), st.integers(1, 3), st.integers(1, 3))
+
+
+class Plainly:
+    """What the definitions say, by brute force over sets of states: no components, no search of the engines' kind."""
+
+    def __init__(self, model: Model, prop: Property) -> None:
+        self.edges = {}
+        todo = [model.initial()]
+        while todo:
+            row = todo.pop()
+            if row not in self.edges:
+                self.edges[row] = [
+                    (prop.fair(rule.name, move), tuple(self.after(row, move)))
+                    for rule in model.rules
+                    for move in rule.moves(*(row["ab".index(read.column)] for read in rule.reads)) or ()
+                ]
+                todo += [after for _, after in self.edges[row]]
+        said = {row: prop.check(*row) for row in self.edges}
+        self.goals = {row for row, what in said.items() if isinstance(what, Finding)}
+        self.open = {row for row, what in said.items() if what is None}
+
+    @staticmethod
+    def after(row, move):
+        changed = {send.actor: send.operation for send in move.sends}
+        return [changed.get(name, value) for name, value in zip("ab", row, strict=True)]
+
+    def reach(self, row, within):
+        """What a run in `within` comes to from a row, this included."""
+        seen = {row}
+        while more := {after for one in seen for _, after in self.edges[one] if after in within} - seen:
+            seen |= more
+        return seen
+
+    def recoverable(self) -> bool:
+        return all(self.reach(row, self.edges.keys()) & self.goals for row in self.edges)
+
+    def eventually(self) -> bool:
+        """No fair run begins in an open state and stays among states that are no goals.
+
+        Such a run has a set of states that it is in again and again; these lead to one another, and if there is a
+        smaller set then there is the whole of what leads to one another.
+        """
+        rest = self.edges.keys() - self.goals
+        reached = set().union(*(self.reach(row, rest) for row in self.open))
+        return not any(self.may_stay(self.around(row, rest)) for row in reached)
+
+    def around(self, row, rest):
+        """What a row leads to and comes back from."""
+        return {other for other in self.reach(row, rest) if row in self.reach(other, rest)}
+
+    def may_stay(self, states) -> bool:
+        able = [{unit for unit, _ in self.edges[row]} - {None} for row in states]
+        taken = {unit for row in states for unit, after in self.edges[row] if after in states}
+        return set.intersection(*able) <= taken
+
+
+def never_comes_to_its_goal(model: Model, found: Found) -> None:
+    """Assert that a run is what it claims, step by step and by the definition alone."""
+    graph, rows = Plainly(model, found.prop), [step.row for step in found.path]
+    moves = list(zip(rows[:-1], rows[1:], [step.move for step in found.path[1:]], strict=True))
+    assert rows[0] == model.initial()
+    for before, after, _ in moves:
+        assert after in {to for _, to in graph.edges[before]}
+    assert graph.goals.isdisjoint(rows[found.since :])
+    if found.prop.kind is Kind.RECOVERABLE:
+        assert graph.goals.isdisjoint(graph.reach(rows[found.since], graph.edges.keys()))
+        assert found.depth == found.since
+        assert (graph.edges[rows[-1]] == []) == (found.loop is None)
+        return
+    assert rows[found.since] in graph.open
+    assert found.depth == found.loop
+    assert rows[found.loop] == rows[-1]
+    taken = {
+        found.prop.fair(rule.name, move)
+        for before, after, move in moves[found.loop :]
+        for rule in model.rules
+        for listed in rule.moves(*(before["ab".index(read.column)] for read in rule.reads)) or ()
+        if (listed.action, listed.arguments) == (move.action, move.arguments)
+        and tuple(graph.after(before, listed)) == after
+    }
+    always = set.intersection(*({unit for unit, _ in graph.edges[row]} for row in rows[found.loop :])) - {None}
+    assert always <= taken
+
+
+@settings(max_examples=150, deadline=None)
+@given(shapes)
+def test_both_engines_judge_as_the_definitions_do_and_show_runs_that_are_what_they_claim(shape):
+    model = random_model(*shape)
+    by_plain, by_tables = plain.explore(model), search.explore(model)
+    assert disagreements(by_plain, by_tables) == []
+    for prop in model.properties:
+        graph = Plainly(model, prop)
+        holds = graph.recoverable() if prop.kind is Kind.RECOVERABLE else graph.eventually()
+        assert (prop.name not in by_plain.found) is holds
+        assert by_plain.liveness[prop.name].goals == len(graph.goals)
+    for exploration in (by_plain, by_tables):
+        for found in exploration.found.values():
+            never_comes_to_its_goal(model, found)
+
+
+@settings(max_examples=40, deadline=None)
+@given(shapes)
+def test_two_threads_find_what_one_finds_down_to_the_loops(shape):
+    model = random_model(*shape)
+    one, two = (search.explore(model, workers=workers) for workers in (1, 2))
+    assert disagreements(one, two) == []
+    assert one.found == two.found
+
+
+@settings(max_examples=40, deadline=None)
+@given(shapes)
+@example((325, 1, 2))  # two rules list moves of one name that come to the same
+def test_every_run_is_written_read_and_replayed(shape):
+    model = random_model(*shape)
+    job = Job(model.name, model, DefaultLens(model), {"seed": shape[0]})
+    for found in search.explore(model).found.values():
+        trace = trace_of(job, found)
+        assert read_itf(to_itf(trace)) == trace
+        again = replay(trace, job).found
+        assert (again.finding, again.depth, again.loop, again.since) == (
+            found.finding, found.depth, found.loop, found.since
+        )  # fmt: skip
+        assert [step.row for step in again.path] == [step.row for step in found.path]
+        assert (found.loop in (None, trace.depth)) == ("loop for ever" not in to_mermaid(trace))
+        assert (found.loop in (None, trace.depth)) == ("the loop begins here" not in to_text(trace))

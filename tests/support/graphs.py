@@ -1,0 +1,74 @@
+"""Models that are graphs written down: a token that moves along named edges."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+
+from checker.engine import (
+    TRIVIAL,
+    Actor,
+    Column,
+    Exploration,
+    Finding,
+    Kind,
+    Model,
+    Move,
+    Outcome,
+    Property,
+    Read,
+    Rule,
+    Send,
+    each_action,
+    plain,
+    search,
+)
+from checker.engine.compare import disagreements
+from checker.engine.model import Fairness
+
+Edge = tuple[Hashable, str, Hashable]
+
+
+def graph(edges: Iterable[Edge], *properties: Property, start: Hashable = 0) -> Model:
+    """A model whose token starts at `start`; edges are (from, action, to), and each action is a rule."""
+    edges = list(edges)
+
+    def rule(action: str) -> Rule:
+        def moves(at: Hashable) -> list[Move]:
+            return [Move(action, (to,), (Send("at", to),)) for one, name, to in edges if (one, name) == (at, action)]
+
+        return Rule(action, (Read("at"),), moves)
+
+    token = Actor("at", ("at",), lambda _, to: Outcome((to,)))
+    rules = tuple(rule(action) for action in dict.fromkeys(name for _, name, _ in edges))
+    return Model("graph", (Column("at", start),), (token,), rules, properties)
+
+
+def recoverable(*goals: Hashable, name: str = "Back") -> Property:
+    """These places stay within reach."""
+    return Property(name, (Read("at"),), lambda at: Finding("there") if at in goals else None, Kind.RECOVERABLE)
+
+
+def eventually(
+    *goals: Hashable, after: tuple[Hashable, ...] | None = None, fair: Fairness = each_action, name: str = "There"
+) -> Property:
+    """A token comes to one of these places; with `after`, only once it was at one of those."""
+
+    def check(at: Hashable) -> object:
+        if at in goals:
+            return Finding("there")
+        return None if after is None or at in after else TRIVIAL
+
+    return Property(name, (Read("at"),), check, Kind.EVENTUALLY, fair=fair)  # type: ignore[arg-type]
+
+
+def both(model: Model, **options: object) -> Exploration:
+    """What the table engine finds, which the plain engine finds too."""
+    by_tables = search.explore(model, **options)  # type: ignore[arg-type]
+    assert disagreements(plain.explore(model, **options), by_tables) == []  # type: ignore[arg-type]
+    return by_tables
+
+
+def places(exploration: Exploration, name: str) -> tuple[list[Hashable], int | None, int | None]:
+    """Where the run of a finding goes, where its loop begins, and since when it is lost or open."""
+    found = exploration.found[name]
+    return [step.row[0] for step in found.path], found.loop, found.since

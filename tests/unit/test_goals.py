@@ -1,0 +1,163 @@
+"""Where runs of an ensemble must lead: what is demanded of it, which steps are fair, and small scenarios of each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from checker.engine import Exploration, Move, plain
+from checker.engine.search import explore
+from checker.job import Job, Verdict
+from checker.models.ensemble.standing import FOLLOWING, LEADING, LOOKING, Standing
+from checker.properties.goals import fair, has_quorum
+from checker.report import judge
+from checker.scenario import ScenarioError, bundled, from_text, load
+from spec.quorum import majority_view
+
+ZOO = {
+    f"zoo-{servers}.cfg": "initLimit=5\nsyncLimit=2\n"
+    + "".join(f"server.{sid}=zoo{sid}:2888:3888\n" for sid in range(1, servers + 1))
+    for servers in (2, 3, 5)
+}
+THREE = "file: zoo-3.cfg\nservers: [1, 2, 3]\nhistory: [{start: [1, 2, 3]}]\n"
+LIVE = "recoverable: [Settles]\neventually: [Elects]\n"
+SHIPPED = {path.stem: path for path in bundled()}
+
+
+def ran(text: str) -> tuple[Job, Exploration]:
+    job = from_text(text, ZOO.get)
+    return job, explore(job.model, job.limits)
+
+
+# -- fairness ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rule", "action"),
+    [
+        ("crash 1", "crash"),
+        ("restart 1", "restart"),
+        ("start 1", "start"),
+        ("cut 1-2", "cut"),
+        ("partition 1|2", "partition"),
+        ("heal", "heal"),
+        ("disconnect 1-2", "disconnect"),
+        ("plan 1: stop 2", "plan 1: stop 2"),
+        ("client write 1", "client write"),
+        ("lose leader 3 1", "give up"),
+    ],
+)
+def test_faults_operators_and_clients_need_never_act(rule, action):
+    assert fair(rule, Move(action, (), ())) is None
+
+
+@pytest.mark.parametrize(
+    ("rule", "action"),
+    [
+        ("deliver 1->2", "deliver"),
+        ("decide 1", "decide"),
+        ("lose leader 3 1", "lose leader"),
+        ("rebroadcast 1", "rebroadcast"),
+        ("sync 1", "sync"),
+        ("opening", "crash"),  # an opening is what has happened
+    ],
+)
+def test_what_servers_and_the_network_do_is_fair_by_rule(rule, action):
+    assert fair(rule, Move(action, (), ())) == (rule, action)
+
+
+def test_every_rule_of_an_ensemble_with_all_faults_is_fair_or_named_as_one_that_need_not():
+    """So that a new rule is not taken for fair by accident."""
+    text = THREE + "faults: {crashes: 1, restarts: 1, cuts: 1, partitions: 1, heals: 1, rebroadcasts: 1}\n"
+    job = from_text(text + "plan: [{restart: 1}]\n", ZOO.get)
+    words = {rule.name.split()[0] for rule in job.model.rules}
+    named = {"crash", "restart", "cut", "partition", "heal", "plan"}
+    assert words == named | {"deliver", "decide", "rebroadcast", "lose"}
+    assert {word for word in words if fair(word, Move(word, (), ())) is None} == named
+
+
+# -- quorums within reach ------------------------------------------------------------------------------------
+
+
+def standings(*words: str) -> dict:
+    view = majority_view(range(1, len(words) + 1))
+    states = {"looks": LOOKING, "leads": LEADING, "follows": FOLLOWING}
+    return {n: Standing(states[w], None, view) if w in states else w for n, w in enumerate(words, 1)}
+
+
+@pytest.mark.parametrize(
+    ("words", "cut", "expected"),
+    [
+        (("looks", "looks", "down"), (), True),
+        (("looks", "down", "down"), (), False),
+        (("looks", "looks", "down"), ((1, 2),), False),
+        (("looks", "looks", "looks"), ((1, 2),), True),
+        (("looks", "looks", "looks"), ((1, 2), (1, 3), (2, 3)), False),
+        (("looks",) * 5, ((1, 2), (2, 3), (3, 4), (4, 5), (1, 5)), False),  # a ring of links: no three that all meet
+    ],
+)
+def test_a_quorum_is_servers_that_run_and_all_reach_one_another(words, cut, expected):
+    assert has_quorum(standings(*words), frozenset(cut)) is expected
+
+
+# -- scenarios -----------------------------------------------------------------------------------------------
+
+
+def test_two_losses_of_three_leave_no_quorum_and_nothing_is_demanded_of_one():
+    job, found = ran(THREE + "faults: {crashes: 2, rebroadcasts: unlimited}\neventually: [Elects]\n")
+    assert "Elects" not in found.found
+    assert found.liveness["Elects"].open > 0
+    job, found = ran(THREE + "faults: {crashes: 2, rebroadcasts: unlimited}\nrecoverable: [Settles]\n")
+    assert judge(job, found).verdict is Verdict.VIOLATED
+
+
+def test_an_opening_happens_and_what_it_leaves_open_is_demanded():
+    """The crash of the opening is not one that need not happen: the run goes on behind it."""
+    job, found = ran(THREE + "faults: {crashes: 1, rebroadcasts: unlimited}\nopening: [{crash: 3}]\n" + LIVE)
+    assert found.found == {}
+    assert found.liveness["Elects"].open > 0
+    assert plain.explore(job.model).liveness == found.liveness
+
+
+def test_with_the_oracle_an_election_is_fair_too():
+    _, found = ran(THREE + "grain: oracle\nfaults: {crashes: 1}\n" + LIVE)
+    assert (found.found, found.liveness["Elects"].open > 0) == ({}, True)
+
+
+def test_the_shortest_loop_of_1419_is_four_messages_and_without_the_variant_there_is_none():
+    job = load(SHIPPED["zookeeper-1419-never-elects"])
+    found = explore(job.model).found["Elects"]
+    assert [step.move.action for step in found.path[found.loop + 1 :]] == ["deliver"] * 4
+    fixed = load(SHIPPED["zookeeper-1419-fixed"])
+    assert explore(fixed.model).found == {}
+
+
+def test_notification_time_outs_without_limit_are_a_bound_that_is_named():
+    job, found = ran(THREE + "faults: {crashes: 1, rebroadcasts: unlimited}\n")
+    assert "notification time-outs without limit" in job.bounds
+    assert found.exhausted
+    with pytest.raises(ScenarioError, match=r"faults\.rebroadcasts"):
+        from_text(THREE + "faults: {rebroadcasts: often}\n", ZOO.get)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("recoverable: [Elects]\n", "write it under eventually"),
+        ("eventually: [Settles]\n", "write it under recoverable"),
+        ("eventually: [Elects, Elects]\n", "Elects is there twice"),
+        ("always: [Settles]\n", "write it under recoverable"),
+    ],
+)
+def test_a_property_stands_in_the_list_of_its_kind(text, said):
+    with pytest.raises(ScenarioError, match=said):
+        from_text(THREE + text, ZOO.get)
+
+
+def test_scenarios_of_liveness_are_quick():
+    for path in (Path(SHIPPED[name]) for name in SHIPPED if SHIPPED[name].parent.name == "liveness"):
+        job = load(path)
+        found = explore(job.model)
+        assert found.exhausted
+        assert found.states < 10_000

@@ -1,0 +1,168 @@
+"""How engines judge liveness: on whole spaces only, after safety, on a graph in order; and what they refuse."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import pytest
+
+from checker.engine import (
+    Finding,
+    Kind,
+    Limits,
+    Model,
+    ModelError,
+    Property,
+    Read,
+    Stop,
+    graph_kernels,
+    liveness,
+    plain,
+    search,
+)
+from checker.engine.graph import Graph
+from checker.engine.jit import OPTIONS
+from checker.engine.lasso import lasso
+from checker.engine.search import Search
+from checker.engine.tables import Tables
+from checker.engine.visited import Visited
+from checker.models.rounds import election
+from tests.support.graphs import both, eventually, graph, recoverable
+
+# -- bounds, order, engines ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", [plain, search])
+def test_liveness_is_judged_on_the_whole_space_or_not_at_all(engine):
+    model = graph([(n, "on", n + 1) for n in range(9)], recoverable(9), eventually(0))
+    for limits, stop in ((Limits(depth=3), Stop.DEPTH), (Limits(states=3), Stop.STATES)):
+        bounded = engine.explore(model, limits)
+        assert (bounded.stop, bounded.liveness, bounded.found) == (stop, {}, {})
+        assert bounded.unjudged == ["Back", "There"]
+    assert engine.explore(model).unjudged == []
+
+
+def test_what_there_is_no_memory_for_is_not_judged(monkeypatch):
+    monkeypatch.setattr(liveness, "NEEDED", 1 << 30)
+    found = search.explore(graph([(0, "on", 1)], recoverable(1)), Limits(memory=1 << 31))
+    assert (found.stop, found.unjudged) == (Stop.MEMORY, ["Back"])
+
+
+def test_what_there_is_no_time_for_is_not_judged(monkeypatch):
+    late = Search(graph([(0, "on", 1)], recoverable(1)), Limits(seconds=3600))
+    finish = late._graph.finish
+    monkeypatch.setattr(late._graph, "finish", lambda: (setattr(late, "_began", late._began - 4000), finish())[1])
+    found = late.run()
+    assert (found.stop, found.unjudged) == (Stop.TIME, ["Back"])
+
+
+@pytest.mark.parametrize("engine", [plain, search])
+def test_a_violation_of_safety_comes_first(engine):
+    safe = Property("Safe", (Read("at"),), lambda at: Finding("two") if at == 2 else None)
+    found = engine.explore(graph([(0, "on", 1), (1, "on", 2)], recoverable(9), safe))
+    assert (found.stop, list(found.found), found.unjudged) == (Stop.FOUND, ["Safe"], ["Back"])
+
+
+@pytest.mark.parametrize("engine", [plain, search])
+def test_a_search_that_has_its_witnesses_goes_on_for_liveness(engine):
+    witness = Property("Seen", (Read("at"),), lambda at: Finding("one") if at == 1 else None, Kind.SOMETIMES)
+    edges = [(0, "on", 1), (1, "on", 2), (2, "on", 0)]
+    assert engine.explore(graph(edges, witness), until_witnessed=True).stop is Stop.WITNESSED
+    found = engine.explore(graph(edges, witness, recoverable(0)), until_witnessed=True)
+    assert (found.stop, list(found.liveness)) == (Stop.EXHAUSTED, ["Back"])
+
+
+def test_in_the_small_election_of_three_everybody_decides_on_every_fair_run():
+    """6,544 states, in 1,470 of which all three have decided; of four servers all may wait (see benchmarks)."""
+    reads = tuple(Read(str(sid), lambda local: local.state) for sid in (1, 2, 3))
+
+    def decided(*states: str) -> Finding | None:
+        return Finding("all have decided") if {*states} <= {"LEADING", "FOLLOWING"} else None
+
+    kinds = (Kind.RECOVERABLE, Kind.EVENTUALLY)
+    found = both(election(3).with_properties([Property(kind.value, reads, decided, kind) for kind in kinds]))
+    assert (found.states, found.found) == (6544, {})
+    assert {each.goals for each in found.liveness.values()} == {1470}
+
+
+def test_a_model_without_liveness_keeps_no_graph():
+    assert Search(election(2))._graph is None
+    assert Search(election(2))._visited.numbers.size == 0
+    assert Search(graph([(0, "on", 1)], recoverable(1)))._graph is not None
+
+
+def test_kernels_of_graphs_count_no_references():
+    """See test_engine; `seek` has a loop to go round."""
+    search.explore(graph([(0, "round", 1), (1, "round", 0), (1, "out", 2)], eventually(2), recoverable(9)))
+    names = ("number", "describe", "mark", "components", "find_closed", "find_fair", "flood", "seek")
+    for kernel in (getattr(graph_kernels, name) for name in names):
+        anew = numba.njit(**OPTIONS)(kernel.py_func)  # code from the cache cannot be looked at
+        anew.compile(kernel.signatures[0])
+        code = "".join(anew.inspect_llvm().values())
+        assert kernel.__name__ in code
+        assert "NRT_incref" not in code
+
+
+def test_moves_that_come_late_are_put_in_their_places():
+    kept = Graph(Tables(graph([(0, "on", 1)], recoverable(1))))
+    kept.tables.fill(np.array([kept.tables.cell(0, 0, "a test") << 32], np.uint64))
+    for sources, targets in (([0, 0, 3], [1, 2, 3]), ([1, 2, 2], [4, 5, 6])):
+        kept.add(0, 5, np.array(sources, np.uint64), np.array(targets, np.uint32))
+    kept.add(5, 1, np.array([0], np.uint64), np.array([9], np.uint32))
+    offsets, targets, labels = kept.finish()
+    assert offsets.tolist() == [0, 2, 3, 5, 6, 6, 7]
+    assert targets.tolist() == [1, 2, 4, 5, 6, 3, 9]
+    assert labels.size == 0
+    kept.close()
+
+
+def test_numbers_stay_with_their_fingerprints_when_the_set_grows():
+    visited = Visited(numbered=True)
+    fingerprints = np.random.default_rng(7).integers(1, 1 << 63, 3000, dtype=np.uint64) << np.uint64(1)
+    for number, fingerprint in enumerate(fingerprints.tolist()):
+        visited.reserve(1)
+        slot = fingerprint >> int(visited.shift)
+        while visited.slots[slot]:
+            slot = (slot + 1) % len(visited.slots)
+        visited.slots[slot], visited.numbers[slot] = fingerprint, number
+        visited.used += 1
+    assert len(visited.slots) > 1 << 12
+    kept = {int(f): int(n) for f, n in zip(visited.slots, visited.numbers, strict=True) if f}
+    assert kept == {f: n for n, f in enumerate(fingerprints.tolist())}
+
+
+# -- models that break the rules -----------------------------------------------------------------------------
+
+
+def test_a_unit_of_fairness_must_be_hashable():
+    with pytest.raises(ModelError, match="the fairness of the rule 'on'"):
+        search.explore(graph([(0, "on", 1)], eventually(1, fair=lambda _rule, _move: [])))
+
+
+def test_fairness_must_be_a_function():
+    calls = iter(range(1000))
+    with pytest.raises(ModelError, match="the fairness of the rule 'on' is not deterministic"):
+        search.explore(graph([(0, "on", 1)], eventually(1, fair=lambda _rule, _move: next(calls))))
+
+
+@pytest.mark.parametrize(
+    ("stem", "loop", "since", "wrong"),
+    [
+        ([0], [0], 0, "does not lead back"),
+        ([0, 0], [0], 0, "reaches the goal"),
+        ([], [1], 0, "its loop is not fair"),
+        ([], None, 0, "does not end"),
+    ],
+)
+def test_a_run_that_is_none_is_refused(stem, loop, since, wrong):
+    prop = eventually(2)
+    model = graph([(0, "on", 1), (1, "on", 2), (2, "on", 2), (0, "wait", 0)], prop)
+    with pytest.raises(ModelError, match=wrong):
+        lasso(model, prop, stem, loop, since)
+
+
+def test_a_run_to_where_the_goal_is_still_within_reach_is_refused():
+    prop = recoverable(2)
+    model: Model = graph([(0, "on", 1), (1, "wait", 1), (1, "on", 2)], prop)
+    with pytest.raises(ModelError, match="still within reach"):
+        lasso(model, prop, [0], [1], 1)
