@@ -20,7 +20,7 @@ Json = Any
 class Verdict(Enum):
     """How a run is judged; a run has the first of these that applies to it."""
 
-    VIOLATED = "violated"  # a property that must always hold does not
+    VIOLATED = "violated"  # a property that must always hold does not, or a run never comes to where it must
     DEADLOCK = "deadlock"  # a state without a successor that the model does not expect
     ERROR = "error"  # the model or its configuration is wrong
     INCOMPLETE = "incomplete"  # a limit that was not asked for as the goal ended the run
@@ -70,7 +70,8 @@ class Refinement(Protocol):
 class Job:
     """One run. `bounds` says in words what the model itself bounds (budgets, rounds, capacities).
 
-    `allowed_silent` are actions that need not fire. `refinement` tells findings at a finer grain, if there is one.
+    `actions` are the names of all actions that the model has, `allowed_silent` those that need not fire. `refinement`
+    tells findings at a finer grain, if there is one.
     """
 
     name: str
@@ -82,5 +83,6 @@ class Job:
     expected: Verdict | None = None
     until_witnessed: bool = False
     bounds: tuple[str, ...] = ()
+    actions: frozenset[str] = frozenset()
     allowed_silent: frozenset[str] = frozenset()
     refinement: Refinement | None = None

@@ -67,23 +67,35 @@ class Variant(enum.Enum):
     ENTER_TWICE = "enter-twice"
     LEAVE_AT_ONCE = "leave-at-once"
     NO_RESET = "no-reset"
+    OLD_TOKEN = "old-token"
     NO_FENCING = "no-fencing"
 
 
+class Area(enum.Enum):
+    """The part of the specification that a variant changes, and so the models in which it shows."""
+
+    ELECTION = "the election"
+    ZAB = "leading and following"
+    SERVICE = "the service as clients see it"
+    RECIPES = "the recipes"
+
+
 class Described(msgspec.Struct, frozen=True):
-    """What a variant does in the wrong order; `fixed` is the first release without it, empty for a mutant."""
+    """What a variant does wrong; `fixed` is the first release without it, empty for a mutant."""
 
     wrong: str
     fixed: str = ""
+    area: Area = Area.ZAB
 
 
-DESCRIBED: Mapping[Variant, Described] = {
+_OF_SERVERS: Mapping[Variant, Described] = {
     Variant.VOTE_ORDER_CYCLES: Described(
         "the server id breaks a tie of zxids whatever the epochs are, so that the order of votes has cycles",
         "3.4.4, 3.5.0",
+        Area.ELECTION,
     ),
     Variant.LEADER_OF_AN_OLD_ROUND: Described(
-        "FOLLOWING notifications of another round make their subject a leader again", "3.4.4"
+        "FOLLOWING notifications of another round make their subject a leader again", "3.4.4", Area.ELECTION
     ),
     Variant.TREE_BEHIND_LOG: Described(
         "the tree kept across elections lags behind the log, and its zxid is what is voted and synchronised with",
@@ -132,34 +144,47 @@ DESCRIBED: Mapping[Variant, Described] = {
     Variant.TORN_RECORD: Described("a crash while a transaction is written leaves a record with another value"),
     Variant.COMMIT_BEFORE_QUORUM: Described("a leader commits a proposal as soon as it has logged it itself"),
     Variant.SYNC_WITHOUT_TAIL: Described("a DIFF leaves out the leader's last transaction"),
-    Variant.STALE_AFTER_MOVING: Described("a server takes in a client that has seen more than the server has"),
-    Variant.WATCH_AFTER_DATA: Described("events of watches are sent after answers that were ready later"),
-    Variant.LOST_WATCH: Described("a client that reconnects does not register its watches again"),
-    Variant.WATCH_FIRES_TWICE: Described("a watch stays registered when it has fired"),
-    Variant.EVENTS_OUT_OF_ORDER: Described("a client is told the newest event first"),
-    Variant.REUSED_SEQUENCE_NUMBER: Described("the number of a sequential znode is the number of its siblings"),
-    Variant.HALF_A_MULTI: Described("a multi that fails leaves what it did before it failed"),
-    Variant.EPHEMERAL_OUTLIVES_SESSION: Described("closeSession ends the session, and its ephemeral znodes stay"),
-    Variant.EPHEMERAL_DIES_WITH_CONNECTION: Described("a server deletes a client's ephemeral znodes when it is cut off"),
-    Variant.TWO_CREATORS: Described("whether a path is free is looked up in what a lagging server has applied"),
-    Variant.ANSWERED_BEFORE_COMMIT: Described("a write is answered before it is committed, and may then be dropped"),
-    Variant.REORDERED_REQUESTS: Described("the requests of one client may overtake each other"),
-    Variant.SYNC_WITHOUT_WAITING: Described("a sync is answered before the server has caught up"),
-    Variant.NO_PROTECTION: Described("the name of a znode holds no id by which a lost creation is found again"),
-    Variant.RETRY_WITHOUT_LOOKING: Described("a creation whose answer was lost is asked for again, without a look"),
-    Variant.SEARCH_WITHOUT_SYNC: Described("a lost creation is looked for at a server that may lag behind it"),
-    Variant.WATCH_THE_LEADER: Described("whoever waits watches the smallest znode, and not the one below its own"),
-    Variant.WATCH_THE_CHILDREN: Described("whoever waits watches all children"),
-    Variant.EXISTS_AND_WATCH: Described("the predecessor is watched by exists, which leaves a watch where it is gone"),
-    Variant.NO_REREAD: Described("a deleted predecessor is taken for leadership, without a look at the children"),
-    Variant.NO_REREAD_ON_RECONNECT: Described("whoever waits goes on waiting after a reconnection lost its watch"),
-    Variant.LEAD_WHILE_SUSPENDED: Described("a leader goes on leading while it is disconnected"),
-    Variant.LEAD_UNANNOUNCED: Described("having no predecessor is taken for a leader's announcement by the others"),
-    Variant.RELEASE_ONCE: Described("a deletion whose answer was lost is not asked for again"),
-    Variant.ENTER_TWICE: Described("whoever holds a lock and asks for it again queues behind itself"),
-    Variant.LEAVE_AT_ONCE: Described("the first release of a lock that was taken twice gives it up"),
-    Variant.NO_RESET: Described("a latch keeps what it had before it was disconnected, and does not look again"),
-    Variant.NO_FENCING: Described("the resource takes writes with any token"),
+}
+
+_OF_THE_SERVICE: Mapping[Variant, str] = {
+    Variant.STALE_AFTER_MOVING: "a server takes in a client that has seen more than the server has",
+    Variant.WATCH_AFTER_DATA: "events of watches are sent after answers that were ready later",
+    Variant.LOST_WATCH: "a client that reconnects does not register its watches again",
+    Variant.WATCH_FIRES_TWICE: "a watch stays registered when it has fired",
+    Variant.EVENTS_OUT_OF_ORDER: "a client is told the newest event first",
+    Variant.REUSED_SEQUENCE_NUMBER: "the number of a sequential znode is the number of its siblings",
+    Variant.HALF_A_MULTI: "a multi that fails leaves what it did before it failed",
+    Variant.EPHEMERAL_OUTLIVES_SESSION: "closeSession ends the session, and its ephemeral znodes stay",
+    Variant.EPHEMERAL_DIES_WITH_CONNECTION: "a server deletes a client's ephemeral znodes when the connection is lost",
+    Variant.TWO_CREATORS: "whether a path is free is looked up in what a lagging server has applied",
+    Variant.ANSWERED_BEFORE_COMMIT: "a write is answered before it is committed, and may then be dropped",
+    Variant.REORDERED_REQUESTS: "the requests of one client may overtake each other",
+    Variant.SYNC_WITHOUT_WAITING: "a sync is answered before the server has caught up",
+}
+
+_OF_RECIPES: Mapping[Variant, str] = {
+    Variant.NO_PROTECTION: "the name of a znode holds no id by which a lost creation is found again",
+    Variant.RETRY_WITHOUT_LOOKING: "a creation whose answer was lost is asked for again, without a look",
+    Variant.SEARCH_WITHOUT_SYNC: "a lost creation is looked for at a server that may lag behind it",
+    Variant.WATCH_THE_LEADER: "whoever waits watches the smallest znode, and not the one below its own",
+    Variant.WATCH_THE_CHILDREN: "whoever waits watches all children",
+    Variant.EXISTS_AND_WATCH: "the predecessor is watched by exists, which leaves a watch where it is gone",
+    Variant.NO_REREAD: "a deleted predecessor is taken for leadership, without a look at the children",
+    Variant.NO_REREAD_ON_RECONNECT: "whoever waits goes on waiting after a reconnection lost its watch",
+    Variant.LEAD_WHILE_SUSPENDED: "a leader goes on leading while it is disconnected",
+    Variant.LEAD_UNANNOUNCED: "having no predecessor is taken for a leader's announcement by the others",
+    Variant.RELEASE_ONCE: "a deletion whose answer was lost is not asked for again",
+    Variant.ENTER_TWICE: "whoever holds a lock and asks for it again queues behind itself",
+    Variant.LEAVE_AT_ONCE: "the first release of a lock that was taken twice gives it up",
+    Variant.NO_RESET: "a latch keeps what it had before it was disconnected, and does not look again",
+    Variant.OLD_TOKEN: "a latch that queues anew writes with the token of its place before",
+    Variant.NO_FENCING: "the resource takes writes with any token",
+}
+
+DESCRIBED: Mapping[Variant, Described] = {
+    **_OF_SERVERS,
+    **{variant: Described(wrong, area=Area.SERVICE) for variant, wrong in _OF_THE_SERVICE.items()},
+    **{variant: Described(wrong, area=Area.RECIPES) for variant, wrong in _OF_RECIPES.items()},
 }
 """Every variant, in words."""
 
@@ -167,3 +192,8 @@ DESCRIBED: Mapping[Variant, Described] = {
 def is_defect(variant: Variant) -> bool:
     """Whether a variant is a known defect of ZooKeeper, and not a mutant of this project."""
     return bool(DESCRIBED[variant].fixed)
+
+
+def of_area(*areas: Area) -> frozenset[Variant]:
+    """The variants of these parts of the specification."""
+    return frozenset(variant for variant, described in DESCRIBED.items() if described.area in areas)

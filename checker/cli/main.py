@@ -99,6 +99,8 @@ def _replay(options: argparse.Namespace) -> int:
         print(VIEWS[options.format](replayed.trace))
         print()
     print(f"replayed: {replayed.trace.depth} steps, and {replayed.trace.prop} again: {replayed.trace.clause}")
+    if replayed.trace.kind.is_liveness:
+        print("\n".join(f"verified: {seen}" for seen in replayed.verified))
     return int(ExitCode.PASSED)
 
 

@@ -136,7 +136,8 @@ def _job(run: Described, limits: Limits) -> Job:
         model = ensemble(run["name"], setup, properties)
     except ValueError as error:
         raise NodesError(str(error)) from None
-    silent = may_be_silent(setup) | set(run["silent"]) if len(setup.members) > 1 else known_actions(model)
+    actions = known_actions(model)
+    silent = may_be_silent(setup) | set(run["silent"]) if len(setup.members) > 1 else actions
     job = Job(
         name=run["name"],
         model=model,
@@ -146,6 +147,7 @@ def _job(run: Described, limits: Limits) -> Job:
         limits=limits,
         expected=None if run["variants"] else Verdict.PASSED,
         bounds=bounds_of(setup, 0),
+        actions=actions,
         allowed_silent=silent,
     )
     return with_refinement(job, setup)

@@ -34,7 +34,6 @@ from checker.report import (
     report_json,
     summary_line,
 )
-from checker.scenario import known_actions
 from checker.traces import to_itf, to_mermaid, to_text, trace_of
 from checker.traces.trace import Trace
 
@@ -115,7 +114,7 @@ def _run(job: Job, options: argparse.Namespace) -> Ran:
             Verdict.INCOMPLETE, int(ExitCode.INCOMPLETE), f"incomplete: {reason}", (reason,), job.expected
         )
         return Ran(job, judgement, interrupted=True)
-    judgement = judge(job, exploration, known_actions(job.model), bare=options.verdict)
+    judgement = judge(job, exploration, job.actions, bare=options.verdict)
     return Ran(job, judgement, exploration, interrupted=exploration.stop is Stop.INTERRUPTED)
 
 
@@ -129,7 +128,7 @@ def _explore(job: Job, options: argparse.Namespace) -> Exploration:
     with Progress(job.name) as progress:
         if options.engine == "plain":
             return plain.explore(job.model, job.limits, until_witnessed=job.until_witnessed, progress=progress)
-        if not jit.is_compiled():
+        if not jit.is_compiled(with_graph=bool(job.model.liveness)):
             progress.compiling()
         found = search.explore(
             job.model, job.limits, until_witnessed=job.until_witnessed, progress=progress, workers=options.workers

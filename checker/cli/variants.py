@@ -1,18 +1,22 @@
-"""What `--list-variants` prints: every variant, known defects of ZooKeeper first, then mutants of this project."""
+"""What `--list-variants` prints: every variant, known defects of ZooKeeper first, then mutants, by what they change."""
 
 from __future__ import annotations
 
 import textwrap
 from typing import Any
 
-from spec.variants import DESCRIBED, Variant, is_defect
+from spec.variants import DESCRIBED, Area, Variant, is_defect
 
 WIDTH = 110
 
 
 def report() -> tuple[str, dict[str, Any]]:
     """All variants as text, and as data."""
-    return "\n".join([*_text("known defects", _defects()), *_text("mutants", _mutants())]), {
+    lines = _text("known defects", _defects())
+    for area in Area:
+        mutants = [each for each in _mutants() if DESCRIBED[each].area is area]
+        lines += _text("mutants" if area is Area.ZAB else f"mutants of {area.value}", mutants) if mutants else []
+    return "\n".join(lines), {
         "defects": [_data(each) for each in _defects()],
         "mutants": [_data(each) for each in _mutants()],
     }
@@ -39,4 +43,5 @@ def _text(title: str, variants: list[Variant]) -> list[str]:
 
 def _data(variant: Variant) -> dict[str, Any]:
     described = DESCRIBED[variant]
-    return {"name": variant.value, "wrong": described.wrong, "fixed": described.fixed or None}
+    said = {"wrong": described.wrong, "fixed": described.fixed or None, "of": described.area.value}
+    return {"name": variant.value, **said}

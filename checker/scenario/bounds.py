@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from checker.models.ensemble import Grain, Setup
+from checker.models.ensemble.setup import UNLIMITED
 from checker.scenario.variants import names
 from spec.zab.state import ZabRules
 
@@ -63,7 +64,7 @@ def bounds_of(setup: Setup, opening: int, *, fast: bool = False) -> tuple[str, .
 
 def _at_most(words: Mapping[str, tuple[str, str]], setup: Setup) -> str:
     """What these budgets allow; empty if that is nothing."""
-    allowed = {name: count for name, count in setup.budgets.by_name.items() if name in words}
+    allowed = {name: count for name, count in setup.budgets.by_name.items() if name in words and count < UNLIMITED}
     told = ", ".join(f"{count} {words[name][count > 1]}" for name, count in allowed.items())
     return f"at most {told}" if told else ""
 
@@ -91,6 +92,8 @@ def _channels(setup: Setup) -> list[str]:
         f"no election beyond round {setup.round_limit}",
         f"at most {rules.capacity} in flight from one server to another, and one queued",
     ]
+    if setup.budgets.rebroadcasts == UNLIMITED:
+        said.append("notification time-outs without limit")
     if rules.merge_repeats:
         said.append("a notification equal to the newest in flight is not sent twice")
     if not rules.resend:

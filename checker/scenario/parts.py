@@ -30,7 +30,7 @@ from checker.scenario.protocol import (
     word,
     zab_of,
 )
-from checker.scenario.schema import ChannelEntry, HistoryEntry, LimitsEntry, PlanEntry, Scenario, decode
+from checker.scenario.schema import ChannelEntry, Common, HistoryEntry, LimitsEntry, PlanEntry, Scenario, decode
 from checker.scenario.servers import members_of
 from spec.election.channel import ChannelRules
 from spec.quorum import Sid
@@ -65,7 +65,7 @@ def setup_of(scenario: Scenario, located: Located, files: Files) -> Setup:
     return setup
 
 
-def limits_of(scenario: Scenario, located: Located) -> Limits:
+def limits_of(scenario: Common, located: Located) -> Limits:
     """Where the run is to stop."""
     if scenario.limits is msgspec.UNSET:
         return Limits()

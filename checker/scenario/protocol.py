@@ -11,9 +11,10 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from checker.models.ensemble import Budgets, Grain, Setup
+from checker.models.ensemble.setup import UNLIMITED
 from checker.scenario.errors import nearest
 from checker.scenario.located import Located, Path, position
-from checker.scenario.schema import FaultsEntry, Scenario, WorkloadEntry, decode
+from checker.scenario.schema import Common, FaultsEntry, Scenario, WorkloadEntry, decode
 from checker.scenario.variants import why_idle
 from spec.variants import Variant
 from spec.zab.state import ZabRules
@@ -21,6 +22,7 @@ from spec.zab.state import ZabRules
 ELECTION, ZAB = PROTOCOLS = ("election", "zab")
 SYNCHRONOUS, ASYNCHRONOUS = "sync", "async"
 AT_LEADER, ANYWHERE = "leader", "anywhere"
+WITHOUT_LIMIT = "unlimited"  # of notification time-outs
 PACKETS, ONE_STEP = "packets", "one-step"
 ELECTIONS = 3  # by the oracle, unless a scenario says otherwise
 _OF_ZAB = ("discovery", "disk", "commits", "clients", "elections")
@@ -54,6 +56,10 @@ def budgets_of(scenario: Scenario, located: Located, grain: Grain) -> Budgets:
         value = getattr(scenario, key)
         entry = decode(kind, located, {} if value is msgspec.UNSET else value, (key,))
         for name, count in msgspec.structs.asdict(entry).items():
+            if isinstance(count, str):
+                word(located, count, (WITHOUT_LIMIT,), (key, name))
+                given[name] = UNLIMITED
+                continue
             if count < 0:
                 raise located.error((key, name), "a budget below zero", "write 0 or more")
             given[name] = count
@@ -64,7 +70,7 @@ def budgets_of(scenario: Scenario, located: Located, grain: Grain) -> Budgets:
     return Budgets(**given)
 
 
-def variants_of(scenario: Scenario, located: Located) -> frozenset[Variant]:
+def variants_of(scenario: Common, located: Located) -> frozenset[Variant]:
     """The known defects and mutants to reproduce."""
     valid = [each.value for each in Variant]
     return frozenset(

@@ -31,6 +31,8 @@ class Refinement:
 
     def found(self, found: Found) -> tuple[Job, Found]:
         """The same finding at the end of a fine run. Raises NotRefinedError."""
+        if found.prop.kind.is_liveness:
+            raise NotRefinedError("a run that never ends is told by the steps that were explored")
         model = self._model()
         path = refine(model, found.path)
         prop = model.properties[[each.name for each in model.properties].index(found.prop.name)]

@@ -10,6 +10,8 @@
     grain, network, rounds, elections, channel, faults, variants
     always, sometimes, final
                            what must hold, what must be possible, what must hold where nothing more can happen
+    recoverable, eventually
+                           what must stay possible from every state, what must come on every fair run
     limits, until_witnessed, expect, may_not_fire
 
 Rules of this module: every struct is decoded strictly, so that no value is bent into another type; a key that
@@ -29,12 +31,30 @@ from checker.scenario.located import Located, Path, position
 T = TypeVar("T", bound=msgspec.Struct)
 
 
-class Scenario(msgspec.Struct):
-    """The top of the file; what is `Any` here is decoded piece by piece, for the sake of the lines."""
+class Common(msgspec.Struct, kw_only=True):
+    """What every scenario may say, whatever it is about.
 
-    servers: Any
+    What is `Any` here, and in the scenarios below, is decoded piece by piece, for the sake of the lines.
+    """
+
     name: str = ""
     about: str = ""
+    variants: list[str] = []
+    always: list[Any] | msgspec.UnsetType = msgspec.UNSET
+    sometimes: list[Any] = []
+    final: list[Any] = []
+    recoverable: list[Any] = []
+    eventually: list[Any] = []
+    limits: Any = msgspec.UNSET
+    until_witnessed: bool = False
+    expect: str | None = None
+    may_not_fire: list[str] = []
+
+
+class Scenario(Common, kw_only=True):
+    """An ensemble: the top of the file."""
+
+    servers: Any
     file: str | None = None
     history: list[Any] = []
     plan: list[Any] = []
@@ -51,14 +71,30 @@ class Scenario(msgspec.Struct):
     elections: int | None = None
     channel: Any = msgspec.UNSET
     faults: Any = msgspec.UNSET
-    variants: list[str] = []
-    always: list[Any] | msgspec.UnsetType = msgspec.UNSET
-    sometimes: list[Any] = []
-    final: list[Any] = []
-    limits: Any = msgspec.UNSET
-    until_witnessed: bool = False
-    expect: str | None = None
-    may_not_fire: list[str] = []
+
+
+class RecipeScenario(Common, kw_only=True):
+    """Clients with a recipe: the top of the file. What is counted is told in `checker.models.recipes.setup`."""
+
+    recipe: str
+    clients: int = 2
+    servers: int = 1
+    lag: bool = False
+    clocks: str = "trusted"
+    rounds: int = 1
+    writes: int = 0
+    again: int = 0
+    quits: int = 0
+    removals: int = 0
+    faults: Any = msgspec.UNSET
+
+
+class ServiceFaults(msgspec.Struct):
+    """How often a connection may be lost, the session of a live client expire, a client crash."""
+
+    disconnects: int = 0
+    expiries: int = 0
+    crashes: int = 0
 
 
 class ServerEntry(msgspec.Struct):
@@ -114,14 +150,17 @@ class OpeningEntry(msgspec.Struct):
 
 
 class FaultsEntry(msgspec.Struct):
-    """What may go wrong, and how often over the whole run. See `checker.models.ensemble.Budgets`."""
+    """What may go wrong, and how often over the whole run. See `checker.models.ensemble.Budgets`.
+
+    `rebroadcasts` may be `unlimited`.
+    """
 
     crashes: int = 0
     restarts: int = 0
     cuts: int = 0
     partitions: int = 0
     heals: int = 0
-    rebroadcasts: int = 0
+    rebroadcasts: int | str = 0
     impatience: int = 0
     disconnects: int = 0
 
@@ -153,7 +192,7 @@ class LimitsEntry(msgspec.Struct):
 
 def decode(kind: type[T], located: Located, value: Any, path: Path) -> T:
     """A map as a struct. Raises ScenarioError with the line of what does not fit."""
-    fields = kind.__struct_fields__
+    fields = tuple(sorted(kind.__struct_fields__, key=lambda name: name in Common.__struct_fields__))  # its own first
     if not isinstance(value, dict):
         raise located.error(path, f"{_named(value)} stands where a map is wanted", _keys_of(fields))
     for key in value:

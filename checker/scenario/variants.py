@@ -14,10 +14,8 @@ import msgspec
 
 from checker.models.ensemble import Grain, Setup
 from checker.scenario.errors import nearest
-from spec.variants import Variant
+from spec.variants import DESCRIBED, Area, Variant
 
-OF_ELECTIONS = frozenset({Variant.VOTE_ORDER_CYCLES, Variant.LEADER_OF_AN_OLD_ROUND})
-"""The variants of the election; all others are of leading and following."""
 OF_THE_DISK = frozenset(
     {
         Variant.EPOCH_BEFORE_LOG,
@@ -28,6 +26,12 @@ OF_THE_DISK = frozenset(
     }
 )
 """What is wrong only while something that the disk was asked for is not on it yet."""
+
+
+_ELSEWHERE = {
+    Area.SERVICE: "add it to a scenario with the key service",
+    Area.RECIPES: "add it to a scenario with the key recipe",
+}
 
 
 class Idle(NamedTuple):
@@ -61,7 +65,10 @@ def names(variants: Iterable[Variant]) -> str:
 
 def why_idle(variant: Variant, setup: Setup) -> Idle | None:
     """Why a variant changes nothing in a setup; None if it may."""
-    if variant in OF_ELECTIONS:
+    area = DESCRIBED[variant].area
+    if area in (Area.SERVICE, Area.RECIPES):
+        return Idle(f"it is of {area.value}, and here are servers alone", _ELSEWHERE[area])
+    if area is Area.ELECTION:
         if setup.grain is Grain.ORACLE:
             return Idle("it changes nothing where an election is one step", "write grain: fine")
         return None

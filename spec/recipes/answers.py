@@ -16,6 +16,7 @@ from spec.effects import Observe
 from spec.recipes import moves, names
 from spec.recipes.events import Answered, Follows, Step
 from spec.recipes.place import Phase, Place, Rules
+from spec.tree.data import Stat
 from spec.tree.paths import below
 from spec.tree.replies import ChildrenReply, Code, Create2Reply, DataReply, StatReply
 from spec.variants import Variant
@@ -31,8 +32,13 @@ def answered(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
 def _entered(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
     if not isinstance(answer.reply, Create2Reply):
         return moves.refused(place, answer)
-    place = replace(place, path=answer.reply.path, token=answer.reply.stat.czxid)
+    place = _with_token(replace(place, path=answer.reply.path), answer.reply.stat)
     return moves.look(rules, place) if place.wanted else moves.leave(rules, place)
+
+
+def _with_token(place: Place, stat: Stat) -> Place:
+    """The token is the znode's czxid; only a variant has an older one here."""
+    return replace(place, token=stat.czxid if place.token is None else place.token)
 
 
 def _synced(rules: Rules, place: Place, _answer: Answered) -> Step[Place]:
@@ -51,7 +57,7 @@ def _searched(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
 
 def _claimed(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
     if isinstance(answer.reply, StatReply):
-        place = replace(place, token=answer.reply.stat.czxid)
+        place = _with_token(place, answer.reply.stat)
         return moves.look(rules, place) if place.wanted else moves.leave(rules, place)
     if answer.code is not Code.NO_NODE:
         return moves.refused(place, answer)

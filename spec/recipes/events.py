@@ -105,6 +105,12 @@ class HoldsNoMore(Fact, frozen=True):
     why: str
 
 
+class First(Fact, frozen=True):
+    """The client knows that it is first, with the znode at this path, and announces itself."""
+
+    path: str
+
+
 class Waits(Fact, frozen=True):
     """The client waits for a change at this path."""
 

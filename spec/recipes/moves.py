@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from spec.effects import Observe
 from spec.recipes import names
-from spec.recipes.events import Answered, Ask, Failed, Gone, Holds, HoldsNoMore, Step, Waits
+from spec.recipes.events import Answered, Ask, Failed, First, Gone, Holds, HoldsNoMore, Step, Waits
 from spec.recipes.place import Phase, Place, Rules
 from spec.tree.data import OPEN_ACL_UNSAFE
 from spec.tree.fields import Record
@@ -46,7 +46,8 @@ def enter(rules: Rules, place: Place) -> Step[Place]:
     """Create a znode with a name of its own (`CreateBuilderImpl`, `withProtection`)."""
     name = names.protected("" if Variant.NO_PROTECTION in rules.variants else place.id, rules.word)
     record = Create2(below(rules.root, name), rules.data, OPEN_ACL_UNSAFE, CreateMode.EPHEMERAL_SEQUENTIAL)
-    return _ask(replace(place, path=None, token=None, behind=None, held=False), Phase.ENTERING, record)
+    token = place.token if Variant.OLD_TOKEN in rules.variants else None
+    return _ask(replace(place, path=None, token=token, behind=None, held=False), Phase.ENTERING, record)
 
 
 def sync(rules: Rules, place: Place) -> Step[Place]:
@@ -98,7 +99,8 @@ def lead(rules: Rules, place: Place) -> Step[Place]:
     if rules.announces is None or Variant.LEAD_UNANNOUNCED in rules.variants:
         return hold(place)
     record = Create2(rules.announces, own(place).encode(), OPEN_ACL_UNSAFE, CreateMode.EPHEMERAL)
-    return _ask(replace(place, behind=None), Phase.ANNOUNCING, record)
+    announcing = _ask(replace(place, behind=None), Phase.ANNOUNCING, record)
+    return Step(announcing.state, (Observe(First(own(place))), *announcing.effects))
 
 
 def defer(place: Place, announcement: str) -> Step[Place]:

@@ -13,31 +13,32 @@ from typing import Any
 
 import msgspec
 
-from spec.recipes import lock, queue, selector, unfair
+from spec.recipes import lock, names, queue, selector, unfair
 from spec.recipes.events import Event, Step
 from spec.recipes.place import Phase, Place, Rules
 from spec.tree.paths import below
+from spec.tree.store import Store
 from spec.variants import Variant
 
 NONE: frozenset[Variant] = frozenset()
 
 
-def fair_rules(path: str, data: bytes = b"", variants: frozenset[Variant] = NONE) -> Rules:
+def fair_rules(path: str, variants: frozenset[Variant] = NONE, data: bytes = b"") -> Rules:
     """The official fair election, with an announcement of the leader beside the queue."""
     return Rules(path, "n_", data, announces=f"{path}-leader", variants=variants)
 
 
-def lock_rules(path: str, data: bytes = b"", variants: frozenset[Variant] = NONE) -> Rules:
+def lock_rules(path: str, variants: frozenset[Variant] = NONE, data: bytes = b"") -> Rules:
     """A lock that was lost is not taken again by itself. The names are those of Curator's `InterProcessMutex`."""
     return Rules(path, "lock-", data, returns=False, variants=variants)
 
 
-def latch_rules(path: str, data: bytes = b"", variants: frozenset[Variant] = NONE) -> Rules:
+def latch_rules(path: str, variants: frozenset[Variant] = NONE, data: bytes = b"") -> Rules:
     """A latch stands again whenever it comes back. The names are those of Curator's `LeaderLatch`."""
     return Rules(path, "latch-", data, resets=True, variants=variants)
 
 
-def selector_rules(path: str, data: bytes = b"", variants: frozenset[Variant] = NONE) -> Rules:
+def selector_rules(path: str, variants: frozenset[Variant] = NONE, data: bytes = b"") -> Rules:
     """The selector's own queue; Curator's is an `InterProcessMutex`."""
     return Rules(path, "lock-", data, returns=False, variants=variants)
 
@@ -48,77 +49,98 @@ def unfair_rules(path: str, variants: frozenset[Variant] = NONE) -> unfair.Rules
 
 
 class Recipe(msgspec.Struct, frozen=True):
-    """A recipe: `step(rules, state, event)`, and what may be asked of its state.
+    """A recipe: `step(rules, state, event)`, and what may be asked of a client's state, or of a tree.
 
-    `own` is the path of the client's znode and its czxid, as far as the client knows; `runs` says that a procedure of
-    the application runs, which may still act as a leader.
+    `place` is the client's place, or candidacy. `holds` is what it believes, `acts` that it may act as a leader (a
+    procedure that was interrupted still runs), `waits` that it wants to hold and does not, `out` that it wants nothing
+    and has nothing. `token` is the czxid of its znode, or of that by which it acts, `path` is that of its znode, empty
+    if it has none. `first` is the path of the znode that holds in truth. `calls`: leadership is a call, which returns.
     """
 
     name: str
     rules: Callable[[str, frozenset[Variant]], Any]
     initial: Any
     step: Callable[[Any, Any, Event], Step[Any]]
+    place: Callable[[Any], Any]
     holds: Callable[[Any], bool]
+    acts: Callable[[Any], bool]
     waits: Callable[[Any], bool]
     out: Callable[[Any], bool]
     token: Callable[[Any], int | None]
+    path: Callable[[Any, Any], str]
+    first: Callable[[Any, Store], str | None]
+    calls: bool = False
 
 
-def _queues(place: Place) -> bool:
-    return place.wanted and not place.holds
+def _first_in_queue(rules: Rules, store: Store) -> str | None:
+    return next(iter(names.paths(rules.root, store.children(rules.root))), None)
 
 
-def _is_out(place: Place) -> bool:
-    return place.phase is Phase.OUT and not place.wanted
+def _only(rules: unfair.Rules, store: Store) -> str | None:
+    return rules.path if store.node(rules.path) is not None else None
 
 
-def _of_queue(name: str, rules: Callable[..., Rules]) -> Recipe:
+_OUT = Place()
+
+
+def _of_queue(
+    name: str,
+    rules: Callable[[str, frozenset[Variant]], Rules],
+    initial: Any = _OUT,
+    step: Callable[[Any, Any, Event], Step[Any]] = queue.step,
+    place: Callable[[Any], Place] = lambda state: state,
+    called: Callable[[Any], int | None] = lambda _: None,
+    *,
+    calls: bool = False,
+) -> Recipe:
+    """A recipe on a place in a queue, which `place` finds in the state; `called` is the token of a call that runs."""
     return Recipe(
         name,
-        lambda path, variants: rules(path, variants=variants),
-        Place(),
-        queue.step,
-        lambda place: place.holds,
-        _queues,
-        _is_out,
-        lambda place: place.token,
+        rules,
+        initial,
+        step,
+        place,
+        holds=lambda state: place(state).holds,
+        acts=lambda state: place(state).holds or called(state) is not None,
+        waits=lambda state: place(state).wanted and not place(state).holds,
+        out=lambda state: place(state).phase is Phase.OUT and not place(state).wanted and called(state) is None,
+        token=lambda state: place(state).token if called(state) is None else called(state),
+        path=lambda _, state: place(state).path or "",
+        first=_first_in_queue,
+        calls=calls,
     )
 
+
+_UNFAIR = Recipe(
+    "unfair-election",
+    unfair_rules,
+    unfair.Candidate(),
+    unfair.step,
+    place=lambda candidate: candidate,
+    holds=lambda candidate: candidate.holds,
+    acts=lambda candidate: candidate.holds,
+    waits=lambda candidate: candidate.wanted and not candidate.holds,
+    out=lambda candidate: candidate.phase is unfair.Phase.OUT and not candidate.wanted,
+    token=lambda candidate: candidate.token,
+    path=lambda rules, candidate: rules.path if candidate.token is not None else "",
+    first=_only,
+)
 
 RECIPES: Mapping[str, Recipe] = {
     recipe.name: recipe
     for recipe in (
-        Recipe(
-            "unfair-election",
-            lambda path, variants: unfair_rules(path, variants),
-            unfair.Candidate(),
-            unfair.step,
-            lambda candidate: candidate.holds,
-            lambda candidate: candidate.wanted and not candidate.holds,
-            lambda candidate: candidate.phase is unfair.Phase.OUT and not candidate.wanted,
-            lambda candidate: candidate.token,
-        ),
+        _UNFAIR,
         _of_queue("fair-election", fair_rules),
-        Recipe(
-            "lock",
-            lambda path, variants: lock_rules(path, variants=variants),
-            lock.Lock(),
-            lock.step,
-            lambda held: held.place.holds,
-            lambda held: _queues(held.place),
-            lambda held: _is_out(held.place),
-            lambda held: held.place.token,
-        ),
+        _of_queue("lock", lock_rules, lock.Lock(), lock.step, lambda held: held.place),
         _of_queue("leader-latch", latch_rules),
-        Recipe(
+        _of_queue(
             "leader-selector",
-            lambda path, variants: selector_rules(path, variants=variants),
-            selector.Selector(),
+            selector_rules,
+            selector.Selector(requeues=False),
             selector.step,
-            lambda one: one.place.holds,
-            lambda one: _queues(one.place),
-            lambda one: _is_out(one.place) and not one.runs,
-            lambda one: one.place.token,
+            lambda one: one.place,
+            lambda one: one.called,
+            calls=True,
         ),
     )
 }

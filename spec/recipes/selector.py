@@ -34,20 +34,25 @@ from spec.recipes.place import Phase, Place, Rules
 
 
 class Selector(msgspec.Struct, frozen=True):
-    """`runs`: the procedure was called and has not returned. `open`: the client was not closed."""
+    """`called` is the token with which the procedure that runs was called. `open`: the client was not closed."""
 
     place: Place = Place()
-    runs: bool = False
+    called: int | None = None
     open: bool = False
     requeues: bool = False
     id: str = ""
+
+    @property
+    def runs(self) -> bool:
+        """Whether the procedure was called and has not returned."""
+        return self.called is not None
 
 
 def step(rules: Rules, selector: Selector, event: Event) -> Step[Selector]:
     """What becomes of a selector with an event."""
     match event:
         case Wanted(id):
-            if selector.runs or selector.place.phase is not Phase.OUT:
+            if selector.runs or selector.place.wanted:
                 return Step(replace(selector, open=True, id=id))
             return _through(rules, replace(selector, open=True, id=id), event)
         case Unwanted():
@@ -55,7 +60,7 @@ def step(rules: Rules, selector: Selector, event: Event) -> Step[Selector]:
         case Interrupted():
             return Step(selector, (Observe(Interrupt()),) if selector.runs else ())
         case Returned():
-            return _returned(rules, replace(selector, runs=False))
+            return _returned(rules, replace(selector, called=None))
         case _:
             return _through(rules, selector, event)
 
@@ -82,7 +87,7 @@ def _through(rules: Rules, selector: Selector, event: Event) -> Step[Selector]:
         effects.append(effect)
         match effect:
             case Observe(Holds(_, token)) if not selector.runs:
-                selector = replace(selector, runs=True)
+                selector = replace(selector, called=token)
                 effects.append(Observe(TakeLeadership(token)))
             case Observe(HoldsNoMore()) if selector.runs:
                 effects.append(Observe(Interrupt()))

@@ -122,7 +122,7 @@ def test_what_is_no_yaml_is_told_with_its_line() -> None:
 
 
 def test_an_empty_file_is_told_which_keys_there_are() -> None:
-    assert "its keys are servers, name, about" in str(error_of(""))
+    assert "its keys are servers, file" in str(error_of(""))
 
 
 def test_what_is_wrong_with_a_zoo_cfg_is_a_config_error_of_that_file() -> None:

@@ -1,0 +1,165 @@
+"""A client: its recipe's state, and what its application still wants.
+
+The recipe decides by `spec.recipes`; this module carries its effects to the link, to the resource and to the facts that
+are written down. Rules of this module:
+
+- At most one request is outstanding. With the connection goes its answer: the recipe hears so before anything else.
+- All of a client's ids are its number: whoever finds one finds a znode of the same client.
+- A client that has crashed is one value, whatever it was at.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from checker.engine import Actor, ModelError, Outcome, Send
+from checker.models.recipes.setup import LED, Facts, RecipeSetup, mail_name
+from checker.models.recipes.words import Follow, Led, Post
+from checker.models.service import (
+    Ask,
+    Connected,
+    Crash,
+    Disconnected,
+    Expired,
+    Heard,
+    Notice,
+    Reply,
+    client_name,
+    link_name,
+)
+from spec.effects import Fact, Observe
+from spec.recipes import events
+
+
+class Wish(enum.Enum):
+    """What an application does, of its own accord."""
+
+    WANT = "want"
+    AGAIN = "take again"
+    RELEASE = "release"
+    QUIT = "give up"
+    RETURN = "return"
+    WRITE = "write"
+
+
+class Client(msgspec.Struct, frozen=True):
+    """A client. `rounds`, `again`, `quits` and `writes` are what is left of each.
+
+    `taken`: how often the application has taken what it holds and not yet released it. `given_up`: a release too few
+    has given it up. `asked`: an answer is outstanding.
+    """
+
+    recipe: Any
+    rounds: int = 0
+    again: int = 0
+    quits: int = 0
+    writes: int = 0
+    taken: int = 0
+    given_up: bool = False
+    asked: bool = False
+    crashed: bool = False
+
+
+def first_client(setup: RecipeSetup) -> Client:
+    """A client before it wants anything."""
+    return Client(setup.machine.initial, setup.rounds, setup.again, setup.quits, setup.writes)
+
+
+def crashed() -> Client:
+    """A client that is no more."""
+    return Client(None, crashed=True)
+
+
+def wishes(setup: RecipeSetup, client: Client) -> tuple[Wish, ...]:
+    """What the application may do now."""
+    if client.crashed:
+        return ()
+    recipe, state = setup.machine, client.recipe
+    holds, acts = recipe.holds(state), recipe.acts(state)
+    able = {
+        Wish.WANT: client.rounds > 0 and recipe.out(state),
+        Wish.AGAIN: client.again > 0 and holds,
+        Wish.RELEASE: client.taken > 0 and holds and not recipe.calls,
+        Wish.QUIT: client.quits > 0 and recipe.waits(state),
+        Wish.RETURN: acts and recipe.calls,
+        Wish.WRITE: client.writes > 0 and acts,
+    }
+    return tuple(wish for wish, may in able.items() if may)
+
+
+def client_actor(number: int, setup: RecipeSetup) -> Actor:
+    """The client of that number."""
+    name, id = client_name(number), f"c{number}"
+
+    def step(values: tuple[Any, ...], said: Any) -> Outcome | None:
+        client: Client = values[0]
+        match said:
+            case Crash():
+                return Outcome((crashed(),))
+            case Heard(Reply(_, code, reply)):
+                return _run(replace(client, asked=False), [events.Answered(code, reply)])
+            case Heard(Notice(type_, path)):
+                return _run(client, [events.Notified(type_, path)])
+            case Disconnected():
+                lost = [events.Unanswered()] if client.asked else []
+                return _run(replace(client, asked=False), [events.Suspended(), *lost])
+            case Expired():
+                return _run(client, [events.Expired()])
+            case Connected(resumed):
+                return _run(client, [events.Connected(resumed, id)])
+            case Wish():
+                return _wish(client, said)
+        raise ModelError(f"{name} does not know the operation {said!r}")
+
+    def _wish(client: Client, wish: Wish) -> Outcome:
+        match wish:
+            case Wish.WANT:
+                return _run(replace(client, rounds=client.rounds - 1, taken=1), [events.Wanted(id)])
+            case Wish.AGAIN:
+                return _run(replace(client, again=client.again - 1, taken=client.taken + 1), [events.Wanted(id)])
+            case Wish.RELEASE:
+                return _run(replace(client, taken=client.taken - 1), [events.Unwanted()])
+            case Wish.QUIT:
+                return _run(replace(client, quits=client.quits - 1, taken=0), [events.Unwanted()])
+            case Wish.RETURN:
+                return _run(client, [events.Returned()])
+            case Wish.WRITE:
+                machine, state = setup.machine, client.recipe
+                post = Send(mail_name(number), Post(machine.token(state) or 0, machine.path(setup.rules, state)))
+                return Outcome((replace(client, writes=client.writes - 1),), (post,))
+
+    def _run(client: Client, heard: Iterable[events.Event]) -> Outcome:
+        sends: list[Send] = []
+        for event in heard:
+            done = setup.machine.step(setup.rules, client.recipe, event)
+            client = replace(client, recipe=done.state)
+            for effect in done.effects:
+                match effect:
+                    case Observe(events.HoldsNoMore()) if client.taken and isinstance(event, events.Unwanted):
+                        client = replace(client, given_up=True)
+                    case Observe(events.Gone()):
+                        client = replace(client, taken=0)
+                    case events.Ask(record):
+                        if client.asked:
+                            raise ModelError(f"{name} asks for {record!r} while another request is outstanding")
+                        client = replace(client, asked=True)
+                        sends.append(Send(link_name(number), Ask(record)))
+                if isinstance(effect, Observe):
+                    sends.extend(_observed(effect.fact))
+        return Outcome((client,), tuple(sends))
+
+    def _observed(fact: Fact) -> Iterable[Send]:
+        match fact:
+            case events.Failed(code):
+                raise ModelError(f"{name} fails with {code.name}, which no run of a recipe here should come to")
+            case events.Holds(path) | events.First(path) if Facts.LED in setup.facts:
+                yield Send(LED, Led(path))
+            case events.Follows(leader) if Facts.LED in setup.facts:
+                yield Send(LED, Follow(leader))
+
+    return Actor(name, (name,), step)

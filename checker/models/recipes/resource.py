@@ -1,0 +1,67 @@
+"""The guarded resource: it takes a write only with a token not less than the greatest that it has seen.
+
+What the resource is judged by is not the token but the truth: `reigns`, whose znode was first one after the other.
+Rules of this module:
+
+- A write is *stale* if a later reign's write was accepted before it. How many stale ones were accepted is counted.
+- A write is *rightful* if the writer's znode was first when it wrote, and is so when the write arrives. How many of
+  these were rejected is counted.
+- A write that was sent arrives at any time, or never: a client's pause, or a slow network, is not bounded.
+
+Source: fencing tokens, as Chubby's sequencers (Burrows 2006, 2.4); here the znode's czxid (R20).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from checker.engine import Actor, Outcome, Send
+from checker.models.recipes.reigns import Reigns
+from checker.models.recipes.setup import REIGNS, RESOURCE, RecipeSetup, mail_name
+from checker.models.recipes.words import Post, Reach, Write
+from spec.variants import Variant
+
+
+class Resource(msgspec.Struct, frozen=True):
+    """`token` is the greatest accepted, `reign` the latest whose write was accepted, as a place in `reigns`."""
+
+    token: int = 0
+    reign: int = -1
+    stale: int = 0
+    rejected: int = 0
+
+
+def resource_actor(setup: RecipeSetup) -> Actor:
+    """The resource; it looks at the truth only to be judged."""
+    fences = Variant.NO_FENCING not in setup.variants
+
+    def step(values: tuple[Any, ...], write: Write) -> Outcome:
+        resource: Resource = values[0]
+        reigns: Reigns = values[1]
+        if fences and write.token < resource.token:
+            rightful = 0 != write.of == reigns.present
+            return Outcome((replace(resource, rejected=resource.rejected + rightful), reigns))
+        reign = reigns.place(write.token)
+        stale = resource.stale + (reign < resource.reign)
+        token = max(resource.token, write.token)
+        return Outcome((Resource(token, max(reign, resource.reign), stale, resource.rejected), reigns))
+
+    return Actor(RESOURCE, (RESOURCE, REIGNS), step)
+
+
+def mail_actor(client: int) -> Actor:
+    """What one client has sent to the resource: any number of writes, in their order."""
+    name = mail_name(client)
+
+    def step(values: tuple[Any, ...], said: Post | Reach) -> Outcome:
+        on_its_way: tuple[Write, ...] = values[0]
+        reigns: Reigns = values[1]
+        if isinstance(said, Reach):
+            return Outcome((on_its_way[1:], reigns), (Send(RESOURCE, on_its_way[0]),))
+        is_first = (client, said.path) == (reigns.client, reigns.path)
+        return Outcome(((*on_its_way, Write(said.token, reigns.present if is_first else 0)), reigns))
+
+    return Actor(name, (name, REIGNS), step)

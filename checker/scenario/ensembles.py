@@ -1,0 +1,79 @@
+"""From a scenario of an ensemble to a job: the model with its properties, its lens, its limits, what is expected.
+
+Rules of this module: `Job.bounds` says in words everything that the model itself bounds, so that the job can be
+trusted by somebody who has nothing but its result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path as FilePath
+
+from checker.engine import Model, Property
+from checker.job import Job, Json
+from checker.models.ensemble import Grain, Setup, ensemble
+from checker.properties import build, defaults, entry
+from checker.scenario import listed
+from checker.scenario.actions import known_actions, may_be_silent
+from checker.scenario.bounds import bounds_of
+from checker.scenario.errors import nearest
+from checker.scenario.files import Files
+from checker.scenario.lens import EnsembleLens
+from checker.scenario.located import Located
+from checker.scenario.network import fast
+from checker.scenario.opening import opened
+from checker.scenario.parts import limits_of, setup_of
+from checker.scenario.refined import with_refinement
+from checker.scenario.schema import Scenario, decode
+from checker.scenario.variants import names, with_variants
+from spec.variants import Variant
+
+FAST = "fast"
+NETWORKS = ("any", FAST)
+
+
+def ensemble_job(located: Located, files: Files, source: Mapping[str, Json], added: frozenset[Variant]) -> Job:
+    """The job of a scenario of an ensemble.
+
+    Raises ScenarioError, spec.config.ConfigError and VariantError.
+    """
+    scenario = decode(Scenario, located, located.value, ())
+    setup = with_variants(setup_of(scenario, located, files), added)
+    name = (scenario.name or FilePath(located.file).stem) + (f" with {names(added)}" if added else "")
+    usual = defaults(setup)
+    chosen = listed.properties(scenario, located, usual, entry, lambda name, value: build(setup, name, value))
+    model = _model(name, setup, tuple(chosen), located)
+    if _is_fast(scenario, setup, located):
+        model = fast(model, setup)
+    model, steps = opened(model, scenario.opening, setup, located)
+    actions = known_actions(model)
+    job = Job(
+        name=name,
+        model=model,
+        lens=EnsembleLens(model, setup),
+        source=source,
+        grain=setup.grain.value,
+        limits=limits_of(scenario, located),
+        expected=None if added else listed.expected(scenario, located),
+        until_witnessed=scenario.until_witnessed,
+        bounds=bounds_of(setup, steps, fast=scenario.network == FAST),
+        actions=actions,
+        allowed_silent=may_be_silent(setup) | listed.may_not_fire(scenario, actions, located),
+    )
+    return with_refinement(job, setup)
+
+
+def _model(name: str, setup: Setup, properties: tuple[Property, ...], located: Located) -> Model:
+    try:
+        return ensemble(name, setup, properties)
+    except ValueError as error:
+        raise located.error(("history",), str(error), "start servers in an order that is possible") from None
+
+
+def _is_fast(scenario: Scenario, setup: Setup, located: Located) -> bool:
+    if scenario.network not in NETWORKS:
+        what = f"{scenario.network[:60]!r} is no kind of network"
+        raise located.error(("network",), what, nearest(scenario.network, NETWORKS))
+    if scenario.network == FAST and setup.grain is Grain.ORACLE:
+        raise located.error(("network",), "with the oracle there are no messages", "write grain: fine")
+    return scenario.network == FAST

@@ -1,0 +1,107 @@
+"""What every scenario may say, whatever it is about: properties by name, the verdict, actions that may not fire.
+
+Rules of this module: each property is of the kind of its list, and no two have one name; an error names the line of
+the item that is wrong, and the nearest name that would be right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Any, Protocol
+
+import msgspec
+
+from checker.engine import Kind, Property
+from checker.job import Verdict
+from checker.properties.patterns import ParameterError
+from checker.properties.unknown import UnknownPropertyError
+from checker.scenario.errors import nearest
+from checker.scenario.located import Located, Path, position
+from checker.scenario.schema import Common
+
+
+class Named(Protocol):
+    """An entry of a registry of properties."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+
+    @property
+    def kind(self) -> Kind:
+        """The list it belongs to."""
+
+    @property
+    def parameter(self) -> str:
+        """What it takes, in words; empty if it takes nothing."""
+
+
+def properties(
+    scenario: Common,
+    located: Located,
+    defaults: Iterable[str],
+    entry: Callable[[object], Named],
+    build: Callable[[object, Any], Property],
+) -> Iterator[Property]:
+    """The properties of all lists. `entry` and `build` raise UnknownPropertyError and ParameterError."""
+    always = list(defaults) if scenario.always is msgspec.UNSET else scenario.always
+    seen: set[str] = set()
+    for kind in Kind:
+        items = always if kind is Kind.ALWAYS else getattr(scenario, kind.value)
+        for number, item in enumerate(items or ()):
+            path: Path = (kind.value, position(number))
+            prop = _property(located, path, item, kind, entry, build)
+            if prop.name in seen:
+                raise located.error(path, f"{prop.name} is there twice", "remove one, or give it a name")
+            seen.add(prop.name)
+            yield prop
+
+
+def named_in(scenario: Common) -> Iterator[Any]:
+    """What stands in the lists, with parameters or without: the names alone."""
+    for kind in Kind:
+        items = getattr(scenario, kind.value)
+        for item in () if items is msgspec.UNSET else items:
+            yield next(iter(item)) if isinstance(item, dict) and item else item
+
+
+def _property(
+    located: Located,
+    path: Path,
+    item: Any,
+    kind: Kind,
+    entry: Callable[[object], Named],
+    build: Callable[[object, Any], Property],
+) -> Property:
+    name, parameter = item, None
+    if isinstance(item, dict) and len(item) == 1:
+        ((name, parameter),) = item.items()
+    try:
+        if entry(name).kind is not kind:
+            right = f"write it under {entry(name).kind.value}"
+            raise located.error(path, f"{name} is not a property of this kind", right)
+        return build(name, parameter)
+    except UnknownPropertyError as error:
+        raise located.error(path, error.what, error.right) from None
+    except ParameterError as error:
+        raise located.error((*path, name, *error.inside), error.what, error.right) from None
+
+
+def expected(scenario: Common, located: Located) -> Verdict | None:
+    """The verdict that a scenario states."""
+    if scenario.expect is None:
+        return None
+    words = [each.value for each in Verdict]
+    if scenario.expect not in words:
+        what = f"{scenario.expect[:60]!r} is no verdict"
+        raise located.error(("expect",), what, nearest(scenario.expect, words))
+    return Verdict(scenario.expect)
+
+
+def may_not_fire(scenario: Common, known: Collection[str], located: Located) -> frozenset[str]:
+    """What need not fire, as the scenario says."""
+    for number, action in enumerate(scenario.may_not_fire):
+        if action not in known:
+            path: Path = ("may_not_fire", position(number))
+            raise located.error(path, f"no action is called {action[:60]!r} here", nearest(action, known))
+    return frozenset(scenario.may_not_fire)

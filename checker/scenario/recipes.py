@@ -1,0 +1,170 @@
+"""From a scenario with the key `recipe` to a job: clients with a recipe, the service between them, faults.
+
+Rules of this module: whatever the model bounds is said in words; what is written and would change nothing is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path as FilePath
+
+import msgspec
+
+from checker.job import Job, Json
+from checker.models.recipes import Facts, RecipeSetup, recipe_model
+from checker.models.service import Budgets, Clocks
+from checker.properties.recipes import DEFAULTS, RECIPE_PROPERTIES, build, entry
+from checker.scenario import listed
+from checker.scenario.located import Located, Path
+from checker.scenario.parts import limits_of
+from checker.scenario.protocol import variants_of, word
+from checker.scenario.recipe_lens import RecipeLens
+from checker.scenario.schema import RecipeScenario, ServiceFaults, decode
+from checker.scenario.variants import Idle, VariantError, names
+from spec.recipes.recipes import RECIPES
+from spec.variants import DESCRIBED, Area, Variant
+
+KEY = "recipe"
+COUNTED = ("rounds", "writes", "again", "quits", "removals")
+MOST = {"clients": (1, 9), "servers": (1, 5), "rounds": (1, 9), **dict.fromkeys(COUNTED[1:], (0, 9))}
+"""What may be counted, from and to."""
+OF_LOCKS = frozenset({Variant.ENTER_TWICE, Variant.LEAVE_AT_ONCE})
+OF_QUEUES = frozenset(
+    {
+        Variant.NO_PROTECTION,
+        Variant.SEARCH_WITHOUT_SYNC,
+        Variant.WATCH_THE_LEADER,
+        Variant.WATCH_THE_CHILDREN,
+        Variant.EXISTS_AND_WATCH,
+        Variant.NO_REREAD,
+        Variant.RELEASE_ONCE,
+        Variant.NO_RESET,
+        Variant.OLD_TOKEN,
+    }
+)
+
+
+def recipe_job(located: Located, source: Mapping[str, Json], added: frozenset[Variant]) -> Job:
+    """The job of a scenario of a recipe. Raises ScenarioError and VariantError."""
+    scenario = decode(RecipeScenario, located, located.value, ())
+    setup = _setup(scenario, located, added)
+    name = (scenario.name or FilePath(located.file).stem) + (f" with {names(added)}" if added else "")
+    chosen = listed.properties(scenario, located, DEFAULTS, entry, lambda name, value: build(setup, name, value))
+    model = recipe_model(name, setup, tuple(chosen))
+    actions = frozenset(known_actions(setup))
+    return Job(
+        name=name,
+        model=model,
+        lens=RecipeLens(model, setup),
+        source=source,
+        grain="each request",
+        limits=limits_of(scenario, located),
+        expected=None if added else listed.expected(scenario, located),
+        until_witnessed=scenario.until_witnessed,
+        bounds=tuple(_bounds(setup)),
+        actions=actions,
+        allowed_silent=listed.may_not_fire(scenario, actions, located),
+    )
+
+
+def _setup(scenario: RecipeScenario, located: Located, added: Iterable[Variant]) -> RecipeSetup:
+    word(located, scenario.recipe, RECIPES, (KEY,))
+    for key, (least, most) in MOST.items():
+        count = getattr(scenario, key)
+        if not least <= count <= most:
+            raise located.error((key,), f"{count} is not from {least} to {most}", "write a number in between")
+    facts = (RECIPE_PROPERTIES[name].facts for name in listed.named_in(scenario) if name in RECIPE_PROPERTIES)
+    setup = RecipeSetup(
+        recipe=scenario.recipe,
+        clients=scenario.clients,
+        servers=scenario.servers,
+        lag=scenario.lag,
+        clocks=Clocks(word(located, scenario.clocks, [each.value for each in Clocks], ("clocks",))),
+        budgets=_budgets(scenario, located),
+        **{key: getattr(scenario, key) for key in COUNTED},
+        variants=variants_of(scenario, located) | frozenset(added),
+        facts=frozenset(fact for each in facts for fact in each) | ({Facts.REIGNS} if scenario.writes else set()),
+    )
+    if scenario.again and scenario.recipe != "lock":
+        right = "leave it out, or write recipe: lock"
+        raise located.error(("again",), f"a {scenario.recipe} is not taken twice", right)
+    for variant in sorted(setup.variants, key=lambda each: each.value):
+        idle = why_idle(variant, setup)
+        if idle is not None:
+            raise VariantError(variant.value, idle)
+    return setup
+
+
+def _budgets(scenario: RecipeScenario, located: Located) -> Budgets:
+    if scenario.faults is msgspec.UNSET:
+        return Budgets()
+    path: Path = ("faults",)
+    faults = decode(ServiceFaults, located, scenario.faults, path)
+    for name in ServiceFaults.__struct_fields__:
+        count = getattr(faults, name)
+        if not 0 <= count <= 9:
+            raise located.error((*path, name), f"{count} is not from 0 to 9", "write a number in between")
+    return Budgets(faults.disconnects, faults.expiries, faults.crashes)
+
+
+def why_idle(variant: Variant, setup: RecipeSetup) -> Idle | None:
+    """Why a variant changes nothing in a setup; None if it may."""
+    area = DESCRIBED[variant].area
+    if area is not Area.RECIPES:
+        return Idle(f"it is of {area.value}, and here are clients with a recipe", "add it to another scenario")
+    if variant in OF_LOCKS and not setup.again:
+        return Idle("it changes nothing where a lock is taken once", "write recipe: lock, and again: 1")
+    if variant in OF_QUEUES and setup.recipe == "unfair-election":
+        return Idle("it changes nothing where there is no queue", "write another recipe")
+    if variant is Variant.SEARCH_WITHOUT_SYNC and not setup.lag:
+        return Idle("it changes nothing where no server lags", "write lag: true, and servers: 2")
+    if variant is Variant.LEAD_UNANNOUNCED and setup.recipe != "fair-election":
+        return Idle("it changes nothing where leaders are not announced", "write recipe: fair-election")
+    if variant is Variant.OLD_TOKEN and not (setup.recipe == "leader-latch" and setup.writes):
+        right = "write recipe: leader-latch, and writes: 1"
+        return Idle("it changes nothing where nobody queues anew and writes", right)
+    if variant is Variant.NO_FENCING and not setup.writes:
+        return Idle("it changes nothing where nobody writes", "write writes: 1")
+    return None
+
+
+def known_actions(setup: RecipeSetup) -> Iterator[str]:
+    """The actions that a model of this setup has."""
+    budgets = setup.budgets
+    yield from ("want", "return" if setup.machine.calls else "release", "arrive", "deliver")
+    yield from ("write", "reach") if setup.writes else ()
+    yield from ("take again",) if setup.again else ()
+    yield from ("give up",) if setup.quits else ()
+    yield from ("remove",) if setup.removals else ()
+    yield from ("apply",) if setup.lag else ()
+    yield from ("disconnect",) if budgets.disconnects else ()
+    yield from ("reconnect",) if budgets.disconnects else ()
+    yield from ("expire", "open") if budgets.expiries else ()
+    yield from ("crash", "lapse") if budgets.crashes else ()
+    yield from ("arrive late",) if budgets.disconnects or budgets.crashes else ()
+
+
+def _bounds(setup: RecipeSetup) -> Iterator[str]:
+    """In words, everything that the model bounds."""
+    counted = {"lost connection": setup.budgets.disconnects, "expired session of a live client": setup.budgets.expiries}
+    counted["crash of a client"] = setup.budgets.crashes
+    faults = [f"{count} {what}" for what, count in counted.items() if count]
+    yield f"{setup.clients} clients, each of which wants to hold {_times(setup.rounds)}"
+    yield f"{setup.servers} server{'s' * (setup.servers > 1)}{', which lag' if setup.lag else ' without lag'}"
+    yield f"at most {', '.join(faults)}" if faults else "no fault"
+    if setup.budgets.expiries:
+        paused = setup.clocks is Clocks.PAUSED
+        yield "a session may expire before its client knows" if paused else "a client knows before its session expires"
+    if setup.writes:
+        yield f"each client writes to the resource at most {_times(setup.writes)}"
+    if setup.again:
+        yield f"each client takes the lock again at most {_times(setup.again)}"
+    if setup.quits:
+        yield f"each client gives up at most {_times(setup.quits)}"
+    if setup.removals:
+        yield f"an operator deletes the znode of a client that waits at most {_times(setup.removals)}"
+
+
+def _times(count: int) -> str:
+    return {1: "once", 2: "twice"}.get(count, f"{count} times")
+

@@ -1,0 +1,152 @@
+"""Mutation: which property each variant of a recipe breaks, as a table that is generated here and kept in the manual.
+
+Every property that must hold must be broken by some variant, every variant must break some property, and without a
+variant the same models break none. REWRITE_GOLDEN=1 rewrites docs/reference-recipe-variants.md; look at the difference
+before it is committed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from checker.engine import Kind
+from checker.engine.search import explore
+from checker.models.recipes import Facts, RecipeSetup, recipe_model
+from checker.models.service import Budgets, Clocks
+from checker.properties.recipes import RECIPE_PROPERTIES, build
+from checker.scenario.recipes import why_idle
+from spec.recipes.recipes import RECIPES
+from spec.variants import DESCRIBED, Area, Variant, of_area
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference-recipe-variants.md"
+HELD_TO = tuple(name for name, entry in RECIPE_PROPERTIES.items() if entry.kind is not Kind.SOMETIMES)
+EVERY_FACT = frozenset(Facts)
+
+COMMON = {"budgets": Budgets(disconnects=1, expiries=1), "facts": EVERY_FACT}
+SCENES: Mapping[str, RecipeSetup] = {
+    "two clients": RecipeSetup("lock", again=1, **COMMON),
+    "three clients, no connection lost": RecipeSetup("lock", clients=3, budgets=Budgets(crashes=1), facts=EVERY_FACT),
+    "two servers that lag": RecipeSetup("lock", servers=2, lag=True, **COMMON),
+    "writes, and processes that pause": RecipeSetup(
+        "lock", clocks=Clocks.PAUSED, writes=1, budgets=Budgets(expiries=1), facts=EVERY_FACT
+    ),
+    "a fair election": RecipeSetup("fair-election", **COMMON),
+    "a latch": RecipeSetup("leader-latch", **COMMON),
+    "a latch that writes": RecipeSetup("leader-latch", writes=1, budgets=Budgets(disconnects=1), facts=EVERY_FACT),
+    "a selector": RecipeSetup("leader-selector", **COMMON),
+    "an unfair election": RecipeSetup("unfair-election", clients=3, **COMMON),
+}
+"""Where variants are looked for; belief is exclusive only where clocks are trusted."""
+
+
+def held_to(setup: RecipeSetup) -> list[str]:
+    """What must hold in a scene."""
+    names = list(HELD_TO)
+    if not setup.writes:
+        names = [name for name in names if not RECIPE_PROPERTIES[name].needs_writes]
+    if setup.clocks is Clocks.PAUSED:
+        names.remove("OneHolder")
+    if setup.lag:
+        names.remove("NoWatchLeft")  # a server that lags has watches where the leader has no znode any more
+    if setup.recipe == "unfair-election":
+        names.remove("OneIsTold")
+    if setup.recipe != "fair-election":
+        names.remove("FollowsALeader")
+    return names
+
+
+@cache
+def broken(scene: str, variant: Variant | None) -> Mapping[str, int]:
+    """Each property that fails, and after how many steps at least.
+
+    An invariant is looked for like a witness, which ends no search; what else is found does, and is then left out.
+    """
+    setup = SCENES[scene]
+    if variant is not None:
+        setup = replace(setup, variants=frozenset({variant}))
+    left = [build(setup, name) for name in held_to(setup)]
+    left = [replace(prop, kind=Kind.SOMETIMES) if prop.kind is Kind.ALWAYS else prop for prop in left]
+    depths: dict[str, int] = {}
+    while True:
+        exploration = explore(recipe_model(scene, setup, left))
+        depths |= {name: found.depth for name, found in exploration.found.items()}
+        if not exploration.violations:
+            return depths
+        left = [prop for prop in left if prop.name not in depths]
+
+
+def scenes_of(variant: Variant) -> list[str]:
+    return [scene for scene, setup in SCENES.items() if why_idle(variant, setup) is None]
+
+
+def broken_by(variant: Variant) -> dict[str, int]:
+    """Over all scenes: each property that a variant breaks, and the least depth."""
+    depths: dict[str, int] = {}
+    for scene in scenes_of(variant):
+        for name, depth in broken(scene, variant).items():
+            depths[name] = min(depth, depths.get(name, depth))
+    return depths
+
+
+VARIANTS = sorted(of_area(Area.RECIPES), key=list(Variant).index)
+
+
+@pytest.mark.parametrize("scene", SCENES)
+def test_without_a_variant_nothing_is_broken(scene: str) -> None:
+    assert broken(scene, None) == {}
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: str(variant.value))
+def test_every_variant_breaks_a_property(variant: Variant) -> None:
+    assert broken_by(variant)
+
+
+@pytest.mark.parametrize("name", HELD_TO)
+def test_every_property_is_broken_by_a_variant(name: str) -> None:
+    assert [variant.value for variant in VARIANTS if name in broken_by(variant)]
+
+
+def test_the_table_in_the_manual_is_what_the_checker_finds() -> None:
+    page = "\n".join(_page()) + "\n"
+    if os.environ.get("REWRITE_GOLDEN"):
+        PAGE.write_text(page, encoding="utf-8")
+    assert PAGE.read_text(encoding="utf-8") == page
+
+
+def test_every_recipe_is_looked_at() -> None:
+    assert {setup.recipe for setup in SCENES.values()} == set(RECIPES)
+
+
+def _page() -> list[str]:
+    lines = [*_HEAD, ""]
+    for variant in VARIANTS:
+        words = DESCRIBED[variant].wrong
+        lines += [f"### {variant.value}", "", f"{words[0].upper()}{words[1:]}.", ""]
+        lines += [f"Breaks {_listed(broken_by(variant))}.", ""]
+    lines += ["## Property against variant", "", "| property | broken by |", "| --- | --- |"]
+    for name in HELD_TO:
+        by = {variant.value: broken_by(variant)[name] for variant in VARIANTS if name in broken_by(variant)}
+        lines.append(f"| {name} | {_listed(by)} |")
+    return lines
+
+
+_HEAD = """\
+# Variants of recipes: wrong on purpose
+
+A variant is a recipe with one thing done wrong, at one place of `spec/recipes`: what is easily forgotten. This page is
+written by `tests/quality/test_recipe_variants.py`, which fails where it is not what the checker finds. The number
+behind a property is the least number of steps in which it fails, in the small models of that test; the scenarios in
+`spec/scenarios/r15-unfair-election` to `r22-leader-selector` show one property each.
+
+## Variants
+""".rstrip().splitlines()
+
+
+def _listed(depths: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} ({depth})" for name, depth in sorted(depths.items(), key=lambda pair: (pair[1], pair[0])))
