@@ -70,7 +70,7 @@ def _looked(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
         return moves.leave(rules, place)
     if not isinstance(answer.reply, ChildrenReply):
         return moves.refused(place, answer)
-    queue, own = names.paths(rules.root, answer.reply.children), moves.own(place)
+    queue, own = names.paths(rules.root, answer.reply.children, rules.word), moves.own(place)
     if own not in queue:
         return _deleted(rules, place)
     if queue[0] == own:

@@ -73,7 +73,7 @@ class Recipe(msgspec.Struct, frozen=True):
 
 
 def _first_in_queue(rules: Rules, store: Store) -> str | None:
-    return next(iter(names.paths(rules.root, store.children(rules.root))), None)
+    return next(iter(names.paths(rules.root, store.children(rules.root), rules.word)), None)
 
 
 def _only(rules: unfair.Rules, store: Store) -> str | None:

@@ -1,0 +1,316 @@
+"""A place in a queue, request by request: the official recipe, and what each lost answer does to it."""
+
+from __future__ import annotations
+
+import pytest
+
+from spec.recipes import queue
+from spec.recipes.events import (
+    Connected,
+    Expired,
+    Failed,
+    First,
+    Follows,
+    Gone,
+    Holds,
+    HoldsNoMore,
+    Unanswered,
+    Unwanted,
+    Waits,
+    Wanted,
+)
+from spec.recipes.place import Phase, Place, Rules
+from spec.recipes.recipes import fair_rules, latch_rules, lock_rules
+from spec.tree.data import OPEN_ACL_UNSAFE
+from spec.tree.replies import Code
+from spec.tree.requests import Create2, CreateMode, Delete, Exists, GetChildren, GetData, Sync
+from tests.support.recipes import Told
+
+MINE, FIRST, BETWEEN = "/r/_c_a-lock-0000000007", "/r/_c_x-lock-0000000003", "/r/_c_y-lock-0000000005"
+CREATE = Create2("/r/_c_a-lock-", b"", OPEN_ACL_UNSAFE, CreateMode.EPHEMERAL_SEQUENTIAL)
+LOOK = GetChildren("/r", False)
+
+
+def names(*paths: str) -> tuple[str, ...]:
+    return tuple(path.removeprefix("/r/") for path in paths)
+
+
+def client(rules: Rules | None = None) -> Told[Place]:
+    return Told(queue.step, rules or lock_rules("/r"), Place())
+
+
+def waiting(rules: Rules | None = None) -> Told[Place]:
+    one = client(rules)
+    one.hear(Wanted("a"))
+    one.created(MINE, 70)
+    one.children(*names(MINE, FIRST, BETWEEN))
+    one.data()
+    return one
+
+
+def holding(rules: Rules | None = None) -> Told[Place]:
+    one = client(rules)
+    one.hear(Wanted("a"))
+    one.created(MINE, 70)
+    one.children(*names(MINE))
+    return one
+
+
+def test_who_wants_to_hold_creates_a_znode_with_its_id() -> None:
+    assert client().hear(Wanted("a")) == CREATE
+
+
+def test_the_first_in_the_queue_holds_with_the_czxid_of_its_znode_as_token() -> None:
+    one = client()
+    one.hear(Wanted("a"))
+    assert one.created(MINE, 70) == LOOK
+    assert one.children(*names(MINE, "/r/_c_z-lock-0000000009")) is None
+    assert one.facts == (Holds(MINE, 70),)
+
+
+def test_the_others_watch_the_znode_just_below_their_own() -> None:
+    one = client()
+    one.hear(Wanted("a"))
+    one.created(MINE, 70)
+    assert one.children(*names(FIRST, MINE, BETWEEN)) == GetData(BETWEEN, True)
+    assert one.data() is None
+    assert one.facts == (Waits(BETWEEN),)
+
+
+def test_order_is_by_number_whatever_stands_before_it() -> None:
+    one = client()
+    one.hear(Wanted("a"))
+    one.created(MINE, 70)
+    low_name_high_number = "_c_0-lock-0000000008"
+    assert one.children(*names(MINE), low_name_high_number, "not-numbered") is None
+    assert one.state.holds
+
+
+def test_a_predecessor_that_is_gone_is_followed_by_another_look() -> None:
+    one = waiting()
+    assert one.deleted(BETWEEN) == LOOK
+    assert one.children(*names(FIRST, MINE)) == GetData(FIRST, True)
+
+
+def test_a_predecessor_that_went_before_the_watch_was_set_too() -> None:
+    one = client()
+    one.hear(Wanted("a"))
+    one.created(MINE, 70)
+    one.children(*names(BETWEEN, MINE))
+    assert one.done(Code.NO_NODE) == LOOK
+
+
+def test_a_notice_that_overtakes_its_own_answer_is_not_lost() -> None:
+    one = client()
+    one.hear(Wanted("a"))
+    one.created(MINE, 70)
+    one.children(*names(BETWEEN, MINE))
+    assert one.deleted(BETWEEN) == GetData(BETWEEN, True)
+    assert one.data() == LOOK
+
+
+def test_a_watch_of_another_time_is_none_of_its_business() -> None:
+    one = waiting()
+    assert one.deleted(FIRST) is None
+    assert one.state.phase is Phase.WAITING
+
+
+def test_a_znode_that_an_operator_deleted_is_created_anew() -> None:
+    one = waiting()
+    one.deleted(BETWEEN)
+    assert one.children(*names(FIRST)) == CREATE
+
+
+def test_a_release_believes_first_and_deletes_then() -> None:
+    one = holding()
+    assert one.hear(Unwanted()) == Delete(MINE, -1)
+    assert one.facts == (HoldsNoMore("released"),)
+    assert one.done() is None
+    assert one.facts == (Gone(),)
+
+
+def test_giving_up_while_waiting_deletes_the_znode() -> None:
+    assert waiting().hear(Unwanted()) == Delete(MINE, -1)
+
+
+def test_giving_up_while_the_znode_is_created_deletes_it_when_it_is_there() -> None:
+    one = client()
+    one.hear(Wanted("a"))
+    assert one.hear(Unwanted()) == CREATE
+    assert one.created(MINE, 70) == Delete(MINE, -1)
+
+
+# -- connections
+
+
+def test_a_creation_whose_answer_was_lost_is_looked_for_once_the_server_has_caught_up() -> None:
+    one = client()
+    one.hear(Wanted("a"))
+    one.cut_off()
+    assert one.back() == Sync("/r")
+    assert one.done() == LOOK
+    assert one.children(*names(FIRST, MINE)) == Exists(MINE, False)
+    assert one.found(70) == LOOK
+    assert (one.state.path, one.state.token) == (MINE, 70)
+
+
+def test_a_creation_that_never_arrived_is_asked_for_again_under_the_same_id() -> None:
+    one = client()
+    one.hear(Wanted("a"))
+    one.cut_off()
+    one.back()
+    one.done()
+    assert one.children(*names(FIRST)) == CREATE
+
+
+def test_a_search_that_is_cut_off_begins_anew() -> None:
+    one = client()
+    one.hear(Wanted("a"))
+    one.cut_off()
+    one.back()
+    one.done()
+    one.cut_off()
+    assert one.back() == Sync("/r")
+
+
+def test_who_gave_up_meanwhile_looks_too_and_deletes_what_it_finds() -> None:
+    one = client()
+    one.hear(Wanted("a"))
+    one.cut_off()
+    one.hear(Unwanted())
+    one.back()
+    one.done()
+    assert one.children(*names(MINE)) == Delete(MINE, -1)
+
+
+def test_whoever_holds_does_not_while_it_is_disconnected() -> None:
+    one = holding()
+    one.cut_off()
+    assert one.facts == (HoldsNoMore("suspended"),)
+    assert one.back() == LOOK
+    one.children(*names(MINE))
+    assert one.facts == (Holds(MINE, 70),)
+
+
+def test_a_latch_gives_up_what_it_had_and_queues_anew() -> None:
+    one = holding(latch_rules("/r"))
+    one.cut_off()
+    assert one.back("b") == Delete(MINE, -1)
+    again = one.done()
+    assert isinstance(again, Create2)
+    assert again.path == "/r/_c_b-latch-"
+
+
+def test_whoever_waits_looks_again_after_a_reconnection() -> None:
+    one = waiting()
+    one.cut_off()
+    assert one.back() == LOOK
+
+
+def test_a_deletion_whose_answer_was_lost_is_asked_for_again() -> None:
+    one = holding()
+    one.hear(Unwanted())
+    one.cut_off()
+    assert one.back() == Delete(MINE, -1)
+    assert one.done(Code.NO_NODE) is None
+    assert one.facts == (Gone(),)
+
+
+def test_the_news_that_no_answer_will_come_may_be_late() -> None:
+    one = client()
+    one.hear(Wanted("a"))
+    one.hear(Connected(True, "b"))
+    assert one.hear(Unanswered()) == Sync("/r")
+
+
+# -- sessions
+
+
+def test_a_lock_that_was_lost_is_not_taken_again_by_itself() -> None:
+    one = holding()
+    one.hear(Expired())
+    assert one.facts == (HoldsNoMore("expired"), Gone())
+    assert one.hear(Connected(False, "b")) is None
+
+
+def test_also_if_it_was_in_doubt_before() -> None:
+    one = holding()
+    one.cut_off()
+    one.back()
+    one.cut_off()
+    assert one.expired_and_back() is None
+    assert not one.state.wanted
+
+
+def test_whoever_waited_queues_anew_with_its_new_session() -> None:
+    one = waiting()
+    one.cut_off()
+    again = one.expired_and_back("b")
+    assert isinstance(again, Create2)
+    assert again.path == "/r/_c_b-lock-"
+
+
+# -- announcements
+
+ANNOUNCED, PLACE = "/r-leader", "/r/_c_a-n_0000000007"
+ANNOUNCE = Create2(ANNOUNCED, PLACE.encode(), OPEN_ACL_UNSAFE, CreateMode.EPHEMERAL)
+
+
+def first_in_line() -> Told[Place]:
+    one = client(fair_rules("/r"))
+    one.hear(Wanted("a"))
+    one.created(PLACE, 70)
+    one.children(*names(PLACE))
+    return one
+
+
+def test_who_is_first_announces_itself_before_it_leads() -> None:
+    one = first_in_line()
+    assert (one.asked, one.facts) == (ANNOUNCE, (First(PLACE),))
+    one.created(ANNOUNCED, 71)
+    assert one.facts == (Holds(PLACE, 70),)
+
+
+def test_an_announcement_of_its_own_whose_answer_was_lost_is_recognised() -> None:
+    one = first_in_line()
+    one.done(Code.NODE_EXISTS)
+    assert one.asked == GetData(ANNOUNCED, True)
+    one.data(PLACE.encode())
+    assert one.state.holds
+
+
+def test_an_announcement_of_another_is_waited_for_to_go() -> None:
+    one = first_in_line()
+    one.done(Code.NODE_EXISTS)
+    one.data(b"/r/_c_x-n_0000000003")
+    assert one.facts == (Waits(ANNOUNCED),)
+    assert one.deleted(ANNOUNCED) == LOOK
+
+
+def test_the_others_ask_the_announcement_who_leads() -> None:
+    one = client(fair_rules("/r"))
+    one.hear(Wanted("a"))
+    one.created(PLACE, 70)
+    one.children("_c_x-n_0000000003", *names(PLACE))
+    assert one.data() == GetData(ANNOUNCED, False)
+    one.data(b"/r/_c_x-n_0000000003")
+    assert one.facts == (Follows("/r/_c_x-n_0000000003"), Waits("/r/_c_x-n_0000000003"))
+
+
+def test_the_announcement_is_taken_back_before_the_place_is() -> None:
+    one = first_in_line()
+    one.created(ANNOUNCED, 71)
+    assert one.hear(Unwanted()) == Delete(ANNOUNCED, -1)
+    assert one.done() == Delete(PLACE, -1)
+
+
+# -- refusals
+
+
+@pytest.mark.parametrize("code", [Code.NO_AUTH, Code.NO_NODE, Code.INVALID_ACL])
+def test_what_the_servers_refuse_is_told_and_ends_it(code: Code) -> None:
+    one = client()
+    one.hear(Wanted("a"))
+    assert one.done(code) is None
+    assert one.facts == (Failed(code), Gone())
+    assert one.state == Place()
