@@ -39,8 +39,8 @@ def client(rules: Rules | None = None) -> Told[Place]:
     return Told(queue.step, rules or lock_rules("/r"), Place())
 
 
-def waiting(rules: Rules | None = None) -> Told[Place]:
-    one = client(rules)
+def waiting() -> Told[Place]:
+    one = client()
     one.hear(Wanted("a"))
     one.created(MINE, 70)
     one.children(*names(MINE, FIRST, BETWEEN))
@@ -48,8 +48,8 @@ def waiting(rules: Rules | None = None) -> Told[Place]:
     return one
 
 
-def holding(rules: Rules | None = None) -> Told[Place]:
-    one = client(rules)
+def holding() -> Told[Place]:
+    one = client()
     one.hear(Wanted("a"))
     one.created(MINE, 70)
     one.children(*names(MINE))
@@ -193,9 +193,12 @@ def test_whoever_holds_does_not_while_it_is_disconnected() -> None:
 
 
 def test_a_latch_gives_up_what_it_had_and_queues_anew() -> None:
-    one = holding(latch_rules("/r"))
+    one = client(latch_rules("/r"))
+    one.hear(Wanted("a"))
+    one.created("/r/_c_a-latch-0000000007", 70)
+    one.children("_c_a-latch-0000000007")
     one.cut_off()
-    assert one.back("b") == Delete(MINE, -1)
+    assert one.back("b") == Delete("/r/_c_a-latch-0000000007", -1)
     again = one.done()
     assert isinstance(again, Create2)
     assert again.path == "/r/_c_b-latch-"
