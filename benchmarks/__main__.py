@@ -1,4 +1,5 @@
-"""The command ``python -m benchmarks``: make the measurements, print the table; ``node`` compares servers instead.
+"""The command ``python -m benchmarks``: make the measurements, print the table; ``node`` compares servers instead,
+and ``herd`` what a leader's death costs.
 
 Rules: measurements run one after the other in this order and nothing beside them; the exit code is 0 only
 if every figure asked for was measured (1: at least one was missed; 2: a bad command line); standard output
@@ -12,6 +13,7 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from benchmarks.election import SIZES
+from benchmarks.herd import command as herd
 from benchmarks.node import command as node
 from benchmarks.outcome import Missed, NotMeasured, Row
 from benchmarks.registry import MEASUREMENTS, Measurement
@@ -28,7 +30,8 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         description="Measure complete searches of one model by several tools, one after the other, and "
         "print states, time, memory and ratios. Leave the machine alone meanwhile. Nothing is installed: a "
         "tool that is missing is named, and the command then ends with exit code 1. "
-        "`python -m benchmarks node` compares the reference node with the real ZooKeeper instead.",
+        "`python -m benchmarks node` compares the reference node with the real ZooKeeper instead, and "
+        "`python -m benchmarks herd` ways to wait for a leader's death.",
     )
     names = [name for name, _ in MEASUREMENTS]
     parser.add_argument(
@@ -62,6 +65,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if argv is None else argv)
     if given[:1] == ["node"]:
         return node.main(given[1:])
+    if given[:1] == ["herd"]:
+        return herd.main(given[1:])
     asked = arguments(given)
     chosen = [entry for entry in MEASUREMENTS if asked.only is None or entry[0] in asked.only]
     rows, missed = measure(chosen, asked.servers)

@@ -1,6 +1,7 @@
 """Random models: whatever the shape, the table engine sees level by level what the plain engine sees."""
 
 import zlib
+from dataclasses import replace
 from unittest.mock import patch
 
 from hypothesis import given, settings
@@ -133,6 +134,17 @@ def test_rows_that_look_alike_may_be_forgotten_at_any_time(shape):
     with patch.object(search, "LOOKS", 2):
         by_tables = search.explore(model, limits)
     assert disagreements(plain.explore(model, limits), by_tables) == []
+
+
+@settings(max_examples=100, deadline=None)
+@given(shapes)
+def test_tables_and_plain_agree_on_where_runs_of_random_models_lead(shape):
+    """Of all shapes: actors over several columns, rules that read several, projections that say "never"."""
+    model = random_model(*shape)
+    kinds = [Kind.RECOVERABLE, Kind.EVENTUALLY, Kind.SOMETIMES]
+    lively = [replace(prop, kind=kinds[n % 3]) for n, prop in enumerate(model.properties)]
+    model, limits = model.with_properties(lively), Limits(states=3000)
+    assert disagreements(plain.explore(model, limits), search.explore(model, limits)) == []
 
 
 def test_more_than_64_joint_rules_are_all_looked_at():

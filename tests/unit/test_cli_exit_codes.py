@@ -311,6 +311,8 @@ WRONG: dict[str, str] = {
     "always": SERVERS + "always: [TwoLeaders]\n",
     "sometimes": SERVERS + "sometimes: [OneLeader]\n",
     "final": SERVERS + "final: [{Serves: 3}]\n",
+    "recoverable": SERVERS + "recoverable: [Elects]\n",
+    "eventually": SERVERS + "eventually: [{Elects: 3}]\n",
     "limits": SERVERS + "limits: {memory: much}\n",
     "until_witnessed": SERVERS + "until_witnessed: maybe\n",
     "expect": SERVERS + "expect: success\n",

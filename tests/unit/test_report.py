@@ -162,6 +162,8 @@ def test_the_json_report_says_the_same():
         "depth": 2,
         "clause": "two lead",
         "values": [["leaders", [2, 3]]],
+        "since": None,
+        "loop": None,
     }
     assert report["limits"] == {"depth": 2, "states": 1000, "memory": 2_000_000, "seconds": 60.0}
     assert [(action["name"], action["fired"]) for action in report["actions"]] == [

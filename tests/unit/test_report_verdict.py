@@ -16,7 +16,7 @@ from checker.traces import DefaultLens
 READS = (Read("1"),)
 PROPERTIES = {
     kind: Property(f"{kind.value} property", READS, lambda _: None, kind)
-    for kind in (Kind.ALWAYS, Kind.SOMETIMES, Kind.FINAL)
+    for kind in Kind
 }
 
 
@@ -137,8 +137,18 @@ def test_a_run_that_could_not_begin_is_an_error_with_the_code_of_what_was_wrong(
     assert refuse("zoo.cfg:3: no such key", kind).sentence == "error: zoo.cfg:3: no such key"
 
 
-def test_the_code_of_liveness_is_reserved():
-    assert ExitCode.LIVENESS == 13
+@pytest.mark.parametrize("kind", [Kind.RECOVERABLE, Kind.EVENTUALLY])
+def test_liveness_violated_is_13_and_safety_comes_before_it(kind):
+    assert code(judged(kind)) == (Verdict.VIOLATED, 13)
+    assert code(judged(kind, Kind.ALWAYS)) == (Verdict.VIOLATED, 12)
+    assert judged(kind).sentence == f"violated: {kind.value} property: clause (v = 1)"
+
+
+@pytest.mark.parametrize("kind", [Kind.RECOVERABLE, Kind.EVENTUALLY])
+def test_liveness_that_was_not_judged_is_incomplete_also_at_a_depth_that_was_asked_for(kind):
+    judgement = judged(kinds=(kind,), stop=Stop.DEPTH)
+    assert code(judgement) == (Verdict.INCOMPLETE, 20)
+    assert f"{kind.value} property cannot be judged within a depth (2)" in judgement.sentence
 
 
 # -- the lattice ---------------------------------------------------------------------------------------------

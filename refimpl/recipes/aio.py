@@ -1,0 +1,101 @@
+"""The lock for asyncio: the same lock, held by tasks instead of threads.
+
+Rules of this module:
+
+- Nothing here blocks the event loop: each `acquire` that has to wait does so in a thread of its own.
+- A task that is cancelled while it waits gives up its place; if it was just given the lock, it gives it back.
+"""
+
+import asyncio
+import contextlib
+import logging
+import threading
+from types import TracebackType
+from typing import Any, Self
+
+from refimpl.recipes.errors import LockLost
+from refimpl.recipes.lock import Lock
+
+logger = logging.getLogger("quorate.recipes")
+
+
+class AsyncLock:
+    """`Lock` for asyncio; the client is a started `kazoo.client.KazooClient`, with its own threads.
+
+        async with AsyncLock(client, "/locks/printer") as lock:
+            await printer.write(document, lock.token)
+
+    Re-entrant for the task that holds it.
+    """
+
+    def __init__(self, client: Any, path: str, id: str = "") -> None:
+        self.lock = Lock(client, path, id)
+
+    @property
+    def is_held(self) -> bool:
+        """As `Lock.is_held`."""
+        return self.lock.is_held
+
+    @property
+    def token(self) -> int | None:
+        """As `Lock.token`, of the task that asks."""
+        return self.lock.token_of(asyncio.current_task())
+
+    async def acquire(self, timeout: float | None = None) -> bool:
+        """As `Lock.acquire`, for the task that asks."""
+        loop, owner = asyncio.get_running_loop(), asyncio.current_task()
+        done: asyncio.Future[bool] = loop.create_future()
+        given_up = threading.Event()
+
+        def finish(taken: bool, error: BaseException | None) -> None:
+            if done.cancelled():
+                if taken:
+                    self._give_back(owner)
+            elif error is not None:
+                done.set_exception(error)
+            else:
+                done.set_result(taken)
+
+        def work() -> None:
+            taken, error = False, None
+            try:
+                taken = self.lock.acquire_as(owner, timeout, given_up.is_set)
+            except Exception as raised:
+                error = raised
+            try:
+                loop.call_soon_threadsafe(finish, taken, error)
+            except RuntimeError:  # the loop is closed
+                if taken:
+                    self._give_back(owner)
+
+        threading.Thread(target=work, name=f"{self.lock.path} acquire", daemon=True).start()
+        try:
+            return await done
+        except asyncio.CancelledError:
+            given_up.set()
+            self.lock.wake()
+            if done.done() and not done.cancelled() and done.exception() is None and done.result():
+                self._give_back(owner)
+            raise
+
+    def _give_back(self, owner: object) -> None:
+        with contextlib.suppress(LockLost):
+            self.lock.release_as(owner)
+
+    def release(self) -> None:
+        """As `Lock.release`, of the task that asks."""
+        self.lock.release_as(asyncio.current_task())
+
+    async def __aenter__(self) -> Self:
+        await self.acquire()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self.release()
+        except LockLost:
+            if error is None:
+                raise
+            logger.warning("%s: the lock was lost, and its holder has failed with %r", self.lock.path, error)

@@ -1,0 +1,100 @@
+"""Election: wait until this client is elected, do one thing as the leader, resign.
+
+Rules of this module:
+
+- The function runs in the thread that called `run`; kazoo's threads never wait for it.
+- Fair: a queue, the death of a leader wakes one client, and the leader announces itself in a znode beside the queue.
+  Unfair: one znode, its end wakes all, and who comes first leads.
+
+Source: ZooKeeper's recipes, "Leader Election"; kazoo's `Election` for manners.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from kazoo.exceptions import NoNodeError
+
+from refimpl.recipes import participants
+from refimpl.recipes.driver import protection, valid
+from refimpl.recipes.leadership import Leadership
+from refimpl.recipes.participants import Participant
+from refimpl.recipes.standing import Standing
+from refimpl.recipes.waiting import Deadline
+from spec.effects import Fact
+from spec.recipes.events import HoldsNoMore
+from spec.recipes.recipes import fair_rules, unfair_rules
+
+T = TypeVar("T")
+
+
+class Election:
+    """An election at `path`, of a started `kazoo.client.KazooClient`; `id` is what others see of this candidate.
+
+        Election(client, "/election", "host-1").run(lambda leadership: work(leadership.token))
+
+    All candidates of a path must be fair, or none.
+    """
+
+    def __init__(self, client: Any, path: str, id: str = "", fair: bool = True) -> None:
+        self.path = valid(path)
+        self.id = id
+        self.fair = fair
+        self._client = client
+        self._fair, self._unfair = fair_rules(path, data=id.encode()), unfair_rules(path)
+        self._standing: Standing | None = None
+        self._leadership: Leadership | None = None
+        self._cancelled = False
+
+    def run(self, function: Callable[[Leadership], T]) -> T | None:
+        """Wait until this client is elected, call `function(leadership)`, resign; what the function returned or raised.
+
+        None, without a call, if it was cancelled before. A leadership that is lost sets `leadership.interrupted`.
+        `Refused` if the servers refuse, `ClientClosed` if the client is stopped before, RuntimeError for a second `run`
+        while the first is under way.
+        """
+        if self._standing is not None:
+            raise RuntimeError(f"{self.path}: this candidate runs already; another one needs an object of its own")
+        name, rules = ("fair-election", self._fair) if self.fair else ("unfair-election", self._unfair)
+        standing = Standing(self._client, self.path, name, rules, self._heard, fresh=self._fresh)
+        self._cancelled, self._leadership, self._standing = False, None, standing
+        try:
+            standing.begin()
+            with standing.condition:
+                standing.wait(lambda: self._cancelled, Deadline(None))
+                token = standing.token
+                if self._cancelled or token is None:
+                    return None
+                self._leadership = leadership = Leadership(self.path, token)
+            return function(leadership)
+        finally:
+            self._standing = None
+            standing.end()
+
+    def cancel(self) -> None:
+        """Have `run` end: at once if it waits, and by `leadership.interrupted` if the function runs."""
+        standing = self._standing
+        if standing is not None:
+            with standing.condition:
+                self._cancelled = True
+                if self._leadership is not None:
+                    self._leadership.interrupted.set()
+                standing.condition.notify_all()
+
+    def leader(self) -> Participant | None:
+        """Who has announced that it leads, as the client's server knows it; kazoo's exceptions."""
+        if self._fair.announces is not None and self.fair:
+            return participants.announced(self._client, self.path, self._fair.announces)
+        try:
+            data, stat = self._client.get(self._unfair.path)
+        except NoNodeError:
+            return None
+        _, _, id = data.decode(errors="replace").partition(" ")
+        return Participant(id, self._unfair.path, stat.czxid, is_leader=True)
+
+    def _fresh(self) -> str:
+        """An id of the unfair election is the znode's data, from which `leader` has the candidate's."""
+        return protection() if self.fair else f"{protection()} {self.id}"
+
+    def _heard(self, fact: Fact) -> None:
+        if isinstance(fact, HoldsNoMore) and self._leadership is not None:
+            self._leadership.interrupted.set()

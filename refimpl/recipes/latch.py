@@ -1,0 +1,164 @@
+"""LeaderLatch: a client stands for leadership from `start` to `close`, and leads whenever it is first in the queue.
+
+Rules of this module:
+
+- A connection that is lost (kazoo: SUSPENDED) ends leadership at once. When it is back the latch queues anew, so that
+  whoever has waited comes first.
+- Listeners are called in order by a thread of their own; whether the client leads now, `has_leadership` says.
+
+Source: Curator's `LeaderLatch`; `CloseMode` for `notify`.
+"""
+
+import enum
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+from refimpl.recipes import participants
+from refimpl.recipes.errors import LatchClosed
+from refimpl.recipes.herald import Herald
+from refimpl.recipes.participants import Participant
+from refimpl.recipes.standing import Standing
+from refimpl.recipes.waiting import Deadline
+from spec.effects import Fact
+from spec.recipes.events import Holds, HoldsNoMore
+from spec.recipes.recipes import latch_rules
+
+Listener = Callable[[], object]
+
+
+class LatchState(enum.Enum):
+    """Where a latch is in its life (`LeaderLatch.State`)."""
+
+    LATENT = "latent"
+    STARTED = "started"
+    CLOSED = "closed"
+
+
+class _Listeners(NamedTuple):
+    """Two functions that were added together."""
+
+    is_leader: Listener | None
+    not_leader: Listener | None
+
+
+class LeaderLatch:
+    """A latch at `path`, of a `kazoo.client.KazooClient`; `id` is what others see of this participant.
+
+        with LeaderLatch(client, "/leaders/printer", "host-1") as latch:
+            if latch.wait(timeout=60):
+                work_while(latch.has_leadership, latch.token)
+
+    Curator's `LeaderLatch` at the same path queues with this one. No method may be called from kazoo's watch or
+    completion callbacks, except `close`.
+    """
+
+    def __init__(self, client: Any, path: str, id: str = "") -> None:
+        self.path = path
+        self.id = id
+        self._client = client
+        self._state = LatchState.LATENT
+        self._listeners: list[_Listeners] = []
+        self._herald = Herald(f"{path} listeners")
+        self._rules = latch_rules(path, data=id.encode())
+        self._standing = Standing(client, path, "leader-latch", self._rules, self._heard)
+        self._condition = self._standing.condition
+
+    @property
+    def state(self) -> LatchState:
+        """LATENT before `start`, CLOSED after `close`."""
+        return self._state
+
+    @property
+    def has_leadership(self) -> bool:
+        """Whether this client leads, as far as it knows.
+
+        It is a belief: its session may have expired without its knowledge, and another client may lead. What must not
+        be done by two is to be guarded with `token`.
+        """
+        return self._state is LatchState.STARTED and self._standing.holds
+
+    @property
+    def token(self) -> int | None:
+        """The czxid of the znode by which this client leads, greater than that of every earlier leader; else None.
+
+        Read it once when leadership begins, and give it to whatever the leader writes to, to refuse smaller ones.
+        """
+        return self._standing.token if self._state is LatchState.STARTED else None
+
+    def start(self) -> None:
+        """Stand for leadership; returns at once. RuntimeError if it was started before."""
+        with self._condition:
+            if self._state is not LatchState.LATENT:
+                raise RuntimeError(f"{self.path}: a latch is started once, and this one is {self._state.value}")
+            self._state = LatchState.STARTED
+        self._standing.begin()
+
+    def close(self, notify: bool = False) -> None:
+        """Give up leadership, if it is there, and the place in the queue; a second call does nothing.
+
+        With `notify` a leader's `not_leader` listeners are called (Curator: `CloseMode.NOTIFY_LEADER`), else no
+        listener is. It does not wait for the servers: the znode is deleted as soon as there is a connection.
+        """
+        with self._condition:
+            before, self._state = self._state, LatchState.CLOSED
+            if not notify:
+                self._listeners.clear()
+            self._condition.notify_all()
+        if before is LatchState.STARTED:
+            self._standing.end()
+        with self._condition:
+            self._listeners.clear()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until this client leads, at most `timeout` seconds (None: without end); whether it does.
+
+        `LatchClosed` when the latch is closed, `Refused` if the servers refuse, `ClientClosed` if the client is
+        stopped, RuntimeError before `start`.
+        """
+        with self._condition:
+            if self._state is LatchState.LATENT:
+                raise RuntimeError(f"{self.path}: the latch is not started")
+            in_time = self._standing.wait(lambda: self._state is LatchState.CLOSED, Deadline(timeout))
+            if self._state is LatchState.CLOSED:
+                raise LatchClosed(f"{self.path}: the latch is closed")
+            return in_time
+
+    def add_listener(self, is_leader: Listener | None = None, not_leader: Listener | None = None) -> None:
+        """Have `is_leader()` called when leadership begins from now on, `not_leader()` when it ends."""
+        with self._condition:
+            self._listeners.append(_Listeners(is_leader, not_leader))
+
+    def remove_listener(self, is_leader: Listener | None = None, not_leader: Listener | None = None) -> None:
+        """Have them called no more; ValueError if they were not added together."""
+        with self._condition:
+            self._listeners.remove(_Listeners(is_leader, not_leader))
+
+    def participants(self) -> list[Participant]:
+        """Who stands, the leader first, as the client's server knows it; kazoo's exceptions."""
+        return list(participants.of_queue(self._client, self._rules))
+
+    def leader(self) -> Participant | None:
+        """Who leads, as the client's server knows it; kazoo's exceptions."""
+        return next(participants.of_queue(self._client, self._rules), None)
+
+    def _heard(self, fact: Fact) -> None:
+        match fact:
+            case Holds():
+                self._call(lambda added: added.is_leader)
+            case HoldsNoMore():
+                self._call(lambda added: added.not_leader)
+            case _:
+                pass
+
+    def _call(self, which: Callable[[_Listeners], Listener | None]) -> None:
+        self._herald.call(*(listener for added in self._listeners if (listener := which(added)) is not None))
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

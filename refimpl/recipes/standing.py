@@ -1,0 +1,119 @@
+"""A client's part in an election, as latch, selector and election have it in common: a driver, and what it believes.
+
+Rules of this module:
+
+- `heard(fact)` is called by the driver's thread with the condition held; it must not block.
+- The driver ends when the part was ended and nothing is left of it at the servers, as far as is known.
+"""
+
+import logging
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from refimpl.recipes.driver import Driver, protection, valid
+from refimpl.recipes.errors import Refused
+from refimpl.recipes.waiting import Deadline, wait_for
+from spec.effects import Fact
+from spec.recipes.events import Event, Failed, Unwanted, Wanted
+from spec.recipes.recipes import RECIPES
+from spec.tree.replies import Code
+
+logger = logging.getLogger("quorate.recipes")
+
+
+class Standing:
+    """A part in the election `recipe` (a name of `spec.recipes.recipes.RECIPES`) by `rules`, from `state` on."""
+
+    def __init__(
+        self,
+        client: Any,
+        path: str,
+        recipe: str,
+        rules: Any,
+        heard: Callable[[Fact], None],
+        *,
+        state: Any = None,
+        fresh: Callable[[], str] = protection,
+    ) -> None:
+        self.path = valid(path)
+        self.condition = threading.Condition()
+        self._client = client
+        self._recipe = RECIPES[recipe]
+        self._heard = heard
+        self._state = self._recipe.initial if state is None else state
+        self._ending = False
+        self._failure: Code | None = None
+        step = partial(self._recipe.step, rules)
+        self._driver: Driver[Any] = Driver(client, step, self._state, self._told, fresh, f"{path} {recipe}")
+
+    # -- what is believed
+
+    @property
+    def holds(self) -> bool:
+        """Whether it leads, as far as it knows."""
+        return self._recipe.holds(self._state)
+
+    @property
+    def token(self) -> int | None:
+        """The czxid of its znode while it leads."""
+        with self.condition:
+            return self._recipe.token(self._state) if self.holds else None
+
+    @property
+    def state(self) -> Any:
+        """The recipe's state after the last event."""
+        return self._state
+
+    # -- what is done
+
+    def begin(self) -> None:
+        """Listen to the connection, and take part."""
+        self._driver.open()
+        self.want()
+
+    def want(self, stands: Callable[[], bool] = lambda: True) -> bool:
+        """Take part if that still stands; whether it did."""
+
+        def wanted() -> bool:
+            with self.condition:
+                self._failure = None
+            return stands()
+
+        return self._driver.tell(Wanted(self._driver.fresh()), wanted)
+
+    def tell(self, event: Event) -> bool:
+        """Have an event worked off; False if it came too late."""
+        return self._driver.tell(event)
+
+    def end(self) -> None:
+        """Take part no more. Belief ends at once, the znode goes as soon as there is a connection."""
+        with self.condition:
+            self._ending = True
+        self._driver.tell(Unwanted())
+
+    def wait(self, decided: Callable[[], bool], deadline: Deadline) -> bool:
+        """Wait, with the condition held, until it leads or `decided()`; False at the deadline.
+
+        Refused if the servers refuse, ClientClosed for a closed client.
+        """
+
+        def done() -> bool:
+            return decided() or self.holds or self._failure is not None
+
+        in_time = wait_for(self.condition, done, deadline, self._client, self.path)
+        if in_time and not decided() and not self.holds and self._failure is not None:
+            raise Refused(self.path, self._failure)
+        return in_time
+
+    def _told(self, state: Any, told: tuple[Fact, ...]) -> bool:
+        with self.condition:
+            self._state = state
+            for fact in told:
+                if isinstance(fact, Failed):
+                    self._failure = fact.code
+                    logger.error("%s: the servers refuse what the recipe asks for: %s", self.path, fact.code.name)
+                self._heard(fact)
+            self.condition.notify_all()
+            return self._ending and self._recipe.out(state)
