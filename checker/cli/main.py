@@ -10,7 +10,8 @@ import argparse
 import io
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from checker.cli import options as cli
 from checker.cli.output import unread_output_discarded
@@ -166,6 +167,8 @@ def _variants(options: argparse.Namespace) -> int:
 
 def _list(_: argparse.Namespace) -> int:
     from checker.properties import PROPERTIES  # noqa: PLC0415
+    from checker.properties.recipes import RECIPE_PROPERTIES  # noqa: PLC0415
+    from checker.properties.service import SERVICE_PROPERTIES  # noqa: PLC0415
     from checker.scenario import bundled, load  # noqa: PLC0415
 
     print("scenarios")
@@ -174,9 +177,16 @@ def _list(_: argparse.Namespace) -> int:
         job = load(path)
         expected = job.expected.value if job.expected else ""
         print(f"  {path.stem:<{width}}  {job.grain:<6}  {expected:<8}  {job.name}")
-    print("properties")
-    for name, entry in PROPERTIES.items():
-        print(f"  {name:<17}  {entry.kind.value:<9}  {entry.meaning}")
+    registries: tuple[tuple[str, Mapping[str, Any]], ...] = (
+        ("ensembles", PROPERTIES),
+        ("a service", SERVICE_PROPERTIES),
+        ("recipes", RECIPE_PROPERTIES),
+    )
+    for what, registry in registries:
+        print(f"properties of {what}")
+        width = max(map(len, registry))
+        for name, entry in registry.items():
+            print(f"  {name:<{width}}  {entry.kind.value:<11}  {entry.meaning}")
     return int(ExitCode.PASSED)
 
 

@@ -4,8 +4,9 @@
     from_text(text, read, file)   the same without a file system
     from_source(job.source)       the same again, from what a job or a trace carries
 
-A scenario with the key `recipe` is about clients with a recipe, any other about an ensemble. All of them take variants
-to add to the scenario's own. Then it is another run, of which the scenario expects nothing.
+A scenario with the key `recipe` is about clients with a recipe, one with the key `service` about clients that ask a
+service, any other about an ensemble. All of them take variants to add to the scenario's own. Then it is another run, of
+which the scenario expects nothing.
 
 Rules of this module: `Job.source` holds every text that was read, so that a job can be made again by somebody who has
 nothing but its result.
@@ -17,12 +18,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path as FilePath
 
 from checker.job import Job, Json
-from checker.scenario import recipes
+from checker.scenario import recipes, services
 from checker.scenario.ensembles import ensemble_job
 from checker.scenario.errors import ScenarioError
 from checker.scenario.files import Files, Read, beside, names_beside
 from checker.scenario.located import read_yaml
 from checker.scenario.recipes import recipe_job
+from checker.scenario.services import service_job
 from checker.scenario.variants import named
 from spec.variants import Variant
 
@@ -73,6 +75,8 @@ def _job(text: str, read: Read, file: str, known: tuple[str, ...], added: frozen
     keys = located.value if isinstance(located.value, dict) else {}
     if recipes.KEY in keys:
         return recipe_job(located, source, added)
+    if services.KEY in keys:
+        return service_job(located, source, added)
     return ensemble_job(located, files, source, added)
 
 

@@ -2,14 +2,18 @@
 
 Rules of this module:
 
-- A client's lane holds what it knows: what it is at, whether it is connected, its znode, and what it believes.
-- The service's lane is the truth: the znodes with their owners, and the sessions that are over.
+- A client's lane holds what it knows: what it is at, whether it is connected, its znode. When it comes to believe that
+  it holds, or leads, and when it ceases to, a note says so, since that is what all of this is about.
+- The service's lane is the truth: the znodes with their owners, the watches with those who will be told, the sessions
+  that are over, and what servers that lag have not applied.
 - A request is drawn from its sending to its arrival, an answer or a notice likewise; what a lost connection took with
   it is drawn as lost.
+- A note that says no more than the caption is worded like it: a table then leaves it out, a picture needs it.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,19 +24,29 @@ from checker.models.recipes.setup import mail_name
 from checker.models.service import (
     LEADER,
     Broken,
+    Commit,
     Leader,
     Link,
     Notice,
+    Replica,
     Reply,
     client_name,
     client_of,
     link_name,
     open_sessions,
+    server_name,
+    watches_name,
 )
-from checker.scenario.service_words import told_answer, told_path, told_request
+from checker.scenario.service_words import told_answer, told_commit, told_path, told_request, told_shortly
 from spec.recipes.selector import Selector
+from spec.tree.store import FrozenStore
 
 SERVICE = "service"
+DRAWN_OTHERWISE = frozenset({"arrive", "arrive late", "deliver", "reach", "crash"})
+"""Actions that have an arrow or a mark of their own; of all others a picture shows the caption."""
+OF_THE_SERVICE = frozenset({"remove", "expire", "lapse", "apply"})
+BETWEEN = frozenset({"disconnect", "reconnect", "open"})
+"""Where captions stand: over the service, over client and service, or over the client."""
 
 
 class RecipeLens:
@@ -40,6 +54,8 @@ class RecipeLens:
 
     def __init__(self, model: Model, setup: RecipeSetup) -> None:
         self._model, self._setup = model, setup
+        self._word = "hold" if setup.recipe == "lock" else "lead"
+        self._captions = _Captions(self._word, alone=setup.servers == 1)
 
     def _at(self, row: Row, column: str) -> Any:
         return row[self._model.index[column]]
@@ -59,46 +75,59 @@ class RecipeLens:
         if client.crashed:
             return {"state": "crashed"}
         place = self._setup.machine.place(client.recipe)
-        fields: dict[str, Json] = {"state": place.phase.value}
-        if place.holds:
-            fields["believes"] = "it holds"
+        fields: dict[str, Json] = {"state": self._state(place)}
         if isinstance(client.recipe, Selector) and client.recipe.runs:
             fields["take_leadership"] = "runs"
-        if place.link.value != "connected":
-            fields["connection"] = place.link.value
+        fields["connection"] = "up" if place.link.value == "connected" else place.link.value
         path = getattr(place, "path", None)
         if path is not None:
             fields["znode"] = told_path(path)
-        if getattr(place, "behind", None):
-            fields["watches"] = told_path(place.behind)
         if place.token is not None:
             fields["token"] = place.token
         return fields
 
+    def _state(self, place: Any) -> str:
+        """What a client is at, and what it believes where that is something else."""
+        at = str(place.phase.value)
+        if (at == "holding") is place.holds:
+            return f"{self._word}ing" if place.holds else at
+        return f"{at}, yet {self._word}ing" if place.holds else "in doubt"
+
     def _service(self, row: Row) -> dict[str, Json]:
         leader: Leader = self._at(row, LEADER)
         fields: dict[str, Json] = {
-            told_path(path): f"of client {client_of(znode.ephemeral_owner)}"
-            for path, znode in leader.store.nodes
-            if path.startswith(ROOT) and path != ROOT
+            told_path(path): client_name(client_of(znode.ephemeral_owner)) for path, znode in _znodes(leader.store)
         }
+        watchers = defaultdict(list)
+        for server in self._setup.service.server_ids:
+            for client, _, path in self._at(row, watches_name(server)):
+                watchers[path].append(client_name(client))
+        fields |= {f"watch {told_path(path)}": ", ".join(sorted(who)) for path, who in sorted(watchers.items())}
         links = {client: self._at(row, link_name(client)) for client in self._setup.client_ids}
-        over = [f"client {c}" for c, link in links.items() if link.session not in (0, *open_sessions(leader))]
-        return {**fields, "sessions over": ", ".join(over)} if over else fields
+        over = [client_name(c) for c, link in links.items() if link.session not in (0, *open_sessions(leader))]
+        if over:
+            fields["sessions over"] = ", ".join(over)
+        if self._setup.lag:
+            for server in self._setup.service.server_ids:
+                replica: Replica = self._at(row, server_name(server))
+                lags = any(isinstance(each, Commit) for each in replica.pending)
+                fields[server_name(server)] = _behind(replica.store, leader.store) if lags else "up to date"
+        return fields
 
     def _resource(self, row: Row) -> dict[str, Json]:
         resource: Resource = self._at(row, RESOURCE)
         fields: dict[str, Json] = {"greatest token": resource.token} if resource.token else {}
         if resource.stale:
             fields["accepted out of order"] = resource.stale
+        if resource.rejected:
+            fields["refused by mistake"] = resource.rejected
         return fields
 
     # -- words -----------------------------------------------------------------------------------------------
 
     def caption(self, move: Move) -> str:
         """Who does what, in a sentence."""
-        words = _CAPTIONS.get(move.action)
-        return words(*move.arguments) if words else " ".join([move.action, *map(str, move.arguments)])
+        return self._captions.of(move)
 
     # -- pictures --------------------------------------------------------------------------------------------
 
@@ -107,20 +136,24 @@ class RecipeLens:
         return tuple(self._events(before, move, after))
 
     def _events(self, before: Row, move: Move, after: Row) -> Iterator[Drawn]:
-        lane = _who(move.arguments[0])
-        if move.action == "remove":
-            yield Drawn("note", SERVICE, f"{told_path(move.arguments[0])} is deleted")
-        elif move.action == "crash":
-            yield Drawn("crash", lane, "crashes")
-        elif move.action in ("expire", "lapse"):
-            yield Drawn("note", SERVICE, f"the session of {lane} ends")
-        elif move.action == "disconnect":
-            yield Drawn("cut", lane, "is disconnected", peer=SERVICE)
-        elif move.action in ("reconnect", "open"):
-            yield Drawn("heal", lane, "is connected", peer=SERVICE)
+        who = move.arguments[0]
+        if move.action == "crash":
+            yield Drawn("crash", client_name(who), "crash")
+        elif move.action not in DRAWN_OTHERWISE:
+            lane = SERVICE if move.action in OF_THE_SERVICE else client_name(who)
+            yield Drawn("note", lane, self.caption(move), peer=SERVICE if move.action in BETWEEN else None)
         for each in self._setup.client_ids:
             yield from self._mail(each, before, after)
             yield from self._traffic(each, move, before, after)
+            yield from self._beliefs(each, before, after)
+
+    def _beliefs(self, client: int, before: Row, after: Row) -> Iterator[Drawn]:
+        """Whether a client has come to believe that it holds, or ceased to."""
+        holds = self._setup.machine.holds
+        states = [self._at(row, client_name(client)) for row in (before, after)]
+        was, now = (not state.crashed and holds(state.recipe) for state in states)
+        if was is not now and not states[1].crashed:
+            yield Drawn("note", client_name(client), f"*{self._word}s{'' if now else ' no more'}*")
 
     def _mail(self, client: int, before: Row, after: Row) -> Iterator[Drawn]:
         """Writes to the resource."""
@@ -128,9 +161,12 @@ class RecipeLens:
             return
         was, now = (self._at(row, mail_name(client)) for row in (before, after))
         if len(now) < len(was):
-            yield Drawn("deliver", RESOURCE, f"write {was[0].token}", peer=client_name(client))
+            yield Drawn("deliver", RESOURCE, f"write, token {was[0].token}", peer=client_name(client))
+            old, new = (self._at(row, RESOURCE) for row in (before, after))
+            refused = was[0].token < old.token and new.stale == old.stale
+            yield Drawn("note", RESOURCE, "*refuses it*" if refused else "accepts it")
         if len(now) > len(was):
-            yield Drawn("send", client_name(client), f"write {now[-1].token}", peer=RESOURCE)
+            yield Drawn("send", client_name(client), f"write, token {now[-1].token}", peer=RESOURCE)
 
     def _traffic(self, client: int, move: Move, before: Row, after: Row) -> Iterator[Drawn]:
         """Requests, answers and notices of one connection."""
@@ -149,6 +185,10 @@ class RecipeLens:
             for message in lost:
                 if not isinstance(message, Broken):
                     yield Drawn("lost", SERVICE, told_answer(message), peer=lane)
+        if mine and move.action in ("disconnect", "reconnect", "lapse"):
+            for request in (*was.stray, *was.up):
+                if request not in now.stray:
+                    yield Drawn("lost", lane, told_request(request), peer=SERVICE)
         for message in _added(was, now):
             if isinstance(message, Reply | Notice):
                 yield Drawn("send", SERVICE, told_answer(message), peer=lane)
@@ -165,27 +205,83 @@ def _added(was: Link, now: Link) -> tuple[Any, ...]:
     return ()
 
 
-def _who(client: Any) -> str:
-    return client_name(client)
+def _znodes(store: FrozenStore) -> list[tuple[str, Any]]:
+    """The recipe's znodes, with their paths."""
+    return [(path, znode) for path, znode in store.nodes if path.startswith(ROOT) and path != ROOT]
 
 
-_CAPTIONS: dict[str, Any] = {
-    "want": lambda c: f"{_who(c)} wants to hold",
-    "take again": lambda c: f"{_who(c)} takes it once more",
-    "release": lambda c: f"{_who(c)} releases",
-    "give up": lambda c: f"{_who(c)} waits no longer",
-    "return": lambda c: f"take_leadership of {_who(c)} returns",
-    "write": lambda c: f"{_who(c)} writes to the resource",
-    "reach": lambda c, token: f"a write of {_who(c)} reaches the resource, with token {token}",
-    "arrive": lambda c, _server, record: f"the service gets {told_request(record)} of {_who(c)}",
-    "arrive late": lambda c, record: f"{told_request(record)} of {_who(c)}'s lost connection still arrives",
-    "apply": lambda server, _first: f"server {server} applies a transaction",
-    "deliver": lambda c, _server, message: f"{_who(c)} hears {told_answer(message)}",
-    "disconnect": lambda c, _server: f"{_who(c)} loses its connection",
-    "reconnect": lambda c, server: f"{_who(c)} reconnects to server {server}",
-    "open": lambda c, server: f"{_who(c)} opens a new session at server {server}",
-    "expire": lambda c: f"the session of {_who(c)} expires",
-    "lapse": lambda c: f"the session of {_who(c)}, which is gone, ends",
-    "crash": lambda c: f"{_who(c)} crashes",
-    "remove": lambda path: f"an operator deletes {told_path(path)}",
-}
+def _behind(own: FrozenStore, newest: FrozenStore) -> str:
+    """What a server has not applied: the znodes that it lacks, and those that it still has."""
+    old, new = ([told_path(path) for path, _ in _znodes(store)] for store in (own, newest))
+    lacks, keeps = ([path for path in one if path not in other] for one, other in ((new, old), (old, new)))
+    told = [f"{word} {', '.join(paths)}" for word, paths in (("lacks", lacks), ("still has", keeps)) if paths]
+    return ", ".join(told) or "lags"
+
+
+class _Captions:
+    """A sentence for each action; `alone`: there is one server, which need not be told."""
+
+    def __init__(self, word: str, *, alone: bool) -> None:
+        self._word, self._alone = word, alone
+
+    def of(self, move: Move) -> str:
+        """Who does what."""
+        words = getattr(self, f"_{move.action.replace(' ', '_')}", None)
+        return str(words(*move.arguments)) if words else " ".join([move.action, *map(str, move.arguments)])
+
+    def _at(self, server: Any) -> str:
+        return "" if self._alone or server is None else f" at server {server}"
+
+    def _want(self, c: int) -> str:
+        return f"{client_name(c)} wants to {self._word}"
+
+    def _take_again(self, c: int) -> str:
+        return f"{client_name(c)} takes it once more"
+
+    def _release(self, c: int) -> str:
+        return f"{client_name(c)} releases"
+
+    def _give_up(self, c: int) -> str:
+        return f"{client_name(c)} waits no longer"
+
+    def _return(self, c: int) -> str:
+        return f"take_leadership of {client_name(c)} returns"
+
+    def _write(self, c: int) -> str:
+        return f"{client_name(c)} writes"
+
+    def _reach(self, c: int, token: int) -> str:
+        return f"a write of {client_name(c)} arrives, token {token}"
+
+    def _arrive(self, c: int, server: int | None, record: Any) -> str:
+        return f"{told_request(record)} of {client_name(c)} arrives{self._at(server)}"
+
+    def _arrive_late(self, c: int, record: Any) -> str:
+        return f"{told_request(record)} of {client_name(c)} arrives late, by a lost connection"
+
+    def _apply(self, server: int, first: Any) -> str:
+        return f"server {server} applies {told_commit(first)}"
+
+    def _deliver(self, c: int, _server: int | None, message: Any) -> str:
+        return f"{client_name(c)} hears {told_shortly(message)}"
+
+    def _disconnect(self, c: int, _server: int | None) -> str:
+        return f"{client_name(c)} loses its connection"
+
+    def _reconnect(self, c: int, server: int) -> str:
+        return f"{client_name(c)} reconnects{'' if self._alone else f' to server {server}'}"
+
+    def _open(self, c: int, server: int) -> str:
+        return f"{client_name(c)} asks for a new session{self._at(server)}"
+
+    def _expire(self, c: int) -> str:
+        return f"the session of {client_name(c)} expires"
+
+    def _lapse(self, c: int) -> str:
+        return f"the session of {client_name(c)}, which is gone, ends"
+
+    def _crash(self, c: int) -> str:
+        return f"{client_name(c)} crashes"
+
+    def _remove(self, path: str) -> str:
+        return f"an operator deletes {told_path(path)}"

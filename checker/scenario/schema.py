@@ -89,6 +89,20 @@ class RecipeScenario(Common, kw_only=True):
     faults: Any = msgspec.UNSET
 
 
+class ServiceScenario(Common, kw_only=True):
+    """Clients that run scripts: the top of the file. `service` has a list of requests for each client."""
+
+    service: Any
+    servers: int = 2
+    lag: bool = True
+    paths: list[str] = []
+    at: list[int] = []
+    clocks: str = "trusted"
+    keeps_watches: bool = True
+    pipeline: int = 1
+    faults: Any = msgspec.UNSET
+
+
 class ServiceFaults(msgspec.Struct):
     """How often a connection may be lost, the session of a live client expire, a client crash."""
 

@@ -1,6 +1,11 @@
 """Requests, answers and notices in a few words, for captions and pictures.
 
-Rules of this module: a path is told by its last name, and a sequence number without its leading zeros.
+Rules of this module:
+
+- A path is told by its last name, and by a slash before it where nothing is above it; a sequence number is told
+  without its leading zeros, and a protected name without its `_c_`.
+- Requests have the names of ZooKeeper's API.
+- A caption tells an answer without the path that was asked for; in a picture requests and answers are told in full.
 """
 
 from __future__ import annotations
@@ -8,10 +13,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from checker.models.service import Broken, Notice, Reply
+from checker.models.service import Broken, Commit, Marker, Notice, Reply
 from spec.tree.apply import EventType
 from spec.tree.fields import Record
-from spec.tree.paths import name_of
+from spec.tree.paths import name_of, parent_of
 from spec.tree.replies import ChildrenReply, Code, Create2Reply, DataReply
 
 _EVENTS = {
@@ -23,23 +28,30 @@ _EVENTS = {
 
 
 _NUMBER = re.compile(r"0{1,9}(\d+)$")
+_PROTECTED = "_c_"
 
 
 def told_path(path: str) -> str:
     """A path: its last name, with a short number."""
-    return _NUMBER.sub(r"\1", name_of(path))
+    name = _NUMBER.sub(r"\1", name_of(path).removeprefix(_PROTECTED))
+    return f"/{name}" if parent_of(path) in ("", "/") and path.startswith("/") else name
+
+
+def told_name(record: Record) -> str:
+    """The name of a request, or of what a transaction does."""
+    word = type(record).__name__.removesuffix("Txn").removesuffix("2")
+    return f"{word[0].lower()}{word[1:]}"
 
 
 def told_request(record: Record) -> str:
     """A request: its name, the last name of its path, and whether it sets a watch."""
-    word = type(record).__name__.removesuffix("2")
     path = getattr(record, "path", None)
     watch = " and watch" if getattr(record, "watch", False) else ""
-    return f"{word[0].lower()}{word[1:]}{f' {told_path(path)}' if path is not None else ''}{watch}"
+    return f"{told_name(record)}{f' {told_path(path)}' if path is not None else ''}{watch}"
 
 
 def told_answer(message: Reply | Notice | Broken) -> str:
-    """An answer, or a notice."""
+    """An answer, or a notice, in full."""
     match message:
         case Notice(type_, path):
             return f"{told_path(path)} {_EVENTS[type_]}"
@@ -49,6 +61,21 @@ def told_answer(message: Reply | Notice | Broken) -> str:
             return "the connection is closed"
 
 
+def told_shortly(message: Reply | Notice | Broken) -> str:
+    """The same without what was asked for but its name."""
+    if isinstance(message, Reply):
+        return f"{told_name(message.asked)}: {_told_reply(message.code, message.reply)}"
+    return told_answer(message)
+
+
+def told_commit(waiting: Commit | Marker) -> str:
+    """What a server that lags applies."""
+    if isinstance(waiting, Marker):
+        return told_request(waiting.origin.asked)
+    path = getattr(waiting.change.record, "path", None)
+    return f"{told_name(waiting.change.record)}{f' {told_path(path)}' if path is not None else ''}"
+
+
 def _told_reply(code: Code, reply: Any) -> str:
     if code is not Code.OK:
         return code.name
@@ -56,8 +83,12 @@ def _told_reply(code: Code, reply: Any) -> str:
         case Create2Reply(path):
             return told_path(path)
         case ChildrenReply(children):
-            return ", ".join(map(told_path, children)) or "none"
+            return ", ".join(_told_child(child) for child in children) or "none"
         case DataReply(data) if data:
             return data.decode(errors="replace")
         case _:
             return "OK"
+
+
+def _told_child(name: str) -> str:
+    return _NUMBER.sub(r"\1", name.removeprefix(_PROTECTED))

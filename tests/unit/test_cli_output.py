@@ -25,6 +25,8 @@ from checker.cli import tables
 from checker.cli.main import main
 from checker.job import Verdict
 from checker.properties import names
+from checker.properties.recipes import RECIPE_PROPERTIES
+from checker.properties.service import SERVICE_PROPERTIES
 from checker.scenario import bundled
 
 R10 = next(path for path in bundled() if path.stem == "r10-wrong-order")
@@ -168,7 +170,9 @@ def test_levels_are_the_new_states_at_each_depth_from_the_first_state_on(scenari
 def test_list_names_every_shipped_scenario_and_every_property() -> None:
     rows = [re.split(r"\s{2,}", line.strip()) for line in cli("list").out.splitlines()]
 
-    assert [row[0] for row in rows] == ["scenarios", *(path.stem for path in bundled()), "properties", *names()]
+    properties = ["properties of ensembles", *names(), "properties of a service", *SERVICE_PROPERTIES]
+    properties += ["properties of recipes", *RECIPE_PROPERTIES]
+    assert [row[0] for row in rows] == ["scenarios", *(path.stem for path in bundled()), *properties]
     verdicts = {row[2] for row in rows if len(row) == 4}
     assert {"passed", "violated", "deadlock"} <= verdicts <= {each.value for each in Verdict}, "what each comes to"
     assert len([row for row in rows if len(row) == 4]) == len(bundled())

@@ -76,9 +76,9 @@ UNLIMITED = 1 << 30
 class Budgets(msgspec.Struct, frozen=True):
     """How often each fault may happen, over the whole run. `heals` restore every cut link at once.
 
-    `rebroadcasts` are notification time-outs, and may be UNLIMITED: what is sent again is merged with what is on its way,
-    so that states stay finite; liveness wants it, since a real server never stops. `impatience` lets a server give up on a leader, or on followers,
-    that may still come; giving up on one that cannot come is never limited.
+    `rebroadcasts` are notification time-outs, and may be UNLIMITED: what is sent again is merged with what is on its
+    way, so that states stay finite. Liveness wants it, since a real server never stops. `impatience` lets a server give
+    up on a leader, or on followers, that may still come; giving up on one that cannot come is never limited.
 
     Where servers lead and follow: `disconnects` drop the connection of a learner with its leader; `elections` are
     those by the oracle that make a leader; `writes` and `syncs` are asked for by clients; `pings` go out.

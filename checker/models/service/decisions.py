@@ -1,4 +1,4 @@
-"""What the servers decide, by `spec.tree`; and what the variants have them decide wrongly, at these places alone.
+"""What the servers decide, by `spec.tree` and `spec.service`, and what the variants have them decide wrongly.
 
 Rules of this module: times are 0, since nothing here depends on them. A change without an effect is a refusal, or asks
 for nothing but checks; it takes no zxid, so that refusals do not tell states apart.
@@ -9,19 +9,30 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from checker.models.service.words import Propose
+from spec.service.connecting import Limits, Presented, TurnedAway, present
 from spec.service.connection import ROUTES, Route
+from spec.service.sessions import password
 from spec.tree.apply import Applied, apply
 from spec.tree.fields import Record
 from spec.tree.overlay import Overlay
 from spec.tree.paths import parent_of, sequential
 from spec.tree.prepare import prepare
 from spec.tree.replies import Code
-from spec.tree.requests import CloseSession, Create, CreateMode, CreateSession, Request
+from spec.tree.requests import CloseSession, Create, CreateMode, CreateSession, Request, SessionId
 from spec.tree.store import EndSession, FrozenStore, Remove
 from spec.tree.txns import Change, CloseSessionTxn, CreateTxn, ErrorTxn, MultiTxn
 from spec.variants import Variant
 
 _SEQUENTIAL = (CreateMode.PERSISTENT_SEQUENTIAL, CreateMode.EPHEMERAL_SEQUENTIAL)
+
+
+_LIMITS = Limits(0, 0)
+
+
+def takes_in(session: SessionId, seen: int, zxid: int) -> bool:
+    """Whether a server that has applied `zxid` takes in a client that has seen so much, if its session lives."""
+    presented = Presented(seen, 0, session, password(session))
+    return not isinstance(present(presented, _LIMITS, zxid), TurnedAway)
 
 
 class Decisions:

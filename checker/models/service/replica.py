@@ -38,15 +38,15 @@ from checker.models.service.words import (
     Reply,
     Request,
 )
-from spec.client.library import Awaits, Library
-from spec.tree.apply import Applied, EventType
+from spec.client.library import Library
+from spec.tree.apply import Applied
 from spec.tree.fields import Record
 from spec.tree.read import read
 from spec.tree.replies import Code, PathReply
-from spec.tree.requests import CreateSession, SetWatches, Sync
+from spec.tree.requests import CheckWatches, CreateSession, Sync
 from spec.tree.store import FrozenStore
 from spec.tree.txns import Change, CloseSessionTxn
-from spec.tree.watches import Watches, WatchKind, watch_of
+from spec.tree.watches import WatcherType, Watches, WatchKind, watch_of
 from spec.variants import Variant
 
 
@@ -159,7 +159,7 @@ def answers(zxid: int, change: Change, applied: Applied, origin: Origin) -> tupl
 def marker_or_read(server: int, store: FrozenStore, zxid: int, asked: Request | Register) -> Iterator[Send]:
     """What a server answers from its tree as it is: reads, syncs that have nothing to wait for, watches set again."""
     if isinstance(asked, Register):
-        yield from _registered(server, store, asked)
+        yield from _registered(store, server, asked.client, asked.library)
         return
     if asked.client is None:
         return  # nobody is there to be answered, or to watch
@@ -174,17 +174,20 @@ def marker_or_read(server: int, store: FrozenStore, zxid: int, asked: Request | 
     yield Send(link, Push(Reply(record, code, reply, zxid)))
 
 
-def _registered(server: int, store: FrozenStore, asked: Register) -> Iterator[Send]:
-    """`Watches.set_watches`, one watch at a time: it is registered, or what was missed is told."""
-    library: Library = asked.library
-    for awaits, path in sorted(library.watches, key=lambda watch: (_ORDER.index(watch[0]), watch[1])):
-        paths = [(path,) if awaits is kind else () for kind in _ORDER]
-        missed = Watches().set_watches(store, SetWatches(library.seen, *paths), asked.client)
-        if not missed:
-            kind = WatchKind.CHILDREN if awaits is Awaits.CHILDREN else WatchKind.DATA
-            yield Send(watches_name(server), Add(asked.client, kind, path))
-        for _, type_, where in missed:
-            yield Send(link_name(asked.client), Push(Notice(EventType(type_), where)))
-
-
-_ORDER = (Awaits.DATA, Awaits.CREATION, Awaits.CHILDREN)
+def _registered(store: FrozenStore, server: int, client: int, library: Library) -> Iterator[Send]:
+    """The watches of a library that the server registers again, and what of them was missed and is told at once."""
+    request = library.set_watches
+    if request is None:
+        return
+    table = Watches()
+    missed = table.set_watches(store, request, client)
+    wanted = (
+        (WatchKind.DATA, WatcherType.DATA, dict.fromkeys((*request.data_watches, *request.exist_watches))),
+        (WatchKind.CHILDREN, WatcherType.CHILDREN, request.child_watches),
+    )
+    for kind, type_, paths in wanted:
+        for path in paths:
+            if table.check(CheckWatches(path, type_), client) is Code.OK:
+                yield Send(watches_name(server), Add(client, kind, path))
+    for _, event, path in missed:
+        yield Send(link_name(client), Push(Notice(event, path)))

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from checker.engine import Move, Read, Rule, Send
+from checker.models.service.decisions import takes_in
 from checker.models.service.faults import has_left, spend
 from checker.models.service.leader import Leader, open_sessions
 from checker.models.service.link import Link, State
@@ -137,7 +138,7 @@ def _reconnect(client: int, server: int, setup: ServiceSetup) -> Rule:
         return library.seen
 
     def moves(session: SessionId, sessions: tuple[SessionId, ...], zxid: int, seen: int = 0) -> tuple[Move, ...]:
-        if seen > zxid and not backwards:
+        if not backwards and not takes_in(session, seen, zxid):
             return ()
         told = Reconnect(server, zxid) if session in sessions else Refuse()
         return (Move("reconnect", (client, server), (Send(name, told),)),)

@@ -223,7 +223,7 @@ class Forget(msgspec.Struct, frozen=True):
 
 
 class Register(msgspec.Struct, frozen=True):
-    """A library registers its watches again; it had seen `seen`."""
+    """A library registers its watches again (`Library.set_watches`)."""
 
     client: int
     library: Library

@@ -1,0 +1,232 @@
+"""From plain parameters, as a scenario gives them, to what a job of the service consists of.
+
+Rules of this module: whatever the model bounds or leaves out is said in words, and so is why a variant would change
+nothing in a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from checker.engine import Model
+from checker.job import Lens
+from checker.models.service.lens import ServiceLens, scripted_fields
+from checker.models.service.rules import known_actions
+from checker.models.service.scripts import Script
+from checker.models.service.setup import Budgets, Clocks, ServiceSetup
+from checker.properties.service import SERVICE_PROPERTIES, service_model
+from spec.tree.requests import (
+    CloseSession,
+    Create,
+    CreateMode,
+    Delete,
+    Exists,
+    GetChildren2,
+    GetData,
+    Multi,
+    SetData,
+    Sync,
+)
+from spec.variants import Variant
+
+DEFAULTS = tuple(name for name, entry in SERVICE_PROPERTIES.items() if entry.is_invariant)
+"""What a run is held to unless it says otherwise; `applicable` leaves out what its scripts say nothing about."""
+
+
+@dataclass(frozen=True)
+class ServiceJobParts:
+    """What goes into a `checker.job.Job`: the rest (name, limits, expected verdict) is the scenario's."""
+
+    model: Model
+    setup: ServiceSetup
+    scripts: tuple[Script, ...]
+    lens: Lens
+    bounds: tuple[str, ...]
+    actions: frozenset[str]
+
+
+def service_job_parts(
+    name: str,
+    clients: Sequence[Script],
+    *,
+    properties: Iterable[str] | None = None,
+    servers: int = 2,
+    lag: bool = True,
+    paths: Sequence[str] = (),
+    at: Sequence[int] = (),
+    clocks: Clocks = Clocks.TRUSTED,
+    keeps_watches: bool = True,
+    budgets: Budgets | None = None,
+    variants: Iterable[Variant] = (),
+) -> ServiceJobParts:
+    """A service whose clients run scripts. Raises ValueError and UnknownPropertyError, which say what is wrong.
+
+    `clients` come from `checker.models.service.asking.script_of`. Without `properties`, all invariants that say
+    something of these scripts.
+    """
+    setup = ServiceSetup(
+        clients=len(clients),
+        servers=servers,
+        lag=lag,
+        paths=tuple(paths),
+        at=tuple(at),
+        clocks=clocks,
+        budgets=budgets or Budgets(),
+        keeps_watches=keeps_watches,
+        pipelined=any(script.pipeline > 1 for script in clients),
+        variants=frozenset(variants),
+    )
+    wanted = applicable(clients) if properties is None else tuple(properties)
+    model = service_model(name, setup, clients, wanted)
+    lens = ServiceLens(model, setup, scripted_fields(model))
+    changes = {name for name in known_actions(setup) if name != "arrive late" or _Asked.of(clients).changes}
+    actions = frozenset({"ask", *changes})
+    return ServiceJobParts(model, setup, tuple(clients), lens, tuple(bounds_of(setup, clients)), actions)
+
+
+def applicable(scripts: Iterable[Script]) -> tuple[str, ...]:
+    """The invariants that say something of a run: those that would be vacuous are left out."""
+    asked = _Asked.of(scripts)
+    silent = set()
+    if not asked.creates:
+        silent.add("OneCreator")
+    if not asked.sequential:
+        silent.add("SequenceNumbersAreUnique")
+    if not asked.ephemeral:
+        silent |= {"EphemeralsEndWithSession", "EphemeralsLiveWithSession"}
+    if not asked.writes:
+        silent |= {"UpdatesInOrder", "AcceptedIsNotLost"}
+    if not asked.multi:
+        silent.add("AllOrNothing")
+    if not asked.sync:
+        silent.add("ReadAfterSyncIsFresh")
+    if not asked.watches:
+        silent |= {"EventBeforeData", "WatchIsOneShot", "NoEventIsLost"}
+    if asked.watches < 2:
+        silent.add("EventsInOrder")
+    return tuple(name for name in DEFAULTS if name not in silent)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What scripts ask for."""
+
+    creates: bool = False
+    sequential: bool = False
+    ephemeral: bool = False
+    writes: bool = False
+    changes: bool = False
+    multi: bool = False
+    sync: bool = False
+    closes: bool = False
+    watches: int = 0
+
+    @classmethod
+    def of(cls, scripts: Iterable[Script]) -> _Asked:
+        """Of all steps of all scripts; of watches the most that one client asks for."""
+        scripts = tuple(scripts)
+        asked = [record for script in scripts for step in script.steps for record in step]
+        whole = [each for record in asked for each in (record.operations if isinstance(record, Multi) else (record,))]
+        flags = {CreateMode(record.flags) for record in whole if isinstance(record, Create)}
+        watched = [
+            sum(
+                any(isinstance(record, Exists | GetData | GetChildren2) and record.watch for record in step)
+                for step in script.steps
+            )
+            for script in scripts
+        ]
+        return cls(
+            creates=any(isinstance(record, Create) and record.flags in (0, 1) for record in asked),
+            sequential=bool(flags & {CreateMode.PERSISTENT_SEQUENTIAL, CreateMode.EPHEMERAL_SEQUENTIAL}),
+            ephemeral=bool(flags & {CreateMode.EPHEMERAL, CreateMode.EPHEMERAL_SEQUENTIAL}),
+            writes=any(hasattr(record, "data") for record in whole),
+            changes=any(isinstance(record, Create | SetData | Delete | CloseSession) for record in whole),
+            multi=any(isinstance(record, Multi) for record in asked),
+            sync=any(isinstance(record, Sync) for record in asked),
+            closes=any(isinstance(record, CloseSession) for record in asked),
+            watches=max(watched, default=0),
+        )
+
+
+def bounds_of(setup: ServiceSetup, scripts: Sequence[Script]) -> Iterator[str]:
+    """What a run bounds and leaves out, in words."""
+    steps = ", ".join(f"{len(script.steps)} of client {n}" for n, script in enumerate(scripts, 1))
+    yield f"requests, each asked once: {steps}"
+    for n, script in enumerate(scripts, 1):
+        if script.pipeline > 1:
+            yield f"client {n} leaves up to {script.pipeline} requests unanswered"
+    left = setup.budgets
+    counts = {
+        ("lost connection", "lost connections"): left.disconnects,
+        ("expiry", "expiries"): left.expiries,
+        ("crash of a client", "crashes of clients"): left.crashes,
+    }
+    faults = [f"{number} {one if number == 1 else more}" for (one, more), number in counts.items() if number]
+    yield f"at most {', '.join(faults)}" if faults else "no faults"
+    yield f"{setup.servers} servers, " + ("each behind the leader by any time" if setup.lag else "none of which lags")
+    if left.expiries:
+        told = {
+            Clocks.TRUSTED: "a session expires only while its client knows that it is disconnected",
+            Clocks.PAUSED: "a session expires at any time, and its client is told late",
+        }
+        yield told[setup.clocks]
+    yield "one order of all updates, as Zab gives it; servers neither crash nor lose their leader"
+    yield (
+        "a client reconnects in one step, its watches with it" if setup.keeps_watches else "watches go with connections"
+    )
+    if setup.variants:
+        yield f"wrong on purpose: {', '.join(sorted(str(variant.value) for variant in setup.variants))}"
+
+
+def why_idle(variant: Variant, setup: ServiceSetup, scripts: Sequence[Script]) -> tuple[str, str] | None:
+    """Why a variant changes nothing in a run, and what would let it; None if it may change something."""
+    asked = _Asked.of(scripts)
+    unless = {
+        Variant.STALE_AFTER_MOVING: _unless_lag(setup) or _unless_lost(setup),
+        Variant.WATCH_AFTER_DATA: _unless_watched(asked),
+        Variant.LOST_WATCH: _unless_watched(asked) or _unless_lost(setup) or _unless_kept(setup),
+        Variant.WATCH_FIRES_TWICE: _unless_watched(asked),
+        Variant.EVENTS_OUT_OF_ORDER: _unless_watched(asked),
+        Variant.REUSED_SEQUENCE_NUMBER: _unless(asked.sequential, "nothing sequential is created", "create -s /q/n_"),
+        Variant.HALF_A_MULTI: _unless(asked.multi, "there is no multi", "a list of requests as a step"),
+        Variant.EPHEMERAL_OUTLIVES_SESSION: _unless_ephemeral(asked)
+        or _unless(_may_end(setup, asked), "no session ends", "faults: {expiries: 1}"),
+        Variant.EPHEMERAL_DIES_WITH_CONNECTION: _unless_ephemeral(asked) or _unless_lost(setup),
+        Variant.TWO_CREATORS: _unless_lag(setup)
+        or _unless(asked.creates or asked.sequential, "nothing is created", "create /a"),
+        Variant.ANSWERED_BEFORE_COMMIT: _unless_lag(setup) or _unless(asked.writes, "nobody writes", "set /a"),
+        Variant.REORDERED_REQUESTS: _unless(setup.pipelined, "clients wait for each answer", "pipeline: 2"),
+        Variant.SYNC_WITHOUT_WAITING: _unless_lag(setup) or _unless(asked.sync, "nobody syncs", "sync /a"),
+    }
+    if variant not in unless:
+        return "it is none of the service's", "write it in a scenario of an ensemble, or of a recipe"
+    return unless[variant]
+
+
+def _unless(there: bool, why: str, right: str) -> tuple[str, str] | None:
+    return None if there else (f"it changes nothing where {why}", f"write {right}")
+
+
+def _unless_lag(setup: ServiceSetup) -> tuple[str, str] | None:
+    return _unless(setup.lag, "no server lags", "lag: true, and servers: 2")
+
+
+def _unless_lost(setup: ServiceSetup) -> tuple[str, str] | None:
+    return _unless(setup.budgets.disconnects > 0, "no connection is lost", "faults: {disconnects: 1}")
+
+
+def _unless_kept(setup: ServiceSetup) -> tuple[str, str] | None:
+    return _unless(setup.keeps_watches, "watches go with connections", "keeps-watches: true")
+
+
+def _unless_watched(asked: _Asked) -> tuple[str, str] | None:
+    return _unless(asked.watches > 0, "nobody watches", "get -w /a")
+
+
+def _unless_ephemeral(asked: _Asked) -> tuple[str, str] | None:
+    return _unless(asked.ephemeral, "nothing ephemeral is created", "create -e /a")
+
+
+def _may_end(setup: ServiceSetup, asked: _Asked) -> bool:
+    return bool(setup.budgets.expiries or setup.budgets.crashes or asked.closes)

@@ -1,0 +1,101 @@
+"""Znodes (R12): one creator of a path, one holder of a number, ephemeral znodes that live as long as their session."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from checker.engine import TRIVIAL, Property, Read
+from checker.models.service.history import HISTORY, History
+from checker.models.service.telling import session as told_session
+from checker.properties.service.views import Answer, Run, found, keepers, memories, trees
+from spec.tree.requests import SessionId
+from spec.tree.store import FrozenStore
+
+Owned = tuple[SessionId, str]
+
+
+def one_creator(run: Run) -> Property:
+    """Of several creators of one path one succeeds while the znode is there, and none is refused if nobody has."""
+
+    def creations(history: History) -> tuple[tuple[tuple[str, int], ...], str | None]:
+        return history.creations, history.again
+
+    def check(shown: tuple[tuple[tuple[str, int], ...], str | None], *clients: Any) -> Answer:
+        times, again = dict(shown[0]), shown[1]
+        if again is not None:
+            return found("a znode is created that is there already", (("path", again),))
+        if not any(created or refused for created, refused in clients):
+            return TRIVIAL
+        for path in sorted(frozenset[str]().union(*(created for created, _ in clients))):
+            who = [client for client, (created, _) in enumerate(clients, 1) if path in created]
+            if len(who) > times.get(path, 0):
+                told = (("path", path), ("clients", who), ("creations", times.get(path, 0)))
+                return found("more clients are told that they created a znode than have", told)
+        for client, (_, refused) in enumerate(clients, 1):
+            for path in sorted(refused - times.keys()):
+                return found("a creation is refused though nobody has created it", (("path", path), ("client", client)))
+        return None
+
+    told = memories(run.setup, lambda memory: (memory.created, memory.refused))
+    return Property("OneCreator", (Read(HISTORY, creations), *told), check)
+
+
+def sequence_numbers(run: Run) -> Property:  # noqa: ARG001
+    """No number is given twice below one parent while that lives."""
+
+    def given(history: History) -> tuple[bool, str | None]:
+        return bool(history.numbers), history.twice
+
+    def check(given: tuple[bool, str | None]) -> Answer:
+        some, twice = given
+        if twice is not None:
+            return found("a sequential name is given a second time", (("path", twice),))
+        return None if some else TRIVIAL
+
+    return Property("SequenceNumbersAreUnique", (Read(HISTORY, given),), check)
+
+
+def ephemerals_end(run: Run) -> Property:
+    """In every tree, each ephemeral znode has a session that is open there."""
+
+    def orphans(store: FrozenStore, _zxid: int) -> tuple[bool, tuple[Owned, ...]]:
+        open_ = {session for session, _ in store.sessions}
+        owned = [(znode.ephemeral_owner, path) for path, znode in store.nodes if znode.ephemeral_owner]
+        return bool(owned), tuple((session, path) for session, path in owned if session not in open_)
+
+    def check(*shown: tuple[bool, tuple[Owned, ...]]) -> Answer:
+        if not any(some for some, _ in shown):
+            return TRIVIAL
+        for keeper, (_, orphans) in zip(keepers(run.setup), shown, strict=True):
+            for session, path in orphans:
+                return found(
+                    "an ephemeral znode is there after its session",
+                    (("at", keeper), ("path", path), ("session", told_session(session))),
+                )
+        return None
+
+    return Property("EphemeralsEndWithSession", trees(run.setup, orphans), check)
+
+
+def ephemerals_live(run: Run) -> Property:
+    """An ephemeral znode that nobody has deleted is in every tree that has seen it created, and its session open."""
+
+    def living(store: FrozenStore, zxid: int) -> tuple[int, frozenset[SessionId], frozenset[Owned]]:
+        owned = frozenset((znode.ephemeral_owner, path) for path, znode in store.nodes if znode.ephemeral_owner)
+        return zxid, frozenset(session for session, _ in store.sessions), owned
+
+    def ephemerals(history: History) -> frozenset[tuple[SessionId, str, int]] | None:
+        return history.ephemerals or None
+
+    def check(created: frozenset[tuple[SessionId, str, int]], *there: Any) -> Answer:
+        for keeper, (seen, open_, owned) in zip(keepers(run.setup), there, strict=True):
+            for session, path, zxid in sorted(created):
+                if zxid <= seen and session in open_ and (session, path) not in owned:
+                    return found(
+                        "an ephemeral znode is gone while its session is open",
+                        (("at", keeper), ("path", path), ("session", told_session(session))),
+                    )
+        return None
+
+    reads = (Read(HISTORY, ephemerals), *trees(run.setup, living))
+    return Property("EphemeralsLiveWithSession", reads, check)

@@ -1,0 +1,136 @@
+"""Watches (R14): the event before the new data, once, none lost, in the order of updates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from checker.engine import TRIVIAL, Kind, Property, Read
+from checker.models.service.history import HISTORY, History
+from checker.models.service.link import Link, State
+from checker.models.service.memory import At, Waiting, at_in, explains
+from checker.models.service.scripts import Standing
+from checker.models.service.setup import client_name, link_name
+from checker.models.service.words import Notice
+from checker.properties.service.views import Answer, Run, flagged, found, memories, trees
+from spec.client.library import Awaits
+from spec.tree.requests import Exists, GetChildren2, GetData
+from spec.tree.store import FrozenStore
+
+
+def event_before_data(run: Run) -> Property:
+    """While a client waits for a change of a znode, no answer shows it the change."""
+    return flagged(
+        run,
+        "EventBeforeData",
+        lambda memory: (memory.watches, memory.unheard and _told(*memory.unheard)),
+        "a client sees a change before the notice that it waits for",
+        ("path", "was", "is"),
+    )
+
+
+def heard_once(run: Run) -> Property:
+    """Every notice has a watch of its own that it ends."""
+    return flagged(
+        run,
+        "WatchIsOneShot",
+        lambda memory: (memory.watches, memory.unasked),
+        "a client hears a notice for which it has no watch left",
+        ("event", "path"),
+    )
+
+
+def outdated_after_notice(run: Run) -> Property:
+    """A notice says that something has changed, not that the next server knows: what is seen is what was read."""
+    return flagged(
+        run,
+        "OutdatedAfterNotice",
+        lambda memory: (memory.noticed, memory.outdated and _told(*memory.outdated)),
+        "a client is told of a change, and then reads what was there before it",
+        ("path", "is"),
+        Kind.SOMETIMES,
+    )
+
+
+def no_event_lost(run: Run) -> Property:
+    """What a connected client waits for has not happened at its server, or the notice is on its way."""
+    setup = run.setup
+    looks = sorted(_watched(run), key=lambda look: (look[1], look[0].value))
+
+    def waiting(standing: Standing) -> tuple[Waiting, ...]:
+        return tuple(sorted(standing.memory.watches, key=repr))
+
+    def connection(link: Link) -> tuple[int, tuple[Notice, ...]] | tuple[()]:
+        if link.server is None or link.state is not State.UP or link.cut:
+            return ()
+        return link.server, tuple(message for message in link.down if isinstance(message, Notice))
+
+    def states(store: FrozenStore, _zxid: int) -> tuple[At, ...]:
+        return tuple(at_in(store, awaits, path) for awaits, path in looks)
+
+    def check(*shown: Any) -> Answer:
+        watching, links, tree = shown[:clients], shown[clients : 2 * clients], shown[2 * clients :]
+        if not any(watches and link for watches, link in zip(watching, links, strict=True)):
+            return TRIVIAL
+        for client, watches, link in zip(setup.client_ids, watching, links, strict=True):
+            # Of the trees the first is the leader's: where there is no lag, every server's.
+            here = dict(zip(looks, tree[link[0] if setup.lag else 0], strict=True)) if link else {}
+            for watch in watches if link else ():
+                awaits, path, was = watch
+                is_ = here[_looked_at(awaits), path]
+                if is_ != was and not any(explains(notice, watch) for notice in link[1]):
+                    return found(
+                        "something has happened that a client waits for, and no notice is on its way",
+                        zip(("client", "path", "was", "is"), (client, *_told(path, was, is_)), strict=True),
+                    )
+        return None
+
+    clients = setup.clients
+    reads = (
+        *(Read(client_name(client), waiting) for client in setup.client_ids),
+        *(Read(link_name(client), connection) for client in setup.client_ids),
+        *trees(setup, states),
+    )
+    return Property("NoEventIsLost", reads, check)
+
+
+def _told(path: str, *states: At) -> tuple[str, ...]:
+    """A path, and how it was or is, in words."""
+    return path, *("no znode" if at is None else f"as of zxid {at[1]}" for at in states)
+
+
+def _looked_at(awaits: Awaits) -> Awaits:
+    """Of what a watch looks at, its data or its children."""
+    return Awaits.CHILDREN if awaits is Awaits.CHILDREN else Awaits.DATA
+
+
+def _watched(run: Run) -> set[tuple[Awaits, str]]:
+    """What the scripts watch."""
+    return {
+        (Awaits.CHILDREN if isinstance(record, GetChildren2) else Awaits.DATA, record.path)
+        for script in run.scripts
+        for step in script.steps
+        for record in step
+        if isinstance(record, Exists | GetData | GetChildren2) and record.watch
+    }
+
+
+def events_in_order(run: Run) -> Property:
+    """While its connection holds, a client hears of events in the order in which they happened."""
+
+    def events(history: History) -> tuple[tuple[str, str], ...]:
+        return history.events
+
+    def check(events: tuple[tuple[str, str], ...], *clients: tuple[tuple[str, str], ...]) -> Answer:
+        if all(len(heard) < 2 for heard in clients):
+            return TRIVIAL
+        for client, heard in enumerate(clients, 1):
+            rest = iter(events)
+            if not all(event in rest for event in heard):
+                return found(
+                    "a client hears of events in another order than they happened in",
+                    (("client", client), ("heard", heard), ("happened", events)),
+                )
+        return None
+
+    reads = (Read(HISTORY, events), *memories(run.setup, lambda memory: memory.heard or ()))
+    return Property("EventsInOrder", reads, check)

@@ -1,0 +1,98 @@
+"""From a scenario with the key `service` to a job: clients that run scripts, the service between them, faults.
+
+Rules of this module: whatever the model bounds is said in words; what is written and would change nothing is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path as FilePath
+
+import msgspec
+
+from checker.job import Job, Json
+from checker.models.service import Budgets, Clocks
+from checker.models.service.asking import AskingError, script_of
+from checker.models.service.scripts import Script
+from checker.properties import service as registry
+from checker.properties.service.parts import ServiceJobParts, applicable, service_job_parts, why_idle
+from checker.properties.service.views import Run
+from checker.scenario import listed
+from checker.scenario.located import Located, Path, position
+from checker.scenario.parts import limits_of
+from checker.scenario.protocol import variants_of, word
+from checker.scenario.schema import ServiceFaults, ServiceScenario, decode
+from checker.scenario.variants import Idle, VariantError, names
+from spec.tree.paths import fault_of
+from spec.variants import Variant
+
+KEY = "service"
+
+
+def service_job(located: Located, source: Mapping[str, Json], added: frozenset[Variant]) -> Job:
+    """The job of a scenario of the service. Raises ScenarioError and VariantError."""
+    scenario = decode(ServiceScenario, located, located.value, ())
+    scripts = _scripts(scenario, located)
+    name = (scenario.name or FilePath(located.file).stem) + (f" with {names(added)}" if added else "")
+    variants = frozenset(variants_of(scenario, located) | added)
+    bare = _parts(name, scenario, located, scripts, variants, ())
+    for variant in sorted(variants, key=lambda each: each.value):
+        idle = why_idle(variant, bare.setup, scripts)
+        if idle is not None:
+            raise VariantError(variant.value, Idle(*idle))
+    run = Run(bare.setup, bare.scripts)
+    usual = applicable(scripts)
+    chosen = listed.properties(scenario, located, usual, registry.entry, lambda *named: registry.build(run, *named))
+    parts = _parts(name, scenario, located, scripts, variants, tuple(prop.name for prop in chosen))
+    return Job(
+        name=name,
+        model=parts.model,
+        lens=parts.lens,
+        source=source,
+        grain="each request",
+        limits=limits_of(scenario, located),
+        expected=None if added else listed.expected(scenario, located),
+        until_witnessed=scenario.until_witnessed,
+        bounds=parts.bounds,
+        actions=parts.actions,
+        allowed_silent=listed.may_not_fire(scenario, parts.actions, located),
+    )
+
+
+def _scripts(scenario: ServiceScenario, located: Located) -> tuple[Script, ...]:
+    if not isinstance(scenario.service, list) or not scenario.service:
+        raise located.error((KEY,), "there are no clients", "write a list of requests for each, like [get -w /a]")
+    scripts = []
+    for number, steps in enumerate(scenario.service):
+        path: Path = (KEY, position(number))
+        if not isinstance(steps, list) or not steps:
+            raise located.error(path, "a client asks nothing", "write its requests as a list, like [get -w /a]")
+        for at, step in enumerate(steps):
+            try:
+                script_of([step])
+            except AskingError as error:
+                raise located.error((*path, position(at)), error.wrong, error.right) from None
+        try:
+            scripts.append(script_of(steps, scenario.pipeline))
+        except AskingError as error:
+            raise located.error(("pipeline",), error.wrong, error.right) from None
+    return tuple(scripts)
+
+
+def _parts(
+    name: str, scenario: ServiceScenario, located: Located, scripts: tuple[Script, ...], variants: frozenset[Variant],
+    properties: tuple[str, ...],
+) -> ServiceJobParts:  # fmt: skip
+    for number, path in enumerate(scenario.paths):
+        if fault_of(path) is not None:
+            raise located.error(("paths", position(number)), str(fault_of(path)), "write an absolute path, like /a")
+    faults = decode(ServiceFaults, located, {} if scenario.faults is msgspec.UNSET else scenario.faults, ("faults",))
+    clocks = Clocks(word(located, scenario.clocks, [each.value for each in Clocks], ("clocks",)))
+    try:
+        return service_job_parts(
+            name, scripts, properties=properties, servers=scenario.servers, lag=scenario.lag, paths=scenario.paths,
+            at=scenario.at, clocks=clocks, keeps_watches=scenario.keeps_watches,
+            budgets=Budgets(faults.disconnects, faults.expiries, faults.crashes), variants=variants,
+        )  # fmt: skip
+    except ValueError as error:
+        raise located.error(("servers",), str(error), "write servers: 2, and at: a server for each client") from None

@@ -1,0 +1,220 @@
+"""Mutation: which guarantee of the service each variant breaks, as a table that is generated and kept in the manual.
+
+Every invariant must be broken by some variant, every variant must break some invariant, and without a variant the same
+runs break none. REWRITE_GOLDEN=1 rewrites docs/reference-service-variants.md; look at the difference before it is
+committed: each entry says that an invariant fails, and in how many steps at least.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from checker.engine import Exploration, Kind, Limits, Stop
+from checker.engine.search import explore
+from checker.models.service import Budgets, Clocks, telling
+from checker.models.service.asking import CHOICE, script_of
+from checker.properties.service import SERVICE_PROPERTIES
+from checker.properties.service.parts import DEFAULTS, ServiceJobParts, applicable, service_job_parts, why_idle
+from spec.variants import DESCRIBED, Area, Variant
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference-service-variants.md"
+SERVICE_VARIANTS = tuple(variant for variant in Variant if DESCRIBED[variant].area is Area.SERVICE)
+WITNESSES = tuple(name for name, entry in SERVICE_PROPERTIES.items() if entry.kind is Kind.SOMETIMES)
+SECONDS = 30  # within which every variant must be caught
+DEPTH = 13  # steps: to this depth every run with a variant is explored in full, so that what is found there is least
+
+
+def run(*clients: list[Any], paths: str = "", pipeline: int = 1, **parameters: Any) -> dict[str, Any]:
+    """A run of two servers that lag, and of these clients."""
+    return {"clients": [script_of(each, pipeline) for each in clients], "paths": paths.split(), **parameters}
+
+
+RUNS: dict[str, dict[str, Any]] = {
+    "numbers": run(["create -s /q/n_"], ["delete /q/n_0000000000", "create -s /q/n_"], paths="/q"),
+    "znodes": run(
+        ["create /a", "create -e -s /q/n_"],
+        ["create /a", "delete /q/n_0000000000", "create -e -s /q/n_"],
+        paths="/q",
+        budgets=Budgets(disconnects=1, expiries=1, crashes=1),
+    ),
+    "sessions that end late": run(
+        ["create -e /e", "get /e"],
+        ["stat -w /e", "create -e /e"],
+        clocks=Clocks.PAUSED,
+        budgets=Budgets(disconnects=1, expiries=1),
+    ),
+    "updates": run(
+        ["set /x", ["set /x", "set /y"], "get /x"],
+        [["set /y", "set -v 0 /x"], "sync /x", "get /x"],
+        paths="/x /y",
+        pipeline=2,
+        budgets=Budgets(disconnects=1),
+    ),
+    "moving": run(
+        ["get /x", "sync /x", "get /x"],
+        ["set /x", "create /a"],
+        ["create /a"],
+        paths="/x",
+        budgets=Budgets(disconnects=1),
+    ),
+    "watches on data": run(
+        ["get -w /x", "get -w /y", "get /x"], ["set /y", "set /x"], paths="/x /y", budgets=Budgets(disconnects=2)
+    ),
+    "watches on children": run(
+        ["ls -w /q", "stat -w /q/a", "ls -w /q", "stat /q/a"],
+        ["create /q/a", "delete /q/a"],
+        paths="/q",
+        budgets=Budgets(disconnects=2),
+    ),
+    "anything": run(
+        [{CHOICE: ["create -e /a", "set /x", "get -w /x", "stat -w /a", "sync /x"]}, {CHOICE: ["get /x", "stat /a"]}],
+        [{CHOICE: ["create /a", "set /x", ["set /x", "create /a"], "close"]}],
+        paths="/x",
+        budgets=Budgets(disconnects=1, expiries=1),
+    ),
+}
+"""What clients ask in each run, and what may happen to them."""
+
+
+def parts_of(name: str, variant: Variant | None = None) -> ServiceJobParts:
+    """The run of that name, held to all invariants that say something of it."""
+    parameters = RUNS[name]
+    properties = (*applicable(parameters["clients"]), *WITNESSES)
+    return service_job_parts(name, **parameters, properties=properties, variants=() if variant is None else (variant,))
+
+
+@cache
+def unmodified(name: str) -> Exploration:
+    return explore(parts_of(name).model)
+
+
+@cache
+def broken_in(name: str, variant: Variant) -> dict[str, int]:
+    """Each invariant that fails in a run, and after how many steps at least; one search finds all.
+
+    Raises AssertionError where that takes longer than a variant may take.
+    """
+    model = parts_of(name, variant).model
+    hoped_for = model.with_properties(
+        replace(prop, kind=Kind.SOMETIMES) for prop in model.properties if prop.name not in WITNESSES
+    )
+    exploration = explore(hoped_for, Limits(depth=DEPTH, seconds=SECONDS))
+    assert exploration.stop is not Stop.TIME
+    return {name: each.depth for name, each in exploration.found.items()}
+
+
+@cache
+def broken_by(variant: Variant) -> dict[str, int]:
+    """The same over all runs in which the variant may change something."""
+    depths: dict[str, int] = {}
+    for name, parameters in RUNS.items():
+        if why_idle(variant, parts_of(name).setup, parameters["clients"]) is None:
+            for invariant, depth in broken_in(name, variant).items():
+                depths[invariant] = min(depth, depths.get(invariant, depth))
+    return depths
+
+
+@pytest.mark.parametrize("variant", SERVICE_VARIANTS, ids=lambda variant: str(variant.value))
+def test_every_variant_breaks_an_invariant(variant: Variant) -> None:
+    assert broken_by(variant)
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_every_invariant_is_broken_by_a_variant(name: str) -> None:
+    assert [variant.value for variant in SERVICE_VARIANTS if name in broken_by(variant)]
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_without_a_variant_everything_holds_in_the_whole_space(name: str) -> None:
+    exploration = unmodified(name)
+
+    assert exploration.exhausted
+    assert exploration.violations == []
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_every_invariant_has_something_to_say_in_a_run(name: str) -> None:
+    assert any(
+        exploration.evaluations[name].premise
+        for exploration in map(unmodified, RUNS)
+        if name in exploration.evaluations
+    )
+
+
+@pytest.mark.parametrize("name", WITNESSES)
+def test_what_is_allowed_does_happen(name: str) -> None:
+    assert any(name in unmodified(run).found for run in RUNS)
+
+
+def test_where_a_variant_is_said_to_change_nothing_it_breaks_nothing() -> None:
+    idle = [
+        (name, variant)
+        for name, parameters in RUNS.items()
+        for variant in SERVICE_VARIANTS
+        if why_idle(variant, parts_of(name).setup, parameters["clients"]) is not None
+    ]
+
+    assert idle
+    assert {(name, variant): broken_in(name, variant) for name, variant in idle} == {each: {} for each in idle}
+
+
+def test_the_table_in_the_manual_is_what_the_checker_finds() -> None:
+    page = "\n".join(_page()) + "\n"
+    if os.environ.get("REWRITE_GOLDEN"):
+        PAGE.write_text(page, encoding="utf-8")
+    assert PAGE.read_text(encoding="utf-8") == page
+
+
+def _page() -> list[str]:
+    lines = [*_HEAD, "", "| property | meaning |", "| --- | --- |"]
+    lines += [f"| {name} | {entry.meaning} |" for name, entry in SERVICE_PROPERTIES.items() if entry.is_invariant]
+    lines += ["", *_WITNESSED, "", "| property | meaning |", "| --- | --- |"]
+    lines += [f"| {name} | {SERVICE_PROPERTIES[name].meaning} |" for name in WITNESSES]
+    lines += ["", "## Variants", "", "| variant | what is wrong | breaks |", "| --- | --- | --- |"]
+    lines += [f"| {v.value} | {DESCRIBED[v].wrong} | {_listed(broken_by(v))} |" for v in SERVICE_VARIANTS]
+    lines += ["", "## Invariant against variant", "", "| invariant | broken by |", "| --- | --- |"]
+    for name in DEFAULTS:
+        by = {str(v.value): broken_by(v)[name] for v in SERVICE_VARIANTS if name in broken_by(v)}
+        lines.append(f"| {name} | {_listed(by)} |")
+    lines += ["", "## The runs", "", *_RUNS]
+    for name, parameters in RUNS.items():
+        lines += ["", f"### {name[0].upper()}{name[1:]}", ""]
+        lines += [f"- client {n}: {_told(script)}" for n, script in enumerate(parameters["clients"], 1)]
+        lines += [f"- {bound}" for bound in parts_of(name).bounds[1:]]
+    return lines
+
+
+_HEAD = """\
+# The service as clients see it: guarantees, and variants that break them
+
+Clients are promised what ZooKeeper's documentation calls its consistency guarantees, and what it says of watches and of
+znodes. Each promise is an invariant here, held against clients that run scripts on servers that lag, while connections
+are lost, sessions expire and clients crash. A variant is the service with one thing done wrong, at one place.
+This page is written by `tests/quality/test_service_variants.py`, which fails where it is not what the checker finds.
+The number behind a name is the least number of steps in which the invariant fails; failures that take more than 13 are
+not looked for.
+
+## Invariants
+""".splitlines()
+_WITNESSED = """\
+Two things are allowed that surprise, and a run must show that they happen:
+""".splitlines()
+_RUNS = """\
+Two servers, each of which applies what is committed at a time of its own. Requests are worded as in ZooKeeper's command
+line. Without a variant each run is explored to its end, and no invariant fails.
+""".splitlines()
+
+
+def _told(script: Any) -> str:
+    steps = (" or ".join(f"`{telling.request(record)}`" for record in step) for step in script.steps)
+    return ", ".join(steps)
+
+
+def _listed(depths: dict[str, int]) -> str:
+    return ", ".join(f"{name} ({depth})" for name, depth in sorted(depths.items(), key=lambda pair: (pair[1], pair[0])))

@@ -1,0 +1,112 @@
+"""Scenarios of clients: with a recipe, or with requests of their own; what is wrong in them is told with its line."""
+
+from __future__ import annotations
+
+import pytest
+
+from checker.engine import plain
+from checker.job import Job, Verdict
+from checker.models.recipes import RecipeSetup
+from checker.models.service import Budgets, Clocks
+from checker.report import judge
+from checker.scenario import ScenarioError, VariantError, from_source, from_text
+from checker.scenario.recipes import known_actions
+
+RECIPE = "recipe: lock\nfaults: {disconnects: 1}\n"
+SERVICE = "service:\n  - [create /a, get -w /a]\n  - [set /a]\npaths: [/q]\n"
+
+
+def job(text: str) -> Job:
+    return from_text(text, {}.get)
+
+
+def told(text: str) -> str:
+    with pytest.raises(ScenarioError) as caught:
+        job(text)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("text", [RECIPE, SERVICE])
+def test_a_job_can_be_made_again_from_its_source(text: str) -> None:
+    made = job(text)
+    again = from_source(made.source)
+    assert again.model.initial() == made.model.initial()
+    assert again.name == made.name
+
+
+def test_a_recipe_without_properties_is_held_to_one_holder() -> None:
+    assert [prop.name for prop in job(RECIPE).model.properties] == ["OneHolder"]
+
+
+def test_every_action_that_is_said_to_be_there_fires() -> None:
+    made = job(RECIPE + "final: [NobodyWaits]\n")
+    exploration = plain.explore(made.model)
+    assert judge(made, exploration, made.actions).verdict is Verdict.PASSED
+    assert {name for name, each in exploration.coverage.items() if each.fired} == made.actions
+
+
+def test_the_actions_are_those_that_the_setup_allows() -> None:
+    setup = RecipeSetup("leader-selector", budgets=Budgets(expiries=1), writes=1, quits=1, removals=1)
+    assert {"return", "write", "reach", "give up", "remove", "expire", "open"} <= set(known_actions(setup))
+    assert not {"release", "crash", "disconnect", "apply"} & set(known_actions(setup))
+
+
+def test_what_is_bounded_is_said() -> None:
+    said = job(RECIPE + "clocks: paused\nquits: 1\nservers: 2\nlag: true\n").bounds
+    assert "2 servers, which lag" in said
+    assert "at most 1 lost connection" in said
+    assert "each client gives up at most once" in said
+
+
+def test_clocks_may_be_trusted_or_not() -> None:
+    job(RECIPE + f"clocks: {Clocks.PAUSED.value}\n")
+    assert "paused" in told(RECIPE + "clocks: pausing\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("recipe: lok\n", "scenario.yaml:1: recipe: 'lok' is not known here; did you mean lock?"),
+        ("recipe: lock\nclient: 2\n", "scenario.yaml:2: client: there is no such key; did you mean clients?"),
+        ("recipe: lock\nclients: 0\n", "scenario.yaml:2: clients: 0 is not from 1 to 9"),
+        ("recipe: lock\nfaults: {expires: 1}\n", "faults.expires: there is no such key; did you mean expiries?"),
+        ("recipe: lock\nfaults: {crashes: -1}\n", "faults.crashes: -1 is not from 0 to 9"),
+        ("recipe: lock\nalways: [OneHoldr]\n", "always[0]: there is no property 'OneHoldr'; did you mean OneHolder?"),
+        ("recipe: lock\nalways: [NobodyWaits]\n", "always[0]: NobodyWaits is not a property of this kind"),
+        ("recipe: lock\nalways: [FencedInOrder]\n", "FencedInOrder speaks of writes to the resource"),
+        ("recipe: lock\nalways: [FollowsALeader]\n", "FollowsALeader speaks of leaders that announce themselves"),
+        ("recipe: lock\nwrites: 1\nsometimes: [StaleWrites]\n", "StaleWrites takes a parameter; give a number"),
+        ("recipe: lock\nwrites: 1\nsometimes: [{StaleWrites: 9}]\n", "9 is no number of writes here; write 1 to 2"),
+        ("recipe: lock\nalways: [{OneHolder: 1}]\n", "OneHolder takes no parameter; write OneHolder alone"),
+        ("recipe: leader-latch\nagain: 1\n", "again: a leader-latch is not taken twice"),
+        ("recipe: lock\nmay_not_fire: [reconect]\n", "may_not_fire[0]: no action is called 'reconect' here"),
+        ("recipe: lock\nexpect: pass\n", "expect: 'pass' is no verdict; did you mean passed?"),
+        ("service:\n  - [gt /a]\n", "scenario.yaml:2: service[0][0]: 'gt /a': there is no request 'gt'"),
+        ("service:\n  - [get /a]\npaths: [a]\n", "paths[0]"),
+        ("service: []\n", "there are no clients"),
+        ("service:\n  - [get /a]\nalways: [OneCreater]\n", "did you mean OneCreator?"),
+        ("service:\n  - [get /a]\nsometimes: [{StaleRead: 1}]\n", "StaleRead takes no parameter"),
+        ("service:\n  - [get /a]\nat: [1, 2]\n", "names the first server of each of 1 clients"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_told_with_its_place_and_what_would_be_right(text: str, wanted: str) -> None:
+    assert wanted in told(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("recipe: lock\nvariants: [lost-watch]\n", "it is of the service as clients see it"),
+        ("recipe: lock\nvariants: [ZOOKEEPER-1419]\n", "it is of the election"),
+        ("recipe: lock\nvariants: [search-without-sync]\n", "write lag: true, and servers: 2"),
+        ("recipe: lock\nvariants: [enter-twice]\n", "write recipe: lock, and again: 1"),
+        ("recipe: unfair-election\nvariants: [no-reread]\n", "it changes nothing where there is no queue"),
+        ("recipe: lock\nvariants: [lead-unannounced]\n", "write recipe: fair-election"),
+        ("recipe: lock\nvariants: [no-fencing]\n", "write writes: 1"),
+        ("service:\n  - [get /a]\nvariants: [no-protection]\n", "it is none of the service's"),
+        ("service:\n  - [get /a]\nvariants: [lost-watch]\n", "it changes nothing where nobody watches"),
+    ],
+)
+def test_a_variant_that_changes_nothing_is_refused(text: str, wanted: str) -> None:
+    with pytest.raises(VariantError, match=wanted.replace("[", r"\[")):
+        job(text)
