@@ -219,10 +219,12 @@ class Connection(Channel):
         self.clients.in_process += 1
         self.clients.forward(self, asked)
 
-    def settled(self, xid: int, route: Route, code: Code = Code.OK, reply: Record | None = None) -> None:
+    def settled(
+        self, xid: int, route: Route, code: Code = Code.OK, reply: Record | None = None, *, closes: bool = False
+    ) -> None:
         """A transaction of this session, or the end of a sync: answers what it answers, and what waited behind it."""
         before = self.waiting
-        self.waiting, answered = settle(before, xid, route)
+        self.waiting, answered = settle(before, xid, route, closes=closes)
         if not answered:
             return
         self.clients.in_process -= len(answered)

@@ -120,12 +120,13 @@ class Clients:
         if connection is None:
             return
         self._turn()
+        closes = type(change.record) is CloseSessionTxn
         if connection.phase is Phase.PRESENTED:
             if type(change.record) is CreateSessionTxn:
                 connection.established_as(valid=True)
         else:
-            connection.settled(change.cxid, Route.WRITE, applied.code, applied.reply)
-        if type(change.record) is CloseSessionTxn:
+            connection.settled(change.cxid, Route.WRITE, applied.code, applied.reply, closes=closes)
+        if closes:
             connection.session_closed()
 
     def synced(self, session: SessionId, cxid: int) -> None:

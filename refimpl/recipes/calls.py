@@ -23,7 +23,7 @@ from spec.recipes.events import Answered, Notified
 from spec.tree.apply import EventType
 from spec.tree.data import OPEN_ACL_UNSAFE, Acl, Stat
 from spec.tree.fields import Record
-from spec.tree.paths import parent_of
+from spec.tree.paths import fault_of, parent_of
 from spec.tree.replies import ChildrenReply, Code, Create2Reply, DataReply, PathReply, StatReply
 from spec.tree.requests import Create2, CreateMode, Delete, Exists, GetChildren, GetData, Sync
 
@@ -51,6 +51,13 @@ EVENT_TYPES = {
 
 _EPHEMERAL = {CreateMode.EPHEMERAL, CreateMode.EPHEMERAL_SEQUENTIAL}
 _SEQUENTIAL = {CreateMode.PERSISTENT_SEQUENTIAL, CreateMode.EPHEMERAL_SEQUENTIAL}
+
+
+def valid(path: str) -> str:
+    """The path itself; ValueError if no znode can be there."""
+    if fault := fault_of(path):
+        raise ValueError(fault)
+    return path
 
 
 def send(client: Any, record: Record, watcher: Callable[[Any], None]) -> Any:

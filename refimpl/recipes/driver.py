@@ -28,7 +28,7 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
-from kazoo.protocol.states import KazooState, KeeperState
+from kazoo.protocol.states import KazooState
 
 from refimpl.recipes import calls
 from spec.effects import Fact
@@ -45,7 +45,6 @@ from spec.recipes.events import (
     facts,
 )
 from spec.tree.fields import Record
-from spec.tree.paths import fault_of
 from spec.tree.replies import Code
 
 S = TypeVar("S")
@@ -95,18 +94,6 @@ _Item: TypeAlias = _Told | _Change | _Result | _Made | _Review | Notified
 def protection() -> str:
     """An id that no other client has; in the form that Curator's are (`ProtectedUtils`)."""
     return str(uuid.uuid4())
-
-
-def valid(path: str) -> str:
-    """The path itself; ValueError if no znode can be there."""
-    if fault := fault_of(path):
-        raise ValueError(fault)
-    return path
-
-
-def closed(client: Any) -> bool:
-    """Whether the application has stopped the client, or not yet started it: nobody else will end this state."""
-    return client.client_state in (KeeperState.CLOSED, KeeperState.AUTH_FAILED)
 
 
 class Driver(Generic[S]):

@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 from kazoo.exceptions import NoNodeError
 
 from refimpl.recipes import participants
-from refimpl.recipes.driver import protection, valid
+from refimpl.recipes.calls import valid
+from refimpl.recipes.driver import protection
 from refimpl.recipes.leadership import Leadership
 from refimpl.recipes.participants import Participant
 from refimpl.recipes.standing import Standing

@@ -19,7 +19,8 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from refimpl.recipes.driver import Driver, protection, valid
+from refimpl.recipes.calls import valid
+from refimpl.recipes.driver import Driver, protection
 from refimpl.recipes.errors import LockLost, Refused
 from refimpl.recipes.herald import Herald
 from refimpl.recipes.waiting import Deadline, wait_for

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from refimpl.recipes.driver import Driver, protection, valid
+from refimpl.recipes.calls import valid
+from refimpl.recipes.driver import Driver, protection
 from refimpl.recipes.errors import Refused
 from refimpl.recipes.waiting import Deadline, wait_for
 from spec.effects import Fact

@@ -12,7 +12,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from refimpl.recipes.driver import closed
+from kazoo.protocol.states import KeeperState
+
 from refimpl.recipes.errors import ClientClosed
 
 PULSE = 1.0
@@ -28,6 +29,11 @@ class Deadline:
     def left(self) -> float | None:
         """Seconds until then, not below 0; None for never."""
         return None if self._at is None else max(0.0, self._at - time.monotonic())
+
+
+def closed(client: Any) -> bool:
+    """Whether the application has stopped the client, or not yet started it: nobody else will end this state."""
+    return client.client_state in (KeeperState.CLOSED, KeeperState.AUTH_FAILED)
 
 
 def wait_for(

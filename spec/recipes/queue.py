@@ -52,7 +52,7 @@ def step(rules: Rules, place: Place, event: Event) -> Step[Place]:
             return _unwanted(rules, replace(place, wanted=False))
         case Answered():
             return answered(rules, place, event)
-        case Unanswered():
+        case Unanswered() if place.phase is not Phase.OUT:
             lost = replace(place, lost=True)
             return _again(rules, lost) if place.link is Link.CONNECTED else Step(lost)
         case Notified(_, path):

@@ -19,6 +19,7 @@ from spec.recipes import queue
 from spec.recipes.events import (
     Effect,
     Event,
+    Failed,
     Gone,
     Holds,
     HoldsNoMore,
@@ -29,6 +30,7 @@ from spec.recipes.events import (
     TakeLeadership,
     Unwanted,
     Wanted,
+    facts,
 )
 from spec.recipes.place import Phase, Place, Rules
 
@@ -55,6 +57,9 @@ def step(rules: Rules, selector: Selector, event: Event) -> Step[Selector]:
             if selector.runs or selector.place.wanted:
                 return Step(replace(selector, open=True, id=id))
             return _through(rules, replace(selector, open=True, id=id), event)
+        case Unwanted() if selector.runs:
+            # The place is kept until the procedure has returned, so that nobody else leads meanwhile.
+            return Step(replace(selector, open=False), (Observe(Interrupt()),))
         case Unwanted():
             return _through(rules, replace(selector, open=False), event)
         case Interrupted():
@@ -97,11 +102,7 @@ def _through(rules: Rules, selector: Selector, event: Event) -> Step[Selector]:
 
 
 def _settled(rules: Rules, selector: Selector, effects: tuple[Effect, ...]) -> Step[Selector]:
-    """A lost leadership is given up for good, and whoever is out queues anew if it is to."""
-    following = Step(selector)
-    if Observe(Interrupt()) in effects and selector.place.wanted:
-        # A place that is kept would lead again while the interrupted procedure still runs.
-        following = _through(rules, selector, Unwanted())
-    elif Observe(Gone()) in effects and not selector.runs:
-        following = _anew(rules, selector)
+    """Whoever is out queues anew if it is to, but not for what the servers have refused."""
+    refused = any(isinstance(fact, Failed) for fact in facts(effects))
+    following = _anew(rules, selector) if Observe(Gone()) in effects and not refused else Step(selector)
     return Step(following.state, (*effects, *following.effects))

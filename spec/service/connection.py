@@ -96,13 +96,16 @@ def arrive(waiting: Waiting, asked: Asked) -> tuple[Waiting, bool]:
     return (*waiting, asked), False
 
 
-def settle(waiting: Waiting, xid: int, route: Route) -> tuple[Waiting, Waiting]:
+def settle(waiting: Waiting, xid: int, route: Route, *, closes: bool = False) -> tuple[Waiting, Waiting]:
     """A transaction of this session (or the end of a sync) with this xid: what waits now, and what is answered now.
 
     The first of those answered is the write itself, the rest are the reads that waited behind it. None are
-    answered if the write is not this connection's next.
+    answered if the write is not this connection's next. One that `closes` the session may have been asked for by
+    another connection of it, under the same xid; then it answers nothing here.
     """
     if not waiting or waiting[0].xid != xid or waiting[0].route is not route:
+        return waiting, ()
+    if closes and type(waiting[0].record) is not requests.CloseSession:
         return waiting, ()
     end = 1
     while end < len(waiting) and waiting[end].route not in _IN_FLIGHT:

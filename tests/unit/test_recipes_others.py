@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from spec.recipes import lock, selector, unfair
 from spec.recipes.events import (
+    Failed,
     Follows,
     Gone,
     Holds,
@@ -19,7 +20,7 @@ from spec.recipes.names import in_order, number, of_id, protected
 from spec.recipes.recipes import lock_rules, selector_rules, unfair_rules
 from spec.tree.data import OPEN_ACL_UNSAFE
 from spec.tree.replies import Code
-from spec.tree.requests import Create2, CreateMode, Delete, GetData, Sync
+from spec.tree.requests import Create2, CreateMode, Delete, GetChildren, GetData, Sync
 from tests.support.recipes import Told
 
 LEADER = "/r/leader"
@@ -153,18 +154,26 @@ def test_with_requeue_the_client_stands_again() -> None:
     assert isinstance(one.done(), Create2)
 
 
-def test_a_lost_connection_interrupts_and_leadership_is_not_resumed() -> None:
+def test_a_lost_connection_interrupts() -> None:
     one = called()
     one.cut_off()
     assert one.facts == (HoldsNoMore("suspended"), Interrupt())
-    assert one.back() == Delete(MINE, -1)
+
+
+def test_the_place_is_kept_until_the_procedure_has_returned() -> None:
+    one = called(requeues=True)
+    one.cut_off()
+    assert one.back() == GetChildren("/r", False)
+    one.children("_c_a-lock-0000000007")
+    assert one.facts == (Holds(MINE, 7),), "it holds again, and the procedure is not called a second time"
+    assert one.hear(Returned()) == Delete(MINE, -1)
+    assert isinstance(one.done(), Create2)
 
 
 def test_the_procedure_is_not_called_while_an_earlier_call_runs() -> None:
     one = called(requeues=True)
     one.cut_off()
-    one.back()
-    assert one.done() is None, "it stands again only when the procedure has returned"
+    assert one.expired_and_back() is None, "it stands again only when the procedure has returned"
     assert isinstance(one.hear(Returned()), Create2)
 
 
@@ -174,12 +183,19 @@ def test_an_interruption_ends_the_call_and_nothing_else() -> None:
     assert one.facts == (Interrupt(),)
 
 
-def test_closing_interrupts_and_does_not_queue_again() -> None:
+def test_closing_interrupts_and_gives_up_when_the_procedure_has_returned() -> None:
     one = called(requeues=True)
-    assert one.hear(Unwanted()) == Delete(MINE, -1)
-    assert Interrupt() in one.facts
-    one.done()
-    assert one.hear(Returned()) is None
+    assert one.hear(Unwanted()) is None
+    assert one.facts == (Interrupt(),)
+    assert one.hear(Returned()) == Delete(MINE, -1)
+    assert one.done() is None, "and does not queue again"
+
+
+def test_what_the_servers_refuse_is_not_asked_for_again_and_again() -> None:
+    one: Told[selector.Selector] = Told(selector.step, selector_rules("/r"), selector.Selector(requeues=True))
+    one.hear(Wanted("a"))
+    assert one.done(Code.NO_AUTH) is None
+    assert one.facts == (Failed(Code.NO_AUTH), Gone())
 
 
 # -- names

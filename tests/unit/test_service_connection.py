@@ -135,3 +135,8 @@ def test_what_waits_always_begins_with_a_write_or_a_sync(routes: list[Route]) ->
     while waiting:
         assert waiting[0].route in IN_FLIGHT
         waiting, _ = settle(waiting, waiting[0].xid, waiting[0].route)
+
+
+def test_the_end_of_the_session_asked_for_elsewhere_answers_nothing_here() -> None:
+    waiting = (Asked(1, requests.Create("/a", b"", (), 0), Route.WRITE),)
+    assert settle(waiting, 1, Route.WRITE, closes=True) == (waiting, ())

@@ -1,0 +1,145 @@
+"""What the tests of the recipes share: clients under a chroot of the test's own, and what befalls them.
+
+Each fault is a real one: a session is ended by another client that has its id and password, a connection by its socket,
+an answer by dropping the connection when the answer is there, so that the server has certainly acted.
+"""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import ConnectionDropped
+from kazoo.protocol.states import KazooState
+
+from benchmarks.servers import Ensemble
+
+WAIT = 20.0
+BRIEF = 0.3
+"""Seconds in which something that must not happen would have happened."""
+
+
+class World:
+    """An ensemble, and the clients that a test starts at it."""
+
+    def __init__(self, ensemble: Ensemble, root: str, ends: ExitStack) -> None:
+        self.ensemble = ensemble
+        self.root = root
+        self._ends = ends
+
+    def client(self, sid: int | None = None, below: str = "", **options: Any) -> KazooClient:
+        """A started client, at one server or at all; `below` is a path that its chroot has in addition."""
+        hosts = self.ensemble.connect_string if sid is None else self.ensemble.address(sid)
+        started = KazooClient(hosts=hosts + self.root + below, **({"timeout": 6.0} | options))
+        self._ends.callback(started.close)
+        self._ends.callback(started.stop)
+        started.start(timeout=WAIT)
+        started.ensure_path("/")
+        return started
+
+    def expire(self, client: KazooClient) -> None:
+        """End a client's session, of which it hears when it is told."""
+        lost = becomes(client, KazooState.LOST)
+        other = KazooClient(hosts=self.ensemble.connect_string, client_id=client.client_id, timeout=6.0)
+        other.start(timeout=WAIT)
+        other.stop()
+        other.close()
+        assert lost.wait(WAIT)
+
+    def server_of(self, client: KazooClient) -> int:
+        """The id of the server where a client is."""
+        port = client._connection._socket.getpeername()[1]
+        return next(sid for sid in self.ensemble.sids if self.ensemble.client_port(sid) == port)
+
+
+@contextmanager
+def world(ensemble: Ensemble, root: str) -> Iterator[World]:
+    """A world whose clients are stopped at the end, whatever became of them."""
+    with ExitStack() as ends:
+        yield World(ensemble, root, ends)
+
+
+def becomes(client: KazooClient, state: str) -> threading.Event:
+    """An event that is set when the client's connection gets into this state."""
+    reached = threading.Event()
+
+    def listener(now: str) -> bool:
+        if now == state:
+            reached.set()
+        return now == state
+
+    client.add_listener(listener)
+    return reached
+
+
+def drop(client: KazooClient) -> None:
+    """End a client's connection, and wait until it has another one of the same session."""
+    session, back = client.client_id[0], becomes(client, KazooState.CONNECTED)
+    client._connection._socket.shutdown(2)
+    assert back.wait(WAIT)
+    assert client.client_id[0] == session
+
+
+def lose_answer(client: KazooClient, request: type) -> threading.Event:
+    """Drop the connection when the next answer to such a request is there; the event is set then."""
+    connection, lost = client._connection, threading.Event()
+    reads = connection._read_response
+
+    def losing(header: Any, buffer: Any, offset: int) -> Any:
+        if not isinstance(client._pending[0][0], request):
+            return reads(header, buffer, offset)
+        connection._read_response = reads
+        lost.set()
+        raise ConnectionDropped("the test has lost the answer")
+
+    connection._read_response = losing
+    return lost
+
+
+class Running:
+    """A call in a thread of its own; `result` waits for what it returned or raised."""
+
+    def __init__(self, call: Callable[..., Any], *arguments: Any) -> None:
+        self._outcome: list[Any] = []
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, args=(call, arguments), daemon=True)
+        self._thread.start()
+
+    def _run(self, call: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+        try:
+            self._outcome.append(call(*arguments))
+        except BaseException as error:
+            self._error = error
+
+    def runs(self, seconds: float = BRIEF) -> bool:
+        """Whether it still runs after so long."""
+        self._thread.join(seconds)
+        return self._thread.is_alive()
+
+    def result(self) -> Any:
+        self._thread.join(WAIT)
+        assert not self._thread.is_alive(), "the call has not returned"
+        if self._error is not None:
+            raise self._error
+        return self._outcome[0]
+
+
+def eventually(holds: Callable[[], bool], seconds: float = WAIT) -> None:
+    """Wait until something that other threads bring about holds."""
+    pause = threading.Event()
+    for _ in range(int(seconds / 0.02)):
+        if holds():
+            return
+        pause.wait(0.02)
+    raise AssertionError(f"not within {seconds} s")
+
+
+def places(client: KazooClient, number: int, path: str = "/lock") -> None:
+    """Wait until so many places are in the queue."""
+
+    def there() -> bool:
+        client.sync("/")
+        return bool(client.exists(path)) and len(client.get_children(path)) == number
+
+    eventually(there)

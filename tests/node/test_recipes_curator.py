@@ -1,0 +1,173 @@
+"""Our recipes and Curator's at the same paths: one queue, one holder, and each sees the other."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+
+import pytest
+
+pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[recipes]'")
+
+from benchmarks.servers import Ensemble
+from refimpl.recipes import LeaderLatch, LeaderSelector, Leadership, Lock
+from tests.node.recipes import BRIEF, WAIT, World, eventually, world
+from tests.node.test_clients_curator import CLASS_PATH, SECONDS, missing
+
+# Each test makes its own chroot by its first request.
+pytestmark = pytest.mark.filterwarnings("ignore:No chroot path exists")
+
+# Does what each line of its input says, and prints the outcome; only `exit` of takeLeadership is awaited elsewhere.
+PROGRAM = """
+import java.util.*;
+import java.util.concurrent.*;
+import java.util.stream.*;
+import org.apache.curator.framework.*;
+import org.apache.curator.framework.recipes.leader.*;
+import org.apache.curator.framework.recipes.locks.*;
+import org.apache.curator.retry.ExponentialBackoffRetry;
+
+public class Partner {
+    public static void main(String[] args) throws Exception {
+        CuratorFramework client = CuratorFrameworkFactory.builder().connectString(args[0]).sessionTimeoutMs(6000)
+            .connectionTimeoutMs(10000).retryPolicy(new ExponentialBackoffRetry(100, 10)).build();
+        client.start();
+        InterProcessMutex mutex = new InterProcessMutex(client, "/lock");
+        LeaderLatch latch = new LeaderLatch(client, "/latch", "curator");
+        CountDownLatch end = new CountDownLatch(1), leads = new CountDownLatch(1);
+        LeaderSelector selector = new LeaderSelector(client, "/selector", new LeaderSelectorListenerAdapter() {
+            public void takeLeadership(CuratorFramework at) throws Exception { leads.countDown(); end.await(); }
+        });
+        selector.setId("curator");
+        Scanner lines = new Scanner(System.in);
+        while (lines.hasNextLine()) {
+            String[] words = lines.nextLine().split(" ");
+            Object said = "done";
+            switch (words[0]) {
+                case "acquire": said = mutex.acquire(Long.parseLong(words[1]), TimeUnit.MILLISECONDS); break;
+                case "release": mutex.release(); break;
+                case "start": latch.start(); break;
+                case "await": said = latch.await(Long.parseLong(words[1]), TimeUnit.MILLISECONDS); break;
+                case "leader": client.sync().forPath("/latch"); said = latch.getLeader().getId(); break;
+                case "participants": said = latch.getParticipants().stream().map(Participant::getId)
+                    .collect(Collectors.joining(",")); break;
+                case "close": latch.close(); break;
+                case "select": selector.start(); break;
+                case "leads": said = leads.await(Long.parseLong(words[1]), TimeUnit.MILLISECONDS); break;
+                case "return": end.countDown(); break;
+            }
+            System.out.println(said);
+        }
+        client.close();
+    }
+}
+"""
+
+
+class Partner:
+    """The running Java program."""
+
+    def __init__(self, command: list[str]) -> None:
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def __call__(self, *words: object) -> str:
+        """What it answers to a line."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        print(*words, file=self._process.stdin, flush=True)
+        return self._process.stdout.readline().strip()
+
+    def end(self) -> None:
+        """End its input, and wait for its end."""
+        try:
+            self._process.communicate(timeout=WAIT)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The command that runs the compiled program; the clients' servers follow."""
+    reason = missing()
+    if reason and os.environ.get("CI") == "true":
+        pytest.fail(reason, pytrace=False)
+    if reason or shutil.which("javac") is None:
+        pytest.skip(str(reason))
+    home = tmp_path_factory.mktemp("curator")
+    source = home / "Partner.java"
+    source.write_text(PROGRAM, encoding="utf-8")
+    class_path = ":".join(map(str, CLASS_PATH))
+    javac = ["javac", "-nowarn", "-cp", class_path, "-d", str(home), str(source)]
+    compiled = subprocess.run(javac, capture_output=True, text=True, timeout=SECONDS, check=False)
+    assert compiled.returncode == 0, compiled.stderr
+    return ["java", "-XX:+UseSerialGC", "-Xmx64m", "-cp", f"{home}:{class_path}", "Partner"]
+
+
+@pytest.fixture(scope="module", params=["node", "real"])
+def ensemble(request: pytest.FixtureRequest, launch: Callable[..., Ensemble]) -> Ensemble:
+    return launch([request.param], standalone=True, tick_time=200, extra={"extendedTypesEnabled": "true"})
+
+
+@pytest.fixture(scope="module")
+def curator(ensemble: Ensemble, program: list[str]) -> Iterator[Partner]:
+    partner = Partner([*program, ensemble.address(1)])
+    yield partner
+    partner.end()
+
+
+@pytest.fixture
+def at(ensemble: Ensemble) -> Iterator[World]:
+    with world(ensemble, "") as made:
+        yield made
+
+
+def test_an_inter_process_mutex_and_a_lock_exclude_each_other(at: World, curator: Partner) -> None:
+    lock = Lock(at.client(), "/lock")
+    with lock:
+        assert curator("acquire", 300) == "false"
+    assert curator("acquire", 20000) == "true"
+    assert not lock.acquire(BRIEF)
+    curator("release")
+    assert lock.acquire(WAIT)
+    lock.release()
+    assert curator("acquire", 20000) == "true"
+    curator("release")
+
+
+def test_latches_of_both_stand_in_one_queue(at: World, curator: Partner) -> None:
+    first, last = LeaderLatch(at.client(), "/latch", "first"), LeaderLatch(at.client(), "/latch", "last")
+    first.start()
+    assert first.wait(WAIT)
+    curator("start")
+    eventually(lambda: len(first.participants()) == 2)
+    last.start()
+    eventually(lambda: [each.id for each in first.participants()] == ["first", "curator", "last"])
+    assert curator("participants") == "first,curator,last"
+    assert curator("await", 300) == "false"
+    first.close()
+    assert curator("await", 20000) == "true"
+    leader = last.leader()
+    assert leader is not None
+    assert leader.id == "curator"
+    assert not last.has_leadership
+    curator("close")
+    assert last.wait(WAIT)
+    assert curator("leader") == "last"
+    last.close()
+
+
+def test_selectors_of_both_lead_one_after_the_other(at: World, curator: Partner) -> None:
+    def lead(leadership: Leadership) -> None:
+        leadership.wait()
+
+    with LeaderSelector(at.client(), "/selector", lead, id="ours", auto_requeue=True) as ours:
+        eventually(lambda: ours.has_leadership)
+        curator("select")
+        assert curator("leads", 300) == "false"
+        ours.interrupt_leadership()
+        assert curator("leads", 20000) == "true"
+        eventually(lambda: [each.id for each in ours.participants()] == ["curator", "ours"])
+        assert not ours.has_leadership
+        curator("return")
+        eventually(lambda: ours.has_leadership)
