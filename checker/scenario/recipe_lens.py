@@ -37,8 +37,9 @@ from checker.models.service import (
     server_name,
     watches_name,
 )
-from checker.scenario.service_words import told_answer, told_commit, told_path, told_request, told_shortly
+from checker.scenario.recipe_words import told_answer, told_commit, told_path, told_request, told_shortly
 from spec.recipes.selector import Selector
+from spec.tree.fields import Record
 from spec.tree.store import FrozenStore
 
 SERVICE = "service"
@@ -185,10 +186,8 @@ class RecipeLens:
             for message in lost:
                 if not isinstance(message, Broken):
                     yield Drawn("lost", SERVICE, told_answer(message), peer=lane)
-        if mine and move.action in ("disconnect", "reconnect", "lapse"):
-            for request in (*was.stray, *was.up):
-                if request not in now.stray:
-                    yield Drawn("lost", lane, told_request(request), peer=SERVICE)
+        for request in _dropped(was, now, move if mine else None):
+            yield Drawn("lost", lane, told_request(request), peer=SERVICE)
         for message in _added(was, now):
             if isinstance(message, Reply | Notice):
                 yield Drawn("send", SERVICE, told_answer(message), peer=lane)
@@ -203,6 +202,19 @@ def _added(was: Link, now: Link) -> tuple[Any, ...]:
         if now.down[: len(kept)] == kept:
             return now.down[len(kept) :]
     return ()
+
+
+def _dropped(was: Link, now: Link, move: Move | None) -> list[Record]:
+    """The requests that will not arrive any more; `move` is what has happened on this connection, if anything has."""
+    action = move.action if move else ""
+    stray, up = list(was.stray), list(was.up)
+    if action == "arrive":
+        up = up[1:]
+    elif action == "arrive late":
+        stray = stray[1:]
+    # Connected again, the client may have asked for the same once more.
+    kept = now.stray if action == "reconnect" else now.stray + now.up
+    return [request for request in stray + up if request not in kept]
 
 
 def _znodes(store: FrozenStore) -> list[tuple[str, Any]]:
@@ -257,7 +269,7 @@ class _Captions:
         return f"{told_request(record)} of {client_name(c)} arrives{self._at(server)}"
 
     def _arrive_late(self, c: int, record: Any) -> str:
-        return f"{told_request(record)} of {client_name(c)} arrives late, by a lost connection"
+        return f"{told_request(record)} of {client_name(c)} arrives late"
 
     def _apply(self, server: int, first: Any) -> str:
         return f"server {server} applies {told_commit(first)}"
@@ -278,7 +290,7 @@ class _Captions:
         return f"the session of {client_name(c)} expires"
 
     def _lapse(self, c: int) -> str:
-        return f"the session of {client_name(c)}, which is gone, ends"
+        return f"the session of {client_name(c)}, which has crashed, ends"
 
     def _crash(self, c: int) -> str:
         return f"{client_name(c)} crashes"

@@ -12,16 +12,16 @@ import msgspec
 
 from checker.job import Job, Json
 from checker.models.service import Budgets, Clocks
-from checker.models.service.asking import AskingError, script_of
 from checker.models.service.scripts import Script
 from checker.properties import service as registry
-from checker.properties.service.parts import ServiceJobParts, applicable, service_job_parts, why_idle
 from checker.properties.service.views import Run
 from checker.scenario import listed
+from checker.scenario.asking import AskingError, script_of
 from checker.scenario.located import Located, Path, position
 from checker.scenario.parts import limits_of
 from checker.scenario.protocol import variants_of, word
 from checker.scenario.schema import ServiceFaults, ServiceScenario, decode
+from checker.scenario.service_parts import ServiceJobParts, applicable, service_job_parts, why_idle
 from checker.scenario.variants import Idle, VariantError, names
 from spec.tree.paths import fault_of
 from spec.variants import Variant

@@ -225,8 +225,10 @@ def _entered(rules: Rules, candidate: Candidate, answer: Answered) -> Step[Candi
 def _was_read(rules: Rules, candidate: Candidate, answer: Answered) -> Step[Candidate]:
     if not isinstance(answer.reply, DataReply):
         return _free(rules, candidate) if answer.code is Code.NO_NODE else _refused(candidate, answer)
-    own = answer.reply.data == candidate.id.encode() and Variant.RETRY_WITHOUT_LOOKING not in rules.variants
-    if own:
+    own = answer.reply.data == candidate.id.encode()
+    # Whoever has a token knows the znode for its own without a look.
+    looks = candidate.token is not None or Variant.RETRY_WITHOUT_LOOKING not in rules.variants
+    if own and looks:
         return _is_own(rules, candidate, answer.reply.stat.czxid)
     if not candidate.wanted:
         return _out(candidate)

@@ -18,9 +18,9 @@ import pytest
 from checker.engine import Exploration, Kind, Limits, Stop
 from checker.engine.search import explore
 from checker.models.service import Budgets, Clocks, telling
-from checker.models.service.asking import CHOICE, script_of
 from checker.properties.service import SERVICE_PROPERTIES
-from checker.properties.service.parts import DEFAULTS, ServiceJobParts, applicable, service_job_parts, why_idle
+from checker.scenario.asking import CHOICE, script_of
+from checker.scenario.service_parts import DEFAULTS, ServiceJobParts, applicable, service_job_parts, why_idle
 from spec.variants import DESCRIBED, Area, Variant
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference-service-variants.md"

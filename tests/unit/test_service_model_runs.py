@@ -10,9 +10,9 @@ from checker.engine import plain, search
 from checker.engine.compare import disagreements
 from checker.job import Job, Verdict
 from checker.models.service import FAULTS, Budgets, Clocks
-from checker.models.service.asking import script_of
-from checker.properties.service.parts import DEFAULTS, ServiceJobParts, service_job_parts
 from checker.report import judge
+from checker.scenario.asking import script_of
+from checker.scenario.service_parts import DEFAULTS, ServiceJobParts, service_job_parts
 from checker.traces import to_text, trace_of
 from spec.variants import Variant
 

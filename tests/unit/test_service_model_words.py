@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from checker.models.service import Broken, Notice, Reply, telling
-from checker.models.service.asking import AskingError, request_of, script_of
 from checker.models.service.scripts import Script, step_of_tag, tag
-from checker.properties.service.parts import applicable, service_job_parts, why_idle
 from checker.properties.unknown import UnknownPropertyError
+from checker.scenario.asking import AskingError, request_of, script_of
+from checker.scenario.service_parts import applicable, service_job_parts, why_idle
 from spec.tree.apply import EventType
 from spec.tree.replies import Code, DataReply, ErrorReply, MultiReply, OperationResult
 from spec.tree.requests import Create2, GetData, Multi, SetData

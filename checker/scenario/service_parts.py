@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 from checker.engine import Model
 from checker.job import Lens
-from checker.models.service.lens import ServiceLens, scripted_fields
 from checker.models.service.rules import known_actions
 from checker.models.service.scripts import Script
 from checker.models.service.setup import Budgets, Clocks, ServiceSetup
 from checker.properties.service import SERVICE_PROPERTIES, service_model
+from checker.scenario.service_lens import ServiceLens, scripted_fields
 from spec.tree.requests import (
     CloseSession,
     Create,
@@ -62,7 +62,7 @@ def service_job_parts(
 ) -> ServiceJobParts:
     """A service whose clients run scripts. Raises ValueError and UnknownPropertyError, which say what is wrong.
 
-    `clients` come from `checker.models.service.asking.script_of`. Without `properties`, all invariants that say
+    `clients` come from `checker.scenario.asking.script_of`. Without `properties`, all invariants that say
     something of these scripts.
     """
     setup = ServiceSetup(
