@@ -221,3 +221,18 @@ def test_leadership_that_is_checked_ends_without_an_error_in_the_log(
     assert running.wait(WAIT)
     assert selector.close(WAIT)
     assert "ERROR" not in caplog.text
+
+
+def test_nobody_else_leads_while_an_interrupted_procedure_still_runs(at: World) -> None:
+    client, stubborn, other = at.client(), Procedure(stubborn=True), Procedure()
+    with LeaderSelector(client, "/selector", stubborn) as selector:
+        first = stubborn.led.get(timeout=WAIT)
+        with LeaderSelector(at.client(), "/selector", other):
+            drop(client)
+            assert first.interrupted.wait(WAIT)
+            with pytest.raises(queue.Empty):
+                other.led.get(timeout=BRIEF)
+            assert not selector.close(timeout=BRIEF)
+            assert other.led.empty()
+            stubborn.returns.put(True)
+            assert other.led.get(timeout=WAIT).token > first.token

@@ -17,7 +17,8 @@ import pytest
 from checker.cli.main import main
 from checker.engine import Kind
 from checker.properties.recipes import RECIPE_PROPERTIES
-from checker.scenario.schema import Common, RecipeScenario
+from checker.properties.service import SERVICE_PROPERTIES
+from checker.scenario.schema import Common, RecipeScenario, ServiceScenario
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "tutorial-recipes.md"
@@ -108,8 +109,17 @@ def test_the_reference_lists_the_properties_of_recipes_with_their_kinds() -> Non
     ]
 
 
-def test_the_reference_lists_the_keys_of_scenarios_with_a_recipe() -> None:
+@pytest.mark.parametrize(
+    ("heading", "kind"), [("Clients with a recipe", RecipeScenario), ("Clients of a service", ServiceScenario)]
+)
+def test_the_reference_lists_the_keys_of_scenarios_of_clients(heading: str, kind: type[Common]) -> None:
     page = (ROOT / "docs" / "reference-scenarios.md").read_text(encoding="utf-8")
-    section = page.split("## Clients with a recipe\n")[1].split("\n## ")[0]
+    section = page.split(f"## {heading}\n")[1].split("\n## ")[0].split("| under |")[0]
     keys = set(re.findall(r"^\| `(\w+)` \| [^`]", section, re.MULTILINE))
-    assert keys == set(RecipeScenario.__struct_fields__) - set(Common.__struct_fields__)
+    assert keys == set(kind.__struct_fields__) - set(Common.__struct_fields__)
+
+
+def test_the_reference_lists_the_properties_of_a_service() -> None:
+    page = (ROOT / "docs" / "reference-scenarios.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| `(\w+)` \| (\w+) \| (.*) \|$", page, re.MULTILINE)
+    assert listed == [(entry.kind.value, name, entry.meaning) for name, entry in SERVICE_PROPERTIES.items()]
