@@ -1,0 +1,70 @@
+"""What properties of recipes read: each client, seen through a question; and which steps are fair.
+
+Rules of this module:
+
+- A client that has crashed is seen as False, whatever is asked.
+- Fair are the steps of servers, networks and client libraries, and that whoever holds gives it back. A fault, and
+  what an application or an operator does of its own accord, need never happen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+
+from checker.engine import Finding, Move, Read
+from checker.engine.model import Trivial
+from checker.models.recipes import Client, RecipeSetup, first_of
+from checker.models.recipes.client import Wish
+from checker.models.service import FAULTS, LEADER, Leader, client_name
+
+Answer = Finding | Trivial | None
+FREE_WILL = frozenset({Wish.WANT, Wish.AGAIN, Wish.QUIT, Wish.WRITE})
+NEED_NOT = FAULTS | {"remove"} | {wish.value for wish in FREE_WILL}
+"""The actions that need never happen."""
+
+
+def fair(rule: str, move: Move) -> Hashable:
+    """The unit of fairness of a move: what one rule does under one name, unless it need not."""
+    return None if move.action in NEED_NOT else (rule, move.action)
+
+
+def clients(setup: RecipeSetup, see: Callable[[Client], Hashable]) -> tuple[Read, ...]:
+    """A read of each client; a client that has crashed is seen as False."""
+    return tuple(
+        Read(client_name(client), lambda state: False if state.crashed else see(state)) for client in setup.client_ids
+    )
+
+
+def holders(setup: RecipeSetup) -> tuple[Read, ...]:
+    """Whether each client believes that it holds."""
+    return clients(setup, lambda client: setup.machine.holds(client.recipe))
+
+
+def waiters(setup: RecipeSetup) -> tuple[Read, ...]:
+    """Whether each client wants to hold and does not."""
+    return clients(setup, lambda client: setup.machine.waits(client.recipe))
+
+
+def tokens_of_holders(setup: RecipeSetup) -> tuple[Read, ...]:
+    """The token by which each client believes that it holds; False if it does not."""
+    machine = setup.machine
+
+    def token(client: Client) -> Hashable:
+        return machine.token(client.recipe) if machine.holds(client.recipe) else False
+
+    return clients(setup, token)
+
+
+def first_token(setup: RecipeSetup) -> Read:
+    """The czxid of the znode that is first in truth; 0 if there is none."""
+
+    def first(leader: Leader) -> Hashable:
+        found = first_of(setup, leader.store)
+        return 0 if found is None else found[1].czxid
+
+    return Read(LEADER, first)
+
+
+def those(seen: Iterable[object]) -> tuple[int, ...]:
+    """The clients of which it is true."""
+    return tuple(client for client, true in enumerate(seen, 1) if true)
