@@ -13,11 +13,13 @@
     election      leadership for one call
     participants  who is in a queue, read from the znodes
     aio           the lock for asyncio
+    counting      has a client number its requests on over a lost connection
 
 What they decide is in `spec.recipes`: the same step functions that the checker explores. They need the extra `recipes`.
 """
 
 from refimpl.recipes.aio import AsyncLock
+from refimpl.recipes.counting import keep_counting
 from refimpl.recipes.election import Election
 from refimpl.recipes.errors import ClientClosed, LatchClosed, LeadershipLost, LockLost, RecipeError, Refused
 from refimpl.recipes.latch import LatchState, LeaderLatch
@@ -41,4 +43,5 @@ __all__ = [
     "Participant",
     "RecipeError",
     "Refused",
+    "keep_counting",
 ]

@@ -118,7 +118,7 @@ def _asked(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
 
 def _announced(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
     if not place.wanted:
-        return moves.leave(rules, replace(place, held=True))  # the announcement may be there
+        return moves.leave(rules, place)
     if answer.code is Code.NODE_EXISTS:
         return moves.defer(place, rules.announces or "")
     return moves.hold(place) if isinstance(answer.reply, Create2Reply) else moves.refused(place, answer)
@@ -126,8 +126,9 @@ def _announced(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
 
 def _deferred(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
     mine = isinstance(answer.reply, DataReply) and answer.reply.data == moves.own(place).encode()
+    place = replace(place, announced=mine)
     if not place.wanted:
-        return moves.leave(rules, replace(place, held=mine))
+        return moves.leave(rules, place)
     if mine:
         return moves.hold(place)
     return moves.look(rules, place) if place.notified or answer.code is not Code.OK else moves.wait(place)

@@ -47,7 +47,8 @@ def enter(rules: Rules, place: Place) -> Step[Place]:
     name = names.protected("" if Variant.NO_PROTECTION in rules.variants else place.id, rules.word)
     record = Create2(below(rules.root, name), rules.data, OPEN_ACL_UNSAFE, CreateMode.EPHEMERAL_SEQUENTIAL)
     token = place.token if Variant.OLD_TOKEN in rules.variants else None
-    return _ask(replace(place, path=None, token=token, behind=None, held=False), Phase.ENTERING, record)
+    anew = Place(place.phase, place.link, place.wanted, holds=place.holds, id=place.id, token=token)
+    return _ask(anew, Phase.ENTERING, record)
 
 
 def sync(rules: Rules, place: Place) -> Step[Place]:
@@ -99,7 +100,7 @@ def lead(rules: Rules, place: Place) -> Step[Place]:
     if rules.announces is None or Variant.LEAD_UNANNOUNCED in rules.variants:
         return hold(place)
     record = Create2(rules.announces, own(place).encode(), OPEN_ACL_UNSAFE, CreateMode.EPHEMERAL)
-    announcing = _ask(replace(place, behind=None), Phase.ANNOUNCING, record)
+    announcing = _ask(replace(place, behind=None, announced=True), Phase.ANNOUNCING, record)
     return Step(announcing.state, (Observe(First(own(place))), *announcing.effects))
 
 
@@ -127,10 +128,9 @@ def leave(rules: Rules, place: Place) -> Step[Place]:
 
     While the znode is there nobody else is first, so that the announcement is its own.
     """
-    place = replace(place, behind=None)
-    if rules.announces is None or not place.held:
-        return after(no_longer(place, "released"), delete)
-    return after(no_longer(place, "released"), lambda p: retract(p, rules.announces or ""))
+    announcement = rules.announces if place.announced else None
+    released = no_longer(replace(place, behind=None), "released")
+    return after(released, delete if announcement is None else lambda p: retract(p, announcement))
 
 
 def retract(place: Place, announcement: str) -> Step[Place]:

@@ -61,7 +61,8 @@ class Place(msgspec.Struct, frozen=True):
     """A client's part in the queue.
 
     `wanted`: it takes part. `lost`: the answer that its phase waits for will not come. `path` and `token` are those
-    of its znode, `behind` is what it watches, `holds` is what it believes, `held` whether it ever did with this znode.
+    of its znode, `behind` is what it watches, `holds` is what it believes, `held` whether it ever did since it was
+    wanted, and `announced` whether its announcement may be there.
     """
 
     phase: Phase = Phase.OUT
@@ -71,6 +72,7 @@ class Place(msgspec.Struct, frozen=True):
     notified: bool = False
     holds: bool = False
     held: bool = False
+    announced: bool = False
     id: str = ""
     path: str | None = None
     token: int | None = None

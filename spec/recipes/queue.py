@@ -45,9 +45,9 @@ def step(rules: Rules, place: Place, event: Event) -> Step[Place]:
     """What becomes of a place with an event."""
     match event:
         case Wanted(id):
-            # An id by which a creation may yet have to be found is kept.
-            fresh = place.phase in (Phase.OUT, Phase.LEAVING)
-            return _go_on(rules, replace(place, wanted=True, id=id if fresh else place.id))
+            # An id by which a creation may yet have to be found is kept; what was held before is given up.
+            kept = place.id if place.phase not in (Phase.OUT, Phase.LEAVING) else id
+            return _go_on(rules, replace(place, wanted=True, held=place.held and place.wanted, id=kept))
         case Unwanted():
             return _unwanted(rules, replace(place, wanted=False))
         case Answered():

@@ -52,9 +52,10 @@ class Recipe(msgspec.Struct, frozen=True):
     """A recipe: `step(rules, state, event)`, and what may be asked of a client's state, or of a tree.
 
     `place` is the client's place, or candidacy. `holds` is what it believes, `acts` that it may act as a leader (a
-    procedure that was interrupted still runs), `waits` that it wants to hold and does not, `out` that it wants nothing
-    and has nothing. `token` is the czxid of its znode, or of that by which it acts, `path` is that of its znode, empty
-    if it has none. `first` is the path of the znode that holds in truth. `calls`: leadership is a call, which returns.
+    procedure that was interrupted still runs), `waits` that it wants to hold and does not, `idle` that it may be
+    wanted anew, `out` that it has nothing either. `token` is the czxid of its znode, or of that by which it acts,
+    `path` is that of its znode, empty if it has none. `first` is the path of the znode that holds in truth. `calls`:
+    leadership is a call, which returns.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Recipe(msgspec.Struct, frozen=True):
     holds: Callable[[Any], bool]
     acts: Callable[[Any], bool]
     waits: Callable[[Any], bool]
+    idle: Callable[[Any], bool]
     out: Callable[[Any], bool]
     token: Callable[[Any], int | None]
     path: Callable[[Any, Any], str]
@@ -103,6 +105,7 @@ def _of_queue(
         holds=lambda state: place(state).holds,
         acts=lambda state: place(state).holds or called(state) is not None,
         waits=lambda state: place(state).wanted and not place(state).holds,
+        idle=lambda state: not place(state).wanted and called(state) is None,
         out=lambda state: place(state).phase is Phase.OUT and not place(state).wanted and called(state) is None,
         token=lambda state: place(state).token if called(state) is None else called(state),
         path=lambda _, state: place(state).path or "",
@@ -120,6 +123,7 @@ _UNFAIR = Recipe(
     holds=lambda candidate: candidate.holds,
     acts=lambda candidate: candidate.holds,
     waits=lambda candidate: candidate.wanted and not candidate.holds,
+    idle=lambda candidate: not candidate.wanted,
     out=lambda candidate: candidate.phase is unfair.Phase.OUT and not candidate.wanted,
     token=lambda candidate: candidate.token,
     path=lambda rules, candidate: rules.path if candidate.token is not None else "",

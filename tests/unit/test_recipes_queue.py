@@ -253,6 +253,14 @@ def test_whoever_waited_queues_anew_with_its_new_session() -> None:
     assert again.path == "/r/_c_b-lock-"
 
 
+def test_whoever_wants_it_again_after_a_release_is_not_out_when_the_session_expires() -> None:
+    one = holding()
+    one.cut_off()
+    one.hear(Unwanted(), Wanted("b"))
+    again = one.expired_and_back("c")
+    assert isinstance(again, Create2)
+
+
 # -- announcements
 
 ANNOUNCED, PLACE = "/r-leader", "/r/_c_a-n_0000000007"
@@ -305,6 +313,14 @@ def test_the_announcement_is_taken_back_before_the_place_is() -> None:
     one.created(ANNOUNCED, 71)
     assert one.hear(Unwanted()) == Delete(ANNOUNCED, -1)
     assert one.done() == Delete(PLACE, -1)
+
+
+def test_an_announcement_whose_answer_was_lost_is_taken_back_too() -> None:
+    one = first_in_line()
+    one.cut_off()
+    one.hear(Unwanted())
+    one.back()
+    assert one.children(*names(PLACE)) == Delete(ANNOUNCED, -1)
 
 
 # -- refusals

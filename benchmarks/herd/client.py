@@ -1,0 +1,175 @@
+"""A client of a live server that does what a recipe decides, on one socket, and counts what it hears and asks.
+
+Client libraries have threads, and handle events where they like; fifty of them in one process would measure those. Here
+a client is a few fields and a socket, and the loop that reads it belongs to `benchmarks.herd.crowd`.
+
+Rules of this module:
+
+- Counted is what the recipe is told (`Notified`) and what it asks (`Ask`), as on the wire: one frame each.
+- A *barrier* is a read beside the recipe: when it is answered, everything that the server had to say before it has
+  been heard. It is counted apart. (It is no sync: 3.8.0, asked for many at once, leaves one unanswered now and then.)
+- One request at a time, as a recipe has it: what the recipe asks during a barrier is sent after it.
+- Who has asked for the end of its session does nothing any more.
+- A lost connection is an error: nothing here loses one.
+
+Source: `ClientCnxn`; `spec.recipes.events`.
+"""
+
+import socket
+import struct
+import time
+
+from benchmarks.herd.ways import Way
+from benchmarks.servers.layouts import read, write
+from benchmarks.servers.processes import LOOPBACK, ServerError
+from refimpl.jute import decode, encode
+from refimpl.wire.client import MAX_FRAME, NOTIFICATION_XID
+from refimpl.wire.frames import Frames
+from spec.effects import Observe
+from spec.recipes.events import Answered, Ask, Event, Failed, Holds, Notified, Wanted
+from spec.recipes.place import Phase
+from spec.recipes.unfair import Phase as UnfairPhase
+from spec.tree.apply import EventType
+from spec.tree.fields import Record
+from spec.tree.replies import ChildrenReply, Code, Create2Reply, DataReply, PathReply, StatReply, WatcherEvent
+from spec.tree.requests import (
+    OPCODE_OF,
+    CloseSession,
+    Create2,
+    Exists,
+    GetChildren,
+    GetData,
+    Sync,
+)
+
+REPLIES: dict[type[Record], type[Record]] = {
+    Create2: Create2Reply,
+    GetChildren: ChildrenReply,
+    GetData: DataReply,
+    Exists: StatReply,
+    Sync: PathReply,
+}
+"""What a request is answered with; the others of a recipe are answered with nothing."""
+HEADER = struct.Struct(">ii")
+REPLY = struct.Struct(">iqi")
+LENGTH = struct.Struct(">i")
+SECONDS = 20.0
+CHUNK = 65536
+RESTS = (Phase.WAITING, Phase.HOLDING, UnfairPhase.WAITING, UnfairPhase.HOLDING)
+
+
+class Candidate:
+    """One client with its session, from the first frame on; `name` is its protection id."""
+
+    def __init__(self, way: Way, root: str, name: str, port: int, time_out: int) -> None:
+        self.name = name
+        self.notifications = self.requests = self.barriers = 0
+        self.knew: float | None = None
+        """When it came to hold."""
+        self.closing = self.ended = False
+        self._way, self._root = way, root
+        self._rules, self._state = way.rules(root), way.machine.initial
+        self._frames = Frames(MAX_FRAME)
+        self._xid = 0
+        self._asked: tuple[int, Record] | None = None
+        self._beside: int | None = None
+        self._later: Record | None = None
+        self.socket = socket.create_connection((LOOPBACK, port), timeout=SECONDS)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        opening = write("ililbt", (0, 0, time_out, 0, bytes(16), False))
+        self.socket.sendall(LENGTH.pack(len(opening)) + opening)
+        (_, granted, _, _), _ = read("iilb", self._first_frame())
+        if not granted:
+            raise ServerError(f"{name}: the server at port {port} gives no session")
+
+    @property
+    def holds(self) -> bool:
+        """Whether it believes that it leads."""
+        return self._way.machine.holds(self._state)
+
+    @property
+    def rests(self) -> bool:
+        """Whether it leads or waits, and nothing that was asked is unanswered."""
+        unasked = self._asked is None and self._beside is None and self._later is None
+        return unasked and self._way.machine.place(self._state).phase in RESTS
+
+    def want(self) -> None:
+        """Take part from now on."""
+        self._hear(Wanted(self.name))
+
+    def barrier(self) -> None:
+        """Ask the server to say what it has to say; only of one that rests."""
+        self.barriers += 1
+        self._beside = self._send(Exists(self._root, False))
+
+    def close(self) -> None:
+        """Ask for the end of the session."""
+        self.closing = True
+        self._send(CloseSession())
+
+    def forget(self) -> None:
+        """Count anew."""
+        self.notifications = self.requests = self.barriers = 0
+        self.knew = None
+
+    def readable(self) -> None:
+        """Read what has come, and do what the recipe makes of it."""
+        try:
+            data = self.socket.recv(CHUNK)
+        except ConnectionError:
+            data = b""
+        if not data:
+            self.ended = True
+            return
+        for frame in self._frames.feed(data):
+            self._frame(frame)
+
+    def _frame(self, frame: bytes) -> None:
+        xid, _, error = REPLY.unpack_from(frame)
+        if self.closing:
+            return
+        if xid == NOTIFICATION_XID:
+            event, _ = decode(WatcherEvent, frame, REPLY.size)
+            self.notifications += 1
+            self._hear(Notified(EventType(event.type), event.path))
+        elif xid == self._beside:
+            later, self._beside, self._later = self._later, None, None
+            if later is not None:
+                self._asked = self._send(later), later
+        else:
+            if self._asked is None or xid != self._asked[0]:
+                raise ServerError(f"{self.name}: an answer to request {xid} that nobody waits for")
+            kind = REPLIES.get(type(self._asked[1]))
+            self._asked = None
+            reply = None if error or kind is None else decode(kind, frame, REPLY.size)[0]
+            self._hear(Answered(Code(error), reply))
+
+    def _hear(self, event: Event) -> None:
+        step = self._way.machine.step(self._rules, self._state, event)
+        self._state = step.state
+        for effect in step.effects:
+            match effect:
+                case Ask(record):
+                    self.requests += 1
+                    if self._beside is None:
+                        self._asked = self._send(record), record
+                    else:
+                        self._later = record
+                case Observe(Holds()):
+                    self.knew = time.perf_counter()
+                case Observe(Failed(code)):
+                    raise ServerError(f"{self.name}: the server answers {code.name} to the recipe {self._way.name!r}")
+
+    def _send(self, record: Record) -> int:
+        self._xid += 1
+        body = HEADER.pack(self._xid, OPCODE_OF[type(record)]) + encode(record)
+        self.socket.sendall(LENGTH.pack(len(body)) + body)
+        return self._xid
+
+    def _first_frame(self) -> bytes:
+        while True:
+            data = self.socket.recv(CHUNK)
+            if not data:
+                raise ServerError(f"{self.name}: the server ended the connection before the session was open")
+            if frames := self._frames.feed(data):
+                return frames[0]

@@ -1,0 +1,89 @@
+"""The command `python -m benchmarks herd`: what a leader's death costs, by what the others watch.
+
+Rules: standard output holds the table or the JSON and nothing else; what is being done goes to standard error on a
+terminal; the exit code is 0 only if every figure was measured and every one agrees with the model (1: one was missed,
+or differs; 2: a bad command line). Servers run in a directory of their own, which is removed.
+"""
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.herd import plot
+from benchmarks.herd.live import measure
+from benchmarks.herd.table import as_json, as_text
+from benchmarks.herd.ways import WAYS
+from benchmarks.node.moment import Say
+
+EXIT_MEASURED = 0
+EXIT_MISSED = 1
+SIZES = (2, 5, 10, 25, 50)
+KINDS = {"real": ("real",), "node": ("node",), "both": ("real", "node"), "none": ()}
+ERASE = "\r\x1b[K"
+
+
+def arguments(argv: Sequence[str]) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks herd",
+        description="Let leaders die, and count what that costs the others: notifications, requests, and the time"
+        " until a new leader knows, for each way to wait, beside what the model counts. Leave the machine alone"
+        " meanwhile.",
+    )
+    sizes = ",".join(map(str, SIZES))
+    parser.add_argument("--clients", type=_sizes, default=SIZES, metavar="N,...", help=f"sizes (default {sizes})")
+    parser.add_argument(
+        "--kind", choices=KINDS, default="both", help="which servers; `none` counts in the model only (default: both)"
+    )
+    parser.add_argument("--deaths", type=_positive, default=11, metavar="K", help="of each crowd (default %(default)s)")
+    parser.add_argument("--watched", choices=WAYS, action="append", metavar="WAY", help=f"only {' or '.join(WAYS)}")
+    parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw it; needs the extra `plots`")
+    parser.add_argument("--directory", type=Path, metavar="DIR", help="where the servers' disks are")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of the table")
+    asked = parser.parse_args(argv)
+    if asked.directory is not None and not asked.directory.is_dir():
+        parser.error(f"--directory {asked.directory}: there is no such directory; name one that exists")
+    if asked.plot is not None:
+        if asked.plot.suffix != ".svg" or not asked.plot.absolute().parent.is_dir():
+            parser.error(f"--plot {asked.plot}: a file that ends in .svg, in a directory that exists, would be right")
+        if reason := plot.available():
+            parser.error(f"--plot: {reason}")
+    return asked
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    parts = text.split(",")
+    if not all(part.isdecimal() and int(part) >= 2 for part in parts):
+        raise argparse.ArgumentTypeError(f"{text!r}: numbers of clients, 2 or more, with commas between them")
+    return tuple(sorted(set(map(int, parts))))
+
+
+def _positive(text: str) -> int:
+    number = int(text) if text.isdecimal() else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of deaths; write 1 or more")
+    return number
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command and return its exit code."""
+    asked = arguments(argv)
+    kinds = KINDS[asked.kind]
+    with tempfile.TemporaryDirectory(prefix="benchmark-", dir=asked.directory) as directory:
+        report = measure(asked.clients, kinds, asked.deaths, Path(directory), _progress(), asked.watched or tuple(WAYS))
+    if asked.plot is not None:
+        plot.draw(report, asked.plot)
+    if sys.stderr.isatty():
+        sys.stderr.write(ERASE)
+    sys.stdout.write((as_json(report) if asked.json else as_text(report)) + "\n")
+    agrees = all(row.agrees(kind) for row in report.rows for kind in row.deaths)
+    return EXIT_MEASURED if agrees and not report.missed else EXIT_MISSED
+
+
+def _progress() -> Say:
+    """Says what is being done on one line of the terminal, or nothing where there is none."""
+    if not sys.stderr.isatty():
+        return lambda _: None
+    return lambda text: print(ERASE + text, end="", file=sys.stderr, flush=True)

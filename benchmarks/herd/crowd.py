@@ -1,0 +1,242 @@
+"""Some clients of live servers in one loop, and the deaths of their leaders.
+
+Rules of this module:
+
+- A leader dies by the end of its session: the transaction is the one by which servers end a session that has expired.
+  The wait for the time-out, which is the same in every way to wait, is left out.
+- A death is counted from the moment at which the leader's last request is sent until nothing moves any more: every
+  client leads or waits, every server has applied the same, and every client has heard all that its server had to say
+  (`Candidate.barrier`) without moving again.
+- After a death a new client joins, so that there are as many as before; what that costs is not counted.
+- All clients are in this loop: where many are told at once, the last of them is told after the others.
+"""
+
+import selectors
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
+from types import TracebackType
+from typing import Self
+
+from benchmarks.herd.client import Candidate
+from benchmarks.herd.ways import Way
+from benchmarks.servers import Ensemble, ServerError
+from benchmarks.servers.session import Session
+
+SECONDS = 10.0
+GOODBYE = 3.0
+PAUSE = 0.01
+STEADY = 3
+"""So many times in a row the counters must have moved alike, which is by what asking for them adds."""
+TIME_OUT = 40_000
+"""Milliseconds, so long that no pings are due: they would be counted by the servers."""
+OPEN = ((31, "world", "anyone"),)
+CREATE, PERSISTENT = 1, 0
+
+
+@dataclass(frozen=True)
+class Death:
+    """What one death has cost: at the clients; as packets that the servers count; seconds until a new leader knew."""
+
+    notifications: int
+    requests: int
+    server_notifications: int
+    server_requests: int
+    seconds: float
+
+
+class StalledError(ServerError):
+    """A server has stopped answering somebody: 3.8.0 does so now and then, without a word in its log."""
+
+
+@dataclass(frozen=True)
+class Packets:
+    """What servers have counted: packets of clients, and packets to them."""
+
+    received: int
+    sent: int
+
+    def __sub__(self, earlier: "Packets") -> "Packets":
+        return Packets(self.received - earlier.received, self.sent - earlier.sent)
+
+
+class Crowd:
+    """So many clients that wait in one way, spread over the servers of an ensemble."""
+
+    def __init__(self, ensemble: Ensemble, way: Way, clients: int, root: str) -> None:
+        self._ensemble, self._way, self._root = ensemble, way, root
+        self._numbers = count(1)
+        self._selector = selectors.DefaultSelector()
+        self._members: list[Candidate] = []
+        self._asked = 0  # how often all servers were asked for a word
+        _make(ensemble.client_port(ensemble.sids[0]), root)
+        try:
+            for _ in range(clients):
+                self._join()
+            self._settle()
+        except BaseException:
+            self.close()
+            raise
+
+    def death(self) -> Death:
+        """Let the leader die, and another client join afterwards. Raises ServerError if no new one leads."""
+        leader = self._leader()
+        for member in self._members:
+            member.forget()
+        before, own = self._packets_at_rest()
+        asked = self._asked
+        self._members.remove(leader)
+        began = time.perf_counter()
+        leader.close()
+        self._settle()
+        self._until(lambda: leader.ended, "the leader's connection has ended")
+        new = self._leader()
+        after, _ = self._packets_at_rest()
+        times = self._asked - asked
+        if new.knew is None:
+            raise ServerError(f"{new.name} leads, and did before the leader died")
+        beside = sum(member.barriers for member in self._members) + 1  # the end of the session
+        received = after.received - before.received - times * own.received - beside
+        sent = after.sent - before.sent - times * own.sent - beside
+        death = Death(
+            notifications=sum(member.notifications for member in self._members),
+            requests=sum(member.requests for member in self._members),
+            server_notifications=sent - received,
+            server_requests=received,
+            seconds=new.knew - began,
+        )
+        self._join()
+        self._settle()
+        return death
+
+    def close(self) -> None:
+        """End all sessions; one that a server does not answer any more is left to its time-out."""
+        try:
+            for member in self._members:
+                if not member.ended:
+                    member.close()
+            ended = "all sessions have ended"
+            self._until(lambda: all(member.ended for member in self._members), ended, GOODBYE)
+        except StalledError:
+            pass
+        finally:
+            for member in self._members:
+                member.socket.close()
+            self._members.clear()
+            self._selector.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _join(self) -> None:
+        number = next(self._numbers)
+        sids = self._ensemble.sids
+        port = self._ensemble.client_port(sids[number % len(sids)])
+        member = Candidate(self._way, self._root, f"c{number}", port, TIME_OUT)
+        self._members.append(member)
+        self._selector.register(member.socket, selectors.EVENT_READ, member)
+        member.want()
+        # One after the other, so that each joins a crowd that is at rest.
+        self._until(lambda: member.rests, f"{member.name} leads or waits")
+
+    def _leader(self) -> Candidate:
+        leaders = [member for member in self._members if member.holds]
+        if len(leaders) != 1:
+            names = ", ".join(member.name for member in leaders) or "none"
+            raise ServerError(f"{self._way.name}: exactly one leader was expected, and those that lead are: {names}")
+        return leaders[0]
+
+    def _settle(self) -> None:
+        """Until nothing moves any more."""
+        self._until(lambda: any(member.holds for member in self._members), "a client leads")
+        while True:
+            self._until(lambda: all(member.rests for member in self._members), "every client rests")
+            self._level()
+            moved = self._moved()
+            for member in self._members:
+                member.barrier()
+            self._until(lambda: all(member.rests for member in self._members), "every client rests after a barrier")
+            if self._moved() == moved:
+                return
+
+    def _level(self) -> None:
+        """Until every server has applied the same: where nobody waits for an answer, nothing more will come then."""
+        deadline = time.monotonic() + SECONDS
+        while len(applied := {self._applied(sid) for sid in self._ensemble.sids}) > 1:
+            self._asked += 1
+            if time.monotonic() > deadline:
+                raise ServerError(f"the servers have applied {sorted(applied)}, and not the same within {SECONDS:g} s")
+            time.sleep(PAUSE)
+        self._asked += 1
+
+    def _applied(self, sid: int) -> str:
+        return self._told(sid)["Zxid"]
+
+    def _told(self, sid: int) -> dict[str, str]:
+        """What a server tells of itself; always by the same word, since some count the words and their answers."""
+        told = dict(line.split(": ", 1) for line in self._ensemble.word(sid, "srvr").splitlines() if ": " in line)
+        if not told.keys() >= {"Received", "Sent", "Zxid"}:
+            raise ServerError(f"server {sid} tells no counters in its answer to srvr")
+        return told
+
+    def _moved(self) -> int:
+        return sum(member.notifications + member.requests for member in self._members)
+
+    def _until(self, holds: Callable[[], bool], what: str, seconds: float = SECONDS) -> None:
+        """Read until it holds. Raises StalledError after so long, ServerError if a connection ends that should not."""
+        deadline = time.monotonic() + seconds
+        while not holds():
+            for key, _ in self._selector.select(timeout=0.5):
+                self._read(key.data)
+            if time.monotonic() > deadline:
+                raise StalledError(f"{self._way.name}, {len(self._members)} clients: {what}: not within {seconds:g} s")
+
+    def _read(self, member: Candidate) -> None:
+        member.readable()
+        if member.ended:
+            self._selector.unregister(member.socket)
+            member.socket.close()
+            if not member.closing:
+                raise ServerError(f"{member.name}: the server ended the connection")
+
+    def _packets(self) -> Packets:
+        """What all servers have counted so far."""
+        self._asked += 1
+        counted = [self._counted(sid) for sid in self._ensemble.sids]
+        return Packets(sum(each.received for each in counted), sum(each.sent for each in counted))
+
+    def _packets_at_rest(self) -> tuple[Packets, Packets]:
+        """The counters as soon as they stand still, and what asking for a word itself adds to them.
+
+        The real server counts a packet a moment after it has sent it, and counts the words too.
+        """
+        deadline = time.monotonic() + SECONDS
+        last, added = self._packets(), list[Packets]()
+        while len(added) < STEADY or len(set(added[-STEADY:])) > 1:
+            if time.monotonic() > deadline:
+                raise StalledError(f"the servers' counters do not stand still within {SECONDS:g} s: {added[-STEADY:]}")
+            time.sleep(PAUSE)
+            now = self._packets()
+            added.append(now - last)
+            last = now
+        return last, added[-1]
+
+    def _counted(self, sid: int) -> Packets:
+        told = self._told(sid)
+        return Packets(int(told["Received"]), int(told["Sent"]))
+
+
+def _make(port: int, root: str) -> None:
+    """Create the znode that the recipe needs."""
+    session = Session(TIME_OUT)
+    session.connect(port)
+    answer = session.ask(CREATE, root, b"", OPEN, PERSISTENT)
+    if answer.err:
+        raise ServerError(f"{root} could not be created: error {answer.err}")
+    session.close()

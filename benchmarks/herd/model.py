@@ -1,0 +1,95 @@
+"""Counts what a leader's death costs in the model of the checker: one run, with the step functions of the clients.
+
+Rules of this module:
+
+- The scheduler is fixed: messages and requests travel before anything else happens, first those of the first client;
+  then the next client joins; when all wait, the leader crashes and its session lapses.
+- Counted is from the crash on: requests that arrive, notifications that are delivered. Nobody has asked for the end of
+  the session, so that none of the requests is the leader's.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from benchmarks.herd.ways import Way
+from checker.engine import Model, Move, Row, semantics
+from checker.models.recipes import RecipeSetup, recipe_model
+from checker.models.service import Budgets, Notice, client_name
+
+TRAVELS = ("arrive", "deliver")
+
+
+@dataclass(frozen=True)
+class Count:
+    """What one death has cost the clients that are left."""
+
+    notifications: int
+    requests: int
+
+
+class NoLeaderError(RuntimeError):
+    """The run came to its end without a leader, or with more than one."""
+
+
+def count(way: Way, clients: int) -> Count:
+    """The death of the leader of so many clients. Raises NoLeaderError."""
+    setup = RecipeSetup(way.recipe, clients=clients, budgets=Budgets(crashes=1), variants=way.variants)
+    run = _Run(recipe_model("herd", setup), setup)
+    for client in setup.client_ids:
+        run.do("want", client)
+        run.travel()
+    leader = run.leader()
+    run.forget()
+    run.do("crash", leader)
+    run.do("lapse", leader)
+    run.travel()
+    if run.leader() == leader:
+        raise NoLeaderError(f"client {leader} has crashed and leads")
+    return Count(run.notifications, run.requests)
+
+
+class _Run:
+    """One run of a model: a row, and what has travelled."""
+
+    def __init__(self, model: Model, setup: RecipeSetup) -> None:
+        self._model, self._setup = model, setup
+        self._row: Row = model.initial()
+        self.forget()
+
+    def forget(self) -> None:
+        """Count anew."""
+        self.notifications = self.requests = 0
+
+    def do(self, action: str, client: int) -> None:
+        """Have this client do this, which it must be able to."""
+        move = next(move for move in self._moves() if move.action == action and move.arguments == (client,))
+        self._fire(move)
+
+    def travel(self) -> None:
+        """Carry requests and messages until none is on its way."""
+        while (move := next((move for move in self._moves() if move.action in TRAVELS), None)) is not None:
+            self.requests += move.action == "arrive"
+            self.notifications += move.action == "deliver" and isinstance(move.arguments[-1], Notice)
+            self._fire(move)
+
+    def leader(self) -> int:
+        """The only client that believes it leads. Raises NoLeaderError."""
+        states = {n: self._row[self._model.index[client_name(n)]] for n in self._setup.client_ids}
+        holds = self._setup.machine.holds
+        leaders = [n for n, client in states.items() if not client.crashed and holds(client.recipe)]
+        if len(leaders) != 1:
+            raise NoLeaderError(f"exactly one leader was expected, and the clients that lead are {leaders or 'none'}")
+        return leaders[0]
+
+    def _moves(self) -> Iterator[Move]:
+        """The moves that are possible, in the model's order, each rule asked only when its turn comes."""
+        for rule in self._model.rules:
+            arguments = semantics.read(self._model, rule.reads, self._row)
+            if arguments is not None:
+                yield from rule.moves(*arguments) or ()
+
+    def _fire(self, move: Move) -> None:
+        after = semantics.fire(self._model, self._row, move)
+        if after is None:
+            raise NoLeaderError(f"{move.action} {move.arguments} is impossible")
+        self._row = after

@@ -1,0 +1,123 @@
+"""The herd as aligned text, as bars of text, and as JSON.
+
+Rules: all forms show the same figures; what the model counts stands beside what was measured, and a figure that differs
+from it is named in a line of its own, never smoothed over.
+"""
+
+import json
+from collections.abc import Iterator
+
+from benchmarks.herd.live import SERVERS, Report, Row
+
+NONE = "-"
+BAR_WIDTH = 48
+BAR = "█"
+
+
+def as_text(report: Report) -> str:
+    """The table, the bars, what the figures rest on, where the model differs, and what is missing."""
+    lines = [_headings(report), *(_cells(row, report) for row in report.rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    table = ["  ".join(_aligned(*cell) for cell in zip(line, widths, range(len(line)), strict=True)) for line in lines]
+    rests = (
+        f"per death of a leader, medians of {report.deaths}; {SERVERS} servers; a leader dies by the end of its"
+        " session, and ms is from there until a new leader knows"
+    )
+    anew = [
+        f"{kind}: a server stopped answering {times} times, and the crowd began anew"
+        for kind, times in report.begun_anew.items()
+        if times
+    ]
+    missed = [*anew, *(f"{missed.name}: {missed}" for missed in report.missed)]
+    return "\n".join([*(line.rstrip() for line in table), rests, "", *bars(report), *differences(report), *missed])
+
+
+def _headings(report: Report) -> tuple[str, ...]:
+    heading = ["watched", "clients", "notifications: model"]
+    heading += [*report.kinds, "requests: model", *report.kinds]
+    return (*heading, *(f"{kind} ms" for kind in report.kinds), *(f"{kind} worst" for kind in report.kinds))
+
+
+def _cells(row: Row, report: Report) -> tuple[str, ...]:
+    measured = [kind if kind in row.deaths else None for kind in report.kinds]
+    return (
+        row.way.name,
+        str(row.clients),
+        str(row.counted.notifications),
+        *(NONE if kind is None else f"{row.notifications(kind):g}" for kind in measured),
+        str(row.counted.requests),
+        *(NONE if kind is None else f"{row.requests(kind):g}" for kind in measured),
+        *(NONE if kind is None else f"{row.seconds(kind) * 1000:.1f}" for kind in measured),
+        *(NONE if kind is None else f"{_worst(row, kind) * 1000:.1f}" for kind in measured),
+    )
+
+
+def _worst(row: Row, kind: str) -> float:
+    return max(death.seconds for death in row.deaths[kind])
+
+
+def bars(report: Report) -> Iterator[str]:
+    """Notifications of one death as bars, for each way and size; from a server if one was measured."""
+    kind = next((kind for kind in report.kinds if all(kind in row.deaths for row in report.rows)), None)
+    yield f"notifications per leader's death ({'the model' if kind is None else kind})"
+    figures = [float(row.counted.notifications) if kind is None else row.notifications(kind) for row in report.rows]
+    names = [f"{row.way.name}, {row.clients}" for row in report.rows]
+    width, most = max(map(len, names)), max(figures)
+    for name, figure in zip(names, figures, strict=True):
+        yield f"{name.ljust(width)}  {BAR * max(1, round(BAR_WIDTH * figure / most))} {figure:g}"
+    yield ""
+
+
+def differences(report: Report) -> Iterator[str]:
+    """A line for each case in which some death has cost what the model does not count."""
+    for row in report.rows:
+        for kind in row.deaths:
+            if not row.agrees(kind):
+                counted = row.counted.notifications, row.counted.requests
+                odd = [
+                    f"{death.notifications} and {death.requests} at the clients,"
+                    f" {death.server_notifications} and {death.server_requests} at the servers"
+                    for death in row.deaths[kind]
+                    if {(death.notifications, death.requests), (death.server_notifications, death.server_requests)}
+                    != {counted}
+                ]
+                yield (
+                    f"{kind}: {row.way.name}, {row.clients} clients: {len(odd)} of {len(row.deaths[kind])} deaths cost"
+                    f" other than {counted[0]} notifications and {counted[1]} requests; the first: {odd[0]}"
+                )
+
+
+def as_json(report: Report) -> str:
+    """One object: `deaths`, `servers`, `rows` (the model's counts, every death of every kind), `missed`."""
+    rows = [
+        {
+            "watched": row.way.name,
+            "recipe": row.way.recipe,
+            "variants": sorted(variant.value for variant in row.way.variants),
+            "clients": row.clients,
+            "model": vars(row.counted),
+            "kinds": {
+                kind: {
+                    "agrees": row.agrees(kind),
+                    "median_notifications": row.notifications(kind),
+                    "median_requests": row.requests(kind),
+                    "median_seconds": row.seconds(kind),
+                    "deaths": [vars(death) for death in deaths],
+                }
+                for kind, deaths in row.deaths.items()
+            },
+        }
+        for row in report.rows
+    ]
+    whole: dict[str, object] = {
+        "deaths": report.deaths,
+        "servers": SERVERS,
+        "rows": rows,
+        "begun_anew": report.begun_anew,
+    }
+    whole["missed"] = list(map(vars, report.missed))
+    return json.dumps(whole, indent=2)
+
+
+def _aligned(cell: str, width: int, column: int) -> str:
+    return cell.rjust(width) if column else cell.ljust(width)

@@ -1,0 +1,84 @@
+"""What the servers have in a queue, and which sessions they have: read by a session that is nobody's.
+
+Rules of this module:
+
+- A look comes after a sync, so that it shows at least all that was committed when it began.
+- Sessions are asked of the leader, before and after the look: one that was open during all of it is among them.
+- Where a server does not answer there is no look, and no verdict.
+"""
+
+import asyncio
+import random
+import re
+import time
+from typing import Any
+
+from benchmarks.servers import Ensemble, ServerError
+from benchmarks.servers.layouts import Stat
+from tests.node.chaos.client import NoAnswerError, Session
+from tests.node.recipes_chaos.record import Place, Sample
+
+EXISTS, GET_CHILDREN, SYNC = 3, 8, 9
+NO_NODE = -101
+TIME_OUT, PATIENCE = 6000, 2.0
+EPHEMERALS = "ephemeral nodes dump"
+
+
+class Eye:
+    """Looks at queues; `at` is the client port of some server that runs."""
+
+    def __init__(self, ensemble: Ensemble, chance: random.Random) -> None:
+        self._ensemble, self._random = ensemble, chance
+        self._session = Session(TIME_OUT, PATIENCE)
+
+    async def look(self, resource: str, *, asks_leader: bool = True) -> Sample | None:
+        """What is in a queue now; None if nobody tells."""
+        before = await self._alive() if asks_leader else None
+        at = time.monotonic()
+        try:
+            if not self._session.attached:
+                await self._session.attach(self._ensemble.client_port(self._random.choice(self._ensemble.running)))
+            places = await self._places(resource)
+        except NoAnswerError:
+            return None
+        after = await self._alive() if before is not None else None
+        alive = None if before is None or after is None else tuple(sorted(before | after))
+        return Sample(at, resource, places, alive)
+
+    async def close(self) -> None:
+        """End the session."""
+        await self._session.close()
+
+    async def _places(self, resource: str) -> tuple[Place, ...]:
+        await self._asked(SYNC, resource)
+        children = await self._asked(GET_CHILDREN, resource, False)
+        if children is None:
+            return ()
+        found = []
+        for name in children[0]:
+            answer = await self._asked(EXISTS, f"{resource}/{name}", False)
+            if answer is not None:
+                stat = Stat(*answer[0])
+                found.append(Place(name, stat.ephemeral_owner, stat.czxid))
+        return tuple(found)
+
+    async def _asked(self, opcode: int, *values: Any) -> tuple[Any, ...] | None:
+        """The values of an answer; None if there is no such znode. Raises NoAnswerError."""
+        answer = await self._session.ask(opcode, *values)
+        if answer.err in (0, NO_NODE):
+            return None if answer.err else answer.values
+        self._session.drop()
+        raise NoAnswerError(f"error {answer.err}")
+
+    async def _alive(self) -> frozenset[int] | None:
+        try:
+            leader = await asyncio.to_thread(self._ensemble.leader)
+            return sessions_of(await asyncio.to_thread(self._ensemble.word, leader, "dump"))
+        except (ServerError, OSError):
+            return None
+
+
+def sessions_of(dump: str) -> frozenset[int] | None:
+    """The sessions in the answer to `dump`; None if it is not a whole one."""
+    sessions, found, _ = dump.partition(EPHEMERALS)
+    return frozenset(int(number, 16) for number in re.findall(r"0x[0-9a-f]+", sessions)) if found else None

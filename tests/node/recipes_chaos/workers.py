@@ -1,0 +1,105 @@
+"""The worker processes, as their parent has them: started, told, paused, killed, replaced.
+
+Rules of this module:
+
+- A process is stopped and ended by the id that it was started with, and by whoever started it. When its parent ends, so
+  does its standard input, and so does it.
+- A worker that is replaced keeps its place and has a new name, so that nobody takes one for the other.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import refimpl
+
+ROOT = Path(refimpl.__file__).parent.parent
+MODULE = "tests.node.recipes_chaos.worker"
+RECIPES = ("lock", "latch", "selector", "fair", "unfair")
+
+
+def resource(recipe: str) -> str:
+    """What the clients of a recipe fight for: the path of their queue, and the name of what they guard."""
+    return f"/chaos-{recipe}"
+
+
+@dataclass(frozen=True)
+class Employment:
+    """What all workers have in common."""
+
+    hosts: str
+    hub_port: int
+    clients: int
+    time_out: float
+    seed: int
+    directory: Path
+    recipes: Sequence[str] = RECIPES
+
+
+class Worker:
+    """The worker at a place; `generation` counts those that were there before."""
+
+    def __init__(self, place: int, employment: Employment, generation: int = 0) -> None:
+        self.place, self.generation = place, generation
+        self.recipe = employment.recipes[place % len(employment.recipes)]
+        self.name = f"w{place}.{generation}"
+        self.clients = tuple(f"{self.name}/{number}" for number in range(employment.clients))
+        self.paused = False
+        self._employment = employment
+        command = [
+            *(sys.executable, "-m", MODULE, self.name, self.recipe, resource(self.recipe), str(employment.clients)),
+            *(employment.hosts, str(employment.hub_port), str(employment.time_out), f"{employment.seed}/{self.name}"),
+        ]
+        with (employment.directory / f"worker-{place}.txt").open("ab") as output:
+            self._process = subprocess.Popen(
+                command,
+                cwd=ROOT,
+                env=os.environ | {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"},
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    @property
+    def alive(self) -> bool:
+        """Whether it has not ended."""
+        return self._process.poll() is None
+
+    def tell(self, line: str) -> None:
+        """Give it a line; a worker that is paused reads it afterwards."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(line.encode() + b"\n")
+        self._process.stdin.flush()
+
+    def pause(self) -> None:
+        """SIGSTOP."""
+        self.paused = True
+        os.kill(self._process.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """SIGCONT."""
+        self.paused = False
+        os.kill(self._process.pid, signal.SIGCONT)
+
+    def kill(self) -> None:
+        """SIGKILL, and wait until it is gone."""
+        self._process.kill()
+        self._process.wait()
+
+    def quit(self, seconds: float = 10.0) -> None:
+        """Have it end by itself; SIGKILL if it does not."""
+        if self.alive:
+            self.tell("quit")
+            try:
+                self._process.wait(seconds)
+            except subprocess.TimeoutExpired:
+                self.kill()
+
+    def successor(self) -> "Worker":
+        """A new one at the same place."""
+        return Worker(self.place, self._employment, self.generation + 1)

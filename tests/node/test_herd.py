@@ -1,0 +1,30 @@
+"""The herd on live servers: what a leader's death costs there is what the model counts, by each way to wait."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from benchmarks.herd.crowd import Crowd
+from benchmarks.herd.model import count
+from benchmarks.herd.ways import WAYS
+from benchmarks.servers import Ensemble
+from tests.node.conftest import Launch
+
+CLIENTS, DEATHS = 5, 2
+
+
+@pytest.fixture(scope="module", params=["node", pytest.param("real", marks=pytest.mark.slow)])
+def ensemble(request: pytest.FixtureRequest, launch: Launch) -> Iterator[Ensemble]:
+    with launch([request.param] * 3) as started:
+        yield started
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_a_death_costs_what_the_model_counts(name: str, ensemble: Ensemble) -> None:
+    way = WAYS[name]
+    counted = count(way, CLIENTS)
+    with Crowd(ensemble, way, CLIENTS, f"/{way.name}") as crowd:
+        for _ in range(DEATHS):
+            death = crowd.death()
+            assert (death.notifications, death.requests) == (counted.notifications, counted.requests)
+            assert (death.server_notifications, death.server_requests) == (counted.notifications, counted.requests)

@@ -1,0 +1,25 @@
+"""A client that counts on: its requests have numbers of their own, whatever connection they are sent by."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from kazoo.client import KazooClient
+
+from refimpl.recipes import keep_counting
+
+
+def test_the_count_goes_on_where_kazoo_would_begin_anew() -> None:
+    connection: Any = keep_counting(KazooClient())._connection
+    connection._xid = 0  # as kazoo does with each connection
+    connection._xid += 1
+    connection._xid += 1
+    connection._xid = 0
+    connection._xid += 1
+    assert connection._xid == 3
+
+
+def test_a_client_that_is_not_kazoos_is_refused() -> None:
+    with pytest.raises(TypeError, match="not kazoo's"):
+        keep_counting(object())
