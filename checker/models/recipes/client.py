@@ -82,7 +82,7 @@ def wishes(setup: RecipeSetup, client: Client) -> tuple[Wish, ...]:
     recipe, state = setup.machine, client.recipe
     holds, acts = recipe.holds(state), recipe.acts(state)
     able = {
-        Wish.WANT: client.rounds > 0 and recipe.out(state),
+        Wish.WANT: client.rounds > 0 and recipe.idle(state),
         Wish.AGAIN: client.again > 0 and holds,
         Wish.RELEASE: client.taken > 0 and holds and not recipe.calls,
         Wish.QUIT: client.quits > 0 and recipe.waits(state),
