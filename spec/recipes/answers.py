@@ -66,7 +66,7 @@ def _claimed(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
 
 def _looked(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
     """`StandardLockInternalsDriver.getsTheLock`, with one who may hold at a time."""
-    if not place.wanted:
+    if not place.stays:
         return moves.leave(rules, place)
     if not isinstance(answer.reply, ChildrenReply):
         return moves.refused(place, answer)
@@ -94,7 +94,7 @@ def _queue_behind(rules: Rules, place: Place, before: str) -> Step[Place]:
 
 
 def _watched(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
-    if not place.wanted:
+    if not place.stays:
         return moves.leave(rules, place)
     if place.notified or answer.code is Code.NO_NODE:
         return moves.look(rules, place)
@@ -106,7 +106,7 @@ def _watched(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
 
 def _asked(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
     """Nobody may have announced itself yet; what matters is the watch, which is set."""
-    if not place.wanted:
+    if not place.stays:
         return moves.leave(rules, place)
     if place.notified:
         return moves.look(rules, place)
@@ -117,7 +117,7 @@ def _asked(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
 
 
 def _announced(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
-    if not place.wanted:
+    if not place.stays:
         return moves.leave(rules, place)
     if answer.code is Code.NODE_EXISTS:
         return moves.defer(place, rules.announces or "")
@@ -127,7 +127,7 @@ def _announced(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
 def _deferred(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
     mine = isinstance(answer.reply, DataReply) and answer.reply.data == moves.own(place).encode()
     place = replace(place, announced=mine)
-    if not place.wanted:
+    if not place.stays:
         return moves.leave(rules, place)
     if mine:
         return moves.hold(place)

@@ -62,7 +62,8 @@ class Place(msgspec.Struct, frozen=True):
 
     `wanted`: it takes part. `lost`: the answer that its phase waits for will not come. `path` and `token` are those
     of its znode, `behind` is what it watches, `holds` is what it believes, `held` whether it ever did since it was
-    wanted, and `announced` whether its announcement may be there.
+    wanted, and `announced` whether its announcement may be there. `released`: what it held was given up, and is to go
+    before it queues again.
     """
 
     phase: Phase = Phase.OUT
@@ -73,7 +74,13 @@ class Place(msgspec.Struct, frozen=True):
     holds: bool = False
     held: bool = False
     announced: bool = False
+    released: bool = False
     id: str = ""
     path: str | None = None
     token: int | None = None
     behind: str | None = None
+
+    @property
+    def stays(self) -> bool:
+        """Whether it wants to keep its znode."""
+        return self.wanted and not self.released

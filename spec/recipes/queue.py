@@ -11,6 +11,7 @@ Rules of this module:
 - A predecessor that is gone says nothing by itself: it may have given up in the middle of the queue.
 - A client that is not connected does not hold, as far as it knows, and whatever it knew is looked at again.
 - A deletion is asked for until it is answered.
+- What was held and given up is deleted, though it be wanted again before: each hold has a token of its own.
 - The token is the znode's czxid: greater for whoever comes later, and known to the servers (Chubby's sequencer).
 - Where leaders announce themselves: to have no predecessor is not to know it. Who is first creates the announcement,
   and holds when that is there; others learn from it alone who leads. It is taken back before the place is.
@@ -49,7 +50,7 @@ def step(rules: Rules, place: Place, event: Event) -> Step[Place]:
             kept = place.id if place.phase not in (Phase.OUT, Phase.LEAVING) else id
             return _go_on(rules, replace(place, wanted=True, held=place.held and place.wanted, id=kept))
         case Unwanted():
-            return _unwanted(rules, replace(place, wanted=False))
+            return _unwanted(rules, replace(place, wanted=False, released=place.held or place.released))
         case Answered():
             return answered(rules, place, event)
         case Unanswered() if place.phase is not Phase.OUT:
@@ -126,7 +127,7 @@ def _resumed(rules: Rules, place: Place, id: str) -> Step[Place]:
             return moves.leave(rules, replace(place, id=id))
         case Phase.WAITING | Phase.HOLDING:
             # What held may have been deleted meanwhile, by an operator, though the session is the same.
-            return moves.look(rules, place) if place.wanted else moves.leave(rules, place)
+            return moves.look(rules, place) if place.stays else moves.leave(rules, place)
         case _:
             return Step(place)  # an answer, or the news that there will be none, is still to come
 

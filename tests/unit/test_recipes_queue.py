@@ -261,6 +261,25 @@ def test_whoever_wants_it_again_after_a_release_is_not_out_when_the_session_expi
     assert isinstance(again, Create2)
 
 
+def test_what_was_given_up_while_cut_off_is_deleted_though_it_is_wanted_again() -> None:
+    one = holding()
+    one.cut_off()
+    one.hear(Unwanted())
+    one.hear(Wanted("c"))
+    assert one.back() == Delete(MINE, -1)
+    assert isinstance(one.done(), Create2)
+
+
+def test_what_was_given_up_while_it_looks_is_deleted_though_it_is_wanted_again() -> None:
+    one = holding()
+    one.cut_off()
+    assert one.back() == LOOK
+    one.hear(Unwanted())
+    one.hear(Wanted("c"))
+    assert one.children(*names(MINE)) == Delete(MINE, -1)
+    assert isinstance(one.done(), Create2)
+
+
 # -- announcements
 
 ANNOUNCED, PLACE = "/r-leader", "/r/_c_a-n_0000000007"
