@@ -81,8 +81,13 @@ def _looked(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
 
 
 def _deleted(rules: Rules, place: Place) -> Step[Place]:
-    """Somebody has deleted its znode. Who has lost a lock is told so, anybody else queues anew."""
+    """Somebody has deleted its znode. Who has lost a lock is told so, anybody else queues anew.
+
+    Its announcement is still there, if it made one, and would keep all others waiting: that is taken back first.
+    """
     lost = moves.no_longer(place, "deleted")
+    if place.announced:
+        return moves.after(lost, lambda p: moves.leave(rules, p))
     out = place.held and not rules.returns
     return moves.after(lost, lambda p: moves.out(p) if out else moves.enter(rules, p))
 

@@ -342,6 +342,16 @@ def test_an_announcement_whose_answer_was_lost_is_taken_back_too() -> None:
     assert one.children(*names(PLACE)) == Delete(ANNOUNCED, -1)
 
 
+def test_the_announcement_of_a_place_that_was_deleted_is_taken_back_first() -> None:
+    one = first_in_line()
+    one.created(ANNOUNCED, 71)
+    one.cut_off()
+    one.back()
+    assert one.children() == Delete(ANNOUNCED, -1)
+    assert one.done() == Delete(PLACE, -1)
+    assert isinstance(one.done(Code.NO_NODE), Create2)
+
+
 # -- refusals
 
 
