@@ -125,7 +125,9 @@ def client_actor(number: int, setup: RecipeSetup) -> Actor:
             case Wish.RELEASE:
                 return _run(replace(client, taken=client.taken - 1), [events.Unwanted()])
             case Wish.QUIT:
-                return _run(replace(client, quits=client.quits - 1, taken=0), [events.Unwanted()])
+                # Whoever is in doubt may have taken it more than once; it gives up all of that.
+                given_up = [events.Unwanted()] * max(client.taken, 1)
+                return _run(replace(client, quits=client.quits - 1, taken=0), given_up)
             case Wish.RETURN:
                 return _run(client, [events.Returned()])
             case Wish.WRITE:
