@@ -167,11 +167,11 @@ def components(offsets: Array, targets: Array, part: Array, place: Array, order:
 
 
 @kernel
-def find_closed(offsets: Array, targets: Array, place: Array, order: Array, starts: Array, count: Any,
+def find_closed(offsets: Array, targets: Array, part: Array, place: Array, order: Array, starts: Array, count: Any,
                 lost: Array, traps: Array) -> Any:  # fmt: skip
     """Which components no move leaves (`traps`), and from which no goal can be reached (`lost`).
 
-    Returns the first state, by number, that is lost; NONE if there is none.
+    Returns the first open state, by number, that is lost; NONE if there is none.
     """
     first = NONE
     for c in range(count):
@@ -192,7 +192,8 @@ def find_closed(offsets: Array, targets: Array, place: Array, order: Array, star
         traps[c] = stays and is_lost
         if is_lost:
             for i in range(U64(starts[c]), end):
-                first = min(first, order[i])
+                if part[order[i]] == OPEN:
+                    first = min(first, order[i])
     return first
 
 

@@ -81,10 +81,10 @@ def flaw(model: Model, prop: Property, path: Path, loop: int | None, since: int)
     for number, step in enumerate(path[since:], since):
         if isinstance(answer(model, prop, step.row), Finding):
             return f"step {number} reaches the goal"
-    if prop.kind is Kind.RECOVERABLE:
-        return "the goal is still within reach" if remains(model, prop, path[since].row).goal else None
     if answer(model, prop, path[since].row) is not None:
         return f"step {since} demands nothing"
+    if prop.kind is Kind.RECOVERABLE:
+        return "the goal is still within reach" if remains(model, prop, path[since].row).goal else None
     starved = unfair(model, prop, path[loop:])
     return None if starved is None else f"its loop is not fair: {starved} can always happen and never does"
 

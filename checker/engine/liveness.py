@@ -32,7 +32,7 @@ def judge(result: Exploration, prop: Property, graph: Graph, moves: Moves, histo
     """Judge one property of liveness on the whole graph. Raises ModelError where tables and model disagree."""
     began = time.monotonic()
     part = _Part(prop, graph, moves)
-    if part.traps.any():
+    if part.violated:
         levels = np.concatenate(([0], np.cumsum(result.levels))).astype(np.uint64)
         result.found[prop.name] = _Search(part, result, history).found(levels)
     result.liveness[prop.name] = Liveness(
@@ -68,13 +68,20 @@ class _Part:
         if prop.kind is Kind.RECOVERABLE:
             lost = np.zeros(count, np.uint8)
             self.first_lost = int(
-                kernels.find_closed(offsets, targets, self.place, self.order, self._starts, count, lost, self.traps)
+                kernels.find_closed(
+                    offsets, targets, self.part, self.place, self.order, self._starts, count, lost, self.traps
+                )
             )
         else:
             rooms = [np.zeros(int(self.unit_of.max(initial=0)) + 1, np.uint32) for _ in range(4)]
             kernels.find_fair(
                 offsets, targets, labels, self.unit_of, self.place, self.order, self._starts, count, *rooms, self.traps
             )
+
+    @property
+    def violated(self) -> bool:
+        """Whether a run from an open state never comes to a goal, or (RECOVERABLE) none from it can."""
+        return self.first_lost != NONE if self.prop.kind is Kind.RECOVERABLE else bool(self.traps.any())
 
     def units(self, state: int) -> set[int]:
         """The units that can happen in a state."""
@@ -96,9 +103,8 @@ def _said(graph: Graph, prop: Property, states: int) -> Array:
     position = tables.model.properties.index(prop)
     bundles = [int(number) for _, number in tables.bundles(Held.LIVENESS)]
     place = next(p for p, number in enumerate(bundles) if position in tables.verdicts[number].bundle.properties)
-    idle = kernels.OPEN if prop.kind is Kind.RECOVERABLE else kernels.PASSED
     said = [
-        kernels.GOAL if position in each.found else kernels.OPEN if position in each.premises else idle
+        kernels.GOAL if position in each.found else kernels.OPEN if position in each.premises else kernels.PASSED
         for each in tables.verdicts
     ]
     return np.array(said, np.uint8)[graph.marks.of(states, place)]

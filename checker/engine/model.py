@@ -114,13 +114,15 @@ class Kind(Enum):
     when the space is exhausted, and only then. A run that meets a finding is fine; what is looked for is one that
     never does.
 
-    RECOVERABLE: from every reachable state some run reaches a goal.
+    A state in which `check` finds nothing (None) is *open*, it demands the goal.
 
-    EVENTUALLY: a state in which `check` finds nothing (None) is *open*, it demands the goal, and from every reachable
-    open state each fair run comes to one. A state where it is TRIVIAL demands nothing: a run may pass through it, or
-    end there, if nothing was open before, and it does not meet a demand that was. So a check that is never TRIVIAL
-    says "again and again", and one that is TRIVIAL where its trigger does not hold says "whenever this, then later
-    that".
+    RECOVERABLE: from every reachable open state some run reaches a goal.
+
+    EVENTUALLY: from every reachable open state each fair run comes to one.
+
+    A state where it is TRIVIAL demands nothing: a run may pass through it, or end there, if nothing was open before,
+    and it does not meet a demand that was. So a check that is never TRIVIAL says "again and again", and one that is
+    TRIVIAL where its trigger does not hold says "whenever this, then later that".
 
     A run is *fair* if each unit of fairness (`Property.fair`) again and again either cannot happen or does happen.
     Where no unit can happen a run may stay for ever, be it that nothing can happen or only what need not.

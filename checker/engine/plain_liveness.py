@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import TypeVar
 
 from checker.engine.lasso import lasso
-from checker.engine.model import TRIVIAL, Finding, Kind, Model, Move, Property, Row
+from checker.engine.model import Finding, Kind, Model, Move, Property, Row
 from checker.engine.result import Exploration, Found, Liveness
 from checker.engine.semantics import answer
 
@@ -28,7 +28,7 @@ def judge(result: Exploration, graph: Graph) -> None:
     for prop in result.model.liveness:
         began = time.monotonic()
         part = _Part(result.model, prop, graph)
-        if part.traps:
+        if part.violated:
             result.found[prop.name] = part.found()
         result.liveness[prop.name] = Liveness(
             goals=len(part.goals),
@@ -48,13 +48,17 @@ class _Part:
         self.model, self.prop, self.graph = model, prop, graph
         said = {row: answer(model, prop, row) for row in graph}
         self.goals = {row for row, what in said.items() if isinstance(what, Finding)}
-        demanding = (None, TRIVIAL) if prop.kind is Kind.RECOVERABLE else (None,)
-        self.open = dict.fromkeys(row for row, what in said.items() if what in demanding)
+        self.open = dict.fromkeys(row for row, what in said.items() if what is None)
         regions = list(components(self.open, self._inside))
         self.examined = [row for region in regions for row in region]
         self.components = len(regions)
         stays = self._is_closed if prop.kind is Kind.RECOVERABLE else self._is_fair
         self.traps = [region for region in regions if stays(region)]
+
+    @property
+    def violated(self) -> bool:
+        """Whether a run from an open state never comes to a goal, or (RECOVERABLE) none from it can."""
+        return self._lost() is not None if self.prop.kind is Kind.RECOVERABLE else bool(self.traps)
 
     def _inside(self, row: Row) -> list[Row]:
         return [after for _, _, after in self.graph[row] if after not in self.goals]
@@ -79,6 +83,7 @@ class _Part:
         first = next(iter(self.graph))
         if self.prop.kind is Kind.RECOVERABLE:
             lost = self._lost()
+            assert lost is not None, "there is one if this is asked"
             before, _ = shortest([first], self._edges, lambda row: row == lost)
             after, (*_, entry) = shortest([lost], self._edges, lambda row: row in within)
             loop = self._cycle(entry) if self.graph[entry] else None
@@ -89,8 +94,8 @@ class _Part:
         entry = nodes[-1][0]
         return lasso(self.model, self.prop, stem, self._around(within[entry], entry), since)
 
-    def _lost(self) -> Row:
-        """The first row found from which no goal can be reached."""
+    def _lost(self) -> Row | None:
+        """The first open row from which no goal can be reached."""
         before: dict[Row, list[Row]] = {row: [] for row in self.graph}
         for row, edges in self.graph.items():
             for _, _, after in edges:
@@ -101,7 +106,7 @@ class _Part:
                 if row not in saved:
                     saved.add(row)
                     todo.append(row)
-        return next(row for row in self.graph if row not in saved)
+        return next((row for row in self.graph if row in self.open and row not in saved), None)
 
     def _edges(self, row: Row) -> Iterator[tuple[int, Row]]:
         return ((ordinal, after) for ordinal, (_, _, after) in enumerate(self.graph[row]))

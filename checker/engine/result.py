@@ -93,7 +93,7 @@ class Evaluations:
 class Liveness:
     """What was examined for a property of liveness.
 
-    `goals` and `open` count all states by what the property says of them (RECOVERABLE: what is no goal is open).
+    `goals` and `open` count all states by what the property says of them.
     Examined are the states to which a run comes from an open one without a goal on its way: so many, with so many
     `edges` out of them. They fall into `components`, each a state or several that all lead to one another; a *trap* is
     one in which a run may stay for ever: which no move leaves (RECOVERABLE), or in which a run is fair (EVENTUALLY).

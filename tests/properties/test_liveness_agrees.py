@@ -112,7 +112,7 @@ class Plainly:
         return seen
 
     def recoverable(self) -> bool:
-        return all(self.reach(row, self.edges.keys()) & self.goals for row in self.edges)
+        return all(self.reach(row, self.edges.keys()) & self.goals for row in self.open)
 
     def eventually(self) -> bool:
         """No fair run begins in an open state and stays among states that are no goals.
@@ -143,6 +143,7 @@ def never_comes_to_its_goal(model: Model, found: Found) -> None:
         assert after in {to for _, to in graph.edges[before]}
     assert graph.goals.isdisjoint(rows[found.since :])
     if found.prop.kind is Kind.RECOVERABLE:
+        assert rows[found.since] in graph.open
         assert graph.goals.isdisjoint(graph.reach(rows[found.since], graph.edges.keys()))
         assert found.depth == found.since
         assert (graph.edges[rows[-1]] == []) == (found.loop is None)

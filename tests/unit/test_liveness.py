@@ -44,6 +44,15 @@ def test_a_move_that_changes_nothing_is_a_loop_of_one():
     assert places(both(graph([(0, "off", 1), (1, "wait", 1)], recoverable(0))), "Back") == ([0, 1, 1], 1, 1)
 
 
+def test_a_state_that_demands_nothing_need_not_be_recoverable():
+    edges = [(0, "on", 1), (1, "back", 0), (1, "off", 2), (2, "stay", 2)]
+    some = Property("Some", (Read("at"),), lambda at: Finding("there") if at == 0 else TRIVIAL if at == 2 else None,
+                    Kind.RECOVERABLE)  # fmt: skip
+    found = both(graph(edges, some, recoverable(0)))
+    assert list(found.found) == ["Back"]
+    assert found.liveness["Some"].open == 1
+
+
 def test_without_a_goal_anywhere_nothing_is_recoverable():
     assert places(both(graph([(0, "on", 0)], recoverable())), "Back") == ([0, 0], 0, 0)
 

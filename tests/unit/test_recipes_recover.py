@@ -1,0 +1,23 @@
+"""That an expiry takes an orphan with it is a claim that can fail: it does where ephemeral znodes outlive sessions."""
+
+import pytest
+
+from checker.engine.search import explore
+from checker.models.recipes import RecipeSetup, recipe_model
+from checker.models.service import Budgets, Clocks
+from checker.properties.recipes import build
+from spec.variants import Variant
+
+
+@pytest.mark.parametrize(
+    ("wrong", "recovers"), [(set(), True), ({Variant.EPHEMERAL_OUTLIVES_SESSION}, False)], ids=["as it is", "not"]
+)
+def test_an_orphan_is_gone_with_its_session(wrong: set[Variant], recovers: bool) -> None:
+    setup = RecipeSetup(
+        "lock",
+        clocks=Clocks.PAUSED,
+        budgets=Budgets(disconnects=1, expiries=1),
+        variants=frozenset(wrong | {Variant.NO_PROTECTION}),
+    )
+    found = explore(recipe_model("an orphan", setup, [build(setup, "RecoversByExpiry")])).found
+    assert ("RecoversByExpiry" not in found) is recovers
