@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from checker.engine.model import Finding, Kind, Model, ModelError, Move, Property, Row
 from checker.engine.result import Found, Step
-from checker.engine.semantics import answer, by_rule, rebuild, successors
+from checker.engine.semantics import answer, by_rule, rebuild, successors, unit_of
 
 REMAINS = 10_000  # states of what is left that are looked at once more, one by one
 
@@ -94,7 +94,7 @@ def unfair(model: Model, prop: Property, loop: Path) -> Hashable:
 
     The first step of `loop` is the one that it begins after, so that its move does not belong to it.
     """
-    units = [[(prop.fair(rule, move), move, after) for rule, move, after in by_rule(model, s.row)] for s in loop]
+    units = [[(unit_of(prop, rule, move), move, after) for rule, move, after in by_rule(model, s.row)] for s in loop]
     always = {unit for unit, _, _ in units[0]}.intersection(*({unit for unit, _, _ in some} for some in units)) - {None}
     for some, step in zip(units, loop[1:], strict=False):
         # Two rules may list moves of one name that come to the same; a run shows nothing of which it takes.

@@ -16,7 +16,7 @@ from typing import TypeVar
 from checker.engine.lasso import lasso
 from checker.engine.model import Finding, Kind, Model, Move, Property, Row
 from checker.engine.result import Exploration, Found, Liveness
-from checker.engine.semantics import answer
+from checker.engine.semantics import answer, unit_of
 
 Graph = dict[Row, list[tuple[str, Move, Row]]]
 Region = frozenset[Row]
@@ -69,11 +69,11 @@ class _Part:
     def _is_fair(self, region: Region) -> bool:
         always = set.intersection(*(self._enabled(row) for row in region))
         return always <= {
-            self.prop.fair(rule, move) for row in region for rule, move, after in self.graph[row] if after in region
+            unit_of(self.prop, rule, move) for row in region for rule, move, after in self.graph[row] if after in region
         }
 
     def _enabled(self, row: Row) -> set[Hashable]:
-        return {self.prop.fair(rule, move) for rule, move, _ in self.graph[row]} - {None}
+        return {unit_of(self.prop, rule, move) for rule, move, _ in self.graph[row]} - {None}
 
     # -- the run that is found -------------------------------------------------------------------------------
 
@@ -146,7 +146,7 @@ class _Part:
         def edges(node: tuple[Row, Hashable]) -> Iterator[tuple[int, tuple[Row, Hashable]]]:
             for ordinal, (rule, move, after) in enumerate(self.graph[node[0]]):
                 if after in region:
-                    unit = self.prop.fair(rule, move)
+                    unit = unit_of(self.prop, rule, move)
                     yield ordinal, (after, unit if unit in owed else None)
 
         def pays(node: tuple[Row, Hashable]) -> bool:

@@ -7,10 +7,11 @@ is rebuilt here, which checks the tables at every step of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 
 from checker.engine.model import TRIVIAL, Finding, Model, ModelError, Move, Property, Read, Row, Send, Trivial
 from checker.engine.result import Step
+from checker.engine.values import unhashable
 
 
 def successors(model: Model, row: Row) -> Iterator[tuple[Move, Row]]:
@@ -66,6 +67,16 @@ def _carry_out(model: Model, row: list[object], sends: Iterable[Send]) -> bool:
         if not _carry_out(model, row, outcome.sends):
             return False
     return True
+
+
+def unit_of(prop: Property, rule: str, move: Move) -> Hashable:
+    """The unit of fairness that a property gives to a rule's move. Raises ModelError for one that cannot be hashed."""
+    unit = prop.fair(rule, move)
+    try:
+        hash(unit)
+    except TypeError:
+        raise unhashable(f"the fairness of the rule {rule!r} gives", unit) from None
+    return unit
 
 
 def rebuild(model: Model, ordinals: Iterable[int]) -> tuple[Step, ...]:

@@ -146,7 +146,7 @@ def _gaps(job: Job, exploration: Exploration, silent: Iterable[str]) -> tuple[st
         if prop.kind is Kind.ALWAYS and count is not None and count.states and not count.premise:
             reasons.append(f"the premise of {prop.name} never held")
         examined = exploration.liveness.get(prop.name)
-        if prop.kind is Kind.EVENTUALLY and examined is not None and not examined.open:
+        if examined is not None and not examined.open and not (prop.kind is Kind.RECOVERABLE and examined.goals):
             reasons.append(f"{prop.name} was demanded in no state")
         if prop.kind is Kind.FINAL and (count is None or not count.states):
             reasons.append(f"{prop.name} was never examined, since no run ends")

@@ -18,6 +18,8 @@ from checker.properties.unknown import UnknownPropertyError
 from checker.scenario.errors import nearest
 from checker.scenario.located import Located, Path, position
 from checker.scenario.schema import Common
+from checker.scenario.variants import Idle, VariantError
+from spec.variants import Variant
 
 
 class Named(Protocol):
@@ -105,3 +107,20 @@ def may_not_fire(scenario: Common, known: Collection[str], located: Located) -> 
             path: Path = ("may_not_fire", position(number))
             raise located.error(path, f"no action is called {action[:60]!r} here", nearest(action, known))
     return frozenset(scenario.may_not_fire)
+
+
+def refuse_idle(
+    scenario: Common, added: Iterable[Variant], located: Located, why_idle: Callable[[Variant], Idle | None]
+) -> None:
+    """Refuse what would change nothing: a variant that the scenario names, or one that was added to it.
+
+    Raises ScenarioError with the line of the first, and VariantError for the second, which stands in no file.
+    """
+    for number, name in enumerate(scenario.variants):
+        idle = why_idle(Variant(name))
+        if idle is not None:
+            raise located.error(("variants", position(number)), f"the variant {name}: {idle.what}", idle.right)
+    for variant in sorted(added, key=lambda each: each.value):
+        idle = why_idle(variant)
+        if idle is not None:
+            raise VariantError(variant.value, idle)

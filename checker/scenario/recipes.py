@@ -20,7 +20,7 @@ from checker.scenario.parts import limits_of
 from checker.scenario.protocol import variants_of, word
 from checker.scenario.recipe_lens import RecipeLens
 from checker.scenario.schema import RecipeScenario, ServiceFaults, decode
-from checker.scenario.variants import Idle, VariantError, names
+from checker.scenario.variants import Idle, names
 from spec.recipes.recipes import RECIPES
 from spec.variants import DESCRIBED, Area, Variant
 
@@ -88,10 +88,7 @@ def _setup(scenario: RecipeScenario, located: Located, added: Iterable[Variant])
     if scenario.again and scenario.recipe != "lock":
         right = "leave it out, or write recipe: lock"
         raise located.error(("again",), f"a {scenario.recipe} is not taken twice", right)
-    for variant in sorted(setup.variants, key=lambda each: each.value):
-        idle = why_idle(variant, setup)
-        if idle is not None:
-            raise VariantError(variant.value, idle)
+    listed.refuse_idle(scenario, added, located, lambda variant: why_idle(variant, setup))
     return setup
 
 

@@ -16,6 +16,7 @@ from checker.models.service.scripts import Script
 from checker.models.service.setup import Budgets, Clocks, ServiceSetup
 from checker.properties.service import SERVICE_PROPERTIES, service_model
 from checker.scenario.service_lens import ServiceLens, scripted_fields
+from checker.scenario.variants import Idle
 from spec.tree.requests import (
     CloseSession,
     Create,
@@ -179,7 +180,7 @@ def bounds_of(setup: ServiceSetup, scripts: Sequence[Script]) -> Iterator[str]:
         yield f"wrong on purpose: {', '.join(sorted(str(variant.value) for variant in setup.variants))}"
 
 
-def why_idle(variant: Variant, setup: ServiceSetup, scripts: Sequence[Script]) -> tuple[str, str] | None:
+def why_idle(variant: Variant, setup: ServiceSetup, scripts: Sequence[Script]) -> Idle | None:
     """Why a variant changes nothing in a run, and what would let it; None if it may change something."""
     asked = _Asked.of(scripts)
     unless = {
@@ -200,31 +201,31 @@ def why_idle(variant: Variant, setup: ServiceSetup, scripts: Sequence[Script]) -
         Variant.SYNC_WITHOUT_WAITING: _unless_lag(setup) or _unless(asked.sync, "nobody syncs", "sync /a"),
     }
     if variant not in unless:
-        return "it is none of the service's", "write it in a scenario of an ensemble, or of a recipe"
+        return Idle("it is none of the service's", "write it in a scenario of an ensemble, or of a recipe")
     return unless[variant]
 
 
-def _unless(there: bool, why: str, right: str) -> tuple[str, str] | None:
-    return None if there else (f"it changes nothing where {why}", f"write {right}")
+def _unless(there: bool, why: str, right: str) -> Idle | None:
+    return None if there else Idle(f"it changes nothing where {why}", f"write {right}")
 
 
-def _unless_lag(setup: ServiceSetup) -> tuple[str, str] | None:
+def _unless_lag(setup: ServiceSetup) -> Idle | None:
     return _unless(setup.lag, "no server lags", "lag: true, and servers: 2")
 
 
-def _unless_lost(setup: ServiceSetup) -> tuple[str, str] | None:
+def _unless_lost(setup: ServiceSetup) -> Idle | None:
     return _unless(setup.budgets.disconnects > 0, "no connection is lost", "faults: {disconnects: 1}")
 
 
-def _unless_kept(setup: ServiceSetup) -> tuple[str, str] | None:
+def _unless_kept(setup: ServiceSetup) -> Idle | None:
     return _unless(setup.keeps_watches, "watches go with connections", "keeps-watches: true")
 
 
-def _unless_watched(asked: _Asked) -> tuple[str, str] | None:
+def _unless_watched(asked: _Asked) -> Idle | None:
     return _unless(asked.watches > 0, "nobody watches", "get -w /a")
 
 
-def _unless_ephemeral(asked: _Asked) -> tuple[str, str] | None:
+def _unless_ephemeral(asked: _Asked) -> Idle | None:
     return _unless(asked.ephemeral, "nothing ephemeral is created", "create -e /a")
 
 

@@ -22,7 +22,7 @@ from checker.scenario.parts import limits_of
 from checker.scenario.protocol import variants_of, word
 from checker.scenario.schema import ServiceFaults, ServiceScenario, decode
 from checker.scenario.service_parts import ServiceJobParts, applicable, service_job_parts, why_idle
-from checker.scenario.variants import Idle, VariantError, names
+from checker.scenario.variants import names
 from spec.tree.paths import fault_of
 from spec.variants import Variant
 
@@ -36,10 +36,7 @@ def service_job(located: Located, source: Mapping[str, Json], added: frozenset[V
     name = (scenario.name or FilePath(located.file).stem) + (f" with {names(added)}" if added else "")
     variants = frozenset(variants_of(scenario, located) | added)
     bare = _parts(name, scenario, located, scripts, variants, ())
-    for variant in sorted(variants, key=lambda each: each.value):
-        idle = why_idle(variant, bare.setup, scripts)
-        if idle is not None:
-            raise VariantError(variant.value, Idle(*idle))
+    listed.refuse_idle(scenario, added, located, lambda variant: why_idle(variant, bare.setup, scripts))
     run = Run(bare.setup, bare.scripts)
     usual = applicable(scripts)
     chosen = listed.properties(scenario, located, usual, registry.entry, lambda *named: registry.build(run, *named))

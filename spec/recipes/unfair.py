@@ -67,7 +67,10 @@ class Rules(msgspec.Struct, frozen=True):
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """A client's part. `token` is the czxid of the znode it created, `holds` what it believes."""
+    """A client's part. `token` is the czxid of the znode it created, `holds` what it believes.
+
+    `released`: what it held was given up, and is to go before it stands again.
+    """
 
     phase: Phase = Phase.OUT
     link: Link = Link.CONNECTED
@@ -75,8 +78,14 @@ class Candidate(msgspec.Struct, frozen=True):
     lost: bool = False
     notified: bool = False
     holds: bool = False
+    released: bool = False
     id: str = ""
     token: int | None = None
+
+    @property
+    def stays(self) -> bool:
+        """Whether it wants to keep its znode."""
+        return self.wanted and not self.released
 
 
 def step(rules: Rules, candidate: Candidate, event: Event) -> Step[Candidate]:
@@ -86,7 +95,8 @@ def step(rules: Rules, candidate: Candidate, event: Event) -> Step[Candidate]:
             fresh = id if candidate.phase is Phase.OUT else candidate.id
             return _go_on(rules, replace(candidate, wanted=True, id=fresh))
         case Unwanted():
-            return _unwanted(rules, replace(candidate, wanted=False))
+            given_up = candidate.token is not None
+            return _unwanted(rules, replace(candidate, wanted=False, released=given_up or candidate.released))
         case Answered():
             return _answered(rules, candidate, event)
         case Unanswered():
@@ -179,7 +189,7 @@ def _ask(candidate: Candidate, phase: Phase, record: Create2 | Delete | GetData 
 
 def _enter(rules: Rules, candidate: Candidate) -> Step[Candidate]:
     record = Create2(rules.path, candidate.id.encode(), OPEN_ACL_UNSAFE, CreateMode.EPHEMERAL)
-    return _ask(replace(candidate, token=None), Phase.ENTERING, record)
+    return _ask(replace(candidate, token=None, released=False), Phase.ENTERING, record)
 
 
 def _read(rules: Rules, candidate: Candidate) -> Step[Candidate]:
@@ -243,7 +253,7 @@ def _free(rules: Rules, candidate: Candidate) -> Step[Candidate]:
 
 
 def _is_own(rules: Rules, candidate: Candidate, token: int) -> Step[Candidate]:
-    if not candidate.wanted:
+    if not candidate.stays:
         return _leave(rules, candidate)
     held = replace(candidate, phase=Phase.HOLDING, token=token, holds=True)
     return Step(held) if candidate.holds else Step(held, (Observe(Holds(rules.path, token)),))

@@ -93,6 +93,16 @@ def test_a_leader_that_was_disconnected_looks_whether_it_still_leads() -> None:
     assert one.state.holds
 
 
+def test_what_was_given_up_is_deleted_though_it_be_wanted_again_before() -> None:
+    one = leading()
+    one.cut_off()
+    one.hear(Unwanted(), Wanted("b"))
+    one.back()
+    assert one.data(b"a") == Delete(LEADER, -1)
+    again = one.done()
+    assert isinstance(again, Create2)
+
+
 # -- the lock
 
 
