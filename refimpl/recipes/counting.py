@@ -3,8 +3,8 @@
 Kazoo begins anew with each connection. Apache's server knows a pending write by its session and number alone
 (`CommitProcessor`): where a write of a lost connection is committed after the session has come back, its answer may be
 given to the new request of the same number. The next answer then ends kazoo's connection thread ("xids do not match",
-`IndexError: pop from an empty deque`), and the client with it. Seen on 3.8.0 in about a tenth of such races; the
-reference node answers the connection that asked.
+`IndexError: pop from an empty deque`), and the client with it. Seen on 3.8.0 in about a tenth of such races, and each
+time where the lost write was held up until the client was back; the reference node answers the connection that asked.
 
 Rules of this module: the client is changed only where its application asks for it, and before it is started.
 

@@ -1,0 +1,238 @@
+"""Relays that hold bytes, servers behind them, and a program of Curator's: where an orphan can be made on purpose.
+
+Rules this module keeps:
+
+- A relay holds bytes as a slow network does, in order, and changes none.
+- What is waited for are the bytes that show it, as they come to a relay.
+"""
+
+import contextlib
+import queue
+import re
+import socket
+import struct
+import subprocess
+import threading
+import time
+
+import pytest
+
+pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[recipes]'")
+
+from kazoo.client import KazooClient
+
+from benchmarks.servers import Ensemble, wait_until
+from benchmarks.servers.processes import LOOPBACK
+from tests.node.recipes import WAIT, Running
+
+TICK = 500
+CHUNK = 65536
+FLUSH = 3.2
+ATTEMPTS, RETRY = 5, 0.1
+BURDEN, BURDEN_EACH = 100, 1000
+TAKES, LEADS, READS = 1, 2, 3
+"""The servers: takes the creation; leads; is come to after the loss of the connection."""
+
+# Connects, takes the lock as soon as it has read a line, and keeps it until it is killed.
+PROGRAM = """
+import java.util.concurrent.*;
+import org.apache.curator.framework.*;
+import org.apache.curator.framework.recipes.locks.*;
+import org.apache.curator.retry.ExponentialBackoffRetry;
+
+public class Orphan {
+    public static void main(String[] args) throws Exception {
+        CuratorFramework client = CuratorFrameworkFactory.builder().connectString(args[0]).sessionTimeoutMs(8000)
+            .connectionTimeoutMs(8000).retryPolicy(new ExponentialBackoffRetry(100, 10)).build();
+        client.start();
+        client.blockUntilConnected();
+        System.out.println(client.getZookeeperClient().getZooKeeper().getSessionId());
+        System.in.read();
+        System.out.println(new InterProcessMutex(client, args[1]).acquire(20, TimeUnit.SECONDS));
+        Thread.sleep(Long.MAX_VALUE);
+    }
+}
+"""
+
+
+class Relay:
+    """Carries connections to a port; what comes back can be held."""
+
+    def __init__(self, target: int) -> None:
+        self.target = target
+        self.asked = b""
+        """What the connection that was opened last has carried to the target."""
+        self.told = b""
+        """What has been carried back on it."""
+        self.waiting = b""
+        """What has come back since `hold`, and was not carried on."""
+        self._flows = threading.Event()
+        self._flows.set()
+        self._open: set[socket.socket] = set()
+        self._listener = socket.create_server((LOOPBACK, 0))
+        self.port: int = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    @property
+    def address(self) -> str:
+        return f"{LOOPBACK}:{self.port}"
+
+    def hold(self) -> None:
+        """Carry nothing back."""
+        self.waiting = b""
+        self._flows.clear()
+
+    def release(self) -> None:
+        """Carry back what has waited, and what comes."""
+        self._flows.set()
+
+    def move(self, target: int) -> None:
+        """End what is open, with all that waits; what is opened from now on goes to another port."""
+        self.target, self.asked, self.told = target, b"", b""
+        self._end()
+        self._flows.set()
+
+    def close(self) -> None:
+        """End everything."""
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self._end()
+        self._flows.set()
+
+    def _end(self) -> None:
+        _shut(*list(self._open))
+
+    def _onward(self) -> socket.socket:
+        """The connection to the target; a server that is refused tries again, so the relay does in its place."""
+        for _ in range(ATTEMPTS - 1):
+            with contextlib.suppress(OSError):
+                return socket.create_connection((LOOPBACK, self.target))
+            time.sleep(RETRY)
+        return socket.create_connection((LOOPBACK, self.target))
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                near, _ = self._listener.accept()
+                with contextlib.suppress(OSError):
+                    far = self._onward()
+                    self._open |= {near, far}
+                    self.asked = self.told = b""
+                    parts = queue.SimpleQueue[bytes]()
+                    for run, ends in (
+                        (self._up, (near, far)),
+                        (self._down, (far, parts)),
+                        (self._back, (parts, far, near)),
+                    ):
+                        threading.Thread(target=run, args=ends, daemon=True).start()
+                    continue
+                near.close()
+
+    def _up(self, source: socket.socket, sink: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while part := source.recv(CHUNK):
+                self.asked += part
+                sink.sendall(part)
+        _shut(source, sink)
+
+    def _down(self, source: socket.socket, parts: queue.SimpleQueue[bytes]) -> None:
+        with contextlib.suppress(OSError):
+            while part := source.recv(CHUNK):
+                if not self._flows.is_set():
+                    self.waiting += part
+                parts.put(part)
+        parts.put(b"")
+
+    def _back(self, parts: queue.SimpleQueue[bytes], source: socket.socket, sink: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while part := parts.get():
+                self._flows.wait()
+                sink.sendall(part)
+                self.told += part
+        _shut(source, sink)
+
+
+def _shut(*ends: socket.socket) -> None:
+    for each in ends:
+        with contextlib.suppress(OSError):
+            each.shutdown(socket.SHUT_RDWR)
+
+
+class World:
+    """Three servers, relays from the leader to each of the others, one between the client and its server."""
+
+    def __init__(self, ensemble: Ensemble, relays: dict[int, Relay], reader: KazooClient, path: str) -> None:
+        self.ensemble, self.relays, self.path = ensemble, relays, path
+        self._reader = reader
+        self.client = Relay(ensemble.client_port(TAKES))
+        reader.create(path)
+
+    def created(self, sid: int) -> list[str]:
+        """The creations that the leader's bytes for a server tell, which it has not got."""
+        found: list[bytes] = re.findall(rb"%b/(_c_[0-9a-f-]{36}-)" % self.path.encode(), self.relays[sid].waiting)
+        return [each.decode() for each in found]
+
+    def wait_created(self, sid: int, number: int) -> None:
+        """Wait until so many creations wait to be told to a server."""
+        wait_until(lambda: len(self.created(sid)) >= number, WAIT, f"{number} creations wait for server {sid}")
+
+    def wait_valid(self, session: int) -> None:
+        """Wait until a creation, and after it that the session is valid, wait to be told to the server that reads."""
+        told, created = struct.pack("!q", session), f"{self.path}/_c_".encode()
+        relay = self.relays[READS]
+        wait_until(lambda: told in relay.waiting.rpartition(created)[2], WAIT, "the session is found valid")
+
+    def lose(self, sid: int = READS) -> None:
+        """The client loses its connection, and its next one is to this server."""
+        self.client.move(self.ensemble.client_port(sid))
+
+    def znodes(self) -> dict[str, int]:
+        """Names and owners of the znodes at the leader, in the order of the queue."""
+        self._reader.sync(self.path)
+        names = sorted(self._reader.get_children(self.path), key=lambda name: int(name[-10:]))
+        return {name: self._reader.get(f"{self.path}/{name}")[1].ephemeralOwner for name in names}
+
+    def wait_znodes(self, number: int) -> dict[str, int]:
+        """The znodes when there are so many."""
+        wait_until(lambda: len(self.znodes()) == number, WAIT, f"{number} znodes")
+        return self.znodes()
+
+    def burden(self) -> None:
+        """Write what takes long to apply, so that a server that was held has much to apply when it is not any more."""
+        written = []
+        for _ in range(BURDEN):
+            transaction = self._reader.transaction()
+            for _ in range(BURDEN_EACH):
+                transaction.set_data("/", b"")
+            written.append(transaction.commit_async())
+        for each in written:
+            each.get(timeout=WAIT)
+
+    def delete(self, name: str) -> None:
+        """Delete a znode by its name."""
+        self._reader.delete(f"{self.path}/{name}")
+
+
+class Curator:
+    """The running Java program; it has a session when this is made."""
+
+    def __init__(self, command: list[str], at: World) -> None:
+        command = [*command, at.client.address, at.path]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.session = int(self._line())
+
+    def acquire(self) -> Running:
+        """Have it take the lock; the result is what `acquire` returns."""
+        assert self._process.stdin is not None
+        print(file=self._process.stdin, flush=True)
+        return Running(self._line)
+
+    def _line(self) -> str:
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().strip()
+
+    def end(self) -> None:
+        """Kill it."""
+        self._process.kill()
+        self._process.communicate()
