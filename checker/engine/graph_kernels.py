@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from checker.engine.jit import kernel, prefetch
-from checker.engine.kernels import AHEAD, BITS32, IMPOSSIBLE, MISSING, ONE, SOURCE_BITS, ZERO, fold
+from checker.engine.kernels import AHEAD, BITS32, ONE, SOURCE_BITS, ZERO, judged
 
 Array = Any
 
@@ -86,14 +86,8 @@ def mark(rows: Array, todo: Array, bundles: Array, verdict_of: Array, verdicts: 
          memo: Array, shift: Any, aside: Array, missing: Array, counters: Array) -> None:  # fmt: skip
     """`kernels.examine` for liveness: each bundle's verdict is kept, marks[number of the state, bundle]."""
     for index in todo:
-        complete = True
-        for b in range(bundles.shape[0]):
-            node = fold(rows[index], U64(bundles[b, 0]), groups, reads, classes, bases, memo, shift, missing, counters)
-            if node == MISSING:
-                complete = False
-            else:
-                verdicts[b] = bundles[b, 1] if node == IMPOSSIBLE else verdict_of[node]
-        if not complete:
+        if not judged(rows[index], bundles, verdict_of, verdicts, groups, reads, classes, bases,
+                      memo, shift, missing, counters):  # fmt: skip
             aside[counters[2]] = index
             counters[2] += 1
             continue

@@ -343,6 +343,21 @@ def build(rows: Array, fresh: Array, begin: Any, end: Any, found: Array, origins
         at += 1
 
 
+@inlined
+def judged(row: Array, bundles: Array, verdict_of: Array, verdicts: Array,
+           groups: Array, reads: Array, classes: Array, bases: Array,
+           memo: Array, shift: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
+    """What each bundle says of a row, into `verdicts`; returns whether everything that they read is known."""
+    complete = True
+    for b in range(bundles.shape[0]):
+        node = fold(row, U64(bundles[b, 0]), groups, reads, classes, bases, memo, shift, missing, counters)
+        if node == MISSING:
+            complete = False
+        else:
+            verdicts[b] = bundles[b, 1] if node == IMPOSSIBLE else verdict_of[node]
+    return complete
+
+
 @kernel
 def examine(rows: Array, todo: Array, bundles: Array, verdict_of: Array, verdicts: Array, tally: Array, first: Array,
             groups: Array, reads: Array, classes: Array, bases: Array,
@@ -353,14 +368,8 @@ def examine(rows: Array, todo: Array, bundles: Array, verdict_of: Array, verdict
     that its properties read is known; until then it is put aside.
     """
     for index in todo:
-        complete = True
-        for b in range(bundles.shape[0]):
-            node = fold(rows[index], U64(bundles[b, 0]), groups, reads, classes, bases, memo, shift, missing, counters)
-            if node == MISSING:
-                complete = False
-            else:
-                verdicts[b] = bundles[b, 1] if node == IMPOSSIBLE else verdict_of[node]
-        if not complete:
+        if not judged(rows[index], bundles, verdict_of, verdicts, groups, reads, classes, bases,
+                      memo, shift, missing, counters):  # fmt: skip
             aside[counters[2]] = index
             counters[2] += 1
             continue
