@@ -14,7 +14,7 @@ from typing import Any
 from checker.engine import Kind, Property
 from checker.models.ensemble.setup import Grain, Setup
 from checker.properties import election, goals, messages, orders, reigns, standings
-from checker.properties.patterns import ParameterError, buckets_of, pattern_of, server_of, told
+from checker.properties.patterns import ParameterError, buckets_of, check_parameter, pattern_of, server_of, told
 from checker.properties.unknown import UnknownPropertyError
 
 __all__ = [
@@ -231,10 +231,7 @@ def entry(name: object) -> Entry:
 def build(setup: Setup, name: object, parameter: Any = None) -> Property:
     """A property of an ensemble. Raises UnknownPropertyError, and ParameterError."""
     found = entry(name)
-    if not found.parameter and parameter is not None:
-        raise ParameterError(f"{name} takes no parameter", f"write {name} alone")
-    if found.parameter and parameter is None:
-        raise ParameterError(f"{name} takes a parameter", f"give {found.parameter}")
+    check_parameter(name, found.parameter, parameter)
     if found.needs_zab and setup.zab is None:
         raise ParameterError(f"{name} speaks of servers that lead and follow", "write protocol: zab")
     return found.build(setup, parameter)

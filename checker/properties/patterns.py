@@ -36,6 +36,14 @@ class ParameterError(Exception):
         self.what, self.right, self.inside = what, right, inside
 
 
+def check_parameter(name: object, takes: str, given: object) -> None:
+    """See that a property is given a parameter if, and only if, it takes one. Raises ParameterError."""
+    if not takes and given is not None:
+        raise ParameterError(f"{name} takes no parameter", f"write {name} alone")
+    if takes and given is None:
+        raise ParameterError(f"{name} takes a parameter", f"give {takes}")
+
+
 class Stand(NamedTuple):
     """One way to stand: a state, and perhaps a leader and a file; a state of None is any that runs."""
 

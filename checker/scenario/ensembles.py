@@ -7,7 +7,6 @@ trusted by somebody who has nothing but its result.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path as FilePath
 
 from checker.engine import Model, Property
 from checker.job import Job, Json
@@ -25,7 +24,7 @@ from checker.scenario.opening import opened
 from checker.scenario.parts import limits_of, setup_of
 from checker.scenario.refined import with_refinement
 from checker.scenario.schema import Scenario, decode
-from checker.scenario.variants import names, with_variants
+from checker.scenario.variants import with_variants
 from spec.variants import Variant
 
 FAST = "fast"
@@ -39,7 +38,7 @@ def ensemble_job(located: Located, files: Files, source: Mapping[str, Json], add
     """
     scenario = decode(Scenario, located, located.value, ())
     setup = with_variants(setup_of(scenario, located, files), added)
-    name = (scenario.name or FilePath(located.file).stem) + (f" with {names(added)}" if added else "")
+    name = listed.name_of(scenario, located, added)
     usual = defaults(setup)
     chosen = listed.properties(scenario, located, usual, entry, lambda name, value: build(setup, name, value))
     model = _model(name, setup, tuple(chosen), located)

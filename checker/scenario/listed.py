@@ -7,6 +7,7 @@ the item that is wrong, and the nearest name that would be right.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
+from pathlib import Path as FilePath
 from typing import Any, Protocol
 
 import msgspec
@@ -18,7 +19,7 @@ from checker.properties.unknown import UnknownPropertyError
 from checker.scenario.errors import nearest
 from checker.scenario.located import Located, Path, position
 from checker.scenario.schema import Common
-from checker.scenario.variants import Idle, VariantError
+from checker.scenario.variants import Idle, VariantError, names
 from spec.variants import Variant
 
 
@@ -87,6 +88,12 @@ def _property(
         raise located.error(path, error.what, error.right) from None
     except ParameterError as error:
         raise located.error((*path, name, *error.inside), error.what, error.right) from None
+
+
+def name_of(scenario: Common, located: Located, added: Iterable[Variant]) -> str:
+    """What a run is called: the scenario's name or its file's, and the variants that were added."""
+    with_variants = names(added)
+    return (scenario.name or FilePath(located.file).stem) + (f" with {with_variants}" if with_variants else "")
 
 
 def expected(scenario: Common, located: Located) -> Verdict | None:

@@ -6,21 +6,19 @@ Rules of this module: whatever the model bounds is said in words; what is writte
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path as FilePath
-
-import msgspec
 
 from checker.job import Job, Json
 from checker.models.recipes import Facts, RecipeSetup, recipe_model
-from checker.models.service import Budgets, Clocks
+from checker.models.service import Clocks, rules
 from checker.properties.recipes import DEFAULTS, RECIPE_PROPERTIES, build, entry
 from checker.scenario import listed
-from checker.scenario.located import Located, Path
+from checker.scenario.clients import budgets_of, clocks_of
+from checker.scenario.located import Located
 from checker.scenario.parts import limits_of
 from checker.scenario.protocol import variants_of, word
 from checker.scenario.recipe_lens import RecipeLens
-from checker.scenario.schema import RecipeScenario, ServiceFaults, decode
-from checker.scenario.variants import Idle, names
+from checker.scenario.schema import RecipeScenario, decode
+from checker.scenario.variants import Idle
 from spec.recipes.recipes import RECIPES
 from spec.variants import DESCRIBED, Area, Variant
 
@@ -48,7 +46,7 @@ def recipe_job(located: Located, source: Mapping[str, Json], added: frozenset[Va
     """The job of a scenario of a recipe. Raises ScenarioError and VariantError."""
     scenario = decode(RecipeScenario, located, located.value, ())
     setup = _setup(scenario, located, added)
-    name = (scenario.name or FilePath(located.file).stem) + (f" with {names(added)}" if added else "")
+    name = listed.name_of(scenario, located, added)
     chosen = listed.properties(scenario, located, DEFAULTS, entry, lambda name, value: build(setup, name, value))
     model = recipe_model(name, setup, tuple(chosen))
     actions = frozenset(known_actions(setup))
@@ -79,8 +77,8 @@ def _setup(scenario: RecipeScenario, located: Located, added: Iterable[Variant])
         clients=scenario.clients,
         servers=scenario.servers,
         lag=scenario.lag,
-        clocks=Clocks(word(located, scenario.clocks, [each.value for each in Clocks], ("clocks",))),
-        budgets=_budgets(scenario, located),
+        clocks=clocks_of(scenario.clocks, located),
+        budgets=budgets_of(scenario.faults, located),
         **{key: getattr(scenario, key) for key in COUNTED},
         variants=variants_of(scenario, located) | frozenset(added),
         facts=frozenset(fact for each in facts for fact in each) | ({Facts.REIGNS} if scenario.writes else set()),
@@ -90,18 +88,6 @@ def _setup(scenario: RecipeScenario, located: Located, added: Iterable[Variant])
         raise located.error(("again",), f"a {scenario.recipe} is not taken twice", right)
     listed.refuse_idle(scenario, added, located, lambda variant: why_idle(variant, setup))
     return setup
-
-
-def _budgets(scenario: RecipeScenario, located: Located) -> Budgets:
-    if scenario.faults is msgspec.UNSET:
-        return Budgets()
-    path: Path = ("faults",)
-    faults = decode(ServiceFaults, located, scenario.faults, path)
-    for name in ServiceFaults.__struct_fields__:
-        count = getattr(faults, name)
-        if not 0 <= count <= 9:
-            raise located.error((*path, name), f"{count} is not from 0 to 9", "write a number in between")
-    return Budgets(faults.disconnects, faults.expiries, faults.crashes)
 
 
 def why_idle(variant: Variant, setup: RecipeSetup) -> Idle | None:
@@ -127,18 +113,12 @@ def why_idle(variant: Variant, setup: RecipeSetup) -> Idle | None:
 
 def known_actions(setup: RecipeSetup) -> Iterator[str]:
     """The actions that a model of this setup has."""
-    budgets = setup.budgets
-    yield from ("want", "return" if setup.machine.calls else "release", "arrive", "deliver")
+    yield from ("want", "return" if setup.machine.calls else "release")
     yield from ("write", "reach") if setup.writes else ()
     yield from ("take again",) if setup.again else ()
     yield from ("give up",) if setup.quits else ()
     yield from ("remove",) if setup.removals else ()
-    yield from ("apply",) if setup.lag else ()
-    yield from ("disconnect",) if budgets.disconnects else ()
-    yield from ("reconnect",) if budgets.disconnects else ()
-    yield from ("expire", "open") if budgets.expiries else ()
-    yield from ("crash", "lapse") if budgets.crashes else ()
-    yield from ("arrive late",) if budgets.disconnects or budgets.crashes else ()
+    yield from rules.known_actions(setup.service)
 
 
 def _bounds(setup: RecipeSetup) -> Iterator[str]:
@@ -164,4 +144,3 @@ def _bounds(setup: RecipeSetup) -> Iterator[str]:
 
 def _times(count: int) -> str:
     return {1: "once", 2: "twice"}.get(count, f"{count} times")
-

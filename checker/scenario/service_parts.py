@@ -47,11 +47,9 @@ class ServiceJobParts:
     actions: frozenset[str]
 
 
-def service_job_parts(
-    name: str,
+def service_setup(
     clients: Sequence[Script],
     *,
-    properties: Iterable[str] | None = None,
     servers: int = 2,
     lag: bool = True,
     paths: Sequence[str] = (),
@@ -60,13 +58,9 @@ def service_job_parts(
     keeps_watches: bool = True,
     budgets: Budgets | None = None,
     variants: Iterable[Variant] = (),
-) -> ServiceJobParts:
-    """A service whose clients run scripts. Raises ValueError and UnknownPropertyError, which say what is wrong.
-
-    `clients` come from `checker.scenario.asking.script_of`. Without `properties`, all invariants that say
-    something of these scripts.
-    """
-    setup = ServiceSetup(
+) -> ServiceSetup:
+    """The service that clients with these scripts ask. Raises ValueError, which says what is wrong."""
+    return ServiceSetup(
         clients=len(clients),
         servers=servers,
         lag=lag,
@@ -78,6 +72,16 @@ def service_job_parts(
         pipelined=any(script.pipeline > 1 for script in clients),
         variants=frozenset(variants),
     )
+
+
+def service_job_parts(
+    name: str, setup: ServiceSetup, clients: Sequence[Script], properties: Iterable[str] | None = None
+) -> ServiceJobParts:
+    """A service whose clients run scripts. Raises UnknownPropertyError, which says what is wrong.
+
+    `clients` come from `checker.scenario.asking.script_of`. Without `properties`, all invariants that say
+    something of these scripts.
+    """
     wanted = applicable(clients) if properties is None else tuple(properties)
     model = service_model(name, setup, clients, wanted)
     lens = ServiceLens(model, setup, scripted_fields(model))

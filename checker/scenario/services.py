@@ -6,23 +6,20 @@ Rules of this module: whatever the model bounds is said in words; what is writte
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path as FilePath
-
-import msgspec
 
 from checker.job import Job, Json
-from checker.models.service import Budgets, Clocks
+from checker.models.service import ServiceSetup
 from checker.models.service.scripts import Script
 from checker.properties import service as registry
 from checker.properties.service.views import Run
 from checker.scenario import listed
 from checker.scenario.asking import AskingError, script_of
+from checker.scenario.clients import budgets_of, clocks_of
 from checker.scenario.located import Located, Path, position
 from checker.scenario.parts import limits_of
-from checker.scenario.protocol import variants_of, word
-from checker.scenario.schema import ServiceFaults, ServiceScenario, decode
-from checker.scenario.service_parts import ServiceJobParts, applicable, service_job_parts, why_idle
-from checker.scenario.variants import names
+from checker.scenario.protocol import variants_of
+from checker.scenario.schema import ServiceScenario, decode
+from checker.scenario.service_parts import applicable, service_job_parts, service_setup, why_idle
 from spec.tree.paths import fault_of
 from spec.variants import Variant
 
@@ -33,14 +30,12 @@ def service_job(located: Located, source: Mapping[str, Json], added: frozenset[V
     """The job of a scenario of the service. Raises ScenarioError and VariantError."""
     scenario = decode(ServiceScenario, located, located.value, ())
     scripts = _scripts(scenario, located)
-    name = (scenario.name or FilePath(located.file).stem) + (f" with {names(added)}" if added else "")
-    variants = frozenset(variants_of(scenario, located) | added)
-    bare = _parts(name, scenario, located, scripts, variants, ())
-    listed.refuse_idle(scenario, added, located, lambda variant: why_idle(variant, bare.setup, scripts))
-    run = Run(bare.setup, bare.scripts)
-    usual = applicable(scripts)
+    name = listed.name_of(scenario, located, added)
+    setup = _setup(scenario, located, scripts, frozenset(variants_of(scenario, located) | added))
+    listed.refuse_idle(scenario, added, located, lambda variant: why_idle(variant, setup, scripts))
+    run, usual = Run(setup, scripts), applicable(scripts)
     chosen = listed.properties(scenario, located, usual, registry.entry, lambda *named: registry.build(run, *named))
-    parts = _parts(name, scenario, located, scripts, variants, tuple(prop.name for prop in chosen))
+    parts = service_job_parts(name, setup, scripts, tuple(prop.name for prop in chosen))
     return Job(
         name=name,
         model=parts.model,
@@ -76,20 +71,17 @@ def _scripts(scenario: ServiceScenario, located: Located) -> tuple[Script, ...]:
     return tuple(scripts)
 
 
-def _parts(
-    name: str, scenario: ServiceScenario, located: Located, scripts: tuple[Script, ...], variants: frozenset[Variant],
-    properties: tuple[str, ...],
-) -> ServiceJobParts:  # fmt: skip
+def _setup(
+    scenario: ServiceScenario, located: Located, scripts: tuple[Script, ...], variants: frozenset[Variant]
+) -> ServiceSetup:
     for number, path in enumerate(scenario.paths):
         if fault_of(path) is not None:
             raise located.error(("paths", position(number)), str(fault_of(path)), "write an absolute path, like /a")
-    faults = decode(ServiceFaults, located, {} if scenario.faults is msgspec.UNSET else scenario.faults, ("faults",))
-    clocks = Clocks(word(located, scenario.clocks, [each.value for each in Clocks], ("clocks",)))
+    clocks, budgets = clocks_of(scenario.clocks, located), budgets_of(scenario.faults, located)
     try:
-        return service_job_parts(
-            name, scripts, properties=properties, servers=scenario.servers, lag=scenario.lag, paths=scenario.paths,
-            at=scenario.at, clocks=clocks, keeps_watches=scenario.keeps_watches,
-            budgets=Budgets(faults.disconnects, faults.expiries, faults.crashes), variants=variants,
+        return service_setup(
+            scripts, servers=scenario.servers, lag=scenario.lag, paths=scenario.paths, at=scenario.at, clocks=clocks,
+            keeps_watches=scenario.keeps_watches, budgets=budgets, variants=variants,
         )  # fmt: skip
     except ValueError as error:
         raise located.error(("servers",), str(error), "write servers: 2, and at: a server for each client") from None

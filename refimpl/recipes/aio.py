@@ -8,15 +8,12 @@ Rules of this module:
 
 import asyncio
 import contextlib
-import logging
 import threading
 from types import TracebackType
 from typing import Any, Self
 
 from refimpl.recipes.errors import LockLost
-from refimpl.recipes.lock import Lock
-
-logger = logging.getLogger("quorate.recipes")
+from refimpl.recipes.lock import Lock, end_of_block
 
 
 class AsyncLock:
@@ -93,9 +90,4 @@ class AsyncLock:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        try:
-            self.release()
-        except LockLost:
-            if error is None:
-                raise
-            logger.warning("%s: the lock was lost, and its holder has failed with %r", self.lock.path, error)
+        end_of_block(self.lock.path, self.release, error)

@@ -37,6 +37,16 @@ Doubt = Literal["suspended", "lost"]
 LostListener = Callable[[Doubt], object]
 
 
+def end_of_block(path: str, release: Callable[[], None], error: BaseException | None) -> None:
+    """Release at the end of a `with` block; `LockLost` is logged only where the block has failed by itself."""
+    try:
+        release()
+    except LockLost:
+        if error is None:
+            raise
+        logger.warning("%s: the lock was lost, and its holder has failed with %r", path, error)
+
+
 class _Hold:
     """What a thread has from its turn on. `token` is there once it was told that it holds; `owed` are the releases
     that are still due after a loss.
@@ -130,12 +140,7 @@ class Lock:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        try:
-            self.release()
-        except LockLost:
-            if error is None:
-                raise
-            logger.warning("%s: the lock was lost, and its holder has failed with %r", self.path, error)
+        end_of_block(self.path, self.release, error)
 
     # -- for owners that are no threads
 

@@ -211,19 +211,23 @@ def _answered(rules: Rules, candidate: Candidate, answer: Answered) -> Step[Cand
         case Phase.READING:
             return _was_read(rules, candidate, answer)
         case Phase.LEAVING if answer.code in (Code.OK, Code.NO_NODE):
-            return _left(rules, candidate)
+            return _free(rules, candidate)
         case Phase.SYNCING:
             return _ask(candidate, Phase.CHECKING, GetData(rules.path, False))
         case Phase.CHECKING:
-            own = isinstance(answer.reply, DataReply) and answer.reply.data == candidate.id.encode()
-            return _leave(rules, candidate) if own else _left(rules, candidate)
+            return _leave(rules, candidate) if _is_named(candidate, answer) else _free(rules, candidate)
         case _:
             return _refused(candidate, answer)
 
 
-def _left(rules: Rules, candidate: Candidate) -> Step[Candidate]:
-    """The znode is its own no more; it may have been wanted again meanwhile."""
+def _free(rules: Rules, candidate: Candidate) -> Step[Candidate]:
+    """The znode is not its own, and may be nobody's: it is created by whoever wants it, or wants it again meanwhile."""
     return _enter(rules, candidate) if candidate.wanted else _out(candidate)
+
+
+def _is_named(candidate: Candidate, answer: Answered) -> bool:
+    """Whether the znode that was read holds the candidate's id."""
+    return isinstance(answer.reply, DataReply) and answer.reply.data == candidate.id.encode()
 
 
 def _entered(rules: Rules, candidate: Candidate, answer: Answered) -> Step[Candidate]:
@@ -235,7 +239,7 @@ def _entered(rules: Rules, candidate: Candidate, answer: Answered) -> Step[Candi
 def _was_read(rules: Rules, candidate: Candidate, answer: Answered) -> Step[Candidate]:
     if not isinstance(answer.reply, DataReply):
         return _free(rules, candidate) if answer.code is Code.NO_NODE else _refused(candidate, answer)
-    own = answer.reply.data == candidate.id.encode()
+    own = _is_named(candidate, answer)
     # Whoever has a token knows the znode for its own without a look.
     looks = candidate.token is not None or Variant.RETRY_WITHOUT_LOOKING not in rules.variants
     if own and looks:
@@ -246,10 +250,6 @@ def _was_read(rules: Rules, candidate: Candidate, answer: Answered) -> Step[Cand
         return _enter(rules, candidate)
     told = Observe(Follows((answer.reply.data or b"").decode(errors="replace")))
     return Step(replace(candidate, phase=Phase.WAITING), (told,))
-
-
-def _free(rules: Rules, candidate: Candidate) -> Step[Candidate]:
-    return _enter(rules, candidate) if candidate.wanted else _out(candidate)
 
 
 def _is_own(rules: Rules, candidate: Candidate, token: int) -> Step[Candidate]:

@@ -245,21 +245,26 @@ def missing() -> str | None:
     return f"{', '.join(absent)} missing; {INSTALL}" if absent else None
 
 
-@pytest.fixture(scope="module")
-def recipes(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """The command that runs the compiled program; the clients' servers follow."""
+def compiled(program: str, name: str, tmp_path_factory: pytest.TempPathFactory, *options: str) -> list[str]:
+    """The command that runs a program with the class of that name; its own arguments follow."""
     if reason := missing():
         if os.environ.get("CI") == "true":
             pytest.fail(reason, pytrace=False)
         pytest.skip(reason)
     home = tmp_path_factory.mktemp("curator")
-    source = home / "Recipes.java"
-    source.write_text(PROGRAM, encoding="utf-8")
+    source = home / f"{name}.java"
+    source.write_text(program, encoding="utf-8")
     class_path = ":".join(map(str, CLASS_PATH))
     javac = ["javac", "-nowarn", "-cp", class_path, "-d", str(home), str(source)]
-    compiled = subprocess.run(javac, capture_output=True, text=True, timeout=SECONDS, check=False)
-    assert compiled.returncode == 0, compiled.stderr
-    return ["java", "-XX:+UseSerialGC", "-Xmx128m", "-cp", f"{home}:{class_path}", "Recipes"]
+    done = subprocess.run(javac, capture_output=True, text=True, timeout=SECONDS, check=False)
+    assert done.returncode == 0, done.stderr
+    return ["java", "-XX:+UseSerialGC", *options, "-cp", f"{home}:{class_path}", name]
+
+
+@pytest.fixture(scope="module")
+def recipes(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The command that runs the compiled program; the clients' servers follow."""
+    return compiled(PROGRAM, "Recipes", tmp_path_factory, "-Xmx128m")
 
 
 @pytest.mark.parametrize("kind", ["real", "node"])

@@ -18,9 +18,7 @@ Rules this module keeps:
 Source: Curator's `CreateBuilderImpl.findProtectedNodeInForeground`; ZooKeeper's `CommitProcessor`, `LearnerHandler`
 (REVALIDATE), `Leader.processSync`, `SyncRequestProcessor` (flushDelay).
 """
-import os
 import struct
-import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -39,24 +37,13 @@ from refimpl.recipes import Lock, keep_counting
 from tests.node.conftest import need
 from tests.node.orphan_world import FLUSH, LEADS, PROGRAM, READS, TAKES, TICK, Curator, Relay, World
 from tests.node.recipes import WAIT, Running
-from tests.node.test_clients_curator import CLASS_PATH, SECONDS, missing
+from tests.node.test_clients_curator import compiled
 
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """The command that runs the compiled program; where it connects and the path of the lock follow."""
-    if reason := missing():
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason, pytrace=False)
-        pytest.skip(reason)
-    home = tmp_path_factory.mktemp("curator")
-    source = home / "Orphan.java"
-    source.write_text(PROGRAM, encoding="utf-8")
-    class_path = ":".join(map(str, CLASS_PATH))
-    javac = ["javac", "-nowarn", "-cp", class_path, "-d", str(home), str(source)]
-    compiled = subprocess.run(javac, capture_output=True, text=True, timeout=SECONDS, check=False)
-    assert compiled.returncode == 0, compiled.stderr
-    return ["java", "-XX:+UseSerialGC", "-Xmx64m", "-cp", f"{home}:{class_path}", "Orphan"]
+    return compiled(PROGRAM, "Orphan", tmp_path_factory, "-Xmx64m")
 
 
 def route(ensemble: Ensemble, sid: int, view: View) -> Relay:

@@ -20,7 +20,14 @@ from checker.engine.search import explore
 from checker.models.service import Budgets, Clocks, telling
 from checker.properties.service import SERVICE_PROPERTIES
 from checker.scenario.asking import CHOICE, script_of
-from checker.scenario.service_parts import DEFAULTS, ServiceJobParts, applicable, service_job_parts, why_idle
+from checker.scenario.service_parts import (
+    DEFAULTS,
+    ServiceJobParts,
+    applicable,
+    service_job_parts,
+    service_setup,
+    why_idle,
+)
 from spec.variants import DESCRIBED, Area, Variant
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference-service-variants.md"
@@ -84,9 +91,9 @@ RUNS: dict[str, dict[str, Any]] = {
 
 def parts_of(name: str, variant: Variant | None = None) -> ServiceJobParts:
     """The run of that name, held to all invariants that say something of it."""
-    parameters = RUNS[name]
-    properties = (*applicable(parameters["clients"]), *WITNESSES)
-    return service_job_parts(name, **parameters, properties=properties, variants=() if variant is None else (variant,))
+    clients = RUNS[name]["clients"]
+    setup = service_setup(**RUNS[name], variants=() if variant is None else (variant,))
+    return service_job_parts(name, setup, clients, (*applicable(clients), *WITNESSES))
 
 
 @cache

@@ -85,6 +85,7 @@ def test_clocks_may_be_trusted_or_not() -> None:
         ("service:\n  - [gt /a]\n", "scenario.yaml:2: service[0][0]: 'gt /a': there is no request 'gt'"),
         ("service:\n  - [get /a]\npaths: [a]\n", "paths[0]"),
         ("service: []\n", "there are no clients"),
+        ("service:\n  - [get /a]\nfaults: {crashes: -1}\n", "faults.crashes: -1 is not from 0 to 9"),
         ("service:\n  - [get /a]\nalways: [OneCreater]\n", "did you mean OneCreator?"),
         ("service:\n  - [get /a]\nsometimes: [{StaleRead: 1}]\n", "StaleRead takes no parameter"),
         ("service:\n  - [get /a]\nat: [1, 2]\n", "names the first server of each of 1 clients"),

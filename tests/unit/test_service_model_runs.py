@@ -12,15 +12,16 @@ from checker.job import Job, Verdict
 from checker.models.service import FAULTS, Budgets, Clocks
 from checker.report import judge
 from checker.scenario.asking import script_of
-from checker.scenario.service_parts import DEFAULTS, ServiceJobParts, service_job_parts
+from checker.scenario.service_parts import DEFAULTS, ServiceJobParts, service_job_parts, service_setup
 from checker.traces import to_text, trace_of
 from spec.variants import Variant
 
 ALL_FAULTS = Budgets(disconnects=1, expiries=1, crashes=1)
 
 
-def parts(*clients: list[Any], pipeline: int = 1, **parameters: Any) -> ServiceJobParts:
-    return service_job_parts("run", [script_of(each, pipeline) for each in clients], **parameters)
+def parts(*clients: list[Any], pipeline: int = 1, properties: Any = None, **parameters: Any) -> ServiceJobParts:
+    scripts = [script_of(each, pipeline) for each in clients]
+    return service_job_parts("run", service_setup(scripts, **parameters), scripts, properties)
 
 
 def job_of(run: ServiceJobParts) -> Job:

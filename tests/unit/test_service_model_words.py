@@ -10,7 +10,7 @@ from checker.models.service import Broken, Notice, Reply, telling
 from checker.models.service.scripts import Script, step_of_tag, tag
 from checker.properties.unknown import UnknownPropertyError
 from checker.scenario.asking import AskingError, request_of, script_of
-from checker.scenario.service_parts import applicable, service_job_parts, why_idle
+from checker.scenario.service_parts import applicable, service_job_parts, service_setup, why_idle
 from spec.tree.apply import EventType
 from spec.tree.replies import Code, DataReply, ErrorReply, MultiReply, OperationResult
 from spec.tree.requests import Create2, GetData, Multi, SetData
@@ -110,12 +110,13 @@ def test_invariants_that_would_be_vacuous_are_left_out() -> None:
 
 def test_a_property_that_is_not_known_is_refused_by_name() -> None:
     with pytest.raises(UnknownPropertyError, match="'NoLoss'"):
-        service_job_parts("run", [script_of(["get /a"])], properties=["NoLoss"])
+        scripts = [script_of(["get /a"])]
+        service_job_parts("run", service_setup(scripts), scripts, ["NoLoss"])
 
 
 def test_a_variant_that_would_change_nothing_says_why() -> None:
     scripts = [script_of(["get -w /a", "set /a"])]
-    setup = service_job_parts("run", scripts, paths=["/a"]).setup
+    setup = service_setup(scripts, paths=["/a"])
 
     assert why_idle(Variant.WATCH_FIRES_TWICE, setup, scripts) is None
     assert why_idle(Variant.STALE_AFTER_MOVING, setup, scripts) == (

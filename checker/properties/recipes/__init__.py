@@ -17,7 +17,7 @@ from typing import Any
 
 from checker.engine import Kind, Property
 from checker.models.recipes import Facts, RecipeSetup
-from checker.properties.patterns import ParameterError
+from checker.properties.patterns import ParameterError, check_parameter
 from checker.properties.recipes.belief import (
     follows_a_leader,
     held,
@@ -102,9 +102,7 @@ def entry(name: object) -> Entry:
 def build(setup: RecipeSetup, name: object, parameter: Any = None) -> Property:
     """A property of a recipe. Raises UnknownPropertyError, and ParameterError."""
     found = entry(name)
-    if bool(found.parameter) is (parameter is None):
-        right = f"give {found.parameter}" if found.parameter else f"write {name} alone"
-        raise ParameterError(f"{name} takes {'a' if found.parameter else 'no'} parameter", right)
+    check_parameter(name, found.parameter, parameter)
     if found.needs_writes and not setup.writes:
         raise ParameterError(f"{name} speaks of writes to the resource", "write writes: 1")
     if found.needs_announcements and setup.recipe != "fair-election":

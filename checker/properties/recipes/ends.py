@@ -72,6 +72,7 @@ def every_waiter_is_served(setup: RecipeSetup) -> Property:
 
 def the_holder_learns(setup: RecipeSetup) -> Property:
     """R20: whoever believes that it holds, and whose znode is not first, comes to know it; releasing is not knowing."""
+
     def check(present: int, *tokens: Any) -> Answer:
         wrong = any(token not in (False, present) for token in tokens)
         return None if wrong else Finding("nobody believes that it holds what it does not")

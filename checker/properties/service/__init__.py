@@ -18,7 +18,7 @@ from checker.models.service.history import HISTORY, History, history_actor
 from checker.models.service.memory import Note
 from checker.models.service.scripts import Script, scripted
 from checker.models.service.setup import ServiceSetup
-from checker.properties.patterns import ParameterError
+from checker.properties.patterns import check_parameter
 from checker.properties.service import r12, r13, r14
 from checker.properties.service.views import Run
 from checker.properties.unknown import UnknownPropertyError
@@ -136,8 +136,7 @@ def entry(name: object) -> Entry:
 def build(run: Run, name: object, parameter: Any = None) -> Property:
     """A property of a run. Raises UnknownPropertyError, and ParameterError."""
     found = entry(name)
-    if parameter is not None:
-        raise ParameterError(f"{name} takes no parameter", f"write {name} alone")
+    check_parameter(name, found.parameter, parameter)
     return replace(found.build(run), meaning=found.meaning)
 
 

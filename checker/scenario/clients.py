@@ -1,0 +1,33 @@
+"""What scenarios of clients say alike, with a recipe or of a service: which faults there are, and whose clocks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from checker.models.service import Budgets, Clocks
+from checker.scenario.located import Located, Path
+from checker.scenario.protocol import word
+from checker.scenario.schema import ServiceFaults, decode
+
+MOST_FAULTS = 9
+
+
+def budgets_of(faults: Any, located: Located) -> Budgets:
+    """How often each fault may happen."""
+    if faults is msgspec.UNSET:
+        return Budgets()
+    path: Path = ("faults",)
+    entry = decode(ServiceFaults, located, faults, path)
+    for name in ServiceFaults.__struct_fields__:
+        count = getattr(entry, name)
+        if not 0 <= count <= MOST_FAULTS:
+            right = "write a number in between"
+            raise located.error((*path, name), f"{count} is not from 0 to {MOST_FAULTS}", right)
+    return Budgets(entry.disconnects, entry.expiries, entry.crashes)
+
+
+def clocks_of(clocks: str, located: Located) -> Clocks:
+    """Whether a client's clock tells it of its session's end in time."""
+    return Clocks(word(located, clocks, [each.value for each in Clocks], ("clocks",)))
