@@ -97,6 +97,19 @@ def lose_answer(client: KazooClient, request: type) -> threading.Event:
     return lost
 
 
+def remove_queue(client: KazooClient, path: str) -> None:
+    """Delete a znode and its children at one stroke, so that nobody makes a child anew before its parent is gone."""
+
+    def removed() -> bool:
+        deletion = client.transaction()
+        for child in client.get_children(path):
+            deletion.delete(f"{path}/{child}")
+        deletion.delete(path)
+        return all(answer is True for answer in deletion.commit())
+
+    eventually(removed)  # a child may have come or gone since the children were read
+
+
 class Running:
     """A call in a thread of its own; `result` waits for what it returned or raised."""
 

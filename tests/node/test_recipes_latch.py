@@ -14,7 +14,18 @@ from kazoo.security import make_acl
 
 from benchmarks.servers import Ensemble
 from refimpl.recipes import ClientClosed, LatchClosed, LatchState, LeaderLatch, Refused
-from tests.node.recipes import BRIEF, WAIT, Running, World, becomes, drop, eventually, lose_answer, world
+from tests.node.recipes import (
+    BRIEF,
+    WAIT,
+    Running,
+    World,
+    becomes,
+    drop,
+    eventually,
+    lose_answer,
+    remove_queue,
+    world,
+)
 
 # Each test makes its own chroot by its first request.
 pytestmark = pytest.mark.filterwarnings("ignore:No chroot path exists")
@@ -231,7 +242,7 @@ def test_a_queue_that_was_removed_is_made_again(at: World) -> None:
     client = at.client(1)
     standing(at.client(1), "leads")
     waits = standing(client, "waits")
-    client.delete("/latch", recursive=True)
+    remove_queue(client, "/latch")
     assert waits.wait(WAIT)
 
 

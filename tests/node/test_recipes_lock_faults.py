@@ -12,7 +12,18 @@ from kazoo.protocol.states import KazooState
 
 from benchmarks.servers import Ensemble
 from refimpl.recipes import ClientClosed, Lock, LockLost
-from tests.node.recipes import WAIT, Running, World, becomes, drop, eventually, lose_answer, places, world
+from tests.node.recipes import (
+    WAIT,
+    Running,
+    World,
+    becomes,
+    drop,
+    eventually,
+    lose_answer,
+    places,
+    remove_queue,
+    world,
+)
 
 # Each test makes its own chroot by its first request.
 pytestmark = pytest.mark.filterwarnings("ignore:No chroot path exists")
@@ -103,7 +114,7 @@ def test_a_queue_that_was_removed_is_made_again_for_who_waits(at: World) -> None
     assert holder.acquire(WAIT)
     run = Running(waiting.acquire, WAIT)
     places(client, 2)
-    client.delete("/lock", recursive=True)
+    remove_queue(client, "/lock")
     assert run.result()
 
 
