@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from checker.cli.commands.command import Command
 from spec.quorum import Sid
 from spec.variants import Variant
 
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 NUMBER = r"[0-9]{1,15}(?:\.[0-9]{1,9})?"  # no longer than a float can tell apart
-FORMATS = ("text", "mermaid", "itf", "none")
 BUDGETS = {
     "crashes": "how many servers may crash",
     "restarts": "how many crashed servers may come back",
@@ -42,56 +42,29 @@ exit codes: 0 as expected, 11 deadlock, 12 violated, 20 incomplete, 21 vacuous, 
 configuration file, 152 too large for the memory given, 2 bad command line."""
 
 
-def parser() -> argparse.ArgumentParser:
-    """The parser of the whole command line."""
-    top = _parser("python -m checker", DESCRIPTION, epilog=EPILOG)
+def parser(commands: Iterable[str]) -> argparse.ArgumentParser:
+    """The parser of the main job; its help names the commands."""
+    epilog = f"commands: {', '.join(commands)} (each with --help)\n{EPILOG}"
+    top = _parser("python -m checker", DESCRIPTION, epilog)
     top.set_defaults(command="nodes")
     _ensemble(top)
-    _exploration(top)
+    add_exploration(top)
     top.add_argument("--list-variants", action="store_true", help="list known defects and mutants (--json: as JSON)")
     return top
 
 
-def command_parsers() -> dict[str, argparse.ArgumentParser]:
-    """The parsers of the commands, by name."""
-    run = _parser("python -m checker run", "Runs scenarios; without files, all that come with the package.")
-    run.add_argument("files", nargs="*", type=Path, metavar="FILE", help="scenario files (YAML)")
-    _exploration(run)
-    replay = _parser("python -m checker replay", "Executes a saved trace again; it must reach the same finding.")
-    replay.add_argument("file", type=Path, metavar="FILE", help="a trace in the ITF format, as --traces writes it")
-    replay.add_argument("--format", choices=FORMATS, default="text", help="how to show the trace (default: text)")
-    quorums = _parser("python -m checker quorums", "Asks z3 whether quorums of two zoo.cfg files may be disjoint.")
-    quorums.add_argument("files", nargs="+", type=Path, metavar="ZOO_CFG", help="one file or more")
-    quorums.add_argument("--json", action="store_true", help="the answer as JSON")
-    proofs = _parser("python -m checker proofs", "Proves with z3 what holds for any number of servers and any votes.")
-    tables = _parser("python -m checker tables", "Computes who survives the loss of servers and of links (R2, R3).")
-    tables.add_argument("--json", action="store_true", help="the tables as JSON")
-    validation = _parser("python -m checker validate", "Holds the journals of live servers to the specification.")
-    validation.add_argument("files", nargs="+", type=Path, metavar="FILE", help="the journal of a server, one for each")
-    validation.add_argument("--json", action="store_true", help="the report as JSON")
-    history = _parser("python -m checker history", "Judges what clients saw: linearizable, in order, nothing lost.")
-    history.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a recorded history, or its parts")
-    history.add_argument("--json", action="store_true", help="the findings as JSON")
-    listing = _parser("python -m checker list", "Lists the scenarios that come with the package, and the properties.")
-    return {
-        "run": run,
-        "replay": replay,
-        "validate": validation,
-        "history": history,
-        "quorums": quorums,
-        "proofs": proofs,
-        "tables": tables,
-        "list": listing,
-    }
+def command_parser(command: Command) -> argparse.ArgumentParser:
+    """The parser of a command."""
+    made = _parser(f"python -m checker {command.name}", command.description)
+    command.options(made)
+    return made
 
 
 def _parser(prog: str, description: str, epilog: str | None = None) -> argparse.ArgumentParser:
-    names = "run, replay, validate, history, quorums, proofs, tables, list"
-    commands = f"commands: {names} (each with --help)\n" if epilog else None
     return argparse.ArgumentParser(
         prog,
         description=description,
-        epilog=f"{commands}{epilog}" if commands else None,
+        epilog=epilog,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
@@ -121,7 +94,8 @@ def _ensemble(top: argparse.ArgumentParser) -> None:
     faults.add_argument("--late", type=between(0, 7), metavar="K", help="the last K servers start late or never")
 
 
-def _exploration(command: argparse.ArgumentParser) -> None:
+def add_exploration(command: argparse.ArgumentParser) -> None:
+    """The options of whatever explores: variants, limits, engine, output."""
     group = command.add_argument_group("the exploration")
     group.add_argument(
         "--variant", type=variant, action="append", default=[], metavar="NAME", dest="variants",
@@ -136,10 +110,17 @@ def _exploration(command: argparse.ArgumentParser) -> None:
     output = command.add_argument_group("the output")
     output.add_argument("--json", action="store_true", help="a report for machines, on standard output")
     output.add_argument("--levels", action="store_true", help="the number of new states at each depth")
-    output.add_argument("--format", choices=FORMATS, default="text", help="how to show a run (default: text)")
+    add_format(output, "how to show a run (default: text)")
     output.add_argument("--traces", type=Path, metavar="DIR", help="write every run found there, in every format")
     output.add_argument("--refine", action="store_true", help="tell a run of the oracle grain message by message")
     output.add_argument("--verdict", action="store_true", help="exit with the verdict's own code, expected or not")
+
+
+def add_format(group: argparse._ActionsContainer, meaning: str) -> None:
+    """`--format`, in which a run is shown."""
+    from checker.traces.formats import FORMATS  # noqa: PLC0415
+
+    group.add_argument("--format", choices=(*FORMATS, "none"), default="text", help=meaning)
 
 
 def between(low: int, high: int) -> Callable[[str], int]:

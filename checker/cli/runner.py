@@ -34,11 +34,10 @@ from checker.report import (
     report_json,
     summary_line,
 )
-from checker.traces import to_itf, to_mermaid, to_text, trace_of
+from checker.traces import to_itf, trace_of
+from checker.traces.formats import FORMATS
 from checker.traces.trace import Trace
 
-VIEWS = {"text": to_text, "mermaid": to_mermaid, "itf": to_itf}
-SUFFIXES = {"text": "txt", "mermaid": "mmd", "itf": "itf.json"}
 GRAVITY = (0, 1, 2, 21, 20, 152, 151, 150, 11, 13, 12)  # exit codes, by the lattice of verdicts
 SHARE_OF_MEMORY = 0.8  # of what is free, unless --memory says otherwise
 LONGEST_STEM = 150  # characters of a trace's file name before its suffix
@@ -163,7 +162,7 @@ def _print(ran: list[Ran], options: argparse.Namespace, *, asked: int) -> None:
         if told and options.format != "none":
             for trace in _findings(each):
                 print()
-                print(VIEWS[options.format](trace))
+                print(FORMATS[options.format].view(trace))
     if getattr(options, "command", None) == "nodes" and not alone:
         print("\n".join(invariants_lines([each.exploration for each in ran if each.exploration is not None])))
     if not alone:
@@ -217,10 +216,10 @@ def _write_traces(ran: list[Ran], folder: Path | None) -> None:
         stem = re.sub(r"[^A-Za-z0-9.]+", "-", f"{trace.job} {trace.prop}").strip("-")[:LONGEST_STEM]
         stem = next(name for name in (stem, *(f"{stem}-{n}" for n in range(2, len(taken) + 3))) if name not in taken)
         taken.add(stem)
-        for name, view in VIEWS.items():
-            path = folder / f"{stem}.{SUFFIXES[name]}"
+        for each in FORMATS.values():
+            path = folder / f"{stem}.{each.suffix}"
             try:
-                path.write_text(view(trace) + "\n", encoding="utf-8", errors="backslashreplace")
+                path.write_text(each.view(trace) + "\n", encoding="utf-8", errors="backslashreplace")
             except OSError as error:
                 raise OutputError(f"{path}: it cannot be written ({error.strerror})") from None
 

@@ -20,9 +20,10 @@ from hypothesis import strategies as st
 
 from checker.cli import runner, tables
 from checker.cli.main import main
-from checker.cli.options import BUDGETS, FORMATS
+from checker.cli.options import BUDGETS
 from checker.engine import Stop
 from checker.scenario import bundled
+from checker.traces.formats import FORMATS
 
 PASSES = "file: zoo-3.cfg\nservers: [1, 2, 3]\ngrain: oracle\nsometimes: [AllSettled]\nexpect: passed\n"
 
@@ -202,7 +203,7 @@ OPTIONS: dict[str, st.SearchStrategy[object]] = {
     "--engine": st.sampled_from(["tables", "plain", "both"]),
     "--time": st.sampled_from(["0.001", "0.001s", "1h"]),
     "--memory": st.sampled_from(["1K", "4GiB", "2t"]),
-    "--format": st.sampled_from(FORMATS),
+    "--format": st.sampled_from([*FORMATS, "none"]),
     **{f"--{budget}": st.integers(0, 2) for budget in BUDGETS},
 }
 FLAGS = ["--established", "--json", "--levels", "--refine", "--verdict"]

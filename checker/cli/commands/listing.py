@@ -1,0 +1,40 @@
+"""`list`: the scenarios that come with the package, and the properties that may be asked for."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from typing import Any
+
+from checker.cli.commands.command import Command
+from checker.report.verdict import ExitCode
+
+
+def _run(_: argparse.Namespace) -> int:
+    from checker.properties import PROPERTIES  # noqa: PLC0415
+    from checker.properties.recipes import RECIPE_PROPERTIES  # noqa: PLC0415
+    from checker.properties.service import SERVICE_PROPERTIES  # noqa: PLC0415
+    from checker.scenario import bundled, load  # noqa: PLC0415
+
+    print("scenarios")
+    width = max(len(path.stem) for path in bundled())
+    for path in bundled():
+        job = load(path)
+        expected = job.expected.value if job.expected else ""
+        print(f"  {path.stem:<{width}}  {job.grain:<6}  {expected:<8}  {job.name}")
+    registries: tuple[tuple[str, Mapping[str, Any]], ...] = (
+        ("ensembles", PROPERTIES),
+        ("a service", SERVICE_PROPERTIES),
+        ("recipes", RECIPE_PROPERTIES),
+    )
+    for what, registry in registries:
+        print(f"properties of {what}")
+        width = max(map(len, registry))
+        for name, entry in registry.items():
+            print(f"  {name:<{width}}  {entry.kind.value:<11}  {entry.meaning}")
+    return int(ExitCode.PASSED)
+
+
+COMMAND = Command(
+    "list", "Lists the scenarios that come with the package, and the properties.", lambda _: None, _run
+)
