@@ -9,7 +9,7 @@ from checker.traces.lens import DefaultLens
 from checker.traces.mermaid import to_mermaid
 from checker.traces.replay import Replayed, ReplayError, replay
 from checker.traces.text import to_text
-from checker.traces.trace import Trace, TraceStep, Truth, trace_of
+from checker.traces.trace import Trace, TraceStep, Truth, trace_of, walk_of
 
 __all__ = [
     "DefaultLens",
@@ -25,4 +25,5 @@ __all__ = [
     "to_mermaid",
     "to_text",
     "trace_of",
+    "walk_of",
 ]

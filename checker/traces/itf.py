@@ -72,9 +72,9 @@ class _Meta(msgspec.Struct, kw_only=True):
     source: dict[str, Any]
     grain: str
     bounds: list[str]
-    verdict: Verdict
+    verdict: Verdict | None
     property: str
-    kind: Kind
+    kind: Kind | None  # None, as the verdict then is: a run that was walked, and is no finding
     clause: str
     values: list[tuple[str, Any]]
     moves: list[_Move]
@@ -192,6 +192,7 @@ def _read(text: str) -> Trace:
         what = f"it has {len(file.states)} states and {len(meta.moves)} moves"
         right = "a loop has as many states as moves" if closes else "a trace has one state more than moves"
         raise _ContentError(what, right)
+    _check_finding(meta)
     _check_loop(file)
     lanes = [variable for variable in file.vars if variable not in (ACTION, PICKS)]
     return _trace(file, _steps(file, lanes))
@@ -201,21 +202,37 @@ def _check_loop(file: _File) -> None:
     """Raise unless `loop`, `closing` and `since` are as the kind of the property has them."""
     meta, last = file.meta, len(file.states) - 1
     closes, has_since = meta.closing is not msgspec.UNSET, meta.since is not msgspec.UNSET
-    if has_since is not meta.kind.is_liveness or not 0 <= (meta.since or 0) <= last:
+    is_liveness = meta.kind is not None and meta.kind.is_liveness
+    if has_since is not is_liveness or not 0 <= (meta.since or 0) <= last:
         raise _ContentError(
-            f"its kind is {meta.kind.value} and its since {meta.since if has_since else 'is not there'}",
+            f"its kind is {_kind(meta)} and its since {meta.since if has_since else 'is not there'}",
             "a run that never comes to a goal has the step since which it does not, and no other has",
         )
     allowed: tuple[int | None, ...] = (None,)
     if closes:
         allowed = tuple(range(last + 1))
-    elif meta.kind.is_liveness:
+    elif is_liveness:
         allowed = (last,) if meta.kind is Kind.EVENTUALLY else (None,)
-    if file.loop not in allowed or (closes and not meta.kind.is_liveness):
+    if file.loop not in allowed or (closes and not is_liveness):
         raise _ContentError(
             f"its loop is {file.loop} in {last + 1} states",
             "a loop begins at one of the states, and has a closing step unless the run stays in its last one",
         )
+
+
+def _check_finding(meta: _Meta) -> None:
+    """Raise unless a run with a finding has all that belongs to one, and a run without has nothing of it."""
+    finds = (meta.verdict is not None, bool(meta.property), bool(meta.clause))
+    if meta.kind is None and any((*finds, meta.values)):
+        right = "a run that ends in no finding has no verdict, property, clause and values"
+        raise _ContentError("its kind is none, and it has something of a finding", right)
+    if meta.kind is not None and not all(finds):
+        right = "a finding has a verdict, a property and a clause"
+        raise _ContentError(f"its kind is {_kind(meta)}, and something of the finding is missing", right)
+
+
+def _kind(meta: _Meta) -> str:
+    return "none" if meta.kind is None else meta.kind.value
 
 
 def _parsed(text: str) -> Any:

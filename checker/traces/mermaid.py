@@ -100,4 +100,5 @@ class _Diagram:
             if truth is Truth.FAILS and name != trace.prop
         ]
         also = f"\nfails too: {', '.join(others)}" if others else ""
-        return f"{trace.headline}\n{trace.clause}{': ' if values else ''}{values}{also}"
+        clause = f"\n{trace.clause}{': ' if values else ''}{values}" if trace.clause else ""
+        return f"{trace.headline}{clause}{also}"

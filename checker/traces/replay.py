@@ -42,35 +42,39 @@ class ReplayError(Exception):
 
 @dataclass(frozen=True)
 class Replayed:
-    """A trace that ran as recorded. `found` is its finding made anew, its path has the model's own values.
+    """A trace that ran as recorded. `path` has the model's own values, `found` is its finding made anew, if it has one.
 
     `verified` says what was seen to be so, a line each.
     """
 
     trace: Trace
-    found: Found
+    path: Path
+    found: Found | None
     verified: tuple[str, ...] = ()
 
 
 def replay(trace: Trace, job: Job) -> Replayed:
     """Run a trace on the job that its source describes. Raises ReplayError where they differ."""
-    prop = _property(trace, job)
+    prop = None if trace.kind is None else _property(trace, job, trace.kind)
     row = job.model.initial()
     _compare_lanes(0, trace.steps[0].lanes, [lanes_of(job, row)])
     paths: list[Path] = [(Step(None, row),)]
     for step in trace.steps[1:]:
         paths = _advance(job, step, paths)
+    if prop is None:
+        return Replayed(trace, paths[0], None, ("every step can happen",))
     if prop.kind.is_liveness:
         return _never(trace, job, prop, paths)
-    return Replayed(trace, _find(trace, job, prop, paths), ("the finding is made anew at the end",))
+    found = _find(trace, job, prop, paths)
+    return Replayed(trace, found.path, found, ("the finding is made anew at the end",))
 
 
-def _property(trace: Trace, job: Job) -> Property:
+def _property(trace: Trace, job: Job, kind: Kind) -> Property:
     for prop in job.model.properties:
-        if prop.name == trace.prop and prop.kind is trace.kind:
+        if prop.name == trace.prop and prop.kind is kind:
             return prop
     names = ", ".join(f"{prop.name} ({prop.kind.value})" for prop in job.model.properties) or "no property"
-    raise ReplayError(trace.depth, f"that {trace.prop} ({trace.kind.value}) was found", f"it has {names}")
+    raise ReplayError(trace.depth, f"that {trace.prop} ({kind.value}) was found", f"it has {names}")
 
 
 def _advance(job: Job, step: TraceStep, paths: Iterable[Path]) -> list[Path]:
@@ -152,7 +156,7 @@ def _never(trace: Trace, job: Job, prop: Property, paths: Iterable[Path]) -> Rep
         if (finding.clause, _canonical(values_of(finding))) == (trace.clause, _canonical(trace.values)):
             depth = since if prop.kind is Kind.RECOVERABLE else trace.loop or 0
             found = Found(prop, finding, depth, path, trace.loop, since)
-            return Replayed(trace, found, tuple(_verified(job, found)))
+            return Replayed(trace, path, found, tuple(_verified(job, found)))
         wrong = _clause(finding.clause, values_of(finding))
     raise ReplayError(trace.depth, f"{prop.name}: {_clause(trace.clause, trace.values)}, with {trace.shape}", wrong)
 

@@ -44,7 +44,8 @@ def to_text(trace: Trace, width: int = WIDTH) -> str:
 def heading(trace: Trace) -> list[str]:
     """What was found, the clause and the values that made it so, and what was run."""
     values = ", ".join(f"{name} = {show(value)}" for name, value in trace.values)
-    lines = [trace.headline, f"{trace.clause}: {values}" if values else trace.clause]
+    clause = [f"{trace.clause}: {values}" if values else trace.clause] if trace.clause else []
+    lines = [trace.headline, *clause]
     about = [
         trace.job,
         f"grain: {trace.grain}",

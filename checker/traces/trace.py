@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from checker.engine.model import TRIVIAL, Finding, Kind, Model, Property, Row
-from checker.engine.result import Found
+from checker.engine.result import Found, Step
 from checker.engine.semantics import answer, successors
 from checker.job import Drawn, Job, Json, Verdict
 from checker.traces.values import canonical, to_json
@@ -65,16 +65,17 @@ class TraceStep:
 class Trace:
     """A run that ends in a finding of one property. `verdict` is that of the whole exploration.
 
-    `loop` and `since` are those of `checker.engine.Found`.
+    `loop` and `since` are those of `checker.engine.Found`. A run that somebody walked, and that ends in no finding,
+    has neither kind nor verdict, and no text for `prop` and `clause`.
     """
 
     job: str
     source: Mapping[str, Json]
     grain: str
     bounds: tuple[str, ...]
-    verdict: Verdict
+    verdict: Verdict | None
     prop: str
-    kind: Kind
+    kind: Kind | None
     clause: str
     values: tuple[tuple[str, Json], ...]
     steps: tuple[TraceStep, ...]
@@ -87,9 +88,16 @@ class Trace:
         return len(self.steps) - 1
 
     @property
+    def is_liveness(self) -> bool:
+        """Whether the run is one that never comes to a goal."""
+        return self.kind is not None and self.kind.is_liveness
+
+    @property
     def headline(self) -> str:
         """What was found and where, in one line."""
-        if self.kind.is_liveness:
+        if self.kind is None:
+            return f"walked: {_moves(self.depth)}, without a finding"
+        if self.is_liveness:
             word = "not recoverable" if self.kind is Kind.RECOVERABLE else "violated"
             return f"{word}: {self.prop}, {self.shape}"
         word = {Kind.ALWAYS: "violated", Kind.FINAL: "deadlock", Kind.SOMETIMES: "witnessed"}[self.kind]
@@ -142,9 +150,25 @@ def trace_of(job: Job, found: Found, verdict: Verdict | None = None) -> Trace:
         kind=found.prop.kind,
         clause=found.finding.clause,
         values=values_of(found.finding),
-        steps=_steps(job, found),
+        steps=_steps(job, found.path),
         loop=found.loop,
         since=found.since,
+    )
+
+
+def walk_of(job: Job, path: tuple[Step, ...]) -> Trace:
+    """The trace of a run that is no finding: its first step has no move. Raises as `trace_of`."""
+    return Trace(
+        job=job.name,
+        source=json.loads(json.dumps(dict(job.source))),
+        grain=job.grain,
+        bounds=tuple(job.bounds),
+        verdict=None,
+        prop="",
+        kind=None,
+        clause="",
+        values=(),
+        steps=_steps(job, path),
     )
 
 
@@ -209,11 +233,11 @@ def _truth(model: Model, prop: Property, row: Row) -> Truth:
     return Truth.FAILS if isinstance(said, Finding) else Truth.HOLDS
 
 
-def _steps(job: Job, found: Found) -> tuple[TraceStep, ...]:
+def _steps(job: Job, path: tuple[Step, ...]) -> tuple[TraceStep, ...]:
     steps: list[TraceStep] = []
-    post, before = _Post(), found.path[0].row
+    post, before = _Post(), path[0].row
     lanes: Lanes = {}
-    for number, (move, row) in enumerate(found.path):
+    for number, (move, row) in enumerate(path):
         previous, lanes = lanes, lanes_of(job, row)
         steps.append(
             TraceStep(

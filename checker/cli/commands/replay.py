@@ -32,8 +32,11 @@ def _run(options: argparse.Namespace) -> int:
     if options.format != "none":
         print(FORMATS[options.format].view(replayed.trace))
         print()
-    print(f"replayed: {replayed.trace.depth} steps, and {replayed.trace.prop} again: {replayed.trace.clause}")
-    if replayed.trace.kind.is_liveness:
+    if replayed.found is None:
+        print(f"replayed: {trace.depth} steps, a run that was walked, without a finding")
+    else:
+        print(f"replayed: {trace.depth} steps, and {trace.prop} again: {trace.clause}")
+    if trace.is_liveness:
         print("\n".join(f"verified: {seen}" for seen in replayed.verified))
     return int(ExitCode.PASSED)
 
