@@ -16,6 +16,9 @@ from checker.engine.result import Found, Limits
 
 Json = Any
 
+FAULTS = frozenset({"crash", "cut", "partition", "disconnect", "give up", "expire", "remove"})
+"""The usual names of actions that are faults: of servers, links, sessions, and of an operator who deletes znodes."""
+
 
 class Verdict(Enum):
     """How a run is judged; a run has the first of these that applies to it."""
@@ -70,8 +73,8 @@ class Refinement(Protocol):
 class Job:
     """One run. `bounds` says in words what the model itself bounds (budgets, rounds, capacities).
 
-    `actions` are the names of all actions that the model has, `allowed_silent` those that need not fire. `refinement`
-    tells findings at a finer grain, if there is one.
+    `actions` are the names of all actions that the model has, `allowed_silent` those that need not fire, and `faults`
+    those without which a run is better told. `refinement` tells findings at a finer grain, if there is one.
     """
 
     name: str
@@ -85,4 +88,5 @@ class Job:
     bounds: tuple[str, ...] = ()
     actions: frozenset[str] = frozenset()
     allowed_silent: frozenset[str] = frozenset()
+    faults: frozenset[str] = FAULTS
     refinement: Refinement | None = None

@@ -1,0 +1,152 @@
+"""The run that is told of a finding: of all that make it the one with the fewest actions, then faults, then switches.
+
+A breadth-first search stops at some shortest run, whichever it came to first: with a crash where a slow message would
+do, and with the steps of independent servers mixed. Here runs are searched once more, step by step by the model itself.
+A *switch* is a step that touches no lane which the step before it touched.
+
+Rules of this module:
+
+- Nothing is edited: every run that is considered is executed, and what it ends in is looked at there. The finding
+  stays what it was, the clause and the values included.
+- Runs are layers of states, each met at its least depth. A run with the fewest actions meets each of its states there,
+  so that nothing is missed. In a layer a state is kept once for each set of lanes that was touched last, with the least
+  of faults and switches.
+- All moves are tried while that takes no more than `MOVES`. Where it would, only those are that the found run has, in
+  any order and number; and where that is too much as well, the run stays as it is.
+- A run that is as good as the best stays as it is, and one that never comes to a goal does: its stem is shortest, and
+  its loop was built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from checker.engine.model import Finding, Kind, Move, Row
+from checker.engine.result import Found, Step
+from checker.engine.semantics import answer, successors
+from checker.job import Job
+from checker.traces.trace import Lanes, changed_fields, lanes_of
+
+MOVES = 10_000  # that are executed in search of a better run, each time; about a second
+
+Touched = frozenset[str]
+Moves = frozenset[tuple[str, str]] | None  # by action and arguments; None: all
+
+
+class Cost(NamedTuple):
+    """What a run costs a reader; less is better, the first thing first."""
+
+    actions: int
+    faults: int
+    switches: int
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A run to a state: its cost, the lanes that its last step touched, and the run before that step."""
+
+    cost: Cost
+    touched: Touched
+    step: Step
+    before: _Run | None = None
+
+    @property
+    def path(self) -> tuple[Step, ...]:
+        """All its steps, the first of which has no move."""
+        run: _Run | None = self
+        steps = []
+        while run is not None:
+            steps.append(run.step)
+            run = run.before
+        return tuple(reversed(steps))
+
+
+def minimised(job: Job, found: Found) -> Found:
+    """The same finding at the end of the run that is easiest to read, as far as one was looked for."""
+    if found.prop.kind.is_liveness:
+        return found
+    search = _Search(job, found)
+    for moves in (None, frozenset(_named(step.move) for step in found.path if step.move is not None)):
+        try:
+            best = search.best(moves)
+        except _TooManyError:
+            continue
+        if best is not None and best.cost < search.given.cost:
+            return replace(found, depth=best.cost.actions, path=best.path)
+        return found
+    return found
+
+
+def cost(job: Job, found: Found) -> Cost:
+    """The cost of a run as it was found."""
+    return _Search(job, found).given.cost
+
+
+def _named(move: Move) -> tuple[str, str]:
+    return move.action, repr(move.arguments)
+
+
+class _TooManyError(Exception):
+    """More moves would have to be executed than `MOVES`."""
+
+
+class _Search:
+    """Looks for runs to one finding."""
+
+    def __init__(self, job: Job, found: Found) -> None:
+        self._job, self._found = job, found
+        self._lanes: dict[Row, Lanes] = {}
+        self._executed = 0
+        run = self._start = _Run(Cost(0, 0, 0), frozenset(), found.path[0])
+        for step in found.path[1:]:
+            run = self._further(run, step)
+        self.given = run
+
+    def best(self, moves: Moves) -> _Run | None:
+        """The best run that consists of these moves and is no longer than the one given; None if none was met."""
+        self._executed = 0
+        layer = {(self._start.step.row, self._start.touched): self._start}
+        met = {self._start.step.row}
+        for _ in self._found.path[1:]:
+            following: dict[tuple[Row, Touched], _Run] = {}
+            for run in layer.values():
+                for further in self._steps(run, moves, met):
+                    key = (further.step.row, further.touched)
+                    if key not in following or further.cost < following[key].cost:
+                        following[key] = further
+            layer = following
+            met.update(row for row, _ in layer)
+            ends = [run for run in layer.values() if self._is_there(run.step.row)]
+            if ends:
+                return min(ends, key=lambda run: run.cost)
+        return None
+
+    def _steps(self, run: _Run, moves: Moves, met: set[Row]) -> Iterator[_Run]:
+        for move, row in successors(self._job.model, run.step.row):
+            self._executed += 1
+            if self._executed > MOVES:
+                raise _TooManyError
+            if row not in met and (moves is None or _named(move) in moves):
+                yield self._further(run, Step(move, row))
+
+    def _further(self, run: _Run, step: Step) -> _Run:
+        touched = frozenset(changed_fields(self._shown(run.step.row), self._shown(step.row))) or run.touched
+        switches = bool(run.touched) and not touched & run.touched
+        fault = step.move is not None and step.move.action in self._job.faults
+        actions, faults, switched = run.cost
+        return _Run(Cost(actions + 1, faults + fault, switched + switches), touched, step, run)
+
+    def _shown(self, row: Row) -> Lanes:
+        if row not in self._lanes:
+            self._lanes[row] = lanes_of(self._job, row)
+        return self._lanes[row]
+
+    def _is_there(self, row: Row) -> bool:
+        """Whether a state is what was found."""
+        model, prop = self._job.model, self._found.prop
+        if prop.kind is Kind.FINAL and any(True for _ in successors(model, row)):
+            return False
+        said = answer(model, prop, row)
+        return isinstance(said, Finding) and said == self._found.finding
