@@ -11,7 +11,7 @@ Rules of this module:
 - Runs are layers of states, each met at its least depth. A run with the fewest actions meets each of its states there,
   so that nothing is missed. In a layer a state is kept once for each set of lanes that was touched last, with the least
   of faults and switches.
-- All moves are tried while that takes no more than `MOVES`. Where it would, only those are that the found run has, in
+- All moves are tried where that takes no more than `MOVES`. Where it would, only those are that the found run has, in
   any order and number; and where that is too much as well, the run stays as it is.
 - A run that is as good as the best stays as it is, and one that never comes to a goal does: its stem is shortest, and
   its loop was built.
@@ -19,7 +19,7 @@ Rules of this module:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -30,6 +30,7 @@ from checker.job import Job
 from checker.traces.trace import Lanes, changed_fields, lanes_of
 
 MOVES = 10_000  # that are executed in search of a better run, each time; about a second
+PER_STATE = 2  # moves of a state, at the least: where a search has seen more states than that allows, it would take more
 
 Touched = frozenset[str]
 Moves = frozenset[tuple[str, str]] | None  # by action and arguments; None: all
@@ -63,12 +64,17 @@ class _Run:
         return tuple(reversed(steps))
 
 
-def minimised(job: Job, found: Found) -> Found:
-    """The same finding at the end of the run that is easiest to read, as far as one was looked for."""
+def minimised(job: Job, found: Found, levels: Sequence[int] = ()) -> Found:
+    """The same finding at the end of the run that is easiest to read, as far as one was looked for.
+
+    `levels` are those of the exploration: how many states are known at each depth.
+    """
     if found.prop.kind.is_liveness:
         return found
     search = _Search(job, found)
-    for moves in (None, frozenset(_named(step.move) for step in found.path if step.move is not None)):
+    its_own = frozenset(_named(step.move) for step in found.path if step.move is not None)
+    too_many = PER_STATE * sum(levels[: found.depth]) > MOVES
+    for moves in (its_own,) if too_many else (None, its_own):
         try:
             best = search.best(moves)
         except _TooManyError:
