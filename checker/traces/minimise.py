@@ -30,7 +30,7 @@ from checker.job import Job
 from checker.traces.trace import Lanes, changed_fields, lanes_of
 
 MOVES = 10_000  # that are executed in search of a better run, each time; about a second
-PER_STATE = 2  # moves of a state, at the least: where a search has seen more states than that allows, it would take more
+PER_STATE = 2  # moves of a state, at the least: a search that has seen more states would execute more than `MOVES`
 
 Touched = frozenset[str]
 Moves = frozenset[tuple[str, str]] | None  # by action and arguments; None: all

@@ -14,10 +14,11 @@ and each lane's state at the end. Rules of this module:
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
-from checker.job import Drawn
-from checker.traces.trace import Trace, TraceStep, Truth
+from checker.traces.claim import NOT_SHOWN, claim, finding, truth_told, turns
+from checker.traces.pieces import pieces
+from checker.traces.trace import Trace, TraceStep
 from checker.traces.values import show
 
 WIDTH = 110
@@ -27,31 +28,23 @@ CELL_LINES = 12  # lines of a cell at most
 PIECE_LINES = 3  # lines of one value at most
 GAP = " | "
 WHAT = "what happens"
-WORDS = {
-    Truth.FAILS: "fails",
-    Truth.WITNESSED: "is witnessed",
-    Truth.HOLDS: "holds again",
-    Truth.REACHED: "has its goal",
-}
 
 
 def to_text(trace: Trace, width: int = WIDTH) -> str:
     """The whole trace as text of that width, with a newline at the end."""
-    sections = [heading(trace), _steps(trace, width), _messages(trace, width), _end(trace, width)]
+    sections = [part(trace, width) for part in (heading, _steps, _messages, _end, _properties)]
     return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
 
 
-def heading(trace: Trace) -> list[str]:
-    """What was found, the clause and the values that made it so, and what was run."""
-    values = ", ".join(f"{name} = {show(value)}" for name, value in trace.values)
-    clause = [f"{trace.clause}: {values}" if values else trace.clause] if trace.clause else []
-    lines = [trace.headline, *clause]
-    about = [
+def heading(trace: Trace, width: int) -> list[str]:
+    """What was found, the clause and the values that made it so, the run in short, and what was run."""
+    told = [trace.headline, finding(trace), *textwrap.wrap(claim(trace), width, break_on_hyphens=False)]
+    about_it = [
         trace.job,
         f"grain: {trace.grain}",
         *(["bounds: " + ", ".join(trace.bounds)] if trace.bounds else []),
     ]
-    return [*lines, "; ".join(about)]
+    return [*(line for line in told if line), "; ".join(about_it)]
 
 
 # -- the steps -----------------------------------------------------------------------------------------------
@@ -75,7 +68,7 @@ def _table(trace: Trace, digits: int, captions: int, room: int) -> Iterator[str]
     for step in trace.steps:
         caption = textwrap.wrap(step.caption, captions, break_on_hyphens=False) or [""]
         cells = [[str(step.number).rjust(digits)], caption]
-        cells += [_cell(_pieces(step, lane), width) for lane, width in zip(lanes, widths[2:], strict=True)]
+        cells += [_cell(pieces(step, lane), width) for lane, width in zip(lanes, widths[2:], strict=True)]
         for row in range(max(map(len, cells))):
             yield _line([cell[row] if row < len(cell) else "" for cell in cells], widths)
         yield from _turns(trace, step, " " * digits + GAP)
@@ -84,7 +77,7 @@ def _table(trace: Trace, digits: int, captions: int, room: int) -> Iterator[str]
 def _lane_widths(trace: Trace, room: int) -> list[int]:
     """What each lane needs for its longest line, or a share of the room if that is too much."""
     share = room // len(trace.lanes)
-    needs = [max(len(lane), *(len(" ".join(_pieces(step, lane))) for step in trace.steps)) for lane in trace.lanes]
+    needs = [max(len(lane), *(len(" ".join(pieces(step, lane))) for step in trace.steps)) for lane in trace.lanes]
     spare = sum(max(0, share - need) for need in needs)
     wide = sum(1 for need in needs if need > share) or 1
     return [min(need, share + (spare // wide if need > share else 0)) for need in needs]
@@ -95,48 +88,16 @@ def _list(trace: Trace, digits: int, width: int) -> Iterator[str]:
     for step in trace.steps:
         yield f"{step.number:>{digits}}  {step.caption}"
         for lane in trace.lanes:
-            pieces = _pieces(step, lane)
-            if pieces:
-                lines = _cell(pieces, width - len(indent) - len(lane) - 2)
+            told = pieces(step, lane)
+            if told:
+                lines = _cell(told, max(NARROWEST, width - len(indent) - len(lane) - 2))
                 yield f"{indent}{lane}: {lines[0]}"
                 yield from (indent + " " * (len(lane) + 2) + line for line in lines[1:])
         yield from _turns(trace, step, indent)
 
 
-def _pieces(step: TraceStep, lane: str) -> list[str]:
-    """What a step says of a lane: what arrived or was marked, what changed, what was sent or lost."""
-    drawn = [d for d in step.drawn if d.lane == lane and (d.kind, d.text) != ("note", step.caption)]
-    fields = step.lanes.get(lane, {})
-    changed = [
-        f"{name}={show(fields[name])}" if name in fields else f"no {name}" for name in step.changed.get(lane, ())
-    ]
-    before = [_mark(d) for d in drawn if d.kind not in ("send", "lost")]
-    return [*before, *changed, *_listed("sends", drawn, "send"), *_listed("lost:", drawn, "lost")]
-
-
-def _mark(drawn: Drawn) -> str:
-    if drawn.kind == "deliver":
-        return f"gets m{drawn.message}"
-    if drawn.kind == "note":
-        return drawn.text
-    peer = f" {drawn.peer}" if drawn.peer and drawn.peer not in drawn.text else ""
-    text = "" if drawn.text == drawn.kind else f": {drawn.text}"
-    return f"*{drawn.kind}{peer}{text}*"
-
-
-def _listed(word: str, drawn: Iterable[Drawn], kind: str) -> list[str]:
-    names = [f"m{d.message}->{d.peer}" for d in drawn if d.kind == kind]
-    return [f"{word} {names[0]}", *names[1:]] if names else []
-
-
 def _turns(trace: Trace, step: TraceStep, indent: str) -> Iterator[str]:
-    """Lines for the properties that begin to fail here, hold again, or are witnessed; and for a loop."""
-    before = trace.steps[step.number - 1].truth if step.number else {}
-    for name, truth in step.truth.items():
-        said = truth in (Truth.FAILS, Truth.WITNESSED, Truth.REACHED) or before.get(name) is Truth.FAILS
-        if said and truth is not before.get(name) and truth in WORDS:
-            yield f"{indent}=> {name} {WORDS[truth]}"
-    yield from (f"{indent}=> {told}" for told in trace.turning(step.number))
+    yield from (f"{indent}=> {told}" for told in turns(trace, step))
 
 
 # -- after the steps -----------------------------------------------------------------------------------------
@@ -171,9 +132,18 @@ def _end(trace: Trace, width: int) -> list[str]:
     name_width = max((len(lane) for lane in lanes), default=0)
     lines = []
     for lane, fields in lanes.items():
-        cell = _cell([f"{name}={show(value)}" for name, value in fields.items()], width - name_width - 4)
+        values = [f"{name}={show(value)}" for name, value in fields.items()]
+        cell = _cell(values, max(NARROWEST, width - name_width - 4))
         lines += [f"  {(lane if not row else '').ljust(name_width)}  {line}" for row, line in enumerate(cell)]
     return ["at the end", *lines] if lines else []
+
+
+def _properties(trace: Trace, width: int) -> list[str]:
+    """What each property says of which steps, and what is not shown."""
+    told = truth_told(trace)
+    name_width = max((len(name) for name, _ in told), default=0)
+    lines = [f"  {name.ljust(name_width)}  {words}" for name, words in told]
+    return [*(["properties, by step", *lines, ""] if lines else []), *textwrap.wrap(f"shown: {NOT_SHOWN}", width)]
 
 
 # -- lines and cells -----------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ Rules of this module:
 - Step 0 is the state that the run starts from; step n is the n-th move and the state after it.
 - A lane holds the full state after each step, and the names of the fields that the step changed.
 - Equal message numbers are one message. Arrivals and losses take the oldest waiting message of their sender
-  and receiver that reads the same, else the oldest; what was sent out of sight gets a number when it is seen.
+  and receiver that reads the same; what was sent out of sight gets a number when it is seen.
 - Of a message that is sent or lost the lane is the sender, of one that is delivered it is the receiver.
 - A run that never comes to a goal has a `loop`: its last state is that of this step, and what lies between repeats for
   ever. Where nothing lies between, the run stays. A run that ends where nothing can happen has none.
@@ -280,12 +280,11 @@ class _Post:
         return replace(drawn, lane=lane, peer=peer, message=number)
 
     def _take(self, pairs: list[tuple[str, str]], text: str) -> tuple[tuple[str, str], int]:
-        for same_text in (True, False):
-            for pair in pairs:
-                for place, sent in enumerate(self._waiting[pair]):
-                    if not same_text or sent.text == text:
-                        del self._waiting[pair][place]
-                        return pair, sent.message or 0
+        for pair in pairs:
+            for place, sent in enumerate(self._waiting[pair]):
+                if sent.text == text:
+                    del self._waiting[pair][place]
+                    return pair, sent.message or 0
         return pairs[0], self._next()
 
     def _next(self) -> int:

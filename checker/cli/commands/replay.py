@@ -11,13 +11,13 @@ from checker.report.verdict import ExitCode
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", type=Path, metavar="FILE", help="a trace in the ITF format, as --traces writes it")
+    parser.add_argument("file", type=Path, metavar="FILE", help="a trace as --traces writes it: ITF, HTML, pytest")
     add_format(parser, "how to show the trace (default: text)")
 
 
 def _run(options: argparse.Namespace) -> int:
     from checker.cli.sources import SourceError, job_of  # noqa: PLC0415
-    from checker.traces import ReplayError, TraceFileError, read_itf, replay  # noqa: PLC0415
+    from checker.traces import ReplayError, TraceFileError, read_trace, replay  # noqa: PLC0415
     from checker.traces.formats import FORMATS  # noqa: PLC0415
 
     try:
@@ -25,7 +25,7 @@ def _run(options: argparse.Namespace) -> int:
     except (OSError, ValueError) as error:
         return refused(f"{options.file}: it cannot be read ({error}); name a saved trace", ExitCode.SCENARIO)
     try:
-        trace = read_itf(text, str(options.file))
+        trace = read_trace(text, str(options.file))
         replayed = replay(trace, job_of(trace.source))
     except (TraceFileError, SourceError, ReplayError) as error:
         return refused(str(error), ExitCode.SCENARIO)

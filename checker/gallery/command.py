@@ -1,0 +1,55 @@
+"""What `python -m checker gallery DIR` does: explores scenarios one after the other, and writes their pages.
+
+A page is written only of a scenario that comes to the verdict which it expects; of another one the verdict is said, and
+its page stays as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+
+from checker.engine.search import explore
+from checker.gallery.index import index_of
+from checker.gallery.page import page_of
+from checker.report import ExitCode, Progress, judge
+from checker.scenario import ScenarioError, bundled, load
+
+SHARE_OF_MEMORY = 0.8  # of what is free
+
+
+def write(gallery: Path, files: Sequence[Path]) -> int:
+    """Write the pages of these scenarios, or of all, and the front page. Raises ScenarioError and OSError."""
+    jobs = {path: load(path) for path in bundled()}
+    failed = 0
+    for path in _chosen(files, list(jobs)):
+        job, memory = jobs[path], int(SHARE_OF_MEMORY * psutil.virtual_memory().available)
+        with Progress(job.name) as progress:
+            limits = replace(job.limits, memory=job.limits.memory or memory)
+            exploration = explore(
+                job.model, limits, until_witnessed=job.until_witnessed, progress=progress, workers=2
+            )
+        judgement = judge(job, exploration, job.actions)
+        page = page_of(path, job, exploration, judgement, gallery)
+        if judgement.as_expected:
+            page.write(gallery)
+            print(f"{page.name}: {judgement.verdict.value}", flush=True)
+        else:
+            failed = int(ExitCode.UNEXPECTED)
+            print(f"{page.name}: no page: {judgement.sentence}", flush=True)
+    gallery.mkdir(parents=True, exist_ok=True)
+    (gallery / "README.md").write_text(index_of(jobs, gallery), encoding="utf-8")
+    return failed
+
+
+def _chosen(files: Sequence[Path], shipped: Sequence[Path]) -> list[Path]:
+    """The shipped scenarios that are named. Raises ScenarioError for a file that is none of them."""
+    known = {path.resolve(): path for path in shipped}
+    for file in files:
+        if file.resolve() not in known:
+            right = "name one of those that `python -m checker list` lists, by its path"
+            raise ScenarioError(str(file), 0, "", "this is no scenario that comes with the package", right)
+    return [known[file.resolve()] for file in files] if files else list(shipped)

@@ -1,0 +1,145 @@
+"""A page of the gallery: one scenario, its verdict, what was asked, and every run that was found.
+
+Rules of this module:
+
+- A violation, a deadlock and a run that never comes to its goal are shown as a picture, with the text folded below it;
+  a witness, of which a scenario may have many, as text alone. All are minimised.
+- Nothing stands on a page that depends on the machine, so that a page is stale only where something has changed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from checker.engine import Exploration
+from checker.engine.model import Kind
+from checker.job import Job, Verdict
+from checker.markdown import escaped, fenced, folded, table
+from checker.report.text import ENDS, outcome
+from checker.report.verdict import Judgement
+from checker.scenario.located import read_yaml
+from checker.traces.claim import claim, finding
+from checker.traces.minimise import minimised
+from checker.traces.svg import to_svg
+from checker.traces.text import to_text
+from checker.traces.trace import Trace, trace_of
+
+
+@dataclass(frozen=True)
+class Page:
+    """`text` is Markdown; `pictures` are SVG documents by the names of their files, beside the page."""
+
+    name: str
+    text: str
+    pictures: Mapping[str, str]
+
+    def write(self, gallery: Path) -> None:
+        """Write the page and its pictures into a gallery; older pictures of the page go. Raises OSError."""
+        page = gallery / f"{self.name}.md"
+        page.parent.mkdir(parents=True, exist_ok=True)
+        for old in pictures_of(page):
+            if old.name not in self.pictures:
+                old.unlink()
+        for name, picture in self.pictures.items():
+            (page.parent / name).write_text(picture, encoding="utf-8")
+        page.write_text(self.text, encoding="utf-8")
+
+
+def pictures_of(page: Path) -> list[Path]:
+    """The pictures that lie beside a page and are its own."""
+    return sorted(page.parent.glob(f"{page.stem}.*.svg"))
+
+
+def page_name(path: Path) -> str:
+    """The name of a scenario's page below the gallery: its folder and its own name."""
+    return f"{path.parent.name}/{path.stem}"
+
+
+def written(job: Job) -> dict[str, Any]:
+    """What stands in the scenario of a job, by its keys."""
+    value = read_yaml(str(job.source["text"]), str(job.source["file"])).value
+    return value if isinstance(value, dict) else {}
+
+
+def page_of(path: Path, job: Job, exploration: Exploration, judgement: Judgement, gallery: Path) -> Page:
+    """The page of a scenario that was explored. `gallery` is where it will lie, for the links."""
+    name = page_name(path)
+    traces = list(_traces(job, exploration, judgement))
+    shown = [trace for trace in traces if trace.kind is not Kind.SOMETIMES]
+    files = [f"{path.stem}.{number}.svg" for number, _ in enumerate(shown, 1)]
+    sections = [
+        _opening(path, job, judgement, gallery / name),
+        *(_found(trace, file) for trace, file in zip(shown, files, strict=True)),
+        _asked(exploration),
+        _explored(job, exploration),
+        *(_folded(trace.headline, trace) for trace in traces if trace.kind is Kind.SOMETIMES),
+        _by_hand(path),
+    ]
+    text = "\n\n".join("\n".join(lines) for lines in sections) + "\n"
+    return Page(name, text, {file: to_svg(trace) for trace, file in zip(shown, files, strict=True)})
+
+
+def _traces(job: Job, exploration: Exploration, judgement: Judgement) -> Iterator[Trace]:
+    for prop in exploration.model.properties:
+        if prop.name in exploration.found:
+            found = minimised(job, exploration.found[prop.name], exploration.levels)
+            yield trace_of(job, found, judgement.verdict)
+
+
+def _opening(path: Path, job: Job, judgement: Judgement, page: Path) -> Sequence[str]:
+    about = " ".join(str(written(job).get("about", "")).split())
+    link = f"[{path.parent.name}/{path.name}]({os.path.relpath(path, page.parent)})"
+    found = "" if judgement.verdict in (Verdict.VIOLATED, Verdict.DEADLOCK) else judgement.sentence.partition(": ")[2]
+    verdict = f"**{judgement.verdict.value}**, {judgement.remark}{f': {escaped(found)}' if found else ''}."
+    lines = [f"# {escaped(job.name)}", "", *([escaped(about), ""] if about else [])]
+    return [*lines, f"Verdict: {verdict}", "", f"Scenario: {link}. Grain: {job.grain}."]
+
+
+def _found(trace: Trace, picture: str) -> Sequence[str]:
+    return [
+        f"## {escaped(_capital(trace.headline))}",
+        "",
+        f"{escaped(_capital(finding(trace)))}.",
+        "",
+        f"In short: {escaped(claim(trace))}.",
+        "",
+        f"![{escaped(trace.headline)}]({picture})",
+        "",
+        *_folded("The same run as text", trace),
+    ]
+
+
+def _asked(exploration: Exploration) -> Sequence[str]:
+    properties = exploration.model.properties
+    rows = [(prop.name, prop.kind.value, prop.meaning, outcome(exploration, prop)) for prop in properties]
+    return ["## What was asked", "", *table(("property", "kind", "meaning", "outcome"), rows)]
+
+
+def _explored(job: Job, exploration: Exploration) -> Sequence[str]:
+    seen = f"{exploration.states:,} states and {exploration.transitions:,} transitions, to depth {exploration.depth}"
+    bounds = [f"- {escaped(bound)}" for bound in job.bounds]
+    return ["## What was explored", "", f"{seen}; {ENDS[exploration.stop]}. The bounds:", "", *bounds]
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _folded(summary: str, trace: Trace) -> Sequence[str]:
+    return folded(summary, fenced(to_text(trace)))
+
+
+def _by_hand(path: Path) -> Sequence[str]:
+    run = f"python -m checker run spec/scenarios/{page_name(path)}.yaml --traces DIR"
+    return [
+        "## By hand",
+        "",
+        f"    {run}",
+        "",
+        f"runs it, and writes every run found there, to be looked at, stepped through and replayed;"
+        f" `python -m checker explore spec/scenarios/{page_name(path)}.yaml` walks the states in a browser.",
+    ]

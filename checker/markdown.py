@@ -1,0 +1,51 @@
+"""Plain text as Markdown, for whatever writes pages: nothing in a name or a value may turn into markup.
+
+Written for GitHub's flavour. Source: the GitHub Flavored Markdown specification, "Backslash escapes", "Tables
+(extension)", "Fenced code blocks".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+SPECIAL = re.compile(r"[!-/:-@\[-`{-~]")  # all that a backslash may stand before
+UNTOUCHED = frozenset(",.:;/=+ '\"()?%-")  # and of it what is markup nowhere within a line
+UNREADABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029]")
+
+
+def escaped(text: str) -> str:
+    """Text that Markdown shows as it was, on one line."""
+    text = UNREADABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", " ".join(text.splitlines()))
+    text = SPECIAL.sub(lambda match: match[0] if match[0] in UNTOUCHED else "\\" + match[0], text)
+    # What would begin a line as a list, a quotation or a number, or be read as an address or an emoji.
+    return re.sub(r"^([-+]|\d+[.)])|(://|\bwww\.)|:(?=\w+:)", _broken, text)
+
+
+def _broken(match: re.Match[str]) -> str:
+    whole = match[0]
+    if whole[0].isdigit() or whole == "www.":
+        return f"{whole[:-1]}\\{whole[-1]}"
+    return "\\" + whole
+
+
+def fenced(text: str, language: str = "text") -> list[str]:
+    """The lines of a block that shows a text as it stands; its fence is longer than any in the text."""
+    longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
+    fence = "`" * (longest + 1)
+    return [f"{fence}{language}", *text.rstrip("\n").split("\n"), fence]
+
+
+def folded(summary: str, lines: Iterable[str]) -> list[str]:
+    """Lines that are hidden behind a summary until a reader opens them."""
+    return ["<details>", f"<summary>{_html(summary)}</summary>", "", *lines, "", "</details>"]
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """The lines of a table of plain texts."""
+    lines = [head, ["---"] * len(head), *([escaped(cell) for cell in row] for row in rows)]
+    return [f"| {' | '.join(line)} |" for line in lines]
+
+
+def _html(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -1,0 +1,102 @@
+"""Letters and shapes of an SVG picture: escaping, measuring, shortening, and writing elements.
+
+Rules of this module:
+
+- A picture is XML 1.0 whatever a model's words are: characters that XML has no way to write stand as their code.
+- Nothing is measured with a font, since none can be relied on: text is counted in columns (a wide East Asian character
+  is two), and a column is as wide as in a font that is rather wide.
+- Numbers have one decimal at most, so that equal traces give equal pictures on every machine.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+
+from rich.cells import cell_len
+
+UNWRITABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+MONO, SANS, BOLD = 0.61, 0.56, 0.65  # width of a column in ems
+
+
+def written(text: str) -> str:
+    """Text on one line, with characters that XML cannot hold as their code."""
+    return UNWRITABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", re.sub(r"[\t\n\r]", " ", text))
+
+
+def escaped(text: str) -> str:
+    """Text as the content of an element or between double quotes."""
+    return html.escape(written(text), quote=True)
+
+
+def columns_in(width: float, size: float, ratio: float) -> int:
+    """How many columns of a font of that size fit; at least four."""
+    return max(4, int(width / (size * ratio)))
+
+
+def shortened(text: str, columns: int) -> str:
+    """Text in so many columns, with an ellipsis where it was cut."""
+    text = " ".join(written(text).split())
+    if cell_len(text) <= columns:
+        return text
+    kept = text[: max(0, columns - 1)]
+    while kept and cell_len(kept) > columns - 1:
+        kept = kept[:-1]
+    return kept.rstrip() + "…"
+
+
+def wrapped(text: str, columns: int, lines: int) -> list[str]:
+    """Text in at most so many lines of so many columns; what is too long is shortened."""
+    words = [piece for word in written(text).split() for piece in _pieces(word, columns)]
+    filled: list[str] = [""]
+    for place, word in enumerate(words):
+        longer = f"{filled[-1]} {word}".strip()
+        if cell_len(longer) <= columns:
+            filled[-1] = longer
+        elif len(filled) < lines:
+            filled.append(word)
+        else:
+            filled[-1] = shortened(" ".join([filled[-1], *words[place:]]), columns)
+            break
+    return filled
+
+
+def _pieces(word: str, columns: int) -> list[str]:
+    """A word that is wider than a line, in pieces."""
+    step = columns if cell_len(word) == len(word) else max(1, columns // 2)
+    return [word[start : start + step] for start in range(0, len(word), step)] if cell_len(word) > columns else [word]
+
+
+def number(value: float) -> str:
+    """A coordinate: `12`, `12.5`."""
+    return f"{round(value, 1):g}" if abs(value) < 100000 else str(round(value))
+
+
+def tag(name: str, inside: str | None = None, **attributes: str | float | None) -> str:
+    """An element; `inside` is markup already. Attributes that are None are left out, `class_` is `class`."""
+    told = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{escaped(value) if isinstance(value, str) else number(value)}"'
+        for key, value in attributes.items()
+        if value is not None
+    )
+    return f"<{name}{told}/>" if inside is None else f"<{name}{told}>{inside}</{name}>"
+
+
+def text(x: float, y: float, words: str, class_: str, **attributes: str | float | None) -> str:
+    """A line of text whose baseline is at y."""
+    return tag("text", escaped(words), x=x, y=y, class_=class_, **attributes)
+
+
+def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> str:
+    """A straight line."""
+    return tag("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=class_)
+
+
+def box(x: float, y: float, width: float, height: float, class_: str, radius: float = 3) -> str:
+    """A rectangle with round corners."""
+    return tag("rect", x=x, y=y, width=width, height=height, rx=radius, class_=class_)
+
+
+def title(words: str) -> str:
+    """What a browser shows while the pointer rests on the element that this stands in."""
+    return tag("title", "\n".join(escaped(each) for each in words.split("\n")))

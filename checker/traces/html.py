@@ -1,0 +1,139 @@
+"""A trace as one HTML page that needs nothing else: what was found, the picture, a list of the steps, the trace itself.
+
+Rules of this module:
+
+- The page loads nothing, and its own policy forbids it to. It reads as a document without JavaScript; with it, arrow
+  keys walk the steps. The address `#step-7` leads to a step either way.
+- The list shows of a step what it changed, a column a lane; the whole state unfolds below it.
+- The page holds the trace as an ITF file in the element `itf`, so that the page itself replays.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator, Sequence
+from importlib.resources import files
+
+from checker.job import Verdict
+from checker.traces.claim import MEANING, NOT_SHOWN, REPLAY, about, claim, finding, turns
+from checker.traces.drawing import written
+from checker.traces.itf import to_itf
+from checker.traces.markdown import SIGNS
+from checker.traces.picture import picture
+from checker.traces.pieces import short_pieces
+from checker.traces.post import messages_of
+from checker.traces.saved import for_page
+from checker.traces.trace import Trace, TraceStep, Truth
+from checker.traces.values import show
+
+POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+)
+HERE = files(__package__ or "checker.traces")
+PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>
+{style}</style>
+</head>
+<body>
+<header>
+{heading}
+</header>
+<figure>
+{picture}
+</figure>
+<p class="keys">Arrow keys walk the steps; a click on one marks it, and the address leads to it.</p>
+<h2>Steps</h2>
+<div class="scroll">
+{steps}
+</div>
+{messages}
+<p>Shown: {not_shown}. To replay it: {replay}.</p>
+<script type="application/json" id="itf">
+{itf}</script>
+<script>
+{script}</script>
+</body>
+</html>
+"""
+
+
+def to_html(trace: Trace) -> str:
+    """The page, with a newline at the end."""
+    return PAGE.format(
+        policy=POLICY,
+        title=_safe(f"{trace.headline}: {trace.job}"),
+        style=(HERE / "page.css").read_text(encoding="utf-8"),
+        heading="\n".join(_heading(trace)),
+        picture=picture(trace, heading=False),
+        steps=_steps(trace),
+        messages=_messages(trace),
+        not_shown=_safe(NOT_SHOWN),
+        replay=_safe(REPLAY),
+        itf=for_page(to_itf(trace)),
+        script=(HERE / "page.js").read_text(encoding="utf-8"),
+    )
+
+
+def _safe(text: str) -> str:
+    return html.escape(written(text))
+
+
+def _heading(trace: Trace) -> Iterator[str]:
+    bad = ' class="bad"' if trace.verdict not in (None, Verdict.PASSED) else ""
+    yield f"<h1{bad}>{_safe(trace.headline)}</h1>"
+    if finding(trace):
+        yield f'<p class="finding">{_safe(finding(trace))}</p>'
+    yield f'<p class="claim">{_safe(claim(trace))}</p>'
+    rows = "".join(f"<dt>{_safe(name)}</dt><dd>{_safe(words)}</dd>" for name, words in about(trace))
+    yield f"<dl>{rows}</dl>"
+
+
+def _steps(trace: Trace) -> str:
+    names = list(dict.fromkeys(name for step in trace.steps for name in step.truth))
+    head = "".join(f"<th>{_safe(each)}</th>" for each in ("step", "what happens", *trace.lanes, *names))
+    rows = "\n".join(_step(trace, step, names) for step in trace.steps)
+    return f'<table class="steps">\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>'
+
+
+def _step(trace: Trace, step: TraceStep, names: Sequence[str]) -> str:
+    number = step.number
+    bad = " bad" if any(truth is Truth.FAILS for truth in step.truth.values()) else ""
+    told = "".join(f'<div class="told{bad}">{_safe(line)}</div>' for line in turns(trace, step))
+    cells = [f'<td class="number"><a href="#step-{number}">{number}</a></td>']
+    cells.append(f"<td>{_safe(step.caption)}{told}{_whole(step)}</td>")
+    for lane in trace.lanes:
+        changed = "".join(f"<div>{_safe(piece)}</div>" for piece in short_pieces(trace, step, lane))
+        cells.append(f'<td class="lane">{changed}</td>')
+    cells += [_truth(step, name) for name in names]
+    return f'<tr id="state-{number}" data-step="{number}">{"".join(cells)}</tr>'
+
+
+def _whole(step: TraceStep) -> str:
+    """The state after a step, folded away."""
+    rows = "".join(
+        f"<tr><th>{_safe(lane)}</th><td>{_safe(', '.join(f'{name} = {show(value)}' for name, value in fields.items()))}"
+        "</td></tr>"
+        for lane, fields in step.lanes.items()
+    )
+    return f"<details><summary>whole state</summary><table>{rows}</table></details>" if rows else ""
+
+
+def _truth(step: TraceStep, name: str) -> str:
+    truth = step.truth.get(name)
+    if truth is None:
+        return '<td class="truth"></td>'
+    kind = truth.value.replace(" ", "-")
+    return f'<td class="truth {kind}" title="{_safe(f"{name}: {MEANING[truth]}")}">{SIGNS[truth]} {MEANING[truth]}</td>'
+
+
+def _messages(trace: Trace) -> str:
+    items = "".join(f"<li>{_safe(message.told)}</li>" for message in messages_of(trace))
+    if not items:
+        return ""
+    return f"<h2>Messages</h2>\n<details><summary>every message in full</summary><ul>{items}</ul></details>"

@@ -1,0 +1,231 @@
+"""Where everything of a trace's picture stands: columns from left to right, rows from the top down.
+
+From the left: the number of a step, what happens, the lanes, and a narrow column for each property. A row is a step:
+on its top are the ends of messages, then links that break or heal, then what stands beside each lane (marks, notes,
+what changed). Nothing is drawn here. Rules of this module:
+
+- Lengths are in pixels; text is counted in columns (`checker.traces.drawing`).
+- Lanes are of equal width: what their words want, within bounds that the number of lanes gives.
+- Ends of messages at one lane in one step stand below each other, so that none hides another.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+
+from checker.job import Drawn
+from checker.traces.claim import turns
+from checker.traces.drawing import BOLD, MONO, SANS, columns_in, wrapped
+from checker.traces.pieces import changes, is_marked
+from checker.traces.post import Message, messages_of
+from checker.traces.trace import Trace, TraceStep
+from checker.traces.values import show
+
+SIZE, SMALL = 12.5, 10.5  # fonts: captions; what stands beside lanes
+LINE, SLOT = 13.5, 15.0  # heights of a line beside a lane, and of the end of a message
+LOOP_WIDTH, NUMBER_WIDTH, CAPTION_WIDTH, TRUTH_WIDTH = 38.0, 34.0, 190.0, 17.0
+LANES_WIDTH, NARROWEST, WIDEST = 930.0, 138.0, 285.0  # of all lanes together, of one
+LIFE = 22.0  # from the left of a lane to its line
+EDGE = 14.0
+FIRST = 14.0  # from the top of a row to the first thing in it
+HEADER = 30.0
+NAME_COLUMNS = 24  # of a property, written upwards
+FIELD_LINES = 4  # lines of one field at most
+LINKS = ("cut", "heal")
+
+
+@dataclass(frozen=True)
+class Block:
+    """Something that stands at a lane: `kind` is crash, start, decide, marked, note or changes.
+
+    The lines of changes are pairs (name of the field or nothing, words); of others the first of a pair is empty.
+    """
+
+    kind: str
+    lines: tuple[tuple[str, str], ...]
+    whole: str
+    top: float
+
+    @property
+    def height(self) -> float:
+        """In pixels, without the space below it."""
+        return len(self.lines) * LINE + (6 if self.kind == "changes" else 5)
+
+
+@dataclass(frozen=True)
+class Band:
+    """Links that broke or healed in a step, or a connection that a note is about."""
+
+    kind: str
+    pairs: tuple[tuple[str, str], ...]
+    y: float
+
+
+@dataclass(frozen=True)
+class Row:
+    """A step's place; `ends` maps messages that end in it to heights, `sends` lanes to that of what they send.
+
+    Words on messages lie in the gaps between lanes; no two ends have the same place at a lane, or in a gap.
+    """
+
+    step: TraceStep
+    top: float
+    height: float
+    caption: tuple[str, ...]
+    told: tuple[str, ...]
+    ends: dict[int, float]
+    bands: tuple[Band, ...]
+    blocks: dict[str, tuple[Block, ...]]
+    sends: dict[str, float]
+
+    @property
+    def line(self) -> float:
+        """Where the first thing of the step happens."""
+        return self.top + FIRST
+
+    def at(self, lane: str) -> float:
+        """Where a lane sends, or does what it does in this step: below the words of what arrives."""
+        return self.sends.get(lane, self.line)
+
+
+class Layout:
+    """The places of one trace's picture; `top` is how much room its heading takes."""
+
+    def __init__(self, trace: Trace, top: float) -> None:
+        self.trace = trace
+        self.messages: list[Message] = messages_of(trace)
+        peers = [name for step in trace.steps for d in step.drawn for name in (d.lane, d.peer) if name is not None]
+        self.lanes = tuple(dict.fromkeys((*trace.lanes, *peers))) or ("model",)
+        self.properties = tuple(dict.fromkeys(name for step in trace.steps for name in step.truth))
+        self.left = LOOP_WIDTH if trace.loop is not None else EDGE
+        self.lanes_left = self.left + NUMBER_WIDTH + CAPTION_WIDTH
+        self.lane_width = self._lane_width()
+        self.truths_left = self.lanes_left + len(self.lanes) * self.lane_width + 6
+        self.width = self.truths_left + len(self.properties) * TRUTH_WIDTH + EDGE
+        names = max((min(NAME_COLUMNS, cell_len(name)) for name in self.properties), default=0)
+        self.top = max(top + HEADER, names * SMALL * BOLD + 12)  # names stand beside the heading, not below it
+        self.rows: tuple[Row, ...] = tuple(self._rows())
+        self.bottom = self.rows[-1].top + self.rows[-1].height
+
+    def life(self, lane: str) -> float:
+        """Where a lane's line is, from the left."""
+        return self.lanes_left + self.lanes.index(lane) * self.lane_width + LIFE
+
+    @property
+    def box_columns(self) -> int:
+        """Columns of text beside a lane."""
+        return columns_in(self.lane_width - LIFE - 24, SMALL, MONO)
+
+    def _lane_width(self) -> float:
+        most = max(NARROWEST, min(WIDEST, LANES_WIDTH / len(self.lanes)))
+        words = [f"{name} {value}" for step in self.trace.steps for name, value in _every_change(self.trace, step)]
+        words += [f"m{message.number} {message.text}" for message in self.messages]
+        words += [drawn.text for step in self.trace.steps for drawn in step.drawn if drawn.kind != "note"]
+        need = max([*map(cell_len, words), *map(cell_len, self.lanes)], default=0) * SMALL * MONO + LIFE + 28
+        return round(max(NARROWEST, min(most, need)))
+
+    def _rows(self) -> Iterator[Row]:
+        top = self.top
+        ends = defaultdict(list)
+        for message in self.messages:
+            if message.ended is not None:
+                ends[message.ended].append(message)
+        for step in self.trace.steps:
+            row = self._row(step, top, ends[step.number])
+            yield row
+            top += row.height
+
+    def _row(self, step: TraceStep, top: float, ending: list[Message]) -> Row:
+        columns = columns_in(CAPTION_WIDTH - 14, SIZE, SANS)
+        caption = tuple(wrapped(step.caption, columns, 5))
+        told = tuple(line for each in turns(self.trace, step) for line in wrapped(each, columns, 3))
+        heights, sends = self._ends(top + FIRST, ending)
+        sending = [sends.get(message.sender, top + FIRST) for message in self.messages if message.sent == step.number]
+        low = max([top + FIRST - 4, *(height + FIRST for height in heights.values()), *(y + 5 for y in sending)])
+        bands: list[Band] = []
+        for kind, pairs in _linked(step):
+            low = low + SLOT if bands or heights else top + FIRST
+            bands.append(Band(kind, pairs, low))
+        low += 14 if any(band.kind != "between" for band in bands) else 8
+        blocks = {lane: tuple(self._blocks(step, lane, low)) for lane in self.lanes}
+        low = max([low, *(each.top + each.height for stack in blocks.values() for each in stack)])
+        words = top + 9 + 16 * len(caption) + 14 * len(told)
+        return Row(step, top, max(low, words, top + 24) + 7 - top, caption, told, heights, tuple(bands), blocks, sends)
+
+    def _ends(self, top: float, ending: list[Message]) -> tuple[dict[int, float], dict[str, float]]:
+        """Where messages end, the first of them at `top`, and where lanes at which some do send what they send."""
+        heights, sends = {}, {}
+        taken: Counter[str | int] = Counter()
+        for message in ending:
+            place = self.lanes.index(message.receiver)
+            gap = place - 1 if self.lanes.index(message.sender) <= place else place
+            slot = max(taken[message.receiver], taken[gap])
+            taken[message.receiver] = taken[gap] = slot + 1
+            heights[message.number] = top + SLOT * slot
+            sends[message.receiver] = top + SLOT * (slot + 1) + 4
+        return heights, sends
+
+    def _blocks(self, step: TraceStep, lane: str, top: float) -> Iterator[Block]:
+        """What stands beside a lane, each below the other."""
+        columns = self.box_columns
+        for drawn in step.drawn:
+            words = _words(step, drawn)
+            if drawn.lane == lane and words is not None:
+                kind, told = words
+                lines = tuple(("", each) for each in wrapped(told, columns, FIELD_LINES))
+                block = Block(kind, lines, told, top)
+                yield block
+                top += block.height + 4
+        changed = list(changes(self.trace, step, lane))
+        if changed:
+            yield Block("changes", tuple(_lines(changed, columns)), _whole(lane, step), top)
+
+
+def _lines(changed: list[tuple[str, str]], columns: int) -> Iterator[tuple[str, str]]:
+    """A field a line; what does not fit goes on below it."""
+    for name, value in changed:
+        label = wrapped(name, max(4, columns - 4), 1)[0]
+        rest = columns - cell_len(label) - 1
+        if cell_len(value) <= rest or rest >= 12:
+            first, *others = wrapped(value, max(4, rest), 1 if cell_len(value) <= rest else FIELD_LINES)
+            yield label, first
+        else:
+            yield label, ""
+            others = wrapped(value, columns - 1, FIELD_LINES)
+        yield from (("", " " + other) for other in others)
+
+
+def _words(step: TraceStep, drawn: Drawn) -> tuple[str, str] | None:
+    """The kind and the words of a mark or note beside a lane; None for what is drawn otherwise, or said already."""
+    if drawn.kind in ("crash", "start", "decide"):
+        return drawn.kind, drawn.text
+    if drawn.kind == "note" and drawn.text != step.caption:
+        return ("marked", drawn.text[1:-1]) if is_marked(drawn.text) else ("note", drawn.text)
+    return None
+
+
+def _linked(step: TraceStep) -> Iterator[tuple[str, tuple[tuple[str, str], ...]]]:
+    """Links of a step by what became of them; the pair of a note that is about two lanes is `between`."""
+    for kind in LINKS:
+        pairs = tuple((d.lane, d.peer or d.lane) for d in step.drawn if d.kind == kind)
+        if pairs:
+            yield kind, pairs
+    between = tuple((d.lane, d.peer) for d in step.drawn if d.kind == "note" and d.peer not in (None, d.lane))
+    if between:
+        yield "between", tuple((lane, peer) for lane, peer in between if peer is not None)
+
+
+def _every_change(trace: Trace, step: TraceStep) -> Iterator[tuple[str, str]]:
+    for lane in step.changed:
+        yield from changes(trace, step, lane)
+
+
+def _whole(lane: str, step: TraceStep) -> str:
+    """A lane's fields in full, for whoever points at what changed."""
+    fields = step.lanes.get(lane, {})
+    values = [f"{name} = {show(value)}" for name, value in fields.items()]
+    return "\n".join([f"{lane} after step {step.number}", *values])

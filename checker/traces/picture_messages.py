@@ -1,0 +1,141 @@
+"""Messages and links of a picture: arrows from sending to arrival, crosses where one is lost, links that break or heal.
+
+Rules of this module:
+
+- A shaft goes from the place of sending to that of arrival, so that its slope shows how long a message took. Words
+  stand below the end of a shaft, since it comes from above.
+- A lost message ends in a cross short of its receiver. One that is still on its way at the end is a short arrow towards
+  its receiver, and its words say to whom.
+- Where all of one side have lost all of another, the line is drawn once, with filled ends for one side.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from checker.traces.drawing import SANS, columns_in, escaped, line, shortened, tag, text, title
+from checker.traces.picture_layout import LIFE, SMALL, Band, Layout
+from checker.traces.picture_signs import arrow_head, cross
+from checker.traces.post import Fate, Message
+
+LOST_SHORT = 20.0  # how far before the receiver's line a lost message ends
+STUB = 26.0  # length of the arrow of a message that is still on its way
+CAPTIONS = {"cut": "cut", "heal": "whole again", "between": ""}
+
+
+class Arrows:
+    """The messages of one picture; `prefix` comes before their ids."""
+
+    def __init__(self, places: Layout, prefix: str) -> None:
+        self._places, self._prefix = places, prefix
+        self._rows = {row.step.number: row for row in places.rows}
+
+    def shafts(self) -> Iterator[str]:
+        """A group for each message: its line, a dot where it begins, a head or a cross where it ends."""
+        for message in self._places.messages:
+            yield self._stub(message) if message.fate is Fate.UNDER_WAY else self._arrow(message)
+
+    def _start(self, message: Message) -> tuple[float, float]:
+        x = self._places.life(message.sender)
+        if message.sent is None:
+            return x, self._places.top - 4
+        return x, self._rows[message.sent].at(message.sender)
+
+    def _group(self, message: Message, inside: str) -> str:
+        return tag(
+            "g",
+            title(message.told) + inside,
+            id=f"{self._prefix}m{message.number}",
+            class_="message " + {Fate.LOST: "lost", Fate.UNDER_WAY: "under-way"}.get(message.fate, "arrives"),
+            data_message=message.number,
+            data_sent=message.sent,
+            data_ended=message.ended,
+        )
+
+    def _end(self, message: Message) -> tuple[float, float, int]:
+        """Where a message ends, and on which side of the receiver: -1 if it comes from the left."""
+        assert message.ended is not None
+        x, from_x = self._places.life(message.receiver), self._places.life(message.sender)
+        side = -1 if from_x <= x else 1
+        y = self._rows[message.ended].ends[message.number]
+        return x + side * (LOST_SHORT if message.fate is Fate.LOST else 0), y, side
+
+    def _arrow(self, message: Message) -> str:
+        (x1, y1), (x2, y2, _) = self._start(message), self._end(message)
+        dot = tag("circle", cx=x1, cy=y1, r=3, class_="dot")
+        shaft = line(x1, y1, x2, y2, "shaft")
+        if message.fate is Fate.LOST:
+            return self._group(message, shaft + dot + cross(x2, y2))
+        return self._group(message, shaft + dot + arrow_head(x2, y2, x2 - x1, y2 - y1))
+
+    def _stub(self, message: Message) -> str:
+        """A short arrow towards the receiver; those of one sender, step and side lie upon each other."""
+        x, y = self._start(message)
+        end = x + self._side(message) * STUB
+        dot = tag("circle", cx=x, cy=y, r=3, class_="dot")
+        return self._group(message, line(x, y, end, y, "shaft") + dot + arrow_head(end, y, end - x, 0))
+
+    def _side(self, message: Message) -> int:
+        """Where a message goes to: 1 for the right."""
+        return 1 if self._places.life(message.receiver) >= self._places.life(message.sender) else -1
+
+    def words(self) -> Iterator[str]:
+        """The words on messages: below their ends, where no shaft comes from; behind the stubs of what is under way."""
+        under_way = defaultdict(list)
+        for message in self._places.messages:
+            if message.ended is None:
+                under_way[(*self._start(message), self._side(message))].append(message)
+                continue
+            x, y, side = self._end(message)
+            lost = " lost" if message.fate is Fate.LOST else ""
+            name = f"m{message.number}{lost}"
+            yield self._label(x + side * 9, y + 11, side, (name, message.text, message.told), lost)
+        for (x, y, side), messages in under_way.items():
+            words = ", ".join(f"m{each.number} to {each.receiver}" for each in messages)
+            whole = "\n".join(each.told for each in messages)
+            yield self._label(x + side * (STUB + 4), y + 4, side, ("", words, whole), " under-way")
+
+    def _label(self, x: float, y: float, side: int, words: tuple[str, str, str], kind: str) -> str:
+        """Words that go from x to that side: a name, more of them, and all of it to point at."""
+        name, more, whole = words
+        columns = columns_in(self._places.lane_width - abs(x - self._nearest(x)) - LIFE + 4, SMALL, SANS)
+        told = shortened(more, columns - len(name) - 1)
+        inside = title(whole) + (tag("tspan", name, class_="id") + " " if name else "") + escaped(told)
+        return tag("text", inside, x=x, y=y, class_=f"label{kind}", text_anchor="end" if side < 0 else "start")
+
+    def _nearest(self, x: float) -> float:
+        return min((self._places.life(lane) for lane in self._places.lanes), key=lambda life: abs(life - x))
+
+
+def band_drawn(places: Layout, band: Band) -> str:
+    """Links that broke or healed in a step, as one line over the lanes they join."""
+    lanes = sorted({lane for pair in band.pairs for lane in pair}, key=places.lanes.index)
+    ends = [places.life(lane) for lane in lanes]
+    parts = [line(ends[0], band.y, ends[-1], band.y, "")]
+    sides = _sides(band.pairs)
+    for lane, x in zip(lanes, ends, strict=True):
+        second = " second" if lane in sides[1] else ""
+        parts.append(tag("rect", x=x - 4, y=band.y - 4, width=8, height=8, class_=f"end{second}"))
+    words = CAPTIONS[band.kind]
+    if words:
+        words += ": " + _pairs_told(band.pairs, sides)
+        room = columns_in(places.truths_left - ends[0] - 20, SMALL, SANS)
+        parts.append(title(words))
+        parts.append(text(ends[0] + 9, band.y + 13, shortened(words, room), f"label {band.kind}"))
+    return tag("g", "".join(parts), class_=f"band {band.kind}")
+
+
+def _sides(pairs: tuple[tuple[str, str], ...]) -> tuple[set[str], set[str]]:
+    """The two sides of links that broke, if all of one have lost all of the other; else everyone is on the first."""
+    one = {pairs[0][0]} | {a if b == pairs[0][1] else b for a, b in pairs if pairs[0][1] in (a, b)}
+    other = {lane for pair in pairs for lane in pair} - one
+    if other and {frozenset(pair) for pair in pairs} == {frozenset((a, b)) for a in one for b in other}:
+        return one, other
+    return one | other, set()
+
+
+def _pairs_told(pairs: tuple[tuple[str, str], ...], sides: tuple[set[str], set[str]]) -> str:
+    if sides[1]:
+        return " | ".join(", ".join(sorted(side)) for side in sides)
+    return ", ".join(f"{one} - {other}" for one, other in pairs)

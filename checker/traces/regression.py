@@ -1,0 +1,80 @@
+"""A trace as a test for pytest: a file that stands among a project's tests and keeps a finding from being lost.
+
+The file holds the trace itself. Its one test replays it: each step must be possible and show what was recorded, and the
+property must find the same at the end. It is ruff-clean, whatever a model's words are, but for the length of lines.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+
+from checker.traces.claim import claim, finding
+from checker.traces.itf import to_itf
+from checker.traces.trace import Trace
+
+WIDTH = 100
+UNREADABLE = re.compile("[^\n -~\u00a1-\u00ac\u00ae-\u02ff\u0370-\u1fff\u3040-\ud7ff]")
+
+FILE = '''\
+"""{summary}
+
+{body}
+"""
+
+# ruff: noqa: E501
+
+from checker.cli.sources import job_of
+from checker.traces import read_itf, replay
+
+TRACE = r"""
+{itf}"""
+
+
+def test_{name}() -> None:
+    """Every step happens as it was recorded, and the end is what was found."""
+    trace = read_itf(TRACE, "the trace in this file")
+    replayed = replay(trace, job_of(trace.source))
+    assert replayed.trace.headline == {headline}
+    assert replayed.trace.clause == {clause}
+    assert replayed.trace == trace
+'''
+
+
+def to_pytest(trace: Trace) -> str:
+    """The file, with a newline at the end."""
+    held = (
+        "It holds that this run of the model happens step by step as it was recorded, with the same lanes after each "
+        "step, and that its end is what was found then. If it fails, the model, the scenario's meaning or the property "
+        "has changed; replay tells at which step, what was recorded, and what happens now."
+    )
+    paragraphs = [finding(trace), f"{trace.job}: {claim(trace)}.", held]
+    body = "\n\n".join(_plain(textwrap.fill(each, WIDTH, break_on_hyphens=False)) for each in paragraphs if each)
+    return FILE.format(
+        summary=_plain(textwrap.shorten(trace.headline, WIDTH, placeholder=" ...")) + ".",
+        body=body,
+        itf=to_itf(trace),
+        name=_identifier(trace.headline),
+        headline=_literal(trace.headline),
+        clause=_literal(trace.clause),
+    )
+
+
+def _plain(text: str) -> str:
+    """Lines that may stand in a docstring."""
+    return _escaped(text.replace("…", "...").replace("\\", "\\\\").replace('"', "'"))
+
+
+def _literal(text: str) -> str:
+    """Text as a string literal, in double quotes."""
+    inside = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{_escaped(inside)}"'
+
+
+def _escaped(text: str) -> str:
+    return UNREADABLE.sub(lambda match: match[0].encode("unicode_escape", "surrogatepass").decode(), text)
+
+
+def _identifier(text: str) -> str:
+    """A headline as the end of a test's name: `violated_oneleader_at_depth_8`."""
+    return re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")[:60].strip("_") or "run"

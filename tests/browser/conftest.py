@@ -1,0 +1,75 @@
+"""A headless Chromium for tests of pages: Debian's own, driven by Playwright; nothing is downloaded.
+
+Without Chromium, Playwright or what npm installs these tests are skipped, with the reason; where CI is set, they fail.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import pytest
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserContext, Page
+
+HERE = Path(__file__).parent
+FLAGS = (
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--force-device-scale-factor=1",
+)  # fmt: skip
+PATIENCE_MS = 10_000
+
+
+def missing(what: str) -> NoReturn:
+    """Fail where all that tests need must be there, else skip."""
+    if os.environ.get("CI"):
+        pytest.fail(what)
+    pytest.skip(what)
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    """The browser; each test takes a page of its own."""
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        missing("Playwright is not installed: pip install playwright")
+    path = shutil.which("chromium") or shutil.which("chromium-browser")
+    if path is None:
+        missing("Chromium is not installed: apt-get install chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def context(chromium: Browser) -> Iterator[BrowserContext]:
+    """A profile of its own, in which nothing may take long."""
+    fresh = chromium.new_context(viewport={"width": 1280, "height": 900})
+    fresh.set_default_timeout(PATIENCE_MS)
+    yield fresh
+    fresh.close()
+
+
+@pytest.fixture
+def page(context: BrowserContext) -> Iterator[Page]:
+    """A page; whatever its scripts throw fails the test."""
+    fresh = context.new_page()
+    thrown: list[str] = []
+    fresh.on("pageerror", lambda error: thrown.append(str(error)))
+    yield fresh
+    assert not thrown
+
+
+@pytest.fixture(scope="session")
+def mermaid_script() -> Path:
+    """Mermaid itself, as npm installs it from the package.json beside this file."""
+    path = HERE / "node_modules" / "mermaid" / "dist" / "mermaid.min.js"
+    if not path.exists():
+        missing("Mermaid is not installed: npm ci --prefix tests/browser")
+    return path

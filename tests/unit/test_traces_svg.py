@@ -1,0 +1,237 @@
+"""The picture of a trace, read back by an XML parser: where things stand is what the trace says of them."""
+
+import re
+from itertools import pairwise
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from checker.traces import Trace, Truth
+from checker.traces.picture_signs import SIGNS
+from checker.traces.post import messages_of
+from checker.traces.svg import picture, to_svg
+from tests.support.traces import LONG, SHIPPED, everything, repeating, shipped
+
+SVG = "{http://www.w3.org/2000/svg}"
+EVERY = ["everything", "repeating", *SHIPPED]
+
+
+def trace_called(name: str) -> Trace:
+    return {"everything": everything, "repeating": repeating}.get(name, lambda: shipped(name))()
+
+
+def parsed(trace: Trace, **how: object) -> ET.Element:
+    return ET.fromstring(picture(trace, **how))
+
+
+def classed(root: ET.Element, name: str) -> list[ET.Element]:
+    return [each for each in root.iter() if name in (each.get("class") or "").split()]
+
+
+def whole(element: ET.Element) -> str:
+    return "".join(element.itertext())
+
+
+def rows(root: ET.Element) -> list[tuple[float, float]]:
+    """From where to where each row reaches."""
+    found = [(float(each.get("y", 0)), float(each.get("height", 0))) for each in classed(root, "row")]
+    return [(top, top + height) for top, height in found]
+
+
+def lives(root: ET.Element, trace: Trace) -> dict[str, float]:
+    """How far from the left the line of each lane is; lines are drawn in the order of lanes."""
+    at = list(dict.fromkeys(float(each.get("x1", 0)) for each in classed(root, "life")))
+    named = list(dict.fromkeys(whole(each.find(f"{SVG}title")) for each in classed(root, "lane")))
+    assert set(trace.lanes) <= set(named)
+    return dict(zip(named, at, strict=True))
+
+
+def shafts(root: ET.Element) -> dict[int, tuple[float, float, float, float]]:
+    return {
+        int(each.get("data-message", 0)): tuple(float(line.get(name, 0)) for name in ("x1", "y1", "x2", "y2"))
+        for each in classed(root, "message")
+        for line in each.findall(f"{SVG}line")
+    }
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_steps_stand_below_each_other_each_with_its_anchor(name):
+    trace = trace_called(name)
+    root = parsed(trace)
+    assert [each.get("id") for each in classed(root, "row")] == [f"step-{n}" for n in range(trace.depth + 1)]
+    assert [each.get("data-step") for each in classed(root, "step")] == [str(n) for n in range(trace.depth + 1)]
+    found = rows(root)
+    assert all(abs(one[1] - next_one[0]) < 0.2 for one, next_one in pairwise(found))
+    ids = [each.get("id") for each in root.iter() if each.get("id") is not None]
+    assert len(ids) == len(set(ids))
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_message_goes_from_the_step_of_its_sending_to_that_of_its_arrival(name):
+    trace = trace_called(name)
+    root = parsed(trace)
+    at, places, lines = lives(root, trace), rows(root), shafts(root)
+    messages = {message.number: message for message in messages_of(trace)}
+    assert set(lines) == set(messages)
+    for number, (x1, y1, x2, y2) in lines.items():
+        message = messages[number]
+        assert x1 == at[message.sender]
+        if message.sent is not None:
+            assert places[message.sent][0] <= y1 <= places[message.sent][1]
+        if message.fate.value == "arrives":
+            assert x2 == at[message.receiver]
+        else:
+            assert min(x1, at[message.receiver]) < x2 < max(x1, at[message.receiver])
+        if message.ended is not None:
+            assert places[message.ended][0] <= y2 <= places[message.ended][1]
+            assert y1 < y2
+
+
+def test_a_message_that_is_lost_ends_in_a_cross_where_it_is_lost():
+    root = parsed(everything())
+    (lost,) = classed(root, "lost")[:1]
+    assert (lost.get("id"), lost.get("data-sent"), lost.get("data-ended")) == ("m1", "1", "2")
+    assert [each.get("class") for each in lost.iter() if each.get("class") == "cross"] == ["cross"]
+    assert not [each for each in classed(root, "arrives") for part in each.iter() if part.get("class") == "cross"]
+
+
+def test_words_on_a_message_have_its_number_and_all_of_its_text_to_point_at():
+    root = parsed(everything())
+    (label,) = [each for each in classed(root, "label") if [whole(name) for name in each.iter(f"{SVG}tspan")] == ["m2"]]
+    assert LONG in whole(label.find(f"{SVG}title"))
+    shown = whole(label).removeprefix(whole(label.find(f"{SVG}title")))
+    assert shown.startswith("m2 a vote") and shown.endswith("…") and len(shown) < len(LONG)
+
+
+def test_the_line_of_a_lane_is_broken_between_its_crash_and_its_start():
+    trace = everything()
+    root = parsed(trace)
+    at, places = lives(root, trace), rows(root)
+    down = [each for each in classed(root, "life") if "down" in (each.get("class") or "")]
+    assert [float(each.get("x1", 0)) for each in down] == [at["b"]]
+    (top, bottom) = (float(down[0].get("y1", 0)), float(down[0].get("y2", 0)))
+    assert places[4][0] < top < places[4][1] and places[6][0] < bottom < places[6][1]
+
+
+def test_crashes_starts_decisions_and_notes_are_boxes_beside_their_lanes():
+    root = parsed(everything())
+    shown = [
+        (each.get("class"), each.get("data-lane"), whole(each.find(f"{SVG}text")))
+        for each in classed(root, "block")
+        if "changes" not in (each.get("class") or "")
+    ]
+    assert shown == [
+        ("block crash", "b", "stops"),
+        ("block start", "b", "starts with zoo-5.cfg"),
+        ("block decide", "c", "LEADING"),
+        ("block note", "a", "is told"),
+        ("block marked", "c", "holds"),
+    ]
+
+
+def test_links_that_break_and_heal_join_the_lanes_and_name_the_sides():
+    trace = everything()
+    root = parsed(trace)
+    at = lives(root, trace)
+    told = {}
+    for each in classed(root, "band"):
+        ends = [float(part.get("x", 0)) + 4 for part in each.findall(f"{SVG}rect")]
+        told[each.get("class")] = ends, "".join(map(whole, each.findall(f"{SVG}text")))
+    assert told == {
+        "band cut": ([at["a"], at["b"], at["c"]], "cut: a | b, c"),
+        "band heal": ([at["a"], at["b"], at["c"]], "whole again: a | b, c"),
+        "band between": ([at["a"], at["b"]], ""),
+    }
+
+
+def test_beside_a_lane_stands_only_what_a_step_changed():
+    root = parsed(everything())
+    changes = {}
+    for step in classed(root, "step"):
+        for block in step.iter(f"{SVG}g"):
+            if block.get("class") == "block changes":
+                lines = [" ".join(whole(line).split()) for line in block.findall(f"{SVG}text")]
+                changes[int(step.get("data-step", 0)), block.get("data-lane")] = lines
+    first = ["state up", "vote {leader: 1, epoch: 1}"]
+    assert changes == {
+        **{(0, lane): first for lane in "abc"},
+        (3, "c"): ["vote leader: 3"],
+        (4, "b"): ["state down", "no vote"],
+        (6, "b"): first,
+        (7, "c"): ["state LEADING", "no vote"],
+    }
+
+
+def test_the_truth_of_each_property_stands_in_each_row_in_a_shape_of_its_own():
+    trace = everything()
+    root = parsed(trace)
+    places = rows(root)
+    signs = [each for step in classed(root, "step") for each in classed(step, "truth")]
+    assert len(signs) == 2 * len(trace.steps)
+    for place, sign in enumerate(signs):
+        number, name = place // 2, "PQ"[place % 2]
+        y = float(sign.get("transform", "").split()[1].rstrip(")"))
+        assert places[number][0] < y < places[number][1]
+        truth = trace.steps[number].truth[name]
+        assert sign.get("class") == f"truth {truth.value.replace(' ', '-')}"
+        assert whole(sign.find(f"{SVG}title")).startswith(f"{name}: ")
+    shapes = {truth: SIGNS[truth] for truth in Truth if truth not in (Truth.REACHED, Truth.OPEN)}
+    assert len(set(shapes.values())) == len(shapes)
+
+
+def test_steps_that_repeat_for_ever_stand_in_a_bracket_and_others_in_none():
+    root = parsed(repeating())
+    (loop,) = classed(root, "loop")
+    path = loop.findall(f"{SVG}path")[0].get("d", "")
+    low, top = (float(each) for each in re.match(r"M[\d.]+ ([\d.]+)H[\d.]+V([\d.]+)H", path).groups())
+    places = rows(root)
+    assert places[3][0] < top < places[3][1] and places[4][0] < low < places[4][1]
+    assert not classed(parsed(everything()), "loop")
+    assert not classed(parsed(shipped("a recipe that stays for ever")), "loop")
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_what_was_found_and_what_bounds_it_stand_above_the_picture(name):
+    trace = trace_called(name)
+    root = parsed(trace)
+    assert whole(classed(root, "headline")[0].find(f"{SVG}title")) == trace.headline
+    top = rows(root)[0][0]
+    told = " ".join(whole(each.find(f"{SVG}title")) for kind in ("finding", "about") for each in classed(root, kind))
+    assert trace.clause in told and trace.grain in told and all(bound in told for bound in trace.bounds)
+    above = [each for kind in ("headline", "claim", "finding", "about") for each in classed(root, kind)]
+    assert all(float(each.get("y", 0)) < top for each in above)
+    bare = parsed(trace, heading=False)
+    assert not classed(bare, "headline") and rows(bare)[0][0] < top
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_the_document_stands_alone_and_is_the_same_each_time(name):
+    trace = trace_called(name)
+    document = to_svg(trace)
+    assert document == to_svg(trace)
+    assert document.startswith("<?xml") and document.endswith("</svg>\n")
+    root = ET.fromstring(document.encode())
+    links = [each.get("href") for each in root.iter() if each.get("href") is not None]
+    assert all(link.startswith("#step-") for link in links)
+    assert not re.search(r"url\(|@import|@font-face", document)
+
+
+def test_a_page_with_several_pictures_has_no_id_twice_and_marks_the_step_it_wants():
+    one, two = (parsed(everything(), prefix=prefix) for prefix in ("one-", "two-"))
+    ids = [{each.get("id") for each in root.iter() if each.get("id")} for root in (one, two)]
+    assert not ids[0] & ids[1]
+    assert {each.get("href", "")[1:] for each in one.iter(f"{SVG}a")} <= ids[0]
+    chosen = classed(parsed(everything(), selected=3), "selected")
+    assert [each.get("data-step") for each in chosen] == ["3"]
+    assert not classed(one, "selected")
+
+
+def test_a_page_that_brings_the_style_itself_gets_a_picture_without():
+    assert parsed(everything()).find(f"{SVG}style") is not None
+    assert parsed(everything(), styled=False).find(f"{SVG}style") is None
+
+
+def test_a_picture_is_as_wide_as_its_lanes_want():
+    widths = [float(parsed(trace_called(name)).get("width", 0)) for name in ("repeating", "message by message")]
+    assert widths[0] < 700
+    assert 1100 < widths[1] < 1400
