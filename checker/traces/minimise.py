@@ -27,7 +27,8 @@ from checker.engine.model import Finding, Kind, Move, Row
 from checker.engine.result import Found, Step
 from checker.engine.semantics import answer, successors
 from checker.job import Job
-from checker.traces.trace import Lanes, changed_fields, lanes_of
+from checker.traces.trace import lanes_of
+from checker.traces.values import canonical
 
 MOVES = 10_000  # that are executed in search of a better run, each time; about a second
 PER_STATE = 2  # moves of a state, at the least: a search that has seen more states would execute more than `MOVES`
@@ -103,7 +104,8 @@ class _Search:
 
     def __init__(self, job: Job, found: Found) -> None:
         self._job, self._found = job, found
-        self._lanes: dict[Row, Lanes] = {}
+        self._lanes: dict[Row, dict[str, str]] = {}
+        self._successors: dict[Row, list[tuple[Move, Row]]] = {}
         self._executed = 0
         run = self._start = _Run(Cost(0, 0, 0), frozenset(), found.path[0])
         for step in found.path[1:]:
@@ -113,6 +115,7 @@ class _Search:
     def best(self, moves: Moves) -> _Run | None:
         """The best run that consists of these moves and is no longer than the one given; None if none was met."""
         self._executed = 0
+        self._successors.clear()
         layer = {(self._start.step.row, self._start.touched): self._start}
         met = {self._start.step.row}
         for _ in self._found.path[1:]:
@@ -130,23 +133,33 @@ class _Search:
         return None
 
     def _steps(self, run: _Run, moves: Moves, met: set[Row]) -> Iterator[_Run]:
-        for move, row in successors(self._job.model, run.step.row):
-            self._executed += 1
-            if self._executed > MOVES:
-                raise _TooManyError
-            if row not in met and (moves is None or _named(move) in moves):
+        for move, row in self._moves_of(run.step.row, moves):
+            if row not in met:
                 yield self._further(run, Step(move, row))
 
+    def _moves_of(self, row: Row, moves: Moves) -> list[tuple[Move, Row]]:
+        """The moves of a state that may be taken; they are executed once, however many runs come to it."""
+        if row not in self._successors:
+            executed = list(successors(self._job.model, row))
+            self._executed += len(executed)
+            if self._executed > MOVES:
+                raise _TooManyError
+            self._successors[row] = [each for each in executed if moves is None or _named(each[0]) in moves]
+        return self._successors[row]
+
     def _further(self, run: _Run, step: Step) -> _Run:
-        touched = frozenset(changed_fields(self._shown(run.step.row), self._shown(step.row))) or run.touched
+        before, after = self._shown(run.step.row), self._shown(step.row)
+        changed = {lane for lane in {*before, *after} if before.get(lane) != after.get(lane)}
+        touched = frozenset(changed) or run.touched
         switches = bool(run.touched) and not touched & run.touched
         fault = step.move is not None and step.move.action in self._job.faults
         actions, faults, switched = run.cost
         return _Run(Cost(actions + 1, faults + fault, switched + switches), touched, step, run)
 
-    def _shown(self, row: Row) -> Lanes:
+    def _shown(self, row: Row) -> dict[str, str]:
+        """What a reader is shown of each lane, as text that can be compared."""
         if row not in self._lanes:
-            self._lanes[row] = lanes_of(self._job, row)
+            self._lanes[row] = {lane: canonical(fields) for lane, fields in lanes_of(self._job, row).items()}
         return self._lanes[row]
 
     def _is_there(self, row: Row) -> bool:
