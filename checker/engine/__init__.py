@@ -1,7 +1,8 @@
 """Explores any model of actors: nothing in this folder knows ZooKeeper.
 
-`model` says what a model is, `plain` explores one with dicts and sets, `search` with tables and kernels. Where runs
-lead is judged by `plain_liveness` and by `graph`; `lasso` is what both find, and checks it.
+`model` says what a model is, `plain` explores one with dicts and sets, `search` with tables and kernels; such a search
+can be put down and taken up again (`checkpoint`, `keeper`). Where runs lead is judged by `plain_liveness` and by
+`graph`; `lasso` is what both find, and checks it.
 Import what you need from here; the kernels are compiled on first use, and only if `explore` is asked for.
 """
 

@@ -2,17 +2,23 @@
 
 The frontier is a list of blocks of rows. A block that was expanded goes back to the pool and takes rows of the
 next level, so that the memory for rows is that of one level and a little more. Parents and ordinals, five to six
-bytes a state, go to a temporary file that has no name and is gone with the process.
+bytes a state, go to a temporary file that has no name and is gone with the process; where the search is kept in a
+folder its fingerprint too.
 """
 
 from __future__ import annotations
 
+import os
 import tempfile
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 BLOCK = 1 << 14  # rows in a block
+CHUNK = 1 << 22  # bytes read back at a time
+_ORIGIN = [("parent", np.uint32), ("ordinal", np.uint16)]
+_FINGERPRINT = [("fingerprint", np.uint64)]
 
 Array = np.ndarray[Any, Any]
 
@@ -52,33 +58,52 @@ class Pool:
 
 
 class History:
-    """For each state, in the order of discovery: its parent's number (u32) and the successor's ordinal (u16)."""
+    """For each state, in the order of discovery: its parent's number (u32) and the successor's ordinal (u16).
 
-    _RECORD = np.dtype([("parent", np.uint32), ("ordinal", np.uint16)])
+    The initial state has no parent, and 0 there. With `fingerprints` each state's own (u64) stands behind these.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, *, fingerprints: bool = False) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the search that owns it)
-        self.size = 1  # the initial state has no parent
-        self._file.write(np.zeros(1, self._RECORD).tobytes())
+        self.record = np.dtype([*_ORIGIN, *_FINGERPRINT] if fingerprints else _ORIGIN)
+        self._fingerprints, self.size = fingerprints, 0
 
-    def append(self, parents: Array, ordinals: Array) -> None:
+    def append(self, parents: Array, ordinals: Array, fingerprints: Array) -> None:
         """Record newly discovered states."""
-        records = np.empty(len(parents), self._RECORD)
+        records = np.empty(len(parents), self.record)
         records["parent"], records["ordinal"] = parents, ordinals
+        if self._fingerprints:
+            records["fingerprint"] = fingerprints
+        self.extend(records)
+
+    def extend(self, records: Array) -> None:
+        """Append whole records."""
         self._file.write(records.data)
-        self.size += len(parents)
+        self.size += len(records)
+
+    def since(self, state: int) -> Iterator[Array]:
+        """The records of this state and all later ones, some at a time."""
+        self._file.flush()
+        return records_of(self._file.fileno(), self.record, state, self.size)
 
     def ordinals(self, state: int) -> list[int]:
         """The successors to take from the initial state to this one."""
         taken: list[int] = []
+        self._file.flush()
         while state:
-            self._file.seek(state * self._RECORD.itemsize)
-            record = np.frombuffer(self._file.read(self._RECORD.itemsize), self._RECORD)[0]
+            record = next(records_of(self._file.fileno(), self.record, state, state + 1))[0]
             state = int(record["parent"])
             taken.append(int(record["ordinal"]))
-        self._file.seek(0, 2)
         return taken[::-1]
 
     def close(self) -> None:
         """Drop the file."""
         self._file.close()
+
+
+def records_of(file: int, kind: np.dtype[Any], begin: int, end: int) -> Iterator[Array]:
+    """Records begin to end of a file, some millions of bytes at a time; where the file is written next is left."""
+    most = CHUNK // kind.itemsize
+    for first in range(begin, end, most):
+        count = min(most, end - first)
+        yield np.frombuffer(os.pread(file, count * kind.itemsize, first * kind.itemsize), kind)

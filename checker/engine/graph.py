@@ -15,11 +15,13 @@ from __future__ import annotations
 
 import mmap
 import tempfile
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from checker.engine import graph_kernels
+from checker.engine.frontier import records_of
 from checker.engine.layout import Held
 from checker.engine.model import Kind, ModelError
 from checker.engine.tables import Tables
@@ -47,29 +49,38 @@ class Marks:
         return self._reserved[:states, bundle]
 
 
-class _File:
+class Numbers:
     """Numbers of one kind, one behind the other in a file without a name."""
 
     def __init__(self, kind: type[np.unsignedinteger[Any]]) -> None:
-        self._kind, self._file = kind, tempfile.TemporaryFile()  # noqa: SIM115 (closed with the graph)
+        self.kind, self._file = kind, tempfile.TemporaryFile()  # noqa: SIM115 (closed with the graph)
         self.size = 0
 
     def append(self, numbers: Array) -> None:
-        self._file.write(np.ascontiguousarray(numbers, self._kind).data)
+        """Add some."""
+        self._file.write(np.ascontiguousarray(numbers, self.kind).data)
         self.size += len(numbers)
+
+    def since_byte(self, begin: int) -> Iterator[Array]:
+        """All behind so many bytes, some millions of bytes at a time."""
+        self._file.flush()
+        kind = np.dtype(self.kind)
+        return records_of(self._file.fileno(), kind, begin // kind.itemsize, self.size)
 
     def read(self) -> Array:
         """All of them, as memory that the system takes from the file."""
         self._file.flush()
         if not self.size:
-            return np.zeros(0, self._kind)
-        return np.frombuffer(mmap.mmap(self._file.fileno(), 0), self._kind)
+            return np.zeros(0, self.kind)
+        return np.frombuffer(mmap.mmap(self._file.fileno(), 0), self.kind)
 
     @property
     def bytes(self) -> int:
-        return self.size * np.dtype(self._kind).itemsize
+        """What they take."""
+        return self.size * np.dtype(self.kind).itemsize
 
     def close(self) -> None:
+        """Drop the file."""
         self._file.close()
 
 
@@ -88,7 +99,7 @@ class Graph:
         self.tables = tables
         self.marks = Marks(tables.bundles(Held.LIVENESS))
         self.has_labels = any(prop.kind is Kind.EVENTUALLY for prop in tables.model.properties)
-        self._targets, self._labels, self._degrees = (_File(kind) for kind in (np.uint32, np.uint16, np.uint32))
+        self._targets, self._labels, self._degrees = (Numbers(kind) for kind in (np.uint32, np.uint16, np.uint32))
         self._base, self._rows = -1, 0  # of the block that moves are coming from
         self._parts: list[tuple[Array, Array, Array]] = []
         self._ordered = True
@@ -103,7 +114,7 @@ class Graph:
     def add(self, base: int, rows: int, origins: Array, targets: Array) -> None:
         """Take in moves of a block: of so many rows, the first of which has the number `base`."""
         if base != self._base:
-            self._close_block()
+            self.close_block()
             self._base, self._rows = base, rows
         labels = np.empty(len(targets) if self.has_labels else 0, np.uint16)
         sources, tables = np.empty(len(targets), np.uint16), self.tables
@@ -119,13 +130,14 @@ class Graph:
 
     def finish(self) -> Moves:
         """All moves, as `graph_kernels` takes them."""
-        self._close_block()
+        self.close_block()
         degrees = self._degrees.read()
         offsets = np.zeros(len(degrees) + 1, np.uint64)
         np.cumsum(degrees, out=offsets[1:])
         return Moves(offsets, self._targets.read(), self._labels.read())
 
-    def _close_block(self) -> None:
+    def close_block(self) -> None:
+        """Put the moves of the last block in order; none of its come any more."""
         if self._base < 0:
             return
         none = np.zeros(0, np.uint16)
@@ -139,7 +151,12 @@ class Graph:
         self._labels.append(labels)
         self._parts, self._ordered, self._base = [], True, -1
 
+    @property
+    def files(self) -> dict[str, Numbers]:
+        """What is kept of moves, by name."""
+        return {"targets": self._targets, "labels": self._labels, "degrees": self._degrees}
+
     def close(self) -> None:
         """Drop the files."""
-        for file in (self._targets, self._labels, self._degrees):
+        for file in self.files.values():
             file.close()

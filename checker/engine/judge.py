@@ -6,6 +6,7 @@ and so does every finding, until `settle` is called while no kernel runs.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,7 +33,7 @@ class _Waiting(NamedTuple):
     base: int
 
 
-class _Hit(NamedTuple):
+class Hit(NamedTuple):
     """The first row with a finding of a property, and its number among all states."""
 
     position: int
@@ -59,7 +60,8 @@ class Judge:
         self._met: set[int] = set()
         self._missing, self._counters = np.zeros(MISSING, np.uint64), np.zeros(5, np.int64)
         self._waiting: list[_Waiting] = []
-        self._hits: list[_Hit] = []
+        self._hits: list[Hit] = []
+        self.recorded: list[Hit] = []  # all so far, but those of liveness
 
     def examine(self, block: Block, begin: int, end: int, base: int) -> None:
         """Hold the rows begin to end of a block to the properties of all states."""
@@ -93,6 +95,18 @@ class Judge:
             p.name: count for p, count in zip(self._result.model.properties, counts, strict=True)
         }
 
+    @property
+    def tally(self) -> Array:
+        """How often each verdict was reached."""
+        return self._tally
+
+    def resume(self, tally: Array, recorded: Iterable[Hit], history: History) -> None:
+        """Go on from what another judge came to; the paths of its findings are rebuilt."""
+        self._tally, self._first = tally, np.zeros(len(tally), np.uint32)
+        for hit in recorded:
+            self._met.add(hit.position)
+            self._record(hit, history)
+
     def _examine(self, what: _Waiting, *, fill: bool = False) -> None:
         tables = self._tables
         self._make_room()
@@ -123,7 +137,7 @@ class Judge:
         for position, row in sorted(hits.items()):
             self._met.add(position)
             cells = tuple(int(cell) for cell in what.block.rows[row, : len(self._tables.model.columns)])
-            self._hits.append(_Hit(position, cells, what.base + row))
+            self._hits.append(Hit(position, cells, what.base + row))
 
     def _make_room(self) -> None:
         """Counters for every verdict there is."""
@@ -133,7 +147,7 @@ class Judge:
                 np.concatenate([c, np.zeros(more + len(c), c.dtype)]) for c in (self._tally, self._first)
             )
 
-    def _record(self, hit: _Hit, history: History) -> None:
+    def _record(self, hit: Hit, history: History) -> None:
         """Rebuild the path to a finding, and see that both engines arrive at one row and find the same."""
         model = self._result.model
         path = rebuild(model, history.ordinals(hit.state))
@@ -144,3 +158,4 @@ class Judge:
         if not isinstance(finding, Finding):
             raise ModelError(f"the property {prop.name!r} finds nothing where it found something before")
         self._result.found[prop.name] = Found(prop, finding, len(path) - 1, path)
+        self.recorded.append(hit)

@@ -434,6 +434,15 @@ def spread(slots: Array, numbers: Array, size: Any, shift: Any, taken: Array, ta
     return lost
 
 
+@kernel
+def refill(slots: Array, numbers: Array, shift: Any, fingerprints: Array, first: Any) -> None:
+    """Put fingerprints that are not there into the visited set; their numbers count from `first`."""
+    for i in range(U64(fingerprints.size)):
+        if i + AHEAD < U64(fingerprints.size):
+            prefetch(slots, fingerprints[i + AHEAD] >> shift)
+        put(slots, numbers, shift, fingerprints[i], U32(U64(first) + i))
+
+
 @inlined
 def put(slots: Array, numbers: Array, shift: Any, fingerprint: Any, number: Any) -> None:
     """Put a fingerprint that is not there into the visited set, with its number if it has one."""

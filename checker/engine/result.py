@@ -35,7 +35,10 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Limits:
-    """Where to stop: None is no limit. Memory is what the search adds to the resident size, in bytes."""
+    """Where to stop: None is no limit. Memory is what the search adds to the resident size, in bytes.
+
+    Time and memory are those of one sitting: what went before a search was taken up is not counted.
+    """
 
     depth: int | None = None
     states: int | None = None
@@ -50,7 +53,7 @@ class Limits:
             return Stop.STATES
         if self.memory is not None and exploration.peak_bytes >= self.memory:
             return Stop.MEMORY
-        if self.seconds is not None and exploration.seconds >= self.seconds:
+        if self.seconds is not None and exploration.seconds - exploration.seconds_before >= self.seconds:
             return Stop.TIME
         return None
 
@@ -126,10 +129,12 @@ class Exploration:
     liveness: dict[str, Liveness] = field(default_factory=dict)  # of each property of liveness that was judged
     deadlocks: int = 0  # states without a successor, expected or not
     seconds: float = 0.0
+    seconds_before: float = 0.0  # of these, before the search was put down and taken up again; no limit counts them
     python_steps: int = 0  # calls of step functions
     python_calls: int = 0  # of any function of the model, these included
     python_seconds: float = 0.0
-    peak_bytes: int = 0  # the largest resident size seen, less the size when the search began
+    peak_bytes: int = 0  # the largest resident size seen, less the size when the search began, or was taken up again
+    notes: list[str] = field(default_factory=list)  # on the checkpoint: what was taken up, what could not be kept
 
     @property
     def states(self) -> int:

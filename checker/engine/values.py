@@ -7,12 +7,14 @@ different things must not be equal, which Python's `1 == True` and its named tup
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from enum import Enum
 from operator import attrgetter
 from typing import Any
 
 from checker.engine.model import ModelError
 
 _PARTS: dict[type, Callable[[Any], Iterable[Any]]] = {}
+_PLAIN = frozenset({int, str, bytes, bool, float, type(None)})
 _HASHABLE: dict[type, str] = {list: "a tuple", dict: "a sorted tuple of pairs", set: "a frozenset"}
 
 
@@ -59,3 +61,17 @@ def _parts(kind: type) -> Callable[[Any], Iterable[Any]]:
         return lambda value: sorted(value, key=lambda part: (hash(part), repr(part)))
     names = tuple(getattr(kind, "__struct_fields__", ()) or getattr(kind, "__dataclass_fields__", ()))
     return attrgetter(*names) if len(names) > 1 else lambda value: [getattr(value, name) for name in names]
+
+
+def described(value: Any) -> str:
+    """A text that equal values of equal types share, in every process; what is not data is told by its type alone."""
+    kind = type(value)
+    if kind in _PLAIN:
+        return repr(value)
+    if isinstance(value, Enum):
+        return f"{kind.__qualname__}.{value.name}"
+    if isinstance(value, frozenset):
+        parts = sorted(map(described, value))
+    else:
+        parts = [described(part) for part in (_PARTS.get(kind) or _PARTS.setdefault(kind, _parts(kind)))(value)]
+    return f"{kind.__qualname__}({', '.join(parts)})"

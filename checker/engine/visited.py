@@ -67,6 +67,12 @@ class Visited:
         self.slots[int(fingerprint >> self.shift)] = fingerprint
         self.used += 1
 
+    def refill(self, fingerprints: Array) -> None:
+        """Put in further ones that are not there, numbered on."""
+        self.reserve(len(fingerprints))
+        kernels.refill(self.slots, self.numbers, self.shift, fingerprints, self.used)
+        self.used += len(fingerprints)
+
 
 def reserve(kind: type[np.unsignedinteger[Any]], each: int = 1) -> Array:
     """Room for so many numbers of that kind a state: as much as the system lets a process reserve without using it."""

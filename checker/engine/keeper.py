@@ -1,0 +1,259 @@
+"""What is kept of a search that is put down, and how it comes back.
+
+A search can be put down between any two blocks. What is kept is what it cannot find out again: which states were seen,
+in which order and how (14 bytes each), the rows that wait to be expanded, the counts, and the *questions* that the
+tables asked of the model. Not kept are the tables: when the search is taken up, the same questions are asked again,
+in the same order. That makes the same tables again, with the same numbers, if and only if the model's functions answer
+as they did; a digest of all that was learnt tells. So no Python object is ever written or read, and what a search comes
+to that was taken up is what it would have come to without a break.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from checker.engine.checkpoint import Checkpoint, CheckpointError, Json
+from checker.engine.frontier import Block
+from checker.engine.graph import Graph
+from checker.engine.interrupts import Interrupts
+from checker.engine.judge import Hit
+from checker.engine.model import Model
+from checker.engine.parts import Parts
+from checker.engine.recorded import RecordedTables
+from checker.engine.result import Exploration, Limits, Stop
+from checker.engine.store import AGAIN, Source, Store
+
+OVER = (Stop.EXHAUSTED, Stop.FOUND, Stop.WITNESSED)  # the search came to its own end
+
+Array = np.ndarray[Any, Any]
+
+
+class Keeper:
+    """Keeps one search in a folder; used by one thread, while no kernel runs. Raises CheckpointError."""
+
+    def __init__(self, checkpoint: Checkpoint, model: Model) -> None:
+        self._checkpoint, self._folder = checkpoint, checkpoint.folder
+        self.tables, self._identity = RecordedTables(model), _identity(checkpoint, model)
+        self._store = Store(checkpoint.folder)
+        self._last = time.monotonic()  # when the search was last kept, or it was tried
+        self._note, self._failed = "", ""
+        self._states = 0  # of what is kept
+        self.interrupts = Interrupts()
+
+    def take_up(self, parts: Parts) -> tuple[list[Block], list[Block]] | None:
+        """Bring back what is kept into new parts, and return the blocks left of a level and of the next.
+
+        None if nothing is kept. The tables of the parts must be `tables`.
+        """
+        self._parts = parts
+        self._store.open()
+        said = self._store.load()
+        if said is None:
+            if self._checkpoint.resume:
+                self._note = f"{self._folder}: nothing was kept there, so the search began anew"
+            return None
+        if not self._checkpoint.resume:
+            raise CheckpointError(
+                f"{self._folder}: a search of {said['states']:,} states is kept there already; resume it, or {AGAIN}"
+            )
+        self._see_that_it_is_ours(said)
+        self._learn_again(said)
+        states = self._refill()
+        if parts.graph is not None:
+            self._refill_graph(parts.graph, states)
+        level, following = self._take_up_now(said)
+        self._states = said["states"]
+        self._note = f"taken up from {self._folder}, where {self._states:,} states were kept"
+        return level, following
+
+    @property
+    def due(self) -> bool:
+        """Whether it is time to keep the search again."""
+        return time.monotonic() - self._last >= self._checkpoint.every
+
+    def keep(self, level: list[Block], following: list[Block]) -> None:
+        """Keep the search as it is, with these blocks left of a level and of the next; if that fails, note why."""
+        try:
+            self._store.save(self._said(level, following), self._growing(), self._now([*level, *following]))
+            self._states, self._failed = self._parts.history.size, ""
+        except OSError as error:
+            kept = f"what is kept there is of {self._states:,} states" if self._states else "nothing is kept there"
+            self._failed = f"{self._folder}: the search could not be kept ({error.strerror or error}); {kept}"
+        self._last = time.monotonic()
+        self._tell()
+
+    def finish(self) -> None:
+        """Tidy up after a search: what came to its own end is not kept any longer."""
+        result = self._parts.result
+        if result.stop in OVER:
+            try:
+                self._store.remove()
+                self._failed = ""
+            except OSError as error:
+                self._failed = f"{self._folder}: what was kept cannot be removed ({error.strerror})"
+        elif self._states and not self._failed:
+            self._note = f"{self._note}; " if self._note else ""
+            self._note += f"kept in {self._folder}: a search that resumes there goes on from {self._states:,} states"
+        self._tell()
+
+    def close(self) -> None:
+        """Leave the folder to others."""
+        self._store.close()
+
+    def _tell(self) -> None:
+        self._parts.result.notes = [note for note in (self._note, self._failed) if note]
+
+    # -- keeping ---------------------------------------------------------------------------------------------
+
+    def _said(self, level: list[Block], following: list[Block]) -> Json:
+        result, judge = self._parts.result, self._parts.judge
+        return {
+            "identity": self._identity,
+            "tables": self.tables.digest(),
+            "levels": result.levels,
+            "left": sum(block.size for block in level),
+            "next": sum(block.size for block in following),
+            "states": self._parts.history.size,
+            "transitions": result.transitions,
+            "deadlocks": result.deadlocks,
+            "seconds": result.seconds,
+            "python_seconds": result.python_seconds,
+            "found": judge.recorded,
+            "moves": len(self._parts.counts.fired),
+            "verdicts": len(judge.tally),
+        }
+
+    def _growing(self) -> dict[str, Source]:
+        history, graph = self._parts.history, self._parts.graph
+        growing: dict[str, Source] = {
+            "states": lambda size: history.since(size // history.record.itemsize),
+            "questions": lambda size: [self.tables.questions.view[size // 8 :]],
+        }
+        if graph is not None:
+            graph.close_block()
+            for name, numbers in graph.files.items():
+                growing[name] = numbers.since_byte
+            marks = graph.marks.room(history.size)
+            each = marks.shape[1] * marks.itemsize
+            growing["marks"] = lambda size: [marks[size // each : history.size]]
+        return growing
+
+    def _now(self, blocks: list[Block]) -> Iterator[Array]:
+        columns = len(self._parts.result.model.columns)
+        yield from (block.rows[: block.size, :columns] for block in blocks)
+        yield from (self._parts.counts.fired, self._parts.counts.reached, self._parts.judge.tally)
+
+    # -- taking up -------------------------------------------------------------------------------------------
+
+    def _see_that_it_is_ours(self, said: Json) -> None:
+        """Refuse what another model or engine kept, and what these limits would have ended before."""
+        result, theirs, ours = self._parts.result, said["identity"], self._identity
+        if theirs["engine"] != ours["engine"]:
+            raise CheckpointError(f"{self._folder}: another version of the engine kept this; {AGAIN}")
+        if theirs != ours:
+            other = "as it was made then" if theirs["model"] == ours["model"] else f"but {theirs['model']!r}"
+            raise CheckpointError(f"{self._folder}: this is not {ours['model']!r} as it is now, {other}; {AGAIN}")
+        done = said["levels"] if said["left"] < said["levels"][-1] else said["levels"][:-1]
+        bounds = Limits(result.limits.depth, result.limits.states)
+        if bounds.reached(Exploration(result.model, result.engine, bounds, levels=done)) is not None:
+            raise CheckpointError(
+                f"{self._folder}: what is kept is at depth {len(done) - 1} with {said['states']:,} states, "
+                "beyond the limit of depth or states; raise the limit, or " + AGAIN
+            )
+
+    def _learn_again(self, said: Json) -> None:
+        """Ask the model's functions what they were asked before."""
+        tables = self.tables
+        questions = np.concatenate([np.zeros(0, np.uint64), *self._store.grown("questions", np.uint64)])
+        try:
+            tables.ask_again(questions)
+            same = tables.digest() == said["tables"]
+        except Exception as error:
+            # A model that is another one may do anything when it is asked what it never would have been.
+            raise CheckpointError(f"{self._otherwise} (it came to {error!r}); {AGAIN}") from error
+        if not same:
+            raise CheckpointError(f"{self._otherwise}; {AGAIN}")
+        tables.seconds = said["python_seconds"]
+
+    @property
+    def _otherwise(self) -> str:
+        return f"{self._folder}: the model's functions do not answer as they did when this was kept"
+
+    def _refill(self) -> int:
+        """The history and the set of states seen; returns how many these are."""
+        history, visited = self._parts.history, self._parts.visited
+        for records in self._store.grown("states", history.record):
+            history.extend(records)
+            visited.refill(np.ascontiguousarray(records["fingerprint"]))
+        return history.size
+
+    def _refill_graph(self, graph: Graph, states: int) -> None:
+        for name, numbers in graph.files.items():
+            for part in self._store.grown(name, numbers.kind):
+                numbers.append(part)
+        marks, begin = graph.marks.room(states).reshape(-1), 0
+        for part in self._store.grown("marks", np.uint16):
+            marks[begin : begin + part.size] = part
+            begin += part.size
+
+    def _take_up_now(self, said: Json) -> tuple[list[Block], list[Block]]:
+        result, _, _, history, _, judge, counts, _ = self._parts
+        result.levels, result.transitions, result.deadlocks = said["levels"], said["transitions"], said["deadlocks"]
+        result.seconds_before = said["seconds"]
+        with self._store.now() as file:
+            level, following = (self._blocks(file, said[which]) for which in ("left", "next"))
+            counts.fired, counts.reached = (np.fromfile(file, np.uint64, said["moves"]) for _ in range(2))
+            tally = np.fromfile(file, np.uint64, said["verdicts"])
+        self._see_that_they_are_the_last([*level, *following])
+        judge.resume(tally, [Hit(position, tuple(cells), state) for position, cells, state in said["found"]], history)
+        if level and said["left"] == result.levels[-1]:
+            # Nothing of the level was expanded: it is begun anew, and held to the limits as they are now.
+            result.levels.pop()
+            return [], level
+        return level, following
+
+    def _blocks(self, file: Any, rows: int) -> list[Block]:
+        """So many rows as blocks, which are full but for the last, as those were that were kept."""
+        columns, blocks = len(self._parts.result.model.columns), list[Block]()
+        while rows:
+            block = self._parts.pool.take()
+            block.size = min(rows, len(block.rows))
+            cells = np.fromfile(file, np.uint32, block.size * columns).reshape(-1, columns)
+            if int(cells.max()) >= len(self._parts.tables.zobrist.view):
+                raise CheckpointError(f"{self._folder}: a row names a value that nothing has; {AGAIN}")
+            block.rows[: block.size, :columns] = cells
+            block.fingerprints[: block.size] = np.bitwise_xor.reduce(self._parts.tables.zobrist.view[cells], axis=1)
+            blocks.append(block)
+            rows -= block.size
+        return blocks
+
+    def _see_that_they_are_the_last(self, blocks: list[Block]) -> None:
+        """The rows that wait are those of the states that were seen last, by their fingerprints."""
+        history = self._parts.history
+        rows = [block.fingerprints[: block.size] for block in blocks]
+        first = history.size - sum(map(len, rows))
+        seen = [records["fingerprint"] for records in history.since(first)]
+        if blocks and not np.array_equal(np.concatenate(rows), np.concatenate(seen)):
+            raise CheckpointError(f"{self._folder}: the rows kept are not those of the states kept; {AGAIN}")
+
+
+def _identity(checkpoint: Checkpoint, model: Model) -> dict[str, str]:
+    """What a checkpoint must have in common with a search that goes on from it, before the tables are compared."""
+    engine = hashlib.sha256(sys.byteorder.encode())
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        engine.update(path.read_bytes())
+    names = [[each.name for each in part] for part in (model.columns, model.actors, model.rules, model.properties)]
+    made_from = json.dumps([checkpoint.source, names], sort_keys=True, default=dict)
+    return {
+        "model": model.name,
+        "engine": engine.hexdigest(),
+        "source": hashlib.sha256(made_from.encode()).hexdigest(),
+    }

@@ -1,0 +1,193 @@
+"""How a block of rows is worked off: in batches, by passes of integer kernels, with Python between them.
+
+A batch is the successors of some rows (`expand`), which of them are new (`probe`), the rows of the new ones (`build`),
+and the properties of these (`examine`). What a pass finds missing in the tables is worked out by Python between
+passes, and only the rows concerned are tried again.
+
+Rules:
+- with two workers one thread expands the next batch while another takes in the last: batches are taken in in the
+  same order, so that every figure and every path is the same as with one;
+- tables are filled only while no kernel runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from checker.engine import graph_kernels, kernels
+from checker.engine.frontier import Block, padded
+from checker.engine.model import ModelError
+from checker.engine.parts import Parts
+
+BATCH = 1 << 16  # successors generated before they are looked up
+ASIDE = 4096  # rows put aside before the tables are filled
+MISSING = 8192  # keys noted before the tables are filled
+
+Array = np.ndarray[Any, Any]
+
+
+class Batch:
+    """Successors on their way from one pass to the next: fingerprints and origins, as `kernels.expand` writes them."""
+
+    def __init__(self) -> None:
+        self.found, self.origins = np.zeros(BATCH, np.uint64), np.zeros(BATCH, np.uint64)
+        self.size = 0
+
+
+class Passes:
+    """Expands blocks; what they lead to comes into `following`.
+
+    `looks` is for how many ways to look to the joint rules the moves that they list are kept; `check` is called after
+    each batch that was expanded, and may raise to end the search.
+    """
+
+    def __init__(self, parts: Parts, workers: int, looks: int, check: Callable[[], None]) -> None:
+        self._parts, self._check = parts, check
+        self.following: list[Block] = []
+        self._helper = ThreadPoolExecutor(1) if workers > 1 else None
+        self._taking_in: Future[None] | None = None
+        self._spent: list[Block] = []
+        self._batches = [Batch(), Batch()]
+        joint = len(parts.tables.joint)
+        self._width = width = len(parts.result.model.columns)
+        self._row, self._look = np.zeros(padded(width), np.uint32), np.zeros(padded(width), np.uint32)
+        self._known = np.zeros((looks, padded(width)), np.uint32)
+        self._known_lists = np.zeros((looks, joint + 2), np.uint64)
+        self._lists_of = np.zeros(width + joint + 1, np.uint64)
+        self._stacks = [np.zeros(2 * kernels.STACK, np.uint64) for _ in range(2)]
+        self._fresh = np.zeros(BATCH + 1, np.uint32)
+        self._missing, self._counters = np.zeros(MISSING, np.uint64), np.zeros(5, np.int64)
+        # What is built was expanded before, so that nothing can be missing; kernels want somewhere to note it.
+        self._nothing_missing = np.zeros(1, np.uint64), np.zeros(1, np.int64)
+
+    def begin(self) -> None:
+        """Take in the initial state."""
+        _, tables, pool, history, visited, judge, _, _ = self._parts
+        block = pool.take()
+        cells = tables.row(self._parts.result.model.initial())
+        block.rows[0, : len(cells)], block.size = cells, 1
+        block.fingerprints[0] = np.bitwise_xor.reduce(tables.zobrist.view[cells])
+        visited.add(block.fingerprints[0])
+        self.following = [block]
+        history.append(np.zeros(1, np.uint32), np.zeros(1, np.uint16), block.fingerprints[:1])
+        judge.examine(block, 0, 1, 0)
+        judge.settle(history)
+
+    def expand(self, block: Block, base: int) -> None:
+        """Expand a block, whose first row has the number `base`; it is used again as soon as it is not needed."""
+        todo = np.arange(block.size, dtype=np.uint32)
+        while todo.size:
+            todo = self._expand(block, todo, base)
+        self._spent.append(block)
+
+    def wait(self) -> None:
+        """Until no batch is being taken in; then what it left to Python is done."""
+        if self._taking_in is not None:
+            self._taking_in.result()
+            self._taking_in = None
+            self._parts.judge.settle(self._parts.history)
+        while self._spent:
+            self._parts.pool.give(self._spent.pop())
+
+    def make_room_for_moves(self) -> None:
+        """Counters for every move there is; nothing counts while they are replaced."""
+        if self._parts.counts.too_few:
+            self.wait()
+            self._parts.counts.make_room()
+
+    def close(self) -> None:
+        """End the other thread."""
+        if self._helper is not None:
+            self._helper.shutdown()
+
+    def _expand(self, block: Block, todo: Array, base: int) -> Array:
+        """Expand the rows `todo` of a block; returns those that must be tried again."""
+        position, again = 0, []
+        aside, dead = np.empty(ASIDE, np.uint32), np.empty(block.size, np.uint32)
+        while position < todo.size:
+            tables, counters, batch = self._parts.tables, self._counters, self._batches[0]
+            self.make_room_for_moves()
+            counters[:] = 0
+            before = position
+            position = kernels.expand(
+                block.rows, self._width, block.fingerprints, todo, position,
+                tables.listed.view, tables.masks.view, tables.masked, tables.joint,
+                self._lists_of, tables.looks.view, self._look, self._known, self._known_lists,
+                self._row, self._stacks[0], *self._program(),
+                batch.found, batch.origins, self._parts.counts.fired, dead, aside, self._missing, counters,
+            )  # fmt: skip
+            missing, batch.size, put_aside, deadlocked, error = (int(c) for c in counters)
+            if error or (position == before and not missing):
+                raise ModelError("a move leads to operations without end, or a state has too many moves")
+            again.append(aside[:put_aside].copy())
+            self._hand_over(block, batch, dead[:deadlocked].copy(), base)
+            if missing:
+                self.wait()
+                tables.fill(self._missing[:missing])
+            self._check()
+        return np.concatenate(again)
+
+    def _program(self) -> tuple[Any, ...]:
+        """The arrays of the tables that say what moves do, as the kernels take them."""
+        tables = self._parts.tables
+        return (tables.entries.view, tables.zobrist.view, *tables.readers())
+
+    # -- a batch ---------------------------------------------------------------------------------------------
+
+    def _hand_over(self, block: Block, batch: Batch, dead: Array, base: int) -> None:
+        """Have a batch taken in: at once, or by the other thread as soon as it is done with the last one."""
+        self.wait()
+        self._batches.reverse()
+        if self._helper is None:
+            self._take_in(block, batch, dead, base)
+            self._parts.judge.settle(self._parts.history)
+        else:
+            self._taking_in = self._helper.submit(self._take_in, block, batch, dead, base)
+
+    def _take_in(self, block: Block, batch: Batch, dead: Array, base: int) -> None:
+        """Passes two and three, and the properties, for the successors of a block."""
+        result, _, pool, history, _, judge, _, _ = self._parts
+        result.transitions += batch.size
+        result.deadlocks += dead.size
+        judge.examine_final(block, dead, base)
+        fresh = self._look_up(block, batch, base)
+        parents, ordinals = np.empty(fresh, np.uint32), np.empty(fresh, np.uint16)
+        done = 0
+        while done < fresh:
+            if not self.following or self.following[-1].size == len(self.following[-1].rows):
+                self.following.append(pool.take())
+            into = self.following[-1]
+            begin, count = into.size, min(fresh - done, len(into.rows) - into.size)
+            kernels.build(
+                block.rows, self._fresh, done, done + count, batch.found, batch.origins, base,
+                into.rows, into.fingerprints, begin, parents, ordinals,
+                self._stacks[1], *self._program(), *self._nothing_missing,
+            )  # fmt: skip
+            into.size, new = begin + count, slice(done, done + count)
+            history.append(parents[new], ordinals[new], into.fingerprints[begin : into.size])
+            judge.examine(into, begin, into.size, history.size - into.size)
+            done += count
+
+    def _look_up(self, block: Block, batch: Batch, base: int) -> int:
+        """Pass two; with the graph, also to which states the moves lead. Returns how many are new."""
+        visited, entries, graph = self._parts.visited, self._parts.tables.entries.view, self._parts.graph
+        visited.reserve(batch.size)
+        if graph is None:
+            fresh = int(kernels.probe(
+                visited.slots, visited.shift, visited.recent, batch.found, batch.size, self._fresh,
+                batch.origins, entries, self._parts.counts.reached,
+            ))  # fmt: skip
+        else:
+            targets = np.empty(batch.size, np.uint32)
+            fresh = int(graph_kernels.number(
+                visited.slots, visited.numbers, visited.shift, visited.recent, visited.recent_numbers,
+                batch.found, batch.size, self._fresh, batch.origins, entries, self._parts.counts.reached,
+                visited.used, targets,
+            ))  # fmt: skip
+            graph.add(base, block.size, batch.origins, targets)
+        visited.used += fresh
+        return fresh
