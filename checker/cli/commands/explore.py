@@ -1,0 +1,75 @@
+"""`explore`: a local page to walk through the states of a scenario."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+import webbrowser
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from checker.cli.commands.command import Command, refused
+from checker.cli.options import between, variant
+from checker.report.verdict import ExitCode
+
+if TYPE_CHECKING:
+    from checker.explorer import Desk
+
+
+def _options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("files", nargs="*", type=Path, metavar="SCENARIO", help="scenario files (YAML)")
+    parser.add_argument(
+        "--variant", type=variant, action="append", default=[], metavar="NAME", dest="variants",
+        help="reproduce a known defect or a mutant; may be repeated",
+    )  # fmt: skip
+    parser.add_argument("--trace", type=Path, metavar="FILE", help="begin with a saved trace (ITF)")
+    parser.add_argument("--port", type=between(0, 65535), default=0, metavar="N", help="the port (default: a free one)")
+    parser.add_argument("--no-browser", action="store_true", help="print the address, and open no browser")
+
+
+def _run(options: argparse.Namespace) -> int:
+    from checker.explorer import AskedWrongError, Desk, PortError, Server  # noqa: PLC0415
+    from checker.scenario import ScenarioError, VariantError, load  # noqa: PLC0415
+
+    if not options.files and options.trace is None:
+        right = "name a scenario (python -m checker list), or a trace: --trace FILE"
+        return refused(f"there is nothing to explore; {right}", ExitCode.COMMAND_LINE)
+    try:
+        desk = Desk(load(path, options.variants) for path in options.files)
+        _begin(desk, options.trace)
+        server = Server(desk, options.port)
+    except (ScenarioError, AskedWrongError) as error:
+        return refused(str(error), ExitCode.SCENARIO)
+    except (VariantError, PortError) as error:
+        return refused(str(error), ExitCode.COMMAND_LINE)
+    with server:
+        print(f"explorer: {server.address} (Ctrl-C ends it)", flush=True)
+        if not options.no_browser and _has_screen():
+            webbrowser.open(server.address)
+        with contextlib.suppress(KeyboardInterrupt):
+            server.serve_forever()
+    return int(ExitCode.PASSED)
+
+
+def _begin(desk: Desk, trace: Path | None) -> None:
+    """Have the page begin with a saved trace, if there is one. Raises AskedWrongError."""
+    from checker.explorer import AskedWrongError  # noqa: PLC0415
+    from checker.explorer.requests import Saved  # noqa: PLC0415
+
+    if trace is None:
+        return
+    try:
+        text = trace.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise AskedWrongError(f"{trace}: it cannot be read ({error}); name a saved trace") from None
+    print(f"{trace}: {desk.begin_with(Saved(str(trace), text))}")
+
+
+def _has_screen() -> bool:
+    """Whether a browser would open in a window of its own; one in this terminal would take it from the user."""
+    return sys.platform != "linux" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+COMMAND = Command("explore", "Serves a local page to walk through the states of a scenario.", _options, _run)

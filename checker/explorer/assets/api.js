@@ -1,0 +1,116 @@
+/**
+ * What the page asks of its server; `checker/explorer/desk.py` says what each answer is. Every function here throws an
+ * Error with a message for the reader.
+ */
+
+/** @typedef {{name: string, kind: string, meaning: string}} PropertyOfJob */
+/** @typedef {{key: string, name: string, file: string, about: string, grain: string, bounds: string[],
+ *   expected: string | null, actions: string[], properties: PropertyOfJob[], refines: boolean}} Job */
+/** @typedef {{lane: string, field: string, before: string | null, after: string | null}} Change */
+/** @typedef {{ordinal: number, action: string, caption: string, lane: string, changes: Change[], drawn: string[],
+ *   back_to: number | null, last: boolean, turns: {property: string, truth: string}[]}} Move */
+/** @typedef {{name: string, fields: {name: string, text: string, changed: boolean}[], gone: string[]}} Lane */
+/** @typedef {{name: string, kind: string, truth: string, clause?: string, values?: [string, string][]}} Truth */
+/** @typedef {{property: string, kind: string, good: boolean, headline: string, clause: string,
+ *   values: [string, string][], path?: number[]}} Finding */
+/** @typedef {{job: string, path: number[], link: string, picture: string,
+ *   lanes: Lane[], properties: Truth[], findings: Finding[], moves: Move[]}} View */
+
+/**
+ * @param {Response} answer
+ * @returns {Promise<any>}
+ */
+async function read(answer) {
+  const value = await answer.json().catch(() => ({ error: `the server answered ${answer.status}` }));
+  if (!answer.ok || value.error) throw new Error(value.error ?? `the server answered ${answer.status}`);
+  return value;
+}
+
+/**
+ * @param {string} path
+ * @param {object} body
+ * @param {AbortSignal} [signal]
+ */
+function post(path, body, signal) {
+  const headers = { "Content-Type": "application/json" };
+  return fetch(path, { method: "POST", headers, body: JSON.stringify(body), signal }).catch((error) => {
+    if (error.name === "AbortError") throw error;
+    throw new Error("the explorer does not answer any more; is it still running?");
+  });
+}
+
+/** @typedef {{name: string, suffix: string}} Format */
+
+/** @returns {Promise<{jobs: Job[], start: {job: string, path: number[]}, formats: Format[]}>} */
+export async function jobs() {
+  return read(await fetch("/api/jobs"));
+}
+
+/**
+ * @param {string} job
+ * @param {number[]} path
+ * @param {string | null} [check]
+ * @returns {Promise<View>}
+ */
+export async function walk(job, path, check = null) {
+  return read(await post("/api/walk", { job, path, check }));
+}
+
+/**
+ * @param {string} name
+ * @param {string} text
+ * @returns {Promise<{job: Job, path: number[], headline: string, verified: string[]}>}
+ */
+export async function load(name, text) {
+  return read(await post("/api/load", { name, text }));
+}
+
+/**
+ * @param {string} job
+ * @param {number[]} path
+ * @param {string} finding
+ * @returns {Promise<{job: Job, path: number[]}>}
+ */
+export async function refine(job, path, finding) {
+  return read(await post("/api/refine", { job, path, finding }));
+}
+
+/**
+ * A search: `progress` is called while it goes on, and whoever aborts the signal has ended it.
+ * @param {"find" | "whole"} what
+ * @param {object} body
+ * @param {AbortSignal} signal
+ * @param {(seen: {states: number, depth: number}) => void} progress
+ * @returns {Promise<any>}
+ */
+export async function search(what, body, signal, progress) {
+  const answer = await post(`/api/${what}`, body, signal);
+  if (!answer.ok || !answer.body) return read(answer);
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    const lines = (rest + (value ?? "")).split("\n");
+    rest = lines.pop() ?? "";
+    for (const line of lines) {
+      const told = JSON.parse(line);
+      if (told.error) throw new Error(told.error);
+      if (told.done) return told.done;
+      progress(told.progress);
+    }
+    if (done) throw new Error("the search ended without an answer; is the explorer still running?");
+  }
+}
+
+/**
+ * The address of a walk as a file. `finding` is the property it ends in, or "" for a walk that is none.
+ * @param {View} view
+ * @param {string} format
+ * @param {string} finding
+ * @param {boolean} shown
+ */
+export function fileAddress(view, format, finding, shown) {
+  const asked = new URLSearchParams({ job: view.job, path: view.path.join("."), format, as: finding });
+  if (shown) asked.set("show", "1");
+  return `/api/file?${asked}`;
+}

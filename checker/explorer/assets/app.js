@@ -1,0 +1,147 @@
+/** The explorer's page: puts its parts together, and hears its keys. */
+import * as api from "./api.js";
+import { byId, make, tell } from "./dom.js";
+import { offerFiles, takeFiles } from "./files.js";
+import { Finder } from "./find.js";
+import { Moves } from "./moves.js";
+import { showRun, showTruths, stepOf } from "./run.js";
+import { showState } from "./state.js";
+import { Walk } from "./walk.js";
+
+/** @type {Map<string, api.Job>} */
+const jobs = new Map();
+/** @type {api.Format[]} */
+let formats = [];
+/** @type {api.Job | null} */
+let shown = null;
+
+const walk = new Walk(show);
+const moves = new Moves((ordinal) => walk.take(ordinal), preview);
+const finder = new Finder(walk, open);
+
+/** @param {api.View} view */
+function show(view) {
+  const job = jobs.get(view.job);
+  if (!job) return;
+  tell("");
+  if (job !== shown) showJob(job);
+  showRun(view, walk.ahead.length);
+  showTruths(view, job.properties);
+  moves.show(view.moves, walk.ahead[0] ?? -1);
+  preview(null);
+  offerFiles(view, formats);
+  finder.showFor(view, job);
+  byId("back").disabled = byId("reset").disabled = !view.path.length;
+  byId("forward").disabled = !walk.ahead.length;
+}
+
+/** @param {api.Job} job */
+function showJob(job) {
+  shown = job;
+  document.title = `${job.name} – explorer`;
+  byId("title").textContent = job.name;
+  const told = [`grain: ${job.grain}`, job.expected ? `expected: ${job.expected}` : "", ...job.bounds];
+  byId("about").textContent = told.filter(Boolean).join(" · ");
+  byId("said").textContent = job.about;
+  byId("bounds").replaceChildren(...job.bounds.map((bound) => make("li", {}, bound)));
+  const choice = byId("jobs");
+  const option = (each) => make("option", { value: each.key }, `${each.grain}: ${each.name}`);
+  choice.replaceChildren(...[...jobs.values()].map(option));
+  choice.value = job.key;
+  byId("jobs-label").hidden = jobs.size < 2;
+  finder.offer(job);
+}
+
+/** @param {api.Move | null} move */
+function preview(move) {
+  if (walk.view) showState(walk.view.lanes, walk.view.path.length, move);
+}
+
+/**
+ * Show a walk of a job that the page may not know yet.
+ * @param {api.Job} job
+ * @param {number[]} path
+ */
+async function open(job, path) {
+  if (!jobs.has(job.key)) {
+    jobs.set(job.key, job);
+    shown = null;
+  }
+  await walk.go(job.key, path);
+}
+
+/** @param {KeyboardEvent} event */
+function pressed(event) {
+  const target = /** @type {HTMLElement} */ (event.target);
+  if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+  if (target === byId("filter")) return inFilter(event);
+  if (target.matches("input, select, textarea")) return;
+  const act = {
+    ArrowDown: () => moves.step(1),
+    ArrowUp: () => moves.step(-1),
+    Backspace: () => walk.back(),
+    ArrowLeft: () => walk.back(),
+    ArrowRight: () => walk.forward(),
+    Home: () => walk.backTo(0),
+    "/": () => byId("filter").focus(),
+    "?": () => byId("keys").showModal(),
+    Escape: () => byId("save").removeAttribute("open"),
+  }[event.key];
+  if (!act) return;
+  event.preventDefault();
+  act();
+}
+
+/** @param {KeyboardEvent} event */
+function inFilter(event) {
+  if (event.key === "ArrowDown") moves.step(1);
+  else if (event.key === "Enter") {
+    byId("moves").querySelector("button.move")?.focus();
+    moves.takeFirst();
+  } else if (event.key === "Escape") {
+    byId("filter").value = "";
+    moves.draw();
+    moves.step(1);
+  } else return;
+  event.preventDefault();
+}
+
+async function copyLink() {
+  try {
+    await navigator.clipboard.writeText(location.href);
+    tell("The link was copied; it works while the explorer runs, and again when it runs with this scenario.", "good");
+  } catch {
+    tell(`Copy the address of this page: ${location.href}`);
+  }
+}
+
+async function begin() {
+  byId("back").addEventListener("click", () => walk.back());
+  byId("forward").addEventListener("click", () => walk.forward());
+  byId("reset").addEventListener("click", () => walk.backTo(0));
+  byId("copy").addEventListener("click", copyLink);
+  byId("help").addEventListener("click", () => byId("keys").showModal());
+  byId("jobs").addEventListener("change", () => walk.go(byId("jobs").value, []));
+  byId("picture").addEventListener("click", (event) => {
+    if (event.target.closest("a")) event.preventDefault();
+    walk.backTo(stepOf(event));
+  });
+  document.addEventListener("keydown", pressed);
+  document.addEventListener("click", (event) => {
+    if (!event.target.closest("#save")) byId("save").removeAttribute("open");
+  });
+  takeFiles(open);
+  try {
+    const told = await api.jobs();
+    for (const job of told.jobs) jobs.set(job.key, job);
+    formats = told.formats;
+    if (await walk.follow(history.state?.ahead ?? [])) return;
+    const stale = location.hash ? byId("message").textContent : "";
+    if (told.start.job) await walk.go(told.start.job, told.start.path, { history: "replace" });
+    if (stale) tell(stale.replace(/×$/, ""), "bad");
+  } catch (error) {
+    tell(error.message, "bad");
+  }
+}
+
+begin();

@@ -1,0 +1,53 @@
+/** Small helpers to build elements. Text is always text: nothing is ever read as markup here. */
+
+/**
+ * The element of that id; it must be there.
+ * @param {string} id
+ * @returns {any}
+ */
+export function byId(id) {
+  const found = document.getElementById(id);
+  if (!found) throw new Error(`there is no element ${id}`);
+  return found;
+}
+
+/**
+ * A new element. Of `attributes` those that begin with "on" are listeners; false and null leave one out.
+ * @param {string} name
+ * @param {Record<string, any>} [attributes]
+ * @param {...(Node | string | null)} children
+ * @returns {any}
+ */
+export function make(name, attributes = {}, ...children) {
+  const element = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
+    else if (value !== false && value !== null) element.setAttribute(key, value === true ? "" : String(value));
+  }
+  element.append(...children.filter((child) => child !== null));
+  return element;
+}
+
+/**
+ * A number of things, in words: `1 move`, `2 moves`.
+ * @param {number} count
+ * @param {string} what
+ */
+export function counted(count, what) {
+  return `${count.toLocaleString("en")} ${what}${count === 1 ? "" : "s"}`;
+}
+
+/**
+ * Something to tell the reader; nothing takes it away again.
+ * @param {string} text
+ * @param {"" | "bad" | "good"} [kind]
+ */
+export function tell(text, kind = "") {
+  const place = byId("message");
+  place.hidden = !text;
+  place.className = kind;
+  place.replaceChildren(
+    text,
+    make("button", { class: "close", "aria-label": "Close this message", onclick: () => tell("") }, "×"),
+  );
+}

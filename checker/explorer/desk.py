@@ -1,0 +1,230 @@
+"""Answers what the page asks for: a walk, a look ahead, a saved trace, a file. It knows nothing of HTTP.
+
+    GET  /api/jobs                    the jobs that may be walked, and where to begin
+    POST /api/walk     Walked         a walk, as `checker.explorer.views` tells it
+    POST /api/find     Ahead          looks ahead from the end of a walk; lines of JSON until it is done
+    POST /api/whole    Whole          explores the whole space of a job; lines of JSON until it is done
+    POST /api/refine   Refined        the run that a walk by the oracle stands for, message by message
+    POST /api/load     Saved          replays a saved trace, and makes a walk of it
+    GET  /api/file     job, path, format, as, show   a walk as a file: of the finding `as`, or of none
+
+The bodies are those of `checker.explorer.requests`. Lines of JSON are `{"progress": {"states": 12, "depth": 3}}`, and
+at last `{"done": ...}` or `{"error": "..."}`; whoever closes the connection before has cancelled the search.
+
+Rules of this module: a job is known by the fingerprint of its source. The first jobs stay; of those that came with a
+trace the last `LOADED` are kept, since a trace can bring its job again.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from checker.cli.sources import SourceError, job_of
+from checker.engine.model import Kind, ModelError
+from checker.engine.result import Found, Stop
+from checker.explorer import views
+from checker.explorer.find import Progress, look_ahead, search_whole
+from checker.explorer.requests import Ahead, AskedWrongError, Refined, Saved, Walked, Whole
+from checker.explorer.walk import Path, Walks
+from checker.job import Job, Json
+from checker.models.ensemble import NotRefinedError
+from checker.report import judge
+from checker.traces.formats import FORMATS, Format
+from checker.traces.itf import TraceFileError, read_itf
+from checker.traces.replay import ReplayError, replay
+from checker.traces.trace import Trace, trace_of, walk_of
+
+LOADED = 8
+SEARCHES = 2  # at a time
+NOTHING = ""  # the finding of a walk that is saved as it was walked
+
+
+@dataclass(frozen=True)
+class Open:
+    """A job that may be walked, by its key."""
+
+    key: str
+    job: Job
+    walks: Walks
+
+
+class Desk:
+    """The jobs that are walked, and the answers. Threads may share it."""
+
+    def __init__(self, jobs: Iterable[Job] = ()) -> None:
+        self._first = {each.key: each for each in map(_opened, jobs)}
+        self._loaded: OrderedDict[str, Open] = OrderedDict()
+        self._lock, self._searches = threading.Lock(), threading.BoundedSemaphore(SEARCHES)
+        self._start: tuple[str, tuple[int, ...]] | None = None
+
+    # -- jobs ------------------------------------------------------------------------------------------------
+
+    def jobs(self) -> dict[str, Json]:
+        """The jobs, and the walk to begin with."""
+        with self._lock:
+            opened = [*self._first.values(), *self._loaded.values()]
+        key, path = self._start or (opened[0].key if opened else "", ())
+        return {
+            "jobs": [views.job_view(each.job, each.key) for each in opened],
+            "start": {"job": key, "path": list(path)},
+            "formats": [{"name": each.name, "suffix": each.suffix} for each in FORMATS.values()],
+        }
+
+    def _open(self, key: str) -> Open:
+        with self._lock:
+            opened = self._first.get(key) or self._loaded.get(key)
+        if opened is None:
+            what = f"this link is of another run ({key or 'of none'}) than those that are open here"
+            right = "start the explorer with the scenario that it was made from, as it was then"
+            raise AskedWrongError(f"{what}; {right}", HTTPStatus.NOT_FOUND)
+        return opened
+
+    def _add(self, job: Job) -> Open:
+        opened = _opened(job)
+        with self._lock:
+            known = self._first.get(opened.key) or self._loaded.pop(opened.key, None) or opened
+            if opened.key not in self._first:
+                self._loaded[opened.key] = known
+                if len(self._loaded) > LOADED:
+                    self._loaded.popitem(last=False)
+        return known
+
+    # -- walks -----------------------------------------------------------------------------------------------
+
+    def walk(self, asked: Walked) -> dict[str, Json]:
+        """A walk for the page. Raises AskedWrongError, also if it is not what its link was made of."""
+        opened = self._open(asked.job)
+        view = views.walk_view(opened.job, opened.key, opened.walks, asked.path)
+        if asked.check is not None and view["link"] != f"{asked.job}/{view['link'].split('/')[1]}/{asked.check}":
+            what = "this link was made by another release: its moves now lead to another state"
+            raise AskedWrongError(f"{what}; begin anew, or open a saved trace", HTTPStatus.CONFLICT)
+        return view
+
+    def load(self, asked: Saved) -> dict[str, Json]:
+        """Replay a saved trace; what was verified, and the walk that it is. Raises AskedWrongError."""
+        try:
+            trace = read_itf(asked.text, asked.name)
+            opened = self._add(job_of(trace.source))
+            replayed = replay(trace, opened.job)
+        except (TraceFileError, SourceError, ReplayError, ModelError) as error:
+            raise AskedWrongError(str(error), HTTPStatus.UNPROCESSABLE_ENTITY) from None
+        ordinals = opened.walks.ordinals(replayed.path)
+        return {
+            "job": views.job_view(opened.job, opened.key),
+            "path": list(ordinals),
+            "headline": replayed.trace.headline,
+            "verified": list(replayed.verified),
+        }
+
+    def begin_with(self, asked: Saved) -> str:
+        """Have the page begin with a saved trace; returns what it is. Raises AskedWrongError."""
+        loaded = self.load(asked)
+        self._start = loaded["job"]["key"], tuple(loaded["path"])
+        return str(loaded["headline"])
+
+    def refine(self, asked: Refined) -> dict[str, Json]:
+        """A walk that ends in a finding, told at the finer grain. Raises AskedWrongError."""
+        opened = self._open(asked.job)
+        found = self._found(opened, opened.walks.path(asked.path), asked.finding)
+        if opened.job.refinement is None or found is None:
+            raise AskedWrongError("only a run by the oracle that ends in a finding is told message by message")
+        with self._search():
+            try:
+                job, fine = opened.job.refinement.found(found)
+            except NotRefinedError as error:
+                raise AskedWrongError(f"it cannot be told: {error}", HTTPStatus.UNPROCESSABLE_ENTITY) from None
+        finer = self._add(job)
+        return {"job": views.job_view(finer.job, finer.key), "path": list(finer.walks.ordinals(fine.path))}
+
+    def file(self, job: str, path: tuple[int, ...], form: str, finding: str | None) -> tuple[Format, Trace, str]:
+        """A walk in a format: its format, its trace and its text; without `finding`, as the gravest that it ends in.
+
+        Raises AskedWrongError.
+        """
+        if form not in FORMATS:
+            raise AskedWrongError(f"there is no format {form[:40]!r}; there are {', '.join(FORMATS)}")
+        opened = self._open(job)
+        steps = opened.walks.path(path)
+        found = self._found(opened, steps, finding)
+        trace = trace_of(opened.job, found) if found else walk_of(opened.job, steps)
+        try:
+            return FORMATS[form], trace, FORMATS[form].view(trace)
+        except ValueError as error:
+            raise AskedWrongError(f"{form}: {error}", HTTPStatus.UNPROCESSABLE_ENTITY) from None
+
+    def _found(self, opened: Open, path: Path, name: str | None) -> Found | None:
+        """The finding of that name that a run ends in, the gravest if None is given, none for NOTHING."""
+        if name == NOTHING:
+            return None
+        found = opened.walks.findings(path)
+        if name is None:
+            return found[0] if found else None
+        for each in found:
+            if each.prop.name == name:
+                return each
+        instead = f", but in one of {', '.join(each.prop.name for each in found)}" if found else ""
+        raise AskedWrongError(f"this walk ends in no finding of {name[:80]}{instead}")
+
+    # -- searches --------------------------------------------------------------------------------------------
+
+    def find(self, asked: Ahead, progress: Progress) -> dict[str, Json]:
+        """Look ahead; the ordinals of the moves to what was found, or why nothing was. Raises AskedWrongError."""
+        opened = self._open(asked.job)
+        row = opened.walks.path(asked.path)[-1].row
+        with self._search():
+            looked = look_ahead(opened.job, row, asked.goal, progress)
+        return {
+            "path": None if looked.path is None else [*asked.path, *looked.path],
+            "moves": len(looked.path or ()),
+            "states": looked.states,
+            "depth": looked.depth,
+            "whole": looked.whole,
+            "why": looked.why,
+        }
+
+    def whole(self, asked: Whole, progress: Progress) -> dict[str, Json]:
+        """Explore a job from its first state; its verdict, and the walk to each finding. Raises AskedWrongError."""
+        opened = self._open(asked.job)
+        with self._search():
+            explored = search_whole(opened.job, progress)
+        judgement = judge(opened.job, explored, opened.job.actions)
+        found = sorted(explored.found.values(), key=lambda each: (each.prop.kind is Kind.SOMETIMES, each.depth))
+        return {
+            "verdict": judgement.verdict.value,
+            "sentence": judgement.sentence,
+            "cancelled": explored.stop is Stop.INTERRUPTED,
+            "states": explored.states,
+            "depth": explored.depth,
+            "found": [
+                {**views.finding_view(opened.job, each), "path": list(opened.walks.ordinals(each.path))}
+                for each in found
+            ],
+        }
+
+    def _search(self) -> _Place:
+        return _Place(self._searches)
+
+
+class _Place:
+    """One of the searches that may run at a time. Raises AskedWrongError if all of them do."""
+
+    def __init__(self, places: threading.BoundedSemaphore) -> None:
+        self._places = places
+
+    def __enter__(self) -> None:
+        if not self._places.acquire(blocking=False):
+            what = f"{SEARCHES} searches are under way"
+            raise AskedWrongError(f"{what}; cancel one, or wait until it ends", HTTPStatus.TOO_MANY_REQUESTS)
+
+    def __exit__(self, *_: object) -> None:
+        self._places.release()
+
+
+def _opened(job: Job) -> Open:
+    return Open(views.fingerprint(job), job, Walks(job.model))
+
+

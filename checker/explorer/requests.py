@@ -1,0 +1,114 @@
+"""What the page may ask for. Whatever else is asked for is refused with what would be right.
+
+A walk is asked for by the fingerprint of its job and the ordinals of its moves: `{"job": "6f0c…", "path": [0, 2]}`.
+The same in a link is `6f0c…/0.2/91ab…`; its last part is a check, by which a link is refused that now leads elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Annotated, TypeVar
+
+import msgspec
+
+LONGEST = 2000  # moves of a walk
+MOST_TEXT = 200  # characters of a word to look for
+ORDINALS = 1 << 16  # moves of one state, as the table engine has it too
+
+Ordinal = Annotated[int, msgspec.Meta(ge=0, lt=ORDINALS)]
+Name = Annotated[str, msgspec.Meta(max_length=MOST_TEXT)]
+T = TypeVar("T")
+
+
+class AskedWrongError(Exception):
+    """A request that cannot be answered; the message says why, and what would be right."""
+
+    def __init__(self, message: str, status: HTTPStatus = HTTPStatus.BAD_REQUEST) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Walked(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """A walk: its job's fingerprint, and the ordinals of its moves. `check`: what its link says of where it ends."""
+
+    job: Name
+    path: Annotated[tuple[Ordinal, ...], msgspec.Meta(max_length=LONGEST)]
+    check: Name | None = None
+
+
+class Property(msgspec.Struct, tag="property", tag_field="type", frozen=True):
+    """A state in which a property fails, is witnessed, or has its goal, by its kind."""
+
+    name: Name
+
+
+class Action(msgspec.Struct, tag="action", tag_field="type", frozen=True):
+    """A move of that action."""
+
+    name: Name
+
+
+class Words(msgspec.Struct, tag="words", tag_field="type", frozen=True):
+    """A move whose caption has these words in it, wherever they stand and however they are written."""
+
+    text: Annotated[str, msgspec.Meta(min_length=1, max_length=MOST_TEXT)]
+
+
+class End(msgspec.Struct, tag="end", tag_field="type", frozen=True):
+    """A state in which nothing can happen."""
+
+
+Goal = Property | Action | Words | End
+
+
+class Ahead(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """Look ahead from the end of a walk for the nearest state of that kind."""
+
+    job: Name
+    path: Annotated[tuple[Ordinal, ...], msgspec.Meta(max_length=LONGEST)]
+    goal: Goal
+
+
+class Whole(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """Search the whole space of a job."""
+
+    job: Name
+
+
+class Refined(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """Tell a walk that ends in a finding at the finer grain."""
+
+    job: Name
+    path: Annotated[tuple[Ordinal, ...], msgspec.Meta(max_length=LONGEST)]
+    finding: Name
+
+
+class Saved(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """A saved trace, with the name of its file."""
+
+    name: Name
+    text: str
+
+
+def read_request(body: bytes, wanted: type[T]) -> T:
+    """The request that a body is. Raises AskedWrongError."""
+    try:
+        return msgspec.json.decode(body, type=wanted)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise AskedWrongError(f"the request is not as it should be: {error}") from None
+
+
+def read_path(text: str) -> tuple[int, ...]:
+    """The ordinals that a link or an address writes as `0.2.1`. Raises AskedWrongError."""
+    parts = text.split(".") if text else []
+    if len(parts) > LONGEST:
+        raise AskedWrongError(f"the path has {len(parts):,} moves; a walk has {LONGEST:,} at most")
+    if not all(part.isascii() and part.isdigit() and len(part) <= len(str(ORDINALS)) for part in parts):
+        raise AskedWrongError("the path is no list of ordinals; 0.2.1 would be one")
+    return tuple(int(part) for part in parts)
+
+
+def write_path(path: Sequence[int]) -> str:
+    """The ordinals as a link writes them."""
+    return ".".join(map(str, path))

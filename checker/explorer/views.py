@@ -1,0 +1,190 @@
+"""A walk as JSON, for the page: the picture of it, its last state, what each property says, and what may happen next.
+
+Rules of this module:
+
+- Values are sent as a reader is told them: JavaScript would round large numbers.
+- Of each move the page learns what it would change and where it leads: back to a state of this walk, to a state that a
+  property speaks of, or to one in which nothing can happen. For that each next state is made; none after it is, but for
+  the question whether there is one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+
+from checker.engine.model import Finding, Kind, Move, Property, Row
+from checker.engine.result import Found
+from checker.engine.semantics import answer
+from checker.explorer.requests import write_path
+from checker.explorer.walk import Path, Walks
+from checker.job import Drawn, Job, Json
+from checker.scenario.located import read_yaml
+from checker.traces.picture import picture
+from checker.traces.pieces import told_change
+from checker.traces.trace import (
+    Lanes,
+    Trace,
+    TraceStep,
+    Truth,
+    changed_fields,
+    lanes_of,
+    trace_of,
+    truths,
+    values_of,
+    walk_of,
+)
+from checker.traces.values import canonical, show
+
+ELSEWHERE = "the whole"  # what a move is listed under that neither draws nor changes anything of a lane
+SAID = (Truth.FAILS, Truth.WITNESSED, Truth.REACHED)  # what is told of where a move leads
+
+
+def fingerprint(job: Job) -> str:
+    """What a job is known by in links: a digest of all that it was made from."""
+    return hashlib.sha256(canonical(dict(job.source)).encode()).hexdigest()[:16]
+
+
+def check_of(trace: Trace) -> str:
+    """A digest of what a walk tells, so that a link is not followed to somewhere else by another release."""
+    told = [[step.caption, dict(step.lanes)] for step in trace.steps]
+    return hashlib.sha256(canonical(told).encode()).hexdigest()[:12]
+
+
+def job_view(job: Job, key: str) -> dict[str, Json]:
+    """What does not change while a job is walked."""
+    return {
+        "key": key,
+        "name": job.name,
+        "file": str(job.source.get("file", "")),
+        "about": _about(job.source),
+        "grain": job.grain,
+        "bounds": list(job.bounds),
+        "expected": job.expected.value if job.expected else None,
+        "actions": sorted(job.actions),
+        "properties": [
+            {"name": prop.name, "kind": prop.kind.value, "meaning": prop.meaning} for prop in job.model.properties
+        ],
+        "refines": job.refinement is not None,
+    }
+
+
+def _about(source: Mapping[str, Json]) -> str:
+    """What a scenario says of itself; nothing if the job is of none."""
+    if isinstance(source.get("of"), Mapping):
+        return _about(source["of"])
+    text = source.get("text")
+    written = read_yaml(text, "").value if isinstance(text, str) else None
+    return str(written.get("about") or "") if isinstance(written, dict) else ""
+
+
+def walk_view(job: Job, key: str, walks: Walks, ordinals: tuple[int, ...]) -> dict[str, Json]:
+    """Everything the page shows of a walk. Raises AskedWrongError where a move is not there."""
+    path = walks.path(ordinals)
+    found = walks.findings(path)
+    trace = trace_of(job, found[0]) if found else walk_of(job, path)
+    row, last = path[-1].row, trace.steps[-1]
+    return {
+        "job": key,
+        "path": list(ordinals),
+        "link": f"{key}/{write_path(ordinals)}/{check_of(trace)}",
+        "picture": picture_view(trace),
+        "lanes": _lanes(last),
+        "properties": [_property(job, prop, row, trace) for prop in job.model.properties],
+        "findings": [finding_view(job, each) for each in found],
+        "moves": [_move(job, walks, path, last, n, *each) for n, each in enumerate(walks.next(row))],
+    }
+
+
+def picture_view(trace: Trace) -> str:
+    """The picture of a walk without its style, which the page has as a file; what is at the end is told beside it."""
+    return picture(trace, heading=False, selected=trace.depth, prefix="p-", styled=False)
+
+
+def finding_view(job: Job, found: Found) -> dict[str, Json]:
+    """What a run ends in."""
+    return {
+        "property": found.prop.name,
+        "kind": found.prop.kind.value,
+        "good": found.prop.kind is Kind.SOMETIMES,
+        "headline": trace_of(job, found).headline,
+        **_finding(found.finding),
+    }
+
+
+def _finding(finding: Finding) -> dict[str, Json]:
+    return {"clause": finding.clause, "values": [[name, show(value)] for name, value in values_of(finding)]}
+
+
+def _lanes(step: TraceStep) -> list[Json]:
+    """The lanes after a step, with the fields that it changed; of step 0 none is marked."""
+    changed = step.changed if step.number else {}
+    return [
+        {
+            "name": lane,
+            "fields": [
+                {"name": name, "text": _words(value), "changed": name in changed.get(lane, ())}
+                for name, value in fields.items()
+            ],
+            "gone": [name for name in changed.get(lane, ()) if name not in fields],
+        }
+        for lane, fields in step.lanes.items()
+    ]
+
+
+def _words(value: Json) -> str:
+    """A value for a reader; the parts of a record without braces around them."""
+    shown = show(value)
+    return shown[1:-1] if isinstance(value, dict) and shown.startswith("{") else shown
+
+
+def _property(job: Job, prop: Property, row: Row, trace: Trace) -> dict[str, Json]:
+    truth = trace.steps[-1].truth[prop.name]
+    view: dict[str, Json] = {
+        "name": prop.name,
+        "kind": prop.kind.value,
+        "truth": truth.value,
+    }
+    said = answer(job.model, prop, row) if truth in SAID else None
+    return view | (_finding(said) if isinstance(said, Finding) else {})
+
+
+# -- what may happen next ------------------------------------------------------------------------------------
+
+
+def _move(job: Job, walks: Walks, path: Path, last: TraceStep, ordinal: int, move: Move, after: Row) -> dict[str, Json]:
+    row, lanes = path[-1].row, lanes_of(job, after)
+    drawn = job.lens.drawn(row, move, after)
+    changed = changed_fields(last.lanes, lanes)
+    truth = truths(job.model, after)
+    return {
+        "ordinal": ordinal,
+        "action": move.action,
+        "caption": job.lens.caption(move),
+        "lane": next(iter([*(d.lane for d in drawn), *changed]), ELSEWHERE),
+        "changes": list(_changes(changed, last.lanes, lanes)),
+        "drawn": [_told(d) for d in drawn if d.kind in ("send", "deliver", "lost")],
+        "back_to": next((number for number, step in enumerate(path) if step.row == after), None),
+        "last": not walks.next(after),
+        "turns": [
+            {"property": name, "truth": said.value}
+            for name, said in truth.items()
+            if said in SAID and (said is Truth.FAILS or last.truth[name] is not said)
+        ],
+    }
+
+
+def _changes(changed: Mapping[str, tuple[str, ...]], before: Lanes, after: Lanes) -> Iterator[Json]:
+    """Each field that differs, as it is and as it would be, None where it is not there; of a record what differs."""
+    for lane, names in changed.items():
+        old, new = before.get(lane, {}), after.get(lane, {})
+        for name in names:
+            was = told_change(new.get(name), old[name]) if name in old else None
+            would_be = told_change(old.get(name), new[name]) if name in new else None
+            yield {"lane": lane, "field": name, "before": was, "after": would_be}
+
+
+def _told(drawn: Drawn) -> str:
+    """What becomes of a message."""
+    word = {"send": "sends to", "deliver": "hears", "lost": "is lost, to"}[drawn.kind]
+    return f"{drawn.lane} {word} {drawn.peer}: {drawn.text}"

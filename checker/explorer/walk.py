@@ -1,0 +1,126 @@
+"""The rows along a walk, by the ordinals of its moves, and what the run that was walked ends in.
+
+Rules of this module:
+
+- The successors of a row are asked for once, as long as they are remembered; the n-th is that of both engines.
+- A run ends in a finding where its last state is one of a property's; of liveness where it has closed a loop, stays, or
+  can do nothing more, and holds what `checker.engine.lasso` asks of such a run. So a run that the checker found, and
+  somebody walks, ends in the very finding.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from checker.engine import lasso
+from checker.engine.model import Finding, Kind, Model, Move, Property, Row
+from checker.engine.result import Found, Step
+from checker.engine.semantics import answer, successors
+from checker.explorer.requests import AskedWrongError
+
+REMEMBERED = 4096  # rows whose successors are kept
+
+Path = tuple[Step, ...]
+GRAVEST = (Kind.ALWAYS, Kind.FINAL, Kind.RECOVERABLE, Kind.EVENTUALLY, Kind.SOMETIMES)
+
+
+class Walks:
+    """The walks of one model. Threads may share it."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self._known: OrderedDict[Row, tuple[tuple[Move, Row], ...]] = OrderedDict()
+        self._lost: dict[tuple[str, Row], bool] = {}
+        self._lock = threading.Lock()
+
+    def next(self, row: Row) -> tuple[tuple[Move, Row], ...]:
+        """The moves of a row, each with the row it leads to."""
+        with self._lock:
+            if row in self._known:
+                self._known.move_to_end(row)
+                return self._known[row]
+        found = tuple(successors(self.model, row))
+        with self._lock:
+            self._known[row] = found
+            if len(self._known) > REMEMBERED:
+                self._known.popitem(last=False)
+        return found
+
+    def path(self, ordinals: Sequence[int]) -> Path:
+        """The steps of a walk; the first has no move. Raises AskedWrongError where a move is not there."""
+        path = [Step(None, self.model.initial())]
+        for number, ordinal in enumerate(ordinals, 1):
+            moves = self.next(path[-1].row)
+            if ordinal >= len(moves):
+                there = f"only {len(moves)} can happen" if moves else "nothing can happen"
+                raise AskedWrongError(f"step {number} is move number {ordinal}, and {there} there; begin anew")
+            path.append(Step(*moves[ordinal]))
+        return tuple(path)
+
+    def ordinals(self, path: Path) -> tuple[int, ...]:
+        """The ordinals of the moves of a path. Raises AskedWrongError where it is none of this model."""
+        return tuple(self._ordinal(before.row, step) for before, step in pairwise(path))
+
+    def _ordinal(self, row: Row, step: Step) -> int:
+        places = [n for n, (_, after) in enumerate(self.next(row)) if after == step.row]
+        told = [n for n in places if step.move is not None and self.next(row)[n][0][:2] == step.move[:2]]
+        if not told:
+            raise AskedWrongError(f"{step.move.action if step.move else 'a step'} is no move of this run's state")
+        return told[0]
+
+    def findings(self, path: Path) -> list[Found]:
+        """What a run ends in, the gravest first."""
+        found = [each for prop in self.model.properties for each in self._finding(prop, path)]
+        return sorted(found, key=lambda each: GRAVEST.index(each.prop.kind))
+
+    def _finding(self, prop: Property, path: Path) -> Iterator[Found]:
+        if prop.kind.is_liveness:
+            yield from self._never(prop, path)
+            return
+        if prop.kind is Kind.FINAL and self.next(path[-1].row):
+            return
+        said = answer(self.model, prop, path[-1].row)
+        if isinstance(said, Finding):
+            yield Found(prop, said, len(path) - 1, path)
+
+    def _never(self, prop: Property, path: Path) -> Iterator[Found]:
+        """The run as one that never comes to the goal, if it is one: with the shortest loop that makes it so."""
+        said = [answer(self.model, prop, step.row) for step in path]
+        met = max((number for number, each in enumerate(said) if isinstance(each, Finding)), default=-1)
+        for loop in self._loops(prop, path):
+            last = len(path) - 1 if loop is None else loop
+            open_ = [number for number in range(met + 1, last + 1) if said[number] is None]
+            if prop.kind is Kind.RECOVERABLE:
+                open_ = self._out_of_reach(prop, path, open_)
+            if open_ and lasso.flaw(self.model, prop, path, loop, open_[0]) is None:
+                finding = lasso.told(self.model, prop, path, loop, open_[0])
+                depth = open_[0] if prop.kind is Kind.RECOVERABLE else last
+                yield Found(prop, finding, depth, path, loop, open_[0])
+                return
+
+    def _loops(self, prop: Property, path: Path) -> Iterator[int | None]:
+        """Where a loop may begin that the last step closes; the last step itself: the run stays; None: it ends."""
+        last = len(path) - 1
+        if prop.kind is Kind.EVENTUALLY:
+            yield last
+        elif not self.next(path[-1].row):
+            yield None
+        yield from (number for number in range(last - 1, -1, -1) if path[number].row == path[last].row)
+
+    def _out_of_reach(self, prop: Property, path: Path, numbers: list[int]) -> list[int]:
+        """Those steps from which the goal was seen to be out of reach; it then is so from every later one."""
+        lost: list[int] = []
+        for number in reversed(numbers):
+            key = prop.name, path[number].row
+            if key not in self._lost:
+                if len(self._lost) >= REMEMBERED:
+                    self._lost.clear()
+                left = lasso.remains(self.model, prop, path[number].row)
+                self._lost[key] = not left.goal
+            if not self._lost[key]:
+                break
+            lost.append(number)
+        return lost[::-1]

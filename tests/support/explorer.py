@@ -1,0 +1,96 @@
+"""Shipped scenarios to walk, and the walks that tests of the explorer take on them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from checker.engine.model import Kind
+from checker.engine.semantics import successors
+from checker.explorer import Desk
+from checker.explorer.requests import Walked
+from checker.job import Job
+from checker.scenario import bundled, load
+
+SCRIPT = (
+    "the operator stops server.2",
+    "server.1 has lost its leader server.2",
+    "server.5 has lost its leader server.2",
+    "server.3 has lost its leader server.2",
+    "server.4 has lost its leader server.2",
+    "server.1 elects server.3",
+    "the operator starts server.2 with zoo-5.cfg",
+    "server.2 and server.4 elect server.5",
+)
+"""How the roll-out in the wrong order goes wrong on the real system, as requirement R10 tells it."""
+KINDS = (
+    ("r10-wrong-order", Kind.ALWAYS),
+    ("r19-no-protection-alone", Kind.FINAL),
+    ("r10-leader-last", Kind.SOMETIMES),
+    ("votes-sent-once", Kind.RECOVERABLE),
+    ("votes-sent-once", Kind.EVENTUALLY),
+    ("zookeeper-1419-never-elects", Kind.RECOVERABLE),
+    ("zookeeper-1419-never-elects", Kind.EVENTUALLY),
+    ("r21-never-learns", Kind.EVENTUALLY),
+)
+"""Shipped scenarios in which a property of that kind finds something, in a few thousand states at most.
+
+Those of liveness end, stay, and go round.
+"""
+
+
+@cache
+def job(name: str) -> Job:
+    """The job of the scenario of that name."""
+    (path,) = (path for path in bundled() if path.stem == name)
+    return load(path)
+
+
+def as_told(name: str, captions: Sequence[str]) -> tuple[int, ...]:
+    """The ordinals of a walk whose steps are told so."""
+    row, path = job(name).model.initial(), []
+    for caption in captions:
+        told = [(job(name).lens.caption(move), after) for move, after in successors(job(name).model, row)]
+        path.append([each for each, _ in told].index(caption))
+        row = told[path[-1]][1]
+    return tuple(path)
+
+
+@cache
+def desk(*names: str) -> Desk:
+    """A desk with the jobs of these scenarios."""
+    return Desk(job(name) for name in names)
+
+
+def key_of(one: Desk, place: int = 0) -> str:
+    """What a job of a desk is known by."""
+    return str(one.jobs()["jobs"][place]["key"])
+
+
+def patient(_states: int, _depth: int) -> bool:
+    """A progress that never has enough."""
+    return True
+
+
+def walked(name: str, path: tuple[int, ...] = ()) -> dict[str, Any]:
+    """The view of a walk."""
+    one = desk(name)
+    return one.walk(Walked(key_of(one), path))
+
+
+def random_walk(name: str, seed: int, moves: int) -> list[tuple[int, ...]]:
+    """Ordinals of a walk and of all its beginnings, chosen on the model itself."""
+    chance, row, path = random.Random(seed), job(name).model.initial(), [()]
+    for _ in range(moves):
+        after = [row for _, row in successors(job(name).model, row)]
+        if not after:
+            break
+        ordinal = chance.randrange(len(after))
+        row = after[ordinal]
+        path.append((*path[-1], ordinal))
+    return path
+
+
+WRONG_ORDER = as_told("r10-wrong-order", SCRIPT)

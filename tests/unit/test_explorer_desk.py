@@ -1,0 +1,218 @@
+"""Files and searches of the explorer: what is saved replays, and what is found is there and nearest."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from checker.engine import plain, search
+from checker.engine.model import Kind, Move, Row
+from checker.engine.semantics import rebuild, successors
+from checker.explorer import AskedWrongError, Desk
+from checker.explorer.find import by_plain_steps, by_tables, look_ahead
+from checker.explorer.requests import Action, Ahead, End, Goal, Property, Refined, Saved, Walked, Whole, Words
+from checker.explorer.walk import Walks
+from checker.traces import read_itf, replay, trace_of
+from checker.traces.formats import FORMATS
+from checker.traces.trace import Truth, truths
+from tests.support.explorer import KINDS, WRONG_ORDER, desk, job, key_of, patient, random_walk, walked
+
+# -- files ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("path", [(), WRONG_ORDER[:4], WRONG_ORDER], ids=["first state", "walked", "violated"])
+def test_every_format_shows_every_walk(form: str, path: tuple[int, ...]) -> None:
+    one = desk("r10-wrong-order")
+    made, trace, text = one.file(key_of(one), path, form, None)
+    assert (made.name, trace.depth) == (form, len(path))
+    assert text.strip()
+
+
+@pytest.mark.parametrize(("name", "kind"), KINDS)
+def test_a_saved_walk_is_replayed_and_opened_to_the_same_walk(name: str, kind: Kind) -> None:
+    explored, one = search.explore(job(name).model, job(name).limits), desk(name)
+    found = next(each for each in explored.found.values() if each.prop.kind is kind)
+    path = Walks(job(name).model).ordinals(found.path)
+    text = one.file(key_of(one), path, "itf", found.prop.name)[2]
+    again = replay(read_itf(text), job(name))
+    assert again.found is not None and again.found.prop.name == found.prop.name
+    loaded = Desk().load(Saved("saved.itf.json", text))
+    assert (loaded["job"]["key"], loaded["path"]) == (key_of(one), list(path))
+    assert loaded["headline"] == trace_of(job(name), found).headline
+
+
+def test_a_walk_without_a_finding_is_saved_as_one_and_says_so() -> None:
+    one = desk("r10-wrong-order")
+    for path, finding in ((WRONG_ORDER[:3], None), (WRONG_ORDER, "")):
+        text = one.file(key_of(one), path, "itf", finding)[2]
+        assert json.loads(text)["#meta"]["verdict"] is None
+        loaded = Desk().load(Saved("walked.itf.json", text))
+        assert loaded["headline"] == f"walked: {len(path)} moves, without a finding"
+        assert loaded["path"] == list(path)
+
+
+def test_a_trace_that_does_not_replay_is_refused_with_the_step() -> None:
+    one = desk("r10-wrong-order")
+    text = one.file(key_of(one), WRONG_ORDER, "itf", None)[2]
+    with pytest.raises(AskedWrongError, match="does not replay: in step 3"):
+        one.load(Saved("saved", text.replace('"lose leader", "arguments": [5', '"lose leader", "arguments": [9', 1)))
+    with pytest.raises(AskedWrongError, match=r"no trace\.txt is not a trace"):
+        one.load(Saved("no trace.txt", "hello"))
+
+
+def test_a_walk_is_no_file_of_a_finding_that_it_does_not_end_in() -> None:
+    one = desk("r10-wrong-order")
+    with pytest.raises(AskedWrongError, match="no finding of LeaderIsAVoter, but in one of OneLeader"):
+        one.file(key_of(one), WRONG_ORDER, "text", "LeaderIsAVoter")
+    with pytest.raises(AskedWrongError, match="no format 'pdf'; there are text"):
+        one.file(key_of(one), WRONG_ORDER, "pdf", None)
+
+
+def test_traces_of_many_jobs_may_be_opened_and_the_first_jobs_stay() -> None:
+    one = Desk([job("r10-wrong-order")])
+    for number in range(12):
+        source = json.loads(desk("r10-leader-last").file(key_of(desk("r10-leader-last")), (0,), "itf", None)[2])
+        source["#meta"]["source"]["text"] += f"# {number}\n"
+        one.load(Saved("trace", json.dumps(source)))
+    keys = [each["key"] for each in one.jobs()["jobs"]]
+    assert keys[0] == key_of(desk("r10-wrong-order")) and len(keys) == 9
+
+
+# -- finding -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["r10-wrong-order", "r19-no-protection-alone", "r20-window"])
+def test_both_ways_to_look_ahead_find_the_same_distance_from_anywhere(name: str) -> None:
+    model = job(name).model
+    for path in random_walk(name, seed=11, moves=6):
+        row = rebuild(model, path)[-1].row
+        for prop in model.properties:
+            if prop.kind is Kind.FINAL:
+                continue
+            looked = look_ahead(job(name), row, Property(prop.name), patient)
+            other = by_plain_steps(job(name), row, Property(prop.name), patient, states=3000)
+            if other.path is not None or other.whole:
+                assert (looked.path is None, len(looked.path or ())) == (other.path is None, len(other.path or ()))
+
+
+def distance(name: str, path: tuple[int, ...], wanted: Callable[[Move, Row], bool]) -> int:
+    """How many moves ahead the nearest wanted one is, the level of states after level."""
+    model = job(name).model
+    level, moves = {rebuild(model, path)[-1].row}, 1
+    while not any(wanted(*each) for row in level for each in successors(model, row)):
+        level, moves = {after for row in level for _, after in successors(model, row)}, moves + 1
+    return moves
+
+
+def test_what_is_found_is_there_and_nearest() -> None:
+    name, here = "r10-wrong-order", WRONG_ORDER[:2]
+    model, caption = job(name).model, job(name).lens.caption
+    goals: list[tuple[Goal, Callable[[Move, Row], bool]]] = [
+        (Property("OneLeader"), lambda _, row: truths(model, row)["OneLeader"] is Truth.FAILS),
+        (End(), lambda _, row: not list(successors(model, row))),
+        (Action("plan 2: start 2"), lambda move, _: move.action == "plan 2: start 2"),
+        (Words("ELECTS server.3"), lambda move, _: "elects server.3" in caption(move)),
+    ]
+    for goal, wanted in goals:
+        found = desk(name).find(Ahead(key_of(desk(name)), here, goal), patient)
+        path = rebuild(model, found["path"])
+        assert wanted(*path[-1]), goal
+        assert len(path) - 1 - len(here) == found["moves"] == distance(name, here, wanted), goal
+
+
+def test_a_state_like_the_one_here_is_looked_for_ahead_of_it() -> None:
+    name = "r18-lock"
+    held = desk(name).find(Ahead(key_of(desk(name)), (), Property("Held")), patient)
+    again = desk(name).find(Ahead(key_of(desk(name)), tuple(held["path"]), Property("Held")), patient)
+    assert again["moves"] >= 1
+
+
+def test_what_is_not_ahead_is_told_with_all_that_was_seen() -> None:
+    one = desk("r10-wrong-order")
+    found = one.find(Ahead(key_of(one), (), Property("LeaderIsAVoter")), patient)
+    whole = plain.explore(job("r10-wrong-order").model.with_properties(()))
+    assert (found["path"], found["whole"], found["states"]) == (None, True, whole.states)
+    for goal in (Words("nobody says this"), Action("no such action")):
+        found = one.find(Ahead(key_of(one), (), goal), patient)
+        assert (found["path"], found["whole"], found["states"]) == (None, True, whole.states)
+
+
+@pytest.mark.parametrize("goal", [Property("OneHolder"), Words("nobody says this")])
+def test_a_search_that_is_cancelled_ends_and_says_so(goal: Property | Words) -> None:
+    one = desk("r18-lock")
+    calls: list[int] = []
+
+    def enough(states: int, _depth: int) -> bool:
+        calls.append(states)
+        return len(calls) < 2
+
+    found = one.find(Ahead(key_of(one), (), goal), enough)
+    assert (found["path"], found["whole"], found["why"]) == (None, False, "it was cancelled")
+
+
+def test_a_search_for_a_move_has_a_bound_and_names_it() -> None:
+    lock, words = job("r18-lock"), Words("nobody says this")
+    looked = by_plain_steps(lock, lock.model.initial(), words, patient, states=500)
+    assert (looked.path, looked.whole) == (None, False)
+    assert "no more than 500 states" in looked.why
+
+
+def test_tables_look_from_the_state_that_was_walked_to() -> None:
+    name = "r10-wrong-order"
+    row = rebuild(job(name).model, WRONG_ORDER[:7])[-1].row
+    (prop,) = (prop for prop in job(name).model.properties if prop.name == "OneLeader")
+    looked = by_tables(job(name), row, prop, patient)
+    assert looked.path == WRONG_ORDER[7:]
+
+
+def test_the_whole_space_gives_the_verdict_and_a_walk_to_each_finding() -> None:
+    one = desk("zookeeper-1419-never-elects")
+    whole = one.whole(Whole(key_of(one)), patient)
+    assert whole["verdict"] == "violated" and not whole["cancelled"]
+    for found in whole["found"]:
+        view = walked("zookeeper-1419-never-elects", tuple(found["path"]))
+        assert found["property"] in [each["property"] for each in view["findings"]]
+
+
+def test_no_more_searches_run_than_may_and_places_are_given_back() -> None:
+    one = Desk([job("r10-wrong-order")])
+    ahead = Ahead(key_of(one), (), Property("OneLeader"))
+
+    def second(_states: int, _depth: int) -> bool:
+        with pytest.raises(AskedWrongError, match="2 searches are under way"):
+            one.find(ahead, patient)
+        tried.append(1)
+        return True
+
+    def first(_states: int, _depth: int) -> bool:
+        one.find(ahead, second)
+        return False
+
+    tried: list[int] = []
+    assert one.find(ahead, first)["why"] == "it was cancelled"
+    assert tried
+    assert one.find(ahead, patient)["moves"] == 8
+
+
+def test_a_property_that_there_is_not_is_refused_with_those_that_there_are() -> None:
+    one = desk("r10-wrong-order")
+    with pytest.raises(AskedWrongError, match="no property 'TwoLeaders'; there are OneLeader, LeaderIsAVoter"):
+        one.find(Ahead(key_of(one), (), Property("TwoLeaders")), patient)
+
+
+# -- message by message --------------------------------------------------------------------------------------
+
+
+def test_a_violation_by_the_oracle_is_walked_message_by_message() -> None:
+    one = Desk([job("r10-wrong-order")])
+    fine = one.refine(Refined(key_of(one), WRONG_ORDER, "OneLeader"))
+    assert fine["job"]["grain"].startswith("fine") and len(fine["path"]) > len(WRONG_ORDER)
+    view = one.walk(Walked(fine["job"]["key"], tuple(fine["path"])))
+    assert [found["property"] for found in view["findings"]] == ["OneLeader"]
+    text = one.file(fine["job"]["key"], tuple(fine["path"]), "itf", None)[2]
+    assert Desk().load(Saved("fine", text))["path"] == fine["path"]
+    with pytest.raises(AskedWrongError, match="ends in no finding of OneLeader"):
+        one.refine(Refined(key_of(one), WRONG_ORDER[:3], "OneLeader"))
