@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from checker.models.ensemble.setup import File, Setup
 from checker.models.ensemble.standing import Standing
 from checker.properties.election import Bucket
+from checker.properties.unknown import nearest
 from spec.election.vote import ServerState
 from spec.quorum import Sid, View
 
@@ -103,18 +104,21 @@ def _told_of_one(value: Any) -> str:
 
 def _stands(setup: Setup, value: Any, inside: tuple[str | int, ...]) -> Iterable[Stand]:
     if isinstance(value, list):
-        return [stand for each in value for stand in _stands(setup, each, inside)]
+        return [stand for place, each in enumerate(value) for stand in _stands(setup, each, (*inside, place))]
     if not isinstance(value, dict):
         return [_stand(setup, value, inside)]
-    unknown = set(value) - {"state", "leader", "file"}
-    if unknown:
-        raise ParameterError(
-            f"there is no key {_quoted(min(map(str, unknown)))}", "its keys are state, leader, file"
-        )
+    _check_keys(value, ("state", "leader", "file"), inside)
     stands = _stands(setup, value["state"], (*inside, "state")) if "state" in value else [Stand(None)]
     leader = server_of(setup, value["leader"], (*inside, "leader")) if "leader" in value else None
     view = _view(setup, value["file"], (*inside, "file")) if "file" in value else None
     return [Stand(each.state, each.leader if leader is None else leader, view) for each in stands]
+
+
+def _check_keys(value: Mapping[Any, Any], keys: tuple[str, ...], inside: tuple[str | int, ...]) -> None:
+    """Raises ParameterError for the first key that is none of these."""
+    for key in value:
+        if key not in keys:
+            raise ParameterError("there is no such key", nearest(key, keys), (*inside, key))
 
 
 def _stand(setup: Setup, value: Any, inside: tuple[str | int, ...]) -> Stand:
@@ -125,7 +129,10 @@ def _stand(setup: Setup, value: Any, inside: tuple[str | int, ...]) -> Stand:
         or words[0] not in (*STATES, DOWN)
         or (len(words) == 2 and words[0] == DOWN)
     ):
-        raise ParameterError(f"{_quoted(value)} is no way for a server to stand", FORM, inside)
+        near = nearest(words[0], (*STATES, DOWN)) if words and len(words) <= 2 else FORM
+        raise ParameterError(
+            f"{_quoted(value)} is no way for a server to stand", near if near.endswith("?") else FORM, inside
+        )
     leader = None
     if len(words) == 2:
         leader = server_of(
@@ -137,9 +144,7 @@ def _stand(setup: Setup, value: Any, inside: tuple[str | int, ...]) -> Stand:
 def _view(setup: Setup, name: Any, inside: tuple[str | int, ...]) -> View:
     files: dict[str, File] = {file.name: file for file in setup.files}
     if not isinstance(name, str) or name not in files:
-        raise ParameterError(
-            f"no server here has a file {_quoted(name)}", f"write one of {', '.join(files)}", inside
-        )
+        raise ParameterError(f"no server here has a file {_quoted(name)}", nearest(name, files), inside)
     return files[name].view
 
 
@@ -167,17 +172,13 @@ _BUCKET_FORM = (
 
 
 def _bucket(setup: Setup, value: Any, sid: Sid) -> Bucket:
-    if (
-        not isinstance(value, dict)
-        or set(value) != {"state", "votes"}
-        or not isinstance(value["votes"], dict)
-    ):
+    if isinstance(value, dict):
+        _check_keys(value, ("state", "votes"), (sid,))
+    if not isinstance(value, dict) or len(value) != 2 or not isinstance(value["votes"], dict):
         raise ParameterError("a bucket has a state and votes, and nothing else", _BUCKET_FORM, (sid,))
     state = value["state"]
     if state not in STATES:
-        raise ParameterError(
-            f"{_quoted(state)} is no state", f"write one of {', '.join(STATES)}", (sid, "state")
-        )
+        raise ParameterError(f"{_quoted(state)} is no state", nearest(state, STATES), (sid, "state"))
     votes = {}
     for sender, vote in value["votes"].items():
         inside = (sid, "votes", sender)
@@ -187,7 +188,7 @@ def _bucket(setup: Setup, value: Any, sid: Sid) -> Bucket:
 
 def _vote(setup: Setup, vote: Any, inside: tuple[str | int, ...]) -> tuple[int, Sid]:
     if isinstance(vote, list) and len(vote) == 2 and type(vote[0]) is int:
-        return vote[0], server_of(setup, vote[1], inside)
+        return vote[0], server_of(setup, vote[1], (*inside, 1))
     if isinstance(vote, list):
         raise ParameterError(f"{_quoted(vote)} is no vote", _BUCKET_FORM, inside)
     leader = server_of(setup, vote, inside)

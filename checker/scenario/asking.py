@@ -10,10 +10,12 @@ A list of requests is a multi, `{one of: [...]}` a choice. Data is not given: ea
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from checker.models.service.scripts import Script
+from checker.scenario.errors import nearest
 from spec.tree.data import OPEN_ACL_UNSAFE
 from spec.tree.fields import Record
 from spec.tree.paths import fault_of
@@ -71,9 +73,9 @@ def request_of(words: Any) -> Record:
 
 
 def _request(words: str) -> Record:
-    name, *rest = words.split()
+    name, *rest = words.split() or [""]
     if name not in _REQUESTS:
-        raise AskingError(f"{words!r}: there is no request {name!r}", f"write one of {', '.join(_REQUESTS)}")
+        raise AskingError(f"{words!r}: there is no request {name!r}", nearest(name, _REQUESTS))
     if name == "close":
         if rest:
             raise AskingError(f"{words!r}", "write close alone")
@@ -97,7 +99,7 @@ def _request(words: str) -> Record:
 
 
 def _version(words: str, number: str) -> int:
-    if not number.isdigit():
+    if not re.fullmatch("[0-9]{1,9}", number):
         raise AskingError(f"{words!r}", "-v is followed by the version that the znode must have, like `-v 0`")
     return int(number)
 

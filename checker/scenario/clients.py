@@ -1,7 +1,8 @@
-"""What scenarios of clients say alike, with a recipe or of a service: which faults there are, and whose clocks."""
+"""What scenarios of clients say alike, with a recipe or of a service: what is counted, faults, and whose clocks."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -9,9 +10,17 @@ import msgspec
 from checker.models.service import Budgets, Clocks
 from checker.scenario.located import Located, Path
 from checker.scenario.protocol import word
-from checker.scenario.schema import ServiceFaults, decode
+from checker.scenario.schema import Common, ServiceFaults, decode
 
 MOST_FAULTS = 9
+
+
+def check_counts(scenario: Common, located: Located, most: Mapping[str, tuple[int, int]]) -> None:
+    """See that what a scenario counts is within these bounds. Raises ScenarioError."""
+    for key, (least, greatest) in most.items():
+        count = getattr(scenario, key)
+        if not least <= count <= greatest:
+            raise located.error((key,), f"{count} is not from {least} to {greatest}", "write a number in between")
 
 
 def budgets_of(faults: Any, located: Located) -> Budgets:

@@ -87,7 +87,15 @@ def _property(
     except UnknownPropertyError as error:
         raise located.error(path, error.what, error.right) from None
     except ParameterError as error:
-        raise located.error((*path, name, *error.inside), error.what, error.right) from None
+        raise located.error((*path, name, *_places(parameter, error.inside)), error.what, error.right) from None
+
+
+def _places(value: Any, inside: Path) -> Iterator[str | int]:
+    """A path into a parameter, in which positions in lists are told from keys."""
+    for key in inside:
+        is_place = isinstance(value, list) and isinstance(key, int)
+        yield position(int(key)) if is_place else key
+        value = value[key] if is_place or (isinstance(value, dict) and key in value) else None
 
 
 def name_of(scenario: Common, located: Located, added: Iterable[Variant]) -> str:
@@ -112,7 +120,7 @@ def may_not_fire(scenario: Common, known: Collection[str], located: Located) -> 
     for number, action in enumerate(scenario.may_not_fire):
         if action not in known:
             path: Path = ("may_not_fire", position(number))
-            raise located.error(path, f"no action is called {action[:60]!r} here", nearest(action, known))
+            raise located.error(path, f"no action is called {action[:60]!r} here", nearest(action, sorted(known)))
     return frozenset(scenario.may_not_fire)
 
 

@@ -18,12 +18,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path as FilePath
 
 from checker.job import Job, Json
-from checker.scenario import recipes, services
 from checker.scenario.ensembles import ensemble_job
 from checker.scenario.errors import ScenarioError
 from checker.scenario.files import Files, Read, beside, names_beside
 from checker.scenario.located import read_yaml
 from checker.scenario.recipes import recipe_job
+from checker.scenario.schema import RECIPE, SERVICE
 from checker.scenario.services import service_job
 from checker.scenario.variants import named
 from spec.variants import Variant
@@ -73,9 +73,9 @@ def _job(text: str, read: Read, file: str, known: tuple[str, ...], added: frozen
     files = Files(located, read, known)
     source = _source(file, text, files, added)
     keys = located.value if isinstance(located.value, dict) else {}
-    if recipes.KEY in keys:
+    if RECIPE in keys:
         return recipe_job(located, source, added)
-    if services.KEY in keys:
+    if SERVICE in keys:
         return service_job(located, source, added)
     return ensemble_job(located, files, source, added)
 

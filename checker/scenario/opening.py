@@ -72,9 +72,10 @@ def _choices(entry: OpeningEntry, setup: Setup, located: Located, path: Path) ->
             what = f"{value} actions, and the plan has {len(setup.plan)} (a restart is two)"
             raise located.error((*path, name), what, "write how many of them come next")
         return [_by(lambda move: move.action.startswith("plan "))] * value
-    sids: list[Sid] = [value] if name in ("crash", "write") else value
-    for sid in sids:
-        check_server(located, sid, setup.sids, (*path, name))
+    alone = name in ("crash", "write")
+    sids: list[Sid] = [value] if alone else value
+    for place, sid in enumerate(sids):
+        check_server(located, sid, setup.sids, (*path, name) if alone else (*path, name, position(place)))
     if name in ("settle", "arrive"):
         return []
     if name == "crash":

@@ -12,17 +12,16 @@ from checker.models.recipes import Facts, RecipeSetup, recipe_model
 from checker.models.service import Clocks, rules
 from checker.properties.recipes import DEFAULTS, RECIPE_PROPERTIES, build, entry
 from checker.scenario import listed
-from checker.scenario.clients import budgets_of, clocks_of
+from checker.scenario.clients import budgets_of, check_counts, clocks_of
 from checker.scenario.located import Located
 from checker.scenario.parts import limits_of
 from checker.scenario.protocol import variants_of, word
 from checker.scenario.recipe_lens import RecipeLens
-from checker.scenario.schema import RecipeScenario, decode
+from checker.scenario.schema import RECIPE, RecipeScenario, decode
 from checker.scenario.variants import Idle
 from spec.recipes.recipes import RECIPES
 from spec.variants import DESCRIBED, Area, Variant
 
-KEY = "recipe"
 COUNTED = ("rounds", "writes", "again", "quits", "removals")
 MOST = {"clients": (1, 9), "servers": (1, 5), "rounds": (1, 9), **dict.fromkeys(COUNTED[1:], (0, 9))}
 """What may be counted, from and to."""
@@ -66,11 +65,8 @@ def recipe_job(located: Located, source: Mapping[str, Json], added: frozenset[Va
 
 
 def _setup(scenario: RecipeScenario, located: Located, added: Iterable[Variant]) -> RecipeSetup:
-    word(located, scenario.recipe, RECIPES, (KEY,))
-    for key, (least, most) in MOST.items():
-        count = getattr(scenario, key)
-        if not least <= count <= most:
-            raise located.error((key,), f"{count} is not from {least} to {most}", "write a number in between")
+    word(located, scenario.recipe, RECIPES, (RECIPE,))
+    check_counts(scenario, located, MOST)
     facts = (RECIPE_PROPERTIES[name].facts for name in listed.named_in(scenario) if name in RECIPE_PROPERTIES)
     setup = RecipeSetup(
         recipe=scenario.recipe,

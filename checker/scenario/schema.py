@@ -204,6 +204,11 @@ class LimitsEntry(msgspec.Struct):
     memory: int | str | None = None
 
 
+RECIPE, SERVICE = "recipe", "service"
+KINDS: dict[str, type[Common]] = {RECIPE: RecipeScenario, SERVICE: ServiceScenario}
+"""The key that tells what a scenario is about; one without any of them is about an ensemble."""
+
+
 def decode(kind: type[T], located: Located, value: Any, path: Path) -> T:
     """A map as a struct. Raises ScenarioError with the line of what does not fit."""
     fields = tuple(sorted(kind.__struct_fields__, key=lambda name: name in Common.__struct_fields__))  # its own first
@@ -211,17 +216,28 @@ def decode(kind: type[T], located: Located, value: Any, path: Path) -> T:
         raise located.error(path, f"{_named(value)} stands where a map is wanted", _keys_of(fields))
     for key in value:
         if key not in fields:
-            raise located.error((*path, key), "there is no such key", nearest(key, fields))
+            raise located.error((*path, key), "there is no such key", _instead_of(key, kind, fields))
     try:
         return msgspec.convert(value, kind, strict=True)
     except msgspec.ValidationError as error:
-        what, where = _place(str(error))
-        right = _keys_of(fields) if "missing" in what else "see what is expected"
-        raise located.error((*path, *where), what, right) from None
+        what, where, right = _told(str(error))
+        raise located.error((*path, *where), what, right or _keys_of(fields)) from None
 
 
 def _keys_of(fields: tuple[str, ...]) -> str:
     return "its keys are " + ", ".join(fields)
+
+
+def _instead_of(key: object, kind: type[msgspec.Struct], fields: tuple[str, ...]) -> str:
+    """What would be right for a key that a map does not have; it may be one of another kind of scenario."""
+    if not issubclass(kind, Common):
+        return nearest(key, fields)
+    owners = [name for name, other in KINDS.items() if key in other.__struct_fields__]
+    if owners:
+        return f"it is a key of scenarios with the key {' or '.join(owners)}"
+    if key in Scenario.__struct_fields__:
+        return "it is a key of scenarios of an ensemble"
+    return nearest(key, (*fields, *KINDS) if kind is Scenario else fields)
 
 
 def _named(value: Any) -> str:
@@ -229,16 +245,40 @@ def _named(value: Any) -> str:
     return "nothing" if value is None else names.get(type(value), "a map")
 
 
-def _place(message: str) -> tuple[str, Path]:
-    """What msgspec says (`Expected ... - at `$.rounds`) in this project's words, and the path it names."""
+_WORDS = {
+    "array": "a list",
+    "object": "a map",
+    "str": "text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "null": "nothing",
+}
+"""What msgspec calls the types of values, in this project's words."""
+_FORMS = {
+    "array": "a list, like [1, 2]",
+    "object": "a map, like {key: 1}",
+    "str": "a word, in quotes if it looks like a number",
+    "int": "a number in digits, like 3",
+    "float": "a number, like 1.5",
+    "bool": "true or false",
+}
+"""How a value of each type is written; what may be nothing may be left out."""
+
+
+def _told(message: str) -> tuple[str, Path, str]:
+    """What msgspec says (`Expected ... - at `$.rounds`): in this project's words, where, and what would be right."""
     what, _, where = message.partition(" - at `$")
     path: list[str | int] = []
     for name, number in re.findall(r"\.([A-Za-z_]+)|\[(\d+)\]", where):
         path.append(name or position(int(number)))
-    words = {"array": "a list", "object": "a map", "str": "text", "int": "a whole number", "null": "nothing"}
-    words |= {"bool": "true or false", "float": "a number"}
+    wanted = re.match(r"Expected `([^`]*)`", what)
+    types = [each.strip() for each in wanted[1].split("|")] if wanted else []
+    forms = [_FORMS[each] for each in types if each in _FORMS]
 
     def told(match: re.Match[str]) -> str:
-        return " or ".join(words.get(each.strip(), each) for each in match[1].split("|"))
+        return " or ".join(_WORDS.get(each.strip(), each) for each in match[1].split("|"))
 
-    return re.sub(r"`([^`]*)`", told, what).replace("Expected", "expected"), tuple(path)
+    said = re.sub(r"`([^`]*)`", told, what).replace("Expected", "expected")
+    said = said.replace("Object missing required field", "it lacks the key")
+    return said, tuple(path), f"write {' or '.join(forms)}" if forms else ""

@@ -83,6 +83,7 @@ def _log(located: Located, entries: list[Any], snapshot: int, path: Path) -> Ite
         place: Path = (*path, position(number))
         written = isinstance(value, int | str) and not isinstance(value, bool)
         entry = LogEntry(value) if written else decode(LogEntry, located, value, place)
+        place = place if written else (*place, "zxid")
         zxid = _zxid(located, entry.zxid, place)
         if not counter_of(zxid):
             right = "write a counter of 1 or more"

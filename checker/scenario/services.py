@@ -14,21 +14,24 @@ from checker.properties import service as registry
 from checker.properties.service.views import Run
 from checker.scenario import listed
 from checker.scenario.asking import AskingError, script_of
-from checker.scenario.clients import budgets_of, clocks_of
+from checker.scenario.clients import budgets_of, check_counts, clocks_of
+from checker.scenario.errors import one_of
 from checker.scenario.located import Located, Path, position
 from checker.scenario.parts import limits_of
 from checker.scenario.protocol import variants_of
-from checker.scenario.schema import ServiceScenario, decode
+from checker.scenario.schema import SERVICE, ServiceScenario, decode
 from checker.scenario.service_parts import applicable, service_job_parts, service_setup, why_idle
 from spec.tree.paths import fault_of
 from spec.variants import Variant
 
-KEY = "service"
+MOST = {"servers": (1, 9), "pipeline": (1, 9)}
+"""What may be counted, from and to."""
 
 
 def service_job(located: Located, source: Mapping[str, Json], added: frozenset[Variant]) -> Job:
     """The job of a scenario of the service. Raises ScenarioError and VariantError."""
     scenario = decode(ServiceScenario, located, located.value, ())
+    check_counts(scenario, located, MOST)
     scripts = _scripts(scenario, located)
     name = listed.name_of(scenario, located, added)
     setup = _setup(scenario, located, scripts, frozenset(variants_of(scenario, located) | added))
@@ -53,10 +56,10 @@ def service_job(located: Located, source: Mapping[str, Json], added: frozenset[V
 
 def _scripts(scenario: ServiceScenario, located: Located) -> tuple[Script, ...]:
     if not isinstance(scenario.service, list) or not scenario.service:
-        raise located.error((KEY,), "there are no clients", "write a list of requests for each, like [get -w /a]")
+        raise located.error((SERVICE,), "there are no clients", "write a list of requests for each, like [get -w /a]")
     scripts = []
     for number, steps in enumerate(scenario.service):
-        path: Path = (KEY, position(number))
+        path: Path = (SERVICE, position(number))
         if not isinstance(steps, list) or not steps:
             raise located.error(path, "a client asks nothing", "write its requests as a list, like [get -w /a]")
         for at, step in enumerate(steps):
@@ -64,10 +67,7 @@ def _scripts(scenario: ServiceScenario, located: Located) -> tuple[Script, ...]:
                 script_of([step])
             except AskingError as error:
                 raise located.error((*path, position(at)), error.wrong, error.right) from None
-        try:
-            scripts.append(script_of(steps, scenario.pipeline))
-        except AskingError as error:
-            raise located.error(("pipeline",), error.wrong, error.right) from None
+        scripts.append(script_of(steps, scenario.pipeline))
     return tuple(scripts)
 
 
@@ -77,11 +77,15 @@ def _setup(
     for number, path in enumerate(scenario.paths):
         if fault_of(path) is not None:
             raise located.error(("paths", position(number)), str(fault_of(path)), "write an absolute path, like /a")
+    for number, server in enumerate(scenario.at):
+        if not 1 <= server <= scenario.servers:
+            right = one_of(str(each) for each in range(1, scenario.servers + 1))
+            raise located.error(("at", position(number)), f"there is no server {server} here", right)
+    if scenario.at and len(scenario.at) != len(scripts):
+        what = f"{scenario.at} names the first server of each of {len(scripts)} clients"
+        raise located.error(("at",), what, "write as many as there are clients, or leave it out")
     clocks, budgets = clocks_of(scenario.clocks, located), budgets_of(scenario.faults, located)
-    try:
-        return service_setup(
-            scripts, servers=scenario.servers, lag=scenario.lag, paths=scenario.paths, at=scenario.at, clocks=clocks,
-            keeps_watches=scenario.keeps_watches, budgets=budgets, variants=variants,
-        )  # fmt: skip
-    except ValueError as error:
-        raise located.error(("servers",), str(error), "write servers: 2, and at: a server for each client") from None
+    return service_setup(
+        scripts, servers=scenario.servers, lag=scenario.lag, paths=scenario.paths, at=scenario.at, clocks=clocks,
+        keeps_watches=scenario.keeps_watches, budgets=budgets, variants=variants,
+    )  # fmt: skip

@@ -97,12 +97,18 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def test_the_index_names_every_page() -> None:
-    linked = {
-        (DOCS / found["target"].partition("#")[0]).resolve()
-        for found in LINK.finditer((DOCS / "README.md").read_text())
-    }
-    assert {page.resolve() for page in PAGES if page.name != "README.md"} - linked == set()
+def test_the_index_names_every_page_and_that_of_a_folder_those_in_it() -> None:
+    for index in (page for page in PAGES if page.name == "README.md"):
+        linked = {
+            (index.parent / found["target"].partition("#")[0]).resolve()
+            for found in LINK.finditer(index.read_text(encoding="utf-8"))
+        }
+        below = {*index.parent.glob("*.md"), *index.parent.glob("*/README.md")} - {index}
+        assert {page.resolve() for page in below} - linked == set(), f"{index} does not name them"
+
+
+def test_every_folder_of_pages_has_an_index() -> None:
+    assert {page.parent for page in PAGES} == {page.parent for page in PAGES if page.name == "README.md"}
 
 
 def test_the_reference_describes_the_properties_that_there_are_and_no_others() -> None:

@@ -74,7 +74,7 @@ def test_stands_is_a_witness_and_never_stands_its_contrary() -> None:
 
 def test_a_pattern_may_name_the_file() -> None:
     assert found(setup(), "Stands", {3: {"state": "LEADING", "file": "zoo.cfg"}}) is not None
-    with pytest.raises(ParameterError, match=r"no server here has a file 'zoo-5.cfg'; write one of zoo.cfg"):
+    with pytest.raises(ParameterError, match=r"no server here has a file 'zoo-5.cfg'; did you mean zoo.cfg?"):
         build(setup(), "Stands", {3: {"file": "zoo-5.cfg"}})
 
 

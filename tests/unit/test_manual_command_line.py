@@ -1,0 +1,115 @@
+"""The manual's page about the command line has every option of every command, and no other.
+
+Its last section is made of the parsers: a table for each command, and one for each group of options that several
+commands share. `REWRITE_GOLDEN=1` writes it; read the diff. What the text before it names must exist.
+"""
+
+import argparse
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from textwrap import wrap
+from typing import NamedTuple
+
+from checker.cli.commands import COMMANDS
+from checker.cli.options import command_parser, parser
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference-command-line.md"
+REWRITE = bool(os.environ.get("REWRITE_GOLDEN"))
+HEADING = "## Every option\n"
+OTHERS = "## Benchmarks"
+"""The section about other programs than the checker."""
+PLAIN_GROUPS = ("positional arguments", "options")
+"""How argparse calls what is in no group."""
+NAMED_PAGE = re.compile(r" \(docs/[^)]*\)")
+"""A page of the manual that a group names; here it is the manual."""
+HELP = "--help"
+WIDTH = 120
+
+
+class Table(NamedTuple):
+    """Some options: what they are about, and a row for each."""
+
+    title: str
+    rows: tuple[str, ...]
+
+
+def parsers() -> dict[str, argparse.ArgumentParser]:
+    """The parser of each command, by how the command is called; first the one without a command."""
+    called = {f"`python -m checker {name}`": command_parser(command) for name, command in COMMANDS.items()}
+    return {"`python -m checker`": parser(COMMANDS), **called}
+
+
+def tables(made: argparse.ArgumentParser) -> Iterator[Table]:
+    """The groups of a parser's options."""
+    formatter = made._get_formatter()
+    for group in made._action_groups:
+        rows = tuple(
+            f"| `{form(action, formatter)}` | {cell(formatter._expand_help(action) if action.help else '')} |"
+            for action in group._group_actions
+            if HELP not in action.option_strings
+        )
+        if rows:
+            yield Table("" if group.title in PLAIN_GROUPS else NAMED_PAGE.sub("", str(group.title)), rows)
+
+
+def form(action: argparse.Action, formatter: argparse.HelpFormatter) -> str:
+    """How an option is written, or an argument."""
+    takes = cell(formatter._format_args(action, formatter._get_default_metavar_for_optional(action)))
+    if not action.option_strings:
+        return cell(formatter._format_args(action, formatter._get_default_metavar_for_positional(action)))
+    return ", ".join(action.option_strings) + (f" {takes}" if action.nargs != 0 and takes else "")
+
+
+def cell(text: str) -> str:
+    """Text in a table."""
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def section() -> str:
+    """The last section of the page, as the parsers have it."""
+    of_each = {called: list(tables(made)) for called, made in parsers().items()}
+    counted = Counter(table for each in of_each.values() for table in each if table.title)
+    shared = [table for table, count in counted.items() if count > 1]
+    lines = ["", "Made of the parsers, as `--help` tells it.", ""]
+    for called, made in parsers().items():
+        lines += [f"### {called}", "", *wrap(" ".join((made.description or "").split()), WIDTH), ""]
+        own = [table for table in of_each[called] if table not in shared]
+        for title in dict.fromkeys(table.title for table in own):
+            rows = [row for table in own if table.title == title for row in table.rows]
+            lines += [f"{title[:1].upper()}{title[1:]}:", ""] if title else []
+            lines += ["| option | meaning |", "| --- | --- |", *rows, ""]
+        also = [f"[{table.title}](#{anchor(table)})" for table in of_each[called] if table in shared]
+        lines += [f"Also: {', '.join(also)}.", ""] if also else []
+    for table in shared:
+        lines += [f"### {table.title[:1].upper()}{table.title[1:]}", ""]
+        lines += ["| option | meaning |", "| --- | --- |", *table.rows, ""]
+    return HEADING + "\n".join(lines[:-1]) + "\n"
+
+
+def anchor(table: Table) -> str:
+    return re.sub(r"[^\w\- ]", "", table.title.lower()).replace(" ", "-")
+
+
+def test_the_page_has_every_option_of_every_command_as_its_help_tells_it() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    before, heading, shown = text.partition(HEADING)
+    if REWRITE:
+        PAGE.write_text(before + section(), encoding="utf-8")
+        return
+    assert heading + shown == section(), "REWRITE_GOLDEN=1 writes it"
+
+
+def test_the_text_before_names_no_option_that_does_not_exist() -> None:
+    text = PAGE.read_text(encoding="utf-8").partition(HEADING)[0]
+    of_checker = text.partition(OTHERS)[0] + text.partition(OTHERS)[2].partition("\n## ")[2]
+    named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", "".join(re.findall(r"`[^`]*`", of_checker))))
+    known = {option for made in parsers().values() for action in made._actions for option in action.option_strings}
+    assert named - known == set()
+
+
+def test_the_text_before_speaks_of_every_command() -> None:
+    text = PAGE.read_text(encoding="utf-8").partition(HEADING)[0]
+    assert [name for name in COMMANDS if f"python -m checker {name}" not in text] == []

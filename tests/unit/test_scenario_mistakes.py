@@ -1,0 +1,353 @@
+"""A mistake in any key of a scenario is told with file, line, path and what would be right, whatever the key.
+
+The keys, and the types of their values, are those of `checker.scenario.schema`: each of its structs is put where it
+stands in a scenario that is right, and each of its fields is then misspelt, given values of other types, and numbers
+out of range. A key that comes to the schema comes into these tests.
+"""
+
+import copy
+import types
+import typing
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path as FilePath
+from typing import Any
+
+import msgspec
+import pytest
+
+from checker.cli.main import main
+from checker.job import Verdict
+from checker.models.ensemble import Grain
+from checker.models.service import Clocks
+from checker.properties import PROPERTIES
+from checker.properties.recipes import RECIPE_PROPERTIES
+from checker.properties.service import SERVICE_PROPERTIES
+from checker.scenario import ScenarioError, load, schema
+from spec.recipes.recipes import RECIPES
+from spec.variants import Variant
+from tests.support.scenario_mistakes import (
+    ENSEMBLE,
+    KINDS_OF_PROPERTIES,
+    PLACES,
+    RECIPE,
+    SERVICE,
+    Path,
+    Scenarios,
+    at,
+    changed,
+    misspellings,
+    misspelt_key,
+    told,
+)
+
+DISK, DISCOVERY, CLIENTS = ("sync", "async"), ("packets", "one-step"), ("leader", "anywhere")
+WORDS: dict[tuple[type[msgspec.Struct], str], Sequence[str]] = {
+    (schema.Scenario, "protocol"): ("election", "zab"),
+    (schema.Scenario, "discovery"): DISCOVERY,
+    (schema.Scenario, "disk"): DISK,
+    (schema.Scenario, "commits"): DISK,
+    (schema.Scenario, "clients"): CLIENTS,
+    (schema.Scenario, "grain"): [each.value for each in Grain],
+    (schema.Scenario, "network"): ("any", "fast"),
+    (schema.Scenario, "file"): ("zoo.cfg",),
+    (schema.ServerEntry, "file"): ("zoo.cfg",),
+    (schema.ServerEntry, "other_files"): ("zoo.cfg",),
+    (schema.PlanEntry, "file"): ("zoo.cfg",),
+    (schema.PlanEntry, "wait"): ("rejoined", "none"),
+    (schema.FaultsEntry, "rebroadcasts"): ("unlimited",),
+    (schema.RecipeScenario, "recipe"): tuple(RECIPES),
+    (schema.RecipeScenario, "clocks"): [each.value for each in Clocks],
+    (schema.ServiceScenario, "clocks"): [each.value for each in Clocks],
+    **{
+        (kind, field): words
+        for kind in (schema.Scenario, schema.RecipeScenario, schema.ServiceScenario)
+        for field, words in (("expect", [v.value for v in Verdict]), ("variants", [v.value for v in Variant]))
+    },
+}
+"""Fields with words to choose from. Actions and properties, which depend on the scenario, are below."""
+FORMATS = {
+    (schema.ServerEntry, "zxid"): ("1-3", "1:3"),
+    (schema.LogEntry, "zxid"): ("1-3", "1:3"),
+    (schema.LimitsEntry, "memory"): ("lots", "2GB"),
+    (schema.ServiceScenario, "paths"): ("a", "/a"),
+}
+"""Fields whose text has a form of its own: a text that has not, and the example that a reader is given."""
+FREE = {"name", "about", "value"}
+"""Fields that may be any text."""
+ACTIONS = "may_not_fire"
+VALUES: tuple[Any, ...] = ("many", 7, True, 1.5, None, ["x", "y"], {"x": 1})
+HUGE = 10**40
+
+
+
+@pytest.fixture
+def scenarios(tmp_path: FilePath) -> Scenarios:
+    return Scenarios(tmp_path)
+
+
+# What may stand in a field, by its type.
+
+
+def hints(kind: type[msgspec.Struct]) -> dict[str, Any]:
+    return typing.get_type_hints(kind)
+
+
+def alternatives(hint: Any) -> tuple[Any, ...]:
+    """The types of which a value has one."""
+    return typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
+
+
+def item_of(hint: Any) -> Any:
+    """The type of the items of a list; None if it is none."""
+    lists = [each for each in alternatives(hint) if typing.get_origin(each) is list]
+    return typing.get_args(lists[0])[0] if lists else None
+
+
+def fits(value: Any, hint: Any) -> bool:
+    """Whether a value is of that type; what is `Any` is a map or a list of maps, or a word where that may stand."""
+    if hint is Any:
+        return isinstance(value, dict | list)
+    kinds = alternatives(hint)
+    if type(value) in kinds or (value is None and type(None) in kinds):
+        return True
+    return isinstance(value, list) and item_of(hint) is not None
+
+
+def wrong(hint: Any) -> list[Any]:
+    return [value for value in VALUES if not fits(value, hint)]
+
+
+def fields() -> Iterator[tuple[type[msgspec.Struct], dict[str, Any], Path, Any]]:
+    """Every field of every struct: the scenario in which it stands, its path, and its type."""
+    for kind, base, place in PLACES:
+        for field, hint in hints(kind).items():
+            yield kind, base, (*place, field), hint
+
+
+EACH_PLACE = pytest.mark.parametrize(
+    ("kind", "base", "place"),
+    PLACES,
+    ids=[f"{kind.__name__} of {told(place, base) or 'the top'}" for kind, base, place in PLACES],
+)
+
+
+def test_every_struct_of_the_schema_has_a_place_here() -> None:
+    structs = {each for each in vars(schema).values() if isinstance(each, type) and issubclass(each, msgspec.Struct)}
+    assert structs - {msgspec.Struct, schema.Common} == {kind for kind, _, _ in PLACES}
+
+
+def test_every_text_of_the_schema_is_a_word_a_form_or_free() -> None:
+    texts = {
+        (kind, path[-1])
+        for kind, _, path, hint in fields()
+        if str in (*alternatives(hint), item_of(hint)) and path[-1] not in {*FREE, ACTIONS}
+    }
+    assert texts == set(WORDS) | set(FORMATS)
+
+
+@pytest.mark.parametrize("base", [ENSEMBLE, RECIPE, SERVICE], ids=["ensemble", "recipe", "service"])
+def test_the_scenarios_without_a_mistake_are_loaded(base: dict[str, Any], scenarios: Scenarios) -> None:
+    scenarios.write(base)
+    assert load(scenarios.file).name == "one"
+
+
+@EACH_PLACE
+def test_a_misspelt_key_is_told_with_the_nearest_one(
+    kind: type[msgspec.Struct], base: dict[str, Any], place: Path, scenarios: Scenarios
+) -> None:
+    for field in kind.__struct_fields__:
+        for word in misspellings(field):
+            said = scenarios.refused(misspelt_key(base, (*place, field), word), (*place, word))
+            assert said.endswith(f"there is no such key; did you mean {field}?")
+
+
+@EACH_PLACE
+def test_a_key_that_resembles_none_is_told_with_all_of_them(
+    kind: type[msgspec.Struct], base: dict[str, Any], place: Path, scenarios: Scenarios
+) -> None:
+    said = scenarios.refused(misspelt_key(base, (*place, "?"), "qqq"), (*place, "qqq"))
+    assert all(field in said for field in kind.__struct_fields__)
+
+
+@EACH_PLACE
+def test_a_value_of_another_type_is_told_with_the_one_that_is_wanted(
+    kind: type[msgspec.Struct], base: dict[str, Any], place: Path, scenarios: Scenarios
+) -> None:
+    for field, hint in hints(kind).items():
+        path = (*place, field)
+        for value in wrong(hint):
+            scenarios.refused(changed(base, path, value), path)
+        item = item_of(hint)
+        for value in () if item is None else wrong(item):
+            scenarios.refused(changed(base, path, [value]), (*path, 0))
+
+
+@EACH_PLACE
+def test_what_a_map_cannot_be_without_is_told(
+    kind: type[msgspec.Struct], base: dict[str, Any], place: Path, scenarios: Scenarios
+) -> None:
+    for field in msgspec.structs.fields(kind):
+        if field.required and field.name not in schema.KINDS:
+            whole = copy.deepcopy(base)
+            del at(whole, place)[field.name]
+            line = scenarios.write(whole).get(place, 1)
+            with pytest.raises(ScenarioError, match=f"^s.yaml:{line}: .*it lacks the key {field.name}; its keys are "):
+                load(scenarios.file)
+
+
+@EACH_PLACE
+def test_a_number_out_of_range_is_refused_at_its_line(
+    kind: type[msgspec.Struct], base: dict[str, Any], place: Path, scenarios: Scenarios
+) -> None:
+    for field, hint in hints(kind).items():
+        path = (*place, field)
+        if int in alternatives(hint) and field not in FREE:
+            scenarios.refused(changed(base, path, -1), path)
+            scenarios.refused_or_loaded(changed(base, path, HUGE), path)
+        if item_of(hint) is int:
+            scenarios.refused(changed(base, path, [-1]), (*path, 0))
+            scenarios.refused(changed(base, path, [HUGE]), (*path, 0))
+
+
+@pytest.mark.parametrize(
+    ("kind", "field"), WORDS, ids=[f"{field} of {kind.__name__}" for kind, field in WORDS]
+)
+def test_a_misspelt_word_is_told_with_the_nearest_one(
+    kind: type[msgspec.Struct], field: str, scenarios: Scenarios
+) -> None:
+    base, place = next((base, (*place, field)) for each, base, place in PLACES if each is kind)
+    listed = item_of(hints(kind)[field]) is not None
+    for word in WORDS[kind, field]:
+        for misspelt in misspellings(word):
+            value, path = ([misspelt], (*place, 0)) if listed else (misspelt, place)
+            assert scenarios.refused(changed(base, place, value), path).endswith(f"did you mean {word}?")
+
+
+@pytest.mark.parametrize(
+    ("kind", "field"), FORMATS, ids=[f"{field} of {kind.__name__}" for kind, field in FORMATS]
+)
+def test_a_text_of_another_form_is_told_with_an_example(
+    kind: type[msgspec.Struct], field: str, scenarios: Scenarios
+) -> None:
+    text, example = FORMATS[kind, field]
+    base, path = next((base, (*place, field)) for each, base, place in PLACES if each is kind)
+    said = (
+        scenarios.refused(changed(base, path, [text]), (*path, 0))
+        if item_of(hints(kind)[field]) is str
+        else scenarios.refused(changed(base, path, text), path)
+    )
+    assert example in said
+
+
+# Words that depend on the scenario: actions, properties, requests.
+
+
+@pytest.mark.parametrize("base", [ENSEMBLE, RECIPE, SERVICE], ids=["ensemble", "recipe", "service"])
+def test_a_misspelt_action_is_told_with_the_nearest_one(base: dict[str, Any], scenarios: Scenarios) -> None:
+    scenarios.write(base)
+    for action in load(scenarios.file).actions:
+        said = scenarios.refused(changed(base, (ACTIONS,), [misspellings(action)[0]]), (ACTIONS, 0))
+        assert said.endswith(f"did you mean {action}?")
+
+
+REGISTRIES = pytest.mark.parametrize(
+    ("base", "registry"),
+    [(ENSEMBLE, PROPERTIES), (RECIPE, RECIPE_PROPERTIES), (SERVICE, SERVICE_PROPERTIES)],
+    ids=["ensemble", "recipe", "service"],
+)
+
+
+@REGISTRIES
+def test_a_misspelt_property_is_told_with_the_nearest_one(
+    base: dict[str, Any], registry: Mapping[str, Any], scenarios: Scenarios
+) -> None:
+    for name, entry in registry.items():
+        kind = entry.kind.value
+        for misspelt in misspellings(name):
+            said = scenarios.refused(changed(base, (kind,), [misspelt]), (kind, 0))
+            assert said.endswith(f"did you mean {name}?")
+
+
+@REGISTRIES
+def test_a_property_in_another_list_is_told_which_is_its_own(
+    base: dict[str, Any], registry: Mapping[str, Any], scenarios: Scenarios
+) -> None:
+    for name, entry in registry.items():
+        other = next(each for each in KINDS_OF_PROPERTIES if each != entry.kind.value)
+        assert f"write it under {entry.kind.value}" in scenarios.refused(changed(base, (other,), [name]), (other, 0))
+
+
+@REGISTRIES
+def test_a_parameter_too_many_or_missing_is_told(
+    base: dict[str, Any], registry: Mapping[str, Any], scenarios: Scenarios
+) -> None:
+    for name, entry in registry.items():
+        kind = entry.kind.value
+        item = name if entry.parameter else {name: 3}
+        assert entry.parameter in scenarios.refused(changed(base, (kind,), [item]), (kind, 0))
+
+
+@pytest.mark.parametrize("request_", ["create", "get", "stat", "ls", "set", "delete", "check", "sync", "close"])
+def test_a_misspelt_request_is_told_with_the_nearest_one(request_: str, scenarios: Scenarios) -> None:
+    for misspelt in misspellings(request_):
+        for step in (f"{misspelt} /a", [f"{misspelt} /a"], {"one of": [f"{misspelt} /a"]}):
+            said = scenarios.refused(changed(SERVICE, ("service", 1, 0), step), ("service", 1, 0))
+            assert said.endswith(f"did you mean {request_}?")
+
+
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [
+        ("create -w /a", "create takes -e and -s"),
+        ("sync -w /a", "sync takes no option"),
+        ("set -v x /a", "like `-v 0`"),
+        ("set -v \u00b2 /a", "like `-v 0`"),
+        ("get", "one absolute path, like /a"),
+        ("", "write one of create"),
+        ("close /a", "write close alone"),
+        ([], "a list of them for a multi"),
+        (["get /a"], "a multi consists of create, set, delete and check"),
+        ({"onee of": ["get /a"]}, "{one of: [get /a, set /a]}"),
+        (7, "write a request like"),
+    ],
+)  # fmt: skip
+def test_a_request_that_is_none_is_told_with_an_example(step: Any, said: str, scenarios: Scenarios) -> None:
+    assert said in scenarios.refused(changed(SERVICE, ("service", 1, 0), step), ("service", 1, 0))
+
+
+@pytest.mark.parametrize(
+    ("base", "key", "said"),
+    [
+        (ENSEMBLE, "clocks", "it is a key of scenarios with the key recipe or service"),
+        (ENSEMBLE, "pipeline", "it is a key of scenarios with the key service"),
+        (RECIPE, "grain", "it is a key of scenarios of an ensemble"),
+        (SERVICE, "again", "it is a key of scenarios with the key recipe"),
+    ],
+)
+def test_a_key_of_another_kind_of_scenario_is_told_to_be_one(
+    base: dict[str, Any], key: str, said: str, scenarios: Scenarios
+) -> None:
+    assert scenarios.refused(changed(base, (key,), 1), (key,)).endswith(said)
+
+
+# The command line.
+
+
+@EACH_PLACE
+def test_the_command_line_answers_a_mistake_with_a_line_and_exit_code_150(
+    kind: type[msgspec.Struct],
+    base: dict[str, Any],
+    place: Path,
+    scenarios: Scenarios,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    field = kind.__struct_fields__[0]
+    word = misspellings(field)[0]
+    whole = misspelt_key(base, (*place, field), word)
+    places = scenarios.write(whole)
+    assert main(["run", str(scenarios.file)]) == 150
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    line = places[*place, word]
+    path = told((*place, word), whole)
+    assert printed.err == f"error: s.yaml:{line}: {path}: there is no such key; did you mean {field}?\n"
