@@ -46,12 +46,12 @@ def _answered(given: list[str]) -> int:
 def _command(given: list[str]) -> int:
     if given and given[0] in COMMANDS:
         command = COMMANDS[given[0]]
-        return command.run(command_parser(command).parse_args(given[1:]))
+        return command.run(command_parser(command).parse_args(given[1:], argparse.Namespace(words=given)))
     if given and not given[0].startswith("-"):
         from checker.scenario.errors import nearest  # noqa: PLC0415
 
         return refused(f"there is no command {given[0]!r}; {nearest(given[0], COMMANDS)}", ExitCode.COMMAND_LINE)
-    return _nodes(parser(COMMANDS).parse_args(given))
+    return _nodes(parser(COMMANDS).parse_args(given, argparse.Namespace(words=given)))
 
 
 def _nodes(options: argparse.Namespace) -> int:

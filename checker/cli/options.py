@@ -10,10 +10,15 @@ import argparse
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from checker.cli.commands.command import Command
+from checker.cli.budget import Budget
+from checker.cli.profiles import PROFILES
 from spec.quorum import Sid
 from spec.variants import Variant
+
+if TYPE_CHECKING:
+    from checker.cli.commands.command import Command  # commands take their options from here
 
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 NUMBER = r"[0-9]{1,15}(?:\.[0-9]{1,9})?"  # no longer than a float can tell apart
@@ -95,7 +100,20 @@ def _ensemble(top: argparse.ArgumentParser) -> None:
 
 
 def add_exploration(command: argparse.ArgumentParser) -> None:
-    """The options of whatever explores: variants, limits, engine, output."""
+    """The options of whatever explores: variants, limits, engine, output, and what a gate wants."""
+    add_limits(command)
+    output = command.add_argument_group("the output")
+    output.add_argument("--json", action="store_true", help="a report for machines, on standard output")
+    output.add_argument("--levels", action="store_true", help="the number of new states at each depth")
+    add_format(output, "how to show a run (default: text)")
+    output.add_argument("--traces", type=Path, metavar="DIR", help="write every run found there, in every format")
+    output.add_argument("--refine", action="store_true", help="tell a run of the oracle grain message by message")
+    output.add_argument("--verdict", action="store_true", help="exit with the verdict's own code, expected or not")
+    _add_gate(command)
+
+
+def add_limits(command: argparse.ArgumentParser) -> None:
+    """The options that say how a run is explored, and where it stops."""
     group = command.add_argument_group("the exploration")
     group.add_argument(
         "--variant", type=variant, action="append", default=[], metavar="NAME", dest="variants",
@@ -107,13 +125,20 @@ def add_exploration(command: argparse.ArgumentParser) -> None:
     group.add_argument("--memory", type=size, metavar="M", help="stop at a size, such as 4G (default: 80%% of free)")
     group.add_argument("--engine", choices=("tables", "plain", "both"), default="tables", help="both: compare them")
     group.add_argument("--workers", type=between(1, 2), default=2, metavar="W", help="threads, 1 or 2 (default: 2)")
-    output = command.add_argument_group("the output")
-    output.add_argument("--json", action="store_true", help="a report for machines, on standard output")
-    output.add_argument("--levels", action="store_true", help="the number of new states at each depth")
-    add_format(output, "how to show a run (default: text)")
-    output.add_argument("--traces", type=Path, metavar="DIR", help="write every run found there, in every format")
-    output.add_argument("--refine", action="store_true", help="tell a run of the oracle grain message by message")
-    output.add_argument("--verdict", action="store_true", help="exit with the verdict's own code, expected or not")
+
+
+def _add_gate(command: argparse.ArgumentParser) -> None:
+    gate = command.add_argument_group("for a gate (docs/how-to-gate-ci.md)")
+    gate.add_argument("--profile", choices=tuple(PROFILES), help="a name for several of these options")
+    gate.add_argument(
+        "--budget", type=budget, metavar="T", help="the time of all runs together; what it ends is undecided, code 0"
+    )
+    gate.add_argument("--checkpoint", type=Path, metavar="DIR", help="keep searches there, so that they can go on")
+    gate.add_argument("--resume", action="store_true", help="go on with the searches that are kept there")
+    gate.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML")
+    gate.add_argument("--sarif", type=Path, metavar="FILE", help="write SARIF 2.1.0")
+    gate.add_argument("--report", type=Path, metavar="FILE", help="write report.json: everything, witnesses included")
+    gate.add_argument("--github", action="store_true", help="annotations, and the summary of the workflow's step")
 
 
 def add_format(group: argparse._ActionsContainer, meaning: str) -> None:
@@ -154,6 +179,11 @@ def seconds(text: str) -> float:
     if found is None or not float(found[1]):
         raise argparse.ArgumentTypeError(f"{text!r} is no time; write 60s, 5m or 1h")
     return float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[found[2]]
+
+
+def budget(text: str) -> Budget:
+    """A time that runs from now on."""
+    return Budget(seconds(text))
 
 
 def size(text: str) -> int:

@@ -1,123 +1,179 @@
-"""Runs jobs and prints what they come to: the report of one, a line for each of several, and every run found.
+"""Runs jobs one after the other, and hands what they come to to whatever prints or writes it.
 
-The verdict of a job is made once, by `checker.report.judge`; this module chooses engines and formats, and adds up
-exit codes: that of several jobs is the gravest. An interrupt ends the job under way and those after it;
-what is known by then is reported like everything else.
+The verdict of a job is made once, by `checker.report.judge`; this module chooses engines and times. An interrupt ends
+the job under way and those after it; what is known by then is reported like everything else.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import re
+import math
 import sys
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import psutil
-
+from checker.cli.budget import Budget
+from checker.cli.kept import (
+    OutputError,
+    prepare,
+    say_to_github,
+    silent_to_github,
+    wants_reports,
+    write_reports,
+    write_traces,
+)
+from checker.cli.limits import checkpoint_of, limits_of
 from checker.cli.output import unread_output_discarded
+from checker.cli.printed import line, print_outcomes
+from checker.cli.profiles import settle
 from checker.engine import Exploration, Found, Limits, ModelError, Stop
+from checker.engine.checkpoint import CheckpointError
 from checker.engine.compare import disagreements
 from checker.engine.model import Kind
-from checker.job import Job, Verdict
+from checker.job import Job
 from checker.models.ensemble import NotRefinedError
-from checker.report import (
-    ExitCode,
-    Judgement,
-    Progress,
-    invariants_lines,
-    judge,
-    print_report,
-    refuse,
-    report_json,
-    summary_line,
-)
-from checker.traces import to_itf, trace_of
-from checker.traces.formats import FORMATS
+from checker.report import ExitCode, Progress, judge, refuse
+from checker.report.document import verdicts
+from checker.report.outcome import Outcome, gravest
+from checker.report.verdict import not_explored
+from checker.traces import trace_of
+from checker.traces.minimise import minimised
 from checker.traces.trace import Trace
 
-GRAVITY = (0, 1, 2, 21, 20, 152, 151, 150, 11, 13, 12)  # exit codes, by the lattice of verdicts
-SHARE_OF_MEMORY = 0.8  # of what is free, unless --memory says otherwise
-LONGEST_STEM = 150  # characters of a trace's file name before its suffix
+__all__ = ["OutputError", "Refused", "Wanted", "compile_kernels", "outcome_of", "run_all", "run_wanted", "with_traces"]
+
 CUT_SHORT = (Stop.TIME, Stop.MEMORY, Stop.INTERRUPTED)  # where that happens depends on the machine
 
 
-class OutputError(Exception):
-    """A trace cannot be written where it was wanted; the message says where, and why."""
+@dataclass(frozen=True)
+class Wanted:
+    """A job that is to be run, with the path of its scenario if it has one."""
+
+    job: Job
+    path: Path | None = None
 
 
 @dataclass(frozen=True)
-class Ran:
-    """A job that was run, or could not be: then without an exploration. `traces` are those that are wanted of it."""
+class Refused:
+    """A scenario that cannot be used: why, with which exit code, and the line if it is known."""
 
-    job: Job
-    judgement: Judgement
-    exploration: Exploration | None = None
-    traces: tuple[Trace, ...] = ()
-    interrupted: bool = False
+    path: Path
+    why: str
+    code: ExitCode
+    line: int = 0
 
 
 def run_all(jobs: Sequence[Job], options: argparse.Namespace) -> int:
-    """Run jobs one after the other, print what they come to, and return the exit code. Raises OutputError.
+    """Run jobs that have no files, as `run_wanted` does."""
+    return run_wanted([Wanted(job) for job in jobs], options)
+
+
+def run_wanted(wanted: Sequence[Wanted | Refused], options: argparse.Namespace) -> int:
+    """Run jobs one after the other, print and write what they come to, and return the exit code. Raises OutputError.
 
     The code is that of the verdicts also if nobody reads the output to its end.
     """
-    _make_folder(options.traces)
-    ran: list[Ran] = []
-    for job in jobs:
-        ran.append(_run(_limited(job, options), options))
-        if len(jobs) > 1 and not options.json:
+    settle(options)
+    prepare(options)
+    began, clock = time.time(), time.monotonic()
+    with silent_to_github(options):
+        ran = _run_each(wanted, options)
+        ran = [_told_of(each, options, alone=len(wanted) == 1) for each in ran]
+        write_traces(ran, options.traces)
+        with unread_output_discarded():
+            if options.json:
+                print(json.dumps(verdicts(ran)))
+            else:
+                print_outcomes([each for each in ran if not each.dropped], options, asked=len(wanted))
+    write_reports(ran, options, began, time.monotonic() - clock)
+    if options.github:
+        say_to_github(ran, options)
+    return gravest(ran)
+
+
+def _run_each(wanted: Sequence[Wanted | Refused], options: argparse.Namespace) -> list[Outcome]:
+    """What came of each, in order; of several a line is printed as soon as it is settled."""
+    jobs = [each.job for each in wanted if isinstance(each, Wanted)]
+    names = [job.name for job in jobs]
+
+    def show(outcome: Outcome) -> None:
+        if len(wanted) > 1 and not options.json:
             with unread_output_discarded():
-                print(_line(ran[-1], jobs), flush=True)
-        if ran[-1].interrupted:
-            break
-    alone = len(jobs) == 1
-    ran = [replace(each, traces=tuple(_traces(each, options, alone=alone))) for each in ran]
-    _write_traces(ran, options.traces)
-    with unread_output_discarded():
-        if options.json:
-            print(json.dumps({"schema": 1, "runs": [_data(each) for each in ran], "exit_code": _code(ran)}))
-        else:
-            _print(ran, options, asked=len(jobs))
-    return _code(ran)
+                print(line(outcome, names), flush=True)
+
+    def run(each: Wanted | Refused, part: float, earlier: Outcome | None) -> Outcome:
+        outcome = outcome_of(each, options, part, again=earlier is not None)
+        if not outcome.judgement.undecided:
+            show(outcome)
+        return outcome
+
+    if options.budget is not None and jobs:
+        compile_kernels(jobs[0], options)
+    budget = options.budget or Budget(math.inf)
+    ran = budget.share(wanted, run, lambda each: each.judgement.undecided, lambda each: each.interrupted)
+    interrupted = any(each.interrupted for each in ran.values())
+    for place, each in enumerate(wanted):
+        begun = place in ran
+        if not begun:
+            ran[place] = _left_out(each, options, interrupted=interrupted)
+        if ran[place].judgement.undecided or (not begun and not interrupted):
+            show(ran[place])
+    return [ran[place] for place in range(len(wanted))]
 
 
-def _code(ran: list[Ran]) -> int:
-    """The gravest code of several runs: a violation is not hidden by what was merely incomplete before it."""
-    return max((each.judgement.exit_code for each in ran), key=GRAVITY.index)
+def _left_out(wanted: Wanted | Refused, options: argparse.Namespace, *, interrupted: bool) -> Outcome:
+    """What came of a job that was never begun."""
+    if isinstance(wanted, Refused):
+        return replace(outcome_of(wanted, options), dropped=interrupted)
+    job, why = wanted.job, "an interrupt" if interrupted else "the end of the budget"
+    judgement = not_explored(job, f"it was not begun before {why}")
+    return Outcome(job.name, judgement, job, path=wanted.path, dropped=interrupted)
 
 
-def _limited(job: Job, options: argparse.Namespace) -> Job:
-    """The job with the limits of the command line in the place of its own."""
-    own = job.limits
-    memory = options.memory or own.memory or int(SHARE_OF_MEMORY * psutil.virtual_memory().available)
-    limits = Limits(
-        depth=own.depth if options.depth is None else options.depth,
-        states=options.states or own.states,
-        memory=memory,
-        seconds=options.time or own.seconds,
-    )
-    return replace(job, limits=limits)
+def outcome_of(
+    wanted: Wanted | Refused, options: argparse.Namespace, part: float = math.inf, *, again: bool = False
+) -> Outcome:
+    """Run a job within so many seconds, its part of a budget; without the traces of what was found.
 
-
-def _run(job: Job, options: argparse.Namespace) -> Ran:
+    `again`: this command has run it before, and kept it if that is wanted.
+    """
+    if isinstance(wanted, Refused):
+        judgement = refuse(wanted.why, wanted.code, bare=options.verdict)
+        return Outcome(wanted.path.as_posix(), judgement, path=wanted.path, line=wanted.line)
+    limits, on_budget = limits_of(wanted.job, options, part)
+    job, began = replace(wanted.job, limits=limits), time.time()
+    unseen = not_explored(job, "it was interrupted before there was anything to report")
+    outcome = Outcome(job.name, unseen, job, path=wanted.path, began=began)
     try:
-        exploration = _explore(job, options)
+        exploration = _explore(job, options, again=again)
+    except CheckpointError as error:
+        judgement = refuse(str(error), ExitCode.COMMAND_LINE, job.expected, bare=options.verdict)
+        return replace(outcome, judgement=judgement)
     except ModelError as error:
-        return Ran(job, refuse(str(error), expected=job.expected, bare=options.verdict))
+        return replace(outcome, judgement=refuse(str(error), expected=job.expected, bare=options.verdict))
     except KeyboardInterrupt:
-        reason = "it was interrupted before there was anything to report"
-        judgement = Judgement(
-            Verdict.INCOMPLETE, int(ExitCode.INCOMPLETE), f"incomplete: {reason}", (reason,), job.expected
-        )
-        return Ran(job, judgement, interrupted=True)
-    judgement = judge(job, exploration, job.actions, bare=options.verdict)
-    return Ran(job, judgement, exploration, interrupted=exploration.stop is Stop.INTERRUPTED)
+        return replace(outcome, interrupted=True)
+    judgement = judge(job, exploration, job.actions, bare=options.verdict, on_budget=on_budget)
+    interrupted = exploration.stop is Stop.INTERRUPTED
+    return replace(outcome, judgement=judgement, exploration=exploration, interrupted=interrupted)
 
 
-def _explore(job: Job, options: argparse.Namespace) -> Exploration:
+def compile_kernels(job: Job, options: argparse.Namespace) -> None:
+    """Have the kernels compiled, or read from their cache, so that no run's part of a budget goes to that."""
+    from checker.engine import jit, search  # noqa: PLC0415
+
+    if options.engine != "plain":
+        with Progress() as progress, suppress(ModelError):  # what is wrong with a model, its own run says
+            if not jit.is_compiled():
+                progress.compiling()
+            search.explore(job.model, Limits(depth=1))
+
+
+def _explore(job: Job, options: argparse.Namespace, *, again: bool) -> Exploration:
     """Explore with the engine asked for. Raises ModelError, also where two engines disagree.
 
     Two engines are compared where both ended for a reason of the model's; else the run is incomplete anyway.
@@ -130,7 +186,12 @@ def _explore(job: Job, options: argparse.Namespace) -> Exploration:
         if not jit.is_compiled(with_graph=bool(job.model.liveness)):
             progress.compiling()
         found = search.explore(
-            job.model, job.limits, until_witnessed=job.until_witnessed, progress=progress, workers=options.workers
+            job.model,
+            job.limits,
+            until_witnessed=job.until_witnessed,
+            progress=progress,
+            workers=options.workers,
+            checkpoint=checkpoint_of(job, options, again=again),
         )
         if options.engine == "both" and found.stop not in CUT_SHORT:
             other = plain.explore(job.model, job.limits, until_witnessed=job.until_witnessed, progress=progress)
@@ -142,88 +203,45 @@ def _explore(job: Job, options: argparse.Namespace) -> Exploration:
         return found
 
 
-# What is printed.
+# What was found.
 
 
-def _line(ran: Ran, jobs: Sequence[Job]) -> str:
-    return summary_line(ran.job, ran.exploration, ran.judgement, (max(len(job.name) for job in jobs), 6))
+def _told_of(outcome: Outcome, options: argparse.Namespace, *, alone: bool) -> Outcome:
+    """The outcome with the traces that are to be told of; witnesses only for a folder or the report."""
+    witnesses = options.traces is not None or options.report is not None
+    shown = options.format != "none" and (alone or outcome.judgement.exit_code != 0)
+    if witnesses or shown or options.json or wants_reports(options):
+        return with_traces(outcome, refine=options.refine, witnesses=witnesses, budget=options.budget)
+    return outcome
 
 
-def _print(ran: list[Ran], options: argparse.Namespace, *, asked: int) -> None:
-    alone = asked == 1
-    for each in ran:
-        told = alone or each.judgement.exit_code != 0
-        if each.exploration is None:
-            print(each.judgement.sentence)
-        elif told:
-            if not alone:
-                print()
-            print_report(each.job, each.exploration, each.judgement, levels=options.levels)
-        if told and options.format != "none":
-            for trace in _findings(each):
-                print()
-                print(FORMATS[options.format].view(trace))
-    if getattr(options, "command", None) == "nodes" and not alone:
-        print("\n".join(invariants_lines([each.exploration for each in ran if each.exploration is not None])))
-    if not alone:
-        unexpected = sum(each.judgement.exit_code != 0 for each in ran)
-        runs = f"{asked} runs" if len(ran) == asked else f"{len(ran)} of {asked} runs"
-        wanted = "passed" if options.verdict or options.variants else "as expected"
-        print(f"{runs}, {len(ran) - unexpected} {wanted}" if unexpected else f"{runs}, all {wanted}")
+def with_traces(
+    outcome: Outcome, *, refine: bool = False, witnesses: bool = False, budget: Budget | None = None
+) -> Outcome:
+    """The outcome with the runs that were found, each told as is easiest to read, the shortest first.
+
+    `refine`: message by message where that is possible. When a budget is over, a run is told as it was found.
+    """
+    job, exploration = outcome.job, outcome.exploration
+    if job is None or exploration is None:
+        return outcome
+    found = sorted(exploration.found.values(), key=lambda each: each.depth)
+    told = [each for each in found if witnesses or each.prop.kind is not Kind.SOMETIMES]
+    traces = []
+    for each in told:
+        hurried = budget is not None and not budget.left
+        easiest = each if hurried else minimised(job, each, exploration.levels)
+        traces.append(_trace(outcome, job, easiest, refine=refine))
+    return replace(outcome, traces=tuple(traces))
 
 
-def _traces(ran: Ran, options: argparse.Namespace, *, alone: bool) -> Iterator[Trace]:
-    """The runs that were found and are to be shown, the shortest first; witnesses only for a folder."""
-    shown = options.json or (options.format != "none" and (alone or ran.judgement.exit_code != 0))
-    found = () if ran.exploration is None else ran.exploration.found.values()
-    for each in sorted(found, key=lambda each: each.depth):
-        if options.traces is not None or (shown and each.prop.kind is not Kind.SOMETIMES):
-            yield _trace(ran, each, options)
-
-
-def _findings(ran: Ran) -> list[Trace]:
-    """The runs that end in a violation or a deadlock."""
-    return [trace for trace in ran.traces if trace.kind is not Kind.SOMETIMES]
-
-
-def _trace(ran: Ran, found: Found, options: argparse.Namespace) -> Trace:
-    verdict = ran.judgement.verdict if found.prop.kind is not Kind.SOMETIMES else None
-    if options.refine and ran.job.refinement is not None:
+def _trace(outcome: Outcome, job: Job, found: Found, *, refine: bool) -> Trace:
+    verdict = outcome.judgement.verdict if found.prop.kind is not Kind.SOMETIMES else None
+    if refine and job.refinement is not None:
         try:
-            job, fine = ran.job.refinement.found(found)
+            finer, fine = job.refinement.found(found)
         except NotRefinedError as error:
             print(f"note: {found.prop.name} is told by the oracle, not message by message: {error}", file=sys.stderr)
         else:
-            return trace_of(job, fine, verdict)
-    return trace_of(ran.job, found, verdict)
-
-
-def _make_folder(folder: Path | None) -> None:
-    """Before anything is run, so that a name that is wrong does not cost a run."""
-    if folder is not None:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except (OSError, ValueError) as error:
-            raise OutputError(f"--traces {folder}: no folder can be there ({error})") from None
-
-
-def _write_traces(ran: list[Ran], folder: Path | None) -> None:
-    """Every run found, in every format, each under a name of its own."""
-    if folder is None:
-        return
-    taken: set[str] = set()
-    for trace in [trace for each in ran for trace in each.traces]:
-        stem = re.sub(r"[^A-Za-z0-9.]+", "-", f"{trace.job} {trace.prop}").strip("-")[:LONGEST_STEM]
-        stem = next(name for name in (stem, *(f"{stem}-{n}" for n in range(2, len(taken) + 3))) if name not in taken)
-        taken.add(stem)
-        for each in FORMATS.values():
-            path = folder / f"{stem}.{each.suffix}"
-            try:
-                path.write_text(each.view(trace) + "\n", encoding="utf-8", errors="backslashreplace")
-            except OSError as error:
-                raise OutputError(f"{path}: it cannot be written ({error.strerror})") from None
-
-
-def _data(ran: Ran) -> dict[str, object]:
-    data = report_json(ran.job, ran.exploration, ran.judgement)
-    return {**data, "traces": [json.loads(to_itf(trace)) for trace in _findings(ran)]}
+            return trace_of(finer, fine, verdict)
+    return trace_of(job, found, verdict)

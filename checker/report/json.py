@@ -3,7 +3,8 @@
 Fields of schema 1; a field is added without a new number, and changes its meaning only with one:
 
     schema        1
-    job           name, grain, bounds (list of texts), expected (a verdict or null)
+    job           name, grain, bounds (list of texts), expected (a verdict or null); null if there is no job, since the
+                  scenario cannot be read
     verdict       violated | deadlock | error | incomplete | vacuous | passed
     as_expected   true | false | null (nothing was expected)
     exit_code     what the process exits with
@@ -37,11 +38,13 @@ from checker.traces.trace import values_of
 SCHEMA = 1
 
 
-def report_json(job: Job, exploration: Exploration | None, judgement: Judgement) -> dict[str, Any]:
+def report_json(job: Job | None, exploration: Exploration | None, judgement: Judgement) -> dict[str, Any]:
     """The report as an object of the fields above; it holds what `json.dumps` takes, and nothing else."""
     return {
         "schema": SCHEMA,
-        "job": {
+        "job": None
+        if job is None
+        else {
             "name": job.name,
             "grain": job.grain,
             "bounds": list(job.bounds),
@@ -54,7 +57,7 @@ def report_json(job: Job, exploration: Exploration | None, judgement: Judgement)
         "reasons": list(judgement.reasons),
         "limits": None if exploration is None else asdict(exploration.limits),
         "properties": [] if exploration is None else _properties(exploration),
-        "actions": [] if exploration is None else _actions(job, exploration, judgement),
+        "actions": [] if job is None or exploration is None else _actions(job, exploration, judgement),
         "search": None if exploration is None else _search(exploration),
     }
 

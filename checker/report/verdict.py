@@ -11,6 +11,9 @@ The first of these that applies is the verdict: violated, deadlock, error, incom
   witnessed, the premise of an `always` held nowhere, or an `eventually` was demanded nowhere: then what passed says
   less than it seems to.
 - A job that expects a verdict exits with 0 iff it gets it, and else with the code of what it got, or 1.
+- A run that the budget of the whole command ended is incomplete too, and undecided: neither as expected nor unexpected.
+  Its code is 0, since nothing was found that should not be; it is called no success. One that the budget left no time
+  to begin has the code of what is incomplete: nobody has looked at it.
 """
 
 from __future__ import annotations
@@ -46,7 +49,8 @@ class ExitCode(IntEnum):
 class Judgement:
     """A verdict with its exit code, a sentence that opens with the verdict, and every reason for it.
 
-    `silent` are the known actions that never fired, those included that need not.
+    `silent` are the known actions that never fired, those included that need not. `undecided`: the budget of the whole
+    command ended it, and nothing had been found.
     """
 
     verdict: Verdict
@@ -55,30 +59,41 @@ class Judgement:
     reasons: tuple[str, ...] = ()
     expected: Verdict | None = None
     silent: tuple[str, ...] = ()
+    undecided: bool = False
 
     @property
     def as_expected(self) -> bool | None:
-        """Whether the verdict is the expected one; None if none was expected."""
-        return None if self.expected is None else self.verdict is self.expected
+        """Whether the verdict is the expected one; None if none was expected, or it is undecided."""
+        return None if self.expected is None or self.undecided else self.verdict is self.expected
 
     @property
     def remark(self) -> str:
-        """What to say about the expectation: `as expected`, `expected: passed`, or nothing."""
+        """What to say about the expectation: `as expected`, `expected: passed`, `undecided`, or nothing."""
+        if self.undecided:
+            return "undecided" + (f", expected: {self.expected.value}" if self.expected else "")
         if self.expected is None:
             return ""
         return "as expected" if self.as_expected else f"expected: {self.expected.value}"
 
 
 def judge(
-    job: Job, exploration: Exploration, actions: Collection[str] = (), *, bare: bool = False
+    job: Job,
+    exploration: Exploration,
+    actions: Collection[str] = (),
+    *,
+    bare: bool = False,
+    on_budget: bool = False,
 ) -> Judgement:
     """Judge a run that ended by itself. `actions` are the names of all actions that the model has.
 
-    `bare` gives the exit code of the verdict itself, whatever the job expects.
+    `bare` gives the exit code of the verdict itself, whatever the job expects. `on_budget`: the time that the run was
+    given is its share of the command's budget, not a limit of its own.
     """
     fired = {name for name, coverage in exploration.coverage.items() if coverage.fired}
     silent = tuple(sorted(set(actions) - fired))
     verdict, code, reasons = _verdict(job, exploration, silent)
+    if on_budget and verdict is Verdict.INCOMPLETE and exploration.stop is Stop.TIME:
+        return _undecided(job, exploration, silent, bare=bare)
     sentence = f"{verdict.value}: {_sentence(verdict, exploration, reasons)}"
     return Judgement(
         verdict, _exit_code(verdict, code, job.expected, bare), sentence, reasons, job.expected, silent
@@ -91,6 +106,20 @@ def refuse(
     """The judgement of a run that could not begin or go on, with the code of what was wrong."""
     exit_code = _exit_code(Verdict.ERROR, code, expected, bare)
     return Judgement(Verdict.ERROR, exit_code, f"error: {message}", (message,), expected)
+
+
+def not_explored(job: Job, reason: str) -> Judgement:
+    """The judgement of a run of which nothing was seen, whatever it is expected to come to."""
+    return Judgement(Verdict.INCOMPLETE, int(ExitCode.INCOMPLETE), f"incomplete: {reason}", (reason,), job.expected)
+
+
+def _undecided(job: Job, exploration: Exploration, silent: tuple[str, ...], *, bare: bool) -> Judgement:
+    seen = f"{exploration.states:,} states, to depth {exploration.depth}"
+    reason = f"no violation within the budget: {seen}"
+    code = ExitCode.INCOMPLETE if bare else ExitCode.PASSED
+    return Judgement(
+        Verdict.INCOMPLETE, int(code), f"incomplete: {reason}", (reason,), job.expected, silent, undecided=True
+    )
 
 
 def told(found: Found) -> str:

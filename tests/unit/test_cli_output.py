@@ -28,6 +28,7 @@ from checker.properties import names
 from checker.properties.recipes import RECIPE_PROPERTIES
 from checker.properties.service import SERVICE_PROPERTIES
 from checker.scenario import bundled
+from checker.traces.formats import FORMATS
 
 R10 = next(path for path in bundled() if path.stem == "r10-wrong-order")
 PASSES = "file: zoo-3.cfg\nservers: [1, 2, 3]\ngrain: oracle\nsometimes: [AllSettled]\n"
@@ -305,7 +306,7 @@ def test_traces_are_written_in_every_format_and_replay_to_the_same_finding(scena
     found = {prop["name"]: prop["found"] for prop in run["properties"] if prop["found"]}
     stems = {path.name.removesuffix(".itf.json") for path in folder.glob("*.itf.json")}
     assert {path.name for path in folder.iterdir()} == {
-        f"{stem}.{kind}" for stem in stems for kind in ("txt", "mmd", "itf.json")
+        each.file_name(stem) for stem in stems for each in FORMATS.values()
     }
     replayed = [cli("replay", folder / f"{stem}.itf.json") for stem in sorted(stems)]
     assert [each.code for each in replayed] == [0] * len(found)
@@ -319,9 +320,9 @@ def test_a_replay_shows_the_very_text_that_was_written(scenario: Write) -> None:
     cli("run", scenario(VIOLATED), "--traces", folder)
 
     for file in folder.glob("*.itf.json"):
-        for form, suffix in (("text", "txt"), ("mermaid", "mmd"), ("itf", "itf.json")):
-            written = file.with_name(file.name.replace("itf.json", suffix)).read_text()
-            assert cli("replay", file, "--format", form).out.startswith(written)
+        for form in FORMATS.values():
+            written = file.with_name(form.file_name(file.name.removesuffix(".itf.json"))).read_text()
+            assert cli("replay", file, "--format", form.name).out.startswith(written)
         assert len(cli("replay", file, "--format", "none").lines) == 1
 
 

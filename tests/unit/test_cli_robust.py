@@ -178,7 +178,7 @@ def test_a_name_that_the_output_cannot_hold_is_written_in_another_way(scenario: 
     ended = python_m_checker("run", path, "--traces", folder, env={**os.environ, "PYTHONIOENCODING": "ascii"})
 
     assert (ended.code, ended.err) == (0, "")
-    assert {each.name.partition(".")[2] for each in folder.iterdir()} == {"txt", "mmd", "itf.json"}
+    assert {each.name.partition(".")[2] for each in folder.iterdir()} == {each.suffix for each in FORMATS.values()}
 
 
 def test_a_name_longer_than_a_file_can_have_is_cut(scenario: Write) -> None:

@@ -55,7 +55,10 @@ def error_of(text: str) -> ScenarioError:
             BASE + "plan: [{stop: 2}, {restart: 2}]\n",
             "s.yaml:3: plan: server 2 is stopped or started twice in a row; stop and start it in turn",
         ),
-        (BASE + "rounds: many\n", "s.yaml:3: rounds: expected a whole number, got text; write a number in digits, like 3"),
+        (
+            BASE + "rounds: many\n",
+            "s.yaml:3: rounds: expected a whole number, got text; write a number in digits, like 3",
+        ),
         (BASE + "grain: fien\n", "s.yaml:3: grain: 'fien' is not known here; did you mean fine?"),
         (BASE + "network: fats\n", "s.yaml:3: network: 'fats' is no kind of network; did you mean fast?"),
         (BASE + "expect: pased\n", "s.yaml:3: expect: 'pased' is no verdict; did you mean passed?"),

@@ -1,9 +1,21 @@
 """The commands of `python -m checker`, a module each, in the order in which they are listed."""
 
-from checker.cli.commands import explore, gallery, history, listing, proofs, quorums, replay, run, tables, validate
+from checker.cli.commands import (
+    explore,
+    gallery,
+    history,
+    listing,
+    proofs,
+    quorums,
+    replay,
+    rollout,
+    run,
+    tables,
+    validate,
+)
 from checker.cli.commands.command import Command
 
 COMMANDS: dict[str, Command] = {
     module.COMMAND.name: module.COMMAND
-    for module in (run, replay, explore, validate, history, quorums, proofs, tables, gallery, listing)
+    for module in (run, replay, rollout, explore, validate, history, quorums, proofs, tables, gallery, listing)
 }

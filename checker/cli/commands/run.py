@@ -16,13 +16,18 @@ def _options(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from checker.cli.runner import OutputError, run_all  # noqa: PLC0415
-    from checker.scenario import ScenarioError, VariantError, bundled, load  # noqa: PLC0415
+    from checker.cli.kept import wants_reports  # noqa: PLC0415
+    from checker.cli.runner import OutputError, Refused, run_wanted  # noqa: PLC0415
+    from checker.cli.scenarios import wanted  # noqa: PLC0415
+    from checker.scenario import VariantError, bundled  # noqa: PLC0415
 
     try:
-        return run_all([load(path, options.variants) for path in options.files or bundled()], options)
-    except ScenarioError as error:
-        return refused(str(error), ExitCode.SCENARIO)
+        asked = [wanted(path, options.variants) for path in options.files or bundled()]
+        for each in asked:
+            # A report accounts for everything; a person is told at once, before anything is run.
+            if isinstance(each, Refused) and not wants_reports(options):
+                return refused(each.why, each.code)
+        return run_wanted(asked, options)
     except (OutputError, VariantError) as error:
         return refused(str(error), ExitCode.COMMAND_LINE)
 

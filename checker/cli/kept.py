@@ -1,0 +1,125 @@
+"""What is written of runs: traces in every format, and reports for build servers, code hosts and other programs.
+
+Rules of this module: where something is to be written is looked at before anything is run, so that a name that is wrong
+costs no run. Whatever cannot be written is an OutputError.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+
+from checker.cli.output import unread_output_discarded
+from checker.cli.printed import told
+from checker.report.outcome import Outcome
+from checker.traces.formats import FORMATS
+
+LONGEST_STEM = 150  # characters of a trace's file name before its suffix
+FILES = ("junit", "sarif", "report")  # the options that name a file
+SUMMARY = "GITHUB_STEP_SUMMARY"
+
+
+class OutputError(Exception):
+    """An option cannot be carried out; the message names it or the file, and says why."""
+
+
+def prepare(options: argparse.Namespace) -> None:
+    """Make the folders of whatever is to be written. Raises OutputError."""
+    if options.traces is not None:
+        _make_folder(options.traces, f"--traces {options.traces}")
+    if options.checkpoint is not None:
+        _make_folder(options.checkpoint, f"--checkpoint {options.checkpoint}")
+    for name in FILES:
+        path: Path | None = getattr(options, name)
+        if path is not None:
+            _make_folder(path.parent, f"--{name} {path}")
+            if path.is_dir():
+                raise OutputError(f"--{name} {path}: a folder is there; name a file")
+
+
+def wants_reports(options: argparse.Namespace) -> bool:
+    """Whether somebody wants to be told of every run, also of those that cannot be begun."""
+    return options.github or any(getattr(options, name) is not None for name in FILES)
+
+
+def write_reports(
+    outcomes: Sequence[Outcome], options: argparse.Namespace, began: float, seconds: float
+) -> None:
+    """The files that were asked for, of a command that began then (since 1970) and took so long. Raises OutputError."""
+    from checker.report.document import document, release  # noqa: PLC0415 (most commands want no report)
+    from checker.report.junit import junit_xml  # noqa: PLC0415
+    from checker.report.sarif import sarif_log  # noqa: PLC0415
+
+    if options.junit is not None:
+        _write(options.junit, junit_xml(outcomes, told))
+    if options.sarif is not None:
+        _write(options.sarif, json.dumps(sarif_log(outcomes, release()), indent=1) + "\n")
+    if options.report is not None:
+        _write(options.report, json.dumps(document(outcomes, options, began, seconds), indent=1) + "\n")
+
+
+@contextmanager
+def silent_to_github(options: argparse.Namespace) -> Iterator[None]:
+    """What is printed within this is for people, and no command to the runner of a workflow."""
+    from checker.report.github import commands_stopped  # noqa: PLC0415
+
+    with commands_stopped(lambda line: _say(line, options)) if options.github else nullcontext():
+        yield
+
+
+def say_to_github(outcomes: Sequence[Outcome], options: argparse.Namespace) -> None:
+    """Annotations, and the summary of the step if there is a file for it. Raises OutputError."""
+    from checker.report.github import annotation_lines  # noqa: PLC0415
+    from checker.report.summary import summary  # noqa: PLC0415
+
+    for annotation in annotation_lines(outcomes):
+        _say(annotation, options)
+    path = os.environ.get(SUMMARY)
+    if path:
+        _write(Path(path), summary(outcomes, told), mode="a")
+
+
+def _say(line: str, options: argparse.Namespace) -> None:
+    """A line for the runner, which reads both streams; with --json standard output is for one object."""
+    with unread_output_discarded():
+        print(line, file=sys.stderr if options.json else sys.stdout, flush=True)
+
+
+def write_traces(outcomes: Sequence[Outcome], folder: Path | None) -> None:
+    """Every run found, in every format, each under a name of its own. Raises OutputError."""
+    if folder is None:
+        return
+    taken: set[str] = set()
+    for trace in [trace for each in outcomes for trace in each.traces]:
+        stem = slug(f"{trace.job} {trace.prop}")
+        names = (stem, *(f"{stem}-{n}" for n in range(2, len(taken) + 3)))
+        stem = next(name for name in names if name.lower() not in taken)
+        taken.add(stem.lower())  # as the names of tests are
+        for each in FORMATS.values():
+            _write(folder / each.file_name(stem), each.view(trace))
+
+
+def slug(text: str) -> str:
+    """A text as a part of a file's name."""
+    return re.sub(r"[^A-Za-z0-9.]+", "-", text).strip("-")[:LONGEST_STEM]
+
+
+def _make_folder(folder: Path, named: str) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        raise OutputError(f"{named}: no folder can be there ({error})") from None
+
+
+def _write(path: Path, text: str, mode: str = "w") -> None:
+    try:
+        with path.open(mode, encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text)
+    except (OSError, ValueError) as error:
+        raise OutputError(f"{path}: it cannot be written ({error})") from None

@@ -1,0 +1,61 @@
+"""What is printed of runs: the report of one, a line for each of several and a report of those that came out otherwise.
+
+Nothing is judged here, and nothing is run.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from checker.report import invariants_lines, print_report, report_lines, summary_line
+from checker.report.outcome import Outcome
+from checker.traces.formats import FORMATS
+
+
+def line(outcome: Outcome, names: Sequence[str]) -> str:
+    """A run in one line, of a set of runs with these names."""
+    if outcome.job is None:
+        return outcome.judgement.sentence
+    return summary_line(
+        outcome.job, outcome.exploration, outcome.judgement, (max(len(name) for name in names), 6)
+    )
+
+
+def print_outcomes(ran: Sequence[Outcome], options: argparse.Namespace, *, asked: int) -> None:
+    """All there is to say of runs, of which so many were asked for; lines of several were printed before."""
+    alone = asked == 1
+    for each in ran:
+        told = alone or each.judgement.exit_code != 0
+        if each.exploration is None or each.job is None:
+            if alone or each.job is not None:  # else its line has said it
+                print(each.judgement.sentence)
+        elif told:
+            if not alone:
+                print()
+            print_report(each.job, each.exploration, each.judgement, levels=options.levels)
+        if told and options.format != "none":
+            for trace in each.findings:
+                print()
+                print(FORMATS[options.format].view(trace))
+    if getattr(options, "command", None) == "nodes" and not alone:
+        decided = [each.exploration for each in ran if each.exploration and not each.judgement.undecided]
+        print("\n".join(invariants_lines(decided)))
+    if not alone:
+        print(_total(ran, options, asked))
+
+
+def _total(ran: Sequence[Outcome], options: argparse.Namespace, asked: int) -> str:
+    good, undecided = (sum(each) for each in zip(*((r.is_good, r.judgement.undecided) for r in ran), strict=True))
+    runs = f"{asked} runs" if len(ran) == asked else f"{len(ran)} of {asked} runs"
+    wanted = "passed" if options.verdict or options.variants else "as expected"
+    left_open = f", {undecided} undecided within the budget" if undecided else ""
+    return f"{runs}, {'all' if good == len(ran) else good} {wanted}{left_open}"
+
+
+def told(outcome: Outcome) -> str:
+    """A run in full, as the text that reports carry: what it came to, and every run that was found."""
+    if outcome.job is None or outcome.exploration is None:
+        return outcome.judgement.sentence
+    report = "\n".join(report_lines(outcome.job, outcome.exploration, outcome.judgement))
+    return "\n\n".join([report, *(FORMATS["text"].view(trace) for trace in outcome.findings)])

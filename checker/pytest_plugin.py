@@ -1,0 +1,203 @@
+"""A plugin for pytest: a scenario is a test, and a failure shows the run that was found.
+
+A YAML file is collected if it is named on the command line, or matches one of the globs of the ini option
+`quorate_scenarios`, seen from the root folder of pytest; no other file is looked at. The test passes if the scenario
+comes out as it expects (as it should, if it expects nothing).
+
+Rules of this module:
+
+- A scenario is read when its test runs, so that one with a mistake fails by itself, with one line that says where.
+- What a budget ends is skipped, as undecided: it is neither a success nor a failure.
+- A budget is shared without a word between processes (pytest-xdist): each test brings an equal part of it to the
+  process that it runs in, and may use what those before it in that process have left.
+- Nothing of the checker is imported before there is a scenario to run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import pytest
+
+if TYPE_CHECKING:
+    from checker.report.outcome import Outcome
+
+SCENARIOS, OPTIONS, BUDGET = "quorate_scenarios", "quorate_options", "--quorate-budget"
+SUFFIXES = (".yaml", ".yml")
+_FILES = pytest.StashKey[set[Path]]()  # that are tests, if they are YAML
+_HOW: pytest.StashKey[_How] = pytest.StashKey()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The options of the command line and of the ini file."""
+    group = parser.getgroup("quorate", "scenarios of the model checker")
+    group.addoption(BUDGET, metavar="T", help="the time of all scenarios, such as 60s; what it ends is skipped")
+    parser.addini(SCENARIOS, "globs of the scenario files that are tests, seen from the root folder", "args", [])
+    parser.addini(OPTIONS, "how scenarios are explored, as options of python -m checker run", "args", [])
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Find out which files are meant. Raises pytest.UsageError for a glob that is none."""
+    config = session.config
+    globs: list[str] = config.getini(SCENARIOS)
+    try:
+        found = {path for glob in globs for path in config.rootpath.glob(glob)}
+    except (NotImplementedError, ValueError) as error:
+        raise pytest.UsageError(f"{SCENARIOS}: {error}; write globs like tests/scenarios/*.yaml") from None
+    # Not by `isinitpath`: pytest leaves out what it is given beside a folder that has it.
+    words = [word.partition("::")[0] for word in config.args]
+    config.stash[_FILES] = found | {Path(os.path.abspath(config.invocation_params.dir / word)) for word in words}  # noqa: PTH100
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """A scenario file that is named, or that matches a glob."""
+    if file_path.suffix in SUFFIXES and file_path in parent.config.stash[_FILES]:
+        return ScenarioFile.from_parent(parent, path=file_path)
+    return None
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Read the options, now that it is known whether there is anything to explore, and how much."""
+    count = sum(isinstance(item, ScenarioItem) for item in session.items)
+    if count:
+        session.config.stash[_HOW] = _how(session.config, count)
+
+
+@dataclass
+class _How:
+    """How scenarios are explored in this process, and what is left of its part of the budget, in seconds."""
+
+    options: argparse.Namespace
+    part: float | None
+    left: float = 0.0
+    compiled: bool = False
+
+
+
+
+def _how(config: pytest.Config, count: int) -> _How:
+    """Raises pytest.UsageError for options that are wrong."""
+    from checker.cli.options import add_limits, seconds  # noqa: PLC0415
+
+    parser = _Parser(prog=OPTIONS, add_help=False, allow_abbrev=False)
+    add_limits(parser)
+    options = parser.parse_args(config.getini(OPTIONS), argparse.Namespace(verdict=False, checkpoint=None))
+    budget = config.getoption(BUDGET)
+    if budget is None:
+        return _How(options, None)
+    try:
+        return _How(options, seconds(budget) / count)
+    except argparse.ArgumentTypeError as error:
+        raise pytest.UsageError(f"{BUDGET}: {error}") from None
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose complaints are those of pytest."""
+
+    def error(self, message: str) -> NoReturn:
+        raise pytest.UsageError(f"{OPTIONS}: {message}")
+
+
+class ScenarioFile(pytest.File):
+    """A file with a scenario: one test, named like the scenario."""
+
+    def collect(self) -> Iterator[ScenarioItem]:
+        """The test, also of a file that cannot be read: that is for the test to say."""
+        yield ScenarioItem.from_parent(self, name=_name(self.path))
+
+
+def _name(path: Path) -> str:
+    """The name of a scenario as a part of a test's id, which is one line and has no `::`; else that of its file."""
+    from checker.scenario.errors import ScenarioError  # noqa: PLC0415
+    from checker.scenario.located import read_yaml  # noqa: PLC0415
+
+    try:
+        value = read_yaml(path.read_text(encoding="utf-8"), path.name).value
+    except (OSError, ValueError, ScenarioError):
+        value = None
+    name = value.get("name") if isinstance(value, dict) else None
+    words = " ".join(str(name or path.stem).replace("::", ":").split())
+    return "".join(each if each.isprintable() else "?" for each in words)
+
+
+class UnexpectedError(Exception):
+    """A scenario that did not come out as it should; the message is what pytest shows."""
+
+
+class ScenarioItem(pytest.Item):
+    """A scenario as a test."""
+
+    def runtest(self) -> None:
+        """Explore the scenario. Raises UnexpectedError, or skips what the budget has ended."""
+        from checker.cli.runner import with_traces  # noqa: PLC0415
+        from checker.report.junit import figures  # noqa: PLC0415
+
+        outcome = self._outcome(self.config.stash[_HOW])
+        self.user_properties += figures(outcome)
+        if outcome.interrupted:
+            raise KeyboardInterrupt
+        if outcome.judgement.undecided:
+            pytest.skip(f"{_seen_from(self.path, self.config)}: undecided: {outcome.judgement.reasons[0]}")
+        if outcome.judgement.exit_code:
+            raise UnexpectedError(_told(with_traces(outcome), self.config))
+
+    def _outcome(self, how: _How) -> Outcome:
+        from checker.cli.runner import Wanted, compile_kernels, outcome_of  # noqa: PLC0415
+        from checker.cli.scenarios import wanted  # noqa: PLC0415
+        from checker.scenario import VariantError  # noqa: PLC0415
+
+        try:
+            asked = wanted(self.path, how.options.variants)
+        except VariantError as error:
+            raise UnexpectedError(str(error)) from None
+        if how.part is None:
+            return outcome_of(asked, how.options)
+        if isinstance(asked, Wanted) and not how.compiled:
+            compile_kernels(asked.job, how.options)
+            how.compiled = True
+        how.left += how.part
+        began = time.monotonic()
+        outcome = outcome_of(asked, how.options, max(how.left, how.part))
+        how.left -= time.monotonic() - began
+        return outcome
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """What a failure looks like: no stack trace for anything that a scenario can do."""
+        if isinstance(excinfo.value, UnexpectedError):
+            return str(excinfo.value).encode("utf-8", "backslashreplace").decode()  # a name may be half a character
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        """Where the test stands."""
+        return self.path, 0, self.name
+
+
+def _told(outcome: Outcome, config: pytest.Config) -> str:
+    """The verdict, where it is, the runs that were found, and how to see them again."""
+    from checker.report.junit import sentence  # noqa: PLC0415
+    from checker.report.place import place_of  # noqa: PLC0415
+    from checker.traces.formats import FORMATS  # noqa: PLC0415
+
+    if outcome.job is None:
+        return outcome.judgement.sentence
+    place = place_of(outcome, outcome.findings[0].prop if outcome.findings else None)
+    path = "" if outcome.path is None else _seen_from(outcome.path, config)
+    again = shlex.join(["python", "-m", "checker", "run", path, *config.getini(OPTIONS)])
+    lines = [sentence(outcome), f"{place.file}:{place.line}: {outcome.name}" if place else outcome.name]
+    lines += [f"also {reason}" for reason in outcome.judgement.reasons[1:]]
+    lines += [f"run it again: {again}"]
+    if outcome.findings:
+        lines += ["keep its trace: add --traces DIR; python -m checker replay executes what is there"]
+    return "\n\n".join(["\n".join(lines), *(FORMATS["text"].view(trace).rstrip() for trace in outcome.findings)])
+
+
+def _seen_from(path: Path, config: pytest.Config) -> str:
+    """A path as it would be typed where pytest was started."""
+    return os.path.relpath(path, config.invocation_params.dir)

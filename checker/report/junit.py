@@ -1,0 +1,103 @@
+"""A report as JUnit XML, which build servers read: a test suite for each run, with one test case.
+
+What a case says follows the judgement, and no case passes that did not come out as it should:
+
+    passes      the verdict is the expected one, or nothing was expected and it passed
+    failure     another verdict: violated, deadlock, vacuous, or passed where that was not expected
+    error       nothing can be said: the scenario cannot be read, or a limit ended the search
+    skipped     undecided: the budget of the command ended the search, and nothing had been found
+
+A suite has properties with the figures of the run. Text that XML cannot hold is replaced by a question mark.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from xml.etree import ElementTree as Tree
+
+from checker.job import Verdict
+from checker.report.outcome import Outcome
+from checker.report.place import place_of
+
+NO_FILE = "python -m checker"  # the class of a run that has no scenario
+COUNTED = ("failure", "error", "skipped")
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def junit_xml(outcomes: Sequence[Outcome], view: Callable[[Outcome], str]) -> str:
+    """The report; `view` gives what is told of a run that did not come out as it should."""
+    suites = [_suite(outcome, view) for outcome in outcomes]
+    top = Tree.Element("testsuites", name="quorate", tests=str(len(suites)))
+    for name, kind in (("failures", "failure"), ("errors", "error")):
+        top.set(name, str(sum(_kind(each) == kind for each in outcomes)))
+    top.set("time", f"{sum(_seconds(each) for each in outcomes):.3f}")
+    top.extend(suites)
+    Tree.indent(top)
+    return Tree.tostring(top, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _suite(outcome: Outcome, view: Callable[[Outcome], str]) -> Tree.Element:
+    name, time, kind = _text(outcome.name), f"{_seconds(outcome):.3f}", _kind(outcome)
+    place = place_of(outcome)
+    suite = Tree.Element("testsuite", name=name, tests="1", time=time)
+    for attribute, each in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+        suite.set(attribute, str(int(kind == each)))
+    if outcome.began is not None:
+        suite.set("timestamp", datetime.fromtimestamp(outcome.began, UTC).strftime("%Y-%m-%dT%H:%M:%S"))
+    properties = Tree.SubElement(suite, "properties")
+    for key, value in figures(outcome):
+        Tree.SubElement(properties, "property", name=key, value=_text(value))
+    case = Tree.SubElement(suite, "testcase", name=name, time=time)
+    case.set("classname", _text(place.file if place else NO_FILE))
+    case.set("status", outcome.judgement.verdict.value)
+    if kind == "skipped":  # its element has no attributes
+        Tree.SubElement(case, kind).text = _text(f"undecided: {outcome.judgement.reasons[0]}")
+    elif kind is not None:
+        told = Tree.SubElement(case, kind, type=outcome.judgement.verdict.value)
+        told.set("message", _text(sentence(outcome)))
+        told.text = _text(view(outcome))
+    return suite
+
+
+def sentence(outcome: Outcome) -> str:
+    """The verdict, and what was expected instead if something was."""
+    remark = outcome.judgement.remark
+    return outcome.judgement.sentence + (f" ({remark})" if remark else "")
+
+
+def figures(outcome: Outcome) -> list[tuple[str, str]]:
+    """The figures of a run by name, those that there are."""
+    judgement, found = outcome.judgement, outcome.exploration
+    place = place_of(outcome)
+    rows = [("verdict", judgement.verdict.value), ("exit_code", str(judgement.exit_code))]
+    rows += [("expected", judgement.expected.value)] if judgement.expected else []
+    rows += [("file", place.file), ("line", str(place.line))] if place else []
+    rows += [("grain", outcome.job.grain)] if outcome.job else []
+    if found is not None:
+        rows += [
+            ("states", str(found.states)),
+            ("transitions", str(found.transitions)),
+            ("depth", str(found.depth)),
+            ("stop", found.stop.value),
+            ("seconds", f"{found.seconds:.3f}"),
+        ]
+    return rows
+
+
+def _kind(outcome: Outcome) -> str | None:
+    """The element that says why a case does not pass."""
+    if outcome.is_good:
+        return None
+    if outcome.judgement.exit_code == 0:
+        return "skipped"
+    return "error" if outcome.judgement.verdict in (Verdict.ERROR, Verdict.INCOMPLETE) else "failure"
+
+
+def _seconds(outcome: Outcome) -> float:
+    return 0.0 if outcome.exploration is None else outcome.exploration.seconds
+
+
+def _text(text: str) -> str:
+    return _NOT_XML.sub("?", text)

@@ -1,0 +1,137 @@
+"""A report as SARIF 2.1.0, which code scanning reads: rules are properties, results are what is wrong.
+
+- A result is a finding that should not be: of a run that came out as expected there is none, although it may have found
+  what a scenario was written to show. A run found vacuous, a scenario that cannot be read, and a pass where something
+  else was expected are results too, of rules named like that.
+- What could not be decided is no result: a limit or the budget that ended a search is a notification of the invocation,
+  and the invocation was no success unless every run came to a verdict.
+- The steps of a trace are a code flow: what happens, the fields that it changes, and the place of the property.
+- The fingerprint of a result stays while the scenario's name, the property and its clause do; a line more above it, or
+  a longer trace, changes nothing.
+
+Source: OASIS, "Static Analysis Results Interchange Format (SARIF) Version 2.1.0".
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from checker.job import Verdict
+from checker.report.junit import sentence
+from checker.report.outcome import Outcome, gravest
+from checker.report.place import Place, place_of
+from checker.traces.trace import Trace, TraceStep
+from checker.traces.values import show
+
+Object = dict[str, Any]
+
+SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"
+FINGERPRINT = "quorateFinding/v1"
+LONGEST = 1000  # characters of a value in a step
+UNDECIDED = (Verdict.ERROR, Verdict.INCOMPLETE)
+VERDICTS = {
+    Verdict.ERROR: ("bad-scenario", "The scenario, or a configuration file that it names, cannot be used."),
+    Verdict.VACUOUS: ("vacuous", "What passed says less than it seems to: something never happened."),
+    Verdict.PASSED: ("unexpected-pass", "The run passed, where the scenario expects another verdict."),
+}
+
+
+def sarif_log(outcomes: Sequence[Outcome], version: str) -> Object:
+    """The report as an object; `version` is that of this program."""
+    code = gravest(outcomes)
+    results = [result for outcome in outcomes for result in _results(outcome)]
+    rules = _rules(outcomes, {result["ruleId"] for result in results})
+    places = {rule["id"]: place for place, rule in enumerate(rules)}
+    invocation: Object = {
+        "executionSuccessful": not any(each.judgement.verdict in UNDECIDED for each in outcomes),
+        "exitCode": code,
+        "toolExecutionNotifications": [note for outcome in outcomes for note in _notes(outcome)],
+    }
+    return {
+        "$schema": SCHEMA,
+        "version": "2.1.0",
+        "runs": [
+            {
+                "tool": {"driver": {"name": "Quorate", "version": version, "rules": rules}},
+                "invocations": [invocation],
+                "results": [{**result, "ruleIndex": places[result["ruleId"]]} for result in results],
+            }
+        ],
+    }
+
+
+def _rules(outcomes: Sequence[Outcome], verdicts: set[str]) -> list[Object]:
+    """All properties that runs were held to, each once; of the verdicts those that have a result."""
+    rules = {}
+    for outcome in outcomes:
+        for prop in outcome.job.model.properties if outcome.job else ():
+            meaning = prop.meaning or prop.name
+            rules[prop.name] = {
+                "id": prop.name,
+                "shortDescription": {"text": f"{prop.name}: {meaning}"},
+                "help": {"text": f"{meaning}. Kind: {prop.kind.value}. Code flows are the runs that were found."},
+                "properties": {"kind": prop.kind.value},
+            }
+    for name, meaning in VERDICTS.values():
+        if name in verdicts:
+            rules[name] = {"id": name, "shortDescription": {"text": meaning}, "help": {"text": meaning}}
+    return list(rules.values())
+
+
+def _results(outcome: Outcome) -> list[Object]:
+    if outcome.is_good or outcome.judgement.verdict is Verdict.INCOMPLETE:
+        return []
+    if outcome.judgement.verdict in VERDICTS:
+        name, _ = VERDICTS[outcome.judgement.verdict]
+        reasons = "; ".join(outcome.judgement.reasons)
+        return [_result(outcome, name, sentence(outcome), place_of(outcome), reasons)]
+    return [_finding(outcome, trace) for trace in outcome.findings]
+
+
+def _finding(outcome: Outcome, trace: Trace) -> Object:
+    place = place_of(outcome, trace.prop)
+    values = ", ".join(f"{name} = {show(value)}" for name, value in trace.values)
+    text = f"{trace.headline}: {trace.clause}{f' ({values})' if values else ''}. {outcome.name}, grain {trace.grain}."
+    flow = {"threadFlows": [{"locations": [_step(step, place) for step in trace.steps]}]}
+    return {**_result(outcome, trace.prop, text, place, trace.clause), "codeFlows": [flow]}
+
+
+def _result(outcome: Outcome, rule: str, text: str, place: Place | None, clause: str) -> Object:
+    stable = "\n".join((outcome.name, rule, clause))
+    return {
+        "ruleId": rule,
+        "level": "warning" if outcome.judgement.verdict is Verdict.VACUOUS else "error",
+        "message": {"text": text},
+        "locations": [_location(outcome.name, place)],
+        "partialFingerprints": {FINGERPRINT: hashlib.sha256(stable.encode("utf-8", "backslashreplace")).hexdigest()},
+    }
+
+
+def _step(step: TraceStep, place: Place | None) -> Object:
+    """A step of a code flow; `state` has the fields that it changed, by lane and name."""
+    location = {**_location(step.caption, place), "message": {"text": f"{step.number}. {step.caption}"}}
+    state = {
+        f"{lane}.{name}": {"text": show(step.lanes[lane][name])[:LONGEST] or "(empty)"}
+        for lane, names in step.changed.items()
+        for name in names
+        if name in step.lanes.get(lane, {})
+    }
+    return {"location": location, "executionOrder": step.number + 1, **({"state": state} if state else {})}
+
+
+def _location(name: str, place: Place | None) -> Object:
+    """A place in a file; of a run without a file only its name."""
+    if place is None:
+        return {"logicalLocations": [{"name": name}]}
+    uri = quote(place.file) if not place.file.startswith("/") else f"file://{quote(place.file)}"
+    return {"physicalLocation": {"artifactLocation": {"uri": uri}, "region": {"startLine": place.line}}}
+
+
+def _notes(outcome: Outcome) -> Iterable[Object]:
+    if outcome.judgement.verdict is Verdict.INCOMPLETE:
+        level = "warning" if outcome.judgement.undecided else "error"
+        text = f"{outcome.name}: {sentence(outcome)}"
+        yield {"level": level, "message": {"text": text}, "locations": [_location(outcome.name, place_of(outcome))]}

