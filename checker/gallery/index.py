@@ -9,7 +9,7 @@ from pathlib import Path
 from checker.gallery.page import page_name, written
 from checker.job import Job
 from checker.markdown import escaped
-from spec.variants import DESCRIBED, Area, of_area
+from spec.variants import DESCRIBED, Area, Variant, of_area
 
 _HEAD = """\
 # Gallery
@@ -46,7 +46,7 @@ def _expected(job: Job) -> str:
 
 def _variants(area: Area, jobs: Mapping[Path, Job], gallery: Path) -> Iterator[str]:
     yield from ("| variant | what is wrong | caught in |", "| --- | --- | --- |")
-    for variant in of_area(area):
+    for variant in sorted(of_area(area), key=list(Variant).index):
         caught = [_link(path, job, gallery) for path, job in jobs.items() if variant.value in _has(job)]
         yield f"| {escaped(str(variant.value))} | {escaped(DESCRIBED[variant].wrong)} | {'; '.join(caught)} |"
 

@@ -2,8 +2,10 @@
 
 The expected verdict stands in each scenario, with the fact or the requirement that it comes from. What a
 counterexample must say beyond its verdict (who leads, and who follows) is written here, from the requirements.
+Its page in the gallery says what was found; `REWRITE_GOLDEN=1`, or `python -m checker gallery docs/gallery`, writes it.
 """
 
+import os
 from functools import cache
 from pathlib import Path
 
@@ -12,6 +14,8 @@ import pytest
 from checker.engine import Exploration, Limits, Stop, plain
 from checker.engine.compare import disagreements
 from checker.engine.search import explore
+from checker.gallery import index_of, page_name, page_of
+from checker.gallery.page import pictures_of
 from checker.job import Job, Verdict
 from checker.report.verdict import judge
 from checker.scenario import bundled, from_source, load
@@ -24,6 +28,8 @@ SLOW = {  # more than two seconds each, some of them minutes
     "zab-3-servers", "zab-3-servers-fine", "r16-three-clients", "r20-fenced-three-clients",
 }  # fmt: skip
 HUGE = {"zab-3-servers-packets"}  # for a machine with much memory, by hand
+GALLERY = Path(__file__).parents[2] / "docs" / "gallery"
+REWRITE = bool(os.environ.get("REWRITE_GOLDEN"))
 PATHS = {path.stem: path for path in bundled()}
 QUICK = [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in PATHS if name not in HUGE]
 
@@ -59,6 +65,27 @@ def test_both_engines_agree_level_by_level(name: str) -> None:
         exploration = explore(job.model, limits, until_witnessed=job.until_witnessed)
     oracle = plain.explore(job.model, limits, until_witnessed=job.until_witnessed)
     assert disagreements(exploration, oracle) == []
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_its_page_in_the_gallery_is_what_was_found(name: str) -> None:
+    job, exploration = ran(name)
+    page = page_of(PATHS[name], job, exploration, judge(job, exploration, job.actions), GALLERY)
+    if REWRITE:
+        page.write(GALLERY)
+    written = GALLERY / f"{page.name}.md"
+    assert written.read_text(encoding="utf-8") == page.text
+    pictures = {each.name: each.read_text(encoding="utf-8") for each in pictures_of(written)}
+    assert pictures == page.pictures
+
+
+def test_the_gallery_leads_to_every_page_and_has_no_other() -> None:
+    index = index_of({path: load(path) for path in PATHS.values()}, GALLERY)
+    if REWRITE:
+        (GALLERY / "README.md").write_text(index, encoding="utf-8")
+    assert (GALLERY / "README.md").read_text(encoding="utf-8") == index
+    pages = {str(page.relative_to(GALLERY).with_suffix("")) for page in GALLERY.glob("*/*.md")}
+    assert pages == {page_name(path) for name, path in PATHS.items() if name not in HUGE}
 
 
 @pytest.mark.parametrize("name", list(PATHS))
