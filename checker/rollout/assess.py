@@ -1,0 +1,252 @@
+"""Judges one stage of a roll-out, in given orders, by runs with and without faults.
+
+Each question is put to the model that answers it soonest (`checker.rollout.scenarios`): without faults for every
+server that may lead at first, with faults for one of them. Rules of this module:
+
+- A cell is UNSAFE if a run found a violation. It is SAFE if z3 has proved that quorums meet (leaders and commits), or
+  if every run it rests on was exhausted; else it is OPEN. What was explored is told beside a proof.
+- What is unsafe without faults is unsafe under faults; nothing more is run for that.
+- "At most k faults" are all ways of sharing k among the kinds of faults, each a run.
+- Where the operator would wait in vain the wait is taken out, the stage run again, and the finding kept: what comes
+  after that point is explored too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import product
+
+from checker.rollout.budget import Budget
+from checker.rollout.differ import after_split
+from checker.rollout.quorums import Pair, pairs_of
+from checker.rollout.runs import Outcome, Ran, Runner, leads_first
+from checker.rollout.scenarios import CRASHES, DISCONNECTS, PARTITIONS, SAFE_DATA, Asked, Question
+from checker.rollout.stages import Stage
+from checker.rollout.steps import Steps, left_out
+from spec.quorum import Sid
+
+LEADERS = ("Leadership", "OneLeader", "LeaderIsAVoter")
+BRIEFLY = 3.0  # seconds for a run that cannot change the verdict any more
+SHARE_BESIDE_A_PROOF = 0.06  # of the budget, for a run whose answer is proved already
+LARGEST = 9  # servers that are explored: an election looks at every set of them
+QUESTIONS = (Question.ELECTION, Question.COMMITS, Question.HEALING)
+
+
+@dataclass(frozen=True)
+class Order:
+    """The steps if that server leads at first; `vain` are the waits that were taken out of them, as they were
+    found. Not `explored`: there was no time for it, and it rests on the proof alone.
+    """
+
+    leader: Sid
+    steps: Steps
+    vain: tuple[Ran, ...] = ()
+    explored: bool = True
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The answer to a question, without faults or with them: how it came out, on what it rests, and what was found."""
+
+    outcome: Outcome
+    because: str
+    ran: Ran | None = None
+
+
+@dataclass
+class Assessed:
+    """A stage with its orders and all that was run of it."""
+
+    stage: Stage
+    pairs: tuple[Pair, ...]
+    faults: int
+    orders: list[Order] = field(default_factory=list)
+    runs: list[Ran] = field(default_factory=list)
+
+    @property
+    def proved(self) -> bool:
+        """Whether z3 has proved that every two quorums meet."""
+        return all(pair.disjoint is None for pair in self.pairs)
+
+    def cell(self, question: Question, *, faulty: bool) -> Cell:
+        """The answer to a question."""
+        runs = [ran for ran in self.runs if ran.asked.question is question and bool(ran.asked.faults) == faulty]
+        worst = next((ran for outcome in Outcome for ran in runs if ran.outcome is outcome), None)
+        if worst and worst.outcome is Outcome.UNSAFE:
+            return Cell(Outcome.UNSAFE, worst.sentence, worst)
+        if faulty and (plain := self.cell(question, faulty=False)).outcome is Outcome.UNSAFE:
+            return Cell(Outcome.UNSAFE, "already without faults", plain.ran)
+        if worst and worst.outcome is Outcome.STALLS:
+            return Cell(Outcome.STALLS, worst.sentence, worst)
+        proved = self.proved and not self.stage.gossips and question is not Question.HEALING
+        seen = _seen(runs)
+        if proved:
+            return Cell(Outcome.SAFE, f"proved by z3{f'; {seen}' if seen else ''}")
+        if worst is None:
+            return Cell(Outcome.OPEN, self._not_run())
+        return Cell(worst.outcome, seen)
+
+    def _not_run(self) -> str:
+        """Why there is no answer."""
+        if self.stage.gossips:
+            return "not explored where configurations have versions"
+        if too_large(self.stage):
+            return f"more than {LARGEST} servers are not explored"
+        if not self.faults:
+            return "no faults were asked for"
+        return "no time was left for it"
+
+    @property
+    def outcome(self) -> Outcome:
+        """The stage as a whole: healing under faults that was not explored to its end is told, and does not count."""
+        cells = {(q, faulty): self.cell(q, faulty=faulty).outcome for q in QUESTIONS for faulty in (False, True)}
+        if Outcome.UNSAFE in cells.values():
+            return Outcome.UNSAFE
+        if cells[Question.HEALING, True] is Outcome.OPEN:
+            del cells[Question.HEALING, True]
+        if not self.faults:
+            cells = {key: outcome for key, outcome in cells.items() if not key[1]}
+        return Outcome.OPEN if Outcome.OPEN in cells.values() else Outcome.SAFE
+
+
+def _seen(runs: list[Ran]) -> str:
+    """What runs without a violation have seen."""
+    if not runs:
+        return ""
+    states = sum(ran.states for ran in runs)
+    unfinished = sum(ran.outcome is not Outcome.SAFE for ran in runs)
+    what = f"{len(runs)} run{'s' * (len(runs) > 1)}, {states:,} states"
+    if any(ran.asked.opening for ran in runs):
+        what += ", behind one order of the steps before"
+    if not unfinished:
+        return f"{what}, all explored"
+    which = "" if unfinished == len(runs) else f"{unfinished} of the runs "
+    return f"{what}, {which}not explored to the end"
+
+
+class Assessor:
+    """Runs what is asked about stages. `budget` is shared by all of them."""
+
+    def __init__(self, budget: Budget, run: Runner, faults: int, down: frozenset[Sid] = frozenset()) -> None:
+        self._budget, self._run, self._faults, self._down = budget, run, faults, down
+
+    def begin(self, stage: Stage) -> Assessed:
+        """A stage of which nothing was run yet."""
+        return Assessed(stage, pairs_of(stage), self._faults)
+
+    def leaders(self, stage: Stage) -> list[Sid]:
+        """The servers that may lead when the stage begins, the one first that leads if all start at once."""
+        voters = sorted(stage.old.view.voters - self._down, reverse=True)
+        if too_large(stage):
+            return voters
+        return [
+            sid
+            for sid in voters
+            if leads_first(Asked(stage, (), sid, Question.ELECTION, zab=True, always=LEADERS, down=self._down))
+        ]
+
+    def without_faults(self, assessed: Assessed, leader: Sid, steps: Steps, share: int) -> Order:
+        """Whether leaders are alone and everybody settles; waits in vain are taken out. Adds the order and its runs."""
+        vain: list[Ran] = []
+        while True:
+            asked = Asked(
+                assessed.stage, steps, leader, Question.ELECTION, always=LEADERS, recoverable=True, down=self._down
+            )
+            ran = self.explore(asked, share)
+            if ran.outcome is not Outcome.STALLS or ran.stuck is None:
+                break
+            vain.append(ran)
+            steps = tuple(replace(step, wait=step.wait and step.sid != ran.stuck) for step in steps)
+        order = Order(leader, steps, tuple(vain))
+        assessed.orders.append(order)
+        assessed.runs += self._of_both(assessed, order, ran)
+        return order
+
+    def _of_both(self, assessed: Assessed, order: Order, ran: Ran) -> Iterator[Ran]:
+        """One run answers two questions: of leaders, and whether all settle."""
+        healing = replace(ran.asked, question=Question.HEALING)
+        if ran.outcome is Outcome.UNSAFE:
+            yield ran
+            yield from after_split(ran, self._run, self._budget)
+            yield self._settles(assessed, order)
+            return
+        yield replace(
+            ran,
+            outcome=Outcome.OPEN if ran.outcome is Outcome.OPEN and "bound" not in ran.sentence else Outcome.SAFE,
+            found=None,
+        )
+        yield from (replace(each, asked=replace(each.asked, question=Question.HEALING)) for each in order.vain)
+        if ran.outcome is Outcome.OPEN:
+            yield self._settles(assessed, order)
+        elif ran.outcome is Outcome.STALLS or not order.vain:
+            yield replace(ran, asked=healing)
+
+    def _settles(
+        self, assessed: Assessed, order: Order, faults: Mapping[str, int] | None = None, *, done: bool = False
+    ) -> Ran:
+        """Whether everybody can settle whatever happened: by the election alone, which needs no bound on elections."""
+        asked = Asked(
+            assessed.stage, order.steps, order.leader if not done else None, Question.HEALING, faults or {}, zab=False,
+            always=("LeaderIsAVoter",), recoverable=True, patient=False, done=done, down=self._down,
+        )  # fmt: skip
+        most = BRIEFLY if assessed.outcome is Outcome.UNSAFE else self._budget.share(4)
+        ran = self._run(asked, min(most, self._budget.left))
+        return replace(ran, outcome=Outcome.UNSAFE) if ran.outcome is Outcome.STALLS else ran
+
+    def commits(self, assessed: Assessed, order: Order, share: int, faults: Mapping[str, int] | None = None) -> Ran:
+        """Whether what was committed stays so."""
+        asked = Asked(
+            assessed.stage, order.steps, order.leader, Question.COMMITS, faults or {}, writes=1, elections=2,
+            always=SAFE_DATA, down=self._down,
+        )  # fmt: skip
+        ran = self.explore(asked, share, beside_a_proof=assessed.proved)
+        assessed.runs.append(ran)
+        return ran
+
+    def explore(self, asked: Asked, share: int, *, beside_a_proof: bool = False) -> Ran:
+        """Run a question within the share of what is left that one of so many runs has."""
+        most = self._budget.seconds * SHARE_BESIDE_A_PROOF if beside_a_proof else self._budget.left
+        return self._run(asked, min(most, self._budget.share(share)))
+
+    def leaders_under_faults(self, assessed: Assessed, order: Order, share: int) -> bool:
+        """Whether faults make two leaders, by the election alone. True if they do."""
+        for faults in splits(self._faults, (PARTITIONS, CRASHES)):
+            asked = Asked(
+                assessed.stage, order.steps, order.leader, Question.ELECTION, faults, zab=False,
+                always=("OneLeader", "LeaderIsAVoter"), down=self._down,
+            )  # fmt: skip
+            assessed.runs.append(self.explore(asked, share, beside_a_proof=assessed.proved))
+            if assessed.runs[-1].outcome is Outcome.UNSAFE:
+                return True
+        return False
+
+    def commits_under_faults(self, assessed: Assessed, order: Order, share: int) -> None:
+        """The same of commits, until a violation is found."""
+        ways = list(splits(self._faults, (PARTITIONS, DISCONNECTS, CRASHES)))
+        for number, faults in enumerate(ways):
+            if assessed.proved and not self._budget.left:
+                return
+            if self.commits(assessed, order, share - number, faults).outcome is Outcome.UNSAFE:
+                return
+
+    def heals(self, assessed: Assessed, order: Order) -> None:
+        """Healing under faults: partitions during the roll-out; crashes and partitions after it, if it gets there."""
+        assessed.runs.append(self._settles(assessed, order, {PARTITIONS: self._faults}))
+        if self._down or left_out(assessed.stage, order.steps):
+            return
+        for faults in splits(self._faults, (PARTITIONS, CRASHES)):
+            assessed.runs.append(self._settles(assessed, order, faults, done=True))
+
+
+def too_large(stage: Stage) -> bool:
+    """Whether a stage has too many servers to be explored, so that z3 alone speaks of it."""
+    return len(stage.sids) > LARGEST
+
+
+def splits(faults: int, kinds: Iterable[str]) -> Iterator[dict[str, int]]:
+    """Every way of having that many faults of these kinds in all."""
+    names = list(kinds)
+    for counts in product(range(faults, -1, -1), repeat=len(names)):
+        if sum(counts) == faults and faults:
+            yield {name: count for name, count in zip(names, counts, strict=True) if count}

@@ -1,0 +1,99 @@
+"""The plan as data, for `--json`.
+
+Fields of schema 1: verdict (safe | unsafe | undecided), exit_code, headline, seconds, before and after (folder, voters,
+observers, taken), notes, direct and stages. A stage has title, verdict, proved, pairs, answers (question, faults,
+verdict, because), orders (leader, steps with action, server, wait), files (name to text) and runs (scenario, question,
+faults, leader, outcome, property, sentence, states, depth, seconds, bounds).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from checker.rollout.assess import QUESTIONS, Assessed
+from checker.rollout.folders import Folder
+from checker.rollout.planner import Plan
+from checker.rollout.runs import Outcome, Ran
+from checker.rollout.words import WORDS, headline
+
+SCHEMA = 1
+EXIT_CODES = {Outcome.SAFE: 0, Outcome.UNSAFE: 12, Outcome.OPEN: 20}
+
+
+def data(plan: Plan) -> dict[str, Any]:
+    """The plan as an object that `json.dumps` takes."""
+    return {
+        "schema": SCHEMA,
+        "verdict": WORDS[plan.outcome].lower(),
+        "exit_code": EXIT_CODES[plan.outcome],
+        "headline": headline(plan),
+        "seconds": plan.seconds,
+        "before": _folder(plan.wish.old),
+        "after": _folder(plan.wish.new),
+        "notes": list(plan.notes),
+        "orders_tried": plan.tried,
+        "direct": _stage(plan.direct),
+        "stages": [_stage(stage) for stage in plan.stages],
+    }
+
+
+def _folder(folder: Folder) -> dict[str, Any]:
+    view = folder.view
+    return {
+        "folder": folder.path,
+        "voters": sorted(view.voters),
+        "observers": sorted(view.observers),
+        "taken": list(folder.taken),
+        "warnings": list(folder.warnings),
+    }
+
+
+def _stage(assessed: Assessed) -> dict[str, Any]:
+    return {
+        "title": assessed.stage.title,
+        "verdict": WORDS[assessed.outcome].lower(),
+        "proved": assessed.proved,
+        "pairs": [
+            {
+                "a": pair.old,
+                "b": pair.new,
+                "disjoint": pair.disjoint and {"a": sorted(pair.disjoint.a), "b": sorted(pair.disjoint.b)},
+            }
+            for pair in assessed.pairs
+        ],
+        "answers": [
+            {
+                "question": question.name.lower(),
+                "faults": assessed.faults if faulty else 0,
+                "verdict": WORDS[(cell := assessed.cell(question, faulty=faulty)).outcome].lower(),
+                "because": cell.because,
+            }
+            for question in QUESTIONS
+            for faulty in (False, True)
+        ],
+        "orders": [
+            {
+                "leader": order.leader,
+                "steps": [{"action": s.action, "server": s.sid, "wait": s.wait} for s in order.steps],
+            }
+            for order in assessed.orders
+        ],
+        "files": dict(assessed.stage.new.texts),
+        "runs": [_run(ran) for ran in assessed.runs],
+    }
+
+
+def _run(ran: Ran) -> dict[str, Any]:
+    return {
+        "scenario": ran.asked.name,
+        "question": ran.asked.question.name.lower(),
+        "faults": dict(ran.asked.faults),
+        "leader": ran.asked.leader,
+        "outcome": ran.outcome.value,
+        "property": ran.prop or None,
+        "sentence": ran.sentence,
+        "states": ran.states,
+        "depth": ran.depth,
+        "seconds": ran.seconds,
+        "bounds": list(ran.bounds),
+    }

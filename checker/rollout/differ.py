@@ -1,0 +1,89 @@
+"""What a split comes to: both leaders commit, and replicas stay different after the operator has healed.
+
+A run in which two leaders were established goes on here: a client writes at each of them, and the plan goes on. Where
+that leads is much deeper than the split, so the way there is given as an opening, and everything after it is explored.
+
+Rules of this module: the opening is read off the trace of the split. If it cannot be followed nothing is claimed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from checker.rollout.budget import Budget
+from checker.rollout.runs import Outcome, Ran, Runner
+from checker.rollout.scenarios import Question
+from checker.scenario import ScenarioError
+from checker.traces.trace import Trace
+from spec.quorum import Sid
+
+MOST_SECONDS = 10.0  # for each of the two runs
+ELECTIONS = 4  # more than a split takes, so that the plan can go on
+
+
+def after_split(ran: Ran, run: Runner, budget: Budget) -> list[Ran]:
+    """The runs that show what becomes of data; none if there is no such run."""
+    if ran.trace is None or not ran.asked.zab or ran.asked.faults:
+        return []
+    sides = _sides(ran.trace)
+    if len(sides) != 2:
+        return []
+    opening = tuple(_opening(ran, sides))
+    found = []
+    for question, prop in ((Question.COMMITS, "OneTxnPerZxid"), (Question.HEALING, "ReplicasAgree")):
+        asked = replace(
+            ran.asked, question=question, always=(prop,), recoverable=False, writes=2, elections=ELECTIONS,
+            opening=opening,
+        )  # fmt: skip
+        try:
+            found.append(run(asked, min(MOST_SECONDS, budget.share(4))))
+        except ScenarioError:
+            return []
+    return [each for each in found if each.outcome is Outcome.UNSAFE]
+
+
+def _sides(trace: Trace) -> dict[Sid, list[Sid]]:
+    """The two leaders at the end of a split, and who follows each."""
+    lanes = trace.steps[-1].lanes
+    sides: dict[Sid, list[Sid]] = {}
+    for name, fields in lanes.items():
+        sid = int(name.partition(".")[2])
+        leader = sid if fields.get("state") == "LEADING" else fields.get("leader")
+        if leader is not None:
+            sides.setdefault(int(leader), []).append(sid)
+    return {leader: sorted(side) for leader, side in sorted(sides.items()) if leader in side}
+
+
+def _opening(ran: Ran, sides: Mapping[Sid, list[Sid]]) -> Iterator[dict[str, object]]:
+    """The operator's steps and the two elections in the order of the trace, then a write on each side."""
+    assert ran.trace is not None
+    waits = list(_waits(ran))
+    everybody = [sid for sid in ran.asked.stage.sids if sid not in ran.asked.down]
+    planned = 0
+    for step in ran.trace.steps[1:]:
+        action = step.action or ""
+        if action.startswith("plan "):
+            if waits[planned]:
+                yield {"settle": everybody}
+            planned += 1
+            yield {"planned": 1}
+        elif action == "elect":
+            leader, members = step.arguments
+            if leader in sides and leader in members:
+                yield {"settle": sides[leader]}
+    for leader, side in sides.items():
+        yield {"write": leader}
+        yield {"settle": side}
+
+
+def _waits(ran: Ran) -> Iterator[bool]:
+    """For each action of the plan whether it waits for the one before it."""
+    waiting = False
+    for step in ran.asked.steps:
+        if step.sid in ran.asked.down:
+            continue
+        yield waiting
+        if step.action == "restart":
+            yield False
+        waiting = step.wait

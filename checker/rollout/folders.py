@@ -1,0 +1,269 @@
+"""Reads a folder of zoo.cfg files as operators have them: what each server of an ensemble is started with.
+
+    DIR/zoo.cfg                     the same file for all its members (a single *.cfg of any name, or a file, likewise)
+    DIR/1/zoo.cfg, DIR/server1/...  a folder for each server, which its name or a myid identifies
+    DIR/anything/zoo.cfg            the same, with a myid in it or in its dataDir
+    DIR/zoo-1.cfg, DIR/1.cfg        a file for each server
+
+Rules of this module:
+
+- One folder is one state of the ensemble, so all files in it name the same members in the same roles.
+- What does not fit is a ConfigError that names every file and line concerned. Nothing is guessed: what was taken for
+  what stands in `Folder.taken`.
+- A dynamic file lies where its name says relative to the zoo.cfg, or beside it. An absolute path is looked for beside
+  the zoo.cfg alone, since the folder is a copy and this machine may have a file of that name for itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from spec.config import Config, ConfigError, Problem, parse_zoo_cfg
+from spec.quorum import Sid, View
+
+NUMBERED = re.compile(r"(?:zoo|zk|zookeeper|server|node)?[-_.]?(\d{1,9})", re.IGNORECASE)
+"""A name that says which server it is about: 3, zoo-3, server3."""
+LINE = re.compile(r"^[ \t\f]*server\.([+-]?\d+)[ \t\f]*[=: \t]")
+
+
+@dataclass(frozen=True)
+class Given:
+    """What one server is started with: the text of its file, of its dynamic file if it has one, and its configuration.
+
+    `origin` is where it was read.
+    """
+
+    sid: Sid
+    origin: str
+    text: str
+    dynamic: str | None
+    config: Config
+
+
+@dataclass(frozen=True)
+class Folder:
+    """One state of an ensemble: what each member is started with, and in words what was taken for what."""
+
+    path: str
+    servers: Mapping[Sid, Given]
+    taken: tuple[str, ...]
+
+    @property
+    def view(self) -> View:
+        """The view that all members are given."""
+        return next(iter(self.servers.values())).config.view
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What ZooKeeper would start with although it can hardly be meant, each once."""
+        return tuple(dict.fromkeys(str(w) for each in self.servers.values() for w in each.config.warnings))
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A zoo.cfg, and the server it is for with the place that says so; None: for every member."""
+
+    path: Path
+    sid: Sid | None = None
+    because: str = ""
+
+
+def read_folder(path: Path) -> Folder:
+    """What the servers of a folder are started with. Raises ConfigError."""
+    found = _layout(path)
+    problems: list[Problem] = []
+    given: list[Given] = []
+    for each in found:
+        try:
+            given += _given(each)
+        except ConfigError as error:
+            problems += error.problems
+    if problems:
+        raise ConfigError(tuple(dict.fromkeys(problems)))
+    _check_together(given, shared=found[0].sid is None)
+    return Folder(
+        str(path), {each.sid: each for each in sorted(given, key=lambda each: each.sid)}, _taken(found, given)
+    )
+
+
+def text_of(path: Path) -> str | None:
+    """A file's text as Java's Properties.load reads it; None if it cannot be read."""
+    try:
+        return path.read_bytes().decode("iso-8859-1")
+    except (OSError, ValueError):  # not there, not readable, or no name that a file can have
+        return None
+
+
+def line_of(text: str, sid: Sid) -> int:
+    """The number of the line that names a server; 0 if there is none."""
+    lines = enumerate(text.splitlines(), start=1)
+    return next((number for number, line in lines if (m := LINE.match(line)) and int(m[1]) == sid), 0)
+
+
+# Which files there are, and whose they are.
+
+
+def _layout(path: Path) -> list[_Found]:
+    if path.is_file():
+        return [_Found(path)]
+    if not path.is_dir():
+        raise _error(path, "there is no such folder", "name a folder with zoo.cfg files")
+    files = sorted(each for each in path.glob("*.cfg") if each.is_file())
+    folders = sorted(each.parent for each in path.glob("*/zoo.cfg") if each.is_file())
+    if files and folders:
+        what = f"there are {_names(files)} and folders with a zoo.cfg ({_names(folders)})"
+        raise _error(path, what, "keep one zoo.cfg for all, or a folder or a file for each server")
+    if folders:
+        return _identified([_of_folder(folder) for folder in folders])
+    if len(files) == 1:
+        return [_Found(files[0])]
+    if not files:
+        raise _error(path, "there is no zoo.cfg in it", "put zoo.cfg there, or N/zoo.cfg for each server N")
+    return _identified([_of_file(file) for file in files])
+
+
+def _of_file(file: Path) -> _Found:
+    named = NUMBERED.fullmatch(file.stem)
+    if named is None:
+        what = "there are several files, and the name of this one does not say for which server it is"
+        raise _error(file, what, "name it zoo-N.cfg, N being the number in that server's myid file")
+    return _Found(file, int(named[1]), f"the name {file.name}")
+
+
+def _of_folder(folder: Path) -> _Found:
+    file = folder / "zoo.cfg"
+    said = {myid: text.strip() for myid in _myids(folder, text_of(file) or "") if (text := text_of(myid)) is not None}
+    for myid, text in said.items():
+        if not re.fullmatch(r"[+-]?\d{1,18}", text):
+            raise _error(myid, f"{text[:40]!r} is not a number", "write the server's number alone", line=1)
+    named = NUMBERED.fullmatch(folder.name)
+    sids = {int(text): str(myid) for myid, text in said.items()}
+    if named:
+        sids.setdefault(int(named[1]), f"the name of the folder {folder.name}")
+    if not sids:
+        what = "nothing says for which server this folder is"
+        raise _error(folder, what, "put its myid beside zoo.cfg, or give the folder the number as its name")
+    if len(sids) > 1:
+        what = "it is for " + " and ".join(f"server {sid} ({place})" for sid, place in sids.items())
+        raise _error(folder, what, "make them say the same")
+    ((sid, because),) = sids.items()
+    return _Found(file, sid, because)
+
+
+def _myids(folder: Path, text: str) -> Iterator[Path]:
+    """Where a server's myid may lie in a copy of its files."""
+    yield folder / "myid"
+    found = re.search(r"^[ \t]*dataDir[ \t]*[=:][ \t]*(\S+)", text, re.MULTILINE)
+    if found:
+        directory = Path(found[1])
+        if directory.is_absolute() and directory.is_relative_to(folder.resolve()):
+            yield directory / "myid"
+        elif directory.is_absolute():
+            yield folder / directory.name / "myid"
+        else:
+            yield folder / directory / "myid"
+
+
+def _identified(found: list[_Found]) -> list[_Found]:
+    """The same, once no two are for one server. Raises ConfigError."""
+    seen: dict[Sid | None, _Found] = {}
+    for each in found:
+        if each.sid in seen:
+            what = f"{seen[each.sid].path} is for server {each.sid} too"
+            raise _error(each.path, what, "keep one file for each server")
+        seen[each.sid] = each
+    return found
+
+
+# What they say.
+
+
+def _given(found: _Found) -> list[Given]:
+    """What one file gives: to its server, or to all its members. Raises ConfigError."""
+    text = text_of(found.path)
+    if text is None:
+        raise _error(found.path, "it cannot be read", "name a readable zoo.cfg")
+    name, read = str(found.path), _Beside(found.path.parent)
+    config = parse_zoo_cfg(text, name, read=read, complete=False)
+    if not config.view.contains_quorum(config.view.voters):
+        what = "no set of its servers is a quorum"
+        raise _error(found.path, what, "name a zoo.cfg with server.N lines, or a dynamicConfigFile that has them")
+    if found.sid is not None and found.sid not in config.view.members:
+        listed = ", ".join(map(str, sorted(config.view.members)))
+        what = f"this is the file of server {found.sid} ({found.because}), and it names {listed} only"
+        raise _error(found.path, what, f"add server.{found.sid}, or correct the id")
+    sids = sorted(config.view.members) if found.sid is None else [found.sid]
+    dynamic = read.text
+    return [Given(s, name, text, dynamic, parse_zoo_cfg(text, name, f"{s}\n", read, complete=False)) for s in sids]
+
+
+class _Beside:
+    """Reads a dynamic file, and keeps its text."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.text: str | None = None
+
+    def __call__(self, name: str) -> str | None:
+        path = Path(name)
+        tried = [self._folder / path.name] if path.is_absolute() else [self._folder / path, self._folder / path.name]
+        self.text = next((text for each in tried if (text := text_of(each)) is not None), None)
+        return self.text
+
+
+def _check_together(given: list[Given], *, shared: bool) -> None:
+    """Raises ConfigError where files of one folder differ in who is a member, or a member has no file."""
+    first, problems = given[0], []
+    for other in given[1:]:
+        problem = _difference(first, other)
+        if problem is not None:
+            problems.append(problem)
+    have = {each.sid for each in given}
+    for sid in () if problems or shared else sorted(first.config.view.members - have):
+        what = f"it names server {sid}, for which there is no file in the folder"
+        problems.append(
+            Problem(first.origin, line_of(_members_text(first), sid), what, f"add the file of server {sid}")
+        )
+    if problems:
+        raise ConfigError(tuple(problems))
+
+
+def _difference(one: Given, other: Given) -> Problem | None:
+    """How the second file differs from the first in what all must share."""
+    mine, theirs = one.config.view, other.config.view
+    right = "give all servers of one folder the same members: it is the state before, or the state after"
+    for sid in sorted(mine.members ^ theirs.members):
+        has = other if sid in theirs.members else one
+        lacks = one if has is other else other
+        what = f"it names server {sid}, and {lacks.origin} does not"
+        return Problem(has.origin, line_of(_members_text(has), sid), what, right)
+    for sid in sorted(mine.voters ^ theirs.voters):
+        what = f"the role of server {sid} is not the one that {one.origin} gives it"
+        return Problem(other.origin, line_of(_members_text(other), sid), what, right)
+    if mine.quorums != theirs.quorums:
+        return Problem(other.origin, 0, f"its groups or weights differ from those of {one.origin}", right)
+    if (mine.version, one.config.reconfig_enabled) != (theirs.version, other.config.reconfig_enabled):
+        what = f"reconfigEnabled, or the version of its dynamic file, differs from {one.origin}"
+        return Problem(other.origin, 0, what, right)
+    return None
+
+
+def _members_text(given: Given) -> str:
+    return given.text if given.dynamic is None else given.dynamic
+
+
+def _taken(found: list[_Found], given: list[Given]) -> tuple[str, ...]:
+    if found[0].sid is None:
+        return (f"{found[0].path} for all its members ({', '.join(str(each.sid) for each in given)})",)
+    return tuple(f"{each.path} for server {each.sid} (by {each.because})" for each in found)
+
+
+def _names(paths: Iterable[Path]) -> str:
+    return ", ".join(path.name for path in paths)
+
+
+def _error(path: Path, what: str, right: str, line: int = 0) -> ConfigError:
+    return ConfigError((Problem(str(path), line, what, right),))

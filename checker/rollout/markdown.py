@@ -1,0 +1,318 @@
+"""The plan as Markdown that a person pastes into a change request; on a terminal it reads well as it is.
+
+    the verdict, and why in a sentence
+    a table of questions for each stage     without faults and under faults, always both
+    the two states                          what was taken for what; the quick answer
+    the steps                               which file goes where, what to wait for
+    what goes wrong                         the run that was found, step by step; the whole trace folded away
+    what was checked, what was not          every run with its states and bounds
+
+Rules of this module: it judges nothing. What was found by exploring is never called proved, and a search that was not
+finished is called that wherever it is named.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from checker.markdown import escaped
+from checker.rollout.assess import QUESTIONS, Assessed, Cell, Order
+from checker.rollout.planner import Plan
+from checker.rollout.quorums import ENOUGH, view_words
+from checker.rollout.runs import Outcome, Ran, who_looks
+from checker.rollout.scenarios import Question
+from checker.rollout.stages import Stage, one_at_a_time
+from checker.rollout.steps import START, STOP, Step
+from checker.rollout.words import NOT_COVERED, WORDS, clause, headline, in_short
+from checker.traces.text import to_text
+from spec.quorum import Sid
+
+
+def markdown(plan: Plan, *, traces: bool = True) -> str:
+    """The whole document, with a newline at its end; `traces`: with every trace that was found, folded away."""
+    sections = [
+        [f"# {headline(plan)}", "", *in_short(plan)],
+        _verdicts(plan),
+        _taken(plan),
+        _steps(plan),
+        _wrong(plan, traces=traces),
+        _checked(plan),
+        ["## What is not covered", "", *(f"- {line}" for line in NOT_COVERED)],
+    ]
+    return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
+
+
+def _taken(plan: Plan) -> list[str]:
+    """The two states, where they were read, and what z3 says of their quorums."""
+    lines = ["## The two states, and the quick answer", ""]
+    for label, folder in (("before", plan.wish.old), ("after", plan.wish.new)):
+        lines.append(f"- **{label}**: {view_words(folder.view)}")
+        lines += [f"  - {taken}" for taken in folder.taken]
+        lines += [f"  - warning: {warning}" for warning in folder.warnings]
+    lines += [f"- note: {note}" for note in (*plan.notes, *_other_machines(plan))]
+    lines += ["", *(f"- {pair}" for pair in _pairs(plan)), "", ENOUGH]
+    return lines
+
+
+def _pairs(plan: Plan) -> list[str]:
+    """What z3 says, once for each pair."""
+    return list(dict.fromkeys(str(pair) for stage in (plan.direct, *plan.stages) for pair in stage.pairs))
+
+
+def _other_machines(plan: Plan) -> Iterator[str]:
+    """Servers whose id stands for another address in the second folder."""
+    old, new = plan.wish.old, plan.wish.new
+    for sid in sorted(old.servers.keys() & new.servers.keys()):
+        one, other = old.servers[sid].config.server(sid), new.servers[sid].config.server(sid)
+        if one and other and {a.host for a in one.addresses} != {a.host for a in other.addresses}:
+            yield (
+                f"server {sid} has another host after the change. If that is another machine, its disk is empty, and "
+                "the old one must never run again: no quorum shows that danger. Give a new machine a new id"
+            )
+
+
+# The answers.
+
+
+def _verdicts(plan: Plan) -> list[str]:
+    lines = ["## Verdict"]
+    if plan.stages:
+        lines += ["", f"### In one go: {WORDS[plan.direct.outcome]}", "", _tried(plan), "", *_table(plan.direct)]
+        for number, part in enumerate(plan.stages, start=1):
+            title = f"### Stage {number} of {len(plan.stages)}, {part.stage.title}: {WORDS[part.outcome]}"
+            lines += ["", title, "", *_table(part)]
+        return lines
+    return [*lines, "", *_table(plan.direct)]
+
+
+def _tried(plan: Plan) -> str:
+    if not plan.tried:
+        return "None of its orders was run."
+    order = _order(plan.direct.orders[0])
+    tried = f"Of {plan.orders} orders {plan.tried} were run, and {plan.unsafe} of them are unsafe"
+    return f"{tried}. Shown is {order}, where server {plan.direct.orders[0].leader} leads first."
+
+
+def _order(order: Order) -> str:
+    return ", ".join(str(step.sid) for step in order.steps)
+
+
+def _table(assessed: Assessed) -> list[str]:
+    many = f"under {assessed.faults} fault{'s' * (assessed.faults != 1)}" if assessed.faults else "under faults"
+    lines = [f"| question | without faults | {many} |", "| --- | --- | --- |"]
+    for question in QUESTIONS:
+        without, under = (_cell(assessed.cell(question, faulty=faulty)) for faulty in (False, True))
+        lines.append(f"| {question.value} | {without} | {under if assessed.faults else 'not asked for'} |")
+    return lines
+
+
+def _cell(cell: Cell) -> str:
+    word = WORDS[cell.outcome]
+    if cell.outcome is Outcome.UNSAFE and cell.ran is not None:
+        why = cell.because if cell.because.startswith("already") else clause(cell.ran)
+        return f"**{word}**: {why}"
+    return f"{word}: {cell.because}"
+
+
+# The steps.
+
+
+def _steps(plan: Plan) -> list[str]:
+    if plan.outcome is Outcome.UNSAFE:
+        return _instead(plan)
+    lines = ["## The plan" if plan.outcome is Outcome.SAFE else "## The steps that were judged", "", *BEFORE]
+    for number, part in enumerate(plan.advised, start=1):
+        if len(plan.advised) > 1:
+            lines += ["", f"### Stage {number} of {len(plan.advised)}: {part.stage.title}"]
+        lines += ["", *_of_stage(plan, part)]
+    return lines
+
+
+BEFORE = [
+    "`srvr` below is what `echo srvr | nc HOST 2181` answers; `Mode:` is in it only while the server serves, that is, "
+    "when it has caught up with its leader. Do the next step only when the one before is done. If a server does not "
+    "come back, find out why, or give it its old file again, before you touch another."
+]
+
+
+def _of_stage(plan: Plan, part: Assessed) -> list[str]:
+    """The steps for each server that may lead when the stage begins."""
+    lines: list[str] = []
+    if not part.stage.new.given:
+        lines += [*_members(part.stage), ""]
+    orders = part.orders
+    if len(orders) > 1 and len({order.steps for order in orders}) > 1:
+        lines += [f"Find out who leads now (`Mode: leader`). If it is server {orders[0].leader}:", ""]
+    lines += [f"{n}. {_told(plan, part, orders[0], step)}" for n, step in enumerate(orders[0].steps, start=1)]
+    others = [order for order in orders[1:] if order.steps != orders[0].steps]
+    if others:
+        lines += [
+            "",
+            "If another server leads, the same in another order:",
+            "",
+            "| leads now | order |",
+            "| --- | --- |",
+        ]
+        lines += [
+            f"| {order.leader} | {_with_waits(order)}{'' if order.explored else ' (not explored, by the proof)'} |"
+            for order in others
+        ]
+    return lines
+
+
+def _members(stage: Stage) -> list[str]:
+    """The lines of a file that lies between the two folders."""
+    name = f"{stage.new.label}{'-N' if len(set(stage.new.files.values())) > 1 else ''}.cfg"
+    texts = [text for each, text in stage.new.texts.items() if "server." in text]
+    lines = [line for line in texts[0].splitlines() if line.lstrip().startswith("server.")]
+    head = f"`{name}` is each server's own file, with these lines in the place of its `server.N` lines"
+    return [f"{head} (`--stages DIR` writes the files):", "", "```", *lines, "```"]
+
+
+def _told(plan: Plan, part: Assessed, order: Order, step: Step) -> str:
+    last = " It leads, so an election follows: a moment without service." if step.sid == order.leader else ""
+    if step.action == STOP:
+        return f"**Stop server {step.sid}** for good.{last}"
+    file = _file(plan, part.stage, step.sid)
+    what = (
+        f"Start server {step.sid}** with {file}" if step.action == START else f"Restart server {step.sid}** with {file}"
+    )
+    if step.wait:
+        return f"**{what}. Wait until its `srvr` shows `Mode: {_mode(part.stage, step.sid)}`.{last}"
+    vain = next((ran for ran in order.vain if ran.stuck == step.sid), None)
+    who = f" ({who_looks(vain.looking)} LOOKING)" if vain else ""
+    return f"**{what}. Do not wait for it: it may not serve before the next step{who}.{last}"
+
+
+def _mode(stage: Stage, sid: Sid) -> str:
+    return "observer" if sid in stage.new.view.observers else "follower` or `leader"
+
+
+def _file(plan: Plan, stage: Stage, sid: Sid) -> str:
+    if not stage.new.given:
+        return f"`{stage.new.files[sid]}`"
+    return f"`{plan.wish.new.servers[sid].origin}`"
+
+
+def _with_waits(order: Order) -> str:
+    return ", ".join(
+        f"{step.sid}{'' if step.wait or step.action == STOP else ' (do not wait for it)'}" for step in order.steps
+    )
+
+
+def _instead(plan: Plan) -> list[str]:
+    """What may be safe where what was asked for is not."""
+    parts = one_at_a_time(plan.wish.old, plan.wish.new)
+    lines = ["## What to do instead", ""]
+    if plan.direct.proved or (plan.wish.order is None and not parts):
+        return [
+            *lines,
+            "No order that was tried is safe, and there is no smaller step of voters to take: see what goes wrong.",
+        ]
+    if not parts:
+        return [*lines, "Leave out `--order`, and other orders are tried."]
+    lines += [
+        "One voter at a time, the leader last in each stage. Without `--order` each stage is planned and checked:",
+        "",
+    ]
+    return [*lines, *(f"{number}. {part.title}" for number, part in enumerate(parts, start=1))]
+
+
+# What goes wrong.
+
+
+def _wrong(plan: Plan, *, traces: bool) -> list[str]:
+    """A run for each question that is answered with a violation, or a wait in vain."""
+    shown: dict[tuple[str, bool], Ran] = {}
+    for assessed in (plan.direct, *plan.stages):
+        for question in QUESTIONS:
+            for faulty in (False, True):
+                cell = assessed.cell(question, faulty=faulty)
+                if cell.ran and cell.ran.found and not cell.because.startswith("already"):
+                    shown.setdefault((cell.ran.prop, bool(cell.ran.asked.faults)), cell.ran)
+    if not shown:
+        return []
+    heading = "## What goes wrong" + (" in one go" if plan.stages else "")
+    return [heading, *(line for ran in shown.values() for line in _run(ran, traces=traces))]
+
+
+def _run(ran: Ran, *, traces: bool) -> list[str]:
+    trace = ran.trace
+    assert trace is not None
+    what = clause(ran)
+    lines = [
+        "",
+        f"### {what[:1].upper()}{what[1:]}, {f'with {ran.asked.under}' if ran.asked.under else 'without any fault'}",
+    ]
+    lines += ["", f"Found in the run *{ran.asked.name}*: `{ran.prop}`, {escaped(trace.clause)}.", ""]
+    told = [step for step in trace.steps[1:] if not CATCHING_UP.search(step.caption)]
+    lines += [f"- step {step.number}: {escaped(step.caption)}" for step in told]
+    left = len(trace.steps) - 1 - len(told)
+    if left:
+        lines += ["", f"({left} packets by which servers catch up are left out.)"]
+    if not traces:
+        return [*lines, "", "(`--output FILE.md` has the whole trace, `--traces DIR` every format of it.)"]
+    folded = ["<details><summary>The whole trace</summary>", "", "```text", to_text(trace).rstrip(), "```"]
+    return [*lines, "", *folded, "", "</details>"]
+
+
+CATCHING_UP = re.compile(r" receives (?:SNAP|NEWLEADER|UPTODATE|ACK \d+:0 |LEADERINFO|ACKEPOCH|FOLLOWERINFO)")
+"""What is the same in every run, and long; a DIFF and a TRUNC say what becomes of a log, and stay."""
+
+
+# What was checked.
+
+
+def _checked(plan: Plan) -> list[str]:
+    head = "| stage | question | faults | leads first | result | states | depth | s |"
+    lines = ["## What was checked", "", head, "| --- | --- | --- | --- | --- | ---: | ---: | ---: |"]
+    for stage, questions, ran in _rows(plan):
+        leader = "any" if ran.asked.leader is None else str(ran.asked.leader)
+        result = _result(ran) + (", the first steps in one order" if ran.asked.opening else "")
+        cells = (stage, questions, ran.asked.under or "none", leader, result)
+        lines.append(f"| {' | '.join(cells)} | {ran.states:,} | {ran.depth} | {ran.seconds:.1f} |")
+    lines += [
+        "",
+        f"{plan.seconds:.0f} s in all. A run that is not finished ended at its share of that time. Bounds:",
+        "",
+    ]
+    return [*lines, *_bounds([ran for _, ran in plan.runs])]
+
+
+def _rows(plan: Plan) -> list[tuple[str, str, Ran]]:
+    """Every run once, with its stage and the questions that it answers."""
+    rows: dict[tuple[str, str], tuple[list[str], Ran]] = {}
+    for assessed, ran in plan.runs:
+        stage = f"{assessed.stage.old.label} to {assessed.stage.new.label}"
+        questions, first = rows.setdefault((stage, ran.text), ([], ran))
+        questions.append(_question(ran))
+        if ran.found and not first.found:
+            rows[stage, ran.text] = (questions, ran)
+    return [(stage, " and ".join(dict.fromkeys(questions)), ran) for (stage, _), (questions, ran) in rows.items()]
+
+
+def _question(ran: Ran) -> str:
+    return {Question.ELECTION: "leaders", Question.COMMITS: "commits", Question.HEALING: "healing"}[ran.asked.question]
+
+
+def _result(ran: Ran) -> str:
+    if ran.outcome is Outcome.UNSAFE:
+        return f"**violated**: {ran.prop}"
+    return {Outcome.SAFE: "all explored", Outcome.STALLS: "a wait in vain", Outcome.OPEN: "not finished"}[ran.outcome]
+
+
+def _bounds(runs: Sequence[Ran]) -> list[str]:
+    """The bounds of each kind of run, those that are told already left out."""
+    kinds: dict[str, list[Ran]] = {}
+    for ran in runs:
+        model = "the election alone" if not ran.asked.zab else "the whole protocol"
+        model += f", {ran.asked.writes} write{'s' * (ran.asked.writes > 1)}" if ran.asked.writes else ""
+        kinds.setdefault(model, []).append(ran)
+    lines, told = [], set[str]()
+    for kind, of_kind in kinds.items():
+        common = [bound for bound in of_kind[0].bounds if all(bound in ran.bounds for ran in of_kind)]
+        new = [bound for bound in common if bound not in told and bound != "no faults"]
+        told |= set(new)
+        lines.append(f"- {kind}: {'; '.join(new) or 'as above'}")
+    return lines

@@ -1,0 +1,297 @@
+"""Plans a roll-out: judges the order that was given, or finds one, in stages if it must be.
+
+    plan(wish, run) -> Plan
+
+Rules of this module:
+
+- z3 first. Where quorums may be disjoint, orders of the whole change are tried all the same, so that the answer shows
+  what would happen; then the change is cut into stages and each of them judged like a change of its own.
+- Without a leader given every server that may lead at first is considered, each with an order of its own: itself last.
+  Under faults, where a run takes long, the one is taken that leads if all start at once.
+- What is needed for a verdict is run for all stages before what only adds to it, so that a short budget goes far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from math import factorial
+
+from checker.rollout.assess import Assessed, Assessor, Order, too_large
+from checker.rollout.budget import Budget
+from checker.rollout.folders import Folder
+from checker.rollout.runs import Outcome, Ran, Runner
+from checker.rollout.scenarios import Question
+from checker.rollout.stages import Stage, one_at_a_time, whole
+from checker.rollout.steps import OrderError, Steps, candidates, left_out, steps_of
+from checker.rollout.versions import with_versions
+from spec.quorum import Sid
+
+ORDERS_TRIED = 6  # of a change in one go whose quorums may be disjoint
+SHARE_OF_ORDERS = 0.25  # of the budget, for those
+SHARE_OF_OTHER_LEADERS = 0.25  # of what is left, for all leaders of a stage but the first
+ORDERS_OF_A_STAGE = 6  # tried until one has no wait in vain
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What was asked for: two folders, perhaps an order and a leader, faults, seconds, servers that are down."""
+
+    old: Folder
+    new: Folder
+    order: tuple[Sid, ...] | None = None
+    leader: Sid | None = None
+    faults: int = 1
+    seconds: float = 60.0
+    down: frozenset[Sid] = frozenset()
+
+
+@dataclass
+class Plan:
+    """What came of it. `direct` is the change in one go; `stages` are there if that is not safe, and not ordered.
+
+    `tried` and `orders` say how many orders of the whole change were run, and how many there are.
+    """
+
+    wish: Wish
+    direct: Assessed
+    stages: list[Assessed] = field(default_factory=list)
+    tried: int = 0
+    unsafe: int = 0
+    notes: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def orders(self) -> int:
+        """How many orders the change in one go has."""
+        return factorial(len(self.direct.stage.sids))
+
+    @property
+    def advised(self) -> list[Assessed]:
+        """The stages that are the answer."""
+        return self.stages or [self.direct]
+
+    @property
+    def outcome(self) -> Outcome:
+        """The verdict on what is advised: the gravest of its stages."""
+        outcomes = [each.outcome for each in self.advised]
+        return next(each for each in (Outcome.UNSAFE, Outcome.OPEN, Outcome.SAFE) if each in outcomes)
+
+    @property
+    def runs(self) -> list[tuple[Assessed, Ran]]:
+        """Every run, with its stage, those of the change in one go first."""
+        stages = [self.direct, *self.stages]
+        return [(stage, ran) for stage in stages for ran in stage.runs]
+
+
+def plan(wish: Wish, run: Runner) -> Plan:
+    """The plan. Raises OrderError, and checker.symbolic.disjoint.UndecidedError."""
+    budget = Budget(wish.seconds)
+    stage = whole(wish.old, wish.new)
+    _check_servers(wish, stage)
+    work = _Work(wish, run, budget)
+    made = work.ordered(stage, wish.order) if wish.order is not None else work.searched(stage)
+    made.seconds = budget.used
+    return made
+
+
+def _which_version(stage: Stage) -> str:
+    """What gossip does to a roll-out by files."""
+    old, new = stage.old.view.version, stage.new.view.version
+    told = f"configurations have versions (before: {old:x}, after: {new:x}), which servers tell each other"
+    if old > new:
+        return (
+            f"{told}. The first is the newer one: a server that was restarted with the second takes over the first "
+            "when it hears of it, so that these restarts do not bring the change about. Use the command `reconfig`"
+        )
+    if old == new:
+        return f"{told}. They are equal, so no server takes over another's members"
+    return (
+        f"{told}. A server takes over the newer one, restarted or not, as soon as it hears of it. The command "
+        "`reconfig` is what ZooKeeper has for such a change"
+    )
+
+
+def _check_servers(wish: Wish, stage: Stage) -> None:
+    """Raises OrderError for a leader that cannot be one, or servers down that are none or leave no quorum."""
+    voters = sorted(stage.old.view.voters - wish.down)
+    if wish.leader is not None and wish.leader not in voters:
+        raise OrderError(f"server {wish.leader} cannot lead at first; one of {_listed(voters)} can")
+    for sid in sorted(wish.down - set(stage.sids)):
+        raise OrderError(f"there is no server {sid} in either folder; they have {_listed(stage.sids)}")
+    if not stage.old.view.contains_quorum(frozenset(voters)):
+        raise OrderError(f"without {_listed(sorted(wish.down))} the ensemble has no quorum before the roll-out begins")
+
+
+def _unexplored(stage: Stage, leader: Sid) -> Order:
+    """The order of preference, of which nothing is run."""
+    return Order(leader, next(iter(candidates(stage, leader))), explored=False)
+
+
+def _listed(sids: Sequence[Sid]) -> str:
+    return ", ".join(map(str, sids))
+
+
+class _Work:
+    """The runs of one plan, in the order in which they are worth their time."""
+
+    def __init__(self, wish: Wish, run: Runner, budget: Budget) -> None:
+        self._wish, self._run, self._budget = wish, run, budget
+        self._assessor = Assessor(budget, run, wish.faults, wish.down)
+
+    def ordered(self, stage: Stage, order: Sequence[Sid]) -> Plan:
+        """The order that was given, whoever leads."""
+        down = self._wish.down
+        steps = tuple(step for step in steps_of(stage, order) if step.sid not in down)
+        made = Plan(self._wish, self._assessor.begin(stage), tried=1)
+        if down:
+            made.notes.append(f"down, now and later: {_listed(sorted(down))}")
+        first = [sid for sid in stage.added if sid not in order and sid not in down]
+        if first:
+            made.notes.append(f"{_listed(first)} are new and not in the order: started first")
+        stays = [sid for sid in left_out(stage, steps) if sid not in down]
+        if stays:
+            made.notes.append(f"{_listed(stays)} are not in the order and stay as they are: the roll-out is not done")
+        if stage.gossips:
+            made.notes.append(_which_version(stage))
+            with_versions(made.direct, self._assessor, steps, self._leaders(stage))
+            return made
+        if too_large(stage):
+            made.direct.orders = [Order(sid, steps, explored=False) for sid in self._leaders(stage)]
+            return made
+        orders = [self._assessor.without_faults(made.direct, sid, steps, 8) for sid in self._leaders(stage)]
+        for order_of in orders:
+            self._assessor.commits(made.direct, order_of, 4)
+        self._under_faults([made.direct])
+        return made
+
+    def searched(self, stage: Stage) -> Plan:
+        """The first order of the change in one go that is safe, or else the change in stages."""
+        made = Plan(self._wish, self._assessor.begin(stage))
+        if stage.gossips:
+            steps = next(iter(self._orders(stage, self._leaders(stage)[0])))
+            made.notes.append(_which_version(stage))
+            with_versions(made.direct, self._assessor, steps, self._leaders(stage)[:1])
+            return made
+        if made.direct.proved:
+            self._without_faults([made.direct])
+            self._commits([made.direct])
+            self._under_faults([made.direct])
+            return made
+        self._try_orders(made)
+        parts = one_at_a_time(self._wish.old, self._wish.new)
+        if made.direct.outcome is not Outcome.SAFE and parts:
+            made.stages = [self._assessor.begin(part) for part in parts]
+            self._without_faults(made.stages)
+            self._commits(made.stages)
+            self._under_faults(made.stages)
+        return made
+
+    def _leaders(self, stage: Stage) -> list[Sid]:
+        """Who may lead when a stage begins; a leader that was given is meant for the first stage only."""
+        first = stage.old.given and self._wish.leader is not None
+        leaders = [self._wish.leader] if first and self._wish.leader is not None else self._assessor.leaders(stage)
+        if not leaders:
+            raise OrderError(
+                "no server of the first folder can come to lead by its file; compare its weights and groups"
+            )
+        return leaders
+
+    def _without_faults(self, parts: Sequence[Assessed]) -> None:
+        """For every leader of every stage the first order of preference without a wait in vain.
+
+        The first leader of each stage comes first. The others, which differ from it by their ids alone, are run if that
+        takes little of what is left.
+        """
+        leaders = [self._leaders(part.stage) for part in parts]
+        for part, (first, *_) in zip(parts, leaders, strict=True):
+            if too_large(part.stage):
+                part.orders.append(_unexplored(part.stage, first))
+            else:
+                self._best_order(part, first, 3)
+        for part, (_, *others) in zip(parts, leaders, strict=True):
+            expected = sum(ran.seconds for ran in part.runs) * len(others)
+            for leader in others:
+                if too_large(part.stage) or expected > self._budget.left * SHARE_OF_OTHER_LEADERS:
+                    part.orders.append(_unexplored(part.stage, leader))
+                else:
+                    self._best_order(part, leader, 3 * len(others))
+
+    def _orders(self, stage: Stage, leader: Sid) -> Iterator[Steps]:
+        """The orders that are worth trying, without the servers that are down."""
+        seen: set[Steps] = set()
+        for steps in candidates(stage, leader):
+            up = tuple(step for step in steps if step.sid not in self._wish.down)
+            if up not in seen:
+                seen.add(up)
+                yield up
+
+    def _best_order(self, assessed: Assessed, leader: Sid, share: int) -> None:
+        best: Assessed | None = None
+        for steps in islice(self._orders(assessed.stage, leader), ORDERS_OF_A_STAGE):
+            trial = Assessed(assessed.stage, assessed.pairs, assessed.faults)
+            order = self._assessor.without_faults(trial, leader, steps, share)
+            if best is None or len(order.vain) < len(best.orders[0].vain):
+                best = trial
+            if not order.vain:
+                break
+        assert best is not None
+        assessed.orders += best.orders
+        assessed.runs += best.runs
+
+    def _try_orders(self, made: Plan) -> None:
+        """Orders of a change whose quorums may be disjoint, until one is safe; the first stays as the example.
+
+        They have a part of the budget to themselves, since the stages are what is likely to be the answer.
+        """
+        stage, leader = made.direct.stage, self._leaders(made.direct.stage)[0]
+        if too_large(stage):
+            made.direct.orders.append(_unexplored(stage, leader))
+            return
+        part = Budget(self._budget.seconds * SHARE_OF_ORDERS)
+        work = _Work(self._wish, self._run, part)
+        for steps in islice(self._orders(stage, leader), ORDERS_TRIED):
+            if made.tried and not part.left:
+                break
+            trial = Assessed(stage, made.direct.pairs, made.direct.faults)
+            work.judge(trial, leader, steps, whole=not made.tried)
+            made.tried += 1
+            made.unsafe += trial.outcome is Outcome.UNSAFE
+            if not made.direct.runs or trial.outcome is not Outcome.UNSAFE:
+                made.direct = trial
+            if trial.outcome is not Outcome.UNSAFE:
+                break
+
+    def judge(self, trial: Assessed, leader: Sid, steps: Steps, *, whole: bool) -> None:
+        """One order, for one leader. Unless the `whole` answer is wanted, a violation ends it."""
+        order = self._assessor.without_faults(trial, leader, steps, 6 if whole else 20)
+        if whole or trial.outcome is not Outcome.UNSAFE:
+            self._assessor.commits(trial, order, 4)
+        if whole or trial.outcome is not Outcome.UNSAFE:
+            self._under_faults([trial])
+
+    def _commits(self, parts: Sequence[Assessed]) -> None:
+        parts = [part for part in parts if not too_large(part.stage)]
+        for number, part in enumerate(parts):
+            if part.proved and not self._budget.left:
+                return
+            self._assessor.commits(part, part.orders[0], 3 * (len(parts) - number))
+
+    def _under_faults(self, parts: Sequence[Assessed]) -> None:
+        """With faults: what may find something first, what is proved anyway last."""
+        parts = [part for part in parts if self._wish.faults and not too_large(part.stage)]
+        for part in parts:
+            for order in part.orders if not part.proved else part.orders[:1]:
+                if part.proved and not self._budget.left:
+                    return
+                if part.cell(Question.ELECTION, faulty=False).outcome is Outcome.UNSAFE:
+                    break  # and so they are under faults
+                if self._assessor.leaders_under_faults(part, order, 4 * len(parts)):
+                    break
+        for part in parts:
+            if self._budget.left or not part.proved:
+                self._assessor.heals(part, part.orders[0])
+        for number, part in enumerate(parts):
+            if part.outcome is not Outcome.UNSAFE and (self._budget.left or not part.proved):
+                self._assessor.commits_under_faults(part, part.orders[0], 3 * (len(parts) - number))

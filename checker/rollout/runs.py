@@ -1,0 +1,173 @@
+"""Runs a question about a stage, and says what came of it.
+
+Rules of this module:
+
+- Every run is a scenario, loaded from its text and files, so that its trace can be replayed with nothing else.
+- SAFE is said of a space that was exhausted. A search that a limit ended is OPEN, whatever it has seen.
+- A run stalls where the operator waits for a server that cannot come to serve. Where it is the bound on elections that
+  keeps it from that, the run says nothing about it, and is OPEN.
+- The name of a server that the plan waits for is read from the last state of the run that stalled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import cached_property
+
+import psutil
+
+from checker.engine import Exploration, Found, Limits
+from checker.engine.model import Kind
+from checker.job import Job
+from checker.models.ensemble.names import PLAN, server_name
+from checker.models.ensemble.standing import Standing, is_established, standing
+from checker.report import Progress
+from checker.report.verdict import told
+from checker.rollout.scenarios import Asked, scenario_of
+from checker.scenario import from_text
+from checker.traces import trace_of
+from checker.traces.minimise import minimised
+from checker.traces.trace import Trace
+from spec.quorum import Sid
+
+SHARE_OF_MEMORY = 0.4  # of what is free
+LEAST_SECONDS = 0.5  # that a run is given, however little of the budget is left
+
+
+class Outcome(Enum):
+    """What a run says of its question, the gravest first."""
+
+    UNSAFE = "unsafe"
+    OPEN = "not finished"
+    STALLS = "stalls"
+    SAFE = "safe"
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A run: what was asked and how it came out, with its size, its bounds and, if something was found, that.
+
+    `levels` are those of the exploration. `stuck`: the server that the operator waits for in vain. `text` is the
+    scenario.
+    """
+
+    asked: Asked
+    outcome: Outcome
+    sentence: str
+    states: int
+    depth: int
+    seconds: float
+    bounds: tuple[str, ...]
+    text: str
+    found: Found | None = None
+    levels: tuple[int, ...] = ()
+    stuck: Sid | None = None
+    looking: tuple[Sid, ...] = ()
+
+    @property
+    def prop(self) -> str:
+        """The property that was violated; empty if none was."""
+        return self.found.prop.name if self.found else ""
+
+    @cached_property
+    def trace(self) -> Trace | None:
+        """The run that was found, minimised; it is made when somebody wants to be told of it."""
+        if self.found is None:
+            return None
+        job = job_of(self.asked)
+        return trace_of(job, minimised(job, self.found, self.levels))
+
+
+Runner = Callable[[Asked, float], Ran]
+"""Runs a question within so many seconds."""
+
+
+def job_of(asked: Asked) -> Job:
+    """The job of a question. Raises ScenarioError where its opening is impossible."""
+    return from_text(scenario_of(asked), asked.stage.texts.get, "rollout.yaml")
+
+
+def run(asked: Asked, seconds: float) -> Ran:
+    """Explore a question for at most so many seconds."""
+    from checker.engine import jit, search  # noqa: PLC0415 (kernels load when they are needed)
+
+    job = job_of(asked)
+    limits = Limits(
+        memory=int(SHARE_OF_MEMORY * psutil.virtual_memory().available), seconds=max(seconds, LEAST_SECONDS)
+    )
+    with Progress(job.name) as progress:
+        if not jit.is_compiled(with_graph=bool(job.model.liveness)):
+            progress.compiling()
+        explored = search.explore(job.model, limits, progress=progress, workers=2)
+    return _ran(asked, job, explored)
+
+
+def leads_first(asked: Asked) -> bool:
+    """Whether that server leads, with a quorum, where exploration begins."""
+    model = job_of(asked).model
+    row = model.initial()
+    standings: dict[Sid, Standing | str] = {
+        sid: standing(row[model.index[server_name(sid)]]) for sid in asked.stage.sids if server_name(sid) in model.index
+    }
+    return is_established(standings, asked.leader)
+
+
+def _ran(asked: Asked, job: Job, explored: Exploration) -> Ran:
+    violations = explored.violations
+    text = scenario_of(asked)
+    levels = tuple(explored.levels)
+    ran = Ran(
+        asked, Outcome.SAFE, "", explored.states, explored.depth, explored.seconds, job.bounds, text, levels=levels
+    )
+    if violations:
+        found = min(violations, key=lambda each: (each.prop.kind is not Kind.ALWAYS, each.depth))
+        if found.prop.kind is Kind.RECOVERABLE:
+            return _not_recoverable(ran, job, found)
+        return replace(ran, outcome=Outcome.UNSAFE, sentence=told(found), found=found)
+    if not explored.exhausted or explored.unjudged:
+        sentence = f"{explored.states:,} states to depth {explored.depth}, not all; no violation among them"
+        return replace(ran, outcome=Outcome.OPEN, sentence=sentence)
+    return replace(ran, sentence=f"all {explored.states:,} states, no violation")
+
+
+def _not_recoverable(ran: Ran, job: Job, found: Found) -> Ran:
+    """A run from which not everybody comes to follow one leader: a wait in vain, or the end of a bound."""
+    asked = ran.asked
+    made = sum(
+        1 for move, _ in found.path if move and move.action == "elect" and move.arguments[0] in move.arguments[1]
+    )
+    if asked.zab and made >= asked.elections:
+        sentence = f"{ran.states:,} states within {asked.elections} elections; that bound is used up before all settle"
+        return replace(ran, outcome=Outcome.OPEN, sentence=sentence)
+    row, index = found.path[-1].row, job.model.index
+    looking = tuple(
+        sid
+        for sid in asked.stage.sids
+        if server_name(sid) in index
+        and isinstance(each := standing(row[index[server_name(sid)]]), Standing)
+        and each.leader is None
+    )
+    stuck = _waited_for(asked, row[index[PLAN]]) if PLAN in index else None
+    sentence = f"{who_looks(looking)} LOOKING, and waiting does not help"
+    return replace(ran, outcome=Outcome.STALLS, sentence=sentence, found=found, stuck=stuck, looking=looking)
+
+
+def who_looks(looking: tuple[Sid, ...]) -> str:
+    """Who stays so: `server 2 stays`, `servers 2 and 4 stay`."""
+    if len(looking) == 1:
+        return f"server {looking[0]} stays"
+    return f"servers {', '.join(map(str, looking[:-1]))} and {looking[-1]} stay" if looking else "some servers stay"
+
+
+def _waited_for(asked: Asked, done: int) -> Sid | None:
+    """The server of the step that was done last, if so many of the plan's actions are done; a restart is two."""
+    taken = 0
+    for step in asked.steps:
+        if step.sid in asked.down:
+            continue
+        taken += 2 if step.action == "restart" else 1
+        if taken == done:
+            return step.sid if step.wait and asked.patient else None
+    return None

@@ -1,0 +1,177 @@
+"""Writes what is asked about a stage down as scenarios, so that each run is one that its user can keep and repeat.
+
+Three questions are asked, each in the model that answers it soonest:
+
+    ELECTION   can two servers lead at once, each with a quorum of its own view behind it
+    COMMITS    can a write that was committed get lost, or one zxid be two writes
+    HEALING    can all servers that run come to follow one leader again, whatever happened, and have they the same data
+
+Rules of this module:
+
+- An election is one step (`grain: oracle`), except where configurations have versions, which only messages carry.
+- Who leads at first is the server with the higher epoch where servers lead and follow. The election alone keeps epochs
+  for ever, so there it is the one that an order of starts leads to, if there is such an order.
+- A server that crashes may come back with either of its files. A partition ends only where healing is asked about.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from checker.rollout.stages import Stage
+from checker.rollout.steps import START, STOP, Steps
+from spec.quorum import Sid
+
+ELECTIONS = 4  # of a leader, where nothing is written: more than any roll-out needs that nothing disturbs
+SAFE_DATA = (
+    "Leadership",
+    "LeaderLogCompleteness",
+    "PrefixConsistency",
+    "OneTxnPerZxid",
+    "ReplicasAgree",
+    "HistoryConsistency",
+)
+CRASHES, PARTITIONS, DISCONNECTS = "crashes", "partitions", "disconnects"
+
+
+class Question(Enum):
+    """What is asked, as a heading of the answer."""
+
+    ELECTION = "never two leaders at once"
+    COMMITS = "no committed write is lost or doubled"
+    HEALING = "in the end all follow one leader, and agree"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question about a stage: its steps, who leads first, how often what may fail, and in which model."""
+
+    stage: Stage
+    steps: Steps
+    leader: Sid | None
+    question: Question
+    faults: Mapping[str, int] = field(default_factory=dict)
+    zab: bool = True
+    writes: int = 0
+    elections: int = ELECTIONS
+    always: tuple[str, ...] = ()
+    recoverable: bool = False
+    sometimes: bool = False
+    patient: bool = True  # the operator waits where the steps say so
+    done: bool = False  # nothing is left to do: all have their new files
+    down: frozenset[Sid] = frozenset()
+    opening: tuple[Mapping[str, object], ...] = ()
+
+    @property
+    def name(self) -> str:
+        """What the run is called, and its files."""
+        what = {
+            Question.ELECTION: "leaders",
+            Question.COMMITS: "commits",
+            Question.HEALING: "healing",
+        }[self.question]
+        parts = [f"{self.stage.old.label} to {self.stage.new.label}", what]
+        if not self.done:
+            parts.append("order " + ",".join(str(step.sid) for step in self.steps))
+        if self.leader is not None:
+            parts.append(f"{self.leader} leads first")
+        return ", ".join([*parts, self.under or "no fault"])
+
+    @property
+    def under(self) -> str:
+        """The faults in words; empty if there are none."""
+        words = {CRASHES: ("crash", "crashes"), PARTITIONS: ("partition", "partitions")}
+        words[DISCONNECTS] = ("lost connection", "lost connections")
+        return ", ".join(f"{count} {words[kind][count > 1]}" for kind, count in self.faults.items() if count)
+
+
+def scenario_of(asked: Asked) -> str:
+    """The text of the scenario; its files are those of the stage."""
+    lines = [f"name: {json.dumps(asked.name)}", "servers:"]
+    lines += [f"  {sid}: {{{', '.join(_server(asked, sid))}}}" for sid in _sids(asked)]
+    history = list(_history(asked))
+    if history:
+        lines += ["history:", *(f"  - start: {json.dumps(start)}" for start in history)]
+    plan = [] if asked.done else list(_plan(asked))
+    if plan:
+        lines += ["plan:", *(f"  - {{{entry}}}" for entry in plan)]
+    if asked.opening:
+        lines += ["opening:", *(f"  - {json.dumps(dict(entry))}" for entry in asked.opening)]
+    return "\n".join([*lines, *_model(asked), *_properties(asked)]) + "\n"
+
+
+def _sids(asked: Asked) -> list[Sid]:
+    sids = asked.stage.new.members if asked.done else asked.stage.sids
+    named = {step.sid for step in asked.steps} | asked.stage.old.members
+    return [sid for sid in sorted(sids) if sid not in asked.down and (asked.done or sid in named)]
+
+
+def _server(asked: Asked, sid: Sid) -> Iterable[str]:
+    stage = asked.stage
+    new = asked.done or sid not in stage.old.members
+    yield f"file: {(stage.new if new else stage.old).files[sid]}"
+    if asked.faults.get(CRASHES) and not new and sid in stage.new.members:
+        yield f"other_files: [{stage.new.files[sid]}]"
+    if sid == asked.leader and (asked.zab or _starts(asked) is None):
+        yield "epoch: 1"
+
+
+def _history(asked: Asked) -> Iterable[list[Sid]]:
+    """Who starts when, before anything is explored."""
+    running = asked.stage.new.members if asked.done else asked.stage.old.members
+    everybody = sorted(running - asked.down)
+    yield from [everybody] if asked.zab else (_starts(asked) or [everybody])
+
+
+def _starts(asked: Asked) -> list[list[Sid]] | None:
+    """An order of starts after which that server leads the election alone; None if its id is too low for that."""
+    view = (asked.stage.new if asked.done else asked.stage.old).view
+    up = view.members - asked.down
+    if asked.leader is None:
+        return [sorted(up)]
+    first = sorted(sid for sid in view.voters & up if sid <= asked.leader)
+    if not view.contains_quorum(frozenset(first)):
+        return None
+    return [first, *([sid] for sid in sorted(up - set(first)))]
+
+
+def _plan(asked: Asked) -> Iterable[str]:
+    for step in asked.steps:
+        if step.sid in asked.down:
+            continue
+        wait = ", wait: rejoined" if step.wait and asked.patient else ""
+        if step.action == STOP:
+            yield f"stop: {step.sid}"
+        elif step.action == START:
+            yield f"start: {step.sid}{wait}"
+        else:
+            yield f"restart: {step.sid}, file: {asked.stage.new.files[step.sid]}{wait}"
+
+
+def _model(asked: Asked) -> Iterable[str]:
+    if asked.stage.gossips:
+        yield from ("channel: {capacity: 1}", "rounds: 2")
+    else:
+        yield "grain: oracle"
+    if asked.zab:
+        yield from ("protocol: zab", "discovery: one-step", "disk: sync", f"elections: {asked.elections}")
+        if asked.writes:
+            yield f"workload: {{writes: {asked.writes}}}"
+    given = {kind: count for kind, count in asked.faults.items() if count}
+    if given.get(CRASHES):
+        given["restarts"] = given[CRASHES]
+    if given.get(PARTITIONS) and asked.question is Question.HEALING:
+        given["heals"] = given[PARTITIONS]
+    if given:
+        yield "faults: {" + ", ".join(f"{kind}: {count}" for kind, count in given.items()) + "}"
+
+
+def _properties(asked: Asked) -> Iterable[str]:
+    yield f"always: [{', '.join(asked.always)}]"
+    if asked.sometimes:
+        yield "sometimes: [AllSettled]"
+    if asked.recoverable:
+        yield "recoverable: [Settles]"

@@ -1,0 +1,207 @@
+"""From two folders to the stages of a roll-out: what every server has before each stage, and after it.
+
+A change that is safe in one go is one stage. Else voters come and go one by one, each arrival or departure a stage of
+its own, and the files of the stages between are written here.
+
+Rules of this module:
+
+- A file of a stage between is that server's own file with other `server.N` lines; nothing else in it is touched. The
+  last stage has the files of the second folder as they are.
+- A voter that arrives comes before one that leaves, and they take turns, so that the ensemble is never smaller than it
+  was, nor larger than it must be.
+- Names of files are those under which scenarios know them: before.cfg, step-1.cfg, after.cfg.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise, zip_longest
+
+from checker.rollout.folders import Folder, Given
+from spec.config import parse_zoo_cfg
+from spec.config.problems import Findings
+from spec.config.properties import read_properties
+from spec.quorum import Majority, Sid, View
+
+MEMBERS = re.compile(r"[ \t\f]*(?:server\.|group|weight)")
+DYNAMIC = re.compile(r"^([ \t\f]*dynamicConfigFile[ \t\f]*[=:]?[ \t\f]*)(\S+)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Side:
+    """One state of the ensemble: the name of each member's file, and the text of every file by its name.
+
+    `given` is False for files that were written here.
+    """
+
+    label: str
+    files: Mapping[Sid, str]
+    texts: Mapping[str, str]
+    view: View
+    given: bool = True
+
+    @property
+    def members(self) -> frozenset[Sid]:
+        """The servers that this state has."""
+        return frozenset(self.files)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One change of members, from one state to the next, and in words what it changes."""
+
+    old: Side
+    new: Side
+    title: str
+
+    @property
+    def kept(self) -> tuple[Sid, ...]:
+        """The servers that are members before and after, ascending."""
+        return tuple(sorted(self.old.members & self.new.members))
+
+    @property
+    def added(self) -> tuple[Sid, ...]:
+        """The servers that are new, ascending."""
+        return tuple(sorted(self.new.members - self.old.members))
+
+    @property
+    def removed(self) -> tuple[Sid, ...]:
+        """The servers that go, ascending."""
+        return tuple(sorted(self.old.members - self.new.members))
+
+    @property
+    def sids(self) -> tuple[Sid, ...]:
+        """All servers, ascending."""
+        return tuple(sorted(self.old.members | self.new.members))
+
+    @property
+    def gossips(self) -> bool:
+        """Whether configurations have versions, which servers then tell one another."""
+        return self.old.view.version > 0 or self.new.view.version > 0
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """Every file of the stage by its name."""
+        return {**self.old.texts, **self.new.texts}
+
+
+def side_of(folder: Folder, label: str) -> Side:
+    """The state that a folder describes."""
+    return _side(label, dict(folder.servers), folder.view, given=True)
+
+
+def whole(old: Folder, new: Folder) -> Stage:
+    """The change in one go."""
+    before, after = side_of(old, "before"), side_of(new, "after")
+    return Stage(before, after, _title(before.view, after.view))
+
+
+def one_at_a_time(old: Folder, new: Folder) -> tuple[Stage, ...]:
+    """The change in stages, of which each adds, removes, promotes or demotes one voter.
+
+    Empty if that is no other way than in one go: at most one voter changes, or the quorums are of groups and weights,
+    whose states between are not to be guessed.
+    """
+    if not isinstance(old.view.quorums, Majority) or not isinstance(new.view.quorums, Majority):
+        return ()
+    arriving, leaving = sorted(new.view.voters - old.view.voters), sorted(old.view.voters - new.view.voters)
+    turns = [sid for pair in zip_longest(arriving, leaving) for sid in pair if sid is not None]
+    if len(turns) < 2:
+        return ()
+    sides = [side_of(old, "before")]
+    changed: set[Sid] = set()
+    for number, sid in enumerate(turns[:-1], start=1):
+        changed.add(sid)
+        sides.append(_between(old, new, changed, f"step-{number}"))
+    sides.append(side_of(new, "after"))
+    return tuple(Stage(a, b, _title(a.view, b.view)) for a, b in pairwise(sides))
+
+
+def _between(old: Folder, new: Folder, changed: set[Sid], label: str) -> Side:
+    """The state in which so many voters have changed, and everything else is as before."""
+    lines = {sid: _line(each, sid) for sid, each in old.servers.items()}
+    for sid in changed:
+        lines.pop(sid, None)
+        if sid in new.servers:
+            lines[sid] = _line(new.servers[sid], sid)
+    servers = {}
+    for sid in sorted(lines):
+        own = old.servers.get(sid) or new.servers[sid]
+        text, dynamic = own.text, own.dynamic
+        if dynamic is None:
+            text = _with_members(text, lines)
+        else:
+            dynamic = _with_members(dynamic, lines)
+        config = parse_zoo_cfg(
+            text, label, f"{sid}\n", {own.config.dynamic_config_file or "": dynamic or ""}.get, False
+        )
+        servers[sid] = Given(sid, label, text, dynamic, config)
+    return _side(label, servers, next(iter(servers.values())).config.view, given=False)
+
+
+def _line(given: Given, sid: Sid) -> str:
+    """The line by which a server's file names a server."""
+    text = given.text if given.dynamic is None else given.dynamic
+    found = {prop.key: prop.value for prop in read_properties(text, given.origin, Findings())}
+    return f"server.{sid}={found[f'server.{sid}']}"
+
+
+def _with_members(text: str, lines: Mapping[Sid, str]) -> str:
+    """A text with these lines in the place of its own that name members."""
+    kept: list[str] = []
+    place, continued, member = None, False, False
+    for line in text.splitlines():
+        member = member if continued else MEMBERS.match(line) is not None
+        continued = (len(line) - len(line.rstrip("\\"))) % 2 == 1
+        if not member:
+            kept.append(line)
+        elif place is None:
+            place = len(kept)
+    place = len(kept) if place is None else place
+    return "\n".join([*kept[:place], *(lines[sid] for sid in sorted(lines)), *kept[place:]]) + "\n"
+
+
+def _side(label: str, servers: Mapping[Sid, Given], view: View, *, given: bool) -> Side:
+    """A state, its files named by its label, and by the server where they differ."""
+    contents = {sid: (each.text, each.dynamic) for sid, each in servers.items()}
+    shared = len(set(contents.values())) == 1
+    files: dict[Sid, str] = {}
+    texts: dict[str, str] = {}
+    for sid, (text, dynamic) in contents.items():
+        name = f"{label}.cfg" if shared else f"{label}-{sid}.cfg"
+        files[sid], texts[name] = name, text
+        if dynamic is not None:
+            version = servers[sid].config.version
+            beside = f"{name}.dynamic" + (f".{version:x}" if version else "")
+            texts[name] = DYNAMIC.sub(lambda found, beside=beside: found[1] + beside, text)  # type: ignore[misc]
+            texts[beside] = dynamic
+    return Side(label, files, texts, view, given)
+
+
+def _title(old: View, new: View) -> str:
+    return f"{_members(old)} to {_members(new)}" + (f" ({what})" if (what := ", ".join(_changes(old, new))) else "")
+
+
+def _members(view: View) -> str:
+    watching = f" and observers {{{_listed(view.observers)}}}" if view.observers else ""
+    return f"{{{_listed(view.voters)}}}{watching}"
+
+
+def _listed(sids: frozenset[Sid]) -> str:
+    return ", ".join(map(str, sorted(sids)))
+
+
+def _changes(old: View, new: View) -> Iterator[str]:
+    """What differs between two views, in words."""
+    for words, sids in (
+        ("adds {}", new.members - old.members),
+        ("removes {}", old.members - new.members),
+        ("promotes {} from observer to voter", old.observers & new.voters),
+        ("demotes {} from voter to observer", old.voters & new.observers),
+    ):
+        if sids:
+            yield words.format(_listed(sids))
+    if old.voters == new.voters and old.quorums != new.quorums:
+        yield "changes groups or weights"

@@ -1,0 +1,98 @@
+"""What the operator does, server by server: an order written out, and the orders that are worth trying.
+
+Rules of this module:
+
+- A server that is new is started, one that goes is stopped, any other is restarted with its new file. After a start or
+  a restart the next step waits until that server serves again, except where waiting was found to be in vain.
+- What an order leaves out: new servers are started first; others stay as they are, so that the roll-out is not done.
+- Orders are tried in the order of preference: the leader last, since each of its restarts is an election; new
+  voters first, since no server with the new file can have a quorum of it without them; servers that go after the
+  others. But a leader that goes is stopped first: no server follows it by a file that does not name it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+
+from checker.rollout.stages import Stage
+from spec.quorum import Sid
+
+START, RESTART, STOP = "start", "restart", "stop"
+
+
+class OrderError(Exception):
+    """An order that cannot be followed; the message says why, and what would be right."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing that the operator does; `wait`: the next step waits until that server serves again."""
+
+    action: str
+    sid: Sid
+    wait: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.action} {self.sid}"
+
+
+Steps = tuple[Step, ...]
+
+
+def steps_of(stage: Stage, order: Sequence[Sid]) -> Steps:
+    """An order written out. Raises OrderError for a server that is none, or is there twice."""
+    for sid in order:
+        if sid not in stage.sids:
+            listed = ", ".join(map(str, stage.sids))
+            raise OrderError(f"there is no server {sid} in either folder; they have {listed}")
+    twice = sorted({sid for sid in order if order.count(sid) > 1})
+    if twice:
+        raise OrderError(f"server {twice[0]} is there twice; name each server once")
+    first = [sid for sid in stage.added if sid not in order]
+    return tuple(_step(stage, sid) for sid in (*first, *order))
+
+
+def left_out(stage: Stage, steps: Steps) -> tuple[Sid, ...]:
+    """The servers that an order leaves as they are."""
+    return tuple(sid for sid in stage.sids if sid not in {step.sid for step in steps})
+
+
+def candidates(stage: Stage, leader: Sid | None) -> Iterator[Steps]:
+    """Every order once: the leader as late as can be, new servers first, then whatever is left."""
+    seen: set[tuple[Sid, ...]] = set()
+    promoted, demoted = (
+        stage.old.view.observers & stage.new.view.voters,
+        stage.old.view.voters & stage.new.view.observers,
+    )
+    kept = sorted(stage.kept, key=lambda sid: (sid not in promoted, sid in demoted, sid))
+    others = [sid for sid in (*kept, *stage.removed) if sid != leader]
+    last = [leader] if leader is not None and leader in stage.old.members else []
+    for order in _mixed(others, last, goes=leader in stage.removed):
+        seen.add((*stage.added, *order))
+        yield tuple(_step(stage, sid) for sid in (*stage.added, *order))
+    for any_order in permutations(stage.sids):
+        if any_order not in seen:
+            yield tuple(_step(stage, sid) for sid in any_order)
+
+
+def _mixed(others: list[Sid], leader: list[Sid], *, goes: bool) -> Iterator[tuple[Sid, ...]]:
+    """Servers that were members: the leader at the end, then earlier and earlier; if it goes, the other way round."""
+    places = range(len(others) + 1) if goes else range(len(others), -1, -1)
+    for place in places if leader else [len(others)]:
+        for order in permutations(others):
+            yield (*order[:place], *leader, *order[place:])
+
+
+def _step(stage: Stage, sid: Sid) -> Step:
+    if sid in stage.added:
+        return Step(START, sid)
+    if sid in stage.removed:
+        return Step(STOP, sid, wait=False)
+    return Step(RESTART, sid)
+
+
+def leader_restarts(steps: Steps, leader: Sid) -> int:
+    """How often the server that leads at first is stopped."""
+    return sum(step.sid == leader and step.action != START for step in steps)

@@ -1,0 +1,60 @@
+"""Roll-outs of files whose configurations have versions (`reconfigEnabled=true` with a dynamic file).
+
+Servers tell each other the newest version in their notifications, and adopt it. The election in one step does not
+carry that, so messages are explored one by one; and since five servers have too many, what came before the restart in
+question goes as it does if nothing hurries: each step waits until all messages have arrived.
+
+Rules of this module: one run for each restart, in which every order of the messages after it is explored. What servers
+do after an election has no configuration in it here, so nothing is said of commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from checker.rollout.assess import Assessed, Assessor, Order
+from checker.rollout.scenarios import Asked, Question
+from checker.rollout.stages import Stage
+from checker.rollout.steps import RESTART, START, STOP, Steps
+from checker.scenario import ScenarioError
+from spec.quorum import Sid
+
+
+def with_versions(assessed: Assessed, assessor: Assessor, steps: Steps, leaders: Sequence[Sid]) -> None:
+    """Run every restart of an order, for each server that may lead at first."""
+    for leader in leaders:
+        assessed.orders.append(Order(leader, steps))
+        for number, step in enumerate(steps):
+            if step.action == RESTART:
+                sofar = steps[: number + 1]
+                opening = tuple(_opening(assessed.stage, sofar))
+                asked = Asked(
+                    assessed.stage, sofar, leader, Question.ELECTION, zab=False, patient=False,
+                    always=("OneLeader", "LeaderIsAVoter", "OnlyVotersCounted"), opening=opening,
+                )  # fmt: skip
+                try:
+                    assessed.runs.append(assessor.explore(asked, len(steps) * len(leaders)))
+                except ScenarioError:
+                    break
+
+
+def _opening(stage: Stage, steps: Steps) -> Iterator[dict[str, object]]:
+    """All steps but the last start, everybody settling after each: first those who have the same file, then all."""
+    running, changed = set(stage.old.members), set[Sid]()
+    for number, step in enumerate(steps):
+        if step.action in (RESTART, STOP):
+            running.discard(step.sid)
+            yield from _planned_and_settled(running, changed)
+        if step.action in (RESTART, START):
+            if number == len(steps) - 1:
+                return
+            running.add(step.sid)
+            changed.add(step.sid)
+            yield from _planned_and_settled(running, changed)
+
+
+def _planned_and_settled(running: set[Sid], changed: set[Sid]) -> Iterator[dict[str, object]]:
+    yield {"planned": 1}
+    for group in (running - changed, running & changed, running):
+        if group:
+            yield {"settle": sorted(group)}

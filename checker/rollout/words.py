@@ -1,0 +1,96 @@
+"""The words of an answer: its headline, its reasons in short, and what no run of it covers."""
+
+from __future__ import annotations
+
+from checker.rollout.assess import QUESTIONS, Assessed
+from checker.rollout.planner import Plan
+from checker.rollout.runs import Outcome, Ran
+from checker.rollout.scenarios import Question
+
+WORDS = {Outcome.UNSAFE: "UNSAFE", Outcome.OPEN: "UNDECIDED", Outcome.STALLS: "STALLS", Outcome.SAFE: "SAFE"}
+CLAUSES = {
+    "OneLeader": "two servers lead at once, each with a quorum of its own file",
+    "Leadership": "two leaders are established in one epoch, each by a quorum of its own file",
+    "LeaderLogCompleteness": "a write that was committed is lost",
+    "CommittedLogDurability": "a write that was committed is truncated",
+    "OneTxnPerZxid": "both leaders commit, and one zxid is two different writes",
+    "PrefixConsistency": "two servers have delivered different writes",
+    "ReplicasAgree": "all follow one leader in the end, but their data differ",
+    "HistoryConsistency": "a follower serves with a log that is not its leader's",
+    "LeaderIsAVoter": "a server follows one that is no voter in its own file",
+    "OnlyVotersCounted": "a vote of a server that is no voter is counted",
+    "Settles": "servers look for a leader and cannot find one",
+}
+"""What it means that one of these properties does not hold."""
+NOT_COVERED = (
+    "Whatever is bounded above: more faults than were asked for, more than one write, more elections.",
+    "Messages of an election one by one: an election is one step here, to any of its outcomes (`python -m checker "
+    "run --refine` tells a saved scenario message by message).",
+    "Disks that are lost or changed by hand, two processes with one id, and servers that are restarted together or "
+    "while one before them is still missing.",
+    "Time: how long elections and restarts take, time-outs that are too short, clients that give up.",
+    "Everything else that differs between the two folders: ports, paths, TLS, ACLs, JVM settings.",
+)
+
+
+def headline(plan: Plan) -> str:
+    """The verdict in one line."""
+    what = plan.direct.stage.title
+    if plan.stages:
+        rest = f"{WORDS[plan.outcome]} in {len(plan.stages)} stages, one voter at a time"
+        return f"Roll-out {what}: {WORDS[plan.direct.outcome]} in one go, {rest}"
+    if plan.wish.order is not None:
+        order = ", ".join(str(step.sid) for step in plan.direct.orders[0].steps)
+        stand = ", but it comes to a stand" if plan.outcome is Outcome.SAFE and plan.direct.orders[0].vain else ""
+        return f"Roll-out {what} in the order {order}: {WORDS[plan.outcome]}{stand}"
+    return f"Roll-out {what}: {WORDS[plan.outcome]}"
+
+
+def in_short(plan: Plan) -> list[str]:
+    """The reasons, a sentence each."""
+    whole = "In one go it" if plan.stages else "This order" if plan.wish.order else "This change"
+    lines = [f"- {_of_stage(plan.direct, whole)}"]
+    for number, part in enumerate(plan.stages, start=1):
+        lines.append(f"- {_of_stage(part, f'Stage {number}, {part.stage.title},')}")
+    return lines
+
+
+def _of_stage(assessed: Assessed, name: str) -> str:
+    if assessed.outcome is Outcome.UNSAFE:
+        return f"{name} is unsafe: {'; '.join(dict.fromkeys(_violations(assessed)))}."
+    waits = any(order.vain for order in assessed.orders)
+    stalls = " Not every step may be waited for: see the plan." if waits else ""
+    if assessed.outcome is Outcome.OPEN:
+        return f"{name} is undecided: {'; '.join(_open(assessed))}.{stalls}"
+    proof = " Quorums always meet (proved), and no run broke an invariant." if assessed.proved else ""
+    last = assessed.cell(Question.HEALING, faulty=True)
+    open_ = last.outcome is Outcome.OPEN and assessed.faults
+    unfinished = " Healing under faults was not explored to its end." if open_ else ""
+    return f"{name} is safe.{proof}{unfinished}{stalls}"
+
+
+def _violations(assessed: Assessed) -> list[str]:
+    found = []
+    for faulty in (False, True):
+        for question in QUESTIONS:
+            cell = assessed.cell(question, faulty=faulty)
+            if cell.outcome is Outcome.UNSAFE and cell.ran and not cell.because.startswith("already"):
+                found.append(f"{'with ' + cell.ran.asked.under if faulty else 'without any fault'} {clause(cell.ran)}")
+    return found
+
+
+def _open(assessed: Assessed) -> list[str]:
+    """What has no answer, by the reason for that."""
+    reasons: dict[str, list[str]] = {}
+    for question in QUESTIONS:
+        for faulty in (False, True):
+            cell = assessed.cell(question, faulty=faulty)
+            if cell.outcome is Outcome.OPEN and (assessed.faults or not faulty):
+                what = f"{question.value} {'under' if faulty else 'without'} faults"
+                reasons.setdefault(cell.because, []).append(what)
+    return [f"{' and '.join(what)} ({because})" for because, what in reasons.items()]
+
+
+def clause(ran: Ran) -> str:
+    """What went wrong in a run, for somebody who does not know the properties."""
+    return CLAUSES.get(ran.prop, ran.sentence)

@@ -1,0 +1,233 @@
+"""What is said of a roll-out: never more than was proved or explored, the same in every form, with the right exit code.
+
+Runs are made up here where it is the wording that is tested; the command itself is tried on the shipped folders.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from checker.cli.commands.rollout import COMMAND
+from checker.cli.main import main
+from checker.cli.options import command_parser
+from checker.job import Verdict
+from checker.rollout.assess import Assessed, Order, splits
+from checker.rollout.budget import Budget
+from checker.rollout.folders import read_folder
+from checker.rollout.markdown import markdown
+from checker.rollout.planner import Plan, Wish, plan
+from checker.rollout.quorums import pairs_of
+from checker.rollout.runs import Outcome, Ran
+from checker.rollout.scenarios import Asked, Question
+from checker.rollout.stages import whole
+from checker.rollout.steps import steps_of
+from checker.scenario import bundled, load
+
+FOLDERS = bundled()[0].parent.parent / "rollouts"
+
+
+def assessed_of(old: str, new: str, outcomes: dict[tuple[Question, bool], Outcome], faults: int = 1) -> Assessed:
+    """A stage with one made-up run for each question that is given."""
+    stage = whole(read_folder(FOLDERS / old), read_folder(FOLDERS / new))
+    steps = steps_of(stage, stage.kept)
+    made = Assessed(stage, pairs_of(stage), faults, [Order(2, steps)])
+    for (question, faulty), outcome in outcomes.items():
+        asked = Asked(stage, steps, 2, question, {"partitions": 1} if faulty else {})
+        made.runs.append(Ran(asked, outcome, "as made up", 100, 5, 0.1, ("a bound",), f"{question} {faulty}"))
+    return made
+
+
+ALL_SAFE = {(question, faulty): Outcome.SAFE for question in Question for faulty in (False, True)}
+
+
+def test_a_run_that_was_not_finished_is_never_called_safe_without_a_proof() -> None:
+    outcomes = ALL_SAFE | {(Question.COMMITS, True): Outcome.OPEN}
+    made = assessed_of("three", "five", outcomes)
+    assert not made.proved
+    assert made.cell(Question.COMMITS, faulty=True).outcome is Outcome.OPEN
+    assert made.outcome is Outcome.OPEN
+
+
+def test_a_proof_carries_what_was_not_explored_and_says_so() -> None:
+    made = assessed_of("three", "four", ALL_SAFE | {(Question.COMMITS, True): Outcome.OPEN})
+    cell = made.cell(Question.COMMITS, faulty=True)
+    assert cell.outcome is Outcome.SAFE
+    assert cell.because == "proved by z3; 1 run, 100 states, not explored to the end"
+
+
+def test_a_violation_outweighs_a_proof() -> None:
+    made = assessed_of("three", "four", ALL_SAFE | {(Question.COMMITS, False): Outcome.UNSAFE})
+    assert made.proved and made.cell(Question.COMMITS, faulty=False).outcome is Outcome.UNSAFE
+    assert made.cell(Question.COMMITS, faulty=True).because == "already without faults"
+    assert made.outcome is Outcome.UNSAFE
+
+
+def test_healing_is_not_proved_by_quorums() -> None:
+    made = assessed_of("three", "four", ALL_SAFE | {(Question.HEALING, False): Outcome.OPEN})
+    assert made.proved and made.outcome is Outcome.OPEN
+
+
+def test_what_was_never_run_is_undecided() -> None:
+    assert assessed_of("three", "five", {}).outcome is Outcome.OPEN
+    assert assessed_of("three", "four", {}).outcome is Outcome.OPEN
+
+
+def test_at_most_k_faults_are_all_ways_of_sharing_them() -> None:
+    assert list(splits(1, ("a", "b"))) == [{"a": 1}, {"b": 1}]
+    assert list(splits(2, ("a", "b"))) == [{"a": 2}, {"a": 1, "b": 1}, {"b": 2}]
+    assert list(splits(0, ("a",))) == []
+
+
+def test_a_budget_is_shared_out_and_never_below_zero() -> None:
+    now = [0.0]
+    budget = Budget(60.0, lambda: now[0])
+    assert budget.share(4) == 30.0 and budget.share(1) == 60.0
+    now[0] = 70.0
+    assert budget.left == 0.0 and budget.share(4) == 0.0 and budget.used == 70.0
+
+
+def test_runs_that_reach_no_end_leave_everything_but_the_proof_undecided() -> None:
+    """No engine at all: every run says that it was not finished."""
+
+    def unfinished(asked: Asked, seconds: float) -> Ran:
+        return Ran(asked, Outcome.OPEN, "not all", 10, 2, seconds, (), asked.name)
+
+    direct = plan(Wish(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "five"), (4, 5, 1, 3, 2), 2), unfinished)
+    assert direct.outcome is Outcome.OPEN
+    text = markdown(direct)
+    assert "SAFE:" not in text.replace("UNSAFE:", "") and "all explored" not in text
+
+
+def test_an_ensemble_that_is_too_large_to_explore_rests_on_the_proof_and_says_so(tmp_path: Path) -> None:
+    """Eleven servers: the quorums of 11 and 12 meet (6 + 7 > 12), those of 11 and 13 do not (6 + 7 = 13)."""
+    folders = {}
+    for count in (11, 12, 13):
+        lines = "".join(f"server.{sid}=zoo{sid}:2888:3888\n" for sid in range(1, count + 1))
+        (tmp_path / f"{count}.cfg").write_text(f"tickTime=2000\n{lines}", encoding="utf-8")
+        folders[count] = read_folder(tmp_path / f"{count}.cfg")
+
+    def never(asked: Asked, seconds: float) -> Ran:
+        raise AssertionError(f"{asked.name} was run for {seconds} s")
+
+    one = plan(Wish(folders[11], folders[12]), never)
+    assert one.direct.proved and one.outcome is Outcome.OPEN  # healing is not a matter of quorums
+    assert one.direct.cell(Question.COMMITS, faulty=True).because == "proved by z3"
+    assert one.direct.cell(Question.HEALING, faulty=False).because == "more than 9 servers are not explored"
+    two = plan(Wish(folders[11], folders[13]), never)
+    assert not two.direct.proved and [part.proved for part in two.stages] == [True, True]
+    assert "None of its orders was run." in markdown(two)
+
+
+# The command.
+
+
+class Ended(NamedTuple):
+    """How a command line ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+Command = Callable[..., Ended]
+
+
+def rollout(*words: object) -> Ended:
+    """Run the command in this process."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            code = COMMAND.run(command_parser(COMMAND).parse_args([str(word) for word in words]))
+        except SystemExit as end:
+            code = int(end.code or 0)
+    return Ended(code, out.getvalue(), err.getvalue())
+
+
+def between(old: str, new: str, *words: object) -> Ended:
+    """The command about two shipped folders."""
+    return rollout("--from", FOLDERS / old, "--to", FOLDERS / new, "--budget", "30s", *words)
+
+
+def test_a_safe_order_ends_with_0_and_an_unsafe_one_with_12(tmp_path: Path) -> None:
+    safe = between("three", "four", "--order", "4,1,3,2", "--leader", 2, "--faults", 0)
+    assert safe.code == 0 and safe.out.startswith("# Roll-out {1, 2, 3} to {1, 2, 3, 4} (adds 4) in the order ")
+    assert ": SAFE\n" in safe.out and "1. **Start server 4**" in safe.out
+    report, traces, kept = tmp_path / "plan.md", tmp_path / "traces", tmp_path / "kept"
+    words = ("--order", "2,1,3", "--leader", 2, "--faults", 0, "--output", report, "--traces", traces)
+    unsafe = between("three", "five", *words, "--scenarios", kept, "--json")
+    assert unsafe.code == 12
+    answer = json.loads(unsafe.out)
+    assert answer["verdict"] == "unsafe" and answer["exit_code"] == 12
+    _same_as(answer, report.read_text(encoding="utf-8"))
+    assert {path.suffix for path in traces.iterdir()} >= {".txt", ".json", ".mmd"}
+    verdicts = {path.stem: load(path).expected for path in kept.rglob("*.yaml")}
+    found = {stem.rpartition("-")[2] for stem, verdict in verdicts.items() if verdict is Verdict.VIOLATED}
+    assert found == {"Leadership", "OneTxnPerZxid", "ReplicasAgree"}
+    (split,) = [path for path in kept.rglob("*Leadership.yaml") if "leaders" in path.stem.split("-")]
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        assert main(["run", str(split)]) == 0, "a scenario that is kept gives the verdict that it states"
+
+
+def _same_as(answer: dict[str, object], text: str) -> None:
+    """The Markdown has a row for each question with the verdicts of the data, and every run that was found."""
+    direct = answer["direct"]
+    assert isinstance(direct, dict)
+    for question in Question:
+        (row,) = [line for line in text.splitlines() if line.startswith(f"| {question.value} |")]
+        verdicts = [each["verdict"] for each in direct["answers"] if each["question"] == question.name.lower()]
+        cells = [cell.strip(" *").split(":")[0].strip("*").lower() for cell in row.strip("|").split("|")[1:]]
+        assert cells == [verdicts[0], "not asked for"]
+    found = {run["property"] for run in direct["runs"] if run["property"]}
+    assert text.count("<details>") == text.count("</details>") == len(found) == 3
+
+
+def test_without_an_order_the_files_of_the_stages_are_written_and_fit_together(tmp_path: Path) -> None:
+    ended = between("three", "replaced", "--faults", 0, "--stages", tmp_path)
+    assert ended.code == 0 and "UNSAFE in one go, SAFE in 2 stages" in ended.out.splitlines()[0]
+    assert read_folder(tmp_path / "stage-1").view.voters == {1, 2, 3, 4}
+    assert read_folder(tmp_path / "stage-2").view.voters == {1, 2, 4}
+
+
+def test_versions_end_with_20() -> None:
+    ended = between("reconfig-three", "reconfig-five", "--order", "2,1,3", "--leader", 2)
+    assert ended.code == 20 and "UNDECIDED" in ended.out.splitlines()[0]
+
+
+BAD = {
+    "no such server": (("--order", "4,9"), "there is no server 9 in either folder; they have 1, 2, 3, 4"),
+    "a server twice": (("--order", "1,1"), "server 1 is there twice"),
+    "no list": (("--order", "first 1"), "is no list of server ids; write 4,5,1,3,2"),
+    "a leader that is new": (("--leader", 4), "server 4 cannot lead at first; one of 1, 2, 3 can"),
+    "several leaders": (("--leader", "1,2"), "name the one that leads"),
+    "no quorum left": (("--down", "1,2"), "without 1, 2 the ensemble has no quorum"),
+    "too many faults": (("--faults", 9), "9 is not between 0 and 3"),
+}
+
+
+@pytest.mark.parametrize(("words", "said"), BAD.values(), ids=BAD)
+def test_a_bad_command_line_ends_with_2_and_one_message(words: tuple[object, ...], said: str) -> None:
+    ended = between("three", "four", *words)
+    assert ended.code == 2 and said in ended.err and not ended.out
+
+
+def test_a_bad_folder_ends_with_151_and_names_file_and_line(tmp_path: Path) -> None:
+    (tmp_path / "zoo.cfg").write_text("tickTime=2000\nserver.1=zoo1:2888\nserver.2=b:1:2\n", encoding="utf-8")
+    err = io.StringIO()
+    with contextlib.redirect_stderr(err):
+        code = main(["rollout", "--from", str(FOLDERS / "three"), "--to", str(tmp_path)])
+    assert code == 151 and f"{tmp_path / 'zoo.cfg'}:2: server.1: " in err.getvalue()
+
+
+def test_another_machine_under_the_same_id_is_warned_of(tmp_path: Path) -> None:
+    text = (FOLDERS / "three" / "zoo.cfg").read_text(encoding="utf-8").replace("zoo3.example", "new3.example")
+    (tmp_path / "zoo.cfg").write_text(text, encoding="utf-8")
+    old, new = read_folder(FOLDERS / "three"), read_folder(tmp_path)
+    made = Plan(Wish(old, new), assessed_of("three", str(tmp_path), ALL_SAFE))
+    assert "server 3 has another host after the change" in markdown(made)
