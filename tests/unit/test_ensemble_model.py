@@ -19,6 +19,7 @@ from spec.election.channel import ChannelRules, Status
 from spec.quorum import majority_view
 
 THREE = File("zoo.cfg", majority_view([1, 2, 3]))
+WITH_FOUR = File("four.cfg", majority_view((1, 2, 3, 4)))
 NEWER = File("newer.cfg", majority_view([1, 2], [3], version=2))
 OLDER = File("older.cfg", majority_view([1, 2, 3], version=1))
 FAULTS = Budgets(crashes=1, restarts=1, cuts=1, heals=1)
@@ -103,3 +104,23 @@ def test_a_plan_waits_until_a_server_has_rejoined():
                 seen.add(after)
                 waiting.append(after)
     assert stopped
+
+
+@pytest.mark.parametrize("grain", list(Grain))
+@pytest.mark.parametrize("others", [(), (THREE,)], ids=["no other file", "the old file too"])
+def test_a_restart_after_a_crash_loads_the_file_that_the_server_last_ran_with(grain, others):
+    """The operator has restarted 1 with the new file; then it crashes."""
+    members = (Member(1, THREE, other_files=others), Member(2, THREE), Member(3, THREE))
+    setup = Setup(
+        members,
+        grain,
+        (Prologue((1, 2, 3)),),
+        (Planned("stop", 1), Planned("start", 1, WITH_FOUR)),
+        Budgets(crashes=1, restarts=1),
+    )
+    model, row = ensemble("restarted", setup, []), None
+    for wanted in ("plan 1: stop 1", "plan 2: start 1", "crash", "restart"):
+        moves = [(move, after) for move, after in successors(model, row or model.initial()) if move.action == wanted]
+        moves = [(move, after) for move, after in moves if move.arguments[0] == 1]
+        row = moves[0][1]
+    assert [move.arguments[1] for move, _ in moves] == ["four.cfg", *(file.name for file in others)]

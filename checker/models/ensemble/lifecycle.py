@@ -18,12 +18,13 @@ from checker.models.ensemble.names import FAULTS, LINKS, PLAN, Link, channel_nam
 from checker.models.ensemble.setup import File, Grain, Planned, Setup
 from checker.models.ensemble.standing import Standing, has_rejoined, is_running, standing
 from spec.election.messages import Start
-from spec.quorum import Sid
+from spec.quorum import Sid, View
 from spec.server import Server
 
 Leader = Sid | str
 """Whom a server follows, or one of the two words below."""
 DOWN, NOBODY = "down", "nobody"
+THE_OWN = "the file that it keeps itself"  # of a view that a server has learnt from others
 
 
 def rules(setup: Setup) -> list[Rule]:
@@ -74,35 +75,46 @@ def _leader_of(found: Standing | str) -> Leader:
     return NOBODY if found.leader is None else found.leader
 
 
-def _boots(setup: Setup, gate: Read, action: str, sid: Sid, files: Iterable[File], spend: Spend) -> Rule:
-    """A rule by which a server starts, with one of these files, when `gate` allows it."""
-    if setup.zab is not None and setup.grain is Grain.ORACLE:
-        starts = [(file, Send(server_name(sid), Start(file.view))) for file in files]
-        made = [Move(action, (sid, file.name), (Send(FAULTS, spend), start)) for file, start in starts]
-        return Rule(f"{action} {sid}", (gate,), lambda _: made)
-    others = [other for other in setup.sids if other != sid]
+def _boots(setup: Setup, gate: Read, action: str, sid: Sid, others: Iterable[File], spend: Spend) -> Rule:
+    """A rule by which a server starts, with the file that it has or one of `others`, when `gate` allows it."""
+    by_view = {file.view: file for file in reversed(setup.files_of(sid))}
+    own = Read(server_name(sid), lambda server: None if is_running(server) else server.view)
 
-    def moves(_: Any, cut: frozenset[Link], *leaders: Leader) -> list[Move]:
-        seen = dict(zip(others, leaders, strict=True))
-        booted = [(file, boot(setup, sid, file, seen, cut)) for file in files]
+    def files(view: View) -> Iterable[File]:
+        """The file that has this view comes first; a view that was learnt from others has none of its own."""
+        return dict.fromkeys((by_view.get(view, File(THE_OWN, view)), *others))
+
+    if setup.zab is not None and setup.grain is Grain.ORACLE:
+        return Rule(
+            f"{action} {sid}",
+            (gate, own),
+            lambda _, view: [
+                Move(action, (sid, file.name), (Send(FAULTS, spend), Send(server_name(sid), Start(file.view))))
+                for file in files(view)
+            ],
+        )
+    peers = [other for other in setup.sids if other != sid]
+
+    def moves(_: Any, view: View, cut: frozenset[Link], *leaders: Leader) -> list[Move]:
+        seen = dict(zip(peers, leaders, strict=True))
+        booted = [(file, boot(setup, sid, file, seen, cut)) for file in files(view)]
         return [
             Move(action, (sid, file.name), (Send(FAULTS, spend), *sends)) for file, sends in booted if sends is not None
         ]
 
-    reads = (gate, Read(LINKS), *(Read(server_name(other), _leader) for other in others))
+    reads = (gate, own, Read(LINKS), *(Read(server_name(other), _leader) for other in peers))
     return Rule(f"{action} {sid}", reads, moves)
 
 
 def _start(setup: Setup, sid: Sid) -> Rule:
     gate = Read(FAULTS, lambda faults: True if sid in faults.late else None)
-    return _boots(setup, gate, "start", sid, (_member_file(setup, sid),), Spend(None, started=sid))
+    return _boots(setup, gate, "start", sid, (), Spend(None, started=sid))
 
 
 def _restart(setup: Setup, sid: Sid) -> Rule:
     member = next(member for member in setup.members if member.sid == sid)
     gate = Read(FAULTS, lambda faults: True if sid in faults.down and faults.left.restarts > 0 else None)
-    files = (member.file, *member.other_files)
-    return _boots(setup, gate, "restart", sid, files, Spend("restarts", started=sid))
+    return _boots(setup, gate, "restart", sid, member.other_files, Spend("restarts", started=sid))
 
 
 def _member_file(setup: Setup, sid: Sid) -> File:

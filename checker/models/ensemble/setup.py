@@ -44,7 +44,7 @@ class Member:
     file: File
     durable: Durable = Durable()
     late: bool = False
-    other_files: tuple[File, ...] = ()  # a restart after a crash may load one of these instead
+    other_files: tuple[File, ...] = ()  # a restart after a crash may load one of these, not the one it last ran with
 
 
 @dataclass(frozen=True)
