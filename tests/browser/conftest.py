@@ -31,9 +31,12 @@ def missing(what: str) -> NoReturn:
     pytest.skip(what)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    """The browser; each test takes a page of its own."""
+    """The browser; each test takes a page of its own.
+
+    For one module only: as long as Playwright runs, this thread has an event loop, and no other test could run one.
+    """
     try:
         from playwright.sync_api import sync_playwright
     except ImportError:
