@@ -10,12 +10,11 @@ import argparse
 import json
 import os
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
-from checker.cli.output import unread_output_discarded
+from checker.cli.output import say_on_error_stream, unread_output_discarded
 from checker.cli.printed import told
 from checker.report.outcome import Outcome
 from checker.traces.formats import FORMATS
@@ -87,8 +86,11 @@ def say_to_github(outcomes: Sequence[Outcome], options: argparse.Namespace) -> N
 
 def _say(line: str, options: argparse.Namespace) -> None:
     """A line for the runner, which reads both streams; with --json standard output is for one object."""
+    if options.json:
+        say_on_error_stream(line)
+        return
     with unread_output_discarded():
-        print(line, file=sys.stderr if options.json else sys.stdout, flush=True)
+        print(line, flush=True)
 
 
 def write_traces(outcomes: Sequence[Outcome], folder: Path | None) -> None:

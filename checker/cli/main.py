@@ -7,6 +7,7 @@ can do; a defect of the program itself is not hidden.
 from __future__ import annotations
 
 import argparse
+import errno
 import io
 import json
 import sys
@@ -15,7 +16,7 @@ from collections.abc import Sequence
 from checker.cli.commands import COMMANDS
 from checker.cli.commands.command import refused
 from checker.cli.options import command_parser, parser
-from checker.cli.output import unread_output_discarded
+from checker.cli.output import discard, unread_output_discarded
 from checker.report.verdict import ExitCode
 from spec.config import ConfigError
 
@@ -26,8 +27,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a name that the terminal cannot show is no reason to fail
-    with unread_output_discarded():
-        return _answered(given)
+    try:
+        with unread_output_discarded():
+            return _answered(given)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        discard(sys.stdout)
+        return refused(f"standard output cannot take what there is to say ({error.strerror})", ExitCode.COMMAND_LINE)
     return int(ExitCode.PASSED)  # the reader left before there was a verdict to speak of
 
 

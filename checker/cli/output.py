@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TextIO
 
 
 @contextmanager
@@ -15,4 +16,17 @@ def unread_output_discarded() -> Iterator[None]:
         yield
         sys.stdout.flush()
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard(sys.stdout)
+
+
+def say_on_error_stream(text: str) -> None:
+    """Print on standard error, if anybody reads it; an exit code does not depend on that."""
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except BrokenPipeError:
+        discard(sys.stderr)
+
+
+def discard(stream: TextIO) -> None:
+    """Have what is still to be written there go nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -27,7 +26,7 @@ from checker.cli.kept import (
     write_traces,
 )
 from checker.cli.limits import checkpoint_of, limits_of
-from checker.cli.output import unread_output_discarded
+from checker.cli.output import say_on_error_stream, unread_output_discarded
 from checker.cli.printed import line, print_outcomes
 from checker.cli.profiles import settle
 from checker.engine import Exploration, Found, Limits, ModelError, Stop
@@ -241,7 +240,7 @@ def _trace(outcome: Outcome, job: Job, found: Found, *, refine: bool) -> Trace:
         try:
             finer, fine = job.refinement.found(found)
         except NotRefinedError as error:
-            print(f"note: {found.prop.name} is told by the oracle, not message by message: {error}", file=sys.stderr)
+            say_on_error_stream(f"note: {found.prop.name} is told by the oracle, not message by message: {error}")
         else:
             return trace_of(finer, fine, verdict)
     return trace_of(job, found, verdict)

@@ -4,6 +4,7 @@ It goes to standard error, so that standard output holds the report alone. Rules
 
 - It is given to `explore` as `progress` and called at will; it decides itself how often to show anything.
 - Once closed the line is gone from a terminal, and nothing is shown any more.
+- A reader who has left needs no progress: a run goes on without.
 - It keeps no state of the search: each line is made from the exploration that it is given.
 """
 
@@ -20,6 +21,7 @@ from rich.live import Live
 from rich.text import Text
 
 from checker.engine.result import Exploration
+from checker.report.console import LeavableConsole
 from checker.report.verdict import memory
 
 EVERY = 5.0  # seconds between lines where there is no terminal
@@ -38,7 +40,7 @@ class Progress:
         console: Console | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._console = console or Console(file=stream or sys.stderr)
+        self._console = console or LeavableConsole(file=stream or sys.stderr)
         self._prefix = f"{name}: " if name else ""
         self._clock = clock
         self._shown = clock()
@@ -75,7 +77,12 @@ class Progress:
     def _show(self, line: str) -> None:
         if self._closed:
             return
-        text = Text(self._prefix + line, overflow="ellipsis", no_wrap=True)
+        try:
+            self._print(Text(self._prefix + line, overflow="ellipsis", no_wrap=True))
+        except BrokenPipeError:
+            self._closed, self._live = True, None
+
+    def _print(self, text: Text) -> None:
         if not self._console.is_terminal:
             self._console.print(text, soft_wrap=True)
             return

@@ -19,6 +19,7 @@ from rich.text import Text
 from checker.engine.model import Kind, Property
 from checker.engine.result import Coverage, Exploration, Limits, Liveness, Stop
 from checker.job import Job, Verdict
+from checker.report.console import LeavableConsole
 from checker.report.verdict import Judgement, memory
 
 STYLES = {
@@ -101,7 +102,7 @@ def print_report(
     console: Console | None = None,
 ) -> None:
     """Print the report, on standard output unless a console is given."""
-    console = console or Console()
+    console = console or LeavableConsole()
     first, *others = report_lines(job, exploration, judgement, levels=levels)
     style = STYLES[judgement.verdict] if judgement.as_expected is not True else STYLES[Verdict.PASSED]
     console.print(Text(first, style), soft_wrap=True)

@@ -10,7 +10,6 @@ Rules this module keeps:
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +18,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from checker.cli.commands.command import refused
+from checker.cli.output import unread_output_discarded
 from checker.report.progress import EVERY, OFTEN
 from checker.report.verdict import ExitCode
 from checker.validate.journals import JournalError
@@ -33,11 +34,11 @@ def validate_command(paths: Sequence[Path], *, as_json: bool = False) -> int:
         found = validate(paths, progress)
     except JournalError as error:
         progress.close()
-        print(f"error: {error}", file=sys.stderr)
-        return int(ExitCode.SCENARIO)
+        return refused(str(error), ExitCode.SCENARIO)
     finally:
         progress.close()
-    print(json.dumps(data(found)) if as_json else "\n".join(lines(found)))
+    with unread_output_discarded():
+        print(json.dumps(data(found)) if as_json else "\n".join(lines(found)))
     return int(found.exit_code)
 
 

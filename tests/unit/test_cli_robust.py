@@ -171,6 +171,30 @@ def test_a_reader_who_has_seen_enough_is_no_error_worth_a_stack_trace(words: lis
     assert ended.stderr == ""
 
 
+def test_who_leaves_takes_neither_the_verdict_nor_the_reports_along(scenario: Write) -> None:
+    path = scenario(f"{PASSES}always: [{{NeverLeads: 3}}]\n")
+    report = path.parent / "junit.xml"
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "checker", "run", str(path), "--junit", str(report)]
+    ended = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
+    unheard = subprocess.run([*command[:4], "no-such.yaml"], stderr=writer, check=False, timeout=60)
+    os.close(writer)
+
+    assert (ended.returncode, ended.stderr) == (12, "")
+    assert report.is_file()
+    assert unheard.returncode == 150
+
+
+def test_2_and_a_message_where_the_disk_is_too_full_for_the_report(scenario: Write) -> None:
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "checker", "run", str(scenario(PASSES))]
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
+
+    assert ended.returncode == 2
+    assert ended.stderr == "error: standard output cannot take what there is to say (No space left on device)\n"
+
+
 @pytest.mark.parametrize("name", ["Wähler … 選挙", "\\uD800 half a pair"])
 def test_a_name_that_the_output_cannot_hold_is_written_in_another_way(scenario: Write, name: str) -> None:
     path = scenario(f'{PASSES}name: "{name}"\n')

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from checker.cli.output import say_on_error_stream
 from checker.report.verdict import ExitCode
 
 
@@ -25,5 +25,5 @@ class Command:
 
 def refused(message: str, code: ExitCode) -> int:
     """Say on standard error what is wrong, and return the code."""
-    print(f"error: {message}", file=sys.stderr)
+    say_on_error_stream(f"error: {message}")
     return int(code)
