@@ -6,7 +6,7 @@ Fields of schema 1; a field is added without a new number, and changes its meani
     job           name, grain, bounds (list of texts), expected (a verdict or null); null if there is no job, since the
                   scenario cannot be read
     verdict       violated | deadlock | error | incomplete | vacuous | passed
-    as_expected   true | false | null (nothing was expected)
+    as_expected   true | false | null (nothing was expected, or it is undecided)
     exit_code     what the process exits with
     sentence      the first line of the text report
     reasons       list of texts, every reason for the verdict

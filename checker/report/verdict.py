@@ -14,6 +14,7 @@ The first of these that applies is the verdict: violated, deadlock, error, incom
 - A run that the budget of the whole command ended is incomplete too, and undecided: neither as expected nor unexpected.
   Its code is 0, since nothing was found that should not be; it is called no success. One that the budget left no time
   to begin has the code of what is incomplete: nobody has looked at it.
+- What an interrupt ended, or was never begun, did not come out as expected, also where a limit was expected to end it.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class Judgement:
     """A verdict with its exit code, a sentence that opens with the verdict, and every reason for it.
 
     `silent` are the known actions that never fired, those included that need not. `undecided`: the budget of the whole
-    command ended it, and nothing had been found.
+    command ended it, and nothing had been found. `broken_off`: an interrupt ended it, or it was never begun.
     """
 
     verdict: Verdict
@@ -60,11 +61,14 @@ class Judgement:
     expected: Verdict | None = None
     silent: tuple[str, ...] = ()
     undecided: bool = False
+    broken_off: bool = False
 
     @property
     def as_expected(self) -> bool | None:
         """Whether the verdict is the expected one; None if none was expected, or it is undecided."""
-        return None if self.expected is None or self.undecided else self.verdict is self.expected
+        if self.expected is None or self.undecided:
+            return None
+        return self.verdict is self.expected and not self.broken_off
 
     @property
     def remark(self) -> str:
@@ -95,9 +99,9 @@ def judge(
     if on_budget and verdict is Verdict.INCOMPLETE and exploration.stop is Stop.TIME:
         return _undecided(job, exploration, silent, bare=bare)
     sentence = f"{verdict.value}: {_sentence(verdict, exploration, reasons)}"
-    return Judgement(
-        verdict, _exit_code(verdict, code, job.expected, bare), sentence, reasons, job.expected, silent
-    )
+    broken_off = verdict is Verdict.INCOMPLETE and exploration.stop is Stop.INTERRUPTED
+    exit_code = _exit_code(verdict, code, job.expected, bare or broken_off)
+    return Judgement(verdict, exit_code, sentence, reasons, job.expected, silent, broken_off=broken_off)
 
 
 def refuse(
@@ -110,7 +114,8 @@ def refuse(
 
 def not_explored(job: Job, reason: str) -> Judgement:
     """The judgement of a run of which nothing was seen, whatever it is expected to come to."""
-    return Judgement(Verdict.INCOMPLETE, int(ExitCode.INCOMPLETE), f"incomplete: {reason}", (reason,), job.expected)
+    code, sentence = int(ExitCode.INCOMPLETE), f"incomplete: {reason}"
+    return Judgement(Verdict.INCOMPLETE, code, sentence, (reason,), job.expected, broken_off=True)
 
 
 def _undecided(job: Job, exploration: Exploration, silent: tuple[str, ...], *, bare: bool) -> Judgement:

@@ -11,6 +11,7 @@ from checker.engine.result import Coverage, Evaluations, Exploration, Found, Lim
 from checker.job import Job, Verdict
 from checker.models.rounds import election
 from checker.report import ExitCode, Judgement, judge, refuse
+from checker.report.verdict import not_explored
 from checker.traces import DefaultLens
 
 READS = (Read("1"),)
@@ -50,6 +51,16 @@ def judged(
 
 def code(judgement: Judgement) -> tuple[Verdict, int]:
     return judgement.verdict, judgement.exit_code
+
+
+def test_an_interrupted_run_is_never_as_expected_also_where_a_limit_was_to_end_it():
+    expecting = {"expected": Verdict.INCOMPLETE}
+    never_begun = not_explored(Job("run", election(2), DefaultLens(election(2)), {}, **expecting), "it was not begun")
+
+    by_a_limit = judged(stop=Stop.STATES, **expecting)
+    assert (by_a_limit.exit_code, by_a_limit.as_expected) == (0, True)
+    for broken_off in (judged(stop=Stop.INTERRUPTED, **expecting), never_begun):
+        assert (broken_off.exit_code, broken_off.as_expected, broken_off.remark) == (20, False, "expected: incomplete")
 
 
 # -- each verdict --------------------------------------------------------------------------------------------
