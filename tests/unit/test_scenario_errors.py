@@ -62,6 +62,8 @@ def error_of(text: str) -> ScenarioError:
         (BASE + "grain: fien\n", "s.yaml:3: grain: 'fien' is not known here; did you mean fine?"),
         (BASE + "network: fats\n", "s.yaml:3: network: 'fats' is no kind of network; did you mean fast?"),
         (BASE + "expect: pased\n", "s.yaml:3: expect: 'pased' is no verdict; did you mean passed?"),
+        (BASE + "expect: error\n", "s.yaml:3: expect: 'error' is no verdict; "
+         "write one of violated, deadlock, incomplete, vacuous, passed"),
         (
             BASE + "always: [OneLeder]\n",
             "s.yaml:3: always[0]: there is no property 'OneLeder'; did you mean OneLeader?",

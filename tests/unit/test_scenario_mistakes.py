@@ -41,6 +41,7 @@ from tests.support.scenario_mistakes import (
 )
 
 DISK, DISCOVERY, CLIENTS = ("sync", "async"), ("packets", "one-step"), ("leader", "anywhere")
+EXPECTED = [verdict.value for verdict in Verdict if verdict is not Verdict.ERROR]
 WORDS: dict[tuple[type[msgspec.Struct], str], Sequence[str]] = {
     (schema.Scenario, "protocol"): ("election", "zab"),
     (schema.Scenario, "discovery"): DISCOVERY,
@@ -61,7 +62,7 @@ WORDS: dict[tuple[type[msgspec.Struct], str], Sequence[str]] = {
     **{
         (kind, field): words
         for kind in (schema.Scenario, schema.RecipeScenario, schema.ServiceScenario)
-        for field, words in (("expect", [v.value for v in Verdict]), ("variants", [v.value for v in Variant]))
+        for field, words in (("expect", EXPECTED), ("variants", [v.value for v in Variant]))
     },
 }
 """Fields with words to choose from. Actions and properties, which depend on the scenario, are below."""
