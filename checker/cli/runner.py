@@ -219,18 +219,23 @@ def with_traces(
 ) -> Outcome:
     """The outcome with the runs that were found, each told as is easiest to read, the shortest first.
 
-    `refine`: message by message where that is possible. When a budget is over, a run is told as it was found.
+    `refine`: message by message where that is possible. When a budget is over, or after an interrupt, runs are told as
+    they were found.
     """
     job, exploration = outcome.job, outcome.exploration
     if job is None or exploration is None:
         return outcome
     found = sorted(exploration.found.values(), key=lambda each: each.depth)
     told = [each for each in found if witnesses or each.prop.kind is not Kind.SOMETIMES]
-    traces = []
+    traces, hurried = [], False
     for each in told:
-        hurried = budget is not None and not budget.left
-        easiest = each if hurried else minimised(job, each, exploration.levels)
-        traces.append(_trace(outcome, job, easiest, refine=refine))
+        hurried = hurried or (budget is not None and not budget.left)
+        try:
+            easiest = each if hurried else minimised(job, each, exploration.levels)
+            traces.append(_trace(outcome, job, easiest, refine=refine))
+        except KeyboardInterrupt:
+            hurried, refine = True, False
+            traces.append(_trace(outcome, job, each, refine=refine))
     return replace(outcome, traces=tuple(traces))
 
 

@@ -15,6 +15,7 @@ Source: OASIS, "Static Analysis Results Interchange Format (SARIF) Version 2.1.0
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 from urllib.parse import quote
@@ -126,7 +127,8 @@ def _location(name: str, place: Place | None) -> Object:
     """A place in a file; of a run without a file only its name."""
     if place is None:
         return {"logicalLocations": [{"name": name}]}
-    uri = quote(place.file) if not place.file.startswith("/") else f"file://{quote(place.file)}"
+    path = quote(os.fsencode(place.file))  # a name of a file is bytes, of whatever encoding
+    uri = f"file://{path}" if place.file.startswith("/") else path
     return {"physicalLocation": {"artifactLocation": {"uri": uri}, "region": {"startLine": place.line}}}
 
 

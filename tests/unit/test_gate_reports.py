@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -153,6 +154,23 @@ def test_an_interrupt_leaves_reports_that_account_for_every_scenario(
     assert [each.level for each in commands(ended.out)] == ["error", "error"]
 
 
+def test_an_interrupt_while_a_run_is_made_easier_to_read_loses_nothing_of_what_was_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runner, "minimised", interrupted)
+    files = write_scenarios(tmp_path)
+    with at(tmp_path):
+        ended = cli("run", files[0], files[1], "--report", "r.json")
+    runs = json.loads((tmp_path / "r.json").read_text())["runs"]
+
+    assert ended.code == 12
+    assert [run["verdict"] for run in runs] == ["passed", "violated"]
+    assert [len(run["traces"]) for run in runs] == [0, 1]
+
+
 # -- JUnit ---------------------------------------------------------------------------------------------------
 
 
@@ -252,6 +270,19 @@ def test_a_fingerprint_outlives_new_lines_and_other_clauses_have_others(gate: Ga
     assert prints["NeverLeads(3)"] == known["partialFingerprints"]["quorateFinding/v1"]
     assert prints.keys() == {"NeverLeads(3)", "NeverLeads(2)"}
     assert len(set(prints.values())) == 2
+
+
+def test_a_file_whose_name_is_no_text_has_its_bytes_in_the_address(tmp_path: Path) -> None:
+    (tmp_path / "zoo-3.cfg").write_text(zoo_cfg(1, 2, 3))
+    name = os.fsdecode(b"caf\xe9.yaml")  # Latin-1
+    (tmp_path / name).write_text(SCENARIOS["violated"], encoding="utf-8")
+    with at(tmp_path):
+        ended = cli("run", name, "--sarif", "s.sarif", "--junit", "j.xml", "--report", "r.json", "--github")
+    sarif = json.loads((tmp_path / "s.sarif").read_text())
+
+    assert ended.code == 12
+    (location,) = sarif["runs"][0]["results"][0]["locations"]
+    assert location["physicalLocation"]["artifactLocation"]["uri"] == "caf%E9.yaml"
 
 
 # -- GitHub --------------------------------------------------------------------------------------------------
