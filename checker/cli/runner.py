@@ -184,14 +184,18 @@ def _explore(job: Job, options: argparse.Namespace, *, again: bool) -> Explorati
             return plain.explore(job.model, job.limits, until_witnessed=job.until_witnessed, progress=progress)
         if not jit.is_compiled(with_graph=bool(job.model.liveness)):
             progress.compiling()
+        checkpoint = checkpoint_of(job, options, again=again)
         found = search.explore(
             job.model,
             job.limits,
             until_witnessed=job.until_witnessed,
             progress=progress,
             workers=options.workers,
-            checkpoint=checkpoint_of(job, options, again=again),
+            checkpoint=checkpoint,
         )
+        if checkpoint is not None:
+            with suppress(OSError):  # a search is kept there
+                checkpoint.folder.rmdir()
         if options.engine == "both" and found.stop not in CUT_SHORT:
             other = plain.explore(job.model, job.limits, until_witnessed=job.until_witnessed, progress=progress)
             if other.stop in CUT_SHORT:

@@ -18,7 +18,7 @@ Fields of schema 1; a field is added without a new number, and changes its meani
     actions       list of: name, fired, new_states, allowed_silent
     search        engine, stop, exhausted, states, transitions, depth, levels (states at each depth), ends
                   (states without a successor), seconds, states_per_second, python_steps, python_calls, python_seconds,
-                  peak_bytes (null if not measured), bytes_per_state, collision_probability
+                  peak_bytes (null if not measured), bytes_per_state, collision_probability, notes (on its checkpoint)
 
 A run that could not begin has null for limits and search and no properties or actions.
 """
@@ -122,4 +122,5 @@ def _search(exploration: Exploration) -> dict[str, Any]:
         "peak_bytes": e.peak_bytes or None,
         "bytes_per_state": e.peak_bytes / e.states if e.peak_bytes and e.states else None,
         "collision_probability": e.collision_probability,
+        "notes": list(e.notes),
     }

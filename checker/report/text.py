@@ -216,6 +216,7 @@ def _search(exploration: Exploration) -> list[str]:
     if e.peak_bytes and e.states:
         rows.append(("memory", f"{memory(e.peak_bytes)} ({e.peak_bytes / e.states:,.0f} bytes a state)"))
     rows.append(("collisions", _collisions(e)))
+    rows += [("checkpoint", note) for note in e.notes]
     return [f"search by the {e.engine} engine", *_columns(rows)]
 
 

@@ -188,7 +188,7 @@ REPORT = {
 JOB = {"name", "grain", "bounds", "expected"}
 SEARCH = {
     "engine", "stop", "exhausted", "states", "transitions", "depth", "levels", "ends", "seconds", "states_per_second",
-    "python_steps", "python_calls", "python_seconds", "peak_bytes", "bytes_per_state", "collision_probability",
+    "python_steps", "python_calls", "python_seconds", "peak_bytes", "bytes_per_state", "collision_probability", "notes",
 }  # fmt: skip
 
 

@@ -192,13 +192,17 @@ def test_a_nightly_run_goes_on_where_the_last_one_ended_and_demands_the_end(fold
         first = cli("run", "middling.yaml", "--profile", "nightly", "--states", "2000")
         kept = list((folder / "quorate-checkpoints").glob("middling-*/*"))
         second = cli("run", "middling.yaml", "--profile", "nightly", "--json")
+        left = list((folder / "quorate-checkpoints").iterdir())
 
     assert first.code == 20
-    assert kept
+    assert kept and not left
+    assert "  checkpoint    quorate-checkpoints/middling-" in first.out
     once, twice = (json.loads(each.out)["runs"][0] for each in (whole, second))
     assert once["search"]["states"] > 2000
     for figure in ("states", "transitions", "levels", "stop", "exhausted"):
         assert once["search"][figure] == twice["search"][figure], figure
+    (note,) = twice["search"]["notes"]
+    assert note.startswith("taken up from quorate-checkpoints/middling-")
 
 
 @pytest.mark.parametrize(
