@@ -61,6 +61,8 @@ class Looked:
 def look_ahead(job: Job, row: Row, goal: Goal, progress: Progress) -> Looked:
     """The nearest state of a kind, from a row on. Raises AskedWrongError for a goal that the job does not have."""
     wanted = _state(job, goal)
+    if next(successors(job.model, row), None) is None:
+        return Looked(None, 1, 0, whole=True)
     ends = wanted is not None and wanted.kind is Kind.FINAL
     if wanted is None or (not ends and isinstance(answer(job.model, wanted, row), Finding)):
         return by_plain_steps(job, row, goal, progress)

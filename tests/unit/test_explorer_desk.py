@@ -130,6 +130,14 @@ def test_a_state_like_the_one_here_is_looked_for_ahead_of_it() -> None:
     assert again["moves"] >= 1
 
 
+@pytest.mark.parametrize("goal", [End(), Property("NobodyWaits"), Words("the")], ids=["end", "property", "move"])
+def test_nothing_is_ahead_of_an_end_and_least_of_all_itself(goal: Goal) -> None:
+    explored = search.explore(job("r19-no-protection-alone").model)
+    end = next(each.path[-1].row for each in explored.found.values() if each.prop.kind is Kind.FINAL)
+    looked = look_ahead(job("r19-no-protection-alone"), end, goal, patient)
+    assert (looked.path, looked.states, looked.whole) == (None, 1, True)
+
+
 def test_what_is_not_ahead_is_told_with_all_that_was_seen() -> None:
     one = desk("r10-wrong-order")
     found = one.find(Ahead(key_of(one), (), Property("LeaderIsAVoter")), patient)
