@@ -171,7 +171,7 @@ def test_no_input_is_executed(action: dict[str, Any], folder: Path, name: str, e
 def test_2_where_no_scenario_is_named(action: dict[str, Any], folder: Path, scenarios: str) -> None:
     ended = run(action, folder, STUB, scenarios=scenarios)
 
-    assert ended.code == 2
+    assert (ended.code, ended.outputs) == (2, {"exit-code": "2"})
     assert [each.properties["title"] for each in commands(ended.out)] == ["no scenario"]
     assert not (folder / "words").exists()
 
