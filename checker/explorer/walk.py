@@ -5,7 +5,8 @@ Rules of this module:
 - The successors of a row are asked for once, as long as they are remembered; the n-th is that of both engines.
 - A run ends in a finding where its last state is one of a property's; of liveness where it has closed a loop, stays, or
   can do nothing more, and holds what `checker.engine.lasso` asks of such a run. So a run that the checker found, and
-  somebody walks, ends in the very finding.
+  somebody walks, ends in the very finding. A goal is called out of reach only where all that is left was looked at;
+  where that is more than `lasso.REMAINS` states, nothing is claimed.
 """
 
 from __future__ import annotations
@@ -119,7 +120,7 @@ class Walks:
                 if len(self._lost) >= REMEMBERED:
                     self._lost.clear()
                 left = lasso.remains(self.model, prop, path[number].row)
-                self._lost[key] = not left.goal
+                self._lost[key] = left.whole and not left.goal
             if not self._lost[key]:
                 break
             lost.append(number)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from checker.engine import plain
+from checker.engine import Actor, Column, Model, Move, Outcome, Read, Rule, Send, plain
 from checker.engine.model import Kind
 from checker.engine.result import Step
 from checker.engine.semantics import rebuild, successors
@@ -15,6 +15,7 @@ from checker.explorer.requests import LONGEST, Walked, read_path, read_request, 
 from checker.explorer.walk import Walks
 from checker.scenario import bundled, load
 from tests.support.explorer import KINDS, WRONG_ORDER, desk, job, key_of, random_walk, walked
+from tests.support.graphs import recoverable
 
 # -- walking -------------------------------------------------------------------------------------------------
 
@@ -89,6 +90,19 @@ def test_no_walk_ends_in_a_finding_of_liveness_where_the_checker_finds_none(name
 
 
 # -- links ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("farthest", "goal", "is_lost"), [(50, 50, False), (50, 99, True), (20_000, 20_000, False)])
+def test_a_goal_is_out_of_reach_only_where_all_that_is_left_was_looked_at(
+    farthest: int, goal: int, is_lost: bool
+) -> None:
+    """A token goes on, place after place, and may go back from 1 to 0, which closes a loop."""
+    on = Rule("on", (Read("at"),), lambda at: [Move("on", (), (Send("at", at + 1),))] if at < farthest else [])
+    back = Rule("back", (Read("at"),), lambda at: [Move("back", (), (Send("at", 0),))] if at == 1 else [])
+    token = Actor("at", ("at",), lambda _, to: Outcome((to,)))
+    walks = Walks(Model("far", (Column("at", 0),), (token,), (on, back), (recoverable(goal),)))
+
+    assert [found.prop.name for found in walks.findings(walks.path((0, 1)))] == (["Back"] if is_lost else [])
 
 
 def test_a_link_leads_to_the_walk_it_was_made_of() -> None:
