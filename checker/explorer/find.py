@@ -151,7 +151,7 @@ def by_plain_steps(job: Job, row: Row, goal: Goal, progress: Progress, states: i
                     parents[after] = (here, ordinal)
                     following.append(after)
             if len(parents) > states:
-                why = f"no more than {states:,} states are looked at for a move"
+                why = f"by plain steps no more than {states:,} states are looked at"
                 return Looked(None, len(parents), depth, why=why)
         level, depth = following, depth + 1
     return Looked(None, len(parents), max(0, depth - 1), whole=True)
