@@ -13,6 +13,7 @@ from typing import Annotated, TypeVar
 import msgspec
 
 LONGEST = 2000  # moves of a walk
+LONGEST_FILE_NAME = 255  # that file systems have
 MOST_TEXT = 200  # characters of a word to look for
 ORDINALS = 1 << 16  # moves of one state, as the table engine has it too
 
@@ -87,7 +88,7 @@ class Refined(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 class Saved(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """A saved trace, with the name of its file."""
 
-    name: Name
+    name: Annotated[str, msgspec.Meta(max_length=LONGEST_FILE_NAME)]
     text: str
 
 

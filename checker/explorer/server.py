@@ -146,7 +146,10 @@ class _Handler(BaseHTTPRequestHandler):
     # -- requests --------------------------------------------------------------------------------------------
 
     def _get(self) -> None:
-        address = urlsplit(self.path)
+        try:
+            address = urlsplit(self.path)
+        except ValueError:
+            raise AskedWrongError("there is nothing at what is no address", HTTPStatus.NOT_FOUND) from None
         if address.path in self.server.assets:
             kind, content = self.server.assets[address.path]
             self._send(content, kind)

@@ -137,6 +137,7 @@ def test_another_page_may_not_ask(server: Server, origin: str) -> None:
         ("/api/walk", {"job": "x", "path": []}, {}, 404, "of another run"),
         ("/api/find", {"job": "x", "path": [], "goal": {"type": "magic"}}, {}, 400, "not as it should be"),
         ("/api/load", {"name": "x", "text": "{}"}, {}, 422, "x is not a trace"),
+        ("/api/load", {"name": "x" * 255, "text": "{}"}, {}, 422, "x is not a trace"),
         ("/api/nothing", {}, {}, 404, "nothing is asked for at /api/nothing"),
         ("/", {}, {}, 404, "nothing is asked for"),
     ],
@@ -155,7 +156,8 @@ def test_what_is_no_request_at_all_is_answered_with_json_too(server: Server) -> 
 
 
 @pytest.mark.parametrize(
-    "path", ["/../server.py", "/%2e%2e/server.py", "/assets/app.js", "/server.py", "//etc/passwd", "/index.html"]
+    "path",
+    ["/../server.py", "/%2e%2e/server.py", "/assets/app.js", "/server.py", "//etc/passwd", "/index.html", "http://["],
 )
 def test_nothing_else_is_served(server: Server, path: str) -> None:
     assert ask(server, "GET", path).status == 404
