@@ -134,6 +134,7 @@ def _location(name: str, place: Place | None) -> Object:
 
 def _notes(outcome: Outcome) -> Iterable[Object]:
     if outcome.judgement.verdict is Verdict.INCOMPLETE:
-        level = "warning" if outcome.judgement.undecided else "error"
+        expected = "note" if outcome.is_good else "error"
+        level = "warning" if outcome.judgement.undecided else expected
         text = f"{outcome.name}: {sentence(outcome)}"
         yield {"level": level, "message": {"text": text}, "locations": [_location(outcome.name, place_of(outcome))]}

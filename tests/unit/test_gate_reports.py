@@ -272,6 +272,21 @@ def test_a_fingerprint_outlives_new_lines_and_other_clauses_have_others(gate: Ga
     assert len(set(prints.values())) == 2
 
 
+@pytest.mark.parametrize(("expected", "code", "level"), [("incomplete", 0, "note"), ("passed", 20, "error")])
+def test_a_search_that_its_limit_ended_is_an_error_unless_that_is_expected(
+    tmp_path: Path, expected: str, code: int, level: str
+) -> None:
+    (tmp_path / "zoo-3.cfg").write_text(zoo_cfg(1, 2, 3))
+    (tmp_path / "s.yaml").write_text(f"{SERVERS}limits: {{states: 1}}\nexpect: {expected}\n", encoding="utf-8")
+    with at(tmp_path):
+        ended = cli("run", "s.yaml", "--sarif", "s.sarif")
+    (run,) = json.loads((tmp_path / "s.sarif").read_text())["runs"]
+
+    assert ended.code == code
+    assert [note["level"] for note in run["invocations"][0]["toolExecutionNotifications"]] == [level]
+    assert run["results"] == []
+
+
 def test_a_file_whose_name_is_no_text_has_its_bytes_in_the_address(tmp_path: Path) -> None:
     (tmp_path / "zoo-3.cfg").write_text(zoo_cfg(1, 2, 3))
     name = os.fsdecode(b"caf\xe9.yaml")  # Latin-1
