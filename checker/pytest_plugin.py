@@ -80,8 +80,6 @@ class _How:
     compiled: bool = False
 
 
-
-
 def _how(config: pytest.Config, count: int) -> _How:
     """Raises pytest.UsageError for options that are wrong."""
     from checker.cli.options import add_limits, seconds  # noqa: PLC0415

@@ -175,7 +175,8 @@ def compile_kernels(job: Job, options: argparse.Namespace) -> None:
 def _explore(job: Job, options: argparse.Namespace, *, again: bool) -> Exploration:
     """Explore with the engine asked for. Raises ModelError, also where two engines disagree.
 
-    Two engines are compared where both ended for a reason of the model's; else the run is incomplete anyway.
+    Two engines are compared where both ended for a reason of the model's. Else the run ended as the second did, and
+    what the first has found stands.
     """
     from checker.engine import jit, plain, search  # noqa: PLC0415 (kernels load when they are needed)
 
@@ -199,7 +200,7 @@ def _explore(job: Job, options: argparse.Namespace, *, again: bool) -> Explorati
         if options.engine == "both" and found.stop not in CUT_SHORT:
             other = plain.explore(job.model, job.limits, until_witnessed=job.until_witnessed, progress=progress)
             if other.stop in CUT_SHORT:
-                return found if found.violations else other
+                return replace(found, stop=other.stop) if found.violations else other
             differences = disagreements(found, other)
             if differences:
                 raise ModelError("the engines disagree, which is a defect: " + "; ".join(differences))

@@ -226,5 +226,3 @@ class _Place:
 
 def _opened(job: Job) -> Open:
     return Open(views.fingerprint(job), job, Walks(job.model))
-
-

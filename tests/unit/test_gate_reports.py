@@ -20,6 +20,7 @@ import pytest
 from jsonschema import Draft202012Validator, ValidationError
 
 from checker.cli import runner
+from checker.engine import Exploration, Limits, Model, Stop, plain
 from tests.support.gate import NEVER, SERVERS, Ended, at, check_junit, check_sarif, cli, commands, zoo_cfg
 from tests.support.trace_readers import read_markdown
 
@@ -152,6 +153,25 @@ def test_an_interrupt_leaves_reports_that_account_for_every_scenario(
     ]
     check_sarif(json.loads((tmp_path / "s.sarif").read_text()))
     assert [each.level for each in commands(ended.out)] == ["error", "error"]
+
+
+def test_an_interrupt_while_engines_are_compared_ends_the_command_and_what_one_has_found_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(model: Model, limits: Limits, **_: object) -> Exploration:
+        return Exploration(model, "plain", limits, levels=[1], stop=Stop.INTERRUPTED)
+
+    monkeypatch.setattr(plain, "explore", interrupted)
+    files = write_scenarios(tmp_path)
+    with at(tmp_path):
+        ended = cli("run", files[1], files[0], "--engine", "both", "--report", "r.json")
+    runs = json.loads((tmp_path / "r.json").read_text())["runs"]
+
+    assert ended.code == 12
+    assert [(run["verdict"], run["search"] and run["search"]["stop"]) for run in runs] == [
+        ("violated", "interrupted"),
+        ("incomplete", None),
+    ]
 
 
 def test_an_interrupt_while_a_run_is_made_easier_to_read_loses_nothing_of_what_was_found(
