@@ -12,9 +12,11 @@ from pathlib import Path
 
 import psutil
 
+from checker.cli.output import unread_output_discarded
+from checker.engine.result import Stop
 from checker.engine.search import explore
 from checker.gallery.index import index_of
-from checker.gallery.page import page_of
+from checker.gallery.page import page_name, page_of
 from checker.report import ExitCode, Progress, judge
 from checker.scenario import ScenarioError, bundled, load
 
@@ -22,7 +24,10 @@ SHARE_OF_MEMORY = 0.8  # of what is free
 
 
 def write(gallery: Path, files: Sequence[Path]) -> int:
-    """Write the pages of these scenarios, or of all, and the front page. Raises ScenarioError and OSError."""
+    """Write the pages of these scenarios, or of all, and the front page. Raises ScenarioError and OSError.
+
+    An interrupt ends it, as KeyboardInterrupt; the pages that were written before stay.
+    """
     jobs = {path: load(path) for path in bundled()}
     failed = 0
     for path in _chosen(files, list(jobs)):
@@ -32,14 +37,17 @@ def write(gallery: Path, files: Sequence[Path]) -> int:
             exploration = explore(
                 job.model, limits, until_witnessed=job.until_witnessed, progress=progress, workers=2
             )
+        if exploration.stop is Stop.INTERRUPTED:
+            raise KeyboardInterrupt
         judgement = judge(job, exploration, job.actions)
-        page = page_of(path, job, exploration, judgement, gallery)
         if judgement.as_expected:
-            page.write(gallery)
-            print(f"{page.name}: {judgement.verdict.value}", flush=True)
+            page_of(path, job, exploration, judgement, gallery).write(gallery)
+            said = judgement.verdict.value
         else:
             failed = int(ExitCode.UNEXPECTED)
-            print(f"{page.name}: no page: {judgement.sentence}", flush=True)
+            said = f"no page: {judgement.sentence}"
+        with unread_output_discarded():
+            print(f"{page_name(path)}: {said}", flush=True)
     gallery.mkdir(parents=True, exist_ok=True)
     (gallery / "README.md").write_text(index_of(jobs, gallery), encoding="utf-8")
     return failed

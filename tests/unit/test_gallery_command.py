@@ -1,0 +1,53 @@
+"""`python -m checker gallery`: which pages are written, and that an interrupt or a reader who leaves does no harm."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from checker.engine import Exploration, Limits, Model, Stop
+from checker.gallery import command
+from checker.scenario import bundled
+from tests.support.gate import cli
+
+FILES = sorted(path for path in bundled() if path.stem in ("r10-leader-last", "r10-wrong-order"))
+
+
+def pages(gallery: Path) -> list[str]:
+    return sorted(path.stem for path in gallery.glob("*/*.md"))
+
+
+def test_pages_of_the_scenarios_that_are_named_are_written_also_if_nobody_reads_what_is_said(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    words = [sys.executable, "-m", "checker", "gallery", str(tmp_path), str(FILES[0])]
+    ended = subprocess.run(words, stdout=writer, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
+    os.close(writer)
+
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert pages(tmp_path) == [FILES[0].stem]
+    assert (tmp_path / "README.md").is_file()
+
+
+def test_an_interrupt_ends_it_and_not_one_scenario_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = []
+
+    def interrupted(model: Model, limits: Limits, **_: object) -> Exploration:
+        begun.append(model.name)
+        return Exploration(model, "tables", limits, levels=[1], stop=Stop.INTERRUPTED)
+
+    monkeypatch.setattr(command, "explore", interrupted)
+    ended = cli("gallery", tmp_path, *FILES)
+
+    assert (ended.code, len(begun), pages(tmp_path)) == (20, 1, [])
+
+
+def test_a_scenario_that_is_not_shipped_has_no_page(tmp_path: Path) -> None:
+    ended = cli("gallery", tmp_path, "other.yaml")
+
+    assert (ended.code, pages(tmp_path)) == (150, [])
+    assert "this is no scenario that comes with the package" in ended.err
