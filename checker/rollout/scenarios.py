@@ -11,8 +11,8 @@ Rules of this module:
 - An election is one step (`grain: oracle`), except where configurations have versions, which only messages carry.
 - Who leads at first is the server with the higher epoch where servers lead and follow. The election alone keeps epochs
   for ever, so there it is the one that an order of starts leads to, if there is such an order.
-- A server that crashes may come back with the file it last ran with, or with the new one, which may lie ready. A partition
-  ends only where healing is asked about.
+- A server that crashes may come back with the file it last ran with, or with the new one, which may lie ready. A
+  partition ends only where healing is asked about.
 """
 
 from __future__ import annotations
