@@ -37,6 +37,9 @@ class Drawn:
 
     `kind` is one of send, deliver, lost, crash, start, cut, heal, decide, note. `lane` is where it happens, `peer`
     the other lane of a message or link, and equal `message` numbers are one message.
+
+    A lens may not know any more where a message of a lost connection was sent. It tells its loss without a `peer`, and
+    its arrival as `late`, with the sender as the lane; the trace then has the lane that it was sent to.
     """
 
     kind: str

@@ -186,5 +186,7 @@ def _changes(changed: Mapping[str, tuple[str, ...]], before: Lanes, after: Lanes
 
 def _told(drawn: Drawn) -> str:
     """What becomes of a message."""
-    word = {"send": "sends to", "deliver": "hears", "lost": "is lost, to"}[drawn.kind]
+    if drawn.kind == "lost":
+        return f"what {drawn.lane} has sent{f' to {drawn.peer}' if drawn.peer else ''} is lost: {drawn.text}"
+    word = {"send": "sends to", "deliver": "hears"}[drawn.kind]
     return f"{drawn.lane} {word} {drawn.peer}: {drawn.text}"

@@ -156,6 +156,7 @@ class ServiceLens:
             yield Drawn("deliver", server, telling.request(move.arguments[2]), peer=name)
         elif mine and move.action == "arrive late":
             yield Drawn("note", LEADER, f"{name}'s {telling.request(move.arguments[1])} arrives late")
+            yield Drawn("late", name, telling.request(move.arguments[1]))
         elif len(new.up) < len(old.up):
             kept = Counter(map(telling.request, new.stray))
             lost = Counter(map(telling.request, old.up)) - (kept if may_change(old.up) else Counter())
@@ -164,9 +165,9 @@ class ServiceLens:
             yield Drawn("deliver", name, telling.message(move.arguments[2]), peer=server)
         elif new.server is None and old.down:
             yield from (Drawn("lost", server, telling.message(each), peer=name) for each in old.down)
-        if mine and move.action == "reconnect" and old.stray:
-            lost_late = ", ".join(map(telling.request, old.stray))
-            yield Drawn("note", name, f"what was on its way of its old connection is dropped: {lost_late}")
+        if not (mine and move.action == "arrive late"):
+            dropped = Counter(map(telling.request, old.stray)) - Counter(map(telling.request, new.stray))
+            yield from (Drawn("lost", name, each) for each in dropped.elements())
 
     def _sent(self, client: int, old: Link, new: Link) -> Iterator[Drawn]:
         name = client_name(client)

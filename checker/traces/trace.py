@@ -8,7 +8,8 @@ Rules of this module:
 - A lane holds the full state after each step, and the names of the fields that the step changed.
 - Equal message numbers are one message. Arrivals and losses take the oldest waiting message of their sender
   and receiver that reads the same; what was sent out of sight gets a number when it is seen.
-- Of a message that is sent or lost the lane is the sender, of one that is delivered it is the receiver.
+- Of a message that is sent or lost the lane is the sender, of one that is delivered it is the receiver. A lens that
+  does not know any more where a message was sent (`checker.job.Drawn`) has that looked up here.
 - A run that never comes to a goal has a `loop`: its last state is that of this step, and what lies between repeats for
   ever. Where nothing lies between, the run stays. A run that ends where nothing can happen has none.
 """
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -247,9 +248,7 @@ def _steps(job: Job, path: tuple[Step, ...]) -> tuple[TraceStep, ...]:
                 caption="at first" if move is None else job.lens.caption(move),
                 lanes=lanes,
                 changed=changed_fields(previous, lanes),
-                drawn=()
-                if move is None
-                else tuple(post.number(d) for d in job.lens.drawn(before, move, row)),
+                drawn=() if move is None else post.all(job.lens.drawn(before, move, row)),
                 truth=truths(job.model, row),
             )
         )
@@ -264,8 +263,14 @@ class _Post:
         self._last = 0
         self._waiting: dict[tuple[str, str], list[Drawn]] = defaultdict(list)
 
-    def number(self, drawn: Drawn) -> Drawn:
-        """The same with its message number, if it is about a message."""
+    def all(self, drawn: Iterable[Drawn]) -> tuple[Drawn, ...]:
+        """What a step draws, with the numbers of messages."""
+        return tuple(told for each in drawn if (told := self.number(each)) is not None)
+
+    def number(self, drawn: Drawn) -> Drawn | None:
+        """The same with its message number, if it is about a message; None for the end of one that has ended before."""
+        if drawn.kind == "late" or (drawn.kind == "lost" and drawn.peer is None):
+            return self._wherever(drawn)
         if drawn.peer is None or drawn.kind not in ("send", "deliver", "lost"):
             return drawn
         if drawn.kind == "send":
@@ -278,6 +283,23 @@ class _Post:
         # A lens may tell a loss from either end; whichever has such a message waiting is meant.
         (lane, peer), number = self._take([forward, backward], drawn.text)
         return replace(drawn, lane=lane, peer=peer, message=number)
+
+    def _wherever(self, drawn: Drawn) -> Drawn | None:
+        """The end of the oldest waiting message of a sender that reads so, whoever it was sent to."""
+        mine = [
+            each
+            for (sender, _), waiting in self._waiting.items()
+            for each in waiting
+            if (sender, each.text) == (drawn.lane, drawn.text)
+        ]
+        if not mine:
+            return None
+        sent = min(mine, key=lambda each: each.message or 0)
+        receiver = sent.peer or ""
+        self._waiting[sent.lane, receiver].remove(sent)
+        if drawn.kind == "lost":
+            return replace(sent, kind="lost")
+        return Drawn("deliver", receiver, sent.text, peer=sent.lane, message=sent.message)
 
     def _take(self, pairs: list[tuple[str, str]], text: str) -> tuple[tuple[str, str], int]:
         for pair in pairs:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,20 @@ def test_moves_are_the_successors_of_the_state_in_their_order_and_what_they_chan
             for lane in after["lanes"]:
                 changed |= {(lane["name"], field["name"]) for field in lane["fields"] if field["changed"]}
             assert {(change["lane"], change["field"]) for change in move["changes"]} == changed
+
+
+def test_a_move_that_loses_messages_says_whose_and_to_whom_where_that_is_known() -> None:
+    lost = {
+        line
+        for seed in range(6)
+        for path in random_walk("r13-moving", seed=seed, moves=10)
+        for move in walked("r13-moving", path)["moves"]
+        for line in move["drawn"]
+        if "is lost" in line
+    }
+    assert lost
+    for line in lost:
+        assert re.match(r"what (client|server) \d has sent( to (client|server) \d)? is lost: ", line), line
 
 
 @pytest.mark.parametrize("name", ["r10-wrong-order", "r19-no-protection-alone", "zookeeper-1419-never-elects"])
