@@ -251,7 +251,8 @@ def _identity(checkpoint: Checkpoint, model: Model) -> dict[str, str]:
     for path in sorted(Path(__file__).parent.glob("*.py")):
         engine.update(path.read_bytes())
     names = [[each.name for each in part] for part in (model.columns, model.actors, model.rules, model.properties)]
-    made_from = json.dumps([checkpoint.source, names], sort_keys=True, default=dict)
+    kinds = [prop.kind.value for prop in model.properties]  # what is held to a property, and what ends a search
+    made_from = json.dumps([checkpoint.source, names, kinds], sort_keys=True, default=dict)
     return {
         "model": model.name,
         "engine": engine.hexdigest(),

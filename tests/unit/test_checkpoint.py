@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from hashlib import sha256
+from itertools import pairwise
 from pathlib import Path
 
 import numba
@@ -175,6 +176,16 @@ def test_another_source_model_engine_or_format_is_refused(tmp_path, monkeypatch)
             taken_up(ELECTION, tmp_path, source={"text": "one"})
     monkeypatch.setattr(storing, "FORMAT", 2)
     assert "not in format 2" in refused(ELECTION, tmp_path, source={"text": "one"})
+
+
+@pytest.mark.parametrize(("kind", "other"), list(pairwise([*Kind, Kind.ALWAYS])))
+def test_a_model_whose_property_is_of_another_kind_is_refused(kind, other, tmp_path):
+    """Another kind is held to other states, ends a search otherwise, and may want the graph, which was not kept."""
+    reads = tuple(Read(str(sid), lambda local: local.state) for sid in (1, 2, 3))
+    check = lively_election().properties[0].check
+    one, another = (election(3).with_properties([Property("P", reads, check, each)]) for each in (kind, other))
+    kept(one, tmp_path)
+    assert "as it was made then" in refused(another, tmp_path)
 
 
 @pytest.mark.parametrize("place", [2, 4])
