@@ -34,11 +34,19 @@ class Message:
     fate: Fate = Fate.UNDER_WAY
 
     @property
+    def begun(self) -> str:
+        """When it was sent."""
+        return "under way from the start" if self.sent is None else f"sent in step {self.sent}"
+
+    @property
+    def over(self) -> str:
+        """What became of it, and when."""
+        return self.fate.value if self.ended is None else f"{self.fate.value} in step {self.ended}"
+
+    @property
     def told(self) -> str:
         """All of it, in a line."""
-        sent = "under way from the start" if self.sent is None else f"sent in step {self.sent}"
-        end = self.fate.value if self.ended is None else f"{self.fate.value} in step {self.ended}"
-        return f"m{self.number} {self.sender} -> {self.receiver}: {self.text}; {sent}, {end}"
+        return f"m{self.number} {self.sender} -> {self.receiver}: {self.text}; {self.begun}, {self.over}"
 
 
 def messages_of(trace: Trace) -> list[Message]:

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 
 from checker.traces.claim import NOT_SHOWN, claim, finding, truth_told, turns
 from checker.traces.pieces import pieces
+from checker.traces.post import messages_of
 from checker.traces.trace import Trace, TraceStep
 from checker.traces.values import show
 
@@ -105,21 +106,12 @@ def _turns(trace: Trace, step: TraceStep, indent: str) -> Iterator[str]:
 
 def _messages(trace: Trace, width: int) -> list[str]:
     """Each message in full: between whom, when it was sent, and what became of it."""
-    rows: dict[int, list[str]] = {}
-    for step in trace.steps:
-        for drawn in (d for d in step.drawn if d.message is not None):
-            number = drawn.message or 0
-            pair = (drawn.peer, drawn.lane) if drawn.kind == "deliver" else (drawn.lane, drawn.peer)
-            row = rows.setdefault(number, [f"m{number}", f"{pair[0]} -> {pair[1]}", drawn.text, "", "on its way"])
-            if drawn.kind == "send":
-                row[3] = f"sent in step {step.number},"
-            else:
-                row[4] = f"{'arrives' if drawn.kind == 'deliver' else 'lost'} in step {step.number}"
+    rows = [[f"m{m.number}", f"{m.sender} -> {m.receiver}", m.text, f"{m.begun},", m.over] for m in messages_of(trace)]
     if not rows:
         return []
-    lengths = [max(len(row[place]) for row in rows.values()) for place in range(4)]
+    lengths = [max(len(row[place]) for row in rows) for place in range(4)]
     lengths[2] = max(NARROWEST, min(lengths[2], width - sum(lengths) + lengths[2] - len("arrives in step 100") - 10))
-    return ["messages", *("  " + _row(row, lengths) for row in rows.values())]
+    return ["messages", *("  " + _row(row, lengths) for row in rows)]
 
 
 def _row(row: Sequence[str], lengths: Sequence[int]) -> str:

@@ -316,3 +316,14 @@ def test_a_walk_without_a_finding_is_shown_in_every_format():
     for name, format_ in FORMATS.items():
         assert "walked: 8 moves, without a finding" in format_.view(walk) or name in ("itf", "shiviz")
     assert walk.kind is not Kind.ALWAYS
+
+
+# -- text --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_text_tells_of_each_message_what_every_other_format_tells(name):
+    trace = trace_called(name)
+    listed = [" ".join(line.split()) for line in to_text(trace, width=400).splitlines()]
+    for message in messages_of(trace):
+        assert message.told.replace(": ", " ", 1).replace(f"{message.text};", message.text) in listed
