@@ -101,10 +101,15 @@ def write_traces(outcomes: Sequence[Outcome], folder: Path | None) -> None:
     for trace in [trace for each in outcomes for trace in each.traces]:
         stem = slug(f"{trace.job} {trace.prop}")
         names = (stem, *(f"{stem}-{n}" for n in range(2, len(taken) + 3)))
-        stem = next(name for name in names if name.lower() not in taken)
-        taken.add(stem.lower())  # as the names of tests are
+        stem = next(name for name in names if taken.isdisjoint(_files(name)))
+        taken.update(_files(stem))
         for each in FORMATS.values():
             _write(folder / each.file_name(stem), each.view(trace))
+
+
+def _files(stem: str) -> set[str]:
+    """The files of a trace, as systems see them that tell no capitals; of two stems one file may be the same."""
+    return {each.file_name(stem).lower() for each in FORMATS.values()}
 
 
 def slug(text: str) -> str:

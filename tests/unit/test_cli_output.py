@@ -337,6 +337,16 @@ def test_two_runs_of_one_name_do_not_overwrite_each_others_traces(scenario: Writ
     assert found == [(name, grain) for name in ("Leads(3)", "NeverLeads(3)") for grain in ("fine", "oracle")]
 
 
+def test_nor_do_two_whose_names_are_one_for_a_test(scenario: Write) -> None:
+    """The names of other files keep a dot and capitals, that of a module of Python does not."""
+    folder = scenario(VIOLATED).parent / "traces"
+    names = ["v3.9 one", "v3-9 one", "V3 9.one"]
+    paths = [scenario(f"name: {name}\n{VIOLATED}", f"{place}.yaml") for place, name in enumerate(names)]
+    cli("run", *paths, "--traces", folder, "--format", "none")
+    assert len(list(folder.glob("*.itf.json"))) == 6, "each run has a violation and a witness"
+    assert len(list(folder.iterdir())) == 6 * len(FORMATS)
+
+
 # -- R10, message by message ---------------------------------------------------------------------------------
 
 
