@@ -9,15 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from checker.words import on_a_line
+
 SPECIAL = re.compile(r"[!-/:-@\[-`{-~]")  # all that a backslash may stand before
 UNTOUCHED = frozenset(",.:;/=+ '\"()?%-")  # and of it what is markup nowhere within a line
-UNREADABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029]")
 
 
 def escaped(text: str) -> str:
     """Text that Markdown shows as it was, on one line."""
-    text = UNREADABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", " ".join(text.splitlines()))
-    text = SPECIAL.sub(lambda match: match[0] if match[0] in UNTOUCHED else "\\" + match[0], text)
+    text = SPECIAL.sub(lambda match: match[0] if match[0] in UNTOUCHED else "\\" + match[0], on_a_line(text))
     # What would begin a line as a list, a quotation or a number, or be read as an address or an emoji.
     return re.sub(r"^([-+]|\d+[.)])|(://|\bwww\.)|:(?=\w+:)", _broken, text)
 

@@ -21,6 +21,7 @@ from checker.engine.result import Coverage, Exploration, Limits, Liveness, Stop
 from checker.job import Job, Verdict
 from checker.report.console import LeavableConsole
 from checker.report.verdict import Judgement, memory
+from checker.words import on_a_line
 
 STYLES = {
     Verdict.VIOLATED: "bold red",
@@ -58,13 +59,13 @@ def report_lines(
     lines: list[str] = []
     for section in sections:
         if section:
-            lines += [*([""] if lines else []), *section]
+            lines += [*([""] if lines else []), *map(on_a_line, section)]
     return lines
 
 
 def judgement_line(judgement: Judgement) -> str:
     """The verdict in a sentence, and whether it was expected."""
-    return judgement.sentence + (f" ({judgement.remark})" if judgement.remark else "")
+    return on_a_line(judgement.sentence + (f" ({judgement.remark})" if judgement.remark else ""))
 
 
 def summary_line(
@@ -75,7 +76,7 @@ def summary_line(
     states = "-" if exploration is None else f"{exploration.states:,}"
     depth = "-" if exploration is None else str(exploration.depth)
     remark = f" ({judgement.remark})" if judgement.remark else ""
-    return f"{name}  {grain}  {states:>13}  {depth:>5}  {judgement.verdict.value}{remark}"
+    return on_a_line(f"{name}  {grain}  {states:>13}  {depth:>5}  {judgement.verdict.value}{remark}")
 
 
 def invariants_lines(explorations: Sequence[Exploration]) -> list[str]:

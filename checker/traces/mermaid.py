@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from checker.job import Drawn
 from checker.traces.trace import Trace, TraceStep, Truth
 from checker.traces.values import show
+from checker.words import on_a_line
 
 ESCAPED = {character: f"#{ord(character)};" for character in "#;%<>&$"}
 
@@ -32,7 +33,7 @@ def escaped(text: str) -> str:
     """Text that Mermaid shows as it was, on one line of its source."""
     text = "".join(ESCAPED.get(character, character) for character in text)
     text = re.sub(r"\bend\b", lambda match: f"#{ord(match[0][0])};{match[0][1:]}", text, flags=re.IGNORECASE)
-    return "<br/>".join(line.strip() for line in text.splitlines()).strip()
+    return "<br/>".join(on_a_line(line).strip() for line in text.splitlines()).strip()
 
 
 class _Diagram:

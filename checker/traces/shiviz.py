@@ -23,6 +23,7 @@ from checker.traces.claim import turns
 from checker.traces.pieces import short_pieces
 from checker.traces.post import Fate, Message, messages_of
 from checker.traces.trace import Trace, TraceStep
+from checker.words import on_a_line
 
 REGEX = r"(?<event>.*)\n(?<host>\S*) (?<clock>{.*})"
 Clock = Counter[str]
@@ -78,7 +79,7 @@ class _Log:
         self._clocks[lane] = clock
         for message in sent:
             self._sent[message.number] = Counter(clock)
-        yield " ".join(text.split()) or "-"
+        yield on_a_line(" ".join(text.split())) or "-"
         yield f"{self._hosts[lane]} {json.dumps(clock)}"
 
 

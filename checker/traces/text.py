@@ -7,6 +7,7 @@ and each lane's state at the end. Rules of this module:
 - Messages are told by number where they are sent (`m3->2`: to lane 2), arrive (`gets m3`) and are lost.
 - Where a loop begins, and where it is closed, a line says so under the step.
 - What a reader must not miss (crashes, starts, cuts, decisions) stands between stars.
+- A line is one line, and nothing in it is obeyed by a terminal, whatever a model's words are.
 - No line is wider than `width` but those that the model's own words make so. With so many lanes that a column
   would be narrower than `NARROWEST`, changes are listed under each step instead.
 """
@@ -21,6 +22,7 @@ from checker.traces.pieces import pieces
 from checker.traces.post import messages_of
 from checker.traces.trace import Trace, TraceStep
 from checker.traces.values import show
+from checker.words import on_a_line
 
 WIDTH = 110
 NARROWEST = 15  # columns of a lane
@@ -34,7 +36,7 @@ WHAT = "what happens"
 def to_text(trace: Trace, width: int = WIDTH) -> str:
     """The whole trace as text of that width, with a newline at the end."""
     sections = [part(trace, width) for part in (heading, _steps, _messages, _end, _properties)]
-    return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
+    return "\n\n".join("\n".join(map(on_a_line, lines)) for lines in sections if lines) + "\n"
 
 
 def heading(trace: Trace, width: int) -> list[str]:

@@ -205,6 +205,16 @@ def test_a_name_that_the_output_cannot_hold_is_written_in_another_way(scenario: 
     assert {each.name.partition(".")[2] for each in folder.iterdir()} == {each.suffix for each in FORMATS.values()}
 
 
+@pytest.mark.parametrize("form", ["text", "markdown", "mermaid", "shiviz"])
+def test_a_name_cannot_tell_a_terminal_what_to_do(scenario: Write, form: str) -> None:
+    path = scenario('name: "a\\e[2Jb\\nc"\nservers: [1, 2, 3]\nfile: zoo-3.cfg\nalways: [{NeverLeads: 3}]\n')
+    ended = cli("run", path, "--format", form)
+
+    assert ended.code == 12
+    assert "a\\u001b[2Jb c" in ended.out.replace("\\\\", "\\").replace("\\[", "[")
+    assert not {chr(code) for code in range(32)} - {"\n"} & set(ended.out)
+
+
 def test_a_name_longer_than_a_file_can_have_is_cut(scenario: Write) -> None:
     path = scenario(f"{PASSES}name: {'R' * 400}\n")
 

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 from xml.etree import ElementTree as ET
 
 from hypothesis import HealthCheck, given, settings
@@ -9,11 +10,11 @@ from hypothesis import strategies as st
 
 from checker.engine.model import Kind
 from checker.job import Drawn
-from checker.markdown import UNREADABLE
 from checker.traces import Trace, Truth, read_itf, to_itf
 from checker.traces.drawing import written
 from checker.traces.formats import FORMATS
 from checker.traces.saved import read_trace
+from checker.words import UNREADABLE
 from tests.support.trace_readers import Page, itf_validator, read_markdown, shiviz_events
 from tests.support.traces import made
 
@@ -98,6 +99,10 @@ def test_hostile_words_are_shown_as_they_are_and_nothing_of_them_is_markup(trace
 
     assert all(f"m{d.message}" in shown["text"] for step in trace.steps for d in step.drawn if d.message)
     assert shown["mermaid"].startswith("sequenceDiagram\n")
+    for name in ("text", "markdown", "mermaid", "shiviz"):
+        assert not UNREADABLE.search(shown[name].replace("\n", "")), "a terminal would obey it"
+    steps = [line for line in shown["text"].splitlines() if re.match(r" *\d+( \||  )", line)]
+    assert len(steps) >= depth + 1
 
 
 def on_a_line(text: str) -> str:
