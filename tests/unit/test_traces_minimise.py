@@ -121,6 +121,48 @@ def test_with_as_many_actions_the_run_without_a_fault_is_told() -> None:
     assert "crash" in FAULTS
 
 
+@pytest.mark.parametrize(("steps", "switches"), [("a h a", 0), ("a h b", 1), ("h a h h b a", 2), ("h", 0)])
+def test_a_step_that_no_lane_shows_is_no_switch(steps: str, switches: int) -> None:
+    names = {"a": "a", "b": "b", "h": "a->b"}
+    actors = tuple(Actor(name, (name,), lambda values, _: Outcome((values[0] + 1,))) for name in names.values())
+    every = [Move(key, (), (Send(name, None),)) for key, name in names.items()]
+    rule = Rule("count", (Read("a"),), lambda _: every)
+    prop = Property("P", (Read("a"),), lambda _: Finding("so it is"))
+    model = Model("count", tuple(Column(name, 0) for name in names.values()), actors, (rule,), (prop,))
+    job = Job("count", model, DefaultLens(model), {})
+    path = path_of(job, *((step, ()) for step in steps.split()))
+    found = Found(prop, Finding("so it is"), len(path) - 1, path)
+    assert minimise.cost(job, found) == (len(path) - 1, 0, switches)
+
+
+def test_of_two_ways_to_a_state_that_is_kept_from_which_the_rest_is_no_switch() -> None:
+    """Both a b and b a come to one state with one switch; only behind the latter is a third step of a none."""
+    actors = tuple(Actor(name, (name,), lambda values, _: Outcome((values[0] + 1,))) for name in "ab")
+
+    def moves(a: int, b: int) -> list[Move]:
+        possible = "ab" if (a, b) == (0, 0) else "b" if b == 0 else "a"
+        return [Move(name, (), (Send(name, None),)) for name in possible]
+
+    rule = Rule("count", (Read("a"), Read("b")), moves)
+    prop = Property("P", (Read("a"),), lambda a: Finding("twice") if a == 2 else None)
+    model = Model("count", (Column("a", 0), Column("b", 0)), actors, (rule,), (prop,))
+    job = Job("count", model, DefaultLens(model), {})
+    found = plain.explore(model).found["P"]
+    assert [step.move.action for step in found.path[1:] if step.move] == ["a", "b", "a"]
+    assert [step.move.action for step in minimised(job, found).path[1:] if step.move] == ["b", "a", "a"]
+
+
+def test_a_deadlock_is_told_by_a_run_to_a_state_where_nothing_can_happen() -> None:
+    """A step without a fault leads to a state of which the property would say the same, and which is no end."""
+    actor = Actor("a", ("a",), lambda _, operation: Outcome((operation,)))
+    after = {"start": [Move("crash", (), (Send("a", "end"),)), Move("step", (), (Send("a", "on"),))]}
+    rule = Rule("go", (Read("a"),), lambda a: after.get(a, [Move("step", (), (Send("a", a),))] if a == "on" else None))
+    prop = Property("Goes", (Read("a"),), lambda _: Finding("it stands"), Kind.FINAL)
+    model = Model("standing", (Column("a", "start"),), (actor,), (rule,), (prop,))
+    found = plain.explore(model).found["Goes"]
+    assert minimised(Job("standing", model, DefaultLens(model), {}), found) is found
+
+
 def test_what_would_take_too_long_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     job, found = found_in("r14-events-out-of-order")
     monkeypatch.setattr(minimise, "MOVES", 5)
