@@ -111,6 +111,13 @@ def _stands(setup: Setup, value: Any, inside: tuple[str | int, ...]) -> Iterable
     stands = _stands(setup, value["state"], (*inside, "state")) if "state" in value else [Stand(None)]
     leader = server_of(setup, value["leader"], (*inside, "leader")) if "leader" in value else None
     view = _view(setup, value["file"], (*inside, "file")) if "file" in value else None
+    for each in stands:
+        if each.state == DOWN and len(value) > 1:
+            what = "a server that is down follows nobody and runs with no file"
+            raise ParameterError(what, "write down alone", inside)
+        if leader is not None and each.leader not in (None, leader):
+            what = f"two leaders are named, {each.leader} and {leader}"
+            raise ParameterError(what, "name one, in the state or as the leader", inside)
     return [Stand(each.state, each.leader if leader is None else leader, view) for each in stands]
 
 

@@ -36,6 +36,9 @@ MISTAKES: list[tuple[str, Any, Path, str]] = [
             (2, {"leader": 1, "state": "OBSERVNG"}, (2, "state"), "did you mean OBSERVING?"),
             (2, {"leader": 1, "file": "zoo.cgf"}, (2, "file"), "did you mean zoo.cfg?"),
             (3, ["FOLLOWING 1", "dwon"], (3, 1), "did you mean down?"),
+            (2, {"state": "down", "leader": 1}, (2,), "write down alone"),
+            (2, {"state": ["LEADING", "down"], "file": "zoo.cfg"}, (2,), "write down alone"),
+            (2, {"state": "FOLLOWING 3", "leader": 1}, (2,), "name one, in the state or as the leader"),
         )
     ),
     ("Stands", "LEADING", (), "write {1: LEADING}"),
