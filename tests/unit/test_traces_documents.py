@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from checker.engine.model import Kind
-from checker.job import Drawn
+from checker.job import Drawn, Verdict
 from checker.traces import Trace, TraceFileError, Truth, to_itf, to_text
-from checker.traces.claim import claim, truth_told
+from checker.traces.claim import claim, truth_told, turns
 from checker.traces.formats import FORMATS
 from checker.traces.html import to_html
 from checker.traces.markdown import SIGNS, to_markdown
@@ -109,6 +109,41 @@ def test_markdown_shows_hostile_words_as_they_are(words):
     assert read.html == []
     assert f"run: {words}" in read.paragraphs
     assert not any(kind != "mermaid" for kind, _ in read.fences)
+
+
+# -- Mermaid and words ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_mermaid_has_an_arrow_for_each_message_that_ends_and_one_with_a_cross_where_it_is_lost(name):
+    trace = trace_called(name)
+    diagram = to_mermaid(trace)
+    lanes = dict(re.findall(r"participant (p\d+) as (.*)", diagram))
+    arrows = re.findall(r"(p\d+)(->>|-x)(p\d+): m(\d+) ", diagram)
+    assert sorted((int(number), lanes[one], sign, lanes[other]) for one, sign, other, number in arrows) == [
+        (each.number, each.sender, "-x" if each.fate.value == "lost" else "->>", each.receiver)
+        for each in sorted(messages_of(trace), key=lambda each: each.number)
+        if each.ended is not None
+    ]
+
+
+def test_where_nothing_turns_the_claim_is_the_last_four_steps():
+    steps = [(f"step {number} of it", {"a": {"x": number}}, []) for number in range(8)]
+    trace = made(steps, [{"P": Truth.HOLDS}] * 7 + [{"P": Truth.FAILS}])
+    assert claim(trace) == "; ".join(f"step {number}: step {number} of it" for number in (4, 5, 6, 7))
+
+
+def test_a_property_that_holds_again_is_told_where_it_does_and_one_that_never_failed_is_not():
+    steps = [("a step", {"a": {"x": number}}, []) for number in range(4)]
+    said = [Truth.TRIVIAL, Truth.HOLDS, Truth.FAILS, Truth.HOLDS]
+    trace = made(steps, [{"P": each} for each in said])
+    assert [turns(trace, step) for step in trace.steps] == [[], [], ["P fails"], ["P holds again"]]
+
+
+def test_the_headline_of_a_page_is_marked_as_bad_where_the_verdict_is():
+    for trace, bad in ((everything(), True), (replace(everything(), verdict=Verdict.PASSED), False)):
+        (heading,) = [has for tag, has in Page(to_html(trace)).elements if tag == "h1"]
+        assert heading == ({"class": "bad"} if bad else {})
 
 
 # -- ShiViz ----------------------------------------------------------------------------------------------------
