@@ -6,11 +6,12 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from checker.job import Drawn
 from checker.traces import Trace, Truth
 from checker.traces.picture_signs import SIGNS
 from checker.traces.post import messages_of
 from checker.traces.svg import picture, to_svg
-from tests.support.traces import LONG, SHIPPED, everything, repeating, shipped
+from tests.support.traces import LONG, SHIPPED, everything, made, repeating, send, shipped
 
 SVG = "{http://www.w3.org/2000/svg}"
 EVERY = ["everything", "repeating", *SHIPPED]
@@ -235,3 +236,22 @@ def test_a_picture_is_as_wide_as_its_lanes_want():
     widths = [float(parsed(trace_called(name)).get("width", 0)) for name in ("repeating", "message by message")]
     assert widths[0] < 700
     assert 1100 < widths[1] < 1400
+
+
+def test_words_of_messages_that_end_in_one_gap_stand_below_each_other():
+    """Both ways between two lanes in one step: the words of both lie between the two."""
+    lanes = {"a": {"x": 1}, "b": {"x": 1}}
+    crossing = [Drawn("deliver", "b", "vote 1", "a", 1), Drawn("deliver", "a", "vote 1", "b", 2)]
+    asked = [send("a", "b", 1), send("b", "a", 2)]
+    steps = [("at first", lanes, []), ("both send", lanes, asked), ("both hear", lanes, crossing)]
+    ends = [y2 for _, _, _, y2 in shafts(parsed(made(steps, [{}] * 3))).values()]
+    assert abs(ends[0] - ends[1]) >= 10
+
+
+def test_links_that_are_no_two_sides_are_named_one_by_one():
+    lanes = {lane: {"x": 1} for lane in "abcd"}
+    cuts = [Drawn("cut", "a", "cut", "b"), Drawn("cut", "c", "cut", "d")]
+    root = parsed(made([("at first", lanes, []), ("two links break", lanes, cuts)], [{}] * 2))
+    (band,) = classed(root, "band")
+    assert "".join(map(whole, band.findall(f"{SVG}text"))).startswith("cut: a - b, c - d")
+    assert not classed(band, "second")
