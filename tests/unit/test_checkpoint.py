@@ -30,7 +30,7 @@ from checker.models.rounds import election
 from checker.scenario import bundled, load
 from spec.election.vote import ServerState
 from tests.support.graphs import graph
-from tests.support.sittings import CrashError, assert_same, in_sittings, small_blocks
+from tests.support.sittings import After, CrashError, assert_same, in_sittings, small_blocks
 
 DECIDED = {"LEADING", "FOLLOWING"}
 NO_LIMITS = Limits()
@@ -128,6 +128,42 @@ def test_a_killed_process_is_taken_up_by_another_in_which_strings_hash_otherwise
     again = taken_up(lively_election(), tmp_path)
     assert "taken up" in again.notes[0]
     assert (again.levels, again.evaluations) == ((whole := search.explore(lively_election())).levels, whole.evaluations)
+
+
+def test_what_an_interrupt_ends_within_a_level_is_kept_and_so_is_what_liveness_is_judged_on(tmp_path, monkeypatch):
+    model = lively_election()
+    with small_blocks(50):
+        found = search.explore(model, progress=After(60, "interrupt"), checkpoint=Checkpoint(tmp_path))
+        assert (found.stop, 0 < found.states < 6544) == (Stop.INTERRUPTED, True)
+        with monkeypatch.context() as patched:
+            patched.setattr(search.liveness, "judge", Failing(search.liveness.judge, 1, KeyboardInterrupt()))
+            again = taken_up(model, tmp_path)
+        last, whole = taken_up(model, tmp_path), search.explore(model)
+    assert again.notes[0].startswith(f"taken up from {tmp_path}, where {found.states:,} states were kept; kept in ")
+    assert again.stop is Stop.INTERRUPTED
+    assert last.notes == [f"taken up from {tmp_path}, where 6,544 states were kept"]
+    assert_same(last, whole)
+
+
+def test_what_was_found_before_is_not_found_once_more(tmp_path):
+    """From place 20 on two properties have a finding, one of which had its first at place 3."""
+    model = graph(ONWARD)
+    read = Read(model.columns[0].name)
+    wanted = [Property(f"from {n}", (read,), lambda at, n=n: Finding("there") if at >= n else None, Kind.SOMETIMES)
+              for n in (3, 20)]  # fmt: skip
+    model = model.with_properties(wanted)
+    kept(model, tmp_path)
+    again = taken_up(model, tmp_path)
+    assert [found.depth for found in again.found.values()] == [3, 20]
+    assert_same(again, search.explore(model))
+
+
+def test_what_is_read_back_in_many_parts_is_the_same(tmp_path, monkeypatch):
+    """Millions of states are read back some at a time; here so are a few."""
+    model = lively_election()
+    kept(model, tmp_path, depth=12)
+    monkeypatch.setattr(storing, "CHUNK", 1000)
+    assert_same(taken_up(model, tmp_path), search.explore(model))
 
 
 def test_seconds_add_up_and_a_limit_of_time_is_one_for_each_sitting(tmp_path):
@@ -328,6 +364,7 @@ def test_a_crash_at_any_moment_of_writing_leaves_the_older_or_the_newer_whole(fu
                 break
             except CrashError:
                 pass
+        assert taken_up(model, folder, Limits(depth=9)).stop is Stop.DEPTH, "what was broken off is written over"
         assert_same(taken_up(model, folder), whole)
         assert not list(folder.iterdir()), "also what was broken off is removed in the end"
     assert 1 < number < 12
