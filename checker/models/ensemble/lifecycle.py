@@ -76,33 +76,37 @@ def _leader_of(found: Standing | str) -> Leader:
 
 
 def _boots(setup: Setup, gate: Read, action: str, sid: Sid, others: Iterable[File], spend: Spend) -> Rule:
-    """A rule by which a server starts, with the file that it has or one of `others`, when `gate` allows it."""
-    by_view = {file.view: file for file in reversed(setup.files_of(sid))}
-    own = Read(server_name(sid), lambda server: None if is_running(server) else server.view)
+    """A rule by which a server starts, with the file that it has or one of `others`, when `gate` allows it.
 
-    def files(view: View) -> Iterable[File]:
+    A server that can only ever have one view is not read for it.
+    """
+    by_view = {file.view: file for file in reversed(setup.files_of(sid))}
+    first = setup.views_of(sid)[0]
+    own = Read(server_name(sid), lambda server: None if is_running(server) else server.view)
+    gates = (gate, own) if len(setup.possible_views(sid)) > 1 else (gate,)
+
+    def files(view: View = first) -> Iterable[File]:
         """The file that has this view comes first; a view that was learnt from others has none of its own."""
         return dict.fromkeys((by_view.get(view, File(THE_OWN, view)), *others))
+
+    def to_start(file: File, sends: tuple[Send, ...]) -> Move:
+        return Move(action, (sid, file.name), (Send(FAULTS, spend), *sends))
 
     if setup.zab is not None and setup.grain is Grain.ORACLE:
         return Rule(
             f"{action} {sid}",
-            (gate, own),
-            lambda _, view: [
-                Move(action, (sid, file.name), (Send(FAULTS, spend), Send(server_name(sid), Start(file.view))))
-                for file in files(view)
-            ],
+            gates,
+            lambda _, *view: [to_start(file, (Send(server_name(sid), Start(file.view)),)) for file in files(*view)],
         )
     peers = [other for other in setup.sids if other != sid]
 
-    def moves(_: Any, view: View, cut: frozenset[Link], *leaders: Leader) -> list[Move]:
+    def moves(_: Any, *read: Any) -> list[Move]:
+        view, cut, leaders = read[: len(gates) - 1], read[len(gates) - 1], read[len(gates) :]
         seen = dict(zip(peers, leaders, strict=True))
-        booted = [(file, boot(setup, sid, file, seen, cut)) for file in files(view)]
-        return [
-            Move(action, (sid, file.name), (Send(FAULTS, spend), *sends)) for file, sends in booted if sends is not None
-        ]
+        booted = [(file, boot(setup, sid, file, seen, cut)) for file in files(*view)]
+        return [to_start(file, sends) for file, sends in booted if sends is not None]
 
-    reads = (gate, own, Read(LINKS), *(Read(server_name(other), _leader) for other in peers))
+    reads = (*gates, Read(LINKS), *(Read(server_name(other), _leader) for other in peers))
     return Rule(f"{action} {sid}", reads, moves)
 
 
