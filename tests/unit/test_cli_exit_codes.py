@@ -6,20 +6,15 @@ Exit codes: 0 as expected, 1 passed where another verdict was expected, 2 bad co
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
-import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
 from checker.cli.commands import COMMANDS
-from checker.cli.main import main
 from checker.scenario.schema import Scenario
+from tests.support.command_line import Ended, Write, cli, python_m_checker, scenarios_in
 
 SERVERS = "file: zoo-3.cfg\nservers: [1, 2, 3]\n"
 PASSES = SERVERS + "grain: oracle\nsometimes: [AllSettled]\n"
@@ -31,48 +26,12 @@ DEADLOCK = "file: zoo-2.cfg\nservers: [1, 2]\ngrain: oracle\nfaults: {crashes: 1
 LARGER = SERVERS + "rounds: 2\nfaults: {crashes: 1, restarts: 1}\n"
 
 
-class Ended(NamedTuple):
-    """How a command line ended."""
-
-    code: int
-    out: str
-    err: str
-
-
-def cli(*words: object) -> Ended:
-    """Run a command line in this process."""
-    out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        code = main([str(word) for word in words])
-    return Ended(code, out.getvalue(), err.getvalue())
-
-
-def python_m_checker(*words: object, **how: Any) -> Ended:
-    """Run a command line as a user does."""
-    command = [sys.executable, "-m", "checker", *map(str, words)]
-    ended = subprocess.run(command, capture_output=True, encoding="utf-8", check=False, timeout=120, **how)
-    return Ended(ended.returncode, ended.stdout, ended.stderr)
-
-
-def zoo_cfg(*voters: int) -> str:
-    return "initLimit=5\nsyncLimit=2\n" + "".join(f"server.{sid}=zoo{sid}:2888:3888\n" for sid in voters)
-
-
 @pytest.fixture
-def scenario(tmp_path: Path) -> Callable[[str], Path]:
+def scenario(tmp_path: Path) -> Write:
     """Writes a scenario beside the zoo.cfg files that it may name."""
-    for servers in (2, 3, 4, 5):
-        (tmp_path / f"zoo-{servers}.cfg").write_text(zoo_cfg(*range(1, servers + 1)))
     (tmp_path / "broken.cfg").write_text("initLimit=5\nserver.1=zoo1:2888\n")
+    return scenarios_in(tmp_path)
 
-    def write(text: str, name: str = "s.yaml") -> Path:
-        (tmp_path / name).write_text(text, encoding="utf-8")
-        return tmp_path / name
-
-    return write
-
-
-Write = Callable[..., Path]
 
 
 # -- 0, 1 and the verdicts' own codes ------------------------------------------------------------------------

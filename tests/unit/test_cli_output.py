@@ -7,28 +7,27 @@ the other format, the definition of a quorum.
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import os
 import pty
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
 from checker.cli import tables
-from checker.cli.main import main
 from checker.job import Verdict
 from checker.properties import names
 from checker.properties.recipes import RECIPE_PROPERTIES
 from checker.properties.service import SERVICE_PROPERTIES
 from checker.scenario import bundled
 from checker.traces.formats import FORMATS
+from tests.support.command_line import Ended, Write, cli, scenarios_in
 
 R10 = next(path for path in bundled() if path.stem == "r10-wrong-order")
 PASSES = "file: zoo-3.cfg\nservers: [1, 2, 3]\ngrain: oracle\nsometimes: [AllSettled]\n"
@@ -41,47 +40,10 @@ INCOMPLETE = PASSES + "limits: {states: 1}\n"
 ESCAPE = "\x1b["
 
 
-class Ended(NamedTuple):
-    """How a command line ended."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def lines(self) -> list[str]:
-        """Standard output in lines, each run of spaces as one."""
-        return [" ".join(line.split()) for line in self.out.splitlines()]
-
-    @property
-    def data(self) -> Any:
-        """Standard output as JSON."""
-        return json.loads(self.out)
-
-
-def cli(*words: object) -> Ended:
-    """Run a command line in this process."""
-    out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        code = main([str(word) for word in words])
-    return Ended(code, out.getvalue(), err.getvalue())
-
-
-Write = Callable[..., Path]
-
-
 @pytest.fixture
 def scenario(tmp_path: Path) -> Write:
     """Writes a scenario beside the zoo.cfg files that it may name."""
-    for servers in (2, 3, 4, 5):
-        voters = "".join(f"server.{sid}=zoo{sid}:2888:3888\n" for sid in range(1, servers + 1))
-        (tmp_path / f"zoo-{servers}.cfg").write_text(f"initLimit=5\nsyncLimit=2\n{voters}")
-
-    def write(text: str, name: str = "s.yaml") -> Path:
-        (tmp_path / name).write_text(text)
-        return tmp_path / name
-
-    return write
+    return scenarios_in(tmp_path)
 
 
 # -- text ----------------------------------------------------------------------------------------------------

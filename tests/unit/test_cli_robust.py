@@ -2,76 +2,37 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import os
 import pty
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from checker.cli import runner, tables
-from checker.cli.main import main
 from checker.cli.options import BUDGETS
 from checker.engine import Stop
 from checker.scenario import bundled
 from checker.traces.formats import FORMATS
+from tests.support.command_line import Ended, Write, cli, python_m_checker, scenarios_in, zoo_cfg
 
 PASSES = "file: zoo-3.cfg\nservers: [1, 2, 3]\ngrain: oracle\nsometimes: [AllSettled]\nexpect: passed\n"
-
-
-class Ended(NamedTuple):
-    """How a command line ended."""
-
-    code: int
-    out: str
-    err: str
-
-
-def cli(*words: object) -> Ended:
-    """Run a command line in this process."""
-    out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        code = main([str(word) for word in words])
-    return Ended(code, out.getvalue(), err.getvalue())
-
-
-def python_m_checker(*words: object, **how: Any) -> Ended:
-    """Run a command line as a user does."""
-    command = [sys.executable, "-m", "checker", *map(str, words)]
-    ended = subprocess.run(command, capture_output=True, encoding="utf-8", check=False, timeout=120, **how)
-    return Ended(ended.returncode, ended.stdout, ended.stderr)
 
 
 def no_stack_trace(ended: Ended) -> bool:
     return "Traceback" not in ended.out + ended.err and "Exception ignored" not in ended.err
 
 
-def zoo_cfg(*voters: int) -> str:
-    return "initLimit=5\nsyncLimit=2\n" + "".join(f"server.{sid}=zoo{sid}:2888:3888\n" for sid in voters)
-
-
-Write = Callable[..., Path]
-
-
 @pytest.fixture
 def scenario(tmp_path: Path) -> Write:
-    """Writes a scenario beside the zoo.cfg file that it names."""
-    (tmp_path / "zoo-3.cfg").write_text(zoo_cfg(1, 2, 3))
-
-    def write(text: str, name: str = "s.yaml") -> Path:
-        (tmp_path / name).write_text(text, encoding="utf-8")
-        return tmp_path / name
-
-    return write
+    """Writes a scenario beside the zoo.cfg files that it may name."""
+    return scenarios_in(tmp_path)
 
 
 # -- Ctrl-C --------------------------------------------------------------------------------------------------

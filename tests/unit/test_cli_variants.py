@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
-from checker.cli.main import main
 from spec.variants import DESCRIBED, Variant, is_defect
+from tests.support.command_line import Ended, Write, cli, scenarios_in
 
 ZAB = (
     "file: zoo-3.cfg\nservers: [1, 2, 3]\nprotocol: zab\ngrain: oracle\nelections: 1\ndiscovery: one-step\n"
@@ -22,36 +18,11 @@ ELECTION = "file: zoo-3.cfg\nservers: [1, 2, 3]\nrounds: 1\n"
 COMMITS_EARLY = "commit-before-quorum"
 
 
-class Ended(NamedTuple):
-    """How a command line ended."""
-
-    code: int
-    out: str
-    err: str
-
-
-def cli(*words: object) -> Ended:
-    """Run a command line in this process."""
-    out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        code = main([str(word) for word in words])
-    return Ended(code, out.getvalue(), err.getvalue())
-
-
 @pytest.fixture
-def scenario(tmp_path: Path) -> Callable[[str], Path]:
-    """Writes a scenario beside its zoo.cfg."""
-    servers = "".join(f"server.{sid}=zoo{sid}:2888:3888\n" for sid in (1, 2, 3))
-    (tmp_path / "zoo-3.cfg").write_text("initLimit=5\nsyncLimit=2\n" + servers)
+def scenario(tmp_path: Path) -> Write:
+    """Writes a scenario beside the zoo.cfg files that it may name."""
+    return scenarios_in(tmp_path)
 
-    def write(text: str) -> Path:
-        (tmp_path / "s.yaml").write_text(text, encoding="utf-8")
-        return tmp_path / "s.yaml"
-
-    return write
-
-
-Write = Callable[[str], Path]
 
 
 # The list.

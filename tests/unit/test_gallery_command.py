@@ -12,7 +12,7 @@ import pytest
 from checker.engine import Exploration, Limits, Model, Stop
 from checker.gallery import command
 from checker.scenario import bundled
-from tests.support.gate import cli
+from tests.support.command_line import cli
 
 FILES = sorted(path for path in bundled() if path.stem in ("r10-leader-last", "r10-wrong-order"))
 

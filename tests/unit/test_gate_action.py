@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
-from tests.support.gate import NEVER, SERVERS, commands, zoo_cfg
+from tests.support.command_line import zoo_cfg
+from tests.support.gate import NEVER, SERVERS, commands
 
 ROOT = Path(__file__).parents[2]
 ACTION = ROOT / "action.yml"

@@ -18,7 +18,8 @@ from checker.cli.commands import COMMANDS
 from checker.cli.options import command_parser
 from checker.cli.runner import outcome_of
 from checker.cli.scenarios import wanted
-from tests.support.gate import LARGE, NEVER, SERVERS, at, check_junit, check_sarif, cli, commands, load_kernels, zoo_cfg
+from tests.support.command_line import cli, zoo_cfg
+from tests.support.gate import LARGE, NEVER, SERVERS, at, check_junit, check_sarif, commands, load_kernels
 
 SETTLES = f"{SERVERS}sometimes: [AllSettled]\n"
 

@@ -21,7 +21,8 @@ from jsonschema import Draft202012Validator, ValidationError
 
 from checker.cli import runner
 from checker.engine import Exploration, Limits, Model, Stop, plain
-from tests.support.gate import NEVER, SERVERS, Ended, at, check_junit, check_sarif, cli, commands, zoo_cfg
+from tests.support.command_line import Ended, cli, zoo_cfg
+from tests.support.gate import NEVER, SERVERS, at, check_junit, check_sarif, commands
 from tests.support.trace_readers import read_markdown
 
 ROOT = Path(__file__).parents[2]

@@ -10,7 +10,8 @@ from xml.etree import ElementTree as Tree
 
 import pytest
 
-from tests.support.gate import LARGE, NEVER, SERVERS, load_kernels, zoo_cfg
+from tests.support.command_line import zoo_cfg
+from tests.support.gate import LARGE, NEVER, SERVERS, load_kernels
 
 pytest_plugins = ["pytester"]
 

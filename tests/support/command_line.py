@@ -1,0 +1,67 @@
+"""The command line of the checker for tests, in this process or as a user runs it; scenarios beside zoo.cfg files."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from checker.cli.main import main
+
+Write = Callable[..., Path]
+"""Writes the text of a scenario, under a name if need be, and returns where."""
+
+
+class Ended(NamedTuple):
+    """How a command line ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[str]:
+        """Standard output in lines, each run of spaces as one."""
+        return [" ".join(line.split()) for line in self.out.splitlines()]
+
+    @property
+    def data(self) -> Any:
+        """Standard output as JSON."""
+        return json.loads(self.out)
+
+
+def cli(*words: object) -> Ended:
+    """Run a command line in this process."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = main([str(word) for word in words])
+    return Ended(code, out.getvalue(), err.getvalue())
+
+
+def python_m_checker(*words: object, **how: Any) -> Ended:
+    """Run a command line as a user does."""
+    command = [sys.executable, "-m", "checker", *map(str, words)]
+    ended = subprocess.run(command, capture_output=True, encoding="utf-8", check=False, timeout=120, **how)
+    return Ended(ended.returncode, ended.stdout, ended.stderr)
+
+
+def zoo_cfg(*voters: int) -> str:
+    """A file with these voters."""
+    return "initLimit=5\nsyncLimit=2\n" + "".join(f"server.{sid}=zoo{sid}:2888:3888\n" for sid in voters)
+
+
+def scenarios_in(folder: Path) -> Write:
+    """Writes scenarios into a folder, beside zoo-2.cfg to zoo-5.cfg."""
+    for servers in (2, 3, 4, 5):
+        (folder / f"zoo-{servers}.cfg").write_text(zoo_cfg(*range(1, servers + 1)))
+
+    def write(text: str, name: str = "s.yaml") -> Path:
+        (folder / name).write_text(text, encoding="utf-8")
+        return folder / name
+
+    return write
