@@ -20,7 +20,12 @@ from one server to another. The pages are written by
 
     python -m checker gallery docs/gallery
 
-and a test fails where one is not what the checker finds."""
+and a test fails where one is not what the checker finds.
+
+`R10` and the like number what the system must show: R1 to R11 are about the ensemble (R10 is growing three servers to
+five, R10' the same with the leader last), R12 to R14 about the service, R15 to R22 about recipes. *Passed* means that
+nothing that was asked for is violated, within the bounds on the page; what was asked for may be that something bad can
+happen. *Vacuous* means that a part of the question never came up."""
 
 
 def index_of(jobs: Mapping[Path, Job], gallery: Path) -> str:

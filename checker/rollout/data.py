@@ -1,9 +1,10 @@
 """The plan as data, for `--json`.
 
 Fields of schema 1: verdict (safe | unsafe | undecided), exit_code, headline, seconds, before and after (folder, voters,
-observers, taken), notes, direct and stages. A stage has title, verdict, proved, pairs, answers (question, faults,
-verdict, because), orders (leader, steps with action, server, wait), files (name to text) and runs (scenario, question,
-faults, leader, outcome, property, sentence, states, depth, seconds, bounds).
+observers, taken), notes, left_out (servers that a given order leaves as they are), direct and stages. A stage has
+title, verdict, proved, pairs, answers (question, faults, verdict, because), orders (leader, steps with action, server,
+wait), files (name to text) and runs (scenario, question, faults, leader, outcome, property, sentence, states, depth,
+seconds, bounds).
 """
 
 from __future__ import annotations
@@ -25,12 +26,13 @@ def data(plan: Plan) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "verdict": WORDS[plan.outcome].lower(),
-        "exit_code": EXIT_CODES[plan.outcome],
+        "exit_code": EXIT_CODES[Outcome.OPEN if plan.left_out and plan.outcome is Outcome.SAFE else plan.outcome],
         "headline": headline(plan),
         "seconds": plan.seconds,
         "before": _folder(plan.wish.old),
         "after": _folder(plan.wish.new),
         "notes": list(plan.notes),
+        "left_out": list(plan.left_out),
         "orders_tried": plan.tried,
         "direct": _stage(plan.direct),
         "stages": [_stage(stage) for stage in plan.stages],

@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
 from spec.config import Config, ConfigError, Problem, parse_zoo_cfg
@@ -26,6 +27,8 @@ from spec.quorum import Sid, View
 
 NUMBERED = re.compile(r"(?:zoo|zk|zookeeper|server|node)?[-_.]?(\d{1,9})", re.IGNORECASE)
 """A name that says which server it is about: 3, zoo-3, server3."""
+NAMED = ("server", "group", "weight")
+KEY_WITH_ID = re.compile(r"^[ \t\f]*([A-Za-z]+)\.(\d+)[ \t\f]*[=: \t]")
 LINE = re.compile(r"^[ \t\f]*server\.([+-]?\d+)[ \t\f]*[=: \t]")
 
 
@@ -59,7 +62,9 @@ class Folder:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What ZooKeeper would start with although it can hardly be meant, each once."""
-        return tuple(dict.fromkeys(str(w) for each in self.servers.values() for w in each.config.warnings))
+        given = self.servers.values()
+        told = [str(warning) for each in given for warning in each.config.warnings]
+        return tuple(dict.fromkeys([*told, *(warning for each in given for warning in _misspelt(each))]))
 
 
 @dataclass(frozen=True)
@@ -87,6 +92,17 @@ def read_folder(path: Path) -> Folder:
     return Folder(
         str(path), {each.sid: each for each in sorted(given, key=lambda each: each.sid)}, _taken(found, given)
     )
+
+
+def _misspelt(given: Given) -> Iterator[str]:
+    """Keys that ZooKeeper passes over, and that look like one by which a server, a group or a weight is named."""
+    for number, line in enumerate(given.text.splitlines(), start=1):
+        found = KEY_WITH_ID.match(line)
+        if found and found[1] not in NAMED and (near := get_close_matches(found[1].lower(), NAMED, n=1, cutoff=0.7)):
+            yield (
+                f"{given.origin}:{number}: {found[1]}.{found[2]} is no key that ZooKeeper knows, and is passed over; "
+                f"did you mean {near[0]}.{found[2]}?"
+            )
 
 
 def text_of(path: Path) -> str | None:

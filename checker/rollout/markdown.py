@@ -23,7 +23,7 @@ from checker.rollout.quorums import ENOUGH, view_words
 from checker.rollout.runs import Outcome, Ran, who_looks
 from checker.rollout.scenarios import Question
 from checker.rollout.stages import Stage, one_at_a_time
-from checker.rollout.steps import START, STOP, Step
+from checker.rollout.steps import START, STOP, Step, quorum_without
 from checker.rollout.words import NOT_COVERED, WORDS, clause, headline, in_short
 from checker.traces.text import to_text
 from spec.quorum import Sid
@@ -172,6 +172,10 @@ def _members(stage: Stage) -> list[str]:
 
 def _told(plan: Plan, part: Assessed, order: Order, step: Step) -> str:
     last = " It leads, so an election follows: a moment without service." if step.sid == order.leader else ""
+    if not quorum_without(part.stage, order.steps, step, plan.wish.down):
+        last += " **Without it no quorum runs**: no service until the next server is back."
+        if step.action != STOP:
+            last = " **Without it no quorum runs**: no service until it is back."
     if step.action == STOP:
         return f"**Stop server {step.sid}** for good.{last}"
     file = _file(plan, part.stage, step.sid)
@@ -196,8 +200,11 @@ def _file(plan: Plan, stage: Stage, sid: Sid) -> str:
 
 
 def _with_waits(order: Order) -> str:
+    """The steps in a row; each with what is done, where servers are stopped for good too."""
+    verbs = any(step.action == STOP for step in order.steps)
     return ", ".join(
-        f"{step.sid}{'' if step.wait or step.action == STOP else ' (do not wait for it)'}" for step in order.steps
+        f"{step if verbs else step.sid}{'' if step.wait or step.action == STOP else ' (do not wait for it)'}"
+        for step in order.steps
     )
 
 
@@ -205,18 +212,17 @@ def _instead(plan: Plan) -> list[str]:
     """What may be safe where what was asked for is not."""
     parts = one_at_a_time(plan.wish.old, plan.wish.new)
     lines = ["## What to do instead", ""]
-    if plan.direct.proved or (plan.wish.order is None and not parts):
+    if plan.wish.order is None:
         return [
             *lines,
             "No order that was tried is safe, and there is no smaller step of voters to take: see what goes wrong.",
         ]
-    if not parts:
-        return [*lines, "Leave out `--order`, and other orders are tried."]
-    lines += [
-        "One voter at a time, the leader last in each stage. Without `--order` each stage is planned and checked:",
-        "",
-    ]
-    return [*lines, *(f"{number}. {part.title}" for number, part in enumerate(parts, start=1))]
+    if parts:
+        lines += ["One voter at a time, the leader last in each stage:", ""]
+        lines += [*(f"{number}. {part.title}" for number, part in enumerate(parts, start=1)), ""]
+    asked = f"`python -m checker rollout --from {plan.wish.old.path} --to {plan.wish.new.path}`"
+    what = "plans each stage and checks it" if parts else "tries other orders"
+    return [*lines, f"{asked}, without `--order`, {what}."]
 
 
 # What goes wrong.
@@ -245,9 +251,10 @@ def _run(ran: Ran, *, traces: bool) -> list[str]:
         "",
         f"### {what[:1].upper()}{what[1:]}, {f'with {ran.asked.under}' if ran.asked.under else 'without any fault'}",
     ]
-    lines += ["", f"Found in the run *{ran.asked.name}*: `{ran.prop}`, {escaped(trace.clause)}.", ""]
+    lines += ["", f"Found in the run *{ran.asked.name}*: `{ran.prop}`, {escaped(trace.clause)}.{_unwaited(ran)}", ""]
     told = [step for step in trace.steps[1:] if not CATCHING_UP.search(step.caption)]
     lines += [f"- step {step.number}: {escaped(step.caption)}" for step in told]
+    lines += [f"- {line}" for line in _where_it_was(ran)]
     left = len(trace.steps) - 1 - len(told)
     if left:
         lines += ["", f"({left} packets by which servers catch up are left out.)"]
@@ -255,6 +262,22 @@ def _run(ran: Ran, *, traces: bool) -> list[str]:
         return [*lines, "", "(`--output FILE.md` has the whole trace, `--traces DIR` every format of it.)"]
     folded = ["<details><summary>The whole trace</summary>", "", "```text", to_text(trace).rstrip(), "```"]
     return [*lines, "", *folded, "", "</details>"]
+
+
+def _unwaited(ran: Ran) -> str:
+    """What the reader must know of a run that goes on where the plan would wait."""
+    sids = [str(step.sid) for step in ran.asked.steps if not step.wait and step.action != STOP]
+    return f" It goes on without waiting for server {', '.join(sids)}, which would be in vain." if sids else ""
+
+
+def _where_it_was(ran: Ran) -> Iterator[str]:
+    """Of a write that is lost: on whose disks it is."""
+    if ran.trace is None or ran.prop != "LeaderLogCompleteness":
+        return
+    missing = str(dict(ran.trace.values)["missing"]).partition(",")[0]
+    lanes = ran.trace.steps[-1].lanes.items()
+    has = [lane for lane, fields in lanes if any(str(txn).split("=")[0] == missing for txn in fields.get("log", ()))]
+    yield f"now the write {missing} is on the disk of {' and '.join(has) or 'nobody'}, not on that of the new leader"
 
 
 CATCHING_UP = re.compile(r" receives (?:SNAP|NEWLEADER|UPTODATE|ACK \d+:0 |LEADERINFO|ACKEPOCH|FOLLOWERINFO)")

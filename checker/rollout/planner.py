@@ -68,6 +68,14 @@ class Plan:
         return factorial(len(self.direct.stage.sids))
 
     @property
+    def left_out(self) -> tuple[Sid, ...]:
+        """The servers that a given order leaves as they are, though they are to change."""
+        if self.wish.order is None:
+            return ()
+        out = left_out(self.direct.stage, steps_of(self.direct.stage, self.wish.order))
+        return tuple(sid for sid in out if sid not in self.wish.down)
+
+    @property
     def advised(self) -> list[Assessed]:
         """The stages that are the answer."""
         return self.stages or [self.direct]
@@ -150,9 +158,6 @@ class _Work:
         first = [sid for sid in stage.added if sid not in order and sid not in down]
         if first:
             made.notes.append(f"{_listed(first)} are new and not in the order: started first")
-        stays = [sid for sid in left_out(stage, steps) if sid not in down]
-        if stays:
-            made.notes.append(f"{_listed(stays)} are not in the order and stay as they are: the roll-out is not done")
         if stage.gossips:
             made.notes.append(_which_version(stage))
             with_versions(made.direct, self._assessor, steps, self._leaders(stage))

@@ -59,6 +59,25 @@ def left_out(stage: Stage, steps: Steps) -> tuple[Sid, ...]:
     return tuple(sid for sid in stage.sids if sid not in {step.sid for step in steps})
 
 
+def quorum_without(stage: Stage, steps: Steps, step: Step, down: frozenset[Sid] = frozenset()) -> bool:
+    """Whether a quorum runs while a step is under way, by the file of one that may lead it.
+
+    A start takes nobody away.
+    """
+    if step.action == START:
+        return True
+    done = steps[: steps.index(step)]
+    new = {each.sid for each in done if each.action != STOP}
+    gone = {each.sid for each in done if each.action == STOP} | {step.sid} | down
+    running = (stage.old.members | new) - gone
+    views = {sid: stage.new.view if sid in new else stage.old.view for sid in running}
+    return any(
+        view.is_voter(leader)
+        and view.contains_quorum(frozenset(sid for sid, own in views.items() if own.is_voter(leader)) & view.voters)
+        for leader, view in views.items()
+    )
+
+
 def candidates(stage: Stage, leader: Sid | None) -> Iterator[Steps]:
     """Every order once: the leader as late as can be, new servers first, then whatever is left."""
     seen: set[tuple[Sid, ...]] = set()

@@ -6,6 +6,7 @@ from checker.rollout.assess import QUESTIONS, Assessed
 from checker.rollout.planner import Plan
 from checker.rollout.runs import Outcome, Ran
 from checker.rollout.scenarios import Question
+from spec.quorum import Sid
 
 WORDS = {Outcome.UNSAFE: "UNSAFE", Outcome.OPEN: "UNDECIDED", Outcome.STALLS: "STALLS", Outcome.SAFE: "SAFE"}
 CLAUSES = {
@@ -42,17 +43,28 @@ def headline(plan: Plan) -> str:
     if plan.wish.order is not None:
         order = ", ".join(str(step.sid) for step in plan.direct.orders[0].steps)
         stand = ", but it comes to a stand" if plan.outcome is Outcome.SAFE and plan.direct.orders[0].vain else ""
-        return f"Roll-out {what} in the order {order}: {WORDS[plan.outcome]}{stand}"
+        part = " AS FAR AS IT GOES, which is not the whole change" if plan.left_out else ""
+        return f"Roll-out {what} in the order {order}: {WORDS[plan.outcome]}{part}{stand}"
     return f"Roll-out {what}: {WORDS[plan.outcome]}"
 
 
 def in_short(plan: Plan) -> list[str]:
     """The reasons, a sentence each."""
     whole = "In one go it" if plan.stages else "This order" if plan.wish.order else "This change"
-    lines = [f"- {_of_stage(plan.direct, whole)}"]
+    warnings = dict.fromkeys((*plan.wish.old.warnings, *plan.wish.new.warnings))
+    lines = [f"- **Warning**: {warning}" for warning in warnings]
+    if plan.left_out:
+        lines.append(f"- **Not the whole change**: {_servers(plan.left_out)} not in the order, and left as before.")
+    if plan.wish.old.view == plan.wish.new.view:
+        lines.append("- Nothing changes in who votes: the two folders have the same members, in the same roles.")
+    lines.append(f"- {_of_stage(plan.direct, whole)}")
     for number, part in enumerate(plan.stages, start=1):
         lines.append(f"- {_of_stage(part, f'Stage {number}, {part.stage.title},')}")
     return lines
+
+
+def _servers(sids: tuple[Sid, ...]) -> str:
+    return f"server {sids[0]} is" if len(sids) == 1 else f"servers {', '.join(map(str, sids))} are"
 
 
 def _of_stage(assessed: Assessed, name: str) -> str:

@@ -168,7 +168,8 @@ class _Picture:
             for drawn in row.step.drawn
             if drawn.lane == lane and drawn.kind in ("crash", "start")
         ]
-        top, up = self._places.top - 6, not (turns and turns[0][1])
+        at_first = self._trace.steps[0].lanes.get(lane, {}).get("state")
+        top, up = self._places.top - 6, not (turns and turns[0][1]) and at_first != "down"
         for y, now in turns:
             yield top, y, up
             top, up = y, now

@@ -20,6 +20,7 @@ from checker.cli.options import command_parser
 from checker.job import Verdict
 from checker.rollout.assess import Assessed, Order, splits
 from checker.rollout.budget import Budget
+from checker.rollout.data import data
 from checker.rollout.folders import read_folder
 from checker.rollout.markdown import markdown
 from checker.rollout.planner import Plan, Wish, plan
@@ -27,7 +28,7 @@ from checker.rollout.quorums import pairs_of
 from checker.rollout.runs import Outcome, Ran
 from checker.rollout.scenarios import Asked, Question
 from checker.rollout.stages import whole
-from checker.rollout.steps import steps_of
+from checker.rollout.steps import quorum_without, steps_of
 from checker.scenario import bundled, load
 
 FOLDERS = bundled()[0].parent.parent / "rollouts"
@@ -123,6 +124,39 @@ def test_an_ensemble_that_is_too_large_to_explore_rests_on_the_proof_and_says_so
     two = plan(Wish(folders[11], folders[13]), never)
     assert not two.direct.proved and [part.proved for part in two.stages] == [True, True]
     assert "None of its orders was run." in markdown(two)
+
+
+def test_an_order_that_leaves_servers_as_they_are_is_not_called_safe() -> None:
+    def fine(asked: Asked, seconds: float) -> Ran:
+        return Ran(asked, Outcome.SAFE, "all", 10, 2, seconds, (), asked.name)
+
+    part = plan(Wish(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "four"), (4, 2), 2), fine)
+    assert part.left_out == (1, 3)
+    text = markdown(part)
+    assert "SAFE AS FAR AS IT GOES, which is not the whole change" in text.splitlines()[0]
+    assert "servers 1, 3 are not in the order" in text
+    assert data(part)["exit_code"] == 20
+    whole_one = plan(Wish(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "four"), (4, 2, 1, 3), 2), fine)
+    assert (whole_one.left_out, data(whole_one)["exit_code"]) == ((), 0)
+
+
+def test_a_key_that_is_nearly_a_servers_is_warned_of_at_the_top(tmp_path: Path) -> None:
+    text = (FOLDERS / "four" / "zoo.cfg").read_text(encoding="utf-8")
+    (tmp_path / "zoo.cfg").write_text(text.replace("server.4", "sever.4"), encoding="utf-8")
+    folder = read_folder(tmp_path)
+    line = text.splitlines().index(next(each for each in text.splitlines() if each.startswith("server.4"))) + 1
+    (warning,) = folder.warnings
+    assert f"zoo.cfg:{line}: sever.4 is no key that ZooKeeper knows" in warning and "server.4?" in warning
+    assert read_folder(FOLDERS / "four").warnings == ()
+
+
+def test_a_step_that_leaves_no_quorum_running_is_told() -> None:
+    """Of {1, 2, 3, 4} one goes: the three left need all of three by the old file, so that none of them may restart."""
+    stage = whole(read_folder(FOLDERS / "four"), read_folder(FOLDERS / "three"))
+    steps = steps_of(stage, (4, 1, 2, 3))
+    assert [quorum_without(stage, steps, step) for step in steps] == [True, False, True, True]
+    last = steps_of(stage, (1, 2, 3, 4))
+    assert [quorum_without(stage, last, step) for step in last] == [True, True, True, True]
 
 
 # The command.

@@ -55,9 +55,9 @@ def _options(parser: argparse.ArgumentParser) -> None:
 
 def sids(text: str) -> tuple[Sid, ...]:
     """Ids of servers with commas between them."""
-    if not re.fullmatch(r"[0-9]{1,18}(?:,[0-9]{1,18})*", text.replace(" ", "")):
+    if not re.fullmatch(r"[0-9]{1,18}(?:\s*,\s*[0-9]{1,18})*", text.strip()):
         raise argparse.ArgumentTypeError(f"{text!r} is no list of server ids; write 4,5,1,3,2")
-    return tuple(int(sid) for sid in text.replace(" ", "").split(","))
+    return tuple(int(sid) for sid in text.split(","))
 
 
 def _sid(text: str) -> Sid:
