@@ -20,7 +20,7 @@ from checker.job import Job, Verdict
 from checker.report.verdict import judge
 from checker.scenario import bundled, from_source, load
 
-PLAIN_UP_TO = {False: 300_000, True: 10_000}  # states: beyond, the plain engine takes too long for the whole space
+PLAIN_UP_TO = {False: 100_000, True: 10_000}  # states: beyond, the plain engine takes too long for the whole space
 FIRST_LEVELS = {False: 20_000, True: 2_000}  # True: more than an election, with steps that cost twenty times as much
 SLOW = {  # more than two seconds each, some of them minutes
     "r10-wrong-order-tables", "r11-6-servers", "r11-5-servers", "r10-zab-both-commit", "r10-zab-leader-last",
