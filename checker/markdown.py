@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from html import escape
 
 from checker.words import on_a_line
 
@@ -38,14 +39,10 @@ def fenced(text: str, language: str = "text") -> list[str]:
 
 def folded(summary: str, lines: Iterable[str]) -> list[str]:
     """Lines that are hidden behind a summary until a reader opens them."""
-    return ["<details>", f"<summary>{_html(summary)}</summary>", "", *lines, "", "</details>"]
+    return ["<details>", f"<summary>{escape(summary, quote=False)}</summary>", "", *lines, "", "</details>"]
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """The lines of a table of plain texts."""
     lines = [head, ["---"] * len(head), *([escaped(cell) for cell in row] for row in rows)]
     return [f"| {' | '.join(line)} |" for line in lines]
-
-
-def _html(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -9,35 +9,30 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from checker.cli.output import say_on_error_stream, unread_output_discarded
 from checker.cli.printed import told
+from checker.files import OutputError, make_folder, slug, write
 from checker.report.outcome import Outcome
 from checker.traces.formats import FORMATS
 
-LONGEST_STEM = 150  # characters of a trace's file name before its suffix
 FILES = ("junit", "sarif", "report")  # the options that name a file
 SUMMARY = "GITHUB_STEP_SUMMARY"
-
-
-class OutputError(Exception):
-    """An option cannot be carried out; the message names it or the file, and says why."""
 
 
 def prepare(options: argparse.Namespace) -> None:
     """Make the folders of whatever is to be written. Raises OutputError."""
     if options.traces is not None:
-        _make_folder(options.traces, f"--traces {options.traces}")
+        make_folder(options.traces, f"--traces {options.traces}")
     if options.checkpoint is not None:
-        _make_folder(options.checkpoint, f"--checkpoint {options.checkpoint}")
+        make_folder(options.checkpoint, f"--checkpoint {options.checkpoint}")
     for name in FILES:
         path: Path | None = getattr(options, name)
         if path is not None:
-            _make_folder(path.parent, f"--{name} {path}")
+            make_folder(path.parent, f"--{name} {path}")
             if path.is_dir():
                 raise OutputError(f"--{name} {path}: a folder is there; name a file")
 
@@ -56,11 +51,11 @@ def write_reports(
     from checker.report.sarif import sarif_log  # noqa: PLC0415
 
     if options.junit is not None:
-        _write(options.junit, junit_xml(outcomes, told))
+        write(options.junit, junit_xml(outcomes, told))
     if options.sarif is not None:
-        _write(options.sarif, json.dumps(sarif_log(outcomes, release()), indent=1) + "\n")
+        write(options.sarif, json.dumps(sarif_log(outcomes, release()), indent=1) + "\n")
     if options.report is not None:
-        _write(options.report, json.dumps(document(outcomes, options, began, seconds), indent=1) + "\n")
+        write(options.report, json.dumps(document(outcomes, options, began, seconds), indent=1) + "\n")
 
 
 @contextmanager
@@ -81,7 +76,7 @@ def say_to_github(outcomes: Sequence[Outcome], options: argparse.Namespace) -> N
         _say(annotation, options)
     path = os.environ.get(SUMMARY)
     if path:
-        _write(Path(path), summary(outcomes, told), mode="a")
+        write(Path(path), summary(outcomes, told), mode="a")
 
 
 def _say(line: str, options: argparse.Namespace) -> None:
@@ -104,29 +99,9 @@ def write_traces(outcomes: Sequence[Outcome], folder: Path | None) -> None:
         stem = next(name for name in names if taken.isdisjoint(_files(name)))
         taken.update(_files(stem))
         for each in FORMATS.values():
-            _write(folder / each.file_name(stem), each.view(trace))
+            write(folder / each.file_name(stem), each.view(trace))
 
 
 def _files(stem: str) -> set[str]:
     """The files of a trace, as systems see them that tell no capitals; of two stems one file may be the same."""
     return {each.file_name(stem).lower() for each in FORMATS.values()}
-
-
-def slug(text: str) -> str:
-    """A text as a part of a file's name."""
-    return re.sub(r"[^A-Za-z0-9.]+", "-", text).strip("-")[:LONGEST_STEM]
-
-
-def _make_folder(folder: Path, named: str) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except (OSError, ValueError) as error:
-        raise OutputError(f"{named}: no folder can be there ({error})") from None
-
-
-def _write(path: Path, text: str, mode: str = "w") -> None:
-    try:
-        with path.open(mode, encoding="utf-8", errors="backslashreplace") as file:
-            file.write(text)
-    except (OSError, ValueError) as error:
-        raise OutputError(f"{path}: it cannot be written ({error})") from None

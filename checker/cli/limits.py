@@ -7,11 +7,10 @@ import hashlib
 import json
 import math
 
-import psutil
-
-from checker.cli.kept import slug
 from checker.engine import Limits
 from checker.engine.checkpoint import Checkpoint
+from checker.engine.result import free_memory
+from checker.files import slug
 from checker.job import Job
 
 SHARE_OF_MEMORY = 0.8  # of what is free, unless --memory says otherwise
@@ -23,7 +22,7 @@ def limits_of(job: Job, options: argparse.Namespace, part: float = math.inf) -> 
     `part`: the seconds that the budget leaves it; infinite without one.
     """
     own = job.limits
-    memory = options.memory or own.memory or int(SHARE_OF_MEMORY * psutil.virtual_memory().available)
+    memory = options.memory or own.memory or free_memory(SHARE_OF_MEMORY)
     seconds = options.time or own.seconds
     if options.engine == "both":
         part /= 2  # each of the two has the time that is given

@@ -63,7 +63,8 @@ def _command(given: list[str]) -> int:
 
 def _nodes(options: argparse.Namespace) -> int:
     from checker.cli.nodes import NodesError, jobs  # noqa: PLC0415
-    from checker.cli.runner import OutputError, run_all  # noqa: PLC0415
+    from checker.cli.runner import run_all  # noqa: PLC0415
+    from checker.files import OutputError  # noqa: PLC0415
 
     if options.list_variants:
         return _variants(options)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from checker.cli.budget import Budget
-from checker.cli.kept import OutputError
+from checker.files import OutputError
 
 PROFILES: Mapping[str, Mapping[str, Callable[[], Any]]] = {
     "pull-request": {"budget": lambda: Budget(60.0)},

@@ -17,7 +17,6 @@ from pathlib import Path
 
 from checker.cli.budget import Budget
 from checker.cli.kept import (
-    OutputError,
     prepare,
     say_to_github,
     silent_to_github,
@@ -43,7 +42,7 @@ from checker.traces import trace_of
 from checker.traces.minimise import minimised
 from checker.traces.trace import Trace
 
-__all__ = ["OutputError", "Refused", "Wanted", "compile_kernels", "outcome_of", "run_all", "run_wanted", "with_traces"]
+__all__ = ["Refused", "Wanted", "compile_kernels", "outcome_of", "run_all", "run_wanted", "with_traces"]
 
 CUT_SHORT = (Stop.TIME, Stop.MEMORY, Stop.INTERRUPTED)  # where that happens depends on the machine
 

@@ -14,7 +14,7 @@ import psutil
 from checker.engine import plain_liveness
 from checker.engine.model import TRIVIAL, Finding, Kind, Model, Row
 from checker.engine.result import Coverage, Evaluations, Exploration, Found, Limits, Stop, wanted
-from checker.engine.semantics import answer, by_rule, rebuild
+from checker.engine.semantics import answer, by_rule, ordinals, rebuild
 from checker.engine.values import unhashable
 
 MEASURE_EVERY = 4096  # rows between two looks at the clock and at the memory
@@ -119,13 +119,5 @@ def _evaluate(result: Exploration, parents: dict[Row, tuple[Row, int] | None], r
             continue
         count.premise += 1
         if isinstance(said, Finding) and prop.name not in result.found and not prop.kind.is_liveness:
-            path = rebuild(result.model, _ordinals(parents, row))
+            path = rebuild(result.model, ordinals(parents, row))
             result.found[prop.name] = Found(prop, said, len(path) - 1, path)
-
-
-def _ordinals(parents: dict[Row, tuple[Row, int] | None], row: Row) -> list[int]:
-    ordinals: list[int] = []
-    while (parent := parents[row]) is not None:
-        row, ordinal = parent
-        ordinals.append(ordinal)
-    return ordinals[::-1]

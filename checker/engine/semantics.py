@@ -7,7 +7,7 @@ is rebuilt here, which checks the tables at every step of it.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 
 from checker.engine.model import TRIVIAL, Finding, Model, ModelError, Move, Property, Read, Row, Send, Trivial
 from checker.engine.result import Step
@@ -77,6 +77,15 @@ def unit_of(prop: Property, rule: str, move: Move) -> Hashable:
     except TypeError:
         raise unhashable(f"the fairness of the rule {rule!r} gives", unit) from None
     return unit
+
+
+def ordinals(parents: Mapping[Row, tuple[Row, int] | None], row: Row) -> list[int]:
+    """Which successors lead to a row, where each row that was met has the one it came from, and its place there."""
+    taken: list[int] = []
+    while (parent := parents[row]) is not None:
+        row, ordinal = parent
+        taken.append(ordinal)
+    return taken[::-1]
 
 
 def rebuild(model: Model, ordinals: Iterable[int]) -> tuple[Step, ...]:

@@ -16,12 +16,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 
-import psutil
-
 from checker.engine.model import Finding, Kind, Model, ModelError, Move, Read, Row
 from checker.engine.model import Property as ModelProperty
-from checker.engine.result import Exploration, Limits, Stop
-from checker.engine.semantics import answer, successors
+from checker.engine.result import Exploration, Limits, Stop, free_memory
+from checker.engine.semantics import answer, ordinals, successors
 from checker.explorer.requests import Action, AskedWrongError, End, Goal, Property, Words
 from checker.explorer.walk import Walks
 from checker.job import Job
@@ -91,7 +89,8 @@ def by_tables(job: Job, row: Row, wanted: ModelProperty, progress: Progress) -> 
     """The nearest state that a property finds, which is not that of the row itself."""
     columns = tuple(replace(column, initial=value) for column, value in zip(job.model.columns, row, strict=True))
     begun = Model(job.model.name, columns, job.model.actors, job.model.rules, (wanted,))
-    explored = _explored(begun, Limits(memory=_memory(), seconds=SECONDS), progress, until_witnessed=True)
+    limits = Limits(memory=free_memory(SHARE_OF_MEMORY), seconds=SECONDS)
+    explored = _explored(begun, limits, progress, until_witnessed=True)
     found = explored.found.get(wanted.name)
     if found is not None:
         return Looked(Walks(begun).ordinals(found.path), explored.states, found.depth)
@@ -101,14 +100,10 @@ def by_tables(job: Job, row: Row, wanted: ModelProperty, progress: Progress) -> 
 
 def search_whole(job: Job, progress: Progress) -> Exploration:
     """Explore the whole space, within the job's limits and those of a page. Raises AskedWrongError."""
-    own, memory = job.limits, _memory()
+    own, memory = job.limits, free_memory(SHARE_OF_MEMORY)
     seconds = min(own.seconds or WHOLE_SECONDS, WHOLE_SECONDS)
     limits = Limits(own.depth, own.states, min(own.memory or memory, memory), seconds)
     return _explored(job.model, limits, progress, until_witnessed=job.until_witnessed)
-
-
-def _memory() -> int:
-    return int(SHARE_OF_MEMORY * psutil.virtual_memory().available)
 
 
 def _explored(model: Model, limits: Limits, progress: Progress, *, until_witnessed: bool) -> Exploration:
@@ -146,7 +141,7 @@ def by_plain_steps(job: Job, row: Row, goal: Goal, progress: Progress, states: i
                     return Looked(None, len(parents), depth, why=LIMITS[stop])
             for ordinal, (move, after) in enumerate(successors(job.model, here)):
                 if _is_found(job, goal, move, after):
-                    return Looked((*_ordinals(parents, here), ordinal), len(parents), depth + 1)
+                    return Looked((*ordinals(parents, here), ordinal), len(parents), depth + 1)
                 if after not in parents:
                     parents[after] = (here, ordinal)
                     following.append(after)
@@ -164,11 +159,3 @@ def _is_found(job: Job, goal: Goal, move: Move, after: Row) -> bool:
         return goal.text.casefold() in job.lens.caption(move).casefold()
     wanted = _state(job, goal)
     return wanted is not None and isinstance(answer(job.model, wanted, after), Finding)
-
-
-def _ordinals(parents: dict[Row, tuple[Row, int] | None], row: Row) -> list[int]:
-    ordinals: list[int] = []
-    while (parent := parents[row]) is not None:
-        row, ordinal = parent
-        ordinals.append(ordinal)
-    return ordinals[::-1]

@@ -10,10 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
-
 from checker.cli.output import unread_output_discarded
-from checker.engine.result import Stop
+from checker.engine.result import Stop, free_memory
 from checker.engine.search import explore
 from checker.gallery.index import index_of
 from checker.gallery.page import page_name, page_of
@@ -31,7 +29,7 @@ def write(gallery: Path, files: Sequence[Path]) -> int:
     jobs = {path: load(path) for path in bundled()}
     failed = 0
     for path in _chosen(files, list(jobs)):
-        job, memory = jobs[path], int(SHARE_OF_MEMORY * psutil.virtual_memory().available)
+        job, memory = jobs[path], free_memory(SHARE_OF_MEMORY)
         with Progress(job.name) as progress:
             limits = replace(job.limits, memory=job.limits.memory or memory)
             exploration = explore(

@@ -16,14 +16,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from checker.markdown import escaped
+from checker.markdown import escaped, fenced, folded
 from checker.rollout.assess import QUESTIONS, Assessed, Cell, Order
 from checker.rollout.planner import Plan
 from checker.rollout.quorums import ENOUGH, view_words
 from checker.rollout.runs import Outcome, Ran, who_looks
 from checker.rollout.scenarios import Question
 from checker.rollout.stages import Stage, one_at_a_time
-from checker.rollout.steps import START, STOP, Step, quorum_without
+from checker.rollout.steps import START, STOP, Step, quorum_without, unwaited
 from checker.rollout.words import NOT_COVERED, WORDS, clause, headline, in_short
 from checker.traces.text import to_text
 from spec.quorum import Sid
@@ -260,14 +260,13 @@ def _run(ran: Ran, *, traces: bool) -> list[str]:
         lines += ["", f"({left} packets by which servers catch up are left out.)"]
     if not traces:
         return [*lines, "", "(`--output FILE.md` has the whole trace, `--traces DIR` every format of it.)"]
-    folded = ["<details><summary>The whole trace</summary>", "", "```text", to_text(trace).rstrip(), "```"]
-    return [*lines, "", *folded, "", "</details>"]
+    return [*lines, "", *folded("The whole trace", fenced(to_text(trace)))]
 
 
 def _unwaited(ran: Ran) -> str:
     """What the reader must know of a run that goes on where the plan would wait."""
-    sids = [str(step.sid) for step in ran.asked.steps if not step.wait and step.action != STOP]
-    return f" It goes on without waiting for server {', '.join(sids)}, which would be in vain." if sids else ""
+    sids = ", ".join(map(str, unwaited(ran.asked.steps)))
+    return f" It goes on without waiting for server {sids}, which would be in vain." if sids else ""
 
 
 def _where_it_was(ran: Ran) -> Iterator[str]:

@@ -16,10 +16,9 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
 
-import psutil
-
 from checker.engine import Exploration, Found, Limits
 from checker.engine.model import Kind
+from checker.engine.result import free_memory
 from checker.job import Job
 from checker.models.ensemble.names import PLAN, server_name
 from checker.models.ensemble.standing import Standing, is_established, standing
@@ -95,7 +94,7 @@ def run(asked: Asked, seconds: float) -> Ran:
 
     job = job_of(asked)
     limits = Limits(
-        memory=int(SHARE_OF_MEMORY * psutil.virtual_memory().available), seconds=max(seconds, LEAST_SECONDS)
+        memory=free_memory(SHARE_OF_MEMORY), seconds=max(seconds, LEAST_SECONDS)
     )
     with Progress(job.name) as progress:
         if not jit.is_compiled(with_graph=bool(job.model.liveness)):

@@ -54,6 +54,11 @@ def steps_of(stage: Stage, order: Sequence[Sid]) -> Steps:
     return tuple(_step(stage, sid) for sid in (*first, *order))
 
 
+def unwaited(steps: Steps) -> tuple[Sid, ...]:
+    """The servers that are started, and not waited for."""
+    return tuple(step.sid for step in steps if not step.wait and step.action != STOP)
+
+
 def left_out(stage: Stage, steps: Steps) -> tuple[Sid, ...]:
     """The servers that an order leaves as they are."""
     return tuple(sid for sid in stage.sids if sid not in {step.sid for step in steps})

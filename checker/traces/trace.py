@@ -141,17 +141,13 @@ def trace_of(job: Job, found: Found, verdict: Verdict | None = None) -> Trace:
     the job's source is not JSON.
     """
     own = {Kind.FINAL: Verdict.DEADLOCK, Kind.SOMETIMES: Verdict.PASSED}
-    return Trace(
-        job=job.name,
-        source=json.loads(json.dumps(dict(job.source))),
-        grain=job.grain,
-        bounds=tuple(job.bounds),
+    return replace(
+        walk_of(job, found.path),
         verdict=verdict or own.get(found.prop.kind, Verdict.VIOLATED),
         prop=found.prop.name,
         kind=found.prop.kind,
         clause=found.finding.clause,
         values=values_of(found.finding),
-        steps=_steps(job, found.path),
         loop=found.loop,
         since=found.since,
     )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from checker.cli.main import main
 from checker.engine import (
     Actor,
     Column,
@@ -44,6 +41,7 @@ from checker.traces import (
     to_text,
     trace_of,
 )
+from tests.support.command_line import cli
 from tests.support.graphs import eventually, graph, recoverable
 
 SCENARIOS = {path.stem: path for path in bundled()}
@@ -242,21 +240,14 @@ def test_a_file_whose_loop_cannot_be_is_no_trace(change: Callable):
 # -- the command line ----------------------------------------------------------------------------------------
 
 
-def cli(*words: object) -> tuple[int, str]:
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
-        code = main([str(word) for word in words])
-    return code, out.getvalue()
-
-
 def test_13_for_liveness_violated():
-    code, out = cli("run", SCENARIOS["zookeeper-1419-never-elects"], "--verdict", "--engine", "both")
+    code, out, _ = cli("run", SCENARIOS["zookeeper-1419-never-elects"], "--verdict", "--engine", "both")
     assert code == 13
     assert "=> the loop begins here: steps 3 to 6 repeat for ever" in out
 
 
 def test_20_for_liveness_within_a_depth():
-    code, out = cli("run", SCENARIOS["elects-after-a-crash"], "--verdict", "--depth", "3")
+    code, out, _ = cli("run", SCENARIOS["elects-after-a-crash"], "--verdict", "--depth", "3")
     assert code == 20
     assert out.startswith("incomplete: Settles and Elects cannot be judged within a depth (3)")
 
@@ -266,6 +257,6 @@ def test_saved_loops_replay(tmp_path: Path):
     files = sorted(tmp_path.glob("*.itf.json"))
     assert len(files) == 2
     for file in files:
-        code, out = cli("replay", file, "--format", "none")
+        code, out, _ = cli("replay", file, "--format", "none")
         assert code == 0
         assert "the last state is that of step 2, whole" in out

@@ -10,13 +10,10 @@ import io
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
-from checker.cli.commands.rollout import COMMAND
 from checker.cli.main import main
-from checker.cli.options import command_parser
 from checker.job import Verdict
 from checker.rollout.assess import Assessed, Order, splits
 from checker.rollout.budget import Budget
@@ -30,6 +27,7 @@ from checker.rollout.scenarios import Asked, Question
 from checker.rollout.stages import whole
 from checker.rollout.steps import quorum_without, steps_of
 from checker.scenario import bundled, load
+from tests.support.command_line import Ended, cli
 
 FOLDERS = bundled()[0].parent.parent / "rollouts"
 
@@ -162,26 +160,12 @@ def test_a_step_that_leaves_no_quorum_running_is_told() -> None:
 # The command.
 
 
-class Ended(NamedTuple):
-    """How a command line ended."""
-
-    code: int
-    out: str
-    err: str
-
-
 Command = Callable[..., Ended]
 
 
 def rollout(*words: object) -> Ended:
     """Run the command in this process."""
-    out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        try:
-            code = COMMAND.run(command_parser(COMMAND).parse_args([str(word) for word in words]))
-        except SystemExit as end:
-            code = int(end.code or 0)
-    return Ended(code, out.getvalue(), err.getvalue())
+    return cli("rollout", *words)
 
 
 def between(old: str, new: str, *words: object) -> Ended:

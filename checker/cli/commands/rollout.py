@@ -68,16 +68,20 @@ def _sid(text: str) -> Sid:
 
 
 def _run(options: argparse.Namespace) -> int:
+    from checker.files import OutputError, make_folder, write  # noqa: PLC0415
     from checker.rollout import OrderError, Wish, plan, read_folder, run  # noqa: PLC0415
     from checker.rollout.data import data  # noqa: PLC0415
-    from checker.rollout.kept import OutputError, make_folders, write, write_scenarios, write_stages, write_traces  # noqa: PLC0415
+    from checker.rollout.kept import write_scenarios, write_stages, write_traces  # noqa: PLC0415
     from checker.rollout.markdown import markdown  # noqa: PLC0415
     from checker.symbolic.disjoint import UndecidedError  # noqa: PLC0415
 
     old, new = read_folder(options.old), read_folder(options.new)
     wish = Wish(old, new, options.order, options.leader, options.faults, options.budget, frozenset(options.down))
     try:
-        make_folders([options.traces, options.scenarios, options.stages])
+        # Before anything is run, so that a name that is wrong does not cost a run.
+        for folder in (options.traces, options.scenarios, options.stages):
+            if folder is not None:
+                make_folder(folder)
         made = plan(wish, run)
         answer = data(made)
         for folder, write_all in (

@@ -17,8 +17,9 @@ def _options(parser: argparse.ArgumentParser) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from checker.cli.kept import wants_reports  # noqa: PLC0415
-    from checker.cli.runner import OutputError, Refused, run_wanted  # noqa: PLC0415
+    from checker.cli.runner import Refused, run_wanted  # noqa: PLC0415
     from checker.cli.scenarios import wanted  # noqa: PLC0415
+    from checker.files import OutputError  # noqa: PLC0415
     from checker.scenario import VariantError, bundled  # noqa: PLC0415
 
     try:
