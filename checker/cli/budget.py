@@ -8,9 +8,10 @@ over. It runs from the making of the budget, which is when the command line is r
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from typing import TypeVar
+
+from checker.budget import TimeLeft
 
 WORTH = 1.5  # states grow with depth by factors, so that a little more time shows nothing new
 
@@ -18,18 +19,8 @@ Run = TypeVar("Run")
 Result = TypeVar("Result")
 
 
-class Budget:
-    """So many seconds from now on."""
-
-    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self.seconds = seconds
-        self._clock = clock
-        self._end = clock() + seconds
-
-    @property
-    def left(self) -> float:
-        """The seconds that are left, at least 0."""
-        return max(0.0, self._end - self._clock())
+class Budget(TimeLeft):
+    """The time for all runs of a command."""
 
     def share(
         self,
