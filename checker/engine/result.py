@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
-import psutil
-
 from checker.engine.model import Finding, Kind, Model, Move, Property, Row
 
 
@@ -58,11 +56,6 @@ class Limits:
         if self.seconds is not None and exploration.seconds - exploration.seconds_before >= self.seconds:
             return Stop.TIME
         return None
-
-
-def free_memory(share: float) -> int:
-    """A share of the memory that is free now, in bytes: what a search may add where nobody says how much."""
-    return int(share * psutil.virtual_memory().available)
 
 
 @dataclass(frozen=True)

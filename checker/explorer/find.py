@@ -16,9 +16,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 
+from checker.engine.memory import free_memory
 from checker.engine.model import Finding, Kind, Model, ModelError, Move, Read, Row
 from checker.engine.model import Property as ModelProperty
-from checker.engine.result import Exploration, Limits, Stop, free_memory
+from checker.engine.result import Exploration, Limits, Stop
 from checker.engine.semantics import answer, ordinals, successors
 from checker.explorer.requests import Action, AskedWrongError, End, Goal, Property, Words
 from checker.explorer.walk import Walks

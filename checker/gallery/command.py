@@ -11,7 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from checker.cli.output import unread_output_discarded
-from checker.engine.result import Stop, free_memory
+from checker.engine.memory import free_memory
+from checker.engine.result import Stop
 from checker.engine.search import explore
 from checker.gallery.index import index_of
 from checker.gallery.page import page_name, page_of

@@ -17,8 +17,8 @@ from enum import Enum
 from functools import cached_property
 
 from checker.engine import Exploration, Found, Limits
+from checker.engine.memory import free_memory
 from checker.engine.model import Kind
-from checker.engine.result import free_memory
 from checker.job import Job
 from checker.models.ensemble.names import PLAN, server_name
 from checker.models.ensemble.standing import Standing, is_established, standing
