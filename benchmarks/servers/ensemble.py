@@ -138,7 +138,7 @@ class Ensemble:
         self._processes[sid].kill()
 
     def pause(self, sid: int) -> None:
-        """SIGSTOP."""
+        """SIGSTOP, and wait until all its threads have stopped."""
         self._processes[sid].pause()
 
     def resume(self, sid: int) -> None:

@@ -160,8 +160,15 @@ class Process:
             self._ended(15.0)
 
     def pause(self) -> None:
-        """SIGSTOP: it keeps its sockets and does nothing."""
+        """SIGSTOP, and wait until it does nothing; it keeps its sockets.
+
+        The signal reaches one thread, and the others run on until that one had its turn: 35 ms later where the
+        processors were busy, time enough to acknowledge a proposal. That all have stopped is what `waitid` reports.
+        """
         self._signal(signal.SIGSTOP)
+        look = os.WSTOPPED | os.WNOHANG | os.WNOWAIT
+        name = self.directory.name
+        wait_until(lambda: os.waitid(os.P_PID, self.pid, look) is not None, 15.0, f"{name} stands still", self.log)
 
     def resume(self) -> None:
         """SIGCONT."""

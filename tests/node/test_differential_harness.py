@@ -1,5 +1,6 @@
 """What compares servers, tested itself: a difference that is there is found, and a server that fails is reported."""
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -72,6 +73,33 @@ def test_a_process_is_stopped_by_its_own_id_and_started_again(tmp_path: Path) ->
     sleeper.start()
     sleeper.kill()
     assert sleeper.exit_code == -9
+
+
+def test_a_paused_process_does_nothing_as_soon_as_that_is_said(tmp_path: Path) -> None:
+    """Busy processors keep the thread that takes the signal waiting, and the others ran on meanwhile."""
+    nap = "lambda: [time.sleep(1e-3) for _ in iter(int, 1)]"
+    threads = f"import threading, time\nfor _ in range(8): threading.Thread(target={nap}).start()"
+    log = tmp_path / "log.txt"
+    threaded = Process([sys.executable, "-c", threads], tmp_path, log)
+    others = [Process([sys.executable, "-c", "while True: pass"], tmp_path, log) for _ in range(4)]
+    for process in (threaded, *others):
+        process.start()
+    try:
+        wait_until(lambda: len(states(threaded)) == 9, 10, "eight threads run beside the first", log)
+        for _ in range(20):
+            threaded.pause()
+            assert set(states(threaded)) == {"T"}
+            threaded.pause()  # Paused again it stays as it is.
+            threaded.resume()
+    finally:
+        for process in (threaded, *others):
+            process.kill()
+
+
+def states(process: Process) -> list[str]:
+    """What the kernel says of each thread of a process (`proc_pid_stat`(5), field 3): T is stopped."""
+    files = Path(f"/proc/{process.pid}/task").glob("*/stat")
+    return [file.read_text("ascii").rpartition(")")[2].split()[0] for file in files]
 
 
 def test_free_ports_are_given_once() -> None:
