@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
@@ -370,19 +371,37 @@ def test_a_crash_at_any_moment_of_writing_leaves_the_older_or_the_newer_whole(fu
     assert 1 < number < 12
 
 
-def test_the_first_interrupt_waits_and_the_second_does_not():
+@pytest.fixture
+def sigterm_as_ctrl_c() -> Iterator[None]:
+    """As `python -m checker` has it."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.usefixtures("sigterm_as_ctrl_c")
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
+def test_the_first_interrupt_waits_and_the_second_does_not(by):
     interrupts = Interrupts()
     with pytest.raises(KeyboardInterrupt), interrupts:
-        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(by)
         assert interrupts.asked
-        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(by)
         raise AssertionError("the second one interrupts at once")
     interrupts = Interrupts()
     with pytest.raises(KeyboardInterrupt), interrupts:  # as it is left
-        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(by)
         done = True
     assert done
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    for each in (signal.SIGINT, signal.SIGTERM):
+        assert signal.getsignal(each) is signal.default_int_handler
+
+
+def test_a_signal_that_is_not_as_ctrl_c_is_left_alone():
+    before = signal.getsignal(signal.SIGTERM)
+    with Interrupts():
+        assert signal.getsignal(signal.SIGTERM) is before is signal.SIG_DFL
+        assert signal.getsignal(signal.SIGINT) is not signal.default_int_handler
 
 
 def test_a_search_in_another_thread_is_kept_too_and_leaves_signals_alone(tmp_path):

@@ -52,9 +52,19 @@ def read_until(terminal: int, wanted: bytes) -> bytes:
     return shown
 
 
-@pytest.mark.parametrize("how", ["--workers 1", "--workers 2", "--engine both"])
+@pytest.mark.parametrize(
+    ("how", "by"),
+    [
+        ("--workers 1", signal.SIGINT),
+        ("--workers 2", signal.SIGINT),
+        ("--engine both", signal.SIGINT),
+        ("--workers 2", signal.SIGTERM),
+    ],
+)
 @pytest.mark.parametrize("piped", [False, True], ids=["on a terminal", "into a pipe"])
-def test_20_and_a_report_of_what_was_seen_when_a_search_is_interrupted(piped: bool, how: str) -> None:
+def test_20_and_a_report_of_what_was_seen_when_a_search_is_interrupted(
+    piped: bool, how: str, by: signal.Signals
+) -> None:
     """Interrupted once its progress is shown, so it is under way; limits end it should the signal be ignored."""
     words = ["--nodes", "4", "--grain", "fine", "--rounds", "1", "--states", "2000000", "--time", "60s"]
     command = [sys.executable, "-m", "checker", *words, *how.split()]
@@ -67,7 +77,7 @@ def test_20_and_a_report_of_what_was_seen_when_a_search_is_interrupted(piped: bo
     ) as process:
         os.close(other_side)
         shown = read_until(terminal, b"frontier")
-        process.send_signal(signal.SIGINT)
+        process.send_signal(by)
         shown += read_until(terminal, b"nothing that is ever shown")
         out = process.communicate(timeout=60)[0] or b""
     os.close(terminal)
