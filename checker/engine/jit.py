@@ -4,7 +4,9 @@ Kernels allocate nothing and own nothing: every array is made by the caller and 
 allows Numba's reference counting to be left out (`_nrt=False`), the largest single cost when it is in. A test
 looks for it in the generated code, since the option is a private one of Numba's.
 
-Importing this module sets the folder of Numba's cache, which therefore must happen before Numba is imported.
+Importing this module sets the folder of Numba's cache, which therefore must happen before Numba is imported. Numba
+compiles a kernel anew when its own file was changed; not when that of a function was which became part of it. So each
+state of all these files has a folder of its own.
 With QUORATE_DEBUG=1 in the environment kernels check every index: a wrong one otherwise crashes silently.
 """
 
@@ -14,6 +16,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable
+from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -21,14 +24,23 @@ from typing import Any
 DEBUG = os.environ.get("QUORATE_DEBUG", "") not in ("", "0")
 
 
-def _cache_folder() -> Path:
-    """A folder for this version of the project, of Numba and of Python; in a temporary place if home is read-only."""
+def digest(folder: Path) -> str:
+    """What tells the kernels in a folder from any others: eight digits of the SHA-256 of their sources."""
+    sources = sha256()
+    for file in sorted([*folder.glob("*kernels.py"), folder / "jit.py"]):
+        sources.update(file.read_bytes())
+    return sources.hexdigest()[:8]
+
+
+def cache_folder() -> Path:
+    """A folder for these kernels, this version of Numba and of Python; in a temporary place if home is read-only."""
     try:
         release = version("quorate")
     except PackageNotFoundError:
         release = "source"
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    name = f"{release}-numba{version('numba')}-py{sys.version_info.major}{sys.version_info.minor}"
+    python = f"py{sys.version_info.major}{sys.version_info.minor}"
+    name = f"{release}-{digest(Path(__file__).parent)}-numba{version('numba')}-{python}"
     folder = Path(base) / "quorate" / (name + ("-debug" if DEBUG else ""))
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -38,7 +50,7 @@ def _cache_folder() -> Path:
         return Path(tempfile.mkdtemp(prefix="quorate-cache-"))
 
 
-os.environ.setdefault("NUMBA_CACHE_DIR", str(_cache_folder()))
+os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_folder()))
 
 import numba  # noqa: E402
 from llvmlite import ir  # noqa: E402

@@ -1,6 +1,8 @@
 """What the table engine promises to any model: several columns, deadlocks, witnesses, bounds, clear errors."""
 
 import itertools
+import shutil
+from pathlib import Path
 from typing import NamedTuple
 
 import numba
@@ -22,6 +24,7 @@ from checker.engine import (
     Rule,
     Send,
     Stop,
+    jit,
     kernels,
     plain,
     search,
@@ -238,6 +241,18 @@ def test_kernels_count_no_references():
         code = "".join(anew.inspect_llvm().values())
         assert kernel.__name__ in code
         assert "NRT_incref" not in code
+
+
+@pytest.mark.parametrize("file", ["kernels.py", "graph_kernels.py", "jit.py"])
+def test_compiled_kernels_are_kept_apart_from_those_of_any_other_source(tmp_path, file):
+    """A kernel has functions of other files in it, whose change Numba's own cache does not see."""
+    folder = Path(jit.__file__).parent
+    copied = Path(shutil.copytree(folder, tmp_path / "engine"))
+    assert jit.digest(copied) == jit.digest(folder)
+    with (copied / file).open("a", encoding="utf-8") as source:
+        source.write("# changed\n")
+    assert jit.digest(copied) != jit.digest(folder)
+    assert jit.digest(folder) in jit.cache_folder().name
 
 
 def test_the_collision_probability_is_that_of_64_bits():
