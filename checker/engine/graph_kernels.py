@@ -17,7 +17,9 @@ from typing import Any
 import numpy as np
 
 from checker.engine.jit import kernel, prefetch
-from checker.engine.kernels import AHEAD, BITS32, ONE, SOURCE_BITS, ZERO, judged
+from checker.engine.kernels import SOURCE_BITS, judged
+from checker.engine.memo_kernels import BITS32, ONE, ZERO
+from checker.engine.visited_kernels import AHEAD
 
 Array = Any
 
@@ -34,7 +36,7 @@ MOST_STATES = 0x7FFFFFF0
 def number(visited: Array, numbers: Array, shift: Any, recent: Array, recent_numbers: Array, found: Array, size: Any,
            fresh: Array, origins: Array, entries: Array, reached: Array, known: Any,
            targets: Array) -> Any:  # fmt: skip
-    """`kernels.probe` where states have numbers: targets[i] gets that of the state with the fingerprint found[i].
+    """Pass two where states have numbers: targets[i] gets that of the state with the fingerprint found[i].
 
     So many states are `known`; new ones are numbered from there. What lies in the small table is not looked up again.
     """

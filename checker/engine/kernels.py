@@ -1,15 +1,12 @@
-"""The three passes of exploration, and the growth of the visited set, as loops over integers.
+"""Exploration as loops over integers: pass one finds successors, pass three builds the rows of those that are new.
 
-Nothing here knows what a number means. A *cell* is the id of a value in its column, a row is a cell for each
-column, an *operation* has an id too, and one hash table, the memo, says what an operation does to a cell:
-
-    memo[cell << 32 | operation] = effect << 32 | new cell         (new cell IMPOSSIBLE: the move cannot happen)
+Pass two, which tells which are new, is `visited_kernels.probe`. Nothing here knows what a number means. A *cell* is
+the id of a value in its column, a row is a cell for each column, an *operation* has an id too, and the memo says what
+an operation does to a cell (`memo_kernels`).
 
 An effect is a place in `entries`, where its number << 32 | length stands, and behind it so many times target << 32
-| operation; a move is an effect too. A target is a column, or
-SET | column (the operation is the new cell itself), or GROUP | g for an actor that reads several columns. The
-columns of a group are *folded* through the same memo: from the group's root, each column's class leads on to a
-further node, and the last node stands for all of them. Joint rules and properties read rows in the same way.
+| operation; a move is an effect too. A target is a column, or SET | column (the operation is the new cell itself), or
+GROUP | g for an actor that reads several columns. Joint rules and properties read rows in the same way.
 
 Where the memo lacks an entry, its key is noted and the row is put aside; Python fills the table and the row is
 tried again. All arrays are allocated by the caller, all integers unsigned: a signed index costs a branch.
@@ -21,66 +18,19 @@ from typing import Any
 
 import numpy as np
 
-from checker.engine.jit import inlined, kernel, ones_below, prefetch
+from checker.engine.jit import inlined, kernel, ones_below
+from checker.engine.memo_kernels import BITS32, IMPOSSIBLE, MISSING, ONE, TWO, ZERO, fold, lookup, note
 
 Array = Any  # a NumPy array; its shape and type stand in the docstring of whoever makes it
 
 U64, U32 = np.uint64, np.uint32
-GOLDEN = U64(0x9E3779B97F4A7C15)
 LOW = U64(0xFFFFFFFF)
-IMPOSSIBLE = U64(0xFFFFFFFF)
-MISSING = U64(0xFFFFFFFFFFFFFFFF)
-NEVER, UNLISTED = U32(0xFFFFFFFF), U64(0xFFFFFFFFFFFFFFFF)
+UNLISTED = U64(0xFFFFFFFFFFFFFFFF)
 SET, GROUP, COLUMN_BITS = U64(0x80000000), U64(0x40000000), U64(0x3FFFFFFF)
-ZERO, ONE, TWO, BITS16, BITS32 = U64(0), U64(1), U64(2), U64(16), U64(32)
-SOURCE_BITS = U64(0xFFFF)
+BITS16, SOURCE_BITS = U64(16), U64(0xFFFF)
 STACK = 16  # how deeply operations may lead to operations
 ENDLESS = 1 << 12  # operations of one move that lead to further ones; more is taken for a cycle
-AHEAD = U64(16)  # how many probes ahead the visited set is asked for
 DONE, NOT_POSSIBLE, INCOMPLETE, TOO_DEEP = 0, 1, 2, 3
-
-
-@inlined
-def lookup(memo: Array, shift: Any, key: Any) -> Any:
-    """The memo's value for a key, or MISSING. `memo` is flat: key, value, key, value; keys are never 0."""
-    mask = U64(memo.size // 2 - 1)
-    slot = (key * GOLDEN) >> shift
-    while True:
-        found = memo[slot * TWO]
-        if found == key:
-            return memo[slot * TWO + ONE]
-        if found == ZERO:
-            return MISSING
-        slot = (slot + ONE) & mask
-
-
-@inlined
-def note(missing: Array, counters: Array, key: Any) -> None:
-    """Remember that the memo lacks this key; one too many to remember will be noted again next time."""
-    if counters[0] < missing.size:
-        missing[counters[0]] = key
-        counters[0] += 1
-
-
-@inlined
-def fold(row: Array, group: Any, groups: Array, reads: Array, classes: Array, bases: Array,
-         memo: Array, shift: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
-    """The node that stands for what a group reads of a row; IMPOSSIBLE for "never", MISSING if not yet known.
-
-    groups[g] = (first read, number of reads, root); reads[i] = (column, place among the column's classes).
-    """
-    node = U64(groups[group, 2])
-    first = U64(groups[group, 0])
-    for i in range(first, first + U64(groups[group, 1])):
-        seen = classes[U64(bases[row[reads[i, 0]]]) + U64(reads[i, 1])]
-        if seen == NEVER:
-            return IMPOSSIBLE
-        key = (node << BITS32) | U64(seen)
-        node = lookup(memo, shift, key)
-        if node == MISSING:
-            note(missing, counters, key)
-            return MISSING
-    return node
 
 
 @inlined
@@ -285,44 +235,6 @@ def retract(origins: Array, first: Any, count: Any, entries: Array, fired: Array
 
 
 @kernel
-def probe(visited: Array, shift: Any, recent: Array, found: Array, size: Any, fresh: Array,
-          origins: Array, entries: Array, reached: Array) -> Any:  # fmt: skip
-    """Pass two: put fingerprints into the visited set; `fresh` gets the places of those that were not there.
-
-    Most successors were generated by another state just before, so a small table of recent fingerprints, which
-    stays in the cache, takes them out first, without a branch. The visited set is open addressing by leading
-    bits, so that growing it moves entries in order. Returns how many were new. reached[number of a move] counts.
-    """
-    kept = ZERO
-    recently = U64(recent.size - 1)
-    for i in range(size):
-        fingerprint = found[i]
-        fresh[kept] = i
-        kept += U64(recent[fingerprint & recently] != fingerprint)
-        recent[fingerprint & recently] = fingerprint
-    mask = U64(visited.size - 1)
-    count = ZERO
-    for k in range(kept):
-        if k + AHEAD < kept:
-            prefetch(visited, found[fresh[k + AHEAD]] >> shift)
-        i = fresh[k]
-        fingerprint = found[i]
-        slot = fingerprint >> shift
-        while True:
-            there = visited[slot]
-            if there == fingerprint:
-                break
-            if there == ZERO:
-                visited[slot] = fingerprint
-                fresh[count] = i
-                count += ONE
-                reached[entries[origins[i] >> BITS32] >> BITS32] += 1
-                break
-            slot = (slot + ONE) & mask
-    return count
-
-
-@kernel
 def build(rows: Array, fresh: Array, begin: Any, end: Any, found: Array, origins: Array,
           base: Any, into: Array, into_fingerprints: Array, at: Any, parents: Array, steps: Array,
           stack: Array, entries: Array, zobrist: Array,
@@ -377,79 +289,3 @@ def examine(rows: Array, todo: Array, bundles: Array, verdict_of: Array, verdict
             if tally[verdicts[b]] == ZERO:
                 first[verdicts[b]] = index
             tally[verdicts[b]] += ONE
-
-
-@kernel
-def find_memo(memo: Array, shift: Any, key: Any) -> Any:
-    """`lookup` for Python."""
-    return lookup(memo, shift, key)
-
-
-@kernel
-def insert_memo(memo: Array, shift: Any, keys: Array, values: Array) -> None:
-    """Put pairs into the memo, which has room for them; a key that is there keeps its value."""
-    mask = U64(memo.size // 2 - 1)
-    for i in range(keys.size):
-        slot = (keys[i] * GOLDEN) >> shift
-        while memo[slot * TWO] != ZERO and memo[slot * TWO] != keys[i]:
-            slot = (slot + ONE) & mask
-        memo[slot * TWO] = keys[i]
-        memo[slot * TWO + ONE] = values[i]
-
-
-@kernel
-def spread(slots: Array, numbers: Array, size: Any, shift: Any, taken: Array, taken_numbers: Array,
-           spill: Array, spill_numbers: Array) -> Any:  # fmt: skip
-    """Double a visited set in place: the fingerprints of slots[:size] move to their places in all of `slots`.
-
-    Indexed by leading bits, a fingerprint at home in slot s goes to 2s or 2s + 1. Taken from the last ones down, as
-    many at a time as `taken` holds, that is beyond all that is still to be moved, but for the first few; these, and
-    any that a long cluster kept far from home, wait in `spill`. Returns how many did not fit there: an error.
-    `numbers`, if there are any, go where their fingerprints go.
-    """
-    waiting, lost = ZERO, ZERO
-    begin = U64(size)
-    while begin > ZERO:
-        end = begin
-        begin = end - min(end, U64(taken.size))
-        count = ZERO
-        for at in range(begin, end):
-            fingerprint = slots[at]
-            taken[count] = fingerprint
-            if numbers.size:
-                taken_numbers[count] = numbers[at]
-            count += U64(fingerprint != ZERO)
-            slots[at] = ZERO
-        for n in range(count):
-            if taken[n] >> shift >= begin:
-                put(slots, numbers, shift, taken[n], taken_numbers[n])
-            elif waiting < U64(spill.size):
-                spill[waiting] = taken[n]
-                spill_numbers[waiting] = taken_numbers[n]
-                waiting += ONE
-            else:
-                lost += ONE
-    for n in range(waiting):
-        put(slots, numbers, shift, spill[n], spill_numbers[n])
-    return lost
-
-
-@kernel
-def refill(slots: Array, numbers: Array, shift: Any, fingerprints: Array, first: Any) -> None:
-    """Put fingerprints that are not there into the visited set; their numbers count from `first`."""
-    for i in range(U64(fingerprints.size)):
-        if i + AHEAD < U64(fingerprints.size):
-            prefetch(slots, fingerprints[i + AHEAD] >> shift)
-        put(slots, numbers, shift, fingerprints[i], U32(U64(first) + i))
-
-
-@inlined
-def put(slots: Array, numbers: Array, shift: Any, fingerprint: Any, number: Any) -> None:
-    """Put a fingerprint that is not there into the visited set, with its number if it has one."""
-    mask = U64(slots.size - 1)
-    slot = fingerprint >> shift
-    while slots[slot] != ZERO:
-        slot = (slot + ONE) & mask
-    slots[slot] = fingerprint
-    if numbers.size:
-        numbers[slot] = number

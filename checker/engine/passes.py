@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from checker.engine import graph_kernels, kernels
+from checker.engine import graph_kernels, kernels, visited_kernels
 from checker.engine.frontier import Block, padded
 from checker.engine.model import ModelError
 from checker.engine.parts import Parts
@@ -177,7 +177,7 @@ class Passes:
         visited, entries, graph = self._parts.visited, self._parts.tables.entries.view, self._parts.graph
         visited.reserve(batch.size)
         if graph is None:
-            fresh = int(kernels.probe(
+            fresh = int(visited_kernels.probe(
                 visited.slots, visited.shift, visited.recent, batch.found, batch.size, self._fresh,
                 batch.origins, entries, self._parts.counts.reached,
             ))  # fmt: skip

@@ -2,7 +2,7 @@
 
 `Tables` interns values (cells), operations, effects and what rules and properties read (nodes), and answers the
 kernels' questions by calling the model: `fill(keys)` adds the entries that a pass found missing. The arrays are
-laid out as `kernels` describes; this module is the only one that writes them.
+laid out as `kernels` and `memo_kernels` describe; this module is the only one that writes them.
 
 Rules: ids only grow, an entry once written never changes, and cells and nodes share one sequence of ids, so that
 a key of the memo names what it is about by its upper half alone.
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from checker.engine import kernels
+from checker.engine import kernels, memo_kernels
 from checker.engine.layout import Bundle, Group, Held, Layout, Role, held
 from checker.engine.model import TRIVIAL, Finding, Kind, Model, ModelError, Move, Read, Row, Send, Trivial
 from checker.engine.values import same_types, unhashable
@@ -122,7 +122,7 @@ class Tables:
             self.listed.view[cell] = 0
         self.masks.view[cell] = self._layout.all_joint
         for slot, word, bit in self._layout.gates[column]:
-            if seen[slot] == int(kernels.NEVER):
+            if seen[slot] == int(memo_kernels.NEVER):
                 self.masks.view[cell, word] &= ~np.uint64(1 << bit)
         return cell
 
@@ -147,7 +147,7 @@ class Tables:
         """The id of what a read shows of a value; each read has ids of its own."""
         shown = self._shown(self._layout.slots[column][slot], value)
         if shown is None:
-            return int(kernels.NEVER)
+            return int(memo_kernels.NEVER)
         source = f"a read of {self.model.columns[column].name!r}"
         return self._operation(-1 - column - slot * len(self.model.columns), shown[0], source)
 
@@ -222,7 +222,7 @@ class Tables:
             return entries
         value = self._memoised(cell, entries[0][1])
         after, follows = value & 0xFFFFFFFF, value >> 32
-        if after == int(kernels.IMPOSSIBLE):
+        if after == int(memo_kernels.IMPOSSIBLE):
             return None
         count = int(self.entries.view[follows]) & 0xFFFFFFFF
         sent = [divmod(int(entry), 1 << 32) for entry in self.entries.view[follows + 1 : follows + 1 + count]]
@@ -330,7 +330,7 @@ class Tables:
         self.steps += 1
         outcome = self._ask(who, actor.step, values, operation)
         if outcome is None:
-            return int(kernels.IMPOSSIBLE)
+            return int(memo_kernels.IMPOSSIBLE)
         if len(outcome.values) != len(actor.columns):
             raise ModelError(f"{who} returns {len(outcome.values)} values for {len(actor.columns)} columns")
         entries = self._entries(outcome.sends, who)

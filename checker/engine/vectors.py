@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from checker.engine import kernels
+from checker.engine import memo_kernels as kernels
 
 Array = np.ndarray[Any, Any]
 
@@ -45,7 +45,7 @@ class Vector:
 
 
 class Memo:
-    """The hash table from (cell, operation) to (effect, new cell), as `kernels.lookup` reads it.
+    """The hash table from (cell, operation) to (effect, new cell), as `memo_kernels.lookup` reads it.
 
     At most half full: a probe then mostly ends in the cache line where it began.
     """

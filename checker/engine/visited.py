@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from checker.engine import kernels
+from checker.engine import visited_kernels as kernels
 from checker.engine.model import ModelError
 
 LOAD = 0.6  # a fuller set is slower: clusters grow, and a probe then touches a second cache line

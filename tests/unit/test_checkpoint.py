@@ -18,8 +18,9 @@ import numba
 import numpy as np
 import pytest
 
-from checker.engine import Exploration, Finding, Kind, Limits, Model, Property, Read, Stop, kernels, plain, search
+from checker.engine import Exploration, Finding, Kind, Limits, Model, Property, Read, Stop, plain, search
 from checker.engine import store as storing
+from checker.engine import visited_kernels as kernels
 from checker.engine.checkpoint import Checkpoint, CheckpointError
 from checker.engine.compare import disagreements
 from checker.engine.interrupts import Interrupts

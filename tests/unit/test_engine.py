@@ -28,6 +28,7 @@ from checker.engine import (
     kernels,
     plain,
     search,
+    visited_kernels,
 )  # fmt: skip
 from checker.engine.compare import disagreements
 from checker.engine.jit import OPTIONS
@@ -235,7 +236,7 @@ def test_operations_that_never_end_are_an_error_and_not_a_hang():
 def test_kernels_count_no_references():
     """The private option that leaves reference counting out must keep doing so: it was the largest single cost."""
     search.explore(counter(3, [Property("P", (Read("n"),), lambda n: None)]))
-    for kernel in (kernels.expand, kernels.probe, kernels.build, kernels.examine):
+    for kernel in (kernels.expand, visited_kernels.probe, kernels.build, kernels.examine):
         anew = numba.njit(**OPTIONS)(kernel.py_func)  # code from the cache cannot be looked at
         anew.compile(kernel.signatures[0])
         code = "".join(anew.inspect_llvm().values())
@@ -243,7 +244,7 @@ def test_kernels_count_no_references():
         assert "NRT_incref" not in code
 
 
-@pytest.mark.parametrize("file", ["kernels.py", "graph_kernels.py", "jit.py"])
+@pytest.mark.parametrize("file", ["memo_kernels.py", "visited_kernels.py", "jit.py"])
 def test_compiled_kernels_are_kept_apart_from_those_of_any_other_source(tmp_path, file):
     """A kernel has functions of other files in it, whose change Numba's own cache does not see."""
     folder = Path(jit.__file__).parent

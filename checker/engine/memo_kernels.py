@@ -1,0 +1,88 @@
+"""The memo, one hash table that says what an operation does to a value, and how several values are read through it.
+
+    memo[cell << 32 | operation] = effect << 32 | new cell         (new cell IMPOSSIBLE: the move cannot happen)
+
+The columns that an actor, a rule or a property reads together are a *group*. They are *folded* through the same memo:
+from the group's root, each column's class leads on to a further node, and the last node stands for all of them. What
+the memo lacks is noted, for Python to fill in.
+
+The rules of `kernels` hold: nothing is allocated here, and all integers are unsigned.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from checker.engine.jit import inlined, kernel
+
+Array = Any  # a NumPy array; its shape and type stand in the docstring of whoever makes it
+
+U64, U32 = np.uint64, np.uint32
+ZERO, ONE, TWO, BITS32 = U64(0), U64(1), U64(2), U64(32)
+GOLDEN = U64(0x9E3779B97F4A7C15)
+IMPOSSIBLE = U64(0xFFFFFFFF)
+MISSING = U64(0xFFFFFFFFFFFFFFFF)
+NEVER = U32(0xFFFFFFFF)
+
+
+@inlined
+def lookup(memo: Array, shift: Any, key: Any) -> Any:
+    """The memo's value for a key, or MISSING. `memo` is flat: key, value, key, value; keys are never 0."""
+    mask = U64(memo.size // 2 - 1)
+    slot = (key * GOLDEN) >> shift
+    while True:
+        found = memo[slot * TWO]
+        if found == key:
+            return memo[slot * TWO + ONE]
+        if found == ZERO:
+            return MISSING
+        slot = (slot + ONE) & mask
+
+
+@inlined
+def note(missing: Array, counters: Array, key: Any) -> None:
+    """Remember that the memo lacks this key; one too many to remember will be noted again next time."""
+    if counters[0] < missing.size:
+        missing[counters[0]] = key
+        counters[0] += 1
+
+
+@inlined
+def fold(row: Array, group: Any, groups: Array, reads: Array, classes: Array, bases: Array,
+         memo: Array, shift: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
+    """The node that stands for what a group reads of a row; IMPOSSIBLE for "never", MISSING if not yet known.
+
+    groups[g] = (first read, number of reads, root); reads[i] = (column, place among the column's classes).
+    """
+    node = U64(groups[group, 2])
+    first = U64(groups[group, 0])
+    for i in range(first, first + U64(groups[group, 1])):
+        seen = classes[U64(bases[row[reads[i, 0]]]) + U64(reads[i, 1])]
+        if seen == NEVER:
+            return IMPOSSIBLE
+        key = (node << BITS32) | U64(seen)
+        node = lookup(memo, shift, key)
+        if node == MISSING:
+            note(missing, counters, key)
+            return MISSING
+    return node
+
+
+@kernel
+def find_memo(memo: Array, shift: Any, key: Any) -> Any:
+    """`lookup` for Python."""
+    return lookup(memo, shift, key)
+
+
+@kernel
+def insert_memo(memo: Array, shift: Any, keys: Array, values: Array) -> None:
+    """Put pairs into the memo, which has room for them; a key that is there keeps its value."""
+    mask = U64(memo.size // 2 - 1)
+    for i in range(keys.size):
+        slot = (keys[i] * GOLDEN) >> shift
+        while memo[slot * TWO] != ZERO and memo[slot * TWO] != keys[i]:
+            slot = (slot + ONE) & mask
+        memo[slot * TWO] = keys[i]
+        memo[slot * TWO + ONE] = values[i]
