@@ -18,45 +18,29 @@ Source: `checker.models.ensemble.history` for the fold; `spec.zab.synchronising`
 
 from __future__ import annotations
 
-from array import array
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from checker.models.ensemble.history import FirstCommit, History, Part, Sent, history_actor
+from checker.models.ensemble.history import History, Part, Sent, history_actor
+from checker.validate.committed import Committed, Log, Txns
 from checker.validate.order import NONE
 from checker.validate.replay import known_from
-from spec.effects import DiskOperation, Effects, Fact, Observe, Persist, Send, Truncate
+from checker.validate.standing import delivered, is_present, tree_in_memory, written
+from spec.effects import Effects, Fact, Observe, Send, Truncate
 from spec.quorum import Sid
 from spec.server import Event, Server
 from spec.txn import Txn, epoch_of
 from spec.zab.events import Broadcast, Delivered, EpochEstablished, Receive, Truncated
 from spec.zab.packets import Inform, Proposal, Snap
-from spec.zab.state import Leader, LeaderPhase, Learner, LearnerPhase, TakeSnapshot
+from spec.zab.state import Learner
 
 KEPT = 2
 """How many settled transactions stay in sight."""
 STRIDE = 8
 """How many more must be settled before they are taken out: that costs time."""
-Txns = tuple[Txn, ...]
-
-
-@dataclass
-class Log:
-    """Transactions in order; `base` is the place of the first in the committed log, where it agrees with that."""
-
-    base: int = 0
-    txns: Txns = ()
-
-    def up_to(self, zxid: int) -> Log:
-        """Without what is beyond this zxid."""
-        return Log(self.base, tuple(txn for txn in self.txns if txn.zxid <= zxid))
-
-    def and_then(self, txns: Iterable[Txn]) -> Log:
-        """With these behind it."""
-        return Log(self.base, (*self.txns, *txns))
 
 
 @dataclass
@@ -71,50 +55,6 @@ class Image:
     tree: Log | None = None
     agreed: int = 0
     present: bool = False
-
-
-class Committed:
-    """The committed log in whole: the zxid and the value of each, when it was first committed, and who proposed it."""
-
-    def __init__(self) -> None:
-        self.zxids, self.epochs = array("q"), array("q")
-        self.proposed, self.leaders = array("q"), array("q")
-        self.values = array("Q")
-        self.ascending = True
-
-    def __len__(self) -> int:
-        return len(self.zxids)
-
-    def add(self, first: FirstCommit) -> None:
-        """One more; who proposed it is told when it is settled."""
-        self.ascending = self.ascending and (not self.zxids or first.txn.zxid > self.zxids[-1])
-        self.zxids.append(first.txn.zxid)
-        self.values.append(int(first.txn.value, 16))
-        self.epochs.append(first.epoch)
-        self.proposed.append(NONE)
-        self.leaders.append(NONE)
-
-    def txn(self, place: int) -> Txn:
-        """The transaction at a place."""
-        return Txn(self.zxids[place], f"{self.values[place]:016x}")
-
-    def is_at(self, place: int, txn: Txn) -> bool:
-        """Whether it is this one that stands there."""
-        return self.zxids[place] == txn.zxid and self.values[place] == int(txn.value, 16)
-
-    def epoch_of(self, txn: Txn) -> int | None:
-        """The epoch in which a transaction was first committed; None if it was not. For an ascending log."""
-        place = bisect_left(self.zxids, txn.zxid)
-        return self.epochs[place] if place < len(self) and self.is_at(place, txn) else None
-
-    def is_before(self, end: int, txn: Txn) -> bool:
-        """Whether it stands before a place. For an ascending log."""
-        place = bisect_left(self.zxids, txn.zxid)
-        return place < min(end, len(self)) and self.is_at(place, txn)
-
-    def first_commits(self, start: int, end: int) -> Iterator[FirstCommit]:
-        """A part of it, as the history has it."""
-        return (FirstCommit(self.txn(place), self.epochs[place]) for place in range(start, end))
 
 
 class Past:
@@ -193,7 +133,7 @@ class Past:
         cut = next((each.zxid for each in effects if isinstance(each, Truncate)), None)
         if cut is not None:
             image.log = image.log.up_to(cut)
-        was, now = _tree(before), _tree(after)
+        was, now = tree_in_memory(before), tree_in_memory(after)
         if isinstance(event, Receive) and isinstance(event.packet, Snap) and now is not None:
             image.tree = self._received(after.sid, event.source, event.packet, sent)
         elif was is None and now is not None:
@@ -202,7 +142,7 @@ class Past:
             image.tree = image.tree.and_then(self._beyond(now[len(was) :]))
         if new is old or cut is not None:
             return
-        snapshot = _written(before, after, effects)
+        snapshot = written(before, after, effects)
         if snapshot is None:
             image.log = image.log.and_then(self._beyond(new[len(old) :]))
         else:
@@ -259,7 +199,7 @@ class Past:
         for effect in effects:
             if isinstance(effect, Observe):
                 self.facts += 1
-                if not (isinstance(effect.fact, Truncated) and isinstance(event, Receive) and _is_snap(event)):
+                if not (isinstance(effect.fact, Truncated) and _is_snap(event)):
                     yield self._whole(image, effect.fact)
 
     def _whole(self, image: Image, fact: Fact) -> Fact:
@@ -308,10 +248,10 @@ class Past:
         """How much of the committed log this server agrees with by now."""
         if not image.present:
             return
-        delivered, log = _delivered(image.server), image.log
+        served, log = delivered(image.server), image.log
         while image.agreed < len(self.committed) and image.agreed - log.base < len(log.txns):
             txn = log.txns[image.agreed - log.base]
-            if not self.committed.is_at(image.agreed, txn) or (delivered is not None and txn.zxid > delivered):
+            if not self.committed.is_at(image.agreed, txn) or (served is not None and txn.zxid > served):
                 break
             image.agreed += 1
 
@@ -372,40 +312,8 @@ class Past:
         self.settled = place
 
 
-def is_present(server: Server) -> bool:
-    """Whether a server leads an established epoch, or has acknowledged NEWLEADER (`checker.properties.views.Seen`)."""
-    part = server.zab
-    if isinstance(part, Leader):
-        return part.phase in (LeaderPhase.NEWLEADER_ACK, LeaderPhase.BROADCAST)
-    return isinstance(part, Learner) and part.phase in (LearnerPhase.SYNCED, LearnerPhase.BROADCAST)
-
-
-def _delivered(server: Server) -> int | None:
-    """The zxid up to which a server that serves has delivered; None if it does not serve."""
-    part = server.zab
-    if part is None or not part.serves:
-        return None
-    return part.committed if isinstance(part, Leader) else part.delivered
-
-
-def _is_snap(event: Receive) -> bool:
-    return isinstance(event.packet, Snap)
-
-
-def _tree(server: Server) -> Txns | None:
-    return server.zab.tree if isinstance(server.zab, Learner) else None
-
-
-def _queue(server: Server) -> tuple[DiskOperation, ...]:
-    return () if server.zab is None else tuple(server.zab.queue)
-
-
-def _written(before: Server, after: Server, effects: Effects) -> TakeSnapshot | None:
-    """The snapshot that the disk has ended in this step."""
-    asked = (*_queue(before), *(each.operation for each in effects if isinstance(each, Persist)))
-    left = _queue(after)
-    ended = (each for each in asked if isinstance(each, TakeSnapshot) and each not in left)
-    return next(ended, None)
+def _is_snap(event: Event) -> bool:
+    return isinstance(event, Receive) and isinstance(event.packet, Snap)
 
 
 def _sorted(sent: Iterable[Sent]) -> tuple[Sent, ...]:
