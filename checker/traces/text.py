@@ -42,12 +42,9 @@ def to_text(trace: Trace, width: int = WIDTH) -> str:
 def heading(trace: Trace, width: int) -> list[str]:
     """What was found, the clause and the values that made it so, the run in short, and what was run."""
     told = [trace.headline, finding(trace), *textwrap.wrap(claim(trace), width, break_on_hyphens=False)]
-    about_it = [
-        trace.job,
-        f"grain: {trace.grain}",
-        *(["bounds: " + ", ".join(trace.bounds)] if trace.bounds else []),
-    ]
-    return [*(line for line in told if line), "; ".join(about_it)]
+    about_it = f"{trace.job}; grain: {trace.grain}"
+    bounds = textwrap.wrap("bounds: " + "; ".join(trace.bounds), width, subsequent_indent="  ", break_on_hyphens=False)
+    return [*(line for line in told if line), about_it, *(bounds if trace.bounds else [])]
 
 
 # -- the steps -----------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from checker.traces.post import messages_of
 from checker.traces.regression import to_pytest
 from checker.traces.saved import read_trace
 from checker.traces.shiviz import to_shiviz
+from checker.traces.text import WIDTH
 from tests.support.trace_readers import Page, itf_validator, read_markdown, shiviz_events
 from tests.support.traces import SHIPPED, everything, made, repeating, send, shipped
 
@@ -362,3 +363,14 @@ def test_text_tells_of_each_message_what_every_other_format_tells(name):
     listed = [" ".join(line.split()) for line in to_text(trace, width=400).splitlines()]
     for message in messages_of(trace):
         assert message.told.replace(": ", " ", 1).replace(f"{message.text};", message.text) in listed
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_text_lists_bounds_within_its_width_and_leaves_none_out(name):
+    trace = trace_called(name)
+    lines = to_text(trace).splitlines()
+    about_it = next(n for n, line in enumerate(lines) if line.endswith(f"; grain: {trace.grain}"))
+    bounds = lines[about_it + 1 : lines.index("", about_it)]
+    assert all(len(line) <= WIDTH for line in bounds)
+    told = " ".join(" ".join(bounds).split())
+    assert told == ("bounds: " + "; ".join(trace.bounds) if trace.bounds else "")
