@@ -141,10 +141,11 @@ class Process:
 
     def stop(self, seconds: float = 15.0) -> None:
         """SIGTERM, and wait until it has ended; ServerError (and SIGKILL) if it does not within `seconds`."""
-        if not self.alive:
+        if self._popen is None or not self.alive:
             return
-        self._signal(signal.SIGTERM)
-        self._signal(signal.SIGCONT)
+        # Not by `pid`, which is an error once it has ended: so it may have, between any two of these lines.
+        self._popen.send_signal(signal.SIGTERM)
+        self._popen.send_signal(signal.SIGCONT)
         try:
             self._ended(seconds)
         except subprocess.TimeoutExpired:
@@ -155,8 +156,8 @@ class Process:
 
     def kill(self) -> None:
         """SIGKILL, and wait until it is gone."""
-        if self.alive:
-            self._signal(signal.SIGKILL)
+        if self._popen is not None and self.alive:
+            self._popen.send_signal(signal.SIGKILL)
             self._ended(15.0)
 
     def pause(self) -> None:
@@ -165,17 +166,14 @@ class Process:
         The signal reaches one thread, and the others run on until that one had its turn: 35 ms later where the
         processors were busy, time enough to acknowledge a proposal. That all have stopped is what `waitid` reports.
         """
-        self._signal(signal.SIGSTOP)
+        os.kill(self.pid, signal.SIGSTOP)
         look = os.WSTOPPED | os.WNOHANG | os.WNOWAIT
         name = self.directory.name
         wait_until(lambda: os.waitid(os.P_PID, self.pid, look) is not None, 15.0, f"{name} stands still", self.log)
 
     def resume(self) -> None:
         """SIGCONT."""
-        self._signal(signal.SIGCONT)
-
-    def _signal(self, number: signal.Signals) -> None:
-        os.kill(self.pid, number)
+        os.kill(self.pid, signal.SIGCONT)
 
     def _ended(self, seconds: float) -> None:
         assert self._popen is not None
