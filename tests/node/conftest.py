@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from benchmarks.servers import KINDS, Ensemble
-from benchmarks.servers.processes import wait_until
 
 
 def need(kind: str) -> None:
@@ -25,7 +24,10 @@ Launch = Callable[..., Ensemble]
 def launch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launch]:
     """Gives `launch(kinds, **options)`: an ensemble that serves; it is ended with the module's tests.
 
-    `first` is the id of a server that must look for a leader before the others start.
+    `first` is the id of a server that is to lead. It and the server with the lowest id, which must vote, are started
+    by themselves: a vote needs both, and they vote for the higher id. With all at once, or while this one looks, the
+    others would not wait for it for longer than 0.2 s (`finalizeWait`), as little as a busy machine may keep it from
+    running.
     """
     launched: list[Ensemble] = []
 
@@ -36,9 +38,9 @@ def launch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launch]:
         ensemble = Ensemble(kinds, directory, **options)  # type: ignore[arg-type]
         launched.append(ensemble)
         if first is not None:
-            ensemble.start(first)
-            log = directory / f"server-{first}" / "log.txt"
-            wait_until(lambda: "LOOKING" in log.read_text("utf-8", "replace"), 30, f"server {first} is LOOKING", log)
+            for sid in (first, ensemble.sids[0]):
+                ensemble.start(sid)
+            ensemble.wait_serving()
         ensemble.start_all()
         return ensemble
 
