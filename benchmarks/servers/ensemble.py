@@ -178,7 +178,7 @@ class Ensemble:
             raise ServerError(f"exactly one leader was expected, and the servers that lead are {leaders or 'none'}")
         return leaders[0]
 
-    def wait_serving(self, sids: Iterable[int] | None = None, seconds: float = 30.0) -> None:
+    def wait_serving(self, sids: Iterable[int] | None = None, seconds: float = 60.0) -> None:
         """Wait until these servers serve (all that run, if none are named); a server that ended is an error at once."""
         for sid in self.running if sids is None else sids:
             what = f"server {sid} ({self.kind(sid)}) serves"

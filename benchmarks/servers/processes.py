@@ -38,7 +38,8 @@ _running: dict[int, subprocess.Popen[bytes]] = {}
 def free_ports(count: int) -> tuple[int, ...]:
     """`count` ports of the loopback address that nothing listens on; none is given twice by this program."""
     found: list[int] = []
-    for port in random.sample(PORTS, len(PORTS)):
+    # Not by the common generator: hypothesis sets that to one seed, so two programs would try the same ports.
+    for port in random.SystemRandom().sample(PORTS, len(PORTS)):
         if len(found) == count:
             return tuple(found)
         if port not in _given and _is_free(port):
@@ -139,7 +140,7 @@ class Process:
             )
         _running[self._popen.pid] = self._popen
 
-    def stop(self, seconds: float = 15.0) -> None:
+    def stop(self, seconds: float = 30.0) -> None:
         """SIGTERM, and wait until it has ended; ServerError (and SIGKILL) if it does not within `seconds`."""
         if self._popen is None or not self.alive:
             return

@@ -14,7 +14,12 @@ from kazoo.client import KazooClient
 from benchmarks.servers import Ensemble, wait_until
 
 LOOPBACK = "127.0.0.1"
-WAIT = 20.0
+WAIT = 60.0
+PATIENT = {"syncLimit": "20", "maxSessionTimeout": "60000"}
+"""Keys of a `zoo.cfg` by which a machine that stands still for some seconds costs no leader and no session.
+
+The limit is no larger since some tests wait until a server gives up another one.
+"""
 GOLDEN = Path(__file__).parents[1] / "unit" / "golden" / "wire"
 SIGNS_OF_A_DEFECT = ("Traceback", "never retrieved", "defect of this program", "Exception in callback")
 
@@ -124,7 +129,7 @@ def wait_looks(ensemble: Ensemble, sid: int) -> None:
 def client(ensemble: Ensemble, *sids: int) -> Iterator[KazooClient]:
     """A client of these servers, or of all."""
     hosts = ",".join(ensemble.address(sid) for sid in sids or ensemble.sids)
-    opened = KazooClient(hosts=hosts, timeout=10.0)
+    opened = KazooClient(hosts=hosts, timeout=30.0)
     opened.start(timeout=WAIT)
     try:
         yield opened

@@ -61,7 +61,7 @@ def test_a_wait_is_bounded_and_shows_the_log(tmp_path: Path) -> None:
 def test_a_process_is_stopped_by_its_own_id_and_started_again(tmp_path: Path) -> None:
     process = Process(["/bin/cat", "/dev/tty0/none"], tmp_path, tmp_path / "log.txt")
     process.start()
-    wait_until(lambda: not process.alive, 10, "cat ends")
+    wait_until(lambda: not process.alive, 60, "cat ends")
     assert process.exit_code == 1
     with pytest.raises(ServerError, match="does not run, its exit code is 1"):
         _ = process.pid
@@ -85,7 +85,7 @@ def test_a_paused_process_does_nothing_as_soon_as_that_is_said(tmp_path: Path) -
     for process in (threaded, *others):
         process.start()
     try:
-        wait_until(lambda: len(states(threaded)) == 9, 10, "eight threads run beside the first", log)
+        wait_until(lambda: len(states(threaded)) == 9, 60, "eight threads run beside the first", log)
         for _ in range(20):
             threaded.pause()
             assert set(states(threaded)) == {"T"}

@@ -44,7 +44,8 @@ OTHERWISE: dict[str, tuple[object, object]] = {
     "create with a negative count of ACL entries": (Code.INVALID_ACL, Code.MARSHALLING_ERROR),
     # Servers ask this among themselves; a client that does is refused here, and obeyed there where it can be.
     "deleteContainer asked by a client": (Code.BAD_ARGUMENTS, Code.UNIMPLEMENTED),
-    # There it is written to the log as a transaction that no server can read: see docs/explanation-node.md.
+    # There it is written to the log as a transaction that no server can read: see docs/explanation-node.md. It is not
+    # answered, and the connection ends with its session: after 20 ticks, so that is less than a Session waits.
     "check outside a multi": (DISCONNECTED, Code.UNIMPLEMENTED),
     "reconfig while it is not enabled": (Code.RECONFIG_DISABLED, Code.UNIMPLEMENTED),
 }

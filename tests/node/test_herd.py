@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from benchmarks.herd.crowd import Crowd
+from benchmarks.herd.crowd import TIME_OUT, Crowd
 from benchmarks.herd.model import count
 from benchmarks.herd.ways import WAYS
 from benchmarks.servers import Ensemble
@@ -15,7 +15,8 @@ CLIENTS, DEATHS = 5, 2
 
 @pytest.fixture(scope="module", params=["node", pytest.param("real", marks=pytest.mark.slow)])
 def ensemble(request: pytest.FixtureRequest, launch: Launch) -> Iterator[Ensemble]:
-    with launch([request.param] * 3) as started:
+    # Granted as asked for: the sessions of a crowd send no pings.
+    with launch([request.param] * 3, extra={"maxSessionTimeout": str(TIME_OUT)}) as started:
         yield started
 
 

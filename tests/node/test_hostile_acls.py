@@ -17,7 +17,7 @@ from benchmarks.servers import Ensemble, word
 from refimpl.jute import decode, encode
 from spec.tree import replies
 from spec.tree.requests import OPCODE_OF, AddWatch, GetAllChildrenNumber, GetData, GetEphemerals, MultiRead
-from tests.node.hostile import client, connection, framed
+from tests.node.hostile import PATIENT, client, connection, framed
 
 Launch = Callable[..., Ensemble]
 Operation = Callable[[KazooClient], Any]
@@ -29,7 +29,7 @@ HERE = make_acl("ip", "127.0.0.1/32", all=True)
 
 @pytest.fixture(scope="module")
 def ensemble(launch: Launch) -> Ensemble:
-    return launch(["node", "node", "node"], tick_time=250)
+    return launch(["node", "node", "node"], tick_time=250, extra=PATIENT)
 
 
 @pytest.fixture(params=["leader", "follower"])
@@ -189,7 +189,7 @@ class Raw:
     def __init__(self, ensemble: Ensemble, server: int) -> None:
         self._opened = connection(ensemble.client_port(server))
         self._socket = self._opened.__enter__()
-        self._socket.sendall(framed(struct.pack(">iqiqi16s?", 0, 0, 10_000, 0, 16, b"", False)))
+        self._socket.sendall(framed(struct.pack(">iqiqi16s?", 0, 0, 30_000, 0, 16, b"", False)))
         self.frame()
 
     def _bytes(self, count: int) -> bytes:

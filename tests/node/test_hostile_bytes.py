@@ -16,6 +16,7 @@ pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[reci
 
 from benchmarks.servers import Ensemble, Member, word
 from tests.node.hostile import (
+    PATIENT,
     check_unharmed,
     connection,
     each,
@@ -45,12 +46,12 @@ ELECTION = [opening + VOTES for opening in OPENINGS]
 @pytest.fixture(scope="module")
 def alone(launch: Launch) -> Ensemble:
     """One server that has all three ports."""
-    return launch(["node"], tick_time=250, extra={"maxClientCnxns": "100"})
+    return launch(["node"], tick_time=250, extra=PATIENT | {"maxClientCnxns": "100"})
 
 
 @pytest.fixture(scope="module")
 def three(launch: Launch) -> Ensemble:
-    return launch(["node", "node", "node"], tick_time=250, extra={"maxClientCnxns": "100"})
+    return launch(["node", "node", "node"], tick_time=250, extra=PATIENT | {"maxClientCnxns": "100"})
 
 
 @pytest.fixture(params=["alone", "three"])

@@ -21,6 +21,7 @@ from spec.tree.txns import Change, CreateTxn
 from spec.txn import Txn, make_zxid
 from spec.zab import packets as zab
 from tests.node.hostile import (
+    PATIENT,
     WAIT,
     check_unharmed,
     client,
@@ -43,7 +44,7 @@ TREE = zab.Proposal(Txn(make_zxid(9, 9), Change(1, 1, 1, CreateTxn("/forged", b"
 
 @pytest.fixture(scope="module")
 def ensemble(launch: Launch) -> Ensemble:
-    return launch(["node", "node", "node"], tick_time=250)
+    return launch(["node", "node", "node"], tick_time=250, extra=PATIENT)
 
 
 @pytest.fixture

@@ -13,6 +13,8 @@ pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[reci
 
 from benchmarks.servers import Ensemble, wait_until
 from tests.node.hostile import (
+    PATIENT,
+    WAIT,
     check_unharmed,
     connection,
     framed,
@@ -43,7 +45,7 @@ def vote(state: int, leader: int, zxid: int, election_epoch: int, peer_epoch: in
 
 @pytest.fixture(scope="module")
 def ensemble(launch: Launch) -> Ensemble:
-    return launch(["node", "node", "node"], tick_time=250)
+    return launch(["node", "node", "node"], tick_time=250, extra=PATIENT)
 
 
 @pytest.fixture
@@ -90,7 +92,7 @@ def test_absurd_votes_to_a_server_that_looks_for_a_leader(ensemble: Ensemble) ->
     finally:
         for sid in others:
             ensemble.resume(sid)
-    wait_until(lambda: leads_alone(ensemble), 20, "one server leads")
+    wait_until(lambda: leads_alone(ensemble), WAIT, "one server leads")
     check_unharmed(ensemble, before, GROWTH)
 
 

@@ -15,13 +15,13 @@ ROUNDS = 50
 
 @pytest.fixture(scope="module", params=["real", "node"])
 def three(request: pytest.FixtureRequest, launch: Callable[..., Ensemble]) -> Ensemble:
-    return launch([request.param] * 3, tick_time=200)
+    return launch([request.param] * 3, tick_time=200, extra={"syncLimit": "100", "maxSessionTimeout": "60000"})
 
 
 @pytest.mark.parametrize("role", ["leader", "follower"])
 def test_a_sync_among_writes_is_answered_in_its_place(three: Ensemble, role: str) -> None:
     sid = next(sid for sid in three.sids if three.role(sid) == role)
-    session = Session(10_000)
+    session = Session(60_000)
     session.connect(three.client_port(sid))
     create = (CREATE2, write_request(CREATE2, (f"/{role}-", b"", OPEN, 2)))
     sync = (SYNC, write_request(SYNC, ("/",)))

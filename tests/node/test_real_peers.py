@@ -20,13 +20,13 @@ from benchmarks.servers.processes import wait_until
 from refimpl.disk.logreader import read
 
 Launch = Callable[..., Ensemble]
-WAIT = 20.0
+WAIT = 60.0
 
 
 @contextmanager
 def client(ensemble: Ensemble, *sids: int) -> Iterator[KazooClient]:
     """A client of these servers."""
-    opened = KazooClient(hosts=",".join(ensemble.address(sid) for sid in sids), timeout=4.0)
+    opened = KazooClient(hosts=",".join(ensemble.address(sid) for sid in sids), timeout=10.0)
     opened.start(timeout=WAIT)
     try:
         yield opened

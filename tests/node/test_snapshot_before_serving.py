@@ -12,12 +12,12 @@ from kazoo.client import KazooClient
 from benchmarks.servers import Ensemble, wait_until
 from tests.node.conftest import need
 
-WAIT = 20.0
+WAIT = 60.0
 LAUNCHER = Path(__file__).parent / "dying_leader.py"
 
 
 def read_at(ensemble: Ensemble, sid: int, path: str) -> bytes:
-    client = KazooClient(hosts=ensemble.address(sid), timeout=4.0)
+    client = KazooClient(hosts=ensemble.address(sid), timeout=10.0)
     client.start(timeout=WAIT)
     try:
         return bytes(client.get(path)[0])
@@ -35,7 +35,7 @@ def test_a_server_that_joins_by_snapshot_has_what_was_logged_without_a_commit(tm
         ensemble.start(3)
         ensemble.wait_serving([2, 3])
         assert ensemble.role(3) == "leader"
-        client = KazooClient(hosts=ensemble.address(3), timeout=4.0)
+        client = KazooClient(hosts=ensemble.address(3), timeout=10.0)
         client.start(timeout=WAIT)
         client.create("/znode", b"old")
         client.set_async("/znode", b"LOGGED")

@@ -17,7 +17,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 from benchmarks.servers import Ensemble
 from benchmarks.servers.processes import LOOPBACK, free_ports
 
-WAIT = 20.0
+WAIT = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def test_a_client_with_a_certificate_is_served(secured: str, pem: Path) -> None:
         certfile=str(pem / "trust.pem"),
         keyfile=str(pem / "key"),
         ca=str(pem / "trust.pem"),
-        timeout=4.0,
+        timeout=10.0,
     )
     client.start(timeout=WAIT)
     client.create("/over-tls", b"x")
