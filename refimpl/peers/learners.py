@@ -74,11 +74,14 @@ class Learners(Side):
     async def _accept(self, listening: socket.socket) -> None:
         if listening not in self._listening:
             return  # it leads no more
-        accepting = await self.loop.create_server(lambda: self.socket(None), sock=listening)
-        if listening in self._listening:
-            self._listening[self._listening.index(listening)] = accepting
-        else:
+        # In two steps: asyncio waits at the end of the second one, and who ends the role then must close the server,
+        # not its socket, which the event loop looks at by then.
+        accepting = await self.loop.create_server(lambda: self.socket(None), sock=listening, start_serving=False)
+        if listening not in self._listening:
             accepting.close()
+            return
+        self._listening[self._listening.index(listening)] = accepting
+        await accepting.start_serving()
 
     def of(self, sid: Sid) -> QuorumSocket | None:
         """The connection of a learner."""

@@ -1,0 +1,73 @@
+"""A leader's port for learners opens and closes with its role, however short that is."""
+
+import asyncio
+import gc
+import socket
+from collections.abc import Callable, Coroutine
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from benchmarks.servers import free_ports
+from refimpl.peers.learners import Learners
+
+Run = Callable[[Coroutine[Any, Any, Any]], Any]
+LOOPBACK = "127.0.0.1"
+
+
+@pytest.fixture(params=["asyncio", "uvloop"])
+def run(request: pytest.FixtureRequest) -> Run:
+    """Runs an event loop of this kind."""
+    found: Run = pytest.importorskip(request.param).run
+    return found
+
+
+def learners_at(port: int) -> Learners:
+    """The leader's end of the quorum port of a server that has only what is needed here."""
+    settings = SimpleNamespace(tick_time=60_000, jute_maxbuffer=1000, init_time=60_000, sync_time=60_000)
+    node: Any = SimpleNamespace(settings=settings, submit=lambda work: None)
+    own: Any = SimpleNamespace(sid=1, addresses=[SimpleNamespace(host=LOOPBACK, quorum_port=port)])
+    ensemble: Any = SimpleNamespace(servers=[])
+    return Learners(node, own, ensemble)
+
+
+@pytest.mark.parametrize("turns", range(4))
+def test_who_leads_again_is_reached_however_soon_the_first_time_was_over(turns: int, run: Run) -> None:
+    """A role that ended while asyncio waited for its server left a socket in the event loop that was closed already."""
+    said: list[str] = []
+
+    async def lead_twice() -> bool:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: said.append(context["message"]))
+        (port,) = free_ports(1)
+        learners = learners_at(port)
+        learners.begin()
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        learners.end()
+        await asyncio.sleep(0.05)
+        learners.begin()
+        reader, writer = await asyncio.open_connection(LOOPBACK, port)
+        while not learners._strangers:  # else nobody accepts, and the time-out around this ends it
+            await asyncio.sleep(0.01)
+        learners.end()
+        ended = await reader.read() == b""
+        writer.close()
+        gc.collect()  # what nobody has retrieved is told when it goes
+        return ended
+
+    assert run(asyncio.wait_for(lead_twice(), 30))
+    assert said == []
+
+
+def test_who_leads_no_more_listens_no_more(run: Run) -> None:
+    async def lead_once() -> int:
+        (port,) = free_ports(1)
+        learners = learners_at(port)
+        learners.begin()
+        await asyncio.sleep(0.05)
+        learners.end()
+        with socket.socket() as asking:
+            return asking.connect_ex((LOOPBACK, port))
+
+    assert run(lead_once()) != 0
