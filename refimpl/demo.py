@@ -9,6 +9,7 @@ Rules this module keeps:
 
 import argparse
 import contextlib
+import random
 import shutil
 import signal
 import socket
@@ -21,6 +22,9 @@ from pathlib import Path
 
 LOOPBACK = "127.0.0.1"
 MOST_SERVERS = 9
+PORTS = range(15_000, 32_000)
+"""Below those that Linux takes for outgoing connections (32768 and above): what is free now is free when a server opens
+it, and a quorum port is opened only when its server leads."""
 PATIENCE = 30.0
 """Seconds that the ensemble may take until every server serves."""
 
@@ -72,18 +76,20 @@ def _directory(given: Path | None) -> Iterator[Path]:
 
 
 def _run(directory: Path, asked: argparse.Namespace) -> int:
-    clients = free_ports(asked.servers)
-    configs = write_configs(directory, clients, asked.tick)
+    ports = free_ports(3 * asked.servers)  # of all kinds at once, so that none is found twice
+    clients = ports[: asked.servers]
+    configs = write_configs(directory, clients, ports[asked.servers :], asked.tick)
     servers: list[subprocess.Popen[bytes]] = []
     try:
-        servers += [_start(config, asked.journal) for config in configs]
+        for config in configs:  # one by one: each that runs is known, and stopped, if Ctrl-C comes before the next
+            servers.append(_start(config, asked.journal))
         _say(f"connect to {','.join(f'{LOOPBACK}:{port}' for port in clients)}")
         if not _wait_until_all_serve(clients, servers):
             sys.stderr.write(f"error: no service after {PATIENCE:.0f} s; see {directory}/*/server.log\n")
             return 1
-        _tell_roles(clients)
+        told = _tell_roles(clients)
         _say("Ctrl-C stops it")
-        _watch(clients, servers, directory)
+        _watch(clients, servers, directory, told)
     except KeyboardInterrupt:
         _say("stopping")
         return 0
@@ -93,19 +99,20 @@ def _run(directory: Path, asked: argparse.Namespace) -> int:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens at, all different."""
-    held = [socket.create_server((LOOPBACK, 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in held]
-    for each in held:
-        each.close()
-    return ports
+    """Ports that nobody listens at, all different. Raises OSError if there are too few."""
+    found: list[int] = []
+    for port in random.sample(PORTS, len(PORTS)):
+        if len(found) == count:
+            return found
+        with contextlib.suppress(OSError), socket.create_server((LOOPBACK, port)):
+            found.append(port)
+    raise OSError(f"{count} free ports are needed, and {LOOPBACK} has only {len(found)} from {PORTS[0]} to {PORTS[-1]}")
 
 
-def write_configs(directory: Path, clients: Sequence[int], tick: int) -> list[Path]:
-    """A zoo.cfg for each server, with its myid, in folders of their own."""
+def write_configs(directory: Path, clients: Sequence[int], peers: Sequence[int], tick: int) -> list[Path]:
+    """A zoo.cfg for each server, with its myid, in folders of their own; two ports of `peers` are for each."""
     count = len(clients)
-    ports = free_ports(2 * count)
-    lines = [f"server.{n + 1}={LOOPBACK}:{ports[2 * n]}:{ports[2 * n + 1]}" for n in range(count)] if count > 1 else []
+    lines = [f"server.{n + 1}={LOOPBACK}:{peers[2 * n]}:{peers[2 * n + 1]}" for n in range(count)] if count > 1 else []
     found = []
     for number, client in enumerate(clients, 1):
         home = directory / f"server-{number}"
@@ -160,21 +167,23 @@ def _wait_until_all_serve(clients: Sequence[int], servers: Sequence[subprocess.P
     return False
 
 
-def _tell_roles(clients: Sequence[int]) -> None:
-    for number, port in enumerate(clients, 1):
-        _say(f"server {number} at {LOOPBACK}:{port}: {mode_of(port) or 'does not serve'}")
+def _tell_roles(clients: Sequence[int]) -> list[str | None]:
+    """Says which role each server has; these roles."""
+    roles = [mode_of(port) for port in clients]
+    for number, (port, role) in enumerate(zip(clients, roles, strict=True), 1):
+        _say(f"server {number} at {LOOPBACK}:{port}: {role or 'does not serve'}")
+    return roles
 
 
-def _watch(clients: Sequence[int], servers: Sequence[subprocess.Popen[bytes]], directory: Path) -> None:
-    """Says when roles change and servers end, until it is interrupted or none is left."""
-    told = [mode_of(port) for port in clients]
+def _watch(
+    clients: Sequence[int], servers: Sequence[subprocess.Popen[bytes]], directory: Path, told: list[str | None]
+) -> None:
+    """Says when roles are others than was told last and servers end, until it is interrupted or none is left."""
     ended: set[int] = set()
     while len(ended) < len(servers):
         time.sleep(1)
-        now = [mode_of(port) for port in clients]
-        if now != told:
-            told = now
-            _tell_roles(clients)
+        if [mode_of(port) for port in clients] != told:
+            told = _tell_roles(clients)
         for number, server in enumerate(servers, 1):
             if server.poll() is not None and number not in ended:
                 ended.add(number)
