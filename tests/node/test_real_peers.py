@@ -156,7 +156,8 @@ def test_what_only_a_dead_leader_has_logged_is_truncated(launch: Launch, leader:
         ensemble.pause(2)
         writing.create_async("/lost", b"")
         wait_until(lambda: has_logged(ensemble, b"/lost"), WAIT, "the leader has logged what nobody acknowledges")
-    ensemble.kill(3)
+        # Before the client ends: the end of its session would wait for an acknowledgement too.
+        ensemble.kill(3)
     for sid in (1, 2):
         ensemble.kill(sid)
     alone = logged(ensemble, 3)[-1]
