@@ -4,24 +4,28 @@ Rules this module keeps:
 
 - One command after the other. After each one every session passes a barrier (`sync`, answered after everything that
   the leader had committed), so an event is noted with the command that caused it, wherever its session is attached.
+- A session is attached to a server as soon as that has applied what the session has seen: one that has not refuses it,
+  and no session was there for which the barrier would have waited.
 - What may differ between two right servers is taken away from what is noted: session ids are numbered as they are
   opened, zxids are counted from the first transaction, times are left out, what has no order on the wire (children, ACL
   entries, identities, the events of one session's end) is sorted. Everything else is noted as it came.
 - Waiting for an expiry is waiting for an event, never for a time.
 
-Source: `FinalRequestProcessor` (order of events and answers), `SessionTrackerImpl` (expiry).
+Source: `FinalRequestProcessor` (order of events and answers), `SessionTrackerImpl` (expiry),
+`ZooKeeperServer.processConnectRequest` (the refusal).
 """
 
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
 
 from benchmarks.servers import commands as c
 from benchmarks.servers.layouts import MULTI, MULTI_READ, Stat
-from benchmarks.servers.processes import ServerError
-from benchmarks.servers.session import PING, Answer, DisconnectedError, Session
+from benchmarks.servers.processes import ServerError, wait_until, word
+from benchmarks.servers.session import PING, SECONDS, Answer, DisconnectedError, Session
 
 TIMEOUT = 60_000
 SHORTEST = 1
@@ -133,6 +137,8 @@ class Interpreter:
         """Attach a session; if it has ended, a new one takes its place."""
         self._drop(who, session)
         self._at[who] = port = self._ports[server % len(self._ports)]
+        what = f"the server at port {port} has applied 0x{session.last_zxid:x}"
+        wait_until(partial(_has_applied, port, session.last_zxid), SECONDS, what)
         granted = session.connect(port)
         if granted:
             self._opened.setdefault(session.session_id, len(self._opened) + 1)
@@ -204,6 +210,15 @@ class Interpreter:
                 return tuple(map(self._comparable, value))
             case _:
                 return value
+
+
+def _has_applied(port: int, zxid: int) -> bool:
+    """Whether a server says that it has applied everything up to this zxid."""
+    for line in word(port, "srvr").splitlines():
+        name, _, value = line.partition(": ")
+        if name == "Zxid":
+            return int(value, 16) >= zxid
+    return False
 
 
 def run_script(ports: Sequence[int], root: str, sessions: int, script: c.Script) -> list[Seen]:
