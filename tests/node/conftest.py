@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,14 @@ Launch = Callable[..., Ensemble]
 
 @pytest.fixture(scope="module")
 def launch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launch]:
-    """Gives `launch(kinds, **options)`: an ensemble that serves; it is ended with the module's tests.
+    """Gives `launch(kinds, **options)`: an ensemble that serves; it is ended with the module's tests."""
+    with launching(tmp_path_factory) as start:
+        yield start
+
+
+@contextmanager
+def launching(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launch]:
+    """Gives `launch(kinds, **options)`: an ensemble that serves, until this ends.
 
     `first` is the id of a server that is to lead. It and the server with the lowest id, which must vote, are started
     by themselves: a vote needs both, and they vote for the higher id. With all at once, or while this one looks, the
@@ -44,6 +52,8 @@ def launch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launch]:
         ensemble.start_all()
         return ensemble
 
-    yield start
-    for ensemble in launched:
-        ensemble.close()
+    try:
+        yield start
+    finally:
+        for ensemble in launched:
+            ensemble.close()

@@ -1,7 +1,7 @@
 """The same commands at two ensembles are answered the same: real against real (the harness), real against ours."""
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import msgspec
 import pytest
@@ -61,9 +61,13 @@ class Twins:
         """Both again, from nothing."""
         self._stalls += 1
         assert self._stalls <= MOST_STALLS, f"real servers stopped answering {self._stalls} times"
+        self.close()
+        self.both = self._start()
+
+    def close(self) -> None:
+        """Ends both."""
         for ensemble in self.both:
             ensemble.close()
-        self.both = self._start()
 
 
 # Few paths, so that commands meet; the second line has paths that no znode may have.
@@ -233,15 +237,20 @@ def drive(twins: Twins, commands: st.SearchStrategy[c.Command], examples: int, l
 
 
 @pytest.fixture(scope="module", params=PAIRS)
-def pair(request: pytest.FixtureRequest, launch: Callable[..., Ensemble]) -> Twins:
-    one, other = PAIRS[request.param]
-    return Twins(lambda: (launch(one, **OPTIONS), launch(other, **OPTIONS)))
+def pair(request: pytest.FixtureRequest, launch: Callable[..., Ensemble]) -> Iterator[Twins]:
+    yield from twins_of(*PAIRS[request.param], launch)
 
 
 @pytest.fixture(scope="module", params=TRIOS)
-def trios(request: pytest.FixtureRequest, launch: Callable[..., Ensemble]) -> Twins:
-    one, other = TRIOS[request.param]
-    return Twins(lambda: (launch(one, **OPTIONS), launch(other, **OPTIONS)))
+def trios(request: pytest.FixtureRequest, launch: Callable[..., Ensemble]) -> Iterator[Twins]:
+    yield from twins_of(*TRIOS[request.param], launch)
+
+
+def twins_of(one: list[str], other: list[str], launch: Callable[..., Ensemble]) -> Iterator[Twins]:
+    """Twins that end before the next ones begin: together they would be 22 servers, which take memory and time."""
+    twins = Twins(lambda: (launch(one, **OPTIONS), launch(other, **OPTIONS)))
+    yield twins
+    twins.close()
 
 
 @pytest.mark.parametrize("name", STRATEGIES)

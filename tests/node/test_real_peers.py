@@ -18,9 +18,17 @@ from kazoo.protocol.states import ZnodeStat
 from benchmarks.servers import Ensemble
 from benchmarks.servers.processes import wait_until
 from refimpl.disk.logreader import read
+from tests.node.conftest import launching
 
 Launch = Callable[..., Ensemble]
 WAIT = 60.0
+
+
+@pytest.fixture
+def launch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launch]:
+    """Here the servers end with their test: at the end of the module there were 47, which took memory and time."""
+    with launching(tmp_path_factory) as start:
+        yield start
 
 
 @contextmanager
