@@ -1,6 +1,9 @@
 """What compares servers, tested itself: a difference that is there is found, and a server that fails is reported."""
 
+import os
+import signal
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -73,6 +76,23 @@ def test_a_process_is_stopped_by_its_own_id_and_started_again(tmp_path: Path) ->
     sleeper.start()
     sleeper.kill()
     assert sleeper.exit_code == -9
+
+
+def test_a_process_that_ends_at_the_first_signal_has_been_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the processors are busy it is gone before the second one is sent."""
+    kill = os.kill
+
+    def late(pid: int, number: int) -> None:
+        kill(pid, number)
+        time.sleep(0.1)
+
+    monkeypatch.setattr(os, "kill", late)
+    sleeper = Process(["/bin/sleep", "1000"], tmp_path, tmp_path / "log.txt")
+    sleeper.start()
+    sleeper.stop()
+    assert sleeper.exit_code == -signal.SIGTERM
 
 
 def test_a_paused_process_does_nothing_as_soon_as_that_is_said(tmp_path: Path) -> None:
