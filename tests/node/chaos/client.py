@@ -4,6 +4,7 @@ Rules this module keeps:
 
 - Whatever keeps an answer away (a closed connection, a time-out, a refused attachment) is `NoAnswerError`, and the
   connection is gone with it. What became of the request is then unknown.
+- So is the connection of whoever is cancelled while it waits: the answer would be taken for that to the next request.
 - A session tells the newest zxid it has seen when it is attached again, so a server that is behind refuses it.
 
 Source: `ClientCnxn.SendThread`.
@@ -100,6 +101,9 @@ class Session:
         except (OSError, TimeoutError, asyncio.IncompleteReadError) as error:
             self.drop()
             raise NoAnswerError(str(error)) from error
+        except asyncio.CancelledError:
+            self.drop()
+            raise
 
 
 async def _frame(reader: asyncio.StreamReader) -> bytes:
