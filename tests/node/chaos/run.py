@@ -24,7 +24,7 @@ from tests.node.chaos.client import NoAnswerError
 from tests.node.chaos.links import Links
 from tests.node.chaos.nemesis import Fault, Nemesis
 from tests.node.chaos.replicas import attached, replica
-from tests.node.chaos.workload import CREATE2, OPEN, ROOT, Worker
+from tests.node.chaos.workload import CREATE2, NODE_EXISTS, OPEN, ROOT, Worker
 
 TICK = 200
 """Milliseconds."""
@@ -33,6 +33,8 @@ NOTICING = 2
 """Ticks beyond syncLimit that a leader may need to see that its quorum is gone: one of counting, one of looking."""
 CLIENTS = 6
 RECOVERY = 30.0
+FIRST_WRITES = 20
+"""So many are acknowledged before the first fault, so that there is something to lose."""
 CALM = (0.1, 0.6)
 """Seconds between a recovery and the next fault."""
 VIEW = View(
@@ -131,31 +133,39 @@ class _Run:
         return [Bound((SYNC_LIMIT + NOTICING) * TICK / 1000), *nemesis.pauses, *recorded]
 
     async def _root(self) -> None:
-        session = await attached(self._ensemble.client_port(self._ensemble.sids[0]))
-        answer = await session.ask(CREATE2, ROOT, b"", OPEN, 0)
-        assert answer.err == 0, f"{ROOT}: error {answer.err}"
-        await session.close()
+        """Create the znode above all others; again, if the connection ends before the answer."""
+        deadline, allowed = time.monotonic() + self._recovery, {0}
+        while True:
+            session = await attached(self._ensemble.client_port(self._ensemble.sids[0]))
+            try:
+                answer = await session.ask(CREATE2, ROOT, b"", OPEN, 0)
+            except NoAnswerError:
+                if time.monotonic() > deadline:
+                    raise
+                allowed.add(NODE_EXISTS)
+                continue
+            assert answer.err in allowed, f"{ROOT}: error {answer.err}"
+            await session.close()
+            return
 
     async def _strike(self, nemesis: Nemesis) -> str:
         """The cycles; what kept the ensemble from coming back, or nothing."""
-        while len(self._cycles) < self._wanted:
-            try:
+        try:
+            await self._wait(partial(self._has_written, FIRST_WRITES), f"{FIRST_WRITES} writes")
+            while len(self._cycles) < self._wanted:
                 leader = await self._settled()
                 await asyncio.sleep(self._random.uniform(*CALM))
                 fault = await nemesis.strike(leader)
-                since, before = time.monotonic(), self._acknowledged()
-                await self._wait(partial(self._has_written, before), f"a write after: {fault}")
-            except ServerError as error:
-                return str(error)
-            self._cycles.append(Cycle(fault, time.monotonic() - since))
-        try:
+                since, written = time.monotonic(), self._acknowledged()
+                await self._wait(partial(self._has_written, written + 1), f"a write after: {fault}")
+                self._cycles.append(Cycle(fault, time.monotonic() - since))
             await self._settled()
         except ServerError as error:
             return str(error)
         return ""
 
-    def _has_written(self, before: int) -> bool:
-        return self._acknowledged() > before
+    def _has_written(self, number: int) -> bool:
+        return self._acknowledged() >= number
 
     def _acknowledged(self) -> int:
         return sum(worker.acknowledged for worker in self._workers)

@@ -36,7 +36,8 @@ RETRY = 0.05
 OPEN = ((31, "world", "anyone"),)
 DELETE, GET, SET, SYNC, CREATE2 = 2, 4, 5, 9, 15
 
-ERRORS = {-101: "NoNode", -103: "BadVersion", -110: "NodeExists"}
+NODE_EXISTS = -110
+ERRORS = {-101: "NoNode", -103: "BadVersion", NODE_EXISTS: "NodeExists"}
 DROPPED = {-4: "ConnectionLoss", -7: "OperationTimeout"}
 """Errors after which it is not known what became of the request."""
 
