@@ -146,12 +146,12 @@ class _Run:
                 await asyncio.sleep(LOOK_EVERY / len(self._resources))
 
     async def _empty(self, since: float) -> None:
-        """Look until the queues are empty, or until sessions have had their time twice."""
+        """Look until the queues are empty, or until sessions have had their time twice, and an election its own."""
         for each in self._resources:
             eye = Eye(self._ensemble, random.Random(f"{self._plan.seed}/{each}"))
             while True:
                 sample = await eye.look(each, asks_leader=False)
-                late = time.monotonic() - since > 2 * TIME_OUT + 2 * TICK / 1000
+                late = time.monotonic() - since > 2 * TIME_OUT + self._plan.bounds.election
                 if sample is not None and (not sample.places or late):
                     self._hub.note(record.Emptied(sample.at, each, sample.places, since))
                     break
