@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.servers import Ensemble
+from tests.node.patience import PATIENT
 
 JARS = Path("/usr/share/java")
 CLASS_PATH = [JARS / name for name in ("curator-recipes.jar", "zookeeper.jar", "slf4j-nop.jar")]
@@ -36,7 +37,7 @@ public class Recipes {
     static final long WAIT = 20;
 
     static CuratorFramework client(String servers) throws Exception {
-        CuratorFramework client = CuratorFrameworkFactory.builder().connectString(servers).sessionTimeoutMs(4000)
+        CuratorFramework client = CuratorFrameworkFactory.builder().connectString(servers).sessionTimeoutMs(30000)
             .connectionTimeoutMs(10000).retryPolicy(new ExponentialBackoffRetry(100, 10)).namespace("curator").build();
         client.start();
         if (!client.blockUntilConnected(30, TimeUnit.SECONDS)) throw new IllegalStateException("not connected");
@@ -269,7 +270,7 @@ def recipes(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 @pytest.mark.parametrize("kind", ["real", "node"])
 def test_curators_recipes_work(launch: Callable[..., Ensemble], recipes: list[str], kind: str) -> None:
-    ensemble = launch([kind] * 3, tick_time=200, extra={"extendedTypesEnabled": "true"})
+    ensemble = launch([kind] * 3, **PATIENT)
     command = [*recipes, ensemble.address(1), ensemble.address(2)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
     assert done.stdout.splitlines() == DONE, done.stderr

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks.servers import Ensemble
+from tests.node.patience import PATIENT
 
 ZKCLI = Path("/usr/share/zookeeper/bin/zkCli.sh")
-SECONDS = 60.0
+SECONDS = 180.0
 
 BASICS = """
 create /a one
@@ -162,7 +163,7 @@ def printed(launch: Callable[..., Ensemble]) -> Callable[[str, str], tuple[list[
         pytest.skip(reason)
 
     def run(kind: str, script: str) -> tuple[list[str], list[str]]:
-        with launch([kind], tick_time=200, extra={"extendedTypesEnabled": "true"}) as ensemble:
+        with launch([kind], **PATIENT) as ensemble:
             return outputs(ensemble, script)
 
     return run

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from benchmarks.herd.crowd import TIME_OUT, Crowd
+from benchmarks.herd.crowd import Crowd
+from benchmarks.herd.live import TICK
 from benchmarks.herd.model import count
 from benchmarks.herd.ways import WAYS
 from benchmarks.servers import Ensemble
@@ -15,8 +16,7 @@ CLIENTS, DEATHS = 5, 2
 
 @pytest.fixture(scope="module", params=["node", pytest.param("real", marks=pytest.mark.slow)])
 def ensemble(request: pytest.FixtureRequest, launch: Launch) -> Iterator[Ensemble]:
-    # Granted as asked for: the sessions of a crowd send no pings.
-    with launch([request.param] * 3, extra={"maxSessionTimeout": str(TIME_OUT)}) as started:
+    with launch([request.param] * 3, tick_time=TICK) as started:
         yield started
 
 

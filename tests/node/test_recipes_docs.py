@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[recipes]'")
 
 from benchmarks.servers import Ensemble
+from tests.node.patience import PATIENT
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to-use-the-recipes.md"
 BLOCK = re.compile(r"^```py\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
@@ -47,7 +48,7 @@ def printer_of(guarded: Any) -> Any:
 def test_the_code_of_the_page_does_what_it_says(launch: Callable[..., Ensemble]) -> None:
     blocks = BLOCK.findall(PAGE.read_text(encoding="utf-8"))
     (guarded,) = [block for block in blocks if block.startswith(GUARDED)]
-    namespace: dict[str, Any] = {"hosts": launch(["node"] * 3, tick_time=200).connect_string}
+    namespace: dict[str, Any] = {"hosts": launch(["node"] * 3, **PATIENT).connect_string}
     exec(compile(guarded, str(PAGE), "exec"), namespace)
     namespace["printer"] = printer = printer_of(namespace["Guarded"])
     try:
