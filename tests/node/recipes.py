@@ -14,6 +14,8 @@ from kazoo.exceptions import ConnectionDropped
 from kazoo.protocol.states import KazooState
 
 from benchmarks.servers import Ensemble
+from benchmarks.servers.session import DisconnectedError, Session
+from tests.node.patience import SESSION
 
 WAIT = 20.0
 BRIEF = 0.3
@@ -31,7 +33,7 @@ class World:
     def client(self, sid: int | None = None, below: str = "", **options: Any) -> KazooClient:
         """A started client, at one server or at all; `below` is a path that its chroot has in addition."""
         hosts = self.ensemble.connect_string if sid is None else self.ensemble.address(sid)
-        started = KazooClient(hosts=hosts + self.root + below, **({"timeout": 6.0} | options))
+        started = KazooClient(hosts=hosts + self.root + below, **({"timeout": SESSION} | options))
         self._ends.callback(started.close)
         self._ends.callback(started.stop)
         started.start(timeout=WAIT)
@@ -39,12 +41,26 @@ class World:
         return started
 
     def expire(self, client: KazooClient) -> None:
-        """End a client's session, of which it hears when it is told."""
-        lost = becomes(client, KazooState.LOST)
-        other = KazooClient(hosts=self.ensemble.connect_string, client_id=client.client_id, timeout=6.0)
-        other.start(timeout=WAIT)
-        other.stop()
-        other.close()
+        """End a client's session, of which it hears when it is told.
+
+        At its own server the client would lose its connection to whoever takes its session there, and might have it
+        back before it is ended; so it is ended elsewhere, and again if it was not.
+        """
+        lost, (number, password) = becomes(client, KazooState.LOST), client.client_id
+        own = self.server_of(client)
+        port = self.ensemble.client_port(next((sid for sid in self.ensemble.sids if sid != own), own))
+
+        def ended() -> bool:
+            session = Session(int(SESSION * 1000))
+            session.session_id, session.password = number, password
+            try:
+                if session.connect(port):
+                    session.close()
+            except DisconnectedError:
+                return False
+            return True
+
+        eventually(ended)
         assert lost.wait(WAIT)
 
     def server_of(self, client: KazooClient) -> int:
@@ -61,15 +77,18 @@ def world(ensemble: Ensemble, root: str) -> Iterator[World]:
 
 
 def becomes(client: KazooClient, state: str) -> threading.Event:
-    """An event that is set when the client's connection gets into this state."""
-    reached = threading.Event()
+    """An event that is set when the client's connection gets into this state, and all its listeners have heard of it.
 
-    def listener(now: str) -> bool:
+    Kazoo tells its listeners in no order: to one of them the recipes' news may still be to come.
+    """
+    reached, tells = threading.Event(), client._make_state_change
+
+    def telling(now: str) -> None:
+        tells(now)
         if now == state:
             reached.set()
-        return now == state
 
-    client.add_listener(listener)
+    client._make_state_change = telling
     return reached
 
 

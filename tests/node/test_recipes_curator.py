@@ -11,6 +11,7 @@ pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[reci
 
 from benchmarks.servers import Ensemble
 from refimpl.recipes import LeaderLatch, LeaderSelector, Leadership, Lock
+from tests.node.patience import PATIENT
 from tests.node.recipes import BRIEF, WAIT, World, eventually, world
 from tests.node.test_clients_curator import CLASS_PATH, SECONDS, missing
 
@@ -29,7 +30,7 @@ import org.apache.curator.retry.ExponentialBackoffRetry;
 
 public class Partner {
     public static void main(String[] args) throws Exception {
-        CuratorFramework client = CuratorFrameworkFactory.builder().connectString(args[0]).sessionTimeoutMs(6000)
+        CuratorFramework client = CuratorFrameworkFactory.builder().connectString(args[0]).sessionTimeoutMs(30000)
             .connectionTimeoutMs(10000).retryPolicy(new ExponentialBackoffRetry(100, 10)).build();
         client.start();
         InterProcessMutex mutex = new InterProcessMutex(client, "/lock");
@@ -106,7 +107,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 @pytest.fixture(scope="module", params=["node", "real"])
 def ensemble(request: pytest.FixtureRequest, launch: Callable[..., Ensemble]) -> Ensemble:
-    return launch([request.param], standalone=True, tick_time=200, extra={"extendedTypesEnabled": "true"})
+    return launch([request.param], standalone=True, **PATIENT)
 
 
 @pytest.fixture(scope="module")
@@ -164,6 +165,8 @@ def test_selectors_of_both_lead_one_after_the_other(at: World, curator: Partner)
     with LeaderSelector(at.client(), "/selector", lead, id="ours", auto_requeue=True) as ours:
         eventually(lambda: ours.has_leadership)
         curator("select")
+        # Curator's selector queues in the background, and ours would lead again if it were alone.
+        eventually(lambda: [each.id for each in ours.participants()] == ["ours", "curator"])
         assert curator("leads", 300) == "false"
         ours.interrupt_leadership()
         assert curator("leads", 20000) == "true"

@@ -13,6 +13,7 @@ from kazoo.security import make_acl
 
 from benchmarks.servers import Ensemble
 from refimpl.recipes import ClientClosed, Election, Leadership, Participant, Refused
+from tests.node.patience import PATIENT
 from tests.node.recipes import WAIT, Running, World, drop, eventually, lose_answer, world
 
 # Each test makes its own chroot by its first request.
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:No chroot path exists")
 
 @pytest.fixture(scope="module", params=["node", "real"])
 def ensemble(request: pytest.FixtureRequest, launch: Callable[..., Ensemble]) -> Ensemble:
-    return launch([request.param] * 3, tick_time=200)
+    return launch([request.param] * 3, **PATIENT)
 
 
 @pytest.fixture
@@ -98,6 +99,7 @@ def test_who_is_cancelled_while_it_waits_never_leads(at: World, candidate: Candi
     leading = Running(leads.run, term)
     term.led.get(timeout=WAIT)
     waiting = Running(waits.run, pytest.fail)
+    eventually(lambda: waits._standing is not None)  # or this thread's run would be the first, and wait for ever
     assert waiting.runs()
     with pytest.raises(RuntimeError, match="runs already"):
         waits.run(pytest.fail)

@@ -14,6 +14,7 @@ from kazoo.security import make_acl
 
 from benchmarks.servers import Ensemble
 from refimpl.recipes import ClientClosed, LatchClosed, LatchState, LeaderLatch, Refused
+from tests.node.patience import PATIENT
 from tests.node.recipes import (
     BRIEF,
     WAIT,
@@ -33,7 +34,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:No chroot path exists")
 
 @pytest.fixture(scope="module", params=["node", "real"])
 def ensemble(request: pytest.FixtureRequest, launch: Callable[..., Ensemble]) -> Ensemble:
-    return launch([request.param] * 3, tick_time=200)
+    return launch([request.param] * 3, **PATIENT)
 
 
 @pytest.fixture
@@ -156,8 +157,8 @@ def test_a_listener_may_close_the_latch(at: World) -> None:
 def test_a_lost_connection_ends_leadership_and_whoever_waited_comes_first(at: World) -> None:
     client = at.client(1)
     leads, waits = standing(client, "leads"), standing(at.client(1), "waits")
-    heard = listened(leads)
     assert leads.wait(WAIT)
+    heard = listened(leads)
     drop(client)
     assert heard.get(timeout=WAIT) == "not leader"
     assert waits.wait(WAIT)
@@ -193,8 +194,9 @@ def test_the_end_of_a_session_passes_leadership_on_and_the_latch_stands_again(at
     leads, waits = standing(client, "leads"), standing(at.client(1), "waits")
     assert leads.wait(WAIT)
     at.expire(client)
-    assert not leads.has_leadership
+    eventually(lambda: not leads.has_leadership)
     assert waits.wait(WAIT)
+    assert not leads.has_leadership
     eventually(lambda: ids(waits) == ["waits", "leads"])
 
 
@@ -213,7 +215,7 @@ def test_the_end_of_its_client_ends_leadership(at: World) -> None:
 
 
 def test_a_latch_that_is_closed_while_disconnected_frees_its_place_when_it_is_back(at: World) -> None:
-    client = at.client(1, timeout=30.0)
+    client = at.client(1)
     leads, waits = standing(client, "leads"), standing(at.client(2), "waits")
     assert leads.wait(WAIT)
     suspended = becomes(client, KazooState.SUSPENDED)

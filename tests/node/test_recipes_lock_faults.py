@@ -12,6 +12,7 @@ from kazoo.protocol.states import KazooState
 
 from benchmarks.servers import Ensemble
 from refimpl.recipes import ClientClosed, Lock, LockLost
+from tests.node.patience import PATIENT
 from tests.node.recipes import (
     WAIT,
     Running,
@@ -31,7 +32,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:No chroot path exists")
 
 @pytest.fixture(scope="module", params=["node", "real"])
 def ensemble(request: pytest.FixtureRequest, launch: Callable[..., Ensemble]) -> Ensemble:
-    return launch([request.param] * 3, tick_time=200)
+    return launch([request.param] * 3, **PATIENT)
 
 
 @pytest.fixture
@@ -160,7 +161,7 @@ def test_who_gives_up_when_the_creation_was_not_answered_leaves_no_znode(at: Wor
 
 
 def test_the_loss_of_a_server_neither_loses_the_lock_nor_the_place_in_the_queue(at: World) -> None:
-    holds, waiting = at.client(timeout=20.0), at.client(timeout=20.0)
+    holds, waiting = at.client(), at.client()
     holder, next_one = Lock(holds, "/lock"), Lock(waiting, "/lock")
     assert holder.acquire(WAIT)
     token = holder.token
