@@ -9,6 +9,7 @@ Rules of this module:
 Source: ZooKeeper's recipes, "Leader Election"; kazoo's `Election` for manners.
 """
 
+import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -45,6 +46,7 @@ class Election:
         self._standing: Standing | None = None
         self._leadership: Leadership | None = None
         self._cancelled = False
+        self._beginning = threading.Lock()  # held while it is decided whose run it is
 
     def run(self, function: Callable[[Leadership], T]) -> T | None:
         """Wait until this client is elected, call `function(leadership)`, resign; what the function returned or raised.
@@ -53,11 +55,12 @@ class Election:
         `Refused` if the servers refuse, `ClientClosed` if the client is stopped before, RuntimeError for a second `run`
         while the first is under way.
         """
-        if self._standing is not None:
-            raise RuntimeError(f"{self.path}: this candidate runs already; another one needs an object of its own")
         name, rules = ("fair-election", self._fair) if self.fair else ("unfair-election", self._unfair)
-        standing = Standing(self._client, self.path, name, rules, self._heard, fresh=self._fresh)
-        self._cancelled, self._leadership, self._standing = False, None, standing
+        with self._beginning:
+            if self._standing is not None:
+                raise RuntimeError(f"{self.path}: this candidate runs already; another one needs an object of its own")
+            standing = Standing(self._client, self.path, name, rules, self._heard, fresh=self._fresh)
+            self._cancelled, self._leadership, self._standing = False, None, standing
         try:
             standing.begin()
             with standing.condition:
