@@ -18,6 +18,7 @@ from kazoo.exceptions import (
 from kazoo.protocol.states import EventType as KazooEventType
 from kazoo.protocol.states import KazooState, KeeperState, WatchedEvent
 
+from refimpl.recipes import driver
 from spec.effects import Observe
 from spec.recipes.events import (
     Answered,
@@ -132,7 +133,8 @@ def test_nothing_is_sent_while_news_of_the_connection_wait(stage: Stage) -> None
     assert heard[1:] == [Suspended(), Unanswered(), Expired(), Connected(resumed=False, id="id-0")]
 
 
-def test_kazoos_thread_waits_until_a_call_is_in_kazoos_queue(stage: Stage) -> None:
+def test_kazoos_thread_waits_until_a_call_is_in_kazoos_queue(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver, "PATIENCE", 60.0)  # a busy machine may leave the thread that calls out for a second
     in_call, go_on, order = threading.Event(), threading.Event(), []
     stage.driver.open()
 
