@@ -25,7 +25,8 @@ from benchmarks.servers import Ensemble, wait_until
 from benchmarks.servers.processes import LOOPBACK
 from tests.node.recipes import WAIT, Running
 
-TICK = 500
+TICK = 2000
+"""Of the servers, in milliseconds: so long that one from which bytes are held is not given up for it, nor a session."""
 CHUNK = 65536
 FLUSH = 3.2
 ATTEMPTS, RETRY = 5, 0.1
@@ -42,8 +43,8 @@ import org.apache.curator.retry.ExponentialBackoffRetry;
 
 public class Orphan {
     public static void main(String[] args) throws Exception {
-        CuratorFramework client = CuratorFrameworkFactory.builder().connectString(args[0]).sessionTimeoutMs(8000)
-            .connectionTimeoutMs(8000).retryPolicy(new ExponentialBackoffRetry(100, 10)).build();
+        CuratorFramework client = CuratorFrameworkFactory.builder().connectString(args[0]).sessionTimeoutMs(30000)
+            .connectionTimeoutMs(30000).retryPolicy(new ExponentialBackoffRetry(100, 10)).build();
         client.start();
         client.blockUntilConnected();
         System.out.println(client.getZookeeperClient().getZooKeeper().getSessionId());

@@ -107,7 +107,7 @@ def curator(program: list[str], at: World) -> Iterator[Curator]:
 @pytest.fixture
 def client(at: World) -> Iterator[KazooClient]:
     """A client of ours, whose numbers go on (`keep_counting`), or this very race ends its thread at a real server."""
-    made = keep_counting(KazooClient(hosts=at.client.address, timeout=8.0))
+    made = keep_counting(KazooClient(hosts=at.client.address, timeout=30.0))
     made.start(timeout=WAIT)
     yield made
     at.client.release()
@@ -175,8 +175,9 @@ def test_the_search_waits_where_a_real_server_has_the_creation_of_the_session_in
     at.wait_created(TAKES, 1)
     at.lose(reads)
     wait_until(lambda: at.path.encode() in at.client.asked, WAIT, "the search")
-    assert acquiring.runs()
     creations = 1 if at.ensemble.kind(reads) == "real" else 2
+    at.wait_created(TAKES, creations)
+    assert acquiring.runs()
     assert len(at.created(TAKES)) == creations
     at.relays[TAKES].release()
     assert list(at.wait_znodes(creations).values()) == [curator.session] * creations
