@@ -110,16 +110,20 @@ def search_whole(job: Job, progress: Progress) -> Exploration:
 def _explored(model: Model, limits: Limits, progress: Progress, *, until_witnessed: bool) -> Exploration:
     from checker.engine import search  # noqa: PLC0415 (kernels load when they are needed)
 
-    ended: list[bool] = []
+    ended: list[Exploration] = []
 
     def told(exploration: Exploration) -> None:
         """Interrupt the engine once, when the page says that it is enough."""
         if not ended and not progress(exploration.states, exploration.depth):
-            ended.append(True)
+            ended.append(exploration)
             raise KeyboardInterrupt
 
     try:
         return search.explore(model, limits, until_witnessed=until_witnessed, progress=told)
+    except KeyboardInterrupt:
+        if not ended:
+            raise
+        return ended[0]  # the page said so of the last report, when the search had come to its end
     except ModelError as error:
         raise AskedWrongError(f"the model is wrong: {error}", HTTPStatus.UNPROCESSABLE_ENTITY) from None
 

@@ -116,12 +116,14 @@ class Walks:
         lost: list[int] = []
         for number in reversed(numbers):
             key = prop.name, path[number].row
-            if key not in self._lost:
-                if len(self._lost) >= REMEMBERED:
-                    self._lost.clear()
+            is_lost = self._lost.get(key)
+            if is_lost is None:
                 left = lasso.remains(self.model, prop, path[number].row)
-                self._lost[key] = left.whole and not left.goal
-            if not self._lost[key]:
+                is_lost = left.whole and not left.goal
+                if len(self._lost) >= REMEMBERED:
+                    self._lost.clear()  # also what another thread has just put there: it is not read again
+                self._lost[key] = is_lost
+            if not is_lost:
                 break
             lost.append(number)
         return lost[::-1]

@@ -405,6 +405,24 @@ def test_a_signal_that_is_not_as_ctrl_c_is_left_alone():
         assert signal.getsignal(signal.SIGINT) is not signal.default_int_handler
 
 
+def test_an_interrupt_at_the_very_moment_of_entering_leaves_the_next_one_as_it_was(monkeypatch):
+    """It comes when the handler is there and nothing has happened since."""
+    install = signal.signal
+
+    def hit(number, handler):
+        install(number, handler)
+        if handler is not signal.default_int_handler:
+            signal.raise_signal(number)
+
+    interrupts = Interrupts()
+    monkeypatch.setattr(signal, "signal", hit)
+    with pytest.raises(KeyboardInterrupt), interrupts:
+        assert interrupts.asked
+        signal.raise_signal(signal.SIGINT)
+        raise AssertionError("the second one interrupts at once")
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
 def test_a_search_in_another_thread_is_kept_too_and_leaves_signals_alone(tmp_path):
     found: list[Exploration] = []
     beside = threading.Thread(target=lambda: found.append(kept(ELECTION, tmp_path)))

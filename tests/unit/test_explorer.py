@@ -104,6 +104,23 @@ def test_no_walk_ends_in_a_finding_of_liveness_where_the_checker_finds_none(name
             assert not [each for each in walks.findings(walks.path(path)) if each.prop.kind.is_liveness]
 
 
+def test_walks_that_several_threads_share_find_the_same_while_others_make_them_forget() -> None:
+    class Forgetful(dict):  # type: ignore[type-arg]
+        """As if another thread had found it full each time that something was put there."""
+
+        def __setitem__(self, key: object, value: object) -> None:
+            self.clear()
+
+    name = "votes-sent-once"
+    explored = plain.explore(job(name).model, job(name).limits)
+    (found,) = (each for each in explored.found.values() if each.prop.kind is Kind.RECOVERABLE)
+    walks = Walks(job(name).model)
+    expected = walks.findings(found.path)
+    walks._lost = Forgetful()
+    assert [each.prop.name for each in expected if each.prop.kind is Kind.RECOVERABLE] == [found.prop.name]
+    assert walks.findings(found.path) == expected
+
+
 # -- links ---------------------------------------------------------------------------------------------------
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from itertools import count
 
 import pytest
 
@@ -159,6 +160,23 @@ def test_a_search_that_is_cancelled_ends_and_says_so(goal: Property | Words) -> 
 
     found = one.find(Ahead(key_of(one), (), goal), enough)
     assert (found["path"], found["whole"], found["why"]) == (None, False, "it was cancelled")
+
+
+def test_who_leaves_at_any_report_has_cancelled_the_search_and_at_the_last_one_has_its_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(search, "REPORT_EVERY", 3600.0)  # so that reports are of levels, however slow this machine is
+    one = desk("r10-wrong-order")
+
+    def left_at(number: int) -> dict[str, object]:
+        reports = count()
+        return one.whole(Whole(key_of(one)), lambda *_: next(reports) != number)
+
+    reports: list[int] = []
+    whole = one.whole(Whole(key_of(one)), lambda states, _: reports.append(states) is None)
+    *cancelled, last = [left_at(number) for number in range(len(reports))]
+    assert len(cancelled) > 3 and all(each["cancelled"] for each in cancelled)
+    assert last == whole
 
 
 def test_a_search_for_a_move_has_a_bound_and_names_it() -> None:
