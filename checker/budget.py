@@ -10,15 +10,15 @@ class TimeLeft:
     """So many seconds from now on."""
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self.seconds = seconds
-        self._clock, self._end = clock, clock() + seconds
+        self.seconds, self.clock = seconds, clock
+        self._end = clock() + seconds
 
     @property
     def left(self) -> float:
         """What is left, in seconds; never below zero."""
-        return max(0.0, self._end - self._clock())
+        return max(0.0, self._end - self.clock())
 
     @property
     def used(self) -> float:
         """What is used up, in seconds."""
-        return self.seconds - (self._end - self._clock())
+        return self.seconds - (self._end - self.clock())

@@ -13,7 +13,8 @@ Rules of this module:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from math import factorial
@@ -93,9 +94,9 @@ class Plan:
         return [(stage, ran) for stage in stages for ran in stage.runs]
 
 
-def plan(wish: Wish, run: Runner) -> Plan:
-    """The plan. Raises OrderError, and checker.symbolic.disjoint.UndecidedError."""
-    budget = Budget(wish.seconds)
+def plan(wish: Wish, run: Runner, clock: Callable[[], float] = time.monotonic) -> Plan:
+    """The plan, in the time that a clock shows. Raises OrderError, and checker.symbolic.disjoint.UndecidedError."""
+    budget = Budget(wish.seconds, clock)
     stage = whole(wish.old, wish.new)
     _check_servers(wish, stage)
     work = _Work(wish, run, budget)
@@ -254,7 +255,7 @@ class _Work:
         if too_large(stage):
             made.direct.orders.append(_unexplored(stage, leader))
             return
-        part = Budget(self._budget.seconds * SHARE_OF_ORDERS)
+        part = Budget(self._budget.seconds * SHARE_OF_ORDERS, self._budget.clock)
         work = _Work(self._wish, self._run, part)
         for steps in islice(self._orders(stage, leader), ORDERS_TRIED):
             if made.tried and not part.left:

@@ -90,12 +90,14 @@ def job_of(asked: Asked) -> Job:
 
 def run(asked: Asked, seconds: float) -> Ran:
     """Explore a question for at most so many seconds."""
+    return run_within(asked, Limits(memory=free_memory(SHARE_OF_MEMORY), seconds=max(seconds, LEAST_SECONDS)))
+
+
+def run_within(asked: Asked, limits: Limits) -> Ran:
+    """Explore a question within limits of any kind."""
     from checker.engine import jit, search  # noqa: PLC0415 (kernels load when they are needed)
 
     job = job_of(asked)
-    limits = Limits(
-        memory=free_memory(SHARE_OF_MEMORY), seconds=max(seconds, LEAST_SECONDS)
-    )
     with Progress(job.name) as progress:
         if not jit.is_compiled(with_graph=bool(job.model.liveness)):
             progress.compiling()

@@ -6,6 +6,7 @@ real servers showed, since it explores every order of messages, the test says so
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -14,9 +15,10 @@ import pytest
 from checker.engine import Limits, search
 from checker.job import Verdict
 from checker.report import judge
-from checker.rollout import Outcome, Plan, Wish, plan, read_folder, run
+from checker.rollout import Outcome, Plan, Wish, plan, read_folder
 from checker.rollout.assess import Assessed, Assessor, Cell
 from checker.rollout.budget import Budget
+from checker.rollout.runs import LEAST_SECONDS, Ran, run_within
 from checker.rollout.scenarios import Asked, Question, scenario_of
 from checker.rollout.stages import Stage, whole
 from checker.rollout.steps import candidates, steps_of
@@ -26,6 +28,31 @@ from checker.traces.trace import Trace
 
 FOLDERS = bundled()[0].parent.parent / "rollouts"
 ELECTION, COMMITS, HEALING = Question.ELECTION, Question.COMMITS, Question.HEALING
+
+
+STATES_PER_SECOND = 100_000
+
+
+class Counted:
+    """A runner with a clock that goes by the states that it sees: a plan comes as far on every machine."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def clock(self) -> float:
+        return self.now
+
+    def run(self, asked: Asked, seconds: float) -> Ran:
+        ran = run_within(asked, Limits(states=round(max(seconds, LEAST_SECONDS) * STATES_PER_SECOND)))
+        took = ran.states / STATES_PER_SECOND
+        self.now += took
+        return replace(ran, seconds=took)
+
+
+def planned_for(asked: Wish) -> Plan:
+    """A plan in the time that is counted."""
+    counted = Counted()
+    return plan(asked, counted.run, counted.clock)
 
 
 def wish(old: str, new: str, order: tuple[int, ...] | None = None, leader: int | None = None, faults: int = 0) -> Wish:
@@ -38,7 +65,7 @@ def planned(
     old: str, new: str, order: tuple[int, ...] | None = None, leader: int | None = None, faults: int = 0
 ) -> Plan:
     """The plan for it, made once."""
-    return plan(wish(old, new, order, leader, faults), run)
+    return planned_for(wish(old, new, order, leader, faults))
 
 
 def without_faults(made: Plan, question: Question) -> Cell:
@@ -87,7 +114,7 @@ def test_healing_the_wrong_order_leaves_replicas_different() -> None:
 def test_with_4_and_5_down_2_stays_looking_and_nothing_splits() -> None:
     """Seen: 2 sees 3 LEADING and 1 FOLLOWING and stays LOOKING, two of five."""
     asked = wish("three", "five", (2,), 2)
-    made = plan(Wish(asked.old, asked.new, (2,), 2, 0, 20.0, frozenset({4, 5})), run)
+    made = planned_for(Wish(asked.old, asked.new, (2,), 2, 0, 20.0, frozenset({4, 5})))
     assert without_faults(made, ELECTION).outcome is Outcome.SAFE
     assert without_faults(made, COMMITS).outcome is Outcome.SAFE
     stalled = without_faults(made, HEALING)
@@ -111,7 +138,7 @@ def test_lagging_4_and_5_may_all_join_3_and_may_split_where_messages_are_slow() 
 
 def _verdict(of: Stage, text: str) -> Verdict:
     job = from_text(text, of.texts.get)
-    return judge(job, search.explore(job.model, Limits(seconds=30)), job.actions).verdict
+    return judge(job, search.explore(job.model), job.actions).verdict
 
 
 def test_versions_that_are_gossiped_prevent_the_split() -> None:
@@ -141,7 +168,8 @@ def test_the_leader_last_with_one_partition_has_two_leaders() -> None:
 
 def _unsafe(growth: Stage, order: tuple[int, ...]) -> bool:
     """Whether an order is found unsafe, without faults or with one."""
-    assessor = Assessor(Budget(60.0), run, 1)
+    counted = Counted()
+    assessor = Assessor(Budget(60.0, counted.clock), counted.run, 1)
     trial: Assessed = assessor.begin(growth)
     found = assessor.without_faults(trial, 2, steps_of(growth, order), 1)
     if trial.outcome is not Outcome.UNSAFE:
@@ -214,7 +242,7 @@ def test_a_safe_way_is_found(old: str, new: str, stages: int) -> None:
 @pytest.mark.slow
 def test_a_safe_way_from_three_to_seven_has_four_stages() -> None:
     asked = wish("three", "seven")
-    made = plan(Wish(asked.old, asked.new, None, None, 0, 120.0), run)
+    made = planned_for(Wish(asked.old, asked.new, None, None, 0, 120.0))
     assert made.outcome is Outcome.SAFE and len(made.stages) == 4
     assert [len(part.stage.new.view.voters) for part in made.stages] == [4, 5, 6, 7]
 
