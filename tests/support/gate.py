@@ -6,7 +6,9 @@ import contextlib
 import json
 import os
 import re
+import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +16,8 @@ import pytest
 import xmlschema
 from jsonschema import validators
 
+from checker.cli import options
+from checker.cli.budget import Budget
 from tests.support.command_line import cli, zoo_cfg
 
 NPM = Path(__file__).parents[1] / "browser" / "node_modules"
@@ -87,6 +91,12 @@ def check_sarif(log: Any) -> None:
 def check_junit(path: Path) -> None:
     """Hold a file to the schema that Jenkins has for JUnit XML. Raises xmlschema.XMLSchemaValidationError."""
     xmlschema.XMLSchema(of_npm(JUNIT)).validate(path)
+
+
+def on_own_time(patch: pytest.MonkeyPatch) -> None:
+    """Budgets and limits go by the time that this process has had on a processor: no other takes anything from it."""
+    patch.setattr(time, "monotonic", time.process_time)
+    patch.setattr(options, "Budget", partial(Budget, clock=time.process_time))
 
 
 def load_kernels(folder: Path) -> None:

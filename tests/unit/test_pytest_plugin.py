@@ -11,7 +11,7 @@ from xml.etree import ElementTree as Tree
 import pytest
 
 from tests.support.command_line import zoo_cfg
-from tests.support.gate import LARGE, NEVER, SERVERS, load_kernels
+from tests.support.gate import LARGE, NEVER, SERVERS, load_kernels, on_own_time
 
 pytest_plugins = ["pytester"]
 
@@ -133,7 +133,10 @@ def test_a_verdict_that_is_expected_passes_and_another_one_fails(project: pytest
     result.stdout.fnmatch_lines(["passed: no violation, space exhausted: * states (expected: violated)"])
 
 
-def test_what_the_budget_ends_is_skipped_as_undecided_and_small_ones_are_not(project: pytest.Pytester) -> None:
+def test_what_the_budget_ends_is_skipped_as_undecided_and_small_ones_are_not(
+    project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_own_time(monkeypatch)
     (project.path / "zk" / "large.yaml").write_text(f"name: large\n{LARGE}expect: violated\n")
     result = run(project, "zk/large.yaml", "zk/settles.yaml", "--quorate-budget", "2s", "-rs")
 
