@@ -21,7 +21,7 @@ FLAGS = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--force-device-scale-factor=1",
 )  # fmt: skip
-PATIENCE_MS = 10_000
+PATIENCE_MS = 120_000  # the first search of a page may wait until kernels are compiled, on a machine that is busy
 
 
 def missing(what: str) -> NoReturn:

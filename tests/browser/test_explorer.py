@@ -376,9 +376,11 @@ def test_words_of_a_scenario_are_never_read_as_markup(page: Page) -> None:
     with Server(Desk([from_text(text, lambda _: None)])) as served:
         thread = threading.Thread(target=served.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
-        page.goto(served.address)
-        at_step(page, 0)
-        assert page.locator("h1").inner_text() == name
-        assert not page.locator("img, h1 b").count()
-        served.shutdown()
-        thread.join()
+        try:
+            page.goto(served.address)
+            at_step(page, 0)
+            assert page.locator("h1").inner_text() == name
+            assert not page.locator("img, h1 b").count()
+        finally:  # else a failure would leave a thread for which the end of the tests waits for ever
+            served.shutdown()
+            thread.join()
