@@ -18,6 +18,7 @@ from benchmarks.node.stub import serve, stub
 from benchmarks.node.table import HEADINGS, as_json, as_text
 from benchmarks.outcome import Missed
 from benchmarks.servers.layouts import read, read_answer
+from benchmarks.servers.processes import free_ports
 
 
 @contextmanager
@@ -154,8 +155,7 @@ def test_a_wrong_answer_makes_the_run_void(data: bytes, said: str) -> None:
 
 
 def test_a_server_that_is_not_there_is_named() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
+    (port,) = free_ports(1)
 
     with pytest.raises(RunVoid, match=f"no session at 127.0.0.1:{port}"), session(port):
         pass

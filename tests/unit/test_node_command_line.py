@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.servers.processes import free_ports
+
 ROOT = Path(__file__).parents[2]
 MEMBERS = {"initLimit": "5", "syncLimit": "5"} | {f"server.{n}": f"127.0.0.1:{n}1:{n}2" for n in (1, 2, 3)}
 
@@ -16,21 +18,15 @@ def command(*arguments: object, directory: Path) -> tuple[int, str]:
     """Exit code and standard error; standard output is empty when nothing was started."""
     line = [sys.executable, "-m", "refimpl", *map(str, arguments)]
     environment = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}
-    done = subprocess.run(line, cwd=directory, env=environment, capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(line, cwd=directory, env=environment, capture_output=True, text=True, timeout=90, check=False)
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
     return done.returncode, done.stderr
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
-
-
 def zoo_cfg(directory: Path, keys: Mapping[str, object] | None = None) -> Path:
     """A file that a server could start with, but for these keys."""
-    written: dict[str, object] = {"dataDir": directory / "data", "clientPort": free_port()}
+    written: dict[str, object] = {"dataDir": directory / "data", "clientPort": free_ports(1)[0]}
     file = directory / "zoo.cfg"
     file.write_text("".join(f"{key}={value}\n" for key, value in (written | dict(keys or {})).items()))
     return file
@@ -105,7 +101,7 @@ def test_an_election_port_that_is_in_use(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "myid").write_text("1\n")
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        line = f"127.0.0.1:{free_port()}:{taken.getsockname()[1]}"
+        line = f"127.0.0.1:{free_ports(1)[0]}:{taken.getsockname()[1]}"
         said = failure(tmp_path, MEMBERS | {"server.1": line})
     assert said.startswith("the election port of server.1 cannot be opened: ")
     assert "in use" in said
@@ -117,7 +113,7 @@ def test_a_quorum_port_that_is_in_use(tmp_path: Path) -> None:
     keys = {"initLimit": 5, "syncLimit": 5, "standaloneEnabled": "false"}
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        said = failure(tmp_path, keys | {"server.1": f"127.0.0.1:{port}:{free_port()}"})
+        said = failure(tmp_path, keys | {"server.1": f"127.0.0.1:{port}:{free_ports(1)[0]}"})
     assert f"cannot listen for learners at 127.0.0.1:{port}: " in said
 
 
