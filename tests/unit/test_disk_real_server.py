@@ -83,8 +83,8 @@ def serving(base: Path, ensemble: bool = False, kill: bool = False) -> Iterator[
     process.start()
     client = KazooClient(f"127.0.0.1:{port}", timeout=10)
     try:
-        wait_until(lambda: "Mode" in word(port, "srvr", 0.5), 30, "serves", process.log)
-        client.start(timeout=15)
+        wait_until(lambda: "Mode" in word(port, "srvr", 0.5), 90, "serves", process.log)
+        client.start(timeout=60)
         yield client
     finally:
         if kill:
@@ -155,9 +155,21 @@ def exercise(client: KazooClient) -> None:
 def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Seen, int]:
     """A directory that a real server has written, what its client saw last, and the client's session."""
     base = tmp_path_factory.mktemp("real")
+
+    def snapshots() -> list[Path]:
+        return [path for _, path in snapshot.newest_first(base / "version-2")]
+
+    def another_write() -> bool:
+        """Whether there are as many snapshots as tests want; the server skips one while the last is not written."""
+        client.set("/app", b"more")
+        return len(snapshots()) > 4
+
     with serving(base) as client:
         exercise(client)
+        wait_until(another_write, 90, "writes snapshots")
         seen, session = seen_by(client), client.client_id[0]
+        # A server that is told to end leaves one that it has begun as it is.
+        wait_until(lambda: all(map(snapshot.looks_whole, snapshots())), 90, "ends its snapshots")
     return base, seen, session
 
 
