@@ -66,7 +66,7 @@ def test_20_and_a_report_of_what_was_seen_when_a_search_is_interrupted(
     piped: bool, how: str, by: signal.Signals
 ) -> None:
     """Interrupted once its progress is shown, so it is under way; limits end it should the signal be ignored."""
-    words = ["--nodes", "4", "--grain", "fine", "--rounds", "1", "--states", "2000000", "--time", "60s"]
+    words = ["--nodes", "4", "--grain", "fine", "--rounds", "1", "--states", "30000000", "--time", "120s"]
     command = [sys.executable, "-m", "checker", *words, *how.split()]
     terminal, other_side = pty.openpty()
     with subprocess.Popen(
@@ -79,7 +79,7 @@ def test_20_and_a_report_of_what_was_seen_when_a_search_is_interrupted(
         shown = read_until(terminal, b"frontier")
         process.send_signal(by)
         shown += read_until(terminal, b"nothing that is ever shown")
-        out = process.communicate(timeout=60)[0] or b""
+        out = process.communicate(timeout=240)[0] or b""
     os.close(terminal)
 
     report = (out if piped else shown).decode()
