@@ -32,7 +32,26 @@ def explore(
     result = Exploration(model, "plain", limits)
     result.evaluations = {prop.name: Evaluations() for prop in model.properties}
     parents: dict[Row, tuple[Row, int] | None] = {_hashable(model, model.initial()): None}
-    level = list(parents)
+    try:
+        _explore(result, parents, began, progress, until_witnessed=until_witnessed)
+    except KeyboardInterrupt:
+        result.stop = Stop.INTERRUPTED
+        _measure(result, began)
+    # What was found of an unfinished level counts as seen; nothing is claimed about the rest of it.
+    result.levels += [rest] if (rest := len(parents) - result.states) else []
+    return result
+
+
+def _explore(
+    result: Exploration,
+    parents: dict[Row, tuple[Row, int] | None],
+    began: tuple[float, int],
+    progress: Callable[[Exploration], None],
+    *,
+    until_witnessed: bool,
+) -> None:
+    """Level by level, until there is a reason to stop, which is that of the result then."""
+    model, level = result.model, list(parents)
     graph: plain_liveness.Graph = {}
     while level:
         result.levels.append(len(level))
@@ -40,26 +59,17 @@ def explore(
             _evaluate(result, parents, row, final=False)
         _measure(result, began)
         progress(result)
-        stop = wanted(model, result, until_witnessed) or limits.reached(result)
+        stop = wanted(model, result, until_witnessed) or result.limits.reached(result)
         if stop is not None:
             result.stop = stop
-            return result
-        try:
-            level = _expand(result, parents, level, began, graph)
-        except KeyboardInterrupt:
-            result.stop = Stop.INTERRUPTED
+            return
+        level = _expand(result, parents, level, began, graph)
         if result.stop is not Stop.EXHAUSTED:
-            # What was found of the unfinished level counts as seen; nothing is claimed about the rest of it.
-            result.levels += [rest] if (rest := len(parents) - result.states) else []
-            return result
+            return
     result.stop = wanted(model, result, until_witnessed) or Stop.EXHAUSTED
     if result.stop is Stop.EXHAUSTED and model.liveness:
-        try:
-            plain_liveness.judge(result, {row: graph[row] for row in parents})
-        except KeyboardInterrupt:
-            result.stop = Stop.INTERRUPTED
+        plain_liveness.judge(result, {row: graph[row] for row in parents})
         _measure(result, began)
-    return result
 
 
 def _measure(result: Exploration, began: tuple[float, int]) -> None:

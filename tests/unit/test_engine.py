@@ -197,6 +197,20 @@ def test_a_step_that_is_not_a_function_is_named_with_the_likely_cause():
         search.explore(counter(9, step=lambda values, _: Outcome((values[0] + next(ticks),))))
 
 
+def test_what_was_seen_is_kept_when_the_plain_engine_is_interrupted_between_two_levels():
+    """While a level is held to the properties, and while its end is shown."""
+
+    def interrupted(number: int) -> None:
+        if number == 5:
+            raise KeyboardInterrupt
+
+    model = counter(9, [Property("P", (Read("n"),), interrupted)])
+    found = plain.explore(model)
+    assert (found.stop, found.levels, found.evaluations["P"].states) == (Stop.INTERRUPTED, [1, 2, 2, 2], 5)
+    found = plain.explore(counter(9), progress=lambda seen: interrupted(seen.depth + 2))
+    assert (found.stop, found.levels) == (Stop.INTERRUPTED, [1, 2, 2, 2])
+
+
 def test_a_value_that_cannot_be_hashed_is_named_with_what_to_use():
     with pytest.raises(ModelError, match=r"step of 'n' puts into the column 'n'.*at \[1\]\[0\], a list; use a tuple"):
         search.explore(counter(9, step=lambda values, n: Outcome(((n, ([],)),))))
