@@ -108,7 +108,7 @@ def search_whole(job: Job, progress: Progress) -> Exploration:
 
 
 def _explored(model: Model, limits: Limits, progress: Progress, *, until_witnessed: bool) -> Exploration:
-    from checker.engine import search  # noqa: PLC0415 (kernels load when they are needed)
+    from checker.engine import jit, search  # noqa: PLC0415 (kernels load when they are needed)
 
     ended: list[Exploration] = []
 
@@ -119,6 +119,8 @@ def _explored(model: Model, limits: Limits, progress: Progress, *, until_witness
             raise KeyboardInterrupt
 
     try:
+        if not jit.is_compiled():
+            search.explore(model, Limits(depth=1))  # so that no search's time goes to compiling
         return search.explore(model, limits, until_witnessed=until_witnessed, progress=told)
     except KeyboardInterrupt:
         if not ended:
