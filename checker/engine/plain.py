@@ -37,8 +37,6 @@ def explore(
     except KeyboardInterrupt:
         result.stop = Stop.INTERRUPTED
         _measure(result, began)
-    # What was found of an unfinished level counts as seen; nothing is claimed about the rest of it.
-    result.levels += [rest] if (rest := len(parents) - result.states) else []
     return result
 
 
@@ -54,9 +52,7 @@ def _explore(
     model, level = result.model, list(parents)
     graph: plain_liveness.Graph = {}
     while level:
-        result.levels.append(len(level))
-        for row in level:
-            _evaluate(result, parents, row, final=False)
+        _hold(result, parents, level)
         _measure(result, began)
         progress(result)
         stop = wanted(model, result, until_witnessed) or result.limits.reached(result)
@@ -70,6 +66,17 @@ def _explore(
     if result.stop is Stop.EXHAUSTED and model.liveness:
         plain_liveness.judge(result, {row: graph[row] for row in parents})
         _measure(result, began)
+
+
+def _hold(result: Exploration, parents: dict[Row, tuple[Row, int] | None], level: list[Row]) -> None:
+    """Hold a level to the properties. A state counts as seen when that is done, also where an interrupt ends it."""
+    held = 0
+    try:
+        for row in level:
+            _evaluate(result, parents, row, final=False)
+            held += 1
+    finally:
+        result.levels += [held] if held else []
 
 
 def _measure(result: Exploration, began: tuple[float, int]) -> None:
