@@ -24,7 +24,7 @@ from checker.rollout.runs import Outcome, Ran, who_looks
 from checker.rollout.scenarios import Question
 from checker.rollout.stages import Stage, one_at_a_time
 from checker.rollout.steps import START, STOP, Step, quorum_without, unwaited
-from checker.rollout.words import NOT_COVERED, WORDS, clause, headline, in_short
+from checker.rollout.words import NOT_COVERED, WORDS, clause, headline, in_short, order_words
 from checker.traces.text import to_text
 from spec.quorum import Sid
 
@@ -89,13 +89,10 @@ def _verdicts(plan: Plan) -> list[str]:
 def _tried(plan: Plan) -> str:
     if not plan.tried:
         return "None of its orders was run."
-    order = _order(plan.direct.orders[0])
+    shown = plan.direct.orders[0]
     tried = f"Of {plan.orders} orders {plan.tried} were run, and {plan.unsafe} of them are unsafe"
-    return f"{tried}. Shown is {order}, where server {plan.direct.orders[0].leader} leads first."
-
-
-def _order(order: Order) -> str:
-    return ", ".join(str(step.sid) for step in order.steps)
+    others = " Nothing is said of the others: `--order` asks about one." if plan.tried < plan.orders else ""
+    return f"{tried}. Shown is {order_words(shown)}, where server {shown.leader} leads first.{others}"
 
 
 def _table(assessed: Assessed) -> list[str]:

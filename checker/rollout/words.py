@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from checker.rollout.assess import QUESTIONS, Assessed
+from checker.rollout.assess import QUESTIONS, Assessed, Order
 from checker.rollout.planner import Plan
 from checker.rollout.runs import Outcome, Ran
 from checker.rollout.scenarios import Question
@@ -39,18 +39,32 @@ def headline(plan: Plan) -> str:
     what = plan.direct.stage.title
     if plan.stages:
         rest = f"{WORDS[plan.outcome]} in {len(plan.stages)} stages, one voter at a time"
-        return f"Roll-out {what}: {WORDS[plan.direct.outcome]} in one go, {rest}"
+        return f"Roll-out {what}: {WORDS[plan.direct.outcome]} in one go{_as_tried(plan)}, {rest}"
     if plan.wish.order is not None:
-        order = ", ".join(str(step.sid) for step in plan.direct.orders[0].steps)
+        order = order_words(plan.direct.orders[0])
         stand = ", but it comes to a stand" if plan.outcome is Outcome.SAFE and plan.direct.orders[0].vain else ""
         part = " AS FAR AS IT GOES, which is not the whole change" if plan.left_out else ""
         return f"Roll-out {what} in the order {order}: {WORDS[plan.outcome]}{part}{stand}"
-    return f"Roll-out {what}: {WORDS[plan.outcome]}"
+    return f"Roll-out {what}: {WORDS[plan.outcome]}{_as_tried(plan)}"
+
+
+def _as_tried(plan: Plan) -> str:
+    """How many orders a verdict rests on that another order may not have."""
+    if not plan.tried or plan.direct.outcome is Outcome.SAFE:
+        return ""
+    return f" ({plan.tried} of {plan.orders} orders tried)"
+
+
+def order_words(order: Order) -> str:
+    """The servers of an order, one after the other."""
+    return ", ".join(str(step.sid) for step in order.steps)
 
 
 def in_short(plan: Plan) -> list[str]:
     """The reasons, a sentence each."""
-    whole = "In one go it" if plan.stages else "This order" if plan.wish.order else "This change"
+    whole = "This order" if plan.wish.order else "This change"
+    if plan.stages or plan.tried > 1:
+        whole = f"In one go, in the order {order_words(plan.direct.orders[0])}, it"
     warnings = dict.fromkeys((*plan.wish.old.warnings, *plan.wish.new.warnings))
     lines = [f"- **Warning**: {warning}" for warning in warnings]
     if plan.left_out:

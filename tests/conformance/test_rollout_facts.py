@@ -166,8 +166,9 @@ def test_the_leader_last_with_one_partition_has_two_leaders() -> None:
     assert cell.ran.asked.faults == {"partitions": 1} and trace_of(cell).prop == "OneLeader"
 
 
-def _unsafe(growth: Stage, order: tuple[int, ...]) -> bool:
-    """Whether an order is found unsafe, without faults or with one."""
+def grown(order: tuple[int, ...]) -> Assessed:
+    """What comes of an order from three to five: commits without faults, leaders also with one; until it is unsafe."""
+    growth = stage("three", "five")
     counted = Counted()
     assessor = Assessor(Budget(60.0, counted.clock), counted.run, 1)
     trial: Assessed = assessor.begin(growth)
@@ -176,21 +177,32 @@ def _unsafe(growth: Stage, order: tuple[int, ...]) -> bool:
         assessor.commits(trial, found, 1)
     if trial.outcome is not Outcome.UNSAFE:
         assessor.leaders_under_faults(trial, found, 1)
-    return trial.outcome is Outcome.UNSAFE
+    return trial
 
 
 GROWTH_ORDERS = [tuple(step.sid for step in steps) for steps in candidates(stage("three", "five"), 2)]
+BOTH_EARLY = [order for order in GROWTH_ORDERS if max(order.index(4), order.index(5)) <= 2]
+ONE_AT_THE_END = [order for order in GROWTH_ORDERS if order[-1] in (4, 5)]
+FEW = 6
 
 
-@pytest.mark.parametrize("order", GROWTH_ORDERS[:6], ids=str)
-def test_every_order_of_three_to_five_that_starts_4_and_5_first_is_unsafe(order: tuple[int, ...]) -> None:
-    assert _unsafe(stage("three", "five"), order)
+def some_and_the_rest(orders: list[tuple[int, ...]]) -> list[object]:
+    """A parameter for each order, all but a few of them slow."""
+    return [*orders[:FEW], *(pytest.param(order, marks=pytest.mark.slow) for order in orders[FEW:])]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("order", GROWTH_ORDERS[6:], ids=str)
-def test_every_other_order_of_three_to_five_is_unsafe(order: tuple[int, ...]) -> None:
-    assert _unsafe(stage("three", "five"), order)
+@pytest.mark.parametrize("order", some_and_the_rest(BOTH_EARLY), ids=str)
+def test_three_to_five_is_unsafe_if_4_and_5_run_before_two_others_have_the_new_file(order: tuple[int, ...]) -> None:
+    """For then there are two with the old file, a quorum by that, and three with the new one, a quorum by this."""
+    assert grown(order).outcome is Outcome.UNSAFE
+
+
+@pytest.mark.parametrize("order", some_and_the_rest(ONE_AT_THE_END), ids=str)
+def test_three_to_five_splits_nothing_and_loses_nothing_if_4_or_5_starts_at_the_end(order: tuple[int, ...]) -> None:
+    """For while there are two files four servers run, too few for two with the old and three others with the new."""
+    found = grown(order)
+    cells = [found.cell(ELECTION, faulty=faulty) for faulty in (False, True)] + [found.cell(COMMITS, faulty=False)]
+    assert [cell.outcome for cell in cells] == [Outcome.SAFE] * 3
 
 
 # Growing from three to four.
