@@ -90,7 +90,7 @@ def _tried(plan: Plan) -> str:
     if not plan.tried:
         return "None of its orders was run."
     shown = plan.direct.orders[0]
-    tried = f"Of {plan.orders} orders {plan.tried} were run, and {plan.unsafe} of them are unsafe"
+    tried = f"Of {plan.orders} orders {plan.tried} {'was' if plan.tried == 1 else 'were'} run; unsafe: {plan.unsafe}"
     others = " Nothing is said of the others: `--order` asks about one." if plan.tried < plan.orders else ""
     return f"{tried}. Shown is {order_words(shown)}, where server {shown.leader} leads first.{others}"
 

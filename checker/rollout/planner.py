@@ -25,12 +25,13 @@ from checker.rollout.folders import Folder
 from checker.rollout.runs import Outcome, Ran, Runner
 from checker.rollout.scenarios import Question
 from checker.rollout.stages import Stage, one_at_a_time, whole
-from checker.rollout.steps import OrderError, Steps, candidates, left_out, steps_of
+from checker.rollout.steps import OrderError, Steps, candidates, left_out, steps_of, unsplit
 from checker.rollout.versions import with_versions
 from spec.quorum import Sid
 
 ORDERS_TRIED = 6  # of a change in one go whose quorums may be disjoint
 SHARE_OF_ORDERS = 0.25  # of the budget, for those
+SHARE_OF_UNSPLIT = 0.5  # of the budget, for one that cannot split the servers which run
 SHARE_OF_OTHER_LEADERS = 0.25  # of what is left, for all leaders of a stage but the first
 ORDERS_OF_A_STAGE = 6  # tried until one has no wait in vain
 
@@ -185,7 +186,8 @@ class _Work:
             self._commits([made.direct])
             self._under_faults([made.direct])
             return made
-        self._try_orders(made)
+        if not self._try_unsplit(made):
+            self._try_orders(made)
         parts = one_at_a_time(self._wish.old, self._wish.new)
         if made.direct.outcome is not Outcome.SAFE and parts:
             made.stages = [self._assessor.begin(part) for part in parts]
@@ -246,6 +248,27 @@ class _Work:
         assessed.orders += best.orders
         assessed.runs += best.runs
 
+    def _try_unsplit(self, made: Plan) -> bool:
+        """An order that cannot split the servers which run, for every leader; whether it is one to follow.
+
+        It is none to follow if it is unsafe all the same, or if somebody would be waited for in vain.
+        """
+        stage, leaders = made.direct.stage, self._leaders(made.direct.stage)
+        if too_large(stage):
+            return False
+        ways = [(leader, steps) for leader in leaders for steps in islice(unsplit(stage, leader, self._wish.down), 1)]
+        if len(ways) < len(leaders):
+            return False
+        trial = Assessed(stage, made.direct.pairs, made.direct.faults)
+        part = Budget(self._budget.seconds * SHARE_OF_UNSPLIT, self._budget.clock)
+        waits = _Work(self._wish, self._run, part).judge_all(trial, ways)
+        made.tried += 1
+        made.unsafe += trial.outcome is Outcome.UNSAFE
+        if waits or trial.outcome is Outcome.UNSAFE:
+            return False
+        made.direct = trial
+        return True
+
     def _try_orders(self, made: Plan) -> None:
         """Orders of a change whose quorums may be disjoint, until one is safe; the first stays as the example.
 
@@ -268,6 +291,18 @@ class _Work:
                 made.direct = trial
             if trial.outcome is not Outcome.UNSAFE:
                 break
+
+    def judge_all(self, trial: Assessed, ways: Sequence[tuple[Sid, Steps]]) -> bool:
+        """An order for each leader, until one is unsafe or has a wait in vain; whether one has."""
+        for leader, steps in ways:
+            order = self._assessor.without_faults(trial, leader, steps, len(ways) + 1)
+            if order.vain or trial.outcome is Outcome.UNSAFE:
+                return bool(order.vain)
+        for order in trial.orders:
+            self._assessor.commits(trial, order, 2 * len(ways))
+        if trial.outcome is not Outcome.UNSAFE:
+            self._under_faults([trial])
+        return False
 
     def judge(self, trial: Assessed, leader: Sid, steps: Steps, *, whole: bool) -> None:
         """One order, for one leader. Unless the `whole` answer is wanted, a violation ends it."""

@@ -5,6 +5,7 @@ Rules of this module:
 - A server that is new is started, one that goes is stopped, any other is restarted with its new file. After a start or
   a restart the next step waits until that server serves again, except where waiting was found to be in vain.
 - What an order leaves out: new servers are started first; others stay as they are, so that the roll-out is not done.
+- An order that cannot split the servers which run is preferred to all others, if there is one.
 - Orders are tried in the order of preference: the leader last, since each of its restarts is an election; new
   voters first, since no server with the new file can have a quorum of it without them; servers that go after the
   others. But a leader that goes is stopped first: no server follows it by a file that does not name it.
@@ -12,12 +13,12 @@ Rules of this module:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
-from itertools import permutations
+from itertools import combinations, permutations
 
 from checker.rollout.stages import Stage
-from spec.quorum import Sid
+from spec.quorum import Sid, View
 
 START, RESTART, STOP = "start", "restart", "stop"
 
@@ -81,6 +82,47 @@ def quorum_without(stage: Stage, steps: Steps, step: Step, down: frozenset[Sid] 
         and view.contains_quorum(frozenset(sid for sid, own in views.items() if own.is_voter(leader)) & view.voters)
         for leader, view in views.items()
     )
+
+
+def may_split(stage: Stage, steps: Steps, down: frozenset[Sid] = frozenset()) -> bool:
+    """Whether at some time the servers that run are two quorums apart from each other, one by each file.
+
+    A server counts for both: with the new file it may still follow a leader that has the old one. While a server is
+    restarted fewer run, so that it is enough to look between the steps.
+    """
+    for done in (steps[:number] for number in range(1, len(steps))):
+        new = {step.sid for step in done if step.action != STOP}
+        running = (stage.old.members | new) - {step.sid for step in done if step.action == STOP} - down
+        for size in range(len(running) + 1):
+            for behind in map(frozenset, combinations(sorted(running), size)):
+                if _is_quorum(stage.old.view, behind, behind - new) and _is_quorum(
+                    stage.new.view, running - behind, (running - behind) & new
+                ):
+                    return True
+    return False
+
+
+def _is_quorum(view: View, servers: frozenset[Sid], leaders: Set[Sid]) -> bool:
+    """Whether these servers are a quorum behind one of these leaders."""
+    return view.contains_quorum(servers & view.voters) and any(view.is_voter(sid) for sid in leaders)
+
+
+def unsplit(stage: Stage, leader: Sid, down: frozenset[Sid] = frozenset()) -> Iterator[Steps]:
+    """Orders along which the servers that run can never be two quorums, and always have one; the leader goes last.
+
+    Two disjoint quorums, one by each file, are more servers than run, if enough of the new ones are started at the very
+    end, or enough of those that go are stopped first.
+    """
+    added = [sid for sid in stage.added if sid not in down]
+    removed = sorted((sid for sid in stage.removed if sid not in down), key=lambda sid: (sid != leader, sid))
+    kept = sorted((sid for sid in stage.kept if sid not in down), key=lambda sid: (sid == leader, sid))
+    for late in range(len(added) + 1):
+        begun, ended = added[: len(added) - late], added[len(added) - late :]
+        for early in range(len(removed), -1, -1):
+            order = (*begun, *removed[:early], *kept, *removed[early:], *ended)
+            steps = tuple(_step(stage, sid) for sid in order)
+            if all(quorum_without(stage, steps, step, down) for step in steps) and not may_split(stage, steps, down):
+                yield steps
 
 
 def candidates(stage: Stage, leader: Sid | None) -> Iterator[Steps]:

@@ -48,10 +48,17 @@ def headline(plan: Plan) -> str:
     return f"Roll-out {what}: {WORDS[plan.outcome]}{_as_tried(plan)}"
 
 
+def _is_searched(plan: Plan) -> bool:
+    """Whether an order was looked for, so that the verdict on the change in one go is one on the orders tried."""
+    return plan.wish.order is None and plan.tried > 0
+
+
 def _as_tried(plan: Plan) -> str:
-    """How many orders a verdict rests on that another order may not have."""
-    if not plan.tried or plan.direct.outcome is Outcome.SAFE:
+    """Which orders the verdict on the change in one go is about."""
+    if not _is_searched(plan):
         return ""
+    if plan.direct.outcome is Outcome.SAFE:
+        return " in the order of the plan"
     return f" ({plan.tried} of {plan.orders} orders tried)"
 
 
@@ -62,16 +69,20 @@ def order_words(order: Order) -> str:
 
 def in_short(plan: Plan) -> list[str]:
     """The reasons, a sentence each."""
-    whole = "This order" if plan.wish.order else "This change"
-    if plan.stages or plan.tried > 1:
+    whole, more = "This order" if plan.wish.order else "This change", ""
+    if _is_searched(plan) and plan.direct.outcome is Outcome.SAFE:
+        whole = "In the order of the plan it"
+        more = " Nothing is said of other orders: quorums of the two files may be disjoint."
+    elif _is_searched(plan):
         whole = f"In one go, in the order {order_words(plan.direct.orders[0])}, it"
+        more = " A larger `--budget` may decide it." if plan.direct.outcome is Outcome.OPEN else ""
     warnings = dict.fromkeys((*plan.wish.old.warnings, *plan.wish.new.warnings))
     lines = [f"- **Warning**: {warning}" for warning in warnings]
     if plan.left_out:
         lines.append(f"- **Not the whole change**: {_servers(plan.left_out)} not in the order, and left as before.")
     if plan.wish.old.view == plan.wish.new.view:
         lines.append("- Nothing changes in who votes: the two folders have the same members, in the same roles.")
-    lines.append(f"- {_of_stage(plan.direct, whole)}")
+    lines.append(f"- {_of_stage(plan.direct, whole)}{more}")
     for number, part in enumerate(plan.stages, start=1):
         lines.append(f"- {_of_stage(part, f'Stage {number}, {part.stage.title},')}")
     return lines

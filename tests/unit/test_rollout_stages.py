@@ -11,7 +11,7 @@ from checker.rollout.folders import Folder, read_folder
 from checker.rollout.quorums import pairs_of
 from checker.rollout.scenarios import Asked, Question, scenario_of
 from checker.rollout.stages import Stage, one_at_a_time, whole
-from checker.rollout.steps import OrderError, Step, candidates, left_out, steps_of
+from checker.rollout.steps import OrderError, Step, candidates, left_out, steps_of, unsplit
 from checker.scenario import from_text
 from spec.config import parse_zoo_cfg
 
@@ -114,6 +114,29 @@ def test_a_leader_that_goes_is_stopped_first(tmp_path: Path) -> None:
     steps = next(iter(candidates(stage, 4)))
     assert [str(step) for step in steps] == ["stop 4", "restart 1", "restart 2", "restart 3"]
     assert not steps[0].wait
+
+
+UNSPLIT = {
+    "3 to 5": ((1, 2, 3), (1, 2, 3, 4, 5), 2, [(4, 1, 3, 2, 5)]),
+    "5 to 3": ((1, 2, 3, 4, 5), (1, 2, 3), 5, [(5, 1, 2, 3, 4)]),
+    "3 to 7": ((1, 2, 3), (1, 2, 3, 4, 5, 6, 7), 3, [(4, 5, 1, 2, 3, 6, 7)]),
+    # Two files with two of three servers each: the new one started early they split, started late none may be missing.
+    "one replaced": ((1, 2, 3), (1, 2, 4), 3, []),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "leader", "orders"), UNSPLIT.values(), ids=UNSPLIT)
+def test_an_order_cannot_split_servers_if_too_few_run_while_there_are_two_files(
+    tmp_path: Path, old: tuple[int, ...], new: tuple[int, ...], leader: int, orders: list[tuple[int, ...]]
+) -> None:
+    stage = whole(folder_of(tmp_path / "old", *old), folder_of(tmp_path / "new", *new))
+    assert [tuple(step.sid for step in steps) for steps in unsplit(stage, leader)] == orders
+
+
+def test_who_is_down_is_in_no_order(growth: Stage) -> None:
+    assert [str(step) for step in next(unsplit(growth, 2, frozenset({5})))] == [
+        "start 4", "restart 1", "restart 3", "restart 2",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("faults", [{}, {"crashes": 1}, {"partitions": 1}, {"disconnects": 1}])
