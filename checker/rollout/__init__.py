@@ -9,14 +9,16 @@
     assess     a stage judged: leaders, commits, healing, without faults and under faults
     differ     what a split does to data
     versions   the same where configurations have versions
+    answer     what was asked, and what came of it
     planner    the whole plan
     markdown, data, kept, words   what is said and written of it
 
 It explores nothing by itself: every run is a scenario that `checker.scenario` loads and that `replay` can repeat.
 """
 
+from checker.rollout.answer import Plan, Wish
 from checker.rollout.folders import Folder, read_folder
-from checker.rollout.planner import Plan, Wish, plan
+from checker.rollout.planner import plan
 from checker.rollout.runs import Outcome, run
 from checker.rollout.steps import OrderError
 

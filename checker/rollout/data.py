@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from checker.rollout.answer import Plan
 from checker.rollout.assess import QUESTIONS, Assessed
 from checker.rollout.folders import Folder
-from checker.rollout.planner import Plan
 from checker.rollout.runs import Outcome, Ran
 from checker.rollout.words import WORDS, headline
 

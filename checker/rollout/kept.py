@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from checker.files import make_folder, slug, write
-from checker.rollout.planner import Plan
+from checker.rollout.answer import Plan
 from checker.rollout.runs import Outcome, Ran
 from checker.rollout.steps import unwaited
 from checker.traces.formats import FORMATS

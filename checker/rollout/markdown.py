@@ -17,8 +17,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from checker.markdown import escaped, fenced, folded
+from checker.rollout.answer import Plan
 from checker.rollout.assess import QUESTIONS, Assessed, Cell, Order
-from checker.rollout.planner import Plan
 from checker.rollout.quorums import ENOUGH, view_words
 from checker.rollout.runs import Outcome, Ran, who_looks
 from checker.rollout.scenarios import Question

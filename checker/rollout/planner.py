@@ -4,8 +4,9 @@
 
 Rules of this module:
 
-- z3 first. Where quorums may be disjoint, orders of the whole change are tried all the same, so that the answer shows
-  what would happen; then the change is cut into stages and each of them judged like a change of its own.
+- z3 first. Where quorums may be disjoint, an order that cannot split the servers which run comes next, if there is one.
+  If that is none to follow, others are tried, so that the answer shows what would happen. What is not safe in one go is
+  cut into stages, and each of them judged like a change of its own.
 - Without a leader given every server that may lead at first is considered, each with an order of its own: itself last.
   Under faults, where a run takes long, the one is taken that leads if all start at once.
 - What is needed for a verdict is run for all stages before what only adds to it, so that a short budget goes far.
@@ -15,17 +16,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import islice
-from math import factorial
 
+from checker.rollout.answer import Plan, Wish
 from checker.rollout.assess import Assessed, Assessor, Order, too_large
 from checker.rollout.budget import Budget
-from checker.rollout.folders import Folder
-from checker.rollout.runs import Outcome, Ran, Runner
+from checker.rollout.runs import Outcome, Runner
 from checker.rollout.scenarios import Question
 from checker.rollout.stages import Stage, one_at_a_time, whole
-from checker.rollout.steps import OrderError, Steps, candidates, left_out, steps_of, unsplit
+from checker.rollout.steps import OrderError, Steps, candidates, steps_of, unsplit
 from checker.rollout.versions import with_versions
 from spec.quorum import Sid
 
@@ -34,65 +33,6 @@ SHARE_OF_ORDERS = 0.25  # of the budget, for those
 SHARE_OF_UNSPLIT = 0.5  # of the budget, for one that cannot split the servers which run
 SHARE_OF_OTHER_LEADERS = 0.25  # of what is left, for all leaders of a stage but the first
 ORDERS_OF_A_STAGE = 6  # tried until one has no wait in vain
-
-
-@dataclass(frozen=True)
-class Wish:
-    """What was asked for: two folders, perhaps an order and a leader, faults, seconds, servers that are down."""
-
-    old: Folder
-    new: Folder
-    order: tuple[Sid, ...] | None = None
-    leader: Sid | None = None
-    faults: int = 1
-    seconds: float = 60.0
-    down: frozenset[Sid] = frozenset()
-
-
-@dataclass
-class Plan:
-    """What came of it. `direct` is the change in one go; `stages` are there if that is not safe, and not ordered.
-
-    `tried` and `orders` say how many orders of the whole change were run, and how many there are.
-    """
-
-    wish: Wish
-    direct: Assessed
-    stages: list[Assessed] = field(default_factory=list)
-    tried: int = 0
-    unsafe: int = 0
-    notes: list[str] = field(default_factory=list)
-    seconds: float = 0.0
-
-    @property
-    def orders(self) -> int:
-        """How many orders the change in one go has."""
-        return factorial(len(self.direct.stage.sids))
-
-    @property
-    def left_out(self) -> tuple[Sid, ...]:
-        """The servers that a given order leaves as they are, though they are to change."""
-        if self.wish.order is None:
-            return ()
-        out = left_out(self.direct.stage, steps_of(self.direct.stage, self.wish.order))
-        return tuple(sid for sid in out if sid not in self.wish.down)
-
-    @property
-    def advised(self) -> list[Assessed]:
-        """The stages that are the answer."""
-        return self.stages or [self.direct]
-
-    @property
-    def outcome(self) -> Outcome:
-        """The verdict on what is advised: the gravest of its stages."""
-        outcomes = [each.outcome for each in self.advised]
-        return next(each for each in (Outcome.UNSAFE, Outcome.OPEN, Outcome.SAFE) if each in outcomes)
-
-    @property
-    def runs(self) -> list[tuple[Assessed, Ran]]:
-        """Every run, with its stage, those of the change in one go first."""
-        stages = [self.direct, *self.stages]
-        return [(stage, ran) for stage in stages for ran in stage.runs]
 
 
 def plan(wish: Wish, run: Runner, clock: Callable[[], float] = time.monotonic) -> Plan:
@@ -280,11 +220,11 @@ class _Work:
             return
         part = Budget(self._budget.seconds * SHARE_OF_ORDERS, self._budget.clock)
         work = _Work(self._wish, self._run, part)
-        for steps in islice(self._orders(stage, leader), ORDERS_TRIED):
-            if made.tried and not part.left:
+        for number, steps in enumerate(islice(self._orders(stage, leader), ORDERS_TRIED)):
+            if number and not part.left:
                 break
             trial = Assessed(stage, made.direct.pairs, made.direct.faults)
-            work.judge(trial, leader, steps, whole=not made.tried)
+            work.judge(trial, leader, steps, whole=not number)
             made.tried += 1
             made.unsafe += trial.outcome is Outcome.UNSAFE
             if not made.direct.runs or trial.outcome is not Outcome.UNSAFE:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from checker.rollout.answer import Plan
 from checker.rollout.assess import QUESTIONS, Assessed, Order
-from checker.rollout.planner import Plan
 from checker.rollout.runs import Outcome, Ran
 from checker.rollout.scenarios import Question
 from spec.quorum import Sid

@@ -15,12 +15,13 @@ import pytest
 
 from checker.cli.main import main
 from checker.job import Verdict
+from checker.rollout.answer import Plan, Wish
 from checker.rollout.assess import Assessed, Order, splits
 from checker.rollout.budget import Budget
 from checker.rollout.data import data
 from checker.rollout.folders import read_folder
 from checker.rollout.markdown import markdown
-from checker.rollout.planner import Plan, Wish, plan
+from checker.rollout.planner import plan
 from checker.rollout.quorums import pairs_of
 from checker.rollout.runs import Outcome, Ran
 from checker.rollout.scenarios import Asked, Question
