@@ -1,0 +1,60 @@
+"""A plan of the roll-out planner, followed on live servers: three become five in one go, each restarted once.
+
+Too few servers run for two quorums while there are two files, so nothing splits and nothing is lost; and each server
+serves again before the next step, as the plan says (`tests/conformance/test_rollout_facts.py` explores it).
+"""
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[recipes]'")
+
+from benchmarks.servers import Ensemble
+from checker.rollout import read_folder
+from checker.rollout.stages import whole
+from checker.rollout.steps import START, unsplit
+from checker.scenario import bundled
+from tests.node.conftest import need
+from tests.node.hostile import client
+from tests.node.patience import PATIENT
+
+FOLDERS = bundled()[0].parent.parent / "rollouts"
+OLD, NEW = (1, 2, 3), (1, 2, 3, 4, 5)
+
+
+@pytest.mark.parametrize("kind", ["node", "real"])
+def test_three_become_five_in_one_go_with_a_write_after_each_step(kind: str, tmp_path: Path) -> None:
+    need(kind)
+    growth = whole(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "five"))
+    with Ensemble([kind] * 5, tmp_path, **PATIENT) as ensemble:
+        for sid in OLD:
+            ensemble.tell(sid, OLD)
+            ensemble.start(sid)
+        ensemble.wait_serving(OLD)
+        written = [write(ensemble, "before")]
+        for step in next(unsplit(growth, ensemble.leader())):
+            if step.action != START:
+                ensemble.stop(step.sid)
+            ensemble.tell(step.sid, NEW)
+            ensemble.start(step.sid)
+            ensemble.wait_serving([step.sid])
+            written.append(write(ensemble, str(step).replace(" ", "-")))
+        ensemble.wait_serving(NEW)
+        assert [ensemble.role(sid) for sid in NEW].count("leader") == 1
+        for sid in NEW:
+            assert names(ensemble, sid) == set(written)
+
+
+def write(ensemble: Ensemble, name: str) -> str:
+    """A znode of this name, made through any server that runs."""
+    with client(ensemble, *ensemble.running) as writing:
+        writing.retry(writing.ensure_path, f"/{name}")
+    return name
+
+
+def names(ensemble: Ensemble, sid: int) -> set[str]:
+    """The znodes that a server has, when it has caught up with its leader."""
+    with client(ensemble, sid) as asking:
+        asking.sync("/")
+        return set(asking.get_children("/")) - {"zookeeper"}
