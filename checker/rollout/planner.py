@@ -202,7 +202,7 @@ class _Work:
         trial = Assessed(stage, made.direct.pairs, made.direct.faults)
         part = Budget(self._budget.seconds * SHARE_OF_UNSPLIT, self._budget.clock)
         waits = _Work(self._wish, self._run, part).judge_all(trial, ways)
-        made.tried += 1
+        made.tried += len(trial.orders)
         made.unsafe += trial.outcome is Outcome.UNSAFE
         if waits or trial.outcome is Outcome.UNSAFE:
             return False

@@ -259,6 +259,7 @@ def test_a_safe_way_is_found(old: str, new: str, stages: int) -> None:
 def test_three_to_five_is_safe_in_one_go_if_5_starts_when_all_others_have_the_new_file() -> None:
     made = planned("three", "five", None, 2)
     (order,) = made.direct.orders
+    assert made.tried == 1
     assert [step.sid for step in order.steps] == [4, 1, 3, 2, 5] and all(step.wait for step in order.steps)
     cells = [without_faults(made, question) for question in (ELECTION, COMMITS, HEALING)]
     assert not made.direct.proved and all(cell.outcome is Outcome.SAFE for cell in cells)
