@@ -22,6 +22,7 @@ from typing import Self
 from benchmarks.herd.client import Candidate
 from benchmarks.herd.ways import Way
 from benchmarks.servers import Ensemble, ServerError
+from benchmarks.servers.processes import srvr
 from benchmarks.servers.session import Session
 
 SECONDS = 10.0
@@ -180,7 +181,7 @@ class Crowd:
 
     def _told(self, sid: int) -> dict[str, str]:
         """What a server tells of itself; always by the same word, since some count the words and their answers."""
-        told = dict(line.split(": ", 1) for line in self._ensemble.word(sid, "srvr").splitlines() if ": " in line)
+        told = srvr(self._ensemble.client_port(sid))
         if not told.keys() >= {"Received", "Sent", "Zxid"}:
             raise ServerError(f"server {sid} tells no counters in its answer to srvr")
         return told

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Self
 
 from benchmarks.servers import node, real
-from benchmarks.servers.processes import LOOPBACK, Process, ServerError, wait_until, word
+from benchmarks.servers.processes import LOOPBACK, Process, ServerError, srvr, wait_until, word
 from benchmarks.servers.zoo_cfg import Member, View, members, write_zoo_cfg
 
 KINDS = {"real": real.available, "node": node.available}
@@ -165,11 +165,7 @@ class Ensemble:
 
     def role(self, sid: int) -> str | None:
         """`leader`, `follower`, `observer` or `standalone`; None while it does not serve."""
-        for line in self.word(sid, "srvr").splitlines():
-            name, _, value = line.partition(": ")
-            if name == "Mode":
-                return value.strip()
-        return None
+        return srvr(self.client_port(sid)).get("Mode")
 
     def leader(self) -> int:
         """The id of the server that leads; ServerError if there is not exactly one."""

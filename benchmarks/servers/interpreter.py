@@ -24,7 +24,7 @@ import msgspec
 
 from benchmarks.servers import commands as c
 from benchmarks.servers.layouts import MULTI, MULTI_READ, Stat
-from benchmarks.servers.processes import ServerError, wait_until, word
+from benchmarks.servers.processes import ServerError, srvr, wait_until
 from benchmarks.servers.session import PING, SECONDS, Answer, DisconnectedError, Session
 
 TIMEOUT = 60_000
@@ -214,11 +214,8 @@ class Interpreter:
 
 def _has_applied(port: int, zxid: int) -> bool:
     """Whether a server says that it has applied everything up to this zxid."""
-    for line in word(port, "srvr").splitlines():
-        name, _, value = line.partition(": ")
-        if name == "Zxid":
-            return int(value, 16) >= zxid
-    return False
+    told = srvr(port).get("Zxid")
+    return told is not None and int(told, 16) >= zxid
 
 
 def run_script(ports: Sequence[int], root: str, sessions: int, script: c.Script) -> list[Seen]:

@@ -89,6 +89,12 @@ def word(port: int, text: str, seconds: float = 5.0) -> str:
     return received.decode("utf-8", errors="replace")
 
 
+def srvr(port: int) -> dict[str, str]:
+    """What a server says of itself in answer to `srvr`, by the names before the colons; empty without one."""
+    told = (line.partition(": ") for line in word(port, "srvr").splitlines())
+    return {name: value.strip() for name, colon, value in told if colon}
+
+
 class Process:
     """A command that runs until it is told to end; standard output and errors go to `log`."""
 
