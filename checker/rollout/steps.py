@@ -72,16 +72,20 @@ def quorum_without(stage: Stage, steps: Steps, step: Step, down: frozenset[Sid] 
     """
     if step.action == START:
         return True
-    done = steps[: steps.index(step)]
-    new = {each.sid for each in done if each.action != STOP}
-    gone = {each.sid for each in done if each.action == STOP} | {step.sid} | down
-    running = (stage.old.members | new) - gone
+    running, new = _after(stage, steps[: steps.index(step)], down | {step.sid})
     views = {sid: stage.new.view if sid in new else stage.old.view for sid in running}
     return any(
         view.is_voter(leader)
         and view.contains_quorum(frozenset(sid for sid, own in views.items() if own.is_voter(leader)) & view.voters)
         for leader, view in views.items()
     )
+
+
+def _after(stage: Stage, done: Steps, down: frozenset[Sid]) -> tuple[frozenset[Sid], frozenset[Sid]]:
+    """The servers that run when these steps are done, and those that were started with their new file."""
+    new = frozenset(step.sid for step in done if step.action != STOP)
+    stopped = frozenset(step.sid for step in done if step.action == STOP)
+    return (stage.old.members | new) - stopped - down, new
 
 
 def may_split(stage: Stage, steps: Steps, down: frozenset[Sid] = frozenset()) -> bool:
@@ -91,8 +95,7 @@ def may_split(stage: Stage, steps: Steps, down: frozenset[Sid] = frozenset()) ->
     restarted fewer run, so that it is enough to look between the steps.
     """
     for done in (steps[:number] for number in range(1, len(steps))):
-        new = {step.sid for step in done if step.action != STOP}
-        running = (stage.old.members | new) - {step.sid for step in done if step.action == STOP} - down
+        running, new = _after(stage, done, down)
         for size in range(len(running) + 1):
             for behind in map(frozenset, combinations(sorted(running), size)):
                 if _is_quorum(stage.old.view, behind, behind - new) and _is_quorum(
