@@ -15,11 +15,6 @@ from benchmarks.servers import Ensemble, wait_until
 
 LOOPBACK = "127.0.0.1"
 WAIT = 60.0
-PATIENT = {"syncLimit": "20", "maxSessionTimeout": "60000"}
-"""Keys of a `zoo.cfg` by which a machine that stands still for some seconds costs no leader and no session.
-
-The limit is no larger since some tests wait until a server gives up another one.
-"""
 GOLDEN = Path(__file__).parents[1] / "unit" / "golden" / "wire"
 SIGNS_OF_A_DEFECT = ("Traceback", "never retrieved", "defect of this program", "Exception in callback")
 

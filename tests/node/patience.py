@@ -9,4 +9,7 @@ from typing import Any
 
 SESSION = 30.0
 """What a client asks for, in seconds, and what these servers grant."""
+LONG_LIMITS = {"syncLimit": "20", "maxSessionTimeout": "60000"}
+"""Keys of a `zoo.cfg` by which a machine that stands still for some seconds costs no leader and no session, whatever
+the tick. The limit is no larger since some tests wait until a server gives up another one."""
 PATIENT: dict[str, Any] = {"tick_time": 1000, "extra": {"extendedTypesEnabled": "true", "maxSessionTimeout": "60000"}}

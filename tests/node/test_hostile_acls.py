@@ -17,7 +17,8 @@ from benchmarks.servers import Ensemble, word
 from refimpl.jute import decode, encode
 from spec.tree import replies
 from spec.tree.requests import OPCODE_OF, AddWatch, GetAllChildrenNumber, GetData, GetEphemerals, MultiRead
-from tests.node.hostile import PATIENT, client, connection, framed
+from tests.node.hostile import client, connection, framed
+from tests.node.patience import LONG_LIMITS
 
 Launch = Callable[..., Ensemble]
 Operation = Callable[[KazooClient], Any]
@@ -29,7 +30,7 @@ HERE = make_acl("ip", "127.0.0.1/32", all=True)
 
 @pytest.fixture(scope="module")
 def ensemble(launch: Launch) -> Ensemble:
-    return launch(["node", "node", "node"], tick_time=250, extra=PATIENT)
+    return launch(["node", "node", "node"], tick_time=250, extra=LONG_LIMITS)
 
 
 @pytest.fixture(params=["leader", "follower"])

@@ -16,7 +16,6 @@ pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[reci
 
 from benchmarks.servers import Ensemble, Member, word
 from tests.node.hostile import (
-    PATIENT,
     check_unharmed,
     connection,
     each,
@@ -28,6 +27,7 @@ from tests.node.hostile import (
     send,
     spoiled,
 )
+from tests.node.patience import LONG_LIMITS
 
 Launch = Callable[..., Ensemble]
 SEEDS = range(150)
@@ -46,12 +46,12 @@ ELECTION = [opening + VOTES for opening in OPENINGS]
 @pytest.fixture(scope="module")
 def alone(launch: Launch) -> Ensemble:
     """One server that has all three ports."""
-    return launch(["node"], tick_time=250, extra=PATIENT | {"maxClientCnxns": "100"})
+    return launch(["node"], tick_time=250, extra=LONG_LIMITS | {"maxClientCnxns": "100"})
 
 
 @pytest.fixture(scope="module")
 def three(launch: Launch) -> Ensemble:
-    return launch(["node", "node", "node"], tick_time=250, extra=PATIENT | {"maxClientCnxns": "100"})
+    return launch(["node", "node", "node"], tick_time=250, extra=LONG_LIMITS | {"maxClientCnxns": "100"})
 
 
 @pytest.fixture(params=["alone", "three"])

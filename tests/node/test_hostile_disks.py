@@ -20,7 +20,8 @@ from kazoo.client import KazooClient
 
 from benchmarks.servers import Ensemble, wait_until
 from tests.node.conftest import need
-from tests.node.hostile import PATIENT, SIGNS_OF_A_DEFECT, WAIT, client, log_of
+from tests.node.hostile import SIGNS_OF_A_DEFECT, WAIT, client, log_of
+from tests.node.patience import LONG_LIMITS
 
 LAUNCHER = Path(__file__).parent / "failing_disk.py"
 THREE = ["node", "node", "node"]
@@ -39,7 +40,7 @@ FAILURES = [
 def ensemble_of(kinds: list[str], directory: Path, *, standalone: bool = False) -> Iterator[Ensemble]:
     for kind in kinds:
         need(kind)
-    with Ensemble(kinds, directory, tick_time=250, extra=PATIENT, standalone=standalone) as ensemble:
+    with Ensemble(kinds, directory, tick_time=250, extra=LONG_LIMITS, standalone=standalone) as ensemble:
         yield ensemble
 
 

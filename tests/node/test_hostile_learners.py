@@ -21,7 +21,6 @@ from spec.tree.txns import Change, CreateTxn
 from spec.txn import Txn, make_zxid
 from spec.zab import packets as zab
 from tests.node.hostile import (
-    PATIENT,
     WAIT,
     check_unharmed,
     client,
@@ -34,6 +33,7 @@ from tests.node.hostile import (
     send,
     wait_said,
 )
+from tests.node.patience import LONG_LIMITS
 
 Launch = Callable[..., Ensemble]
 GROWTH = 24 << 20
@@ -44,7 +44,7 @@ TREE = zab.Proposal(Txn(make_zxid(9, 9), Change(1, 1, 1, CreateTxn("/forged", b"
 
 @pytest.fixture(scope="module")
 def ensemble(launch: Launch) -> Ensemble:
-    return launch(["node", "node", "node"], tick_time=250, extra=PATIENT)
+    return launch(["node", "node", "node"], tick_time=250, extra=LONG_LIMITS)
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[reci
 
 from benchmarks.servers import Ensemble, wait_until
 from tests.node.hostile import (
-    PATIENT,
     WAIT,
     check_unharmed,
     connection,
@@ -26,6 +25,7 @@ from tests.node.hostile import (
     wait_looks,
     wait_said,
 )
+from tests.node.patience import LONG_LIMITS
 
 Launch = Callable[..., Ensemble]
 GROWTH = 24 << 20
@@ -45,7 +45,7 @@ def vote(state: int, leader: int, zxid: int, election_epoch: int, peer_epoch: in
 
 @pytest.fixture(scope="module")
 def ensemble(launch: Launch) -> Ensemble:
-    return launch(["node", "node", "node"], tick_time=250, extra=PATIENT)
+    return launch(["node", "node", "node"], tick_time=250, extra=LONG_LIMITS)
 
 
 @pytest.fixture
