@@ -37,6 +37,7 @@ class Replica:
         if self._config is not None:
             tree.carry_out((configured(tree, self._config.encode(), 0, wall_ms()),))
         self.forget_proposals()
+
     def prepare(self, request: Request, now: int, checked: Code) -> Change:
         """The transaction that a request of a client comes to, behind everything proposed; `now` in milliseconds."""
         return prepare(self._overlay, request, now, checked, self._options)

@@ -36,9 +36,7 @@ class Durable(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if self.accepted_epoch < self.current_epoch:
-            raise ValueError(
-                f"acceptedEpoch {self.accepted_epoch} is less than currentEpoch {self.current_epoch}"
-            )
+            raise ValueError(f"acceptedEpoch {self.accepted_epoch} is less than currentEpoch {self.current_epoch}")
 
     @property
     def last_zxid(self) -> int:

@@ -112,8 +112,6 @@ class Report:
         return replace(self, moments=tuple(moments), missed=[*self.missed, *missed])
 
 
-
-
 def measure(kinds: Sequence[str], rounds: int, directory: Path, quick: bool, say: Say) -> Report:
     """Measure every case for these kinds; a kind that cannot be started, or fails, is named in `missed`."""
     reasons = [Missed(kind, reason) for kind in kinds if (reason := KINDS[kind]())]

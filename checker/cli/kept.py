@@ -42,9 +42,7 @@ def wants_reports(options: argparse.Namespace) -> bool:
     return options.github or any(getattr(options, name) is not None for name in FILES)
 
 
-def write_reports(
-    outcomes: Sequence[Outcome], options: argparse.Namespace, began: float, seconds: float
-) -> None:
+def write_reports(outcomes: Sequence[Outcome], options: argparse.Namespace, began: float, seconds: float) -> None:
     """The files that were asked for, of a command that began then (since 1970) and took so long. Raises OutputError."""
     from checker.report.document import document, release  # noqa: PLC0415 (most commands want no report)
     from checker.report.junit import junit_xml  # noqa: PLC0415

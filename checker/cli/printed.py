@@ -17,9 +17,7 @@ def line(outcome: Outcome, names: Sequence[str]) -> str:
     """A run in one line, of a set of runs with these names."""
     if outcome.job is None:
         return outcome.judgement.sentence
-    return summary_line(
-        outcome.job, outcome.exploration, outcome.judgement, (max(len(name) for name in names), 6)
-    )
+    return summary_line(outcome.job, outcome.exploration, outcome.judgement, (max(len(name) for name in names), 6))
 
 
 def print_outcomes(ran: Sequence[Outcome], options: argparse.Namespace, *, asked: int) -> None:

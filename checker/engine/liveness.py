@@ -58,9 +58,7 @@ class _Part:
         self.place = np.where(self.part == kernels.GOAL, kernels.OUTSIDE, np.uint32(0))
         self.order, self._starts = np.empty(states, np.uint32), np.empty(states + 1, np.uint32)
         calls = [np.empty(states, kind) for kind in (np.uint32, np.uint32, np.uint64)]
-        count = int(
-            kernels.components(offsets, targets, self.part, self.place, self.order, self._starts, *calls)
-        )
+        count = int(kernels.components(offsets, targets, self.part, self.place, self.order, self._starts, *calls))
         del calls
         self.examined = self.order[: self._starts[count]]
         self.traps, self.first_lost = np.zeros(count, np.uint8), NONE

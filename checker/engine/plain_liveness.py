@@ -138,9 +138,7 @@ class _Part:
         inside = {row: [(n, after) for n, after in self._edges(row) if after in region] for row in region}
         return walk + shortest([at], inside.__getitem__, lambda row: row == entry)[0]
 
-    def _next_owed(
-        self, region: Region, at: Row, owed: set[Hashable]
-    ) -> tuple[list[int], list[tuple[Row, Hashable]]]:
+    def _next_owed(self, region: Region, at: Row, owed: set[Hashable]) -> tuple[list[int], list[tuple[Row, Hashable]]]:
         """The shortest way inside to a row where a unit that is owed something cannot happen, or by a move of it."""
 
         def edges(node: tuple[Row, Hashable]) -> Iterator[tuple[int, tuple[Row, Hashable]]]:

@@ -33,9 +33,7 @@ def write(gallery: Path, files: Sequence[Path]) -> int:
         job, memory = jobs[path], free_memory(SHARE_OF_MEMORY)
         with Progress(job.name) as progress:
             limits = replace(job.limits, memory=job.limits.memory or memory)
-            exploration = explore(
-                job.model, limits, until_witnessed=job.until_witnessed, progress=progress, workers=2
-            )
+            exploration = explore(job.model, limits, until_witnessed=job.until_witnessed, progress=progress, workers=2)
         if exploration.stop is Stop.INTERRUPTED:
             raise KeyboardInterrupt
         judgement = judge(job, exploration, job.actions)

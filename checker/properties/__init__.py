@@ -91,13 +91,9 @@ _ALL = (
         "a receive bucket holds one vote of each sender",
         standings.one_vote_per_sender,
     ),
-    _of_server(
-        "NeverLeads", Kind.ALWAYS, "a server never leads with a quorum behind it", election.never_leads
-    ),
+    _of_server("NeverLeads", Kind.ALWAYS, "a server never leads with a quorum behind it", election.never_leads),
     _of_pattern("NeverStands", Kind.ALWAYS, "at no moment do servers stand so", standings.never_stands),
-    _plain(
-        "Elected", Kind.SOMETIMES, "a server leads with a quorum of its view within reach", election.elected
-    ),
+    _plain("Elected", Kind.SOMETIMES, "a server leads with a quorum of its view within reach", election.elected),
     _plain(
         "AllSettled",
         Kind.SOMETIMES,

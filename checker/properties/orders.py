@@ -332,9 +332,7 @@ def _differ(clause: str, servers: Servers, one: Sid, other: Sid) -> Finding:
 
 
 def _out_of_order(clause: str, one: Sid, other: Sid, before: Txn, after: Txn) -> Finding:
-    return Finding(
-        clause, (("a", told(before.zxid)), ("b", told(after.zxid)), ("in order at", one), ("not at", other))
-    )
+    return Finding(clause, (("a", told(before.zxid)), ("b", told(after.zxid)), ("in order at", one), ("not at", other)))
 
 
 def _zxids(txns: tuple[Txn, ...]) -> list[str]:

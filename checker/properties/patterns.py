@@ -130,21 +130,14 @@ def _check_keys(value: Mapping[Any, Any], keys: tuple[str, ...], inside: tuple[s
 
 def _stand(setup: Setup, value: Any, inside: tuple[str | int, ...]) -> Stand:
     words = value.split() if isinstance(value, str) else []
-    if (
-        not words
-        or len(words) > 2
-        or words[0] not in (*STATES, DOWN)
-        or (len(words) == 2 and words[0] == DOWN)
-    ):
+    if not words or len(words) > 2 or words[0] not in (*STATES, DOWN) or (len(words) == 2 and words[0] == DOWN):
         near = nearest(words[0], (*STATES, DOWN)) if words and len(words) <= 2 else FORM
         raise ParameterError(
             f"{_quoted(value)} is no way for a server to stand", near if near.endswith("?") else FORM, inside
         )
     leader = None
     if len(words) == 2:
-        leader = server_of(
-            setup, int(words[1]) if words[1].isdecimal() and len(words[1]) < 20 else words[1], inside
-        )
+        leader = server_of(setup, int(words[1]) if words[1].isdecimal() and len(words[1]) < 20 else words[1], inside)
     return Stand(DOWN if words[0] == DOWN else ServerState[words[0]], leader)
 
 
@@ -163,19 +156,13 @@ def buckets_of(setup: Setup, value: Any) -> tuple[str, dict[Sid, Bucket]]:
     """
     if not isinstance(value, dict):
         raise ParameterError("a map from servers to their buckets is wanted", _BUCKET_FORM)
-    table = {
-        server_of(setup, key, (key,)): _bucket(setup, each, key)
-        for key, each in value.items()
-        if key != "name"
-    }
+    table = {server_of(setup, key, (key,)): _bucket(setup, each, key) for key, each in value.items() if key != "name"}
     if not table:
         raise ParameterError("the table names no server", _BUCKET_FORM)
     return str(value.get("name", "")), table
 
 
-_BUCKET_FORM = (
-    "write {1: {state: LOOKING, votes: {1: 1, 3: [8, 3]}}}: to each sender its leader, or [zxid, leader]"
-)
+_BUCKET_FORM = "write {1: {state: LOOKING, votes: {1: 1, 3: [8, 3]}}}: to each sender its leader, or [zxid, leader]"
 
 
 def _bucket(setup: Setup, value: Any, sid: Sid) -> Bucket:

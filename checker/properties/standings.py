@@ -52,9 +52,7 @@ def serves(setup: Setup) -> Property:
         standings = dict(zip(setup.sids, seen, strict=True))
         if serving(standings, cut):
             return None
-        return Finding(
-            "nothing more can happen, and nobody leads with a quorum within reach", _told(standings)
-        )
+        return Finding("nothing more can happen, and nobody leads with a quorum within reach", _told(standings))
 
     meaning = "where nothing more can happen within the bounds, a server leads with a quorum of its view within reach"
     return Property("Serves", _with_links(setup), check, Kind.FINAL, meaning)
@@ -95,9 +93,7 @@ def one_vote_per_sender(setup: Setup) -> Property:
         return Finding("a receive bucket holds two votes of one sender", tuple(twice)) if twice else None
 
     reads = tuple(Read(server_name(sid), senders) for sid in setup.sids)
-    return Property(
-        "OneVotePerSender", reads, check, meaning="a receive bucket holds one vote of each sender"
-    )
+    return Property("OneVotePerSender", reads, check, meaning="a receive bucket holds one vote of each sender")
 
 
 def serving(standings: Standings, cut: frozenset[Link]) -> list[Sid]:

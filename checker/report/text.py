@@ -44,9 +44,7 @@ ENDS = {
 ATTENTION = ("VIOLATED", "DEADLOCK", "NOT RECOVERABLE", "never")
 
 
-def report_lines(
-    job: Job, exploration: Exploration, judgement: Judgement, *, levels: bool = False
-) -> list[str]:
+def report_lines(job: Job, exploration: Exploration, judgement: Judgement, *, levels: bool = False) -> list[str]:
     """The whole report; with `levels`, also how many states each depth has."""
     sections = [
         [judgement_line(judgement), *_further(judgement)],
@@ -144,9 +142,7 @@ def _properties(exploration: Exploration) -> list[str]:
 
 def _property(exploration: Exploration, prop: Property) -> tuple[str, ...]:
     count = exploration.evaluations.get(prop.name)
-    held = (
-        "" if count is None else f"examined {count.states:,} times, {_premise(count.states, count.premise)}"
-    )
+    held = "" if count is None else f"examined {count.states:,} times, {_premise(count.states, count.premise)}"
     examined = exploration.liveness.get(prop.name)
     if prop.kind.is_liveness:
         held = "" if examined is None else _examined(prop, examined)
@@ -237,6 +233,5 @@ def _columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
     """Rows in aligned columns, indented."""
     widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))] if rows else []
     return [
-        "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
+        "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
     ]

@@ -142,9 +142,7 @@ def _exit_code(verdict: Verdict, code: ExitCode, expected: Verdict | None, bare:
     return int(code) or int(ExitCode.UNEXPECTED)
 
 
-def _verdict(
-    job: Job, exploration: Exploration, silent: Iterable[str]
-) -> tuple[Verdict, ExitCode, tuple[str, ...]]:
+def _verdict(job: Job, exploration: Exploration, silent: Iterable[str]) -> tuple[Verdict, ExitCode, tuple[str, ...]]:
     """The first verdict of the lattice that applies, its own exit code, and the reasons."""
     safety = [found for found in exploration.violations if found.prop.kind is Kind.ALWAYS]
     if safety:

@@ -127,7 +127,5 @@ def _read(solver: z3.Solver, in_a: Chosen, in_b: Chosen) -> DisjointQuorums:
 def _confirmed(a: View, b: View, pair: DisjointQuorums) -> DisjointQuorums:
     """The pair, once the specification itself agrees that it is what it claims to be."""
     if pair.a & pair.b or not a.contains_quorum(pair.a) or not b.contains_quorum(pair.b):
-        raise UndecidedError(
-            f"z3's answer {pair} is not a pair of disjoint quorums: the translation is wrong"
-        )
+        raise UndecidedError(f"z3's answer {pair} is not a pair of disjoint quorums: the translation is wrong")
     return pair

@@ -175,9 +175,7 @@ def _group_induction(groups: Share) -> list[_Obligation]:
     """That quorums meet, from the walk over the groups, each of which obeys the lemma and is else unknown."""
     walk = Walk.anywhere()
     weighs, won_a, won_b, shared = z3.Bools("weighs won_a won_b shared")
-    lemma = z3.And(
-        z3.Implies(z3.And(won_a, won_b), shared), z3.Implies(z3.Not(weighs), z3.Not(z3.Or(won_a, won_b)))
-    )
+    lemma = z3.And(z3.Implies(z3.And(won_a, won_b), shared), z3.Implies(z3.Not(weighs), z3.Not(z3.Or(won_a, won_b))))
     after = walk.step(z3.If(weighs, 1, 0), won_a, won_b, shared)
     quorums = z3.And(groups.reached(walk.a, walk.total), groups.reached(walk.b, walk.total))
     return [
@@ -187,9 +185,7 @@ def _group_induction(groups: Share) -> list[_Obligation]:
     ]
 
 
-def _disjoint_sizes(
-    only_a: z3.ArithRef, only_b: z3.ArithRef, both: z3.ArithRef, *taken: z3.ArithRef
-) -> z3.BoolRef:
+def _disjoint_sizes(only_a: z3.ArithRef, only_b: z3.ArithRef, both: z3.ArithRef, *taken: z3.ArithRef) -> z3.BoolRef:
     """That sets of these sizes can be taken: some of A alone, of the common part, of B alone, of the rest."""
     from_a, both_a, from_b, both_b = taken
     return z3.And(*(size >= 0 for size in taken), from_a <= only_a, from_b <= only_b, both_a + both_b <= both)
@@ -222,9 +218,7 @@ def _by_sizes(statement: str, obligations: list[_Obligation], names: tuple[z3.Ar
     return Refuted(statement, Numbers(tuple(values)))
 
 
-def _by_induction(
-    statement: str, obligations: list[_Obligation], counterexample: WeightedSets | None
-) -> Proof:
+def _by_induction(statement: str, obligations: list[_Obligation], counterexample: WeightedSets | None) -> Proof:
     """A proof by induction, whose failing obligations prove nothing; the counterexample was sought apart."""
     if counterexample is not None:
         return Refuted(statement, counterexample)

@@ -123,9 +123,7 @@ def pair_text(pair: Pair, width: int = 0) -> str:
     if rule is not None:
         lines.append(f"  because {rule}")
     if pair.disjoint and pair.a.reconfig_enabled and pair.b.reconfig_enabled:
-        lines.append(
-            "  reconfigEnabled: a server that hears of a newer version adopts it, and may be spared this"
-        )
+        lines.append("  reconfigEnabled: a server that hears of a newer version adopts it, and may be spared this")
     return "\n".join(lines)
 
 

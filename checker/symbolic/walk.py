@@ -105,9 +105,7 @@ class _Group(NamedTuple):
         return walk
 
 
-def disjoint_sets(
-    groups: Share | None, inside: Share, weights: Weights, most: tuple[int, int]
-) -> WeightedSets | None:
+def disjoint_sets(groups: Share | None, inside: Share, weights: Weights, most: tuple[int, int]) -> WeightedSets | None:
     """Two disjoint sets that are both quorums, among few servers; None if there are none.
 
     `groups` is the share of the groups a quorum must win, None for weights without groups. `most` bounds the
@@ -121,9 +119,7 @@ def disjoint_sets(
 
 
 def _shapes(most_groups: int, most_servers: int) -> Iterator[tuple[int, ...]]:
-    shapes = (
-        shape for n in range(1, most_groups + 1) for shape in product(range(1, most_servers + 1), repeat=n)
-    )
+    shapes = (shape for n in range(1, most_groups + 1) for shape in product(range(1, most_servers + 1), repeat=n))
     return iter(sorted(shapes, key=lambda shape: (sum(shape), shape)))
 
 

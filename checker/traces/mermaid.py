@@ -95,11 +95,7 @@ class _Diagram:
     def _conclusion(self) -> str:
         trace = self._trace
         values = ", ".join(f"{name} = {show(value)}" for name, value in trace.values)
-        others = [
-            name
-            for name, truth in trace.steps[-1].truth.items()
-            if truth is Truth.FAILS and name != trace.prop
-        ]
+        others = [name for name, truth in trace.steps[-1].truth.items() if truth is Truth.FAILS and name != trace.prop]
         also = f"\nfails too: {', '.join(others)}" if others else ""
         clause = f"\n{trace.clause}{': ' if values else ''}{values}" if trace.clause else ""
         return f"{trace.headline}{clause}{also}"

@@ -19,6 +19,7 @@ SIGNS = {
     Truth.OPEN: tag("circle", r=4.5),
 }
 
+
 def truth_sign(x: float, y: float, truth: Truth, prop: str = "") -> str:
     """The sign of a truth around a point."""
     told = title(f"{prop}: {MEANING[truth]}") if prop else ""

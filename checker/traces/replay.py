@@ -34,9 +34,7 @@ class ReplayError(Exception):
     """
 
     def __init__(self, step: int, recorded: str, now: str) -> None:
-        super().__init__(
-            f"the trace does not replay: in step {step} it says {recorded}, and the model says {now}"
-        )
+        super().__init__(f"the trace does not replay: in step {step} it says {recorded}, and the model says {now}")
         self.step, self.recorded, self.now = step, recorded, now
 
 
@@ -100,9 +98,7 @@ def _advance(job: Job, step: TraceStep, paths: Iterable[Path]) -> list[Path]:
 
 
 def _same_move(move: Move, step: TraceStep) -> bool:
-    return move.action == step.action and canonical(to_json(move.arguments)) == canonical(
-        list(step.arguments)
-    )
+    return move.action == step.action and canonical(to_json(move.arguments)) == canonical(list(step.arguments))
 
 
 def _told(action: str, arguments: Iterable[Json]) -> str:

@@ -180,14 +180,10 @@ def values_of(finding: Finding) -> tuple[tuple[str, Json], ...]:
 
 def lanes_of(job: Job, row: Row) -> Lanes:
     """The lanes of a row as the job's lens shows them, as JSON. Raises ValueError for a reserved name."""
-    lanes = {
-        name: {key: to_json(v) for key, v in fields.items()} for name, fields in job.lens.lanes(row).items()
-    }
+    lanes = {name: {key: to_json(v) for key, v in fields.items()} for name, fields in job.lens.lanes(row).items()}
     for name in lanes:
         if name.startswith(RESERVED):
-            raise ValueError(
-                f"a lens names a lane {name!r}; a name must not begin with {' or '.join(RESERVED)}"
-            )
+            raise ValueError(f"a lens names a lane {name!r}; a name must not begin with {' or '.join(RESERVED)}")
     return lanes
 
 
@@ -208,9 +204,7 @@ def changed_fields(before: Lanes, after: Lanes) -> dict[str, tuple[str, ...]]:
 
 def truths(model: Model, row: Row) -> dict[str, Truth]:
     """What each property says of a row; those of final states speak of rows without a successor only."""
-    ends = any(prop.kind is Kind.FINAL for prop in model.properties) and not any(
-        True for _ in successors(model, row)
-    )
+    ends = any(prop.kind is Kind.FINAL for prop in model.properties) and not any(True for _ in successors(model, row))
     return {
         prop.name: _truth(model, prop, row) if prop.kind is not Kind.FINAL or ends else Truth.TRIVIAL
         for prop in model.properties

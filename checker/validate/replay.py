@@ -125,9 +125,7 @@ class Replay:
             return self._misfit(handled, "the effects are not those of the specification", values)
         return None
 
-    def _misfit(
-        self, handled: Handled, clause: str, values: tuple[tuple[str, object], ...] = ()
-    ) -> Misfit:
+    def _misfit(self, handled: Handled, clause: str, values: tuple[tuple[str, object], ...] = ()) -> Misfit:
         return Misfit(self.path, handled.line, handled.time, self.server.sid, told(handled.event), clause, values)
 
     def _state(self) -> tuple[tuple[str, object], ...]:

@@ -47,9 +47,7 @@ class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
     conf: tuple[str, ...] = ()
 
     @classmethod
-    def of(
-        cls, config: Config, address: Address | None, secure_address: Address | None = None
-    ) -> "ClientSettings":
+    def of(cls, config: Config, address: Address | None, secure_address: Address | None = None) -> "ClientSettings":
         """What a configuration says of a port at these addresses. Raises ValueError for what cannot be used."""
         given = dict(config.properties)
         return cls(

@@ -231,9 +231,7 @@ class ElectionSockets:
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT):
-                _, socket = await loop.create_connection(
-                    lambda: ElectionSocket(self, sid), address.host, address.port
-                )
+                _, socket = await loop.create_connection(lambda: ElectionSocket(self, sid), address.host, address.port)
         except (OSError, TimeoutError, ValueError) as error:  # the last one is what IDNA says of a host
             logger.debug("server %d cannot be reached at %s: %s", sid, address, error)
             return False

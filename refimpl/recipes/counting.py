@@ -35,8 +35,8 @@ class _Counting(ConnectionHandler):  # type: ignore[misc]  # kazoo has no types
 def keep_counting(client: Client) -> Client:
     """Have a client that is not yet started count on; the same client. TypeError for a connection that is not kazoo's.
 
-        client = keep_counting(KazooClient("127.0.0.1:2181"))
-        client.start()
+    client = keep_counting(KazooClient("127.0.0.1:2181"))
+    client.start()
     """
     connection: Any = getattr(client, "_connection", None)
     if type(connection) is not ConnectionHandler:

@@ -135,9 +135,7 @@ def _read_server(sid: Sid, prop: Property, file: str, findings: Findings) -> Ser
         right = "start with -Dzookeeper.multiAddress.enabled=true (the key in zoo.cfg comes too late)"
         findings.warn(file, prop.line, f"{prop.key}: ZooKeeper refuses several addresses by default", right)
     if any(not address.host for address in server.addresses):
-        findings.warn(
-            file, prop.line, f"{prop.key}: an empty host means the loopback address", "name the host"
-        )
+        findings.warn(file, prop.line, f"{prop.key}: an empty host means the loopback address", "name the host")
     return server
 
 

@@ -83,9 +83,7 @@ def parse_server(sid: Sid, value: str) -> Server:
         raise BadServerLineError(f"{value!r} has no address")
     roles = {role for _, role in entries if role is not None}
     if len(roles) > 1:
-        raise BadServerLineError(
-            "the addresses of one server have different roles", "give them the same role"
-        )
+        raise BadServerLineError("the addresses of one server have different roles", "give them the same role")
     return Server(
         sid,
         tuple(sorted({address for address, _ in entries})),

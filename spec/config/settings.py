@@ -133,9 +133,7 @@ class Settings:
         self.findings.warn(self.file, prop.line if prop else 0, f"{key}: {what}", right)
 
     def _check_type(self, key: str, value: str) -> None:
-        if (key in INTEGERS and java_integer(value) is None) or (
-            key in LONGS and java_integer(value, bits=64) is None
-        ):
+        if (key in INTEGERS and java_integer(value) is None) or (key in LONGS and java_integer(value, bits=64) is None):
             self.error(key, f"{value!r} is not a whole number", "write digits only")
         elif key in BOOLEANS and value.lower() not in ("true", "false"):
             self.error(key, f"{value!r} is neither true nor false", "write true or false")

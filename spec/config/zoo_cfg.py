@@ -160,9 +160,7 @@ def _read_myid(text: str | None, settings: Settings) -> Sid | None:
     return sid
 
 
-def _assemble(
-    settings: Settings, ensemble: Ensemble, sid: Sid | None, standalone: bool, dynamic: str | None
-) -> Config:
+def _assemble(settings: Settings, ensemble: Ensemble, sid: Sid | None, standalone: bool, dynamic: str | None) -> Config:
     reconfig = settings.boolean("reconfigEnabled", False)
     tick = settings.integer("tickTime", 3000)
     data_dir = settings.text("dataDir")
@@ -206,9 +204,7 @@ def _peer_type(settings: Settings, ensemble: Ensemble, sid: Sid | None) -> Learn
         return written or LearnerType.PARTICIPANT
     listed = LearnerType.OBSERVER if sid in ensemble.view.observers else LearnerType.PARTICIPANT
     if prop and written not in (None, listed):
-        settings.warn(
-            "peerType", f"server {sid} is {listed.value} in the server list, which counts", "say the same"
-        )
+        settings.warn("peerType", f"server {sid} is {listed.value} in the server list, which counts", "say the same")
     return listed
 
 

@@ -107,9 +107,7 @@ class Delivered(msgspec.Struct, frozen=True):
 DEFAULT_RULES = ChannelRules()
 
 
-def send(
-    channel: Channel, message: Message, rules: ChannelRules = DEFAULT_RULES, knows_peer: bool = True
-) -> Sent:
+def send(channel: Channel, message: Message, rules: ChannelRules = DEFAULT_RULES, knows_peer: bool = True) -> Sent:
     """`toSend`: the message replaces what is queued, and a connection is made if there is none.
 
     `knows_peer` says whether the sender's view names the receiver. An answer to a stranger can use a

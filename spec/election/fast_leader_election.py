@@ -78,9 +78,7 @@ def step(
     return None if election is None else _step_running(peer, election, event, rules)
 
 
-def _step_running(
-    peer: Peer, election: Election, event: ElectionEvent, rules: Rules
-) -> Step[Election] | None:
+def _step_running(peer: Peer, election: Election, event: ElectionEvent, rules: Rules) -> Step[Election] | None:
     """One event of a server that runs."""
     match event:
         case Deliver(source=source, notification=heard) if source != peer.sid:
@@ -124,9 +122,7 @@ def _look_for_leader(peer: Peer, election_round: int, current: Vote, rules: Rule
 # One notification.
 
 
-def _receive(
-    peer: Peer, election: Election, source: Sid, heard: Notification, rules: Rules
-) -> Step[Election]:
+def _receive(peer: Peer, election: Election, source: Sid, heard: Notification, rules: Rules) -> Step[Election]:
     """`WorkerReceiver.run`: configuration first, then strangers, then the queue or an answer."""
     adopted: Effects = ()
     if election.state is LOOKING and heard.config is not None and heard.config.version > peer.view.version:
@@ -159,9 +155,7 @@ def _must_answer(election: Election, heard: Notification) -> bool:
     return election.state is not LOOKING or heard.election_epoch < election.round
 
 
-def _take_from_queue(
-    peer: Peer, election: Election, source: Sid, heard: Notification, rules: Rules
-) -> Progress:
+def _take_from_queue(peer: Peer, election: Election, source: Sid, heard: Notification, rules: Rules) -> Progress:
     """`recvqueue.poll`, in the loop that waits before a decision or in the one that does not.
 
     While FinalizeWait runs, a vote that is not better is taken from the queue and lost, whatever it says.

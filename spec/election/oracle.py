@@ -63,9 +63,7 @@ class Outcome(msgspec.Struct, frozen=True):
     vote: Vote
 
 
-def outcomes(
-    summaries: Iterable[Summary], cut: Iterable[Link] = (), late_votes: bool = True
-) -> tuple[Outcome, ...]:
+def outcomes(summaries: Iterable[Summary], cut: Iterable[Link] = (), late_votes: bool = True) -> tuple[Outcome, ...]:
     """Every decision that is possible now, in a fixed order: elections first, then joins.
 
     `cut` holds the links that are cut. `late_votes` says whether a latecomer may hear the vote with which a
@@ -188,11 +186,7 @@ def _reaches_round(world: _World, leader: Summary, in_round: int) -> bool:
 def _lifts(world: _World, q: Summary, p: Sid, vote: Vote) -> bool:
     """Whether p's notification brings q to p's round and keeps both open to `vote`."""
     entered = world.servers[p].vote
-    return (
-        world.hears(q, p, entered)
-        and q.view.is_voter(entered.leader)
-        and not is_better(q.view, entered, vote)
-    )
+    return world.hears(q, p, entered) and q.view.is_voter(entered.leader) and not is_better(q.view, entered, vote)
 
 
 def _spread(world: _World, leader: Summary, in_round: int, late: set[Sid]) -> frozenset[Sid]:
@@ -216,8 +210,7 @@ def _spread(world: _World, leader: Summary, in_round: int, late: set[Sid]) -> fr
         more = {
             sid
             for sid, q in open_to_it.items()
-            if (sid in late and world.takes_votes(q, leader.sid))
-            or any(world.hears(q, p, vote) for p in sources)
+            if (sid in late and world.takes_votes(q, leader.sid)) or any(world.hears(q, p, vote) for p in sources)
         } - reached
         if not more:
             return frozenset(reached)
@@ -225,9 +218,7 @@ def _spread(world: _World, leader: Summary, in_round: int, late: set[Sid]) -> fr
         sources |= more
 
 
-def _all_decide(
-    world: _World, candidacy: _Candidacy, members: tuple[Sid, ...], before: Mapping[Sid, _Decided]
-) -> bool:
+def _all_decide(world: _World, candidacy: _Candidacy, members: tuple[Sid, ...], before: Mapping[Sid, _Decided]) -> bool:
     """Whether these servers can decide one after the other, each counting those before it."""
     decided = dict(before)
     waiting = list(members)
@@ -283,9 +274,7 @@ def _counts(q: Summary, election_round: int) -> bool:
     return q.round <= election_round and q.vote.zxid != NO_DATABASE
 
 
-def _believes(
-    candidacy: _Candidacy, q: Summary, told: Mapping[Sid, _Decided], among: set[Sid], own_round: int
-) -> bool:
+def _believes(candidacy: _Candidacy, q: Summary, told: Mapping[Sid, _Decided], among: set[Sid], own_round: int) -> bool:
     """`checkLeader`: the leader has said that it leads; or q is it, and is in the round of its followers."""
     if q.sid == candidacy.leader:
         return any(told[sid].round == own_round for sid in among)

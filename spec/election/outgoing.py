@@ -61,11 +61,7 @@ def observed(peer: Peer, election: Election, source: Sid, heard: Notification) -
     """The fact that a vote was taken in; what cannot be counted is not reported (see `VoteReceived`)."""
     looking = election.state is ServerState.LOOKING
     late = looking and heard.state is ServerState.LOOKING and heard.election_epoch < election.round
-    mute = (
-        looking
-        and heard.state is ServerState.LOOKING
-        and NO_DATABASE in (peer.initial_vote.zxid, heard.vote.zxid)
-    )
+    mute = looking and heard.state is ServerState.LOOKING and NO_DATABASE in (peer.initial_vote.zxid, heard.vote.zxid)
     if heard.state is ServerState.OBSERVING or late or mute or not peer.view.is_voter(heard.vote.leader):
         return ()
     return (Observe(VoteReceived(peer.sid, source, heard.vote, heard.election_epoch, heard.state)),)

@@ -26,9 +26,7 @@ from spec.variants import Variant
 
 def proposal_has_quorum(peer: Peer, election: Election) -> bool:
     """Whether the votes of this round that equal the server's own proposal come from a quorum of its view."""
-    return peer.view.contains_quorum(
-        {sid for sid, ballot in election.recvset if ballot.vote == election.vote}
-    )
+    return peer.view.contains_quorum({sid for sid, ballot in election.recvset if ballot.vote == election.vote})
 
 
 def leader_of_this_round(peer: Peer, election: Election, heard: Notification, rules: Rules) -> bool:

@@ -107,9 +107,7 @@ def test_a_roll_out_in_the_wrong_order_is_walked_to_its_two_leaders(walker: Page
     assert walker.locator("#picture .row.selected").get_attribute("data-step") == "8"
 
 
-def test_a_click_on_a_step_goes_back_to_it_and_forward_and_reload_show_the_rest(
-    server: Server, walker: Page
-) -> None:
+def test_a_click_on_a_step_goes_back_to_it_and_forward_and_reload_show_the_rest(server: Server, walker: Page) -> None:
     begin_at(walker, server, 8)
     walker.locator("#picture .step[data-step='5'] .caption").first.click()
     at_step(walker, 5)
@@ -170,9 +168,7 @@ def test_pointing_at_a_move_shows_what_it_would_change(server: Server, walker: P
     assert not walker.locator(".would").count()
 
 
-def test_a_link_shows_the_same_state_in_a_new_page(
-    server: Server, walker: Page, context: BrowserContext
-) -> None:
+def test_a_link_shows_the_same_state_in_a_new_page(server: Server, walker: Page, context: BrowserContext) -> None:
     begin_at(walker, server, 6)
     state, picture = walker.locator("#lanes").inner_text(), walker.locator("#picture").inner_html()
     other = context.new_page()
@@ -219,9 +215,7 @@ def test_a_walk_is_saved_replayed_and_opened_again(server: Server, walker: Page,
     assert walker.locator("button.move").count() == 4
 
 
-def test_a_trace_that_is_dropped_is_walked_from_and_one_that_is_none_is_refused(
-    server: Server, page: Page
-) -> None:
+def test_a_trace_that_is_dropped_is_walked_from_and_one_that_is_none_is_refused(server: Server, page: Page) -> None:
     page.goto(server.address)
     at_step(page, 0)
     desk = server.desk

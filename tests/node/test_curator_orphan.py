@@ -18,6 +18,7 @@ Rules this module keeps:
 Source: Curator's `CreateBuilderImpl.findProtectedNodeInForeground`; ZooKeeper's `CommitProcessor`, `LearnerHandler`
 (REVALIDATE), `Leader.processSync`, `SyncRequestProcessor` (flushDelay).
 """
+
 import struct
 import time
 from collections.abc import Iterator

@@ -89,9 +89,7 @@ def test_a_missing_tool_names_its_package(monkeypatch: pytest.MonkeyPatch, tmp_p
         spin.run(3)
 
 
-def test_a_tool_that_fails_is_an_error_with_its_own_words(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_tool_that_fails_is_an_error_with_its_own_words(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("spin", "gcc"):
         fake = tmp_path / name
         fake.write_text("#!/bin/sh\necho no such model\nexit 3\n", encoding="utf-8")

@@ -33,7 +33,6 @@ def scenario(tmp_path: Path) -> Write:
     return scenarios_in(tmp_path)
 
 
-
 # -- 0, 1 and the verdicts' own codes ------------------------------------------------------------------------
 
 

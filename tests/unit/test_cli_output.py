@@ -72,12 +72,7 @@ def test_every_run_of_a_set_is_a_line_with_its_grain_states_depth_and_verdict(no
 
 def test_a_set_of_runs_says_of_each_invariant_in_how_many_states_it_was_put_to_the_test() -> None:
     text, data = cli("--nodes", 2), cli("--nodes", 2, "--json").data
-    examined = [
-        prop["premise"]
-        for run in data["runs"]
-        for prop in run["properties"]
-        if prop["name"] == "TotalOrder"
-    ]
+    examined = [prop["premise"] for run in data["runs"] for prop in run["properties"] if prop["name"] == "TotalOrder"]
 
     (line,) = [line for line in text.lines if line.startswith("TotalOrder ")]
     assert line.split()[-1] == f"{sum(examined):,}"

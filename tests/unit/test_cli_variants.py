@@ -24,7 +24,6 @@ def scenario(tmp_path: Path) -> Write:
     return scenarios_in(tmp_path)
 
 
-
 # The list.
 
 

@@ -60,9 +60,7 @@ class TestAnEnsemble:
         assert parse(HEAD + THREE + "dataLogDir=/log").data_log_dir == "/log"
 
     def test_the_file_that_runs_a_real_server_on_loopback(self) -> None:
-        text = (
-            HEAD + "clientPort=2181\nclientPortAddress=127.0.0.1\nstandaloneEnabled=false\nmaxClientCnxns=0\n"
-        )
+        text = HEAD + "clientPort=2181\nclientPortAddress=127.0.0.1\nstandaloneEnabled=false\nmaxClientCnxns=0\n"
         config = parse(text + THREE)
         assert config.client == Address("127.0.0.1", 2181)
         assert not config.standalone_enabled
@@ -113,8 +111,7 @@ class TestDynamicFile:
     def test_server_lines_may_not_stand_beside_it(self) -> None:
         found = errors(HEAD + "server.4=zk4:1:2\ndynamicConfigFile=members", members=THREE)
         assert found == [
-            "zoo.cfg:5: server.4 stands beside dynamicConfigFile; "
-            "move it to the file that dynamicConfigFile names"
+            "zoo.cfg:5: server.4 stands beside dynamicConfigFile; move it to the file that dynamicConfigFile names"
         ]
 
     def test_other_keys_and_a_version_may_not_stand_in_it(self) -> None:

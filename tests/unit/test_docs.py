@@ -22,9 +22,7 @@ DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 EACH_PAGE = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
 REWRITE = bool(os.environ.get("REWRITE_GOLDEN"))
-BLOCK = re.compile(
-    r"^```python\n(?P<code>.*?)^```\n(?:\n```text\n(?P<output>.*?)^```\n)?", re.MULTILINE | re.DOTALL
-)
+BLOCK = re.compile(r"^```python\n(?P<code>.*?)^```\n(?:\n```text\n(?P<output>.*?)^```\n)?", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]+\]\((?P<target>[^)\s]+)\)")
 SOURCE_PATH = re.compile(r"`((?:checker|spec|refimpl|tests|docs|benchmarks)/[\w./-]*)`")
 
@@ -56,9 +54,7 @@ def test_examples_print_what_the_page_shows(page: Path) -> None:
     printed = [run(page, example, namespace) for example in examples(text)]
     if REWRITE:
         given = iter(printed)
-        page.write_text(
-            BLOCK.sub(lambda found: with_output(found["code"], next(given)), text), encoding="utf-8"
-        )
+        page.write_text(BLOCK.sub(lambda found: with_output(found["code"], next(given)), text), encoding="utf-8")
         return
     for example, output in zip(examples(text), printed, strict=True):
         assert output == example.output, f"{page.name}, line {example.line}: it prints something else"
@@ -76,9 +72,7 @@ def test_links_lead_to_files_and_headings_that_are_there(page: Path) -> None:
             continue
         path = (page.parent / target).resolve() if target else page
         assert path.exists(), f"{page.name} links to {target}, which is not there"
-        assert not anchor or anchor in anchors(path), (
-            f"{page.name} links to {found['target']}: no such heading"
-        )
+        assert not anchor or anchor in anchors(path), f"{page.name} links to {found['target']}: no such heading"
 
 
 @EACH_PAGE
@@ -114,9 +108,7 @@ def index_over(page: Path) -> Path:
 
 
 def test_the_reference_describes_the_properties_that_there_are_and_no_others() -> None:
-    described = re.findall(
-        r"^### (\w+)$", (DOCS / "reference-properties.md").read_text(encoding="utf-8"), re.MULTILINE
-    )
+    described = re.findall(r"^### (\w+)$", (DOCS / "reference-properties.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert sorted(described) == sorted(properties.names())
 
 

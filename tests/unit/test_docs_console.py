@@ -240,9 +240,7 @@ def test_a_command_line_anywhere_on_a_page_has_options_that_exist(page: Path) ->
         (["a.b"], ["axb"], False),
     ],
 )
-def test_what_is_left_out_fits_anything_and_nothing_else_does(
-    shown: list[str], printed: list[str], good: bool
-) -> None:
+def test_what_is_left_out_fits_anything_and_nothing_else_does(shown: list[str], printed: list[str], good: bool) -> None:
     assert fits(tuple(shown), printed) == good
 
 

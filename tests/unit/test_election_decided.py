@@ -34,9 +34,7 @@ THREE = majority_view({1, 2, 3})
 FIVE = majority_view({0, 1, 2, 3, 4})
 
 
-def says(
-    source: int, leader: int, state: ServerState, *, round_: int = 1, zxid: int = 0, epoch: int = 0
-) -> Deliver:
+def says(source: int, leader: int, state: ServerState, *, round_: int = 1, zxid: int = 0, epoch: int = 0) -> Deliver:
     return Deliver(source, Notification(state, Vote(leader, zxid, epoch), round_))
 
 
@@ -74,9 +72,7 @@ def test_a_decided_server_answers_who_is_looking_with_its_decided_vote() -> None
 
 def test_a_decided_server_is_not_moved_by_a_better_vote_or_a_higher_round() -> None:
     before = run(peer(1), says(2, 2, LOOKING), Fired(Timer.FINALIZE_WAIT))
-    after = run(
-        peer(1), says(2, 2, LOOKING), Fired(Timer.FINALIZE_WAIT), says(3, 3, LOOKING, round_=5, zxid=9)
-    )
+    after = run(peer(1), says(2, 2, LOOKING), Fired(Timer.FINALIZE_WAIT), says(3, 3, LOOKING, round_=5, zxid=9))
 
     assert after.state == before.state
 

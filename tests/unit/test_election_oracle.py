@@ -24,9 +24,7 @@ def looking(sid: int, view: View, zxid: int = 0) -> Server:
 def elect(servers: Iterable[Server], leader: int, *members: int) -> list[Server]:
     """The servers after the outcome with exactly these members."""
     before = list(servers)
-    (chosen,) = [
-        each for each in outcomes(map(summary, before)) if (each.leader, each.members) == (leader, members)
-    ]
+    (chosen,) = [each for each in outcomes(map(summary, before)) if (each.leader, each.members) == (leader, members)]
     after = []
     for server in before:
         done = step(server, Elected(chosen.vote, chosen.round)) if server.sid in members else None

@@ -421,9 +421,7 @@ def places(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str |
             yield from places(each, (*path, number))
 
 
-def test_a_report_without_a_field_or_with_another_kind_of_value_is_refused(
-    gate: Gate, schema: dict[str, Any]
-) -> None:
+def test_a_report_without_a_field_or_with_another_kind_of_value_is_refused(gate: Gate, schema: dict[str, Any]) -> None:
     validator, tried = Draft202012Validator(schema), 0
     small = {**gate.report, "runs": gate.report["runs"][:2]}
     for path in places(small):

@@ -140,9 +140,6 @@ def critical(process: int, **how: object) -> Property:
     return Property(f"Enters {process}", (Read("at"),), check, Kind.EVENTUALLY, **how)  # type: ignore[arg-type]
 
 
-
-
-
 def mutual_exclusion(peterson: bool) -> list[tuple[tuple, str, tuple]]:
     """All edges of two processes that enter again and again, by Peterson's algorithm or by a plain lock."""
     edges, todo, seen = [], [(("out", "out"), (False, False), 0)], set()

@@ -15,10 +15,7 @@ from checker.report.verdict import not_explored
 from checker.traces import DefaultLens
 
 READS = (Read("1"),)
-PROPERTIES = {
-    kind: Property(f"{kind.value} property", READS, lambda _: None, kind)
-    for kind in Kind
-}
+PROPERTIES = {kind: Property(f"{kind.value} property", READS, lambda _: None, kind) for kind in Kind}
 
 
 def judged(
@@ -39,10 +36,7 @@ def judged(
         Limits(depth=2, states=6, memory=1_500_000_000, seconds=60),
         levels=[1, 2, 3],
         stop=stop,
-        found={
-            PROPERTIES[kind].name: Found(PROPERTIES[kind], Finding("clause", (("v", 1),)), 2, ())
-            for kind in found
-        },
+        found={PROPERTIES[kind].name: Found(PROPERTIES[kind], Finding("clause", (("v", 1),)), 2, ()) for kind in found},
         coverage={"start": Coverage(5, 5)},
         evaluations={prop.name: Evaluations(6, premise) for prop in properties},
     )
@@ -90,9 +84,7 @@ def test_a_finding_in_a_final_state_is_a_deadlock_and_11():
 )
 def test_a_run_that_a_limit_ended_is_incomplete_and_20(stop, reason):
     assert code(judged(stop=stop)) == (Verdict.INCOMPLETE, 20)
-    assert judged(stop=stop).sentence == (
-        f"incomplete: {reason}; no violation among the 6 states seen, to depth 2"
-    )
+    assert judged(stop=stop).sentence == (f"incomplete: {reason}; no violation among the 6 states seen, to depth 2")
 
 
 def test_a_space_too_large_for_the_memory_given_is_incomplete_and_152():
@@ -134,9 +126,7 @@ def test_a_witness_that_was_seen_is_no_violation():
 
 def test_a_search_that_ended_with_its_witnesses_is_not_held_to_have_tried_everything():
     judgement = judged(Kind.SOMETIMES, stop=Stop.WITNESSED, actions=("start", "crash"))
-    assert judgement.sentence == (
-        "passed: every witness was found within depth 2, and the search ended there"
-    )
+    assert judgement.sentence == ("passed: every witness was found within depth 2, and the search ended there")
 
 
 @pytest.mark.parametrize(

@@ -180,9 +180,7 @@ def _deciding_too_early(made: Job) -> bool:
     level, seen = {made.model.initial()}, False
     for _ in range(4):
         steps = [(row, move, after) for row in level for move, after in _successors(made, row)]
-        seen |= any(
-            move.action == "decide" and any(row[c].in_flight for c in channels) for row, move, _ in steps
-        )
+        seen |= any(move.action == "decide" and any(row[c].in_flight for c in channels) for row, move, _ in steps)
         level = {after for _, _, after in steps}
     return seen
 

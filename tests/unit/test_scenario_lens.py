@@ -9,9 +9,7 @@ from checker.scenario import from_text
 
 THREE = "initLimit=5\nsyncLimit=2\nserver.1=a:2888:3888\nserver.2=b:2888:3888\nserver.3=c:2888:3888\n"
 FIVE = THREE + "server.4=d:2888:3888\nserver.5=e:2888:3888\n"
-WATCHED = (
-    "initLimit=5\nsyncLimit=2\nserver.1=a:2888:3888\nserver.2=b:2888:3888\nserver.3=c:2888:3888:observer\n"
-)
+WATCHED = "initLimit=5\nsyncLimit=2\nserver.1=a:2888:3888\nserver.2=b:2888:3888\nserver.3=c:2888:3888:observer\n"
 FILES = {"zoo-3.cfg": THREE, "zoo-5.cfg": FIVE, "watched.cfg": WATCHED}
 R7 = """
 file: zoo-3.cfg

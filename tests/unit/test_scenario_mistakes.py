@@ -80,7 +80,6 @@ VALUES: tuple[Any, ...] = ("many", 7, True, 1.5, None, ["x", "y"], {"x": 1})
 HUGE = 10**40
 
 
-
 @pytest.fixture
 def scenarios(tmp_path: FilePath) -> Scenarios:
     return Scenarios(tmp_path)
@@ -210,9 +209,7 @@ def test_a_number_out_of_range_is_refused_at_its_line(
             scenarios.refused(changed(base, path, [HUGE]), (*path, 0))
 
 
-@pytest.mark.parametrize(
-    ("kind", "field"), WORDS, ids=[f"{field} of {kind.__name__}" for kind, field in WORDS]
-)
+@pytest.mark.parametrize(("kind", "field"), WORDS, ids=[f"{field} of {kind.__name__}" for kind, field in WORDS])
 def test_a_misspelt_word_is_told_with_the_nearest_one(
     kind: type[msgspec.Struct], field: str, scenarios: Scenarios
 ) -> None:
@@ -224,9 +221,7 @@ def test_a_misspelt_word_is_told_with_the_nearest_one(
             assert scenarios.refused(changed(base, place, value), path).endswith(f"did you mean {word}?")
 
 
-@pytest.mark.parametrize(
-    ("kind", "field"), FORMATS, ids=[f"{field} of {kind.__name__}" for kind, field in FORMATS]
-)
+@pytest.mark.parametrize(("kind", "field"), FORMATS, ids=[f"{field} of {kind.__name__}" for kind, field in FORMATS])
 def test_a_text_of_another_form_is_told_with_an_example(
     kind: type[msgspec.Struct], field: str, scenarios: Scenarios
 ) -> None:

@@ -106,8 +106,7 @@ def test_the_cycle_is_printed_step_by_step_with_the_clause_that_decides() -> Non
         "server 2 (epoch 0, zxid 0:0) beats server 1 (epoch 1, zxid 0:0): "
         "its zxid is the same and its id is higher, whatever the epochs are",
         "server 1 (epoch 1, zxid 0:0) beats server 3 (epoch 0, zxid 0:1): its epoch is higher",
-        "server 3 (epoch 0, zxid 0:1) beats server 2 (epoch 0, zxid 0:0): "
-        "its epoch is the same and its zxid is higher",
+        "server 3 (epoch 0, zxid 0:1) beats server 2 (epoch 0, zxid 0:0): its epoch is the same and its zxid is higher",
     )
 
 

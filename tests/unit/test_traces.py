@@ -64,9 +64,7 @@ HEARS_SECOND = Property(
 
 
 def of_messages(trace: Trace) -> list[tuple[int, str, int | None]]:
-    return [
-        (step.number, d.kind, d.message) for step in trace.steps for d in step.drawn if d.peer is not None
-    ]
+    return [(step.number, d.kind, d.message) for step in trace.steps for d in step.drawn if d.peer is not None]
 
 
 @pytest.fixture(scope="module")
@@ -147,9 +145,7 @@ def test_the_trace_of_a_witness_says_so_and_is_no_violation():
 
 
 def test_a_final_property_speaks_of_states_without_a_successor_only():
-    counter = model_of(
-        "count", [Process("n", 0, lambda n, _: Stepped(n + 1), lambda n: ["up"] if n < 2 else [])]
-    )
+    counter = model_of("count", [Process("n", 0, lambda n, _: Stepped(n + 1), lambda n: ["up"] if n < 2 else [])])
     stuck = Property("Ends", (Read("n"),), lambda n: Finding("stuck at two") if n == 2 else None, Kind.FINAL)
     trace = run(counter, ["up", "up"], stuck)
     assert trace.headline == "deadlock: Ends at depth 2"
@@ -163,9 +159,7 @@ def test_a_lane_may_not_have_a_name_that_trace_files_keep_for_themselves():
 
 
 def test_too_many_lanes_for_columns_become_a_list_of_changes():
-    model = model_of(
-        "many", [Process(f"s{n}", 0, lambda n, _: Stepped(n + 1), lambda _: ["up"]) for n in range(9)]
-    )
+    model = model_of("many", [Process(f"s{n}", 0, lambda n, _: Stepped(n + 1), lambda _: ["up"]) for n in range(9)])
     trace = run(model, ["up"], Property("P", (Read("s0"),), lambda _: None))
     text = to_text(trace)
     assert "   1  up s0\n      s0: value=1\n" in text

@@ -30,17 +30,13 @@ def compare(name: str, text: str) -> None:
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
     expected = path.read_text(encoding="utf-8") if path.exists() else ""
-    assert text == expected, (
-        f"{name} reads otherwise; if it should, run again with {REWRITE}=1 and read the diff"
-    )
+    assert text == expected, f"{name} reads otherwise; if it should, run again with {REWRITE}=1 and read the diff"
 
 
 @pytest.fixture(scope="module")
 def job():
     model = election(3)
-    return Job(
-        "election of 3", model, DefaultLens(model), {"servers": 3}, bounds=("each server starts once",)
-    )
+    return Job("election of 3", model, DefaultLens(model), {"servers": 3}, bounds=("each server starts once",))
 
 
 @pytest.fixture(scope="module")
@@ -64,9 +60,7 @@ def test_two_leaders_as_a_sequence_diagram(trace):
 def test_two_leaders_as_a_report(job, exploration):
     exploration.seconds, exploration.peak_bytes = 0.25, 0  # these are not the same in each run
     judgement = judge(job, exploration, ("start", "deliver", "decide"))
-    compare(
-        "two_leaders_report.txt", "\n".join(report_lines(job, exploration, judgement, levels=True)) + "\n"
-    )
+    compare("two_leaders_report.txt", "\n".join(report_lines(job, exploration, judgement, levels=True)) + "\n")
 
 
 def test_the_text_stays_within_a_page(trace):

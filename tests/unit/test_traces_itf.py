@@ -205,9 +205,7 @@ def test_a_saved_trace_replays_to_the_same_finding(job, text):
 
 def test_a_move_that_is_not_possible_is_named_with_those_that_are(job, trace):
     early = replace(trace, steps=(trace.steps[0], replace(trace.steps[8], number=1), *trace.steps[2:]))
-    with pytest.raises(
-        ReplayError, match=r"in step 1 it says decide 2 happens.* only these can: start 1; start 2"
-    ):
+    with pytest.raises(ReplayError, match=r"in step 1 it says decide 2 happens.* only these can: start 1; start 2"):
         replay(early, job)
 
 
@@ -253,11 +251,7 @@ def test_all_runs_that_look_the_same_are_followed():
         (Column("table", "ready"), Column("->hand", "")),
         (shown, hidden),
         (Rule("throw", (Read("table"),), throw), Rule("look", (Read("table"), Read("->hand")), look)),
-        (
-            Property(
-                "Tails", (Read("table"),), lambda t: Finding(t) if t == "tails" else None, Kind.SOMETIMES
-            ),
-        ),
+        (Property("Tails", (Read("table"),), lambda t: Finding(t) if t == "tails" else None, Kind.SOMETIMES),),
     )
     job = Job("coin", model, DefaultLens(model), {})
     trace = trace_of(job, plain.explore(model).found["Tails"])

@@ -183,5 +183,3 @@ def test_a_run_that_never_comes_to_its_goal_stays_as_it_is() -> None:
     for found in plain.explore(job.model).violations:
         assert found.prop.kind in (Kind.RECOVERABLE, Kind.EVENTUALLY)
         assert minimised(job, found) is found
-
-

@@ -26,9 +26,7 @@ CRASHES = pytest.mark.parametrize("may_crash", [False, True], ids=["no crash", "
 def page() -> dict[str, Any]:
     """The names that the tutorial defines, up to the property of blocking."""
     namespace: dict[str, Any] = {"__name__": "tutorial"}
-    for code in re.findall(
-        r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
-    ):
+    for code in re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
         exec(code, namespace)
         if "nobody_waits" in namespace:
             break
@@ -75,13 +73,9 @@ def following(state: State, needed: int, *, may_crash: bool) -> Iterator[State]:
             heard, *rest = back[place]
             after = state._replace(back=at(back, place, tuple(rest)))
             if coordinator == "waiting" and heard == "no":
-                after = after._replace(
-                    coordinator="aborted", yes=nobody, to=tuple((*box, "abort") for box in to)
-                )
+                after = after._replace(coordinator="aborted", yes=nobody, to=tuple((*box, "abort") for box in to))
             elif coordinator == "waiting" and sum(at(yes, place, True)) >= needed:
-                after = after._replace(
-                    coordinator="committed", yes=nobody, to=tuple((*box, "commit") for box in to)
-                )
+                after = after._replace(coordinator="committed", yes=nobody, to=tuple((*box, "commit") for box in to))
             elif coordinator == "waiting":
                 after = after._replace(yes=at(yes, place, True))
             yield after
@@ -151,9 +145,7 @@ def test_it_is_atomic_whatever_crashes_and_all_may_commit(
     page: dict[str, Any], engine: ModuleType, size: int, may_crash: bool
 ) -> None:
     wanted = [page["atomicity"](size), page["all_commit"](size)]
-    result: Exploration = engine.explore(
-        page["two_phase_commit"](size, may_crash=may_crash, properties=wanted)
-    )
+    result: Exploration = engine.explore(page["two_phase_commit"](size, may_crash=may_crash, properties=wanted))
     assert result.exhausted
     assert result.violations == []
     # To begin, and of each participant: it is asked, votes, is heard and is told.
@@ -161,9 +153,7 @@ def test_it_is_atomic_whatever_crashes_and_all_may_commit(
 
 
 @ENGINES
-def test_committing_on_a_majority_of_yes_is_found_at_the_least_depth(
-    page: dict[str, Any], engine: ModuleType
-) -> None:
+def test_committing_on_a_majority_of_yes_is_found_at_the_least_depth(page: dict[str, Any], engine: ModuleType) -> None:
     model: Model = page["two_phase_commit"](3, needed=2, properties=[page["atomicity"](3)])
     found = engine.explore(model).found["Atomicity"]
     # To begin; two are asked, vote yes and are heard; one is told; the third is asked and votes no.
@@ -190,9 +180,7 @@ def test_a_crash_of_the_coordinator_blocks_those_who_voted_yes(
 @ENGINES
 @SIZES
 def test_without_a_crash_nobody_is_blocked(page: dict[str, Any], engine: ModuleType, size: int) -> None:
-    result: Exploration = engine.explore(
-        page["two_phase_commit"](size, properties=[page["nobody_waits"](size)])
-    )
+    result: Exploration = engine.explore(page["two_phase_commit"](size, properties=[page["nobody_waits"](size)]))
     assert result.exhausted
     assert result.violations == []
     assert not any(map(is_blocked, searched(size).ends))

@@ -30,9 +30,7 @@ for engine in (plain, search):
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel of this checkout."""
-    (built,) = WheelBuilder(str(ROOT)).build(
-        directory=str(tmp_path_factory.mktemp("dist")), versions=["standard"]
-    )
+    (built,) = WheelBuilder(str(ROOT)).build(directory=str(tmp_path_factory.mktemp("dist")), versions=["standard"])
     return Path(built)
 
 
@@ -49,9 +47,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder into which the wheel was installed, and nothing else."""
     folder = tmp_path_factory.mktemp("site")
     options = ["--no-deps", "--no-index", "--no-compile", "--disable-pip-version-check", "--quiet"]
-    subprocess.run(
-        [sys.executable, "-m", "pip", "install", *options, "--target", str(folder), str(wheel)], check=True
-    )
+    subprocess.run([sys.executable, "-m", "pip", "install", *options, "--target", str(folder), str(wheel)], check=True)
     return folder
 
 
@@ -77,9 +73,7 @@ def test_it_holds_no_tests(held: dict[str, bytes]) -> None:
 @pytest.mark.parametrize("package", PACKAGES)
 def test_every_module_and_type_marker_of_a_package_is_in_it(held: dict[str, bytes], package: str) -> None:
     modules = {
-        name: content
-        for name, content in files_under(ROOT / package).items()
-        if name.endswith((".py", "py.typed"))
+        name: content for name, content in files_under(ROOT / package).items() if name.endswith((".py", "py.typed"))
     }
     assert {name: held.get(name) for name in modules} == modules
 
@@ -96,9 +90,7 @@ def test_its_metadata_names_the_distribution_and_what_it_needs(wheel: Path) -> N
         metadata = message_from_string(archive.read(name).decode())
     assert metadata["Name"] == "quorate"
     needed = {
-        re.split("[^A-Za-z0-9-]", line)[0]
-        for line in metadata.get_all("Requires-Dist", [])
-        if "extra ==" not in line
+        re.split("[^A-Za-z0-9-]", line)[0] for line in metadata.get_all("Requires-Dist", []) if "extra ==" not in line
     }
     assert {"msgspec", "numba", "numpy", "pyyaml", "z3-solver"} <= needed
 

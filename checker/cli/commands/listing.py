@@ -35,6 +35,4 @@ def _run(_: argparse.Namespace) -> int:
     return int(ExitCode.PASSED)
 
 
-COMMAND = Command(
-    "list", "Lists the scenarios that come with the package, and the properties.", lambda _: None, _run
-)
+COMMAND = Command("list", "Lists the scenarios that come with the package, and the properties.", lambda _: None, _run)

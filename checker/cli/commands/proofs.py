@@ -21,6 +21,4 @@ def _run(_: argparse.Namespace) -> int:
     return int(ExitCode.PASSED if all(isinstance(proof, Proved) for proof in proofs) else ExitCode.SAFETY)
 
 
-COMMAND = Command(
-    "proofs", "Proves with z3 what holds for any number of servers and any votes.", lambda _: None, _run
-)
+COMMAND = Command("proofs", "Proves with z3 what holds for any number of servers and any votes.", lambda _: None, _run)

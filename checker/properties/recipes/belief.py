@@ -28,6 +28,7 @@ def one_holder(setup: RecipeSetup) -> Property:
 
 def holds_by_right(setup: RecipeSetup) -> Property:
     """R16, R18: whoever believes that it holds has had the first znode."""
+
     def check(reigns: Reigns, *tokens: Any) -> Answer:
         held = {client: token for client, token in enumerate(tokens, 1) if token is not False}
         wrong = tuple(client for client, token in held.items() if token not in reigns.past)

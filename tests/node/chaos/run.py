@@ -78,9 +78,7 @@ class Report(msgspec.Struct, frozen=True):
         return "\n".join([*lines, str(self.findings)])
 
 
-def chaos(
-    ensemble: Ensemble, cycles: int, seed: int, recovery: float = RECOVERY, only: Collection[str] = ()
-) -> Report:
+def chaos(ensemble: Ensemble, cycles: int, seed: int, recovery: float = RECOVERY, only: Collection[str] = ()) -> Report:
     """Run so many faults against an ensemble that was made and not started; it runs when this returns.
 
     `only` are the faults to draw from, see `Nemesis`.
