@@ -22,6 +22,7 @@ from refimpl.wire.request import BadRequestError
 from spec.config import Ensemble
 from spec.quorum import Sid
 from spec.zab import packets as zab
+from spec.zab.epochs import last_followed
 from spec.zab.events import Receive
 from spec.zab.state import Learner, Mode
 
@@ -131,6 +132,9 @@ class LeaderLink(Side):
                 if isinstance(service, LearnerService):
                     service.revalidated(session, valid)
                 return True
+            case zab.LeaderInfo(epoch=epoch):
+                self._warn_of_epoch(leader, epoch)
+                return self.node.run(Receive(leader, message))
             case zab.Snap(zxid=zxid):
                 return self._take_snapshot(found, zxid)
             case zab.Sync():
@@ -145,6 +149,13 @@ class LeaderLink(Side):
     def refuse(self, found: QuorumSocket, error: BadRequestError) -> bool:
         """No leader sends a REQUEST."""
         return self.drop(found, str(error))
+
+    def _warn_of_epoch(self, leader: Sid, epoch: int) -> None:
+        """Logs why the server is about to leave a leader whose epoch it does not accept."""
+        accepted = self.node.server.durable.accepted_epoch
+        if not accepted <= epoch <= last_followed(accepted):
+            right = f"{accepted} to {last_followed(accepted)} would be right"
+            logger.warning("quorum port: leader %d proposes epoch %d, where %s; it is left", leader, epoch, right)
 
     def _take_snapshot(self, found: QuorumSocket, zxid: int) -> bool:
         """The leader's tree has arrived; it takes the place of the own one if the server accepts it."""

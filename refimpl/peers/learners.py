@@ -28,14 +28,12 @@ from spec.config import Ensemble, Server
 from spec.quorum import Sid
 from spec.zab import leader as spec_leader
 from spec.zab import packets as zab
+from spec.zab.epochs import last_believed
 from spec.zab.events import LearnerGone, Receive
 from spec.zab.state import Leader, LeaderPhase, Stage
 
 if TYPE_CHECKING:
     from refimpl.node import Node
-
-LAST_EPOCH = (1 << 31) - 1
-"""The highest epoch that fits into a zxid."""
 
 
 class Learners(Side):
@@ -174,8 +172,9 @@ class Learners(Side):
             return f"server {sid} has a later configuration, {message.config_version:#x}"
         if sid == self._own.sid:
             return f"it says that it is server {sid}, and that is this one"
-        if not 0 <= accepted < LAST_EPOCH:
-            return f"server {sid} has accepted epoch {accepted}, where 0 to {LAST_EPOCH - 1} would be right"
+        highest = last_believed(self.node.server.durable.accepted_epoch)
+        if not 0 <= accepted <= highest:
+            return f"server {sid} has accepted epoch {accepted}, where 0 to {highest} would be right"
         if sid not in self._known and sid not in unknown and len(unknown) >= MAX_STRANGERS:
             return f"server {sid} is not in the configuration, and {len(unknown)} others that are not are connected"
         return None

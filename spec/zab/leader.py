@@ -28,6 +28,7 @@ from spec.quorum import Sid
 from spec.txn import counter_of, epoch_of, make_zxid, told
 from spec.variants import Variant
 from spec.zab import broadcast, disk
+from spec.zab.epochs import last_believed
 from spec.zab.events import (
     Applied,
     ClientSync,
@@ -151,12 +152,20 @@ def _receive(peer: Peer, leader: Leader, source: Sid, packet: QuorumPacket, rule
 
 
 def _follower_info(peer: Peer, leader: Leader, handler: Handler, accepted: int, rules: ZabRules) -> Done:
-    """`getEpochToPropose`: before the epoch is chosen it is lifted above what this learner accepted."""
+    """`getEpochToPropose`: the new epoch is above the acceptedEpoch of every counted server.
+
+    ZooKeeper also raises it above that of a server that does not vote, which lets any stranger use up all epochs. It
+    is not needed: an epoch is unique because a quorum of voters accepts it. An acceptedEpoch that is not credible ends
+    the connection.
+    """
+    if not 0 <= accepted <= last_believed(peer.durable.accepted_epoch):
+        return Done(peer.durable, leader, (Disconnect(handler.sid),))
     after = _with_handler(leader, handler)
     if leader.phase is not FOLLOWERINFO:
         return _send_epoch(peer, after)
     counted = broadcast.count(peer, leader.counted, handler.sid, rules)
-    return _choose_epoch(peer, replace(after, epoch=max(leader.epoch, accepted + 1), counted=counted), rules)
+    epoch = max(leader.epoch, accepted + 1) if handler.sid in counted else leader.epoch
+    return _choose_epoch(peer, replace(after, epoch=epoch, counted=counted), rules)
 
 
 def _choose_epoch(peer: Peer, leader: Leader, rules: ZabRules) -> Done:

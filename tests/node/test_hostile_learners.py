@@ -151,10 +151,14 @@ def test_whoever_does_not_begin_with_followerinfo_is_cut_off(packet: wire.Quorum
     assert has_ended(impostor.socket)
 
 
-@pytest.mark.parametrize("epoch", [-1, -(2**31), 2**31 - 1])
-def test_an_accepted_epoch_that_leaves_none_after_it_is_refused(epoch: int, impostor: Impostor) -> None:
-    impostor.say(wire.Registration(zab.FollowerInfo(epoch), STRANGER))
+@pytest.mark.parametrize("observer", [False, True], ids=["FOLLOWERINFO", "OBSERVERINFO"])
+@pytest.mark.parametrize("epoch", [-1, -(2**31), 2**21, 2**31 - 2, 2**31 - 1])
+def test_an_accepted_epoch_that_no_honest_server_has_is_refused(
+    epoch: int, observer: bool, ensemble: Ensemble, leader: int, impostor: Impostor
+) -> None:
+    impostor.say(wire.Registration(zab.FollowerInfo(epoch, observer), STRANGER))
     assert has_ended(impostor.socket)
+    wait_said(ensemble, leader, f"server {STRANGER} has accepted epoch {epoch}, where 0 to ")
 
 
 def test_nobody_else_is_the_leader(ensemble: Ensemble, leader: int, impostor: Impostor) -> None:

@@ -101,13 +101,43 @@ def test_whoever_is_gone_again_stays_counted() -> None:
 
 
 @pytest.mark.parametrize("stranger", [4, 9], ids=["an observer", "a server outside the view"])
-def test_who_does_not_vote_lifts_the_epoch_and_is_not_counted(stranger: int) -> None:
-    """getEpochToPropose compares every lastAcceptedEpoch; only isParticipant decides who is counted."""
-    alone = lead(server(view=WATCHED), info(stranger, accepted=7, observer=True))
-    joined = lead(server(view=WATCHED), info(stranger, accepted=7, observer=True), info(1))
+@pytest.mark.parametrize("observer", [True, False], ids=["OBSERVERINFO", "FOLLOWERINFO"])
+def test_only_voters_raise_the_epoch(stranger: int, observer: bool) -> None:
+    """An epoch is unique because a quorum of voters accepts it, so nobody else needs to be heard.
+
+    getEpochToPropose compares every lastAcceptedEpoch, and a stranger with 2^31 - 2 uses up all epochs.
+    """
+    alone = lead(server(view=WATCHED), info(stranger, accepted=7, observer=observer))
+    joined = lead(server(view=WATCHED), info(stranger, accepted=7, observer=observer), info(1))
 
     assert phase(alone) is LeaderPhase.FOLLOWERINFO
-    assert sent(joined) == [(1, LeaderInfo(8)), (stranger, LeaderInfo(8))]
+    assert sent(joined) == [(1, LeaderInfo(1)), (stranger, LeaderInfo(1))]
+
+
+@pytest.mark.parametrize("sid", [1, 4, 9], ids=["a voter", "an observer", "a server outside the view"])
+@pytest.mark.parametrize("accepted", [-1, -(2**31), 3 + 2**20 + 1, 2**31 - 2, 2**31 - 1])
+def test_an_epoch_that_no_honest_server_has_is_refused(sid: int, accepted: int) -> None:
+    """The connection ends, and neither the epoch nor the quorum changes."""
+    me = server(durable=Durable(accepted_epoch=3), view=WATCHED)
+    refused = lead(me, info(sid, accepted))
+
+    assert refused.effects == (Disconnect(sid),)
+    assert refused.state == lead(me).state
+    assert sent(lead(me, info(sid, accepted), info(2))) == [(2, LeaderInfo(4))]
+
+
+def test_a_voter_may_be_many_epochs_ahead() -> None:
+    """Each election that fails after LEADERINFO leaves its epoch accepted: 2^20 of them are believed."""
+    assert sent(lead(server(durable=Durable(accepted_epoch=3)), info(1, 3 + 2**20))) == [(1, LeaderInfo(4 + 2**20))]
+
+
+def test_the_last_epoch_is_never_exceeded() -> None:
+    """After the last epoch there is no other: a leader may propose it, and not the one behind it."""
+    last = 2**31 - 1
+    near = server(durable=Durable(accepted_epoch=last - 5))
+
+    assert sent(lead(near, info(1, last - 1))) == [(1, LeaderInfo(last))]
+    assert lead(near, info(1, last)).effects == (Disconnect(1),)
 
 
 def test_a_latecomer_is_told_the_epoch_that_was_chosen_whatever_it_accepted() -> None:
@@ -235,6 +265,21 @@ def test_a_learner_gives_up_a_leader_whose_epoch_is_lower_than_what_it_accepted(
     mine = Durable(accepted_epoch=3)
 
     assert follow(server(1, mine), LeaderInfo(2)) == Done(mine, None)
+
+
+@pytest.mark.parametrize("epoch", [3 + 2**20 + 1, 2**31 - 1, 2**31])
+def test_a_learner_gives_up_a_leader_whose_epoch_is_not_credible(epoch: int) -> None:
+    """Once written, the last epoch in acceptedEpoch would keep this server out of every later epoch."""
+    mine = Durable(accepted_epoch=3)
+
+    assert follow(server(1, mine), LeaderInfo(epoch)) == Done(mine, None)
+
+
+@pytest.mark.parametrize(("accepted", "epoch"), [(3, 3 + 2**20), (0, 2**31 - 1)], ids=["far behind", "an empty disk"])
+def test_a_learner_follows_a_leader_that_is_many_epochs_ahead(accepted: int, epoch: int) -> None:
+    done = follow(server(1, Durable(accepted_epoch=accepted)), LeaderInfo(epoch))
+
+    assert done.durable.accepted_epoch == epoch
 
 
 def test_a_learner_gives_up_a_leader_that_begins_with_anything_else() -> None:
