@@ -10,8 +10,7 @@ Rules this module keeps:
   not say at once who he is is cut off, and only so many may be unknown at a time.
 - A smaller server that connects has lost the socket there was, even if nobody has told this one. Only one that is new
   stays: both have connected at the same time.
-- A server takes its configuration from its files: what a notification says of a later one is not passed on. Nor is a
-  round so high that the next ones might not fit into 64 bits.
+- A server takes its configuration from its files: the configuration in a notification is ignored.
 
 Source: `QuorumCnxManager` (`startConnection`, `handleConnection`, `SendWorker`, `RecvWorker`, `Listener`).
 """
@@ -48,8 +47,6 @@ CONNECT_TIMEOUT = 5.0
 """Seconds a connection, or an opening, may take (`zookeeper.cnxTimeout`)."""
 CROSSING = 1.0
 """Seconds in which a socket counts as new."""
-LAST_ROUND = 1 << 62
-"""The highest round that is believed: at one election each millisecond there are 146 million years to the end."""
 
 
 class Link:
@@ -272,10 +269,6 @@ class ElectionSockets:
             notification = decode_notification(frame).notification
         except JuteError as error:
             logger.warning("election port: %s from %s; the message is dropped", error, socket.whose)
-            return
-        if notification.election_epoch > LAST_ROUND:
-            what = f"round {notification.election_epoch}, where {LAST_ROUND} at most would be right"
-            logger.warning("election port: %s from %s; the message is dropped", what, socket.whose)
             return
         self._deliver(socket.peer, replace(notification, config=None))
 

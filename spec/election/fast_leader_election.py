@@ -49,7 +49,7 @@ from spec.election.outgoing import (
     own_vote,
     send_notifications,
 )
-from spec.election.state import Ballot, Election, Peer, Rules, put
+from spec.election.state import Ballot, Election, Peer, Rules, next_round, put
 from spec.election.tally import claim_of, leader_of_others, leader_of_this_round, proposal_has_quorum
 from spec.election.vote import NO_DATABASE, ServerState, Vote, is_better, is_observer
 from spec.quorum import Sid, View
@@ -105,9 +105,10 @@ def _boot(peer: Peer, rules: Rules) -> Step[Election]:
 
 def _look_again(peer: Peer, election: Election, rules: Rules) -> Step[Election] | None:
     """Back to LOOKING with the same FastLeaderElection object: logicalclock goes on (`QuorumPeer.run`)."""
-    if not rules.allows_round(election.round + 1):
+    following = next_round(election.round)
+    if not rules.allows_round(following):
         return None
-    return _look_for_leader(peer, election.round + 1, election.vote, rules)
+    return _look_for_leader(peer, following, election.vote, rules)
 
 
 def _look_for_leader(peer: Peer, election_round: int, current: Vote, rules: Rules) -> Step[Election]:

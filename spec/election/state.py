@@ -18,6 +18,9 @@ from spec.election.vote import NO_DATABASE, ServerState, Vote, initial_vote
 from spec.quorum import Sid, View
 from spec.variants import Variant
 
+FIRST_ROUND, LAST_ROUND = -(1 << 63), (1 << 63) - 1
+"""The range of a round: logicalclock is an AtomicLong."""
+
 T = TypeVar("T")
 Pairs: TypeAlias = tuple[tuple[Sid, T], ...]
 """A map from servers to something, as pairs in ascending order of the server."""
@@ -116,6 +119,15 @@ class Election(msgspec.Struct, frozen=True):
     recvset: Pairs[Ballot] = ()
     outofelection: Pairs[Claim] = ()
     finalizing: bool = False
+
+
+def next_round(election_round: int) -> int:
+    """The round after this one; the first one follows the last (`AtomicLong.incrementAndGet`).
+
+    A forged vote can raise every server to the last round. A server in a lower round adopts the round of a higher
+    vote, so the servers meet again after the overflow.
+    """
+    return election_round + 1 if election_round < LAST_ROUND else FIRST_ROUND
 
 
 def put(pairs: Pairs[T], sid: Sid, value: T) -> Pairs[T]:

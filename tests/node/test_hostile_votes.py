@@ -23,7 +23,6 @@ from tests.node.hostile import (
     resident,
     send,
     wait_looks,
-    wait_said,
 )
 from tests.node.patience import LONG_LIMITS
 
@@ -96,19 +95,28 @@ def test_absurd_votes_to_a_server_that_looks_for_a_leader(ensemble: Ensemble) ->
     check_unharmed(ensemble, before, GROWTH)
 
 
-def test_a_round_that_leaves_none_after_it_is_not_believed(ensemble: Ensemble) -> None:
-    before = resident(ensemble)
+@pytest.mark.parametrize("forged", [LAST, LAST - 1, 2**62], ids=["last", "last but one", "half of the range"])
+def test_elections_end_after_the_last_round_too(forged: int, ensemble: Ensemble) -> None:
+    """A server that looks for a leader takes over any higher round: every server is raised to the forged one.
+
+    The next rounds lie beyond it, and after the last one begins the first one again, as in an AtomicLong.
+    """
+    ensemble.stop(2)
+    ensemble.stop(3)
+    wait_looks(ensemble, 1)
     with connection(ensemble.member(1).election_port) as to:
-        send(to, opening(3) + vote(0, 3, 0, LAST, 0) + vote(0, 3, 0, 2**62 + 1, 0))
+        send(to, opening(3) + vote(0, 1, 0, forged, 0))
         hang_up(to)
-    wait_said(ensemble, 1, f"round {LAST}")
-    lost = ensemble.leader()
-    ensemble.stop(lost)
+    ensemble.start(2)
+    ensemble.start(3)
     ensemble.wait_serving()
-    ensemble.start(lost)
-    ensemble.wait_serving()
-    before.pop(lost)
-    check_unharmed(ensemble, before, GROWTH)
+    for _ in range(2):
+        lost = ensemble.leader()
+        ensemble.stop(lost)
+        ensemble.wait_serving()
+        ensemble.start(lost)
+        ensemble.wait_serving()
+    check_unharmed(ensemble, resident(ensemble), GROWTH)
 
 
 def test_a_configuration_from_a_notification_is_not_taken(ensemble: Ensemble) -> None:

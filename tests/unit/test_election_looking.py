@@ -212,6 +212,23 @@ def test_loss_of_the_leader_begins_the_next_round_with_the_own_vote() -> None:
     assert sent(done) == [(2, LOOKING, vote(1), 2), (3, LOOKING, vote(1), 2)]
 
 
+def test_the_last_round_is_followed_by_the_first() -> None:
+    """logicalclock is an AtomicLong, and incrementAndGet overflows to the lowest number."""
+    raised = run(peer(), says(3, leader=3, round_=2**63 - 1), Fired(FINALIZE), LeaderLost())
+
+    assert sent(raised) == [(2, LOOKING, vote(1), -(2**63)), (3, LOOKING, vote(1), -(2**63))]
+
+
+def test_servers_meet_again_after_the_last_round() -> None:
+    """One has overflowed, another is still in the last round, and a third has just booted: all adopt the highest."""
+    overflowed = [says(3, leader=3, round_=2**63 - 1), Fired(FINALIZE), LeaderLost()]
+
+    assert run(peer(), *overflowed, says(2, leader=2, round_=1)).state.round == 1
+    assert run(peer(), *overflowed, says(2, leader=2, round_=2**63 - 1)).state.round == 2**63 - 1
+    met = run(peer(), *overflowed, says(2, leader=2, round_=-(2**63)), Fired(FINALIZE))
+    assert decisions(met) == [Followed(1, 2, -(2**63))]
+
+
 def test_no_election_begins_beyond_the_limit() -> None:
     rules = Rules(round_limit=1)
     leading = run(peer(3), says(1, leader=3), Fired(FINALIZE), rules=rules)
