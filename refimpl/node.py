@@ -280,7 +280,7 @@ class Node:
                 outcome = self.replica.apply(txn.zxid, txn.value)
                 if self.service is not None:
                     self.service.applied(txn.zxid, txn.value, outcome)
-                    self.storage.snapshot_if_due(self.replica.tree, self.replica.zxid)
+                    self.storage.snapshot_if_due(self.replica.tree, self.replica.zxid, lambda: self.replica.zxid)
 
     def _write_epochs(self, effect: WriteEpochs) -> None:
         self._flush_journal()

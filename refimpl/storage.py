@@ -91,8 +91,7 @@ class Storage:
 
     def stop(self) -> None:
         """Writes what was asked for, then ends."""
-        if self._writing is not None:
-            self._writing.cancel()
+        self._cancel_snapshot()
         if self._thread is not None:
             self._thread.stop()
         self._log.close()
@@ -128,11 +127,13 @@ class Storage:
                     path.unlink()
             self._log.truncate(zxid)
 
+        self._cancel_snapshot()
         self.release()
         self._started_thread().call(replace)
 
     def truncate(self, zxid: int) -> None:
-        """Drops everything beyond a zxid, at once. Raises DataError and OSError."""
+        """Drops everything beyond a zxid, before it returns. Raises DataError and OSError."""
+        self._cancel_snapshot()
         self.flush()
         database.truncate(self._settings.data_dir, self._log, zxid)
 
@@ -148,16 +149,19 @@ class Storage:
         """Whether a snapshot in the background still reads the tree that it was begun with."""
         return self._writing is not None and not self._writing.done()
 
-    def snapshot_if_due(self, tree: Tree, zxid: int) -> None:
-        """After snapCount transactions: a new log file, and a snapshot in the background."""
+    def snapshot_if_due(self, tree: Tree, zxid: int, last: Callable[[], int]) -> None:
+        """After snapCount transactions: a new log file, and a snapshot in the background.
+
+        `last` returns the zxid of the last transaction applied to the tree.
+        """
         if self._logged < self._settings.snap_count or self.is_writing_snapshot:
             return
         self._logged = 0
         self.release()
         self._started_thread().aside(self._log.roll)
-        self._writing = self._loop.create_task(self._write_snapshot(tree, zxid))
+        self._writing = self._loop.create_task(self._write_snapshot(tree, zxid, last))
 
-    async def _write_snapshot(self, tree: Tree, zxid: int) -> None:
+    async def _write_snapshot(self, tree: Tree, zxid: int, last: Callable[[], int]) -> None:
         file: snapshot.SnapshotFile | None = None
         try:
             file = snapshot.SnapshotFile(self._snapshots, zxid)
@@ -167,13 +171,19 @@ class Storage:
                 if self._loop.time() > rest:
                     await asyncio.sleep(0)
                     rest = self._loop.time() + BUSY
-            await asyncio.to_thread(file.finish)
+            await asyncio.to_thread(file.seal, last())
+            file.publish()
         except OSError as error:
             logger.warning("snapshot %x is not written: %s", zxid, error)
         except asyncio.CancelledError:
             if file is not None:
                 file.abort()
             raise
+
+    def _cancel_snapshot(self) -> None:
+        """Gives up a snapshot in the background, whose tree is about to be replaced; it does not get its name."""
+        if self._writing is not None:
+            self._writing.cancel()
 
     def purge(self) -> None:
         """Removes old snapshots and logs (`autopurge`)."""

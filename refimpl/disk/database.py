@@ -1,16 +1,18 @@
 """A data directory: the newest snapshot, and the log after it.
 
-Rules this module keeps:
-
-- The newest snapshot that is whole is read, and every transaction of the log above its zxid is applied.
-- A damaged snapshot is passed over with a warning. Then the log must hold the transaction that the damaged one is
-  named after, and lead there without a gap: a snapshot from the leader has transactions that no log of ours has, and
-  without it they are missing. The real one goes on with whatever it has.
-- The first transaction after the snapshot must be the next one. The real one does not check.
-- Transactions without any snapshot are refused, as 3.8 does ("No snapshot found, but there are log entries"): every
+- The newest usable snapshot is read, and every transaction of the log above its zxid is applied.
+- A damaged snapshot is skipped with a warning. The log must then hold the transaction in the name of the damaged one,
+  and lead there without a gap: a snapshot from the leader has transactions that no log of this server has. ZooKeeper
+  does not check this.
+- A fuzzy snapshot may hold changes beyond the end of the log, after a truncation by ZooKeeper or a crash. It is skipped
+  if the log leads from an older snapshot to the same zxid, and used with a warning if none does: without a truncation
+  its changes were committed, and the leader sends them again.
+- The first transaction after the snapshot must be the next one. ZooKeeper does not check this.
+- Transactions without any snapshot are refused, as in 3.8 ("No snapshot found, but there are log entries"): every
   server writes `snapshot.0` when it starts for the first time, so one is lost. An empty directory becomes that of a
-  new server. (`zookeeper.snapshot.trust.empty`, `zookeeper.db.autocreate` and the file `initialize` mean nothing here.)
-- Truncating also removes snapshots above the zxid, first. The real one keeps them, and would load what it truncated.
+  new server. (`zookeeper.snapshot.trust.empty`, `zookeeper.db.autocreate` and the file `initialize` have no effect.)
+- A truncation to Z also removes, first, the snapshots that may hold anything beyond Z. ZooKeeper keeps them, and may
+  load the truncated changes again.
 
 Source: `FileTxnSnapLog.restore`, `.fastForwardFromEdits`, `.truncateLog`; `ZKDatabase.loadDataBase`, `.truncateLog`;
 `FileSnap.deserialize`.
@@ -74,10 +76,41 @@ def _no_collections() -> Iterator[None]:
 
 def _load(snapshots: Path, logs: Path, keep: int) -> Loaded:
     warnings = _warn_of_compressed(snapshots)
-    start = _newest_snapshot(snapshots, warnings)
-    if start is None:
-        return _new_server(snapshots, logs, warnings, keep)
-    zxid, tree, passed_over = start
+    passed_over: set[int] = set()
+    uncovered: Loaded | None = None
+    for zxid, path in snapshot.newest_first(snapshots):
+        try:
+            start = snapshot.read(path, zxid)
+        except DamagedSnapshotError as error:
+            warnings.append(str(error))
+            passed_over.add(zxid)
+            continue
+        if uncovered is None:
+            loaded = _replayed(logs, zxid, start.tree, keep, warnings, passed_over)
+            _check_passed_over(snapshots, zxid, passed_over, warnings)
+        else:
+            try:
+                loaded = _replayed(logs, zxid, start.tree, keep, warnings=[], awaited=set())
+            except DataError:
+                continue
+        if start.recorded is None or start.recorded <= max(loaded.last_zxid, zxid):
+            if uncovered is None or loaded.last_zxid == uncovered.last_zxid:
+                return loaded._replace(warnings=warnings)
+        elif uncovered is None:
+            uncovered = loaded
+            warnings.append(
+                f"{path}: holds changes up to 0x{start.recorded:x}, and the log ends at 0x{loaded.last_zxid:x}"
+            )
+    if uncovered is None and warnings:
+        raise DataError(f"{snapshots}: no snapshot can be read ({'; '.join(warnings)}); {REMEDY}")
+    return uncovered or _new_server(snapshots, logs, warnings, keep)
+
+
+def _replayed(logs: Path, zxid: int, tree: Tree, keep: int, warnings: list[str], awaited: set[int]) -> Loaded:
+    """The tree of the snapshot with this zxid after the transactions of the log; drops their zxids from `awaited`.
+
+    Raises DataError.
+    """
     recent: deque[tuple[int, Change]] = deque(maxlen=keep)
     last = zxid
     for number, payload in read(logs, zxid + 1, notes=warnings):
@@ -90,30 +123,22 @@ def _load(snapshots: Path, logs: Path, keep: int) -> Loaded:
         change = _decode(logs, number, payload)
         tree.carry_out(apply(tree, number, change).operations)
         recent.append((number, change))
-        passed_over.discard(number)
+        awaited.discard(number)
         last = number
-    # The snapshot of a new leader is named after its epoch, and no transaction has that zxid.
-    missing = [number for number in passed_over if number & 0xFFFFFFFF]
+    return Loaded(tree, zxid, last, recent, warnings)
+
+
+def _check_passed_over(snapshots: Path, zxid: int, awaited: set[int], warnings: list[str]) -> None:
+    """Raise DataError if the zxid of a damaged snapshot that is newer than the loaded one was not in the log.
+
+    The snapshot of a new leader is named after its epoch, and no transaction has that zxid.
+    """
+    missing = [number for number in awaited if number & 0xFFFFFFFF]
     if missing:
         raise DataError(
             f"{snapshots}: {snapshot.PREFIX}.{max(missing):x} cannot be read, and the log does not lead "
             f"from {snapshot.PREFIX}.{zxid:x} to it ({'; '.join(warnings)}); {REMEDY}"
         )
-    return Loaded(tree, zxid, last, recent, warnings)
-
-
-def _newest_snapshot(directory: Path, warnings: list[str]) -> tuple[int, Tree, set[int]] | None:
-    """Zxid and tree of the newest whole snapshot, and the zxids of the newer ones; None if there is none at all."""
-    passed_over: set[int] = set()
-    for zxid, path in snapshot.newest_first(directory):
-        try:
-            return zxid, snapshot.read(path, zxid), passed_over
-        except DamagedSnapshotError as error:
-            warnings.append(str(error))
-            passed_over.add(zxid)
-    if warnings:
-        raise DataError(f"{directory}: no snapshot can be read ({'; '.join(warnings)}); {REMEDY}")
-    return None
 
 
 def _warn_of_compressed(directory: Path) -> list[str]:
@@ -147,17 +172,52 @@ def _decode(logs: Path, zxid: int, payload: bytes) -> Change:
 def truncate(data_dir: Path, log: TxnLog, zxid: int) -> None:
     """Drop every transaction above `zxid` from the disk, durably; `load` then gives the state of that zxid.
 
-    Raises DataError if a snapshot at or below the zxid and the log do not lead to it; then nothing is changed.
+    Raises DataError, and changes nothing, unless some snapshot holds nothing beyond the zxid and the log leads from
+    there to it.
     """
     snapshots, _ = make_directories(data_dir, log.directory.parent)
     log.commit()
-    older = [number for number, _ in snapshot.newest_first(snapshots) if number <= zxid]
+    older = [each for each in snapshot.newest_first(snapshots) if each[0] <= zxid]
     if not older:
         raise DataError(f"{snapshots}: cannot truncate to 0x{zxid:x}: no snapshot is that old; {REMEDY}")
-    if zxid not in older and next(read(log.directory, zxid, zxid), (None,))[0] != zxid:
+    numbers = [number for number, _ in older]
+    if zxid not in numbers and next(read(log.directory, zxid, zxid), (None,))[0] != zxid:
         raise DataError(f"{log.directory}: cannot truncate to 0x{zxid:x}: the log has no such transaction; {REMEDY}")
+    too_new = _holding_more(older, zxid)
+    kept = [number for number, path in older if path not in too_new]
+    if not kept or not _leads(log.directory, kept[0], zxid):
+        raise DataError(
+            f"{snapshots}: cannot truncate to 0x{zxid:x}: {', '.join(path.name for path in too_new)} may hold later "
+            f"changes, and no older snapshot and the log lead to it; {REMEDY}"
+        )
     for number, path in snapshot.newest_first(snapshots):
-        if number > zxid:
+        if number > zxid or path in too_new:
             path.unlink()
     sync_directory(snapshots)
     log.truncate(zxid)
+
+
+def _holding_more(older: list[tuple[int, Path]], zxid: int) -> list[Path]:
+    """The newest of these snapshots, up to the first one that is known to hold nothing beyond the zxid."""
+    found = []
+    for number, path in older:
+        try:
+            newest = snapshot.newest_in(snapshot.read(path, number), number)
+        except DamagedSnapshotError:
+            continue  # `load` knows what to do with it
+        if newest is not None and newest <= zxid:
+            break
+        found.append(path)
+    return found
+
+
+def _leads(logs: Path, start: int, zxid: int) -> bool:
+    """Whether the log leads from a snapshot to this zxid."""
+    if start == zxid:
+        return True
+    last = start
+    for number, _ in read(logs, start + 1, zxid):
+        if not follows(number, last):
+            return False
+        last = number
+    return last == zxid

@@ -1,19 +1,24 @@
-"""Snapshot files: a tree on the disk, sealed with a checksum.
+"""Snapshot files: a tree on disk, protected by checksums.
 
-    ZKSN, i32 2, i64 -1 · body (`refimpl.disk.body`) · i64 adler32 of all before it, string "/"
-    i64 zxid, i32 2, i64 digest · i64 adler32 of all before it, string "/"
+    ZKSN, i32 2, i64 -1 · body (`refimpl.disk.body`)   · seal
+    i64 zxid, i32 version, i64 digest                  · seal    optional; ZooKeeper 3.6 and later
+    i64 lastProcessedZxid                              · seal    optional; ZooKeeper 3.9 and later
 
-Rules this module keeps:
+A seal is the i64 adler32 of all bytes before it and the string "/".
 
-- A snapshot appears under its name when it is whole and synced, not before. The real one writes most of its snapshots
-  under their names from the start, so an unfinished one is an ordinary sight when reading.
-- The second part (3.6 and later) is read and checked; the digest in it is not used. It is never written: a server that
-  misses it reads the snapshot as one of an older version.
-- A snapshot is taken whole or not at all: header, every length, both seals, nothing behind them. The real one also
-  takes one whose second part is cut short, and more bytes behind the seals.
-- Compressed snapshots (`snapshot.<zxid>.gz`, `.snappy`; off by default) are not read, and said to be there.
+- A snapshot is fuzzy: the tree changes while it is written, so it may hold changes of transactions beyond the zxid in
+  its name. Both optional sections name the last transaction at the end of the writing. A reader needs it to tell
+  whether a truncated log still covers the snapshot (`Snapshot.recorded`, `newest_in`).
+- A new snapshot has the second section, with a digest version that no ZooKeeper has: servers from 3.6 on compare
+  digests of equal versions only, and older ones ignore what follows the first seal.
+- A new snapshot gets its name when it is complete and durable. ZooKeeper gives most of its snapshots their names at the
+  start, so a reader must expect incomplete ones.
+- Header, lengths, seals and the end of the file are checked. ZooKeeper accepts a shortened second section, and
+  trailing bytes.
+- Compressed snapshots (`snapshot.<zxid>.gz`, `.snappy`; off by default) are not read; `compressed` lists them.
 
-Source: `FileSnap`, `SnapStream`, `DataTree.serializeZxidDigest`, `AtomicFileOutputStream`.
+Source: `FileSnap`, `SnapStream`, `DataTree.serializeZxidDigest`, `DataTree.serializeLastProcessedZxid`,
+`AtomicFileOutputStream`.
 """
 
 import os
@@ -21,6 +26,7 @@ import re
 import struct
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 from zlib import adler32
 
 from refimpl.disk.body import BodyReader, DamagedSnapshotError, body_chunks
@@ -32,14 +38,26 @@ HEADER = struct.pack(">4siq", b"ZKSN", 2, -1)
 _COMPRESSED = re.compile(PREFIX + r"\.([0-9a-f]{1,16})\.(?:gz|snappy)")
 _CHECKSUM = struct.Struct(">q")
 _SEAL_MARK = b"\x00\x00\x00\x01/"
+_SEAL_SIZE = _CHECKSUM.size + len(_SEAL_MARK)
 _DIGEST = struct.Struct(">qi")
+_LAST_PROCESSED = struct.Struct(">q")
+_RECORD = struct.Struct(">qiq")
+_OWN_DIGEST_VERSION = (1 << 31) - 1
+"""Not a version of ZooKeeper's `DigestCalculator`, and above the versions whose digest is text."""
 _READ = 1 << 20
 
 
-class SnapshotFile:
-    """A snapshot that is being written: `write` its body in pieces, then `finish`, or `abort`.
+class Snapshot(NamedTuple):
+    """A tree, and the zxid of the last transaction applied before the end of the writing; None if not recorded."""
 
-    All of them block and may be called from a thread. Raises OSError; what was written so far is then removed.
+    tree: Tree
+    recorded: int | None
+
+
+class SnapshotFile:
+    """A snapshot that is being written: `write` its body in pieces, then `seal` and `publish`, or `abort`.
+
+    All methods block; `seal` may be called from a thread. They raise OSError, and then the file has been removed.
     """
 
     def __init__(self, directory: Path, zxid: int) -> None:
@@ -58,13 +76,25 @@ class SnapshotFile:
             raise
         self._checksum = adler32(piece, self._checksum)
 
-    def finish(self) -> Path:
-        """Seal the file, make it durable and give it its name."""
+    def seal(self, last: int) -> None:
+        """End the body and make the file durable; `last` is the last transaction applied to the tree by now."""
         try:
-            self._file.write(_CHECKSUM.pack(self._checksum) + _SEAL_MARK)
+            self._add_seal()
+            self.write(_RECORD.pack(last, _OWN_DIGEST_VERSION, 0))
+            self._add_seal()
             self._file.flush()
             os.fsync(self._file.fileno())
             self._file.close()
+        except BaseException:
+            self.abort()
+            raise
+
+    def _add_seal(self) -> None:
+        self.write(_CHECKSUM.pack(self._checksum) + _SEAL_MARK)
+
+    def publish(self) -> Path:
+        """Give a sealed file its name, durably."""
+        try:
             self._temporary.replace(self.path)
         except BaseException:
             self.abort()
@@ -73,7 +103,7 @@ class SnapshotFile:
         return self.path
 
     def abort(self) -> None:
-        """Give it up."""
+        """Remove the file."""
         try:
             self._file.close()
         finally:
@@ -81,22 +111,23 @@ class SnapshotFile:
 
 
 def save(directory: Path, tree: Tree, zxid: int) -> Path:
-    """Write a snapshot of a tree whose last transaction is `zxid`, at one go. Raises OSError."""
+    """Write a snapshot of a tree that does not change meanwhile; `zxid` is its last transaction. Raises OSError."""
     file = SnapshotFile(directory, zxid)
     for piece in body_chunks(tree, zxid):
         file.write(piece)
-    return file.finish()
+    file.seal(zxid)
+    return file.publish()
 
 
-def read(path: Path, zxid: int) -> Tree:
-    """The tree of a snapshot. Raises DamagedSnapshotError, which names the file and what is wrong, and OSError."""
+def read(path: Path, zxid: int) -> Snapshot:
+    """Read a snapshot. Raises DamagedSnapshotError, with the file and the fault, and OSError."""
     try:
         return _read(path, zxid)
     except DamagedSnapshotError as error:
         raise DamagedSnapshotError(f"{path}: {error}") from None
 
 
-def _read(path: Path, zxid: int) -> Tree:
+def _read(path: Path, zxid: int) -> Snapshot:
     tree = Tree()
     reader = BodyReader(tree, zxid)
     with path.open("rb") as file:
@@ -112,29 +143,43 @@ def _read(path: Path, zxid: int) -> Tree:
             whole = len(piece) - len(rest or b"")
             checksum = adler32(piece[:whole] if rest else piece, checksum)
         rest += file.read(_READ)
-    _check_tail(rest, checksum)
-    return tree
+    recorded = _check_tail(rest, checksum)
+    # A digest may be older than the snapshot, or missing and then 0 (`DataTree.deserializeZxidDigest`).
+    return Snapshot(tree, recorded if recorded >= zxid else None)
 
 
-def _check_tail(tail: bytes, checksum: int) -> None:
-    """What stands behind the body: a seal, or a seal, a digest and another seal."""
-    end = _check_seal(tail, 0, checksum, "seal")
-    if end == len(tail):
-        return
-    digest_end = end + _DIGEST.size
-    if len(tail) < digest_end:
-        raise DamagedSnapshotError(f"{len(tail) - end} bytes stand behind the seal, too few for a digest")
-    _, version = _DIGEST.unpack_from(tail, end)
+def _check_tail(tail: bytes, checksum: int) -> int:
+    """Check what follows the body; the highest zxid in it, -1 if it names none."""
+    end, recorded = _check_seal(tail, 0, checksum, "seal"), -1
+    last_size = _LAST_PROCESSED.size + _SEAL_SIZE
+    if len(tail) not in (end, end + last_size):
+        recorded, end = _check_digest(tail, end, checksum)
+    if len(tail) == end:
+        return recorded
+    if len(tail) != end + last_size:
+        raise DamagedSnapshotError(
+            f"{len(tail) - end} bytes follow the last seal, expected 0, or {last_size} with a lastProcessedZxid"
+        )
+    last_end = end + _LAST_PROCESSED.size
+    _check_seal(tail, last_end, adler32(tail[:last_end], checksum), "seal of lastProcessedZxid")
+    last: int = _LAST_PROCESSED.unpack_from(tail, end)[0]
+    return max(recorded, last)
+
+
+def _check_digest(tail: bytes, start: int, checksum: int) -> tuple[int, int]:
+    """Check the section with a digest; its zxid, and where it ends."""
+    end = start + _DIGEST.size
+    if len(tail) < end:
+        raise DamagedSnapshotError(f"{len(tail) - start} bytes follow the seal, too few for a digest")
+    zxid, version = _DIGEST.unpack_from(tail, start)
     # Before version 2 a digest was a text.
-    digest_end += 8 if version >= 2 else 4 + int.from_bytes(tail[digest_end : digest_end + 4])
-    whole = _check_seal(tail, digest_end, adler32(tail[:digest_end], checksum), "second seal")
-    if whole != len(tail):
-        raise DamagedSnapshotError(f"{len(tail) - whole} bytes stand behind the second seal, expected none")
+    end += 8 if version >= 2 else 4 + int.from_bytes(tail[end : end + 4])
+    return zxid, _check_seal(tail, end, adler32(tail[:end], checksum), "second seal")
 
 
 def _check_seal(tail: bytes, offset: int, checksum: int, name: str) -> int:
     """Check the seal at this offset; where it ends."""
-    end = offset + _CHECKSUM.size + len(_SEAL_MARK)
+    end = offset + _SEAL_SIZE
     if len(tail) < end:
         raise DamagedSnapshotError(f"the {name} is cut short: {max(0, len(tail) - offset)} bytes of {end - offset}")
     found = _CHECKSUM.unpack_from(tail, offset)[0]
@@ -145,11 +190,23 @@ def _check_seal(tail: bytes, offset: int, checksum: int, name: str) -> int:
     return end
 
 
-def looks_whole(path: Path) -> bool:
-    """Whether a snapshot ends as a whole one does; cheap, and wrong where bytes are damaged.
+def newest_in(found: Snapshot, zxid: int) -> int | None:
+    """The zxid of the newest transaction that a snapshot with this zxid in its name may hold; None if unknown.
 
-    `SnapStream.isValidCheckedStream`.
+    Every change of a znode leaves its zxid in the tree, a deletion in the pzxid of the parent, except setACL, which
+    only changes aversion. So a snapshot without a recorded zxid is known only if no ACL was ever changed.
     """
+    newest, changed_acl = zxid, False
+    for _, znode in found.tree.preorder():
+        newest = max(newest, znode.czxid, znode.mzxid, znode.pzxid)
+        changed_acl = changed_acl or znode.aversion > 0
+    if found.recorded is not None:
+        return max(newest, found.recorded)
+    return None if changed_acl else newest
+
+
+def looks_whole(path: Path) -> bool:
+    """Whether a snapshot ends with a seal mark; damaged bytes are not seen (`SnapStream.isValidCheckedStream`)."""
     with path.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         if size < len(HEADER) + len(_SEAL_MARK):
@@ -164,7 +221,7 @@ def newest_first(directory: Path) -> Iterator[tuple[int, Path]]:
 
 
 def compressed(directory: Path) -> list[tuple[int, Path]]:
-    """The compressed snapshots of a directory, which this server does not read."""
+    """The compressed snapshots of a directory, oldest first; this server does not read them."""
     found = []
     for path in directory.glob(f"{PREFIX}.*"):
         match = _COMPRESSED.fullmatch(path.name)
@@ -174,6 +231,6 @@ def compressed(directory: Path) -> list[tuple[int, Path]]:
 
 
 def remove_unfinished(directory: Path) -> None:
-    """Remove what a crash left of a snapshot that was being written."""
+    """Remove the incomplete snapshots that a crash has left."""
     for path in directory.glob(f"{PREFIX}.*{TEMPORARY}"):
         path.unlink()

@@ -1,19 +1,30 @@
 """Loading a data directory: snapshot and log together, fall-backs, gaps, truncation."""
 
 import gc
+import shutil
 from pathlib import Path
 
 import pytest
 
 from refimpl.disk import database, snapshot
+from refimpl.disk.body import body_chunks
 from refimpl.disk.files import DataError
 from refimpl.disk.logreader import DamagedLogError
 from refimpl.disk.txnlog import TxnLog
 from refimpl.store import Tree
 from refimpl.wire.txn import encode_txn
 from spec.tree.apply import apply
-from spec.tree.data import OPEN_ACL_UNSAFE
-from spec.tree.txns import Change, CloseSessionTxn, CreateSessionTxn, CreateTxn, ErrorTxn
+from spec.tree.data import OPEN_ACL_UNSAFE, READ_ACL_UNSAFE
+from spec.tree.txns import (
+    Change,
+    CloseSessionTxn,
+    CreateSessionTxn,
+    CreateTxn,
+    DeleteTxn,
+    ErrorTxn,
+    SetAclTxn,
+    SetDataTxn,
+)
 from spec.tree.znode import Znode
 
 EPOCH_2 = 0x2_0000_0000
@@ -42,6 +53,25 @@ class Directory:
     def snapshot(self, zxid: int) -> Path:
         return snapshot.save(self.files, self.tree, zxid)
 
+    def changed(self, zxid: int, record: object) -> None:
+        """Log one transaction, and apply it."""
+        log = TxnLog(self.files, preallocation=4096)
+        made = Change(5, 1, zxid * 10, record)  # type: ignore[arg-type]
+        log.append(zxid, encode_txn(zxid, made))
+        self.tree.carry_out(apply(self.tree, zxid, made).operations)
+        log.close()
+
+    def fuzzy(self, zxid: int, last: int | None) -> Path:
+        """A snapshot begun at `zxid` of the tree as it is now; `last` is recorded at its end."""
+        file = snapshot.SnapshotFile(self.files, zxid)
+        for piece in body_chunks(self.tree, zxid):
+            file.write(piece)
+        file.seal(zxid if last is None else last)
+        path = file.publish()
+        if last is None:  # as before ZooKeeper 3.6: only the first seal
+            path.write_bytes(path.read_bytes()[:-33])
+        return path
+
     def load(self) -> database.Loaded:
         return database.load(self.base, self.base)
 
@@ -59,7 +89,7 @@ def nodes(tree: Tree) -> dict[str, Znode]:
 
 
 def damage(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:-20])
+    path.write_bytes(path.read_bytes()[:-60])
 
 
 def test_a_missing_directory_becomes_that_of_a_new_server(tmp_path: Path) -> None:
@@ -220,3 +250,97 @@ def test_truncating_to_what_the_disk_does_not_lead_to_changes_nothing(directory:
     with pytest.raises(DataError, match=rf"cannot truncate to 0x{zxid:x}: "):
         database.truncate(directory.base, TxnLog(directory.files), zxid)
     assert (directory.names(), directory.load().last_zxid) == (before, 5)
+
+
+BEYOND = {
+    "a changed znode": SetDataTxn("/n1", b"later", 1),
+    "a deleted znode": DeleteTxn("/n1"),
+    "a changed ACL": SetAclTxn("/n1", READ_ACL_UNSAFE, 1),
+}
+
+
+@pytest.mark.parametrize("recorded", [True, False], ids=["recorded", "not recorded"])
+@pytest.mark.parametrize("beyond", BEYOND)
+def test_truncating_leaves_no_snapshot_with_later_changes(beyond: str, recorded: bool, directory: Directory) -> None:
+    """Expected is the tree that the same transactions lead to without any later one.
+
+    A snapshot begun at 2 holds the change of 3. A truncation to 2 must go back to snapshot.0 and the log.
+    """
+    directory.snapshot(0)
+    directory.log(1, 2)
+    then = nodes(directory.tree)
+    directory.changed(3, BEYOND[beyond])
+    directory.fuzzy(2, last=3 if recorded else None)
+
+    database.truncate(directory.base, TxnLog(directory.files), 2)
+
+    loaded = directory.load()
+    assert (loaded.last_zxid, nodes(loaded.tree), loaded.warnings) == (2, then, [])
+    assert "snapshot.2" not in directory.names()
+
+
+def test_truncating_keeps_a_snapshot_whose_changes_stay(directory: Directory) -> None:
+    directory.snapshot(0)
+    directory.log(1, 2, 3)
+    then = nodes(directory.tree)
+    directory.fuzzy(2, last=3)
+    directory.log(4)
+
+    database.truncate(directory.base, TxnLog(directory.files), 3)
+
+    assert nodes(directory.load().tree) == then
+    assert "snapshot.2" in directory.names()
+
+
+@pytest.mark.parametrize("logged", [(), (1,)], ids=["no other snapshot", "a gap behind the older snapshot"])
+def test_truncating_is_refused_where_only_later_changes_are_left(logged: tuple[int], directory: Directory) -> None:
+    """Nothing is removed: without its data this server would no longer hold what it has acknowledged."""
+    if logged:
+        directory.snapshot(0)
+    directory.log(1, 2)
+    directory.changed(3, BEYOND["a changed znode"])
+    directory.fuzzy(2, last=3)
+    (directory.files / "log.1").unlink()
+    before = directory.names()
+    with pytest.raises(DataError, match=r"cannot truncate to 0x2: snapshot.2 may hold later changes"):
+        database.truncate(directory.base, TxnLog(directory.files), 2)
+    assert directory.names() == before
+
+
+def test_what_zookeeper_truncated_does_not_come_back_from_its_snapshot(directory: Directory) -> None:
+    """ZooKeeper cuts its log and keeps its snapshots (`FileTxnSnapLog.truncateLog`)."""
+    directory.snapshot(0)
+    directory.log(1, 2)
+    then = nodes(directory.tree)
+    directory.changed(3, BEYOND["a deleted znode"])
+    directory.fuzzy(2, last=3)
+    TxnLog(directory.files).truncate(2)
+
+    loaded = directory.load()
+
+    assert (loaded.last_zxid, nodes(loaded.tree)) == (2, then)
+    assert "snapshot.2: holds changes up to 0x3, and the log ends at 0x2" in loaded.warnings[0]
+
+
+def test_a_snapshot_beyond_the_log_is_used_where_nothing_else_is_left(directory: Directory) -> None:
+    """A leader streams its tree while it changes: a learner that crashes before the log follows has only this."""
+    directory.log(1, 2)
+    directory.changed(3, BEYOND["a changed znode"])
+    directory.fuzzy(2, last=3)
+    for path in directory.files.glob("log.*"):
+        path.unlink()
+
+    loaded = directory.load()
+
+    assert (loaded.last_zxid, nodes(loaded.tree)["/n1"].data, len(loaded.warnings)) == (2, b"later", 1)
+
+
+def test_a_data_directory_of_zookeeper_3_9_is_loaded(tmp_path: Path) -> None:
+    """The znodes that the client wrote; `golden/disk` and test_disk_snapshot.py say how."""
+    shutil.copytree(Path(__file__).parent / "golden" / "disk" / "zookeeper-3.9.5", tmp_path / "version-2")
+    loaded = database.load(tmp_path, tmp_path)
+    assert (loaded.snapshot_zxid, loaded.last_zxid, loaded.warnings) == (7, 7, [])
+    (tmp_path / "version-2" / "snapshot.7").unlink()
+    replayed = database.load(tmp_path, tmp_path)
+    assert (replayed.snapshot_zxid, replayed.last_zxid) == (0, 7)
+    assert nodes(replayed.tree) == nodes(loaded.tree)

@@ -70,6 +70,10 @@ def sealed(data: bytes) -> bytes:
 
 WITH_SEAL = sealed(b"ZKSN" + struct.pack(">iq", 2, -1) + BODY)
 WITH_DIGEST = sealed(WITH_SEAL + struct.pack(">qiq", 9, 2, 0x1234567890))
+WITH_TEXT_DIGEST = sealed(WITH_SEAL + struct.pack(">qi", 9, 1) + string("3fe"))
+WITH_LAST = sealed(WITH_SEAL + struct.pack(">q", 9))
+WITH_BOTH = sealed(WITH_DIGEST + struct.pack(">q", 9))
+OWN = sealed(WITH_SEAL + struct.pack(">qiq", 0x1_0000_0009, 2**31 - 1, 0))
 
 
 def with_node(path: str) -> bytes:
@@ -79,21 +83,21 @@ def with_node(path: str) -> bytes:
 def read_bytes(directory: Path, data: bytes, zxid: int = 9) -> Tree:
     path = directory / f"snapshot.{zxid:x}"
     path.write_bytes(data)
-    return snapshot.read(path, zxid)
+    return snapshot.read(path, zxid).tree
 
 
 def test_a_body_is_sessions_acls_and_znodes_in_preorder() -> None:
     assert b"".join(body_chunks(small_tree(), 9)) == BODY
 
 
-def test_a_file_is_header_body_and_seal(tmp_path: Path) -> None:
+def test_a_file_is_header_body_seal_and_the_last_zxid(tmp_path: Path) -> None:
     path = snapshot.save(tmp_path, small_tree(), 0x1_0000_0009)
     assert path == tmp_path / "snapshot.100000009"
-    assert path.read_bytes() == WITH_SEAL
+    assert path.read_bytes() == OWN
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.parametrize("data", [WITH_SEAL, WITH_DIGEST, sealed(WITH_SEAL + struct.pack(">qi", 9, 1) + string("3fe"))])
+@pytest.mark.parametrize("data", [WITH_SEAL, WITH_DIGEST, WITH_TEXT_DIGEST, WITH_LAST, WITH_BOTH])
 def test_snapshots_of_all_versions_are_read(tmp_path: Path, data: bytes) -> None:
     nodes, sessions, children = contents(read_bytes(tmp_path, data))
     assert nodes["/a"] == EVERY_FIELD
@@ -120,7 +124,7 @@ def test_a_tree_comes_back_as_it_was(tmp_path: Path) -> None:
     for i in range(999):
         tree.carry_out((Put(f"/n{i}", Znode(bytes(i), READ_ACL_UNSAFE, i, i, i, i, i, 0, 0, -(1 << 63), i)),))
     snapshot.save(tmp_path, tree, 10_000)
-    assert contents(snapshot.read(tmp_path / "snapshot.2710", 10_000)) == contents(tree)
+    assert contents(snapshot.read(tmp_path / "snapshot.2710", 10_000).tree) == contents(tree)
 
 
 @pytest.mark.parametrize(
@@ -135,8 +139,12 @@ def test_a_tree_comes_back_as_it_was(tmp_path: Path) -> None:
         (WITH_SEAL.replace(b"data", b"datb"), "the seal has checksum"),
         (WITH_DIGEST[:-3], "the second seal is cut short"),
         (WITH_DIGEST[:-20] + b"x" + WITH_DIGEST[-19:], "the second seal has checksum"),
-        (WITH_SEAL + b"12345", "5 bytes stand behind the seal"),
-        (WITH_DIGEST + b"12345", "5 bytes stand behind the second seal"),
+        (WITH_SEAL + b"12345", "5 bytes follow the seal, too few for a digest"),
+        (WITH_DIGEST + b"12345", "5 bytes follow the last seal, expected 0, or 21 with a lastProcessedZxid"),
+        (WITH_BOTH + b"12345", "26 bytes follow the last seal"),
+        (WITH_BOTH[:-3], "18 bytes follow the last seal"),
+        (WITH_BOTH[:-14] + b"x" + WITH_BOTH[-13:], "the seal of lastProcessedZxid has checksum"),
+        (WITH_LAST[:-14] + b"x" + WITH_LAST[-13:], "the seal of lastProcessedZxid has checksum"),
         (with_node("/x/y"), "'/x/y' comes before its parent '/x'"),
         (with_node("x"), "'x' is no path"),
         (with_node("/a/"), "'/a/' is no path"),
@@ -150,6 +158,59 @@ def test_a_damaged_snapshot_is_refused_with_what_is_wrong(tmp_path: Path, data: 
     with pytest.raises(DamagedSnapshotError, match=message) as caught:
         read_bytes(tmp_path, data)
     assert str(caught.value).startswith(str(tmp_path / "snapshot.9"))
+
+
+@pytest.mark.parametrize(
+    ("data", "recorded"),
+    [
+        pytest.param(WITH_SEAL, None, id="before 3.6"),
+        pytest.param(WITH_DIGEST, 9, id="3.6 to 3.8"),
+        pytest.param(sealed(WITH_SEAL + struct.pack(">qiq", 12, 2, 7)), 12, id="changed meanwhile"),
+        pytest.param(sealed(WITH_SEAL + struct.pack(">qiq", 0, 2, 0)), None, id="an empty digest"),
+        pytest.param(sealed(WITH_SEAL + struct.pack(">qiq", 8, 2, 7)), None, id="a digest older than the snapshot"),
+        pytest.param(sealed(WITH_DIGEST + struct.pack(">q", 13)), 13, id="3.9"),
+        pytest.param(sealed(WITH_SEAL + struct.pack(">q", 13)), 13, id="3.9 without digests"),
+    ],
+)
+def test_the_last_zxid_is_read_where_it_was_recorded(tmp_path: Path, data: bytes, recorded: int | None) -> None:
+    """DataTree.serializeZxidDigest and serializeLastProcessedZxid write it after the tree."""
+    path = tmp_path / "snapshot.9"
+    path.write_bytes(data)
+    assert snapshot.read(path, 9).recorded == recorded
+
+
+REAL = Path(__file__).parent / "golden" / "disk" / "zookeeper-3.9.5"
+"""Written by Apache ZooKeeper 3.9.5 of Maven Central, standalone, default options but for 4lw.commands.whitelist.
+
+A kazoo client created /plain and set it to "second", created /guarded with a digest ACL of bob, created and deleted
+/gone, and created /mine as ephemeral in session 0x1000029e6330000. Then the server was restarted, which wrote
+snapshot.7, and killed. The preallocated zeros of log.1 were removed.
+"""
+
+
+def test_a_snapshot_of_zookeeper_3_9_is_read() -> None:
+    found = snapshot.read(REAL / "snapshot.7", 7)
+    nodes, sessions, _ = contents(found.tree)
+
+    assert (found.recorded, set(sessions)) == (7, {0x1000029E6330000})
+    assert set(nodes) == {"/", "/plain", "/guarded", "/mine", "/zookeeper", "/zookeeper/config", "/zookeeper/quota"}
+    assert (nodes["/plain"].data, nodes["/plain"].version) == (b"second", 1)
+    assert [each.id.scheme for each in nodes["/guarded"].acl] == ["digest"]
+    assert (nodes["/mine"].data, nodes["/mine"].ephemeral_owner) == (b"here", 0x1000029E6330000)
+
+
+@pytest.mark.parametrize("name", ["snapshot.0", "snapshot.7"])
+def test_a_snapshot_of_zookeeper_3_9_with_any_byte_missing_or_changed_is_refused(tmp_path: Path, name: str) -> None:
+    """Without its last 21 or 54 bytes it is a complete snapshot of an older version."""
+    data, zxid, path = (REAL / name).read_bytes(), int(name[-1]), tmp_path / name
+    for size in set(range(len(data))) - {len(data) - 21, len(data) - 54}:
+        path.write_bytes(data[:size])
+        with pytest.raises(DamagedSnapshotError):
+            snapshot.read(path, zxid)
+    for place in range(len(data) - 60, len(data)):
+        path.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
+        with pytest.raises(DamagedSnapshotError):
+            snapshot.read(path, zxid)
 
 
 def test_a_snapshot_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
