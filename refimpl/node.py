@@ -57,7 +57,7 @@ from spec.zab.state import Append, EnterEpoch, Leader, Learner, TakeSnapshot, Za
 logger = logging.getLogger("quorate.node")
 
 RULES = Rules()
-ZAB = ZabRules(asynchronous_disk=True)
+ZAB = ZabRules(asynchronous_disk=True, hold_commits=True)
 FINALIZE_WAIT = 0.2
 """Seconds to wait for a better vote (`FastLeaderElection.finalizeWait`)."""
 FIRST_NOTIFICATION_TIMEOUT, LAST_NOTIFICATION_TIMEOUT = 0.2, 60.0

@@ -81,12 +81,17 @@ def _try_to_commit(peer: Peer, leader: Leader, proposal: Outstanding, rules: Zab
     txn = logged(peer.durable, leader.queue, zxid)
     assert txn is not None  # it is outstanding
     sent: list[Effect] = [Observe(Committed(peer.sid, leader.epoch, txn))]
+    handlers = leader.handlers
     for handler in leader.handlers:
-        if handler.stage >= Stage.SYNCING:
+        if rules.hold_commits and handler.stage is Stage.SYNCING and not handler.observer:
+            holding = replace(handler, held=(*handler.held, zxid))
+            handlers = tuple(holding if each is handler else each for each in handlers)
+        elif handler.stage >= Stage.SYNCING:
             sent.append(Send(handler.sid, Inform(txn) if handler.observer else Commit(zxid)))
     waiting = [sid for after, sid in leader.syncs if after == zxid]
     after = replace(
         leader,
+        handlers=handlers,
         outstanding=leader.outstanding[1:],
         committed=zxid,
         commits=(*leader.commits, zxid),
@@ -125,7 +130,7 @@ def synced(peer: Peer, leader: Leader, rules: ZabRules) -> Done | None:
 
 
 def staged(leader: Leader, sids: Iterable[Sid], stage: Stage) -> Leader:
-    """The leader when the handlers of these learners have come to a stage."""
+    """The leader with the handlers of these learners in another stage."""
     chosen = set(sids)
-    handlers = tuple(replace(h, stage=stage, last_zxid=0) if h.sid in chosen else h for h in leader.handlers)
+    handlers = tuple(replace(h, stage=stage, last_zxid=0, held=()) if h.sid in chosen else h for h in leader.handlers)
     return replace(leader, handlers=handlers)

@@ -47,6 +47,7 @@ from spec.zab.events import (
 from spec.zab.packets import (
     Ack,
     AckEpoch,
+    Commit,
     FollowerInfo,
     LeaderInfo,
     Ping,
@@ -244,11 +245,13 @@ def _without_acks(leader: Leader, sid: Sid, beyond: int) -> Leader:
 def _first_ack(peer: Peer, leader: Leader, source: Sid, zxid: int, rules: ZabRules) -> Done:
     """`waitForNewLeaderAck`: the first ACK must be that of NEWLEADER; another one is not counted, and never again.
 
-    Once the quorum is complete, it is not looked at.
+    Once the quorum is complete, it is not looked at; UPTODATE follows, and then the held commits.
     """
+    handler = leader.handler(source)
     after = broadcast.staged(leader, [source], Stage.SYNCED)
     if leader.phase is BROADCAST:
-        return Done(peer.durable, after, (Send(source, UpToDate()),))
+        held = () if handler is None else handler.held
+        return Done(peer.durable, after, (Send(source, UpToDate()), *(Send(source, Commit(zxid)) for zxid in held)))
     if zxid != make_zxid(leader.epoch):
         what = f"ACK {told(zxid)} of server {source} before the ACK of NEWLEADER"
         return Done(peer.durable, after, (unexpected(peer.sid, Family.ACK, what),))

@@ -28,11 +28,14 @@ class ZabRules(msgspec.Struct, frozen=True):
     - `asynchronous_disk`: a disk operation ends with an event of its own; else in the step that asks for it.
     - `asynchronous_commits`: the same of applying what is committed (`CommitProcessor`).
     - `variants`: the defects to reproduce.
+    - `hold_commits`: a leader sends a follower no COMMIT between NEWLEADER and UPTODATE, and the held ones right after
+      UPTODATE. `Leader.tryToCommit` does not wait. A follower with ZOOKEEPER-4394 fails on such a COMMIT.
     """
 
     asynchronous_disk: bool = True
     asynchronous_commits: bool = False
     variants: frozenset[Variant] = frozenset()
+    hold_commits: bool = False
 
 
 # The disk.
@@ -88,12 +91,17 @@ class Stage(enum.IntEnum):
 
 
 class Handler(msgspec.Struct, frozen=True):
-    """What a leader knows of one connected learner; `last_zxid` is kept from ACKEPOCH until it is used."""
+    """The leader's record of one connected learner.
+
+    `last_zxid` is the learner's, between ACKEPOCH and its use. `held` are the committed zxids whose COMMIT waits for
+    UPTODATE (`ZabRules.hold_commits`).
+    """
 
     sid: Sid
     stage: Stage
     observer: bool = False
     last_zxid: int = 0
+    held: tuple[int, ...] = ()
 
 
 class Outstanding(msgspec.Struct, frozen=True):

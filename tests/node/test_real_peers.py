@@ -4,6 +4,7 @@ place of a real server with that server's own data directory."""
 import os
 import re
 import shutil
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -220,3 +221,37 @@ def test_every_server_in_turn_changes_its_kind_while_clients_go_on(launch: Launc
 def test_the_package_of_the_real_server_is_there_in_the_gate() -> None:
     if os.environ.get("CI") == "true":
         assert Path("/usr/share/java/zookeeper.jar").exists(), "apt-get install zookeeper libzookeeper-java"
+
+
+def test_a_real_follower_that_joins_under_writes_gets_no_commit_too_early(launch: Launch) -> None:
+    """ZOOKEEPER-4394: a 3.8.0 follower throws a NullPointerException at a COMMIT between NEWLEADER and UPTODATE.
+
+    Real server 1 leaves and comes back while ten clients of the leader write, so a proposal is nearly always
+    outstanding.
+    """
+    ensemble = launch(["real", "node", "node"])
+    leader = ensemble.leader()
+    assert ensemble.kind(leader) == "node"
+    stopping, written = threading.Event(), list[str]()
+
+    def write(number: int) -> None:
+        with client(ensemble, leader) as writing:
+            writing.create(f"/writer-{number}")
+            while not stopping.is_set():
+                written.append(writing.create(f"/writer-{number}/n-", sequence=True))
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(10)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(8):
+            ensemble.kill(1)
+            ensemble.start(1)
+            ensemble.wait_serving([1])
+    finally:
+        stopping.set()
+        for thread in threads:
+            thread.join(WAIT)
+    said = (ensemble.directory / "server-1" / "log.txt").read_text("utf-8", "replace")
+    assert "NullPointerException" not in said
+    assert set(written) <= set(same_everywhere(ensemble))

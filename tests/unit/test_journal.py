@@ -49,7 +49,12 @@ def test_a_start_record_says_who_starts_with_what_and_by_which_rules(tmp_path: P
             "view": {"voters": [1, 2, 3], "observers": [4], "version": 0},
             "durable": {"accepted": 3, "current": 2, "snapshot": 0, "txns": [[(2 << 32) + 1, digest(b"a")]]},
             "rules": {"round_limit": None, "variants": [], "outsiders": True},
-            "zab": {"asynchronous_disk": True, "asynchronous_commits": False, "variants": ["no-truncation"]},
+            "zab": {
+                "asynchronous_disk": True,
+                "asynchronous_commits": False,
+                "variants": ["no-truncation"],
+                "hold_commits": False,
+            },
         }
     ]
 

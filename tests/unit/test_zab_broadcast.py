@@ -41,6 +41,7 @@ from spec.zab.packets import (
     Request,
     Sync,
     SyncRequest,
+    UpToDate,
 )
 from spec.zab.state import Append, Done, Leader, LeaderPhase, Outstanding, Stage, ZabRules
 
@@ -302,3 +303,45 @@ def test_an_epoch_has_as_many_zxids_as_its_counter_has_numbers() -> None:
     assert leader.is_exhausted(used_up)
     assert not leader.is_exhausted(replace(used_up, committed=last - 1))
     assert leader.is_exhausted(replace(used_up, committed=last - 1, outstanding=(Outstanding(last),)))
+
+
+# Commits between NEWLEADER and UPTODATE.
+
+HOLDING = ZabRules(asynchronous_disk=False, hold_commits=True)
+JOINING = (Receive(2, FollowerInfo(0)), Receive(2, AckEpoch(0, 0)))
+"""Server 2 is sent everything up to NEWLEADER, and has not acknowledged it."""
+
+
+def test_a_commit_between_newleader_and_uptodate_is_sent_as_zookeeper_does() -> None:
+    """tryToCommit sends to every forwarding follower, and a 3.8.0 follower may fail (ZOOKEEPER-4394)."""
+    done = run(*joins(1), WRITE, *JOINING, ack(1, FIRST))
+
+    assert {Send(1, Commit(FIRST.zxid)), Send(2, Commit(FIRST.zxid))} <= set(done.effects)
+
+
+def test_a_held_commit_follows_uptodate() -> None:
+    committing = run(*joins(1), WRITE, WRITE_AGAIN, *JOINING, ack(1, FIRST), rules=HOLDING)
+    joined = run(
+        *joins(1), WRITE, WRITE_AGAIN, *JOINING, ack(1, FIRST), ack(1, SECOND), Receive(2, Ack(make_zxid(1))),
+        rules=HOLDING,
+    )  # fmt: skip
+
+    assert [each.peer for each in committing.effects if isinstance(each, Send)] == [1]
+    assert joined.effects == (Send(2, UpToDate()), Send(2, Commit(FIRST.zxid)), Send(2, Commit(SECOND.zxid)))
+    assert isinstance(joined.state, Leader)
+    assert [each.held for each in joined.state.handlers] == [(), ()]
+
+
+def test_an_observer_is_informed_without_delay() -> None:
+    """INFORM brings its transaction along, so nothing can be missing."""
+    joining = (Receive(7, FollowerInfo(0, True)), Receive(7, AckEpoch(0, 0)))
+    done = run(*joins(1), WRITE, *joining, ack(1, FIRST), rules=HOLDING)
+
+    assert Send(7, Inform(FIRST)) in done.effects
+
+
+def test_commits_that_were_held_for_a_lost_learner_are_forgotten() -> None:
+    again = (*JOINING, Receive(2, Ack(make_zxid(1))))
+    done = run(*joins(1), WRITE, *JOINING, ack(1, FIRST), LearnerGone(2), *again, rules=HOLDING)
+
+    assert done.effects == (Send(2, UpToDate()),), "the commit is a part of the second synchronisation"

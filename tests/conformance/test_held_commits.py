@@ -1,0 +1,44 @@
+"""The rule `hold_commits`: a leader that sends no COMMIT between NEWLEADER and UPTODATE keeps every invariant.
+
+The shipped scenarios run a leader of ZooKeeper, which sends such a COMMIT. A node holds it, so the same scenarios are
+explored once more with the rule. The expected verdicts are theirs, except that ZOOKEEPER-4394 no longer shows.
+"""
+
+import pytest
+from msgspec.structs import replace
+
+from checker.engine import Exploration, Stop
+from checker.engine.search import explore
+from checker.job import Job, Verdict
+from checker.report.verdict import judge
+from checker.scenario import bundled, load, parts
+from spec.zab.state import ZabRules
+
+PATHS = {path.stem: path for path in bundled()}
+SCENARIOS = ["zab-3-servers-fine", "zab-3-servers", "r10-zab-leader-last-partition", "r10-zab-three-to-four-partition"]
+
+
+def explored(name: str, monkeypatch: pytest.MonkeyPatch, *, held: bool) -> tuple[Job, Exploration]:
+    zab_of = parts.zab_of
+
+    def holding(*given: object) -> ZabRules | None:
+        rules = zab_of(*given)  # type: ignore[arg-type]
+        return None if rules is None else replace(rules, hold_commits=held)
+
+    monkeypatch.setattr(parts, "zab_of", holding)
+    job = load(PATHS[name])
+    return job, explore(job.model, job.limits, until_witnessed=job.until_witnessed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_the_shipped_scenarios_pass_with_held_commits(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    job, exploration = explored(name, monkeypatch, held=True)
+    judged = judge(job, exploration, job.actions)
+
+    assert (judged.verdict, exploration.stop) == (Verdict.PASSED, Stop.EXHAUSTED), judged.sentence
+
+
+@pytest.mark.parametrize(("held", "stop"), [(False, Stop.FOUND), (True, Stop.EXHAUSTED)])
+def test_a_follower_with_zookeeper_4394_is_spared(held: bool, stop: Stop, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert explored("zookeeper-4394", monkeypatch, held=held)[1].stop is stop
