@@ -27,6 +27,7 @@ from msgspec.structs import replace
 from refimpl.jute import JuteError
 from refimpl.peers import closing
 from refimpl.peers.ports import MAX_STRANGERS
+from refimpl.rate_limit import RateLimit
 from refimpl.wire.election import (
     Opening,
     OpeningDecoder,
@@ -42,6 +43,7 @@ from spec.election.messages import Notification
 from spec.quorum import Sid
 
 logger = logging.getLogger("quorate.election")
+logger.addFilter(RateLimit())
 
 CONNECT_TIMEOUT = 5.0
 """Seconds a connection, or an opening, may take (`zookeeper.cnxTimeout`)."""
@@ -244,9 +246,14 @@ class ElectionSockets:
     def stranger_came(self, socket: ElectionSocket) -> None:
         """Somebody has connected; if there are too many of these, this one goes."""
         if len(self._strangers) >= MAX_STRANGERS:
-            socket.close()
+            self._refuse(socket, f"{MAX_STRANGERS} others have not said who they are either")
             return
-        self._strangers[socket] = asyncio.get_running_loop().call_later(CONNECT_TIMEOUT, socket.close)
+        why = f"no opening within {CONNECT_TIMEOUT:g} s"
+        self._strangers[socket] = asyncio.get_running_loop().call_later(CONNECT_TIMEOUT, self._refuse, socket, why)
+
+    def _refuse(self, socket: ElectionSocket, why: str) -> None:
+        logger.warning("election port: %s from %s; the connection ends", why, socket.whose)
+        socket.close()
 
     def introduced(self, socket: ElectionSocket, opening: Opening) -> bool:
         """A stranger has said who it is: whether its socket is kept."""

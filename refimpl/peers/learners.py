@@ -96,8 +96,10 @@ class Learners(Side):
 
     def opened(self, found: QuorumSocket) -> None:
         """Somebody has connected; of those that nobody knows only so many are kept."""
-        if len(self._strangers) >= MAX_STRANGERS or not self._listening:
+        if not self._listening:
             found.close()
+        elif len(self._strangers) >= MAX_STRANGERS:
+            self.drop(found, f"{MAX_STRANGERS} others have not said who they are either")
         else:
             self._strangers.add(found)
 
@@ -196,7 +198,7 @@ class Learners(Side):
         now = self.loop.time()
         for stranger in tuple(self._strangers):
             if now - stranger.began > self.limit(synced=False):
-                stranger.close()
+                self.drop(stranger, "no complete first packet within initLimit")
         part = self.node.server.zab
         for handler in part.handlers if isinstance(part, Leader) else ():
             found = self._learners.get(handler.sid)

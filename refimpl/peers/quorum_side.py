@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from refimpl.jute import JuteError
 from refimpl.peers.quorum_socket import QuorumSocket
+from refimpl.rate_limit import RateLimit
 from refimpl.wire import quorum as wire
 from refimpl.wire.packet import Packet
 from refimpl.wire.request import BadRequestError
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from refimpl.node import Node
 
 logger = logging.getLogger("quorate.quorum")
+logger.addFilter(RateLimit())
 
 
 READ_FIRST = 0.01
@@ -95,6 +97,8 @@ class Side(ABC):
         except BadRequestError as error:
             return self.refuse(found, error)
         except wire.UnknownPacketError as error:
+            if found.peer is None:
+                return self.drop(found, str(error))
             logger.warning("quorum port: %s", error)
             return True
         except JuteError as error:
