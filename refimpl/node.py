@@ -4,8 +4,8 @@ Rules this module keeps:
 
 - It decides nothing about the protocol. Whatever happens becomes an event of `spec.server.step`; an event that is
   impossible now waits (a packet) or means nothing (a timer that was too late).
-- One piece of work is finished, with all its effects in their order, before the next begins: whoever wants something
-  while work is under way gets in line (`submit`).
+- One piece of work is finished, with all its effects in their order, before the next begins: new work waits in line
+  meanwhile (`submit`).
 - What happens is in the journal before anything of it leaves the process: sockets are written after the work, not
   amid it.
 
@@ -65,7 +65,7 @@ FIRST_NOTIFICATION_TIMEOUT, LAST_NOTIFICATION_TIMEOUT = 0.2, 60.0
 
 
 class Node:
-    """One running server; `failed` is called, once, when its disk cannot be trusted any more."""
+    """One running server; `failed` is called, once, when its disk can no longer be trusted."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class Node:
         except (OSError, DataError) as error:
             self._disk_failed(error)
         except Exception:
-            # Whatever it is, the state is not to be trusted, so nothing may follow from it.
+            # The state is not to be trusted, so nothing may follow from it.
             logger.exception("server %d: a defect of this program", self.server.sid)
             self._stop_working("a defect of this program; its log says where, please report it")
         finally:
@@ -133,7 +133,7 @@ class Node:
             self._journal.flush()
 
     def start(self) -> None:
-        """Boots: looks for a leader, or serves at once if there is no ensemble."""
+        """Boots: looks for a leader, or serves, without an ensemble."""
         if self._journal is not None:
             self._journal.begin(self.server, RULES, ZAB)
         if self.quorum_port is None:
@@ -143,7 +143,7 @@ class Node:
             self.submit(lambda: self.run(Start(self.server.view)))
 
     def stop(self) -> None:
-        """Ends in order: nothing is begun any more, and the disk does what it was asked for."""
+        """Ends in order: no work begins, and the disk completes its work."""
         self._stopped = True
         for timer in tuple(self._timers):
             self._disarm(timer)
@@ -165,7 +165,7 @@ class Node:
         """Takes a step: its state first, then its effects in order, then what follows from the new state."""
         before, after = self.server, done.state
         if before.zab is not None and before.zab.queue and type(after.zab) is not type(before.zab):
-            self.storage.flush()  # it ended in order: what the disk was asked for is done
+            self.storage.flush()  # it ended in order, and the disk completes its work
         kept: Any = after.durable.txns
         kept = (Recent(kept) if type(kept) is tuple else kept).trimmed(self.replica.zxid)
         if kept is not after.durable.txns:
@@ -194,7 +194,7 @@ class Node:
 
     def _role_changed(self, before: Server, after: Server) -> None:
         if isinstance(before.zab, Learner) and before.zab.tree is not None:
-            self._reload()  # it was being brought up to date, and what of that is on disk is less than the tree
+            self._reload()  # its synchronisation was incomplete, and the tree is ahead of the disk
         if self.service is not None:
             self.service.end()
             self.service = None
@@ -230,7 +230,7 @@ class Node:
     def _send(self, effect: Send) -> None:
         if isinstance(effect.message, Notification):
             assert self.election_port is not None
-            self._flush_journal()  # this port writes at once
+            self._flush_journal()  # this port writes immediately
             self.election_port.send(effect.peer, effect.message)
         else:
             self._quorum().send(effect.peer, effect.message)
@@ -251,7 +251,7 @@ class Node:
         self.submit(settle)
 
     def _apply(self, zxid: int) -> None:
-        """Applies what is logged up to this zxid and not in the tree yet."""
+        """Applies the logged transactions up to this zxid that the tree lacks."""
         if zxid <= self.replica.zxid:
             return
         queue = self.server.zab.queue if self.server.zab is not None else ()
@@ -266,7 +266,7 @@ class Node:
     def complete_tree(self, zxid: int) -> None:
         """Before a snapshot of this zxid leaves: a leader that does not serve yet sends all that it has logged.
 
-        A snapshot on its way to the disk holds what was committed, so that tree stays as it is, and another is read.
+        A snapshot on its way to the disk must hold committed changes only, so another tree is read.
         """
         if self.replica.zxid < zxid and self.service is None:
             if self.storage.is_writing_snapshot:
@@ -318,7 +318,7 @@ class Node:
         self._stop_working(f"the disk failed ({error}), and what it holds is not certain")
 
     def _stop_working(self, why: str) -> None:
-        """Nothing is done or acknowledged any more; the process is to end."""
+        """From now on nothing is done or acknowledged; the process is to end."""
         self._work.clear()
         self._stopped = True
         logger.error("server %d steps down: %s", self.server.sid, why)

@@ -3,11 +3,11 @@
 Rules this module keeps:
 
 - A folder belongs to one process at a time; ZooKeeper has no such lock.
-- The log is written by its own thread, in the order asked for; what replaces or cuts the log happens when that thread
-  has nothing to do.
+- The log is written by its own thread, in the order of the requests. A replacement or cut of the log happens while that
+  thread is idle.
 - Snapshots that are taken while the server serves are written a piece at a time, between other work. They are fuzzy;
   the log from their zxid on makes them whole, and begins a new file there.
-- Where epochs and log disagree after a crash, the server starts with what each says (see `spec.durable`).
+- Where epochs and log disagree after a crash, the server starts with both as they are (see `spec.durable`).
 
 Source: `FileTxnSnapLog`, `SyncRequestProcessor` (snapCount), `QuorumPeer.loadDataBase`, `DatadirCleanupManager`.
 """
@@ -39,11 +39,11 @@ from spec.txn import Txn
 logger = logging.getLogger("quorate.disk")
 
 BUSY = 0.002
-"""Seconds after which the writing of a snapshot lets other work go on."""
+"""Seconds after which the writing of a snapshot yields to other work."""
 
 
 class Storage:
-    """What a server has on its disk. Opening it raises `DataError` and `OSError`.
+    """The disk of a server. Opening it raises `DataError` and `OSError`.
 
     `record_sizes` are those of the last, the smallest and the largest transaction logged, -1 before the first.
     """
@@ -90,7 +90,7 @@ class Storage:
         self._thread.start()
 
     def stop(self) -> None:
-        """Writes what was asked for, then ends."""
+        """Completes the pending work, then ends."""
         self._cancel_snapshot()
         if self._thread is not None:
             self._thread.stop()
@@ -107,7 +107,7 @@ class Storage:
         self._gathered.append((txn.zxid, payload))
 
     def release(self) -> None:
-        """Hands what was asked for to the thread that writes; the journal knows of it by now."""
+        """Hands the gathered records to the writing thread; the journal has them already."""
         if self._gathered:
             self._started_thread().append(*self._gathered)
             self._gathered.clear()
@@ -118,7 +118,7 @@ class Storage:
         self._started_thread().flush()
 
     def take_snapshot(self, tree: Tree, zxid: int) -> None:
-        """Asks for a tree that nobody changes meanwhile to take the place of all there is on disk."""
+        """Asks for a tree, which must not change meanwhile, to replace the contents of the disk."""
 
         def replace() -> None:
             snapshot.save(self._snapshots, tree, zxid)
@@ -138,7 +138,7 @@ class Storage:
         database.truncate(self._settings.data_dir, self._log, zxid)
 
     def write_epochs(self, accepted: int, current: int) -> None:
-        """Makes both epochs durable, at once. Raises OSError."""
+        """Makes both epochs durable before it returns. Raises OSError."""
         epochs.save_accepted(self._snapshots, accepted)
         epochs.save_current(self._snapshots, current)
 

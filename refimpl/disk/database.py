@@ -42,7 +42,7 @@ COMMITTED_LOG = 500
 
 
 class Loaded(NamedTuple):
-    """What a server starts with: `recent` are the last transactions after the snapshot, oldest first."""
+    """The state that a server starts with: `recent` are the last transactions after the snapshot, oldest first."""
 
     tree: Tree
     snapshot_zxid: int

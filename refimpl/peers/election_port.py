@@ -4,11 +4,11 @@ Rules this module keeps:
 
 - Between two servers one socket is kept, the one that the server with the larger id opened. A smaller one connects,
   says who it is, closes, and is called back.
-- What is queued, what is sent again on a new connection, and what is lost with an old one is decided by
-  `spec.election.channel`; in flight is what was given to the socket.
-- A peer that sends what is no frame loses its connection; one whose message is no vote loses the message. Whoever does
-  not say at once who he is is cut off, and only so many may be unknown at a time.
-- A smaller server that connects has lost the socket there was, even if nobody has told this one. Only one that is new
+- `spec.election.channel` decides which vote is queued, sent again on a new connection, or lost with an old one. A vote
+  is in flight once the socket has it.
+- A malformed frame ends the connection; a malformed vote is dropped. A peer must introduce itself soon, and the number
+  of peers that have not is limited.
+- A smaller server that connects has lost its older socket, even if this side has not noticed. Only a new one
   stays: both have connected at the same time.
 - A server takes its configuration from its files: the configuration in a notification is ignored.
 
@@ -48,7 +48,7 @@ logger.addFilter(RateLimit())
 CONNECT_TIMEOUT = 5.0
 """Seconds a connection, or an opening, may take (`zookeeper.cnxTimeout`)."""
 CROSSING = 1.0
-"""Seconds in which a socket counts as new."""
+"""Seconds until a socket no longer counts as new."""
 
 
 class Link:
@@ -62,7 +62,7 @@ class Link:
         self._connecting: asyncio.Task[None] | None = None
 
     def send(self, notification: Notification) -> None:
-        """Queues the newest vote, and connects if there is no connection."""
+        """Queues the newest vote, and connects if necessary."""
         self.channel = spec_channel.send(self.channel, notification).channel
         if self.channel.status is Status.OPEN:
             self.drain()
@@ -70,7 +70,7 @@ class Link:
             self.connect()
 
     def connect(self, told: tuple[Address, ...] = ()) -> None:
-        """Opens a connection if there is none; `told` is where an unknown peer says it can be reached."""
+        """Opens a connection unless one exists; `told` is where an unknown peer says it can be reached."""
         if self.socket is None and (self._connecting is None or self._connecting.done()):
             self._connecting = asyncio.get_running_loop().create_task(self.port.open(self.sid, told))
 
@@ -94,13 +94,13 @@ class Link:
             self.channel = spec_channel.peer_crashed(self.channel)
 
     def lost(self, socket: ElectionSocket) -> None:
-        """The socket is gone; what was sent last is remembered for the next one."""
+        """The socket is gone; the last vote is sent again on the next one."""
         if self.socket is socket:
             self.socket = None
             self.channel = spec_channel.peer_crashed(self.channel)
 
     def drain(self) -> None:
-        """Gives to the socket what it takes."""
+        """Gives the socket as many votes as it accepts."""
         while self.socket is not None and self.socket.is_ready:
             delivered = spec_channel.deliver(self.channel)
             if delivered is None:
@@ -129,7 +129,7 @@ class ElectionSocket(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A socket that was accepted has to say soon whose it is."""
-        self.transport = cast(asyncio.Transport, transport)  # uvloop's is none by its class
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's class is not a subclass
         if self.peer is None:
             self.port.stranger_came(self)
 
@@ -177,7 +177,7 @@ class ElectionSocket(asyncio.Protocol):
 
     @property
     def whose(self) -> str:
-        """The peer, as a reader is told of it."""
+        """The peer, for a log line."""
         return f"server {self.peer}" if self.peer is not None else "a peer that has not said who it is"
 
 
@@ -201,7 +201,7 @@ class ElectionSockets:
             self._listening.append(server)
 
     def close(self) -> None:
-        """Accepts nobody, and ends every connection."""
+        """Stops listening, and ends every connection."""
         for server in self._listening:
             server.close()
         for socket in tuple(self._strangers):
@@ -270,7 +270,7 @@ class ElectionSockets:
         return True
 
     def received(self, socket: ElectionSocket, frame: bytes) -> None:
-        """A frame has come: a vote, or something that is none and is dropped."""
+        """A frame has come: a vote, or a malformed message, which is dropped."""
         assert socket.peer is not None
         try:
             notification = decode_notification(frame).notification

@@ -2,8 +2,8 @@
 
 Rules this module keeps:
 
-- A leader that cannot be reached is tried again a few times, and then given up: the election goes on.
-- That the leader is lost is told until the server can take it; while it handles NEWLEADER it cannot.
+- A leader that cannot be reached is tried again a few times, and then given up: the election continues.
+- The loss of the leader is reported until the server accepts it; while it handles NEWLEADER it cannot.
 - A leader that is silent for too long is lost: initLimit while this server is brought up to date, syncLimit afterwards.
 
 Source: `Learner` (`connectToLeader`, `readPacket`, `validateSession`, `ping`).
@@ -50,7 +50,7 @@ class LeaderLink(Side):
         self._not_before = 0.0
 
     def end(self) -> None:
-        """It follows nobody any more."""
+        """Its role is over."""
         super().end()
         self.disconnect()
 
@@ -80,7 +80,7 @@ class LeaderLink(Side):
                     self.leader = found
                     found.write(first)
                     if not found.is_open:
-                        self._lose()  # it ended before anybody knew that it was the leader's
+                        self._lose()  # it ended before it was known as the leader's
                     return
             await asyncio.sleep(RETRY)
         logger.warning("leader %d cannot be reached at its quorum port", leader)
@@ -99,7 +99,7 @@ class LeaderLink(Side):
         self.node.submit(self.retry)
 
     def retry(self) -> None:
-        """Tells again that the leader is lost, and offers again what has waited."""
+        """Reports the loss of the leader again, and offers the waiting packets again."""
         if self.lost and self.node.lose_leader():
             self.lost = False
         super().retry()

@@ -1,12 +1,11 @@
-"""A leader's end of the quorum port: it accepts learners, and looks whether enough of them are left.
+"""A leader's end of the quorum port: it accepts learners, and checks for a quorum.
 
 Rules this module keeps:
 
-- What the wire carries and no step reads is settled here: who a learner is, sessions in a PING, REVALIDATE.
-- Only so many connections may be of nobody, or of servers that the configuration does not name, and the first have to
-  say whose they are within initLimit. What a learner says of itself has to be possible: it is not this server, and an
-  epoch is left after its own.
-- With every half tick a leader looks who has been silent for too long, and whether the rest are a quorum.
+- Fields of the wire that no step reads are handled here: the id of a learner, sessions in a PING, REVALIDATE.
+- The number of connections without an introduction is limited, and so is that of servers outside the configuration. An
+  introduction has to come within initLimit, and to be credible: another id than this server's, a credible epoch.
+- Every half tick a leader ends the connections of silent learners, and checks that the rest are a quorum.
 
 Source: `LearnerHandler.run`, `LearnerMaster.revalidateSession`, `Leader.lead`, `LearnerCnxAcceptor`.
 """
@@ -50,7 +49,7 @@ class Learners(Side):
         self._phase_began = 0.0
 
     def begin(self) -> None:
-        """It leads: it accepts learners at once, for the sockets listen before this returns. Raises ListenError."""
+        """It leads: it accepts learners; the sockets listen before this returns. Raises ListenError."""
         super().begin()
         self._phase, self._phase_began = None, self.loop.time()
         for address in self._own.addresses:
@@ -59,7 +58,7 @@ class Learners(Side):
             self.loop.create_task(self._accept(listening))
 
     def end(self) -> None:
-        """It leads no more: it accepts nobody, and every connection ends."""
+        """Its reign is over: it stops listening, and every connection ends."""
         super().end()
         for listening in self._listening:
             listening.close()
@@ -71,8 +70,8 @@ class Learners(Side):
 
     async def _accept(self, listening: socket.socket) -> None:
         if listening not in self._listening:
-            return  # it leads no more
-        # In two steps: asyncio waits at the end of the second one, and who ends the role then must close the server,
+            return  # its reign is over
+        # In two steps: asyncio waits at the end of the second one. The end of the role must then close the server,
         # not its socket, which the event loop looks at by then.
         accepting = await self.loop.create_server(lambda: self.socket(None), sock=listening, start_serving=False)
         if listening not in self._listening:
@@ -95,7 +94,7 @@ class Learners(Side):
     # What sockets tell.
 
     def opened(self, found: QuorumSocket) -> None:
-        """Somebody has connected; of those that nobody knows only so many are kept."""
+        """A peer has connected; the number of unknown ones is limited."""
         if not self._listening:
             found.close()
         elif len(self._strangers) >= MAX_STRANGERS:
@@ -121,7 +120,7 @@ class Learners(Side):
     # Messages.
 
     def take(self, found: QuorumSocket, message: wire.QuorumMessage) -> bool:
-        """A message of a learner, or the first one of somebody who says that he is one."""
+        """A message of a learner, or the first one of a connection."""
         if found.peer is None:
             return self._introduced(found, message)
         if not self._is_learner(found):
@@ -167,7 +166,7 @@ class Learners(Side):
         return self.node.run(Receive(message.sid, message.packet))
 
     def _refusal(self, message: wire.Registration) -> str | None:
-        """Why what a learner says of itself cannot be; None if it can."""
+        """Why the introduction of a learner is not credible; None if it is."""
         sid, accepted = message.sid, message.packet.accepted_epoch
         unknown = [each for each in self._learners if each not in self._known]
         if message.config_version > self.node.server.view.version:
@@ -194,7 +193,7 @@ class Learners(Side):
     # Time.
 
     def look(self) -> None:
-        """Who has been silent for too long, and are there enough left?"""
+        """Ends silent connections, and gives up without a quorum."""
         now = self.loop.time()
         for stranger in tuple(self._strangers):
             if now - stranger.began > self.limit(synced=False):
@@ -202,7 +201,7 @@ class Learners(Side):
         part = self.node.server.zab
         for handler in part.handlers if isinstance(part, Leader) else ():
             found = self._learners.get(handler.sid)
-            # Until the leader serves nobody is sent a PING: who waits for UPTODATE has nothing to say.
+            # Before the leader serves it sends no PING, so a learner that waits for UPTODATE is silent.
             if found is not None and now - found.last_heard > self.limit(handler.stage is Stage.SERVING):
                 logger.warning("learner %d is silent", handler.sid)
                 self.node.submit(self._ending(found))

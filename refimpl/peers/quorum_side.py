@@ -1,4 +1,4 @@
-"""What both ends of the quorum port have in common: packets are read in order, and wait where they must.
+"""The common part of both ends of the quorum port: packets are read in order, and wait where they must.
 
 Rules this module keeps:
 
@@ -31,7 +31,7 @@ logger.addFilter(RateLimit())
 
 
 READ_FIRST = 0.01
-"""Seconds between the end of half a tick and the look who has been silent."""
+"""Seconds between the end of half a tick and the check for silent peers."""
 
 
 class Side(ABC):
@@ -43,7 +43,7 @@ class Side(ABC):
         self.waiting: set[QuorumSocket] = set()
         self._look_again: asyncio.TimerHandle | None = None
 
-    # What each end does in its own way.
+    # The difference between the ends.
 
     @abstractmethod
     def opened(self, found: QuorumSocket) -> None:
@@ -59,11 +59,11 @@ class Side(ABC):
 
     @abstractmethod
     def refuse(self, found: QuorumSocket, error: BadRequestError) -> bool:
-        """What becomes of a REQUEST that cannot be read; False while nothing can."""
+        """Handles a REQUEST that cannot be read; False while that is impossible."""
 
     @abstractmethod
     def look(self) -> None:
-        """Half a tick is over: has somebody been silent for too long?"""
+        """Half a tick is over: the check for silent peers."""
 
     # Reading.
 
@@ -76,7 +76,7 @@ class Side(ABC):
         self.node.submit(lambda: self.read(found))
 
     def read(self, found: QuorumSocket) -> None:
-        """Takes what has come, as far as that is possible now."""
+        """Handles the packets that have come, as far as possible now."""
         self.waiting.discard(found)
         while found.inbox:
             if not self._take(found, found.inbox[0]):
@@ -87,7 +87,7 @@ class Side(ABC):
         found.drained()
 
     def retry(self) -> None:
-        """Offers again what has waited."""
+        """Offers the waiting packets again."""
         for found in tuple(self.waiting):
             self.read(found)
 
@@ -113,7 +113,7 @@ class Side(ABC):
         return True
 
     def broken(self, found: QuorumSocket, why: str) -> None:
-        """A peer sent what is no packet, or does not read; the connection is being closed."""
+        """A peer sent malformed bytes, or does not read; the connection is being closed."""
         whose = "a peer that has not said who it is" if found.peer is None else f"server {found.peer}"
         logger.warning("quorum port: %s: %s; the connection ends", whose, why)
 
@@ -132,7 +132,7 @@ class Side(ABC):
 
     def _tick(self) -> None:
         self._look_again = self.loop.call_later(self.node.settings.tick_time / 2000, self._tick)
-        # Not at once: after a time in which this process stood still, what its peers have said waits to be read.
+        # Later: after a pause of this process the packets of its peers wait to be read.
         self.loop.call_later(READ_FIRST, self.look)
 
     def limit(self, synced: bool) -> float:

@@ -2,21 +2,21 @@
 
 A server that looks for a leader tells every voter of its view whom it votes for, changes its vote to any
 better one it hears, and decides when a quorum of its view has had the same vote for a while. A server that
-has decided tells those who ask.
+has decided answers with its decision.
 
 Rules this module keeps:
 
-- Only `peer.view`, the server's own view, says who votes and what a quorum is.
+- Only `peer.view`, the server's own view, defines the voters and the quorums.
 - A notification is handled in one step, although two threads do it in the real server: first the rule of
   WorkerReceiver (adopt a newer configuration, answer), then that of `lookForLeader`. A server whose view has
   a version has reconfiguration enabled.
-- A server's own notification reaches it at once, so recvset always has its present vote. The real one passes
-  through two queues of its own process, with no network between. Nobody else can see whether it has come
+- A server's own notification reaches it immediately, so recvset always has its present vote. The real one passes
+  through two queues of one process, with no network between. No other server can see whether it has come
   back: it is never answered, and the only thing that waits for it is the start of FinalizeWait. So every run
   here is a run of the real server, one whose loopback is fast. A slow loopback can differ in one way: a vote
   that waits in the queue ahead of it is recorded, where here it is dropped because FinalizeWait has begun.
 - `step` returns None for an event that cannot happen in this state. It fails on no message, except where the
-  rules of the run have promised that there is none (`Rules.outsiders`).
+  rules of the run exclude it (`Rules.outsiders`).
 
 Sources: `FastLeaderElection.lookForLeader` (with `receivedFollowingNotification`), its
 `Messenger.WorkerReceiver.run`, `sendNotifications`, and `QuorumPeer.run` for what begins an election.
@@ -58,7 +58,7 @@ LOOKING, FOLLOWING, LEADING, OBSERVING = ServerState
 DEFAULT_RULES = Rules()
 
 _LEAVING = {LeaderLost: {FOLLOWING, OBSERVING}, QuorumLost: {LEADING}}
-"""The states in which each of the two events can happen."""
+"""The states that allow each of the two events."""
 
 
 def step(
@@ -104,7 +104,7 @@ def _boot(peer: Peer, rules: Rules) -> Step[Election]:
 
 
 def _look_again(peer: Peer, election: Election, rules: Rules) -> Step[Election] | None:
-    """Back to LOOKING with the same FastLeaderElection object: logicalclock goes on (`QuorumPeer.run`)."""
+    """Back to LOOKING with the same FastLeaderElection object: logicalclock continues (`QuorumPeer.run`)."""
     following = next_round(election.round)
     if not rules.allows_round(following):
         return None
@@ -112,7 +112,7 @@ def _look_again(peer: Peer, election: Election, rules: Rules) -> Step[Election] 
 
 
 def _look_for_leader(peer: Peer, election_round: int, current: Vote, rules: Rules) -> Step[Election]:
-    """The first lines of `lookForLeader`: a fresh record, the initial vote, and everybody is told."""
+    """The first lines of `lookForLeader`: a fresh record, the initial vote, and a notification to every voter."""
     told = current if rules.outsiders else None
     fresh = Election(LOOKING, election_round, peer.initial_vote, told)
     election, sent = send_notifications(peer, fresh)
@@ -159,7 +159,7 @@ def _must_answer(election: Election, heard: Notification) -> bool:
 def _take_from_queue(peer: Peer, election: Election, source: Sid, heard: Notification, rules: Rules) -> Progress:
     """`recvqueue.poll`, in the loop that waits before a decision or in the one that does not.
 
-    While FinalizeWait runs, a vote that is not better is taken from the queue and lost, whatever it says.
+    While FinalizeWait runs, a vote that is not better is taken from the queue and lost.
     A better one of **any** sender, decided or of another round or for a stranger, ends the wait and is then
     handled as if there had been none; the quorum that was reached is only looked at again when another
     LOOKING vote is counted.
@@ -199,7 +199,7 @@ def _hear_decided(peer: Peer, election: Election, source: Sid, heard: Notificati
     """A vote of a server that has decided: `receivedFollowingNotification`.
 
     The decision is the sender's vote and round, not this server's own: a latecomer joins an established
-    leader in the round in which that leader was elected.
+    leader in the round of that leader's election.
     """
     if heard.election_epoch == election.round:
         recvset = put(election.recvset, source, Ballot(heard.vote, heard.state))
@@ -219,7 +219,7 @@ def _fire(peer: Peer, election: Election) -> Step[Election]:
     """FinalizeWait decides for the proposal; NotificationTimeout sends the vote again.
 
     The real server calls `connectAll` instead when every send queue is full, so that nothing is delivered at
-    all. Sending again then comes to the same: the queues to voters hold the present vote already, and a send
+    all. Sending again then has the same effect: the queues to voters hold the present vote already, and a send
     connects too.
     """
     if election.finalizing:
@@ -231,7 +231,7 @@ def _fire(peer: Peer, election: Election) -> Step[Election]:
 
 
 def _decide(peer: Peer, vote: Vote, election_round: int) -> Progress:
-    """`setPeerState` and `leaveInstance`: what was heard in this election is forgotten."""
+    """`setPeerState` and `leaveInstance`: the votes of this election are forgotten."""
     fact: Led | Followed
     if vote.leader == peer.sid:
         state, fact = LEADING, Led(peer.sid, election_round)

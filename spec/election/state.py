@@ -1,4 +1,4 @@
-"""The state of one server's election, and what the election reads of the rest of the server.
+"""The state of one server's election, and the part of the server that the election reads.
 
 Rules this module keeps:
 
@@ -27,12 +27,12 @@ Pairs: TypeAlias = tuple[tuple[Sid, T], ...]
 
 
 class Rules(msgspec.Struct, frozen=True):
-    """What is the same for every server of a run.
+    """The rules of a run, equal for all its servers.
 
     - `round_limit`: no server begins an election beyond this round; None for no limit.
     - `variants`: the known defects to reproduce.
-    - `outsiders`: whether a server may ever hear from one that is no voter of its view. False saves the
-      checker the vote that only such a server is told; hearing from one nevertheless raises ValueError.
+    - `outsiders`: whether a server may ever hear from a server that does not vote in its view. False saves
+      the checker the vote that only such a server gets; hearing from one nevertheless raises ValueError.
     """
 
     round_limit: int | None = None
@@ -45,7 +45,7 @@ class Rules(msgspec.Struct, frozen=True):
 
 
 class Peer(msgspec.Struct, frozen=True):
-    """What the parts of a server read of the whole: its id, its own view, and what is on its disk.
+    """The fields that the parts of a server read: its id, its own view, and its disk.
 
     `tree` is the zxid of a tree that lags behind the log (ZOOKEEPER-2845); None, as it should be, if none does.
     """
@@ -57,7 +57,7 @@ class Peer(msgspec.Struct, frozen=True):
 
     @property
     def last_zxid(self) -> int:
-        """The zxid by which this server is compared with others (`QuorumPeer.getLastLoggedZxid`)."""
+        """The zxid to compare this server with others (`QuorumPeer.getLastLoggedZxid`)."""
         return self.durable.last_zxid if self.tree is None else self.tree
 
     @property
@@ -69,7 +69,7 @@ class Peer(msgspec.Struct, frozen=True):
     def boot_vote(self) -> Vote:
         """The current vote of a server that has just booted, observer or not.
 
-        Source: `QuorumPeer.startLeaderElection`. Only outsiders are told it, until a leader is found.
+        Source: `QuorumPeer.startLeaderElection`. Only outsiders get it, until a leader is found.
         """
         return Vote(self.sid, self.last_zxid, self.durable.current_epoch)
 
@@ -87,7 +87,7 @@ class Ballot(msgspec.Struct, frozen=True):
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """What a decided server says: whom it follows, in which epoch, and whether it is that leader itself.
+    """The claim of a decided server: its leader, in which epoch, and whether it is that leader itself.
 
     Zxid and round are left out, since `Vote.equals` does not compare them among decided servers.
     """
@@ -102,10 +102,10 @@ class Election(msgspec.Struct, frozen=True):
 
     - `round` is logicalclock. It is volatile: a server that boots begins with 1.
     - `vote` is the proposal while LOOKING, and the decided vote afterwards (then `getCurrentVote`).
-    - `told` is what outsiders are told while LOOKING: `getCurrentVote` again, so the vote of the last
+    - `told` is the vote for outsiders while LOOKING: `getCurrentVote` again, so the vote of the last
       leader, or the server itself since it booted, and **not** the proposal. None once decided.
     - `recvset`: the last vote of each voter in this round, this server's own included.
-    - `outofelection`: what each decided voter said last, in whatever round.
+    - `outofelection`: the last claim of each decided voter, of any round.
     - `finalizing`: a quorum agrees with the proposal, and FinalizeWait is running. While LOOKING and not
       finalizing, NotificationTimeout is running.
 

@@ -110,7 +110,7 @@ def apply(peer: Peer, leader: Leader, zxid: int) -> Done:
 
 
 def sync_requested(peer: Peer, leader: Leader, source: Sid) -> Done:
-    """`processSync`: answered at once, or behind the COMMIT of what was proposed last."""
+    """`processSync`: answered immediately, or behind the COMMIT of the last proposal."""
     if leader.outstanding:
         return Done(peer.durable, replace(leader, syncs=(*leader.syncs, (leader.last_proposed, source))))
     return Done(peer.durable, leader, (Send(source, Sync()),))

@@ -9,12 +9,12 @@ Rules this module keeps:
 
 - A quorum is one of the leader's own view, and only voters of that view are counted. Any learner is served.
 - `step` returns None for an event that cannot happen in this state: a packet whose handler waits for the leader is
-  one of these. A handler that fails ends its own connection; the leader goes on.
+  one of these. A handler that fails ends its own connection; the leader continues.
 - currentEpoch is written in the step that completes the quorum of ACKEPOCH. That a handler is faster, and its learner
   acknowledges NEWLEADER before the leader has written that file, is left out. When the zxids of its epoch are used up
-  (`is_exhausted`) whoever runs a leader has to end it by `QuorumLost`.
-- The threads of the handlers take no time of their own: what each would do as soon as the leader allows it happens in
-  the step that allows it. A slow handler is a learner whose packet arrives late.
+  (`is_exhausted`) the process that runs the leader has to end it by `QuorumLost`.
+- The threads of the handlers take no time: a handler acts in the same step as the leader that it waited for. A slow
+  handler is a learner whose packet arrives late.
 
 Source: `Leader.lead`, `getEpochToPropose`, `waitForEpochAck`, `waitForNewLeaderAck`, `startZkServer`, `propose`,
 `processAck`, `tryToCommit`; `LearnerHandler.run`.
@@ -70,7 +70,7 @@ def begin(peer: Peer, rules: ZabRules) -> Done:
 
 
 def alone(peer: Peer) -> Done:
-    """A server without an ensemble: it leads nobody, and goes on in the epoch of its last transaction.
+    """A server without an ensemble: it leads no other server, in the epoch of its last transaction.
 
     Source: `ZooKeeperServer.startup`, `ZooKeeperServerMain`.
     """
@@ -111,7 +111,7 @@ def step(peer: Peer, leader: Leader, event: ZabEvent, rules: ZabRules) -> Done |
         case ClientWrite(value=value) if leader.phase is BROADCAST:
             return broadcast.propose(peer, leader, value, rules)
         case ClientSync() if leader.phase is BROADCAST:
-            # Only a learner's sync waits for what is outstanding (LeaderZooKeeperServer: matchSyncs is false).
+            # Only a learner's sync waits for outstanding proposals (LeaderZooKeeperServer: matchSyncs is false).
             return Done(peer.durable, leader, (Observe(SyncAnswered(peer.sid, leader.applied)),))
         case Tick() if leader.phase is BROADCAST and leader.handlers:
             ready = (handler for handler in leader.handlers if handler.stage >= Stage.SYNCING)
@@ -170,7 +170,7 @@ def _follower_info(peer: Peer, leader: Leader, handler: Handler, accepted: int, 
 
 
 def _choose_epoch(peer: Peer, leader: Leader, rules: ZabRules) -> Done:
-    """With a quorum the epoch is chosen, and accepted by the leader itself before anybody is told."""
+    """With a quorum the epoch is chosen, and accepted by the leader itself before any learner hears of it."""
     if not broadcast.is_quorum(peer, leader.counted, rules):
         return Done(peer.durable, leader)
     durable = replace(peer.durable, accepted_epoch=leader.epoch)
@@ -202,7 +202,7 @@ def _ack_epoch(peer: Peer, leader: Leader, source: Sid, ack: AckEpoch, rules: Za
 
 
 def _establish(peer: Peer, leader: Leader, rules: ZabRules) -> Done:
-    """With a quorum of ACKEPOCH the leader enters its epoch, and synchronises whoever waits for that."""
+    """With a quorum of ACKEPOCH the leader enters its epoch, and synchronises the learners that wait for it."""
     durable = peer.durable
     effects: Effects = ()
     if leader.phase is ACKEPOCH:
@@ -218,7 +218,7 @@ def _establish(peer: Peer, leader: Leader, rules: ZabRules) -> Done:
 def _synchronise(peer: Peer, leader: Leader, rules: ZabRules) -> Done:
     """`syncFollower` for every learner whose ACKEPOCH was accepted; then the leader may have its quorum.
 
-    What a learner has acknowledged and is now told to drop, it has not acknowledged. 3.9.4 lets that count
+    An acknowledgement is void once its learner must drop the transaction. 3.9.4 counts it
     (`acks-survive-truncation`).
     """
     history = history_of(peer.durable, leader, peer.tree, rules.variants)
@@ -278,7 +278,7 @@ def _with_handler(leader: Leader, handler: Handler) -> Leader:
 
 
 def _without(leader: Leader, sid: Sid) -> Leader:
-    """`removeLearnerHandler`: what was counted of it stays counted."""
+    """`removeLearnerHandler`: its earlier acknowledgements stay counted."""
     return replace(
         leader,
         handlers=tuple(each for each in leader.handlers if each.sid != sid),

@@ -1,8 +1,8 @@
-"""The state of a leader and of a learner, beyond what is on disk.
+"""The state of a leader and of a learner, beyond their disks.
 
 Rules this module keeps:
 
-- What can never matter again is not there: a leader forgets whom it counted as soon as the quorum is complete, and a
+- State that can never matter again is dropped: a leader forgets the counted servers once the quorum is complete, and a
   learner its synchronisation as soon as it serves. The checker counts every distinct value as another state.
 - A disk operation is in `queue` from when it was asked for until it is durable. A crash drops the queue.
 - Sets of servers and maps by server are tuples in ascending order of the server.
@@ -23,10 +23,10 @@ from spec.variants import Variant
 
 
 class ZabRules(msgspec.Struct, frozen=True):
-    """What is the same for every server of a run.
+    """The rules of a run, equal for all its servers.
 
-    - `asynchronous_disk`: a disk operation ends with an event of its own; else in the step that asks for it.
-    - `asynchronous_commits`: the same of applying what is committed (`CommitProcessor`).
+    - `asynchronous_disk`: a disk operation ends with a separate event; else in the step that asks for it.
+    - `asynchronous_commits`: the same for applying a commit (`CommitProcessor`).
     - `variants`: the defects to reproduce.
     - `hold_commits`: a leader sends a follower no COMMIT between NEWLEADER and UPTODATE, and the held ones right after
       UPTODATE. `Leader.tryToCommit` does not wait. A follower with ZOOKEEPER-4394 fails on such a COMMIT.
@@ -49,7 +49,7 @@ class Append(DiskOperation, frozen=True):
 
 
 class TakeSnapshot(DiskOperation, frozen=True):
-    """Write the whole tree: what a SNAP or a TRUNC left in memory. `snapshot` is its zxid, after a SNAP."""
+    """Write the whole tree that a SNAP or a TRUNC left in memory. `snapshot` is its zxid, after a SNAP."""
 
     txns: tuple[Txn, ...]
     snapshot: int
@@ -65,7 +65,7 @@ class EnterEpoch(DiskOperation, frozen=True):
 
 
 class LeaderPhase(enum.Enum):
-    """What a leader waits for; the quorum of one phase is complete before the next begins."""
+    """The condition that a leader waits for; the quorum of one phase is complete before the next begins."""
 
     FOLLOWERINFO = 0
     ACKEPOCH = 1
@@ -105,7 +105,7 @@ class Handler(msgspec.Struct, frozen=True):
 
 
 class Outstanding(msgspec.Struct, frozen=True):
-    """A proposal that is not committed, and who has acknowledged it (`Leader.Proposal`)."""
+    """A proposal that is not committed, and the servers that acknowledged it (`Leader.Proposal`)."""
 
     zxid: int
     acks: tuple[Sid, ...] = ()
@@ -115,11 +115,11 @@ class Leader(msgspec.Struct, frozen=True):
     """A server that leads, from its election to the loss of its quorum.
 
     - `epoch`: the epoch it will propose or leads; while it waits for FOLLOWERINFO the least one that is free.
-    - `counted`: who is counted in the present phase, itself included (`connectingFollowers`,
+    - `counted`: the servers counted in this phase, itself included (`connectingFollowers`,
       `electingFollowers`, the ack set of NEWLEADER); empty in BROADCAST.
     - `committed`: the last committed zxid, epoch:0 when BROADCAST begins; `commits` are committed and not yet
       applied (`toBeApplied`).
-    - `syncs`: who waits for a sync, and the proposal that it waits for (`pendingSyncs`).
+    - `syncs`: learners that wait for a sync, each with the proposal it waits for (`pendingSyncs`).
     """
 
     phase: LeaderPhase
@@ -156,7 +156,7 @@ class Leader(msgspec.Struct, frozen=True):
 
 
 class LearnerPhase(enum.Enum):
-    """What a learner waits for (`QuorumPeer.ZabState`, with SYNCHRONIZATION in two parts)."""
+    """The phases of a learner (`QuorumPeer.ZabState`, with SYNCHRONIZATION in two parts)."""
 
     DISCOVERY = 1
     SYNCHRONIZATION = 2
@@ -222,7 +222,7 @@ class Remains(msgspec.Struct, frozen=True):
 
 
 class Done(msgspec.Struct, frozen=True):
-    """What an event came to: the disk, the state, the effects; a state of None: it looks for a leader again."""
+    """The result of an event: disk, state and effects; with a state of None it looks for a leader again."""
 
     durable: Durable
     state: Leader | Learner | None
@@ -239,7 +239,7 @@ def logged_and_queued(durable: Durable, queue: tuple[DiskOperation, ...]) -> tup
 
 
 def last_logged(durable: Durable, queue: tuple[DiskOperation, ...]) -> int:
-    """The zxid of the last of them, or of the snapshot if there is none."""
+    """The zxid of the last of them, or of the snapshot without one."""
     last = next((each.txn for each in reversed(queue) if isinstance(each, Append)), None)
     return durable.last_zxid if last is None else last.zxid
 
