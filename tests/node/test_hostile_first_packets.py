@@ -68,7 +68,7 @@ def opening(sid: int, address: bytes = b"127.0.0.1:9", protocol: int = -65536, l
 
 
 def election_table() -> dict[str, bytes]:
-    """Openings that cannot be, and frames that end the connection of a peer who has introduced itself as 3."""
+    """Openings that cannot be, and frames that end the connection of a peer that introduced itself as 3."""
     table = {f"protocol {each}": opening(3, protocol=each) for each in (-1, -2, -65534, -65537, -(2**31), LOW)}
     table |= {f"addresses of {size} bytes": opening(3, length=size) for size in (0, -1, -(2**31), 2049, 2**31 - 1)}
     table |= {f"sid {sid}": opening(sid) for sid in (0, -1, LOW, -77)}

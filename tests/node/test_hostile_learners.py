@@ -1,7 +1,7 @@
 """Learners that say the wrong thing at the wrong time, to the leader of three servers.
 
-Expected is what the real leader does: a packet that its handler does not wait for ends the connection, and one that
-means nothing to a handler that serves is passed over.
+Expected is the behaviour of the real leader: a packet that its handler does not wait for ends the connection, and one
+that means nothing to a handler that serves is passed over.
 """
 
 import struct
@@ -60,7 +60,7 @@ def leader(ensemble: Ensemble) -> Iterator[int]:
 
 
 class Impostor:
-    """A learner that does what it is told, on a connection with the leader."""
+    """A scripted learner, on a connection with the leader."""
 
     def __init__(self, ensemble: Ensemble, leader: int) -> None:
         self._opened = connection(ensemble.member(leader).quorum_port)
@@ -82,7 +82,7 @@ class Impostor:
     def hear(self, kind: PacketType) -> Packet:
         """The next packet of this type; others are passed over, and a snapshot that follows one too.
 
-        Once it is served it answers a PING, as a learner does: who is silent is cut off, however much is on its way.
+        Once it is served it answers a PING, as a learner does: a silent one is cut off, however much is on its way.
         """
         while True:
             while self._heard:
@@ -99,7 +99,7 @@ class Impostor:
                 self._heard += self._decoder.resume(taken.partition(b"BenWasHere")[2])
 
     def _arrived(self, kind: PacketType) -> bytes:
-        """What comes next. A connection that ends while something is on its way to the leader ends by a reset."""
+        """The next bytes. A connection that ends while something is on its way to the leader ends by a reset."""
         try:
             arrived = self.socket.recv(65536)
         except ConnectionError:

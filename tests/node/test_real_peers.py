@@ -74,7 +74,7 @@ def logged(ensemble: Ensemble, sid: int) -> list[int]:
 
 
 def how_it_caught_up(ensemble: Ensemble, sid: int) -> str:
-    """DIFF, TRUNC or SNAP: what a real learner says of the last leader that it found."""
+    """DIFF, TRUNC or SNAP: the words of a real learner about its last leader."""
     text = (ensemble.directory / f"server-{sid}" / "log.txt").read_text("utf-8", "replace")
     said = re.findall(r"Getting a (diff|snapshot) from|Truncating (log) to get in sync", text)
     return {"diff": "DIFF", "snapshot": "SNAP", "": "TRUNC"}[said[-1][0]]
@@ -160,7 +160,7 @@ def test_what_only_a_dead_leader_has_logged_is_truncated(launch: Launch, leader:
     assert ensemble.leader() == 3
     with client(ensemble, 3) as writing:
         writing.create("/kept", b"")
-        # Frozen: so the others neither acknowledge the next proposal, nor end connections at once.
+        # Frozen: so the others neither acknowledge the next proposal, nor end connections immediately.
         ensemble.pause(1)
         ensemble.pause(2)
         writing.create_async("/lost", b"")

@@ -294,7 +294,7 @@ def test_truncating_keeps_a_snapshot_whose_changes_stay(directory: Directory) ->
 
 @pytest.mark.parametrize("logged", [(), (1,)], ids=["no other snapshot", "a gap behind the older snapshot"])
 def test_truncating_is_refused_where_only_later_changes_are_left(logged: tuple[int], directory: Directory) -> None:
-    """Nothing is removed: without its data this server would no longer hold what it has acknowledged."""
+    """Nothing is removed: without its data this server would no longer hold its acknowledged transactions."""
     if logged:
         directory.snapshot(0)
     directory.log(1, 2)

@@ -279,7 +279,7 @@ RECORDS = st.one_of(
 
 
 class World:
-    """A tree to which possible transactions are applied, and the list of them."""
+    """A tree after some possible transactions, and the list of them."""
 
     def __init__(self) -> None:
         self.tree = Tree()

@@ -1,4 +1,4 @@
-"""How one LOOKING server treats what it hears: rounds, better votes, and the wait before it decides.
+"""How one LOOKING server treats the votes of others: rounds, better votes, and the wait before it decides.
 
 The server under test is 1 of {1, 2, 3} unless a test says otherwise, and all data is equal.
 """
@@ -44,7 +44,7 @@ def peer(sid: int = 1, view: View = THREE, zxid: int = 0) -> Peer:
 
 
 def run(me: Peer, *events: ElectionEvent, rules: Rules = PLAIN) -> Step[Election]:
-    """The last step of a server that starts and then meets these events, all of which are possible."""
+    """The last step of a server that starts and then meets these events, which must be possible."""
     done = step(me, None, Start(me.view), rules)
     for event in events:
         assert done is not None

@@ -1,4 +1,4 @@
-"""The journal of a live server: what a record says, when it reaches the system, and how a torn end is left behind."""
+"""The journal of a live server: its records, when they reach the system, and how a torn end is left behind."""
 
 import json
 from hashlib import blake2b

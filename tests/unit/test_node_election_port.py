@@ -1,6 +1,6 @@
 """The election port of one server, over sockets of the loopback; the test plays its peers.
 
-What a peer may say and what becomes of it is `QuorumCnxManager`'s: one socket a pair, the smaller id is called back,
+The expected behaviour is that of `QuorumCnxManager`: one socket a pair, the smaller id is called back,
 the last vote again on a new connection.
 """
 
@@ -59,7 +59,7 @@ class Peer:
         return decode_notification(await self.reader.readexactly(length)).notification.election_epoch
 
     async def has_ended(self) -> bool:
-        """Waits for the end of the connection, whatever comes before it."""
+        """Waits for the end of the connection, and reads everything before it."""
         try:
             while await self.reader.read(65536):
                 pass
@@ -94,13 +94,13 @@ class Stage:
         self._listening.append(listening)
 
     async def connects(self, said: bytes = b"") -> Peer:
-        """Somebody connects to the server, and says this."""
+        """A peer connects to the server, and says this."""
         peer = Peer(*await asyncio.open_connection("127.0.0.1", self.ports[OWN]))
         peer.say(said)
         return peer
 
     async def hears(self, count: int) -> list[int]:
-        """The rounds of the votes that the server has taken, once there are so many."""
+        """The rounds of the votes that the server has taken, once there are that many."""
         while len(self.heard) < count:
             await asyncio.sleep(0.001)
         return [each.election_epoch for _, each in self.heard]
@@ -180,7 +180,7 @@ def test_a_smaller_server_that_asks_again_has_lost_the_socket_there_was_unless_t
         again = await stage.connects(opening(SMALLER))
         assert await again.has_ended()
         if calls:
-            # As after a power failure, of which the other side hears nothing.
+            # As after a power failure, when the other side hears nothing.
             second = await stage.called.get()
             assert await second.reads_opening() == OWN
             assert await second.reads_round() == 1
@@ -292,7 +292,7 @@ def test_a_later_configuration_in_a_vote_is_not_passed_on() -> None:
 
 
 def test_only_so_many_may_be_silent_about_who_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(election_port, "CONNECT_TIMEOUT", 3600.0)  # none of them is cut off for having been so too long
+    monkeypatch.setattr(election_port, "CONNECT_TIMEOUT", 3600.0)  # no time-out among them
 
     async def scene(stage: Stage) -> None:
         silent = [await stage.connects() for _ in range(MAX_STRANGERS + 5)]
@@ -349,10 +349,10 @@ def test_a_member_that_cannot_be_reached_is_tried_again_with_the_next_vote() -> 
     async def scene(stage: Stage) -> None:
         problems: list[object] = []
         asyncio.get_running_loop().set_exception_handler(lambda _, context: problems.append(context))
-        stage.port.send(SMALLER, notification(1))  # nobody listens there
+        stage.port.send(SMALLER, notification(1))  # without a listener
         trying = stage.port._links[SMALLER]._connecting
         assert trying is not None
-        await trying  # else somebody may listen by the time that it is tried, or the next vote come while it is
+        await trying  # else a listener may exist by then, or the next vote come too early
         await stage.listens(SMALLER)
         stage.port.send(SMALLER, notification(2))
         peer = await stage.called.get()

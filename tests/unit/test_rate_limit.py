@@ -1,4 +1,4 @@
-"""A logger under a rate limit: what passes, what is dropped, and the report of it."""
+"""A logger under a rate limit: the lines that pass, those that are dropped, and the report of them."""
 
 import logging
 

@@ -59,7 +59,7 @@ def joins(sid: int, *, observer: bool = False) -> tuple[ZabEvent, ...]:
 
 
 def run(*events: ZabEvent, view: View = THREE, rules: ZabRules = AT_ONCE) -> Done:
-    """What the last of these events came to, for the leader 3."""
+    """The result of the last of these events, for the leader 3."""
     me = Peer(3, view, Durable())
     done = leader.begin(me, rules)
     for event in events:
@@ -71,7 +71,7 @@ def run(*events: ZabEvent, view: View = THREE, rules: ZabRules = AT_ONCE) -> Don
 
 
 def run_five(*events: ZabEvent) -> Done:
-    """The same in an ensemble of five, of whom 1, 2, the observer 7 and the stranger 9 have joined."""
+    """The same in an ensemble of five, after 1, 2, the observer 7 and the stranger 9 have joined."""
     opening = [Receive(sid, FollowerInfo(0, sid > 5)) for sid in (1, 2, 7, 9)]
     opening += [Receive(sid, AckEpoch(0, 0)) for sid in (1, 2, 7, 9)]
     opening += [Receive(sid, Ack(make_zxid(1))) for sid in (1, 2, 7, 9)]
@@ -112,7 +112,7 @@ def test_a_proposal_goes_to_every_follower_and_to_the_leaders_own_log_and_not_to
 
 
 def test_a_follower_outside_the_view_is_proposed_to() -> None:
-    """It is a participant by what it says of itself, and startForwarding asks nothing else."""
+    """It is a participant by its own words, and startForwarding asks nothing else."""
     assert (9, Proposal(FIRST)) in sent(run(*joins(1), *joins(9), WRITE))
 
 
@@ -141,7 +141,7 @@ def test_a_quorum_of_acknowledgements_commits() -> None:
 
 
 def test_a_leader_acknowledges_its_own_proposal_when_it_is_on_disk() -> None:
-    """AckRequestProcessor stands behind SyncRequestProcessor."""
+    """AckRequestProcessor follows SyncRequestProcessor."""
     written = (*joins(1), WRITE, ack(1, FIRST))
 
     assert facts(run(*written, rules=LATER)) == []
@@ -173,7 +173,7 @@ def test_only_voters_of_the_leaders_view_are_counted(others: tuple[int, ...], co
 
 
 def test_transactions_are_committed_in_their_order() -> None:
-    """tryToCommit does nothing while the proposal before is outstanding, whatever the quorum."""
+    """tryToCommit does nothing while the proposal before is outstanding, with any quorum."""
     done = run(*joins(1), WRITE, WRITE_AGAIN, ack(1, SECOND))
 
     assert sent(done) == []
@@ -199,7 +199,7 @@ def test_an_acknowledgement_of_what_was_not_proposed_is_reported_and_not_counted
 
 
 def test_the_ack_of_uptodate_is_no_acknowledgement_of_a_transaction() -> None:
-    """processAck ignores the counter 0; here the handler comes to know by it that its learner serves."""
+    """processAck ignores the counter 0; here the handler learns from it that its learner serves."""
     done = run(*joins(1), Receive(1, Ack(make_zxid(1))))
 
     assert done.effects == ()
@@ -214,7 +214,7 @@ def test_what_a_learner_acknowledged_counts_after_its_connection_is_gone() -> No
 
 
 def test_a_commit_may_be_applied_later() -> None:
-    """The commit processor has a thread of its own."""
+    """The commit processor has a separate thread."""
     rules = ZabRules(asynchronous_disk=False, asynchronous_commits=True)
     committed = (*joins(1), WRITE, ack(1, FIRST))
 
@@ -231,7 +231,7 @@ def test_a_sync_is_answered_at_once_when_nothing_is_outstanding() -> None:
 
 
 def test_a_sync_is_answered_behind_the_commit_of_what_was_proposed_last() -> None:
-    """processSync puts it beside lastProposed, tryToCommit answers after the COMMIT."""
+    """processSync stores it with lastProposed, tryToCommit answers after the COMMIT."""
     asked = (*joins(1), WRITE, WRITE_AGAIN, Receive(1, SyncRequest()))
 
     assert sent(run(*asked)) == []
@@ -248,7 +248,7 @@ def test_a_sync_of_a_learner_that_is_gone_is_answered_to_nobody() -> None:
 
 def test_a_sync_of_the_leaders_own_client_waits_for_nobody() -> None:
     """Only a LearnerSyncRequest reaches processSync (ProposalRequestProcessor), and the leader's CommitProcessor has
-    matchSyncs false: the request goes straight to FinalRequestProcessor, with what is applied by then.
+    matchSyncs false: the request goes straight to FinalRequestProcessor, with the transactions applied by then.
     """
     assert facts(run(*joins(1), ClientSync())) == [SyncAnswered(3, make_zxid(1))]
     assert facts(run(*joins(1), WRITE, ClientSync())) == [SyncAnswered(3, make_zxid(1))]

@@ -1,4 +1,4 @@
-"""Discovery: which epoch a leader proposes, whose word counts for it, and what a learner answers.
+"""Discovery: which epoch a leader proposes, which servers count for it, and the answers of a learner.
 
 Expected values: ZooKeeper's Zab1_0Test, and `Leader.getEpochToPropose`, `Leader.waitForEpochAck` and
 `Learner.registerWithLeader` of 3.9.4.
@@ -28,7 +28,7 @@ def server(sid: int = 3, durable: Durable = Durable(), view: View = THREE) -> Pe
 
 
 def lead(me: Peer, *events: ZabEvent) -> Done:
-    """What the last of these events came to; the leader's own beginning if there is none."""
+    """The result of the last of these events, or of the leader's beginning."""
     done = leader.begin(me, RULES)
     for event in events:
         assert isinstance(done.state, Leader)
@@ -103,7 +103,7 @@ def test_whoever_is_gone_again_stays_counted() -> None:
 @pytest.mark.parametrize("stranger", [4, 9], ids=["an observer", "a server outside the view"])
 @pytest.mark.parametrize("observer", [True, False], ids=["OBSERVERINFO", "FOLLOWERINFO"])
 def test_only_voters_raise_the_epoch(stranger: int, observer: bool) -> None:
-    """An epoch is unique because a quorum of voters accepts it, so nobody else needs to be heard.
+    """An epoch is unique because a quorum of voters accepts it, so no other server needs to be heard.
 
     getEpochToPropose compares every lastAcceptedEpoch, and a stranger with 2^31 - 2 uses up all epochs.
     """
@@ -132,7 +132,7 @@ def test_a_voter_may_be_many_epochs_ahead() -> None:
 
 
 def test_the_last_epoch_is_never_exceeded() -> None:
-    """After the last epoch there is no other: a leader may propose it, and not the one behind it."""
+    """A leader may propose the last epoch, and never a higher one."""
     last = 2**31 - 1
     near = server(durable=Durable(accepted_epoch=last - 5))
 
@@ -178,7 +178,7 @@ def test_with_a_quorum_of_ackepoch_the_leader_is_established() -> None:
 
 
 def test_minus_one_is_not_counted_and_is_served_all_the_same() -> None:
-    """Learner.registerWithLeader: -1 says that this answer is no ack for the epoch; the follower is synchronised."""
+    """Learner.registerWithLeader: -1 does not count as an ack for the epoch; the follower is synchronised."""
     only_that = lead(server(), info(1), ack(1, current_epoch=-1))
     with_another = lead(server(), info(1), ack(1, current_epoch=-1), info(2), ack(2))
 
@@ -213,7 +213,7 @@ def test_a_follower_that_is_ahead_of_the_leader_is_sent_away(epoch: int, zxid: i
 
 
 def test_once_the_epoch_is_established_nobody_is_sent_away() -> None:
-    """waitForEpochAck returns at once when electionFinished is set."""
+    """waitForEpochAck returns immediately when electionFinished is set."""
     done = lead(server(), info(1), info(2), ack(1), ack(2, make_zxid(7, 7), current_epoch=7))
 
     assert Disconnect(2) not in done.effects
@@ -226,7 +226,7 @@ def test_a_learner_must_answer_leaderinfo_with_ackepoch() -> None:
 
 
 def test_a_lone_voter_is_established_and_serves_without_anybody() -> None:
-    """It is a quorum by itself in each of getEpochToPropose, waitForEpochAck and waitForNewLeaderAck."""
+    """It alone is a quorum in each of getEpochToPropose, waitForEpochAck and waitForNewLeaderAck."""
     done = lead(server(1, view=majority_view({1})))
 
     assert phase(done) is LeaderPhase.BROADCAST
