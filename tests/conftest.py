@@ -1,10 +1,63 @@
-"""What all tests have in common."""
+"""Set-up that all tests share.
+
+- Hypothesis sets no deadline for an example: its duration depends on the load of the machine. In CI, Hypothesis itself
+  chooses the same examples in every run.
+- Processes of pytest-xdist draw ports from disjoint ranges, so that no server finds its port in use.
+- SIGINT interrupts, even if the shell started this process with SIGINT ignored (`nohup`, or a background job of a
+  script). A child inherits an ignored signal, so its tests of interrupts would wait for ever.
+- pytest-xdist runs the tests of one file in one process, since they share caches. There are two exceptions. All tests
+  with live servers form one group: their time-outs are protocol time-outs, and two ensembles on two cores slow each
+  other down. The tests of each shipped scenario form a group: they share its exploration and nothing else.
+"""
 
 from __future__ import annotations
 
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
 from hypothesis import settings
 
-# An example may take as long as it does: how long is a question of what else the machine has to do. All else is as it
-# was; where CI is set, that is Hypothesis's own choice of examples that are the same each time.
+from benchmarks.servers import processes
+from refimpl import demo
+
+HERE = Path(__file__).parent
+LIVE = HERE / "node"
+SCENARIOS = HERE / "conformance" / "test_scenarios.py"
+
 settings.register_profile("patient", settings(), deadline=None)
 settings.load_profile("patient")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def interruptible() -> Iterator[None]:
+    """SIGINT raises KeyboardInterrupt here and ends child processes."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def disjoint_ports() -> None:
+    """The ports of this process: one of as many slices as there are processes."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
+    count = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    for module in (processes, demo):
+        size = len(module.PORTS) // count
+        module.PORTS = module.PORTS[int(worker) * size :][:size]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Assign each test to its group of pytest-xdist."""
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(_group_of(item)))
+
+
+def _group_of(item: pytest.Item) -> str:
+    if LIVE in item.path.parents:
+        return "live"
+    if item.path == SCENARIOS and isinstance(item, pytest.Function) and hasattr(item, "callspec"):
+        return f"scenario {item.callspec.params['name']}"
+    return str(item.path.relative_to(HERE))

@@ -255,12 +255,12 @@ def twins_of(one: list[str], other: list[str], launch: Callable[..., Ensemble]) 
 
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_one_server_answers_as_the_real_one(pair: Twins, name: str) -> None:
-    drive(pair, STRATEGIES[name], examples=20, longest=25)
+    drive(pair, STRATEGIES[name], examples=10, longest=25)
 
 
 @pytest.mark.parametrize("name", ["all", "watches"])
 def test_three_servers_with_sessions_on_each_answer_as_real_ones(trios: Twins, name: str) -> None:
-    drive(trios, STRATEGIES[name], examples=8, longest=20)
+    drive(trios, STRATEGIES[name], examples=4, longest=20)
 
 
 @pytest.mark.slow

@@ -257,7 +257,7 @@ a_few = st.lists(schedules, min_size=1, max_size=4)
 
 
 @given(setups(), a_few)
-@settings(max_examples=100, deadline=None, derandomize=True, database=None)
+@settings(max_examples=40, deadline=None, derandomize=True, database=None)
 def test_every_invariant_holds_in_every_state_of_a_random_schedule(setup: Setup, chosen: list[Schedule]) -> None:
     hold(setup, chosen)
 

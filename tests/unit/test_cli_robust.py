@@ -83,7 +83,7 @@ def test_20_and_a_report_of_what_was_seen_when_a_search_is_interrupted(
     os.close(terminal)
 
     report = (out if piped else shown).decode()
-    assert process.returncode == 20
+    assert process.returncode == 20, (report + shown.decode())[-2000:]
     assert "incomplete: the search was interrupted; no violation among the " in report
     assert "search by the tables engine" in report
     assert b"Traceback" not in shown + out

@@ -42,8 +42,8 @@ def run(kinds: list[str], directory: Path, cycles: int, seed: int, only: Collect
         pytest.param(MIXED, id="mixed", marks=pytest.mark.slow),
     ],
 )
-def test_promises_hold_through_ten_faults(kinds: list[str], tmp_path: Path) -> None:
-    report = run(kinds, tmp_path, cycles=10, seed=2)
+def test_promises_hold_through_six_faults(kinds: list[str], tmp_path: Path) -> None:
+    report = run(kinds, tmp_path, cycles=6, seed=2)
 
     assert report.passed, str(report)
     assert report.findings.acknowledged > 100

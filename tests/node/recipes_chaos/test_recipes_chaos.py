@@ -24,7 +24,7 @@ def run(kind: str, directory: Path, plan: Plan) -> Report:
 KINDS = pytest.mark.parametrize("kind", ["node", "real"])
 
 
-@KINDS
+@pytest.mark.parametrize("kind", ["node", pytest.param("real", marks=pytest.mark.slow)])
 def test_recipes_keep_their_promises_for_a_short_while(kind: str, tmp_path: Path) -> None:
     report = run(kind, tmp_path, Plan(12.0, workers=5, clients=4, seed=1))
 
