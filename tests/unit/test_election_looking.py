@@ -248,3 +248,19 @@ def test_a_decided_server_reports_the_epoch_once_it_is_established() -> None:
     done = run(peer(3), says(1, leader=3), Fired(FINALIZE), EpochBegun(1), says(1, leader=1))
 
     assert sent(done) == [(1, LEADING, vote(3, epoch=1), 1)]
+
+
+def test_each_poll_starts_the_notification_timeout_again() -> None:
+    """recvqueue.poll has a time-out of its own each time, whether or not it returned a notification."""
+    assert timers(run(peer(), Fired(TIMEOUT))) == [Arm(TIMEOUT)]
+    assert timers(run(peer(), Fired(TIMEOUT), Fired(TIMEOUT))) == [Arm(TIMEOUT)]
+    assert timers(run(peer(3), says(1, leader=1))) == [Arm(TIMEOUT)]
+    assert timers(run(peer(), says(3, leader=3), Fired(FINALIZE), LeaderLost())) == [Arm(TIMEOUT)]
+
+
+def test_a_decision_without_a_wait_stops_the_notification_timeout() -> None:
+    """A latecomer joins an established leader as soon as a quorum and the leader have reported it."""
+    joined = run(peer(1), says(2, leader=3, state=FOLLOWING), says(3, leader=3, state=LEADING))
+
+    assert decisions(joined) == [Followed(server=1, leader=3, round=1)]
+    assert timers(joined) == [Disarm(TIMEOUT)]

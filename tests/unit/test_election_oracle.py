@@ -101,3 +101,12 @@ def test_from_three_to_four_it_cannot() -> None:
     led = elect(servers, 3, 1, 3)
 
     assert 4 not in decisions(led)
+
+
+def test_a_server_that_cannot_hear_the_leader_does_not_join_on_the_word_of_its_followers() -> None:
+    """`checkLeader`: three of five report that they follow 5, and 5 itself has not reported that it leads."""
+    led = elect([looking(sid, FIVE) for sid in (2, 3, 4, 5)], 5, 2, 3, 4, 5)
+    ensemble = [looking(1, FIVE), *led]
+
+    assert decisions(ensemble) == {5: sets({1})}
+    assert decisions(ensemble, [frozenset({1, 5})]) == {}

@@ -212,3 +212,14 @@ class TestFacts:
         done = run(Peer(3, THREE, Durable()), says(1, leader=3), Fired(Timer.FINALIZE_WAIT))
 
         assert facts(done) == [VoteReceived(3, 3, vote(3), 1, LEADING), Led(3, 1)]
+
+    def test_an_observer_has_no_vote_of_its_own_to_report(self) -> None:
+        """Only voters are in a receive bucket; an observer proposes, and its proposal reaches voters only."""
+        view = majority_view({1, 2, 3}, observers={4})
+        observer = Peer(4, view, Durable())
+        heard = run(observer, says(2, leader=3), says(3, leader=3))
+        decided = run(observer, says(2, leader=3, state=FOLLOWING), says(3, leader=3, state=LEADING))
+
+        assert facts(heard) == [VoteReceived(4, 3, vote(3), 1, LOOKING)]
+        assert [each for each in facts(run(observer)) if isinstance(each, VoteReceived)] == []
+        assert [each for each in facts(decided) if isinstance(each, VoteReceived) and each.sender == 4] == []

@@ -239,3 +239,23 @@ def test_a_client_that_is_gone_is_told_nothing_and_leaves_nothing() -> None:
 )
 def test_which_watch_a_request_registers(request_: Record, code: Code, kind: WatchKind | None) -> None:
     assert watch_of(request_, code) is kind
+
+
+def test_only_recursive_watches_hear_of_what_is_below_them() -> None:
+    """WatchManager.triggerWatch: of the paths above, only watchers whose mode is recursive."""
+    server = Server("/w", "/w/a", "/other")
+    server.watches.add(WatchKind.PERSISTENT_RECURSIVE, "/other", "u")
+    server.watches.add(WatchKind.PERSISTENT, "/w", "v")
+    server.watches.add(WatchKind.DATA, "/w", "x")
+
+    assert server.watches.fire(Event(CHANGED, "/w/a")) == []
+
+
+def test_a_recursive_watch_outlives_the_other_watches() -> None:
+    """A standard watch that fires leaves a recursive watch of another client in place."""
+    server = Server("/w", "/w/a", "/x")
+    server.watches.add(WatchKind.PERSISTENT_RECURSIVE, "/w", "u")
+    server.watches.add(WatchKind.DATA, "/x", "v")
+
+    assert server.write(change("/x")) == [(CHANGED, "/x")]
+    assert server.write(change("/w/a")) == [(CHANGED, "/w/a")]

@@ -208,3 +208,38 @@ def test_a_packet_for_the_other_kind_of_learner_is_ignored(sid: int, packet: Quo
 
     assert (done.durable, sent(done.effects)) == (IN_EPOCH, [])
     assert state(done).pending == ()
+
+
+# Commits that wait for the commit processor.
+
+
+COMMITS_LATER = ZabRules(asynchronous_disk=False, asynchronous_commits=True)
+
+
+def test_waiting_commits_are_applied_one_by_one_in_their_order() -> None:
+    """CommitProcessor has a queue; a second COMMIT does not replace the first."""
+    happens = (*SERVED, Proposal(X), Proposal(Y), Commit(X.zxid), Commit(Y.zxid))
+
+    assert state(run(*happens, rules=COMMITS_LATER)).commits == (X.zxid, Y.zxid)
+    assert Apply(X.zxid) in run(*happens, Applied(), rules=COMMITS_LATER).effects
+    both = run(*happens, Applied(), Applied(), rules=COMMITS_LATER)
+    assert Apply(Y.zxid) in both.effects
+    assert (state(both).commits, state(both).delivered) == ((), Y.zxid)
+
+
+def test_the_answer_to_a_sync_covers_the_commits_that_wait() -> None:
+    """FollowerZooKeeperServer.sync passes through the same commit processor, behind the last COMMIT."""
+    happens = (*SERVED, ClientSync(), Proposal(X), Proposal(Y), Commit(X.zxid), Commit(Y.zxid), Sync())
+
+    assert facts(run(*happens, rules=COMMITS_LATER)) == [SyncAnswered(1, Y.zxid)]
+
+
+# Packets before synchronisation.
+
+
+@pytest.mark.parametrize("packet", [Commit(OLD.zxid), Proposal(X), Inform(X), NEWLEADER, UPTODATE, Ping()], ids=repr)
+def test_the_first_packet_of_a_synchronisation_is_diff_trunc_or_snap(packet: QuorumPacket) -> None:
+    """Learner.syncWithLeader exits on any other first packet, before it looks at the packet's content."""
+    done = run(packet)
+
+    assert (unexpected(done), done.state, done.durable) == ([Family.STATE], None, DISK)
