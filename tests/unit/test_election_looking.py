@@ -251,7 +251,7 @@ def test_a_decided_server_reports_the_epoch_once_it_is_established() -> None:
 
 
 def test_each_poll_starts_the_notification_timeout_again() -> None:
-    """recvqueue.poll has a time-out of its own each time, whether or not it returned a notification."""
+    """Each recvqueue.poll has a new time-out, whether or not it returned a notification."""
     assert timers(run(peer(), Fired(TIMEOUT))) == [Arm(TIMEOUT)]
     assert timers(run(peer(), Fired(TIMEOUT), Fired(TIMEOUT))) == [Arm(TIMEOUT)]
     assert timers(run(peer(3), says(1, leader=1))) == [Arm(TIMEOUT)]

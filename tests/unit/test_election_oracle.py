@@ -1,4 +1,4 @@
-"""What an election can come to, asked without exchanging a message.
+"""Tests of the election oracle: the possible outcomes of an election, without messages.
 
 Expected outcomes are written leader -> the sets of servers that can decide for it together.
 """

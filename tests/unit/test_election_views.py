@@ -1,4 +1,4 @@
-"""Servers that do not agree on who votes: observers, strangers, and configurations that are gossiped."""
+"""Tests of elections with different views: observers, strangers, and configurations in notifications."""
 
 import pytest
 
@@ -153,7 +153,7 @@ class TestGossip:
         assert answers(run(self.me))[0] == (1, Notification(LOOKING, vote(4), 1, self.old))
 
     def test_a_looking_server_adopts_a_newer_view_and_begins_again(self) -> None:
-        """It is not in that view: it keeps asking, proposes nobody, and is told who leads."""
+        """It is not in that view: it repeats its request, proposes no server, and learns the leader."""
         done = run(self.me, says(1, leader=3, round_=6, config=self.new))
 
         assert done.effects[:2] == (Configure(self.new), ResetConnections())
@@ -186,7 +186,7 @@ class TestGossip:
 
 
 class TestFacts:
-    """VoteReceived is what a table of receive buckets is folded from."""
+    """A table of receive buckets is a fold over VoteReceived facts."""
 
     me = Peer(1, THREE, Durable())
 

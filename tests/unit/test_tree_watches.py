@@ -1,4 +1,4 @@
-"""Watches: who is told of what, in which order, how often, and what a client that comes back has missed.
+"""Tests of watches: recipients, order and number of events, and missed events after a reconnection.
 
 Expected values: the sequences of events of the first part were seen on ZooKeeper 3.8.0 by a client on a plain socket
 that had registered these watches; those about several modes at one path are from `WatchManager` of 3.9.
@@ -36,7 +36,7 @@ PERSISTENT, RECURSIVE = 0, 1
 
 
 class Server:
-    """A tree, the watches of client `v`, and what it has been told."""
+    """A tree, the watches of client `v`, and the events sent to it."""
 
     def __init__(self, *paths: str) -> None:
         self.tree = Tree()
@@ -45,7 +45,7 @@ class Server:
         self.write(*map(create, paths))
 
     def write(self, *records: Record) -> list[tuple[EventType, str]]:
-        """What the client is told while these are applied, one after the other."""
+        """The events sent to the client while the records are applied in order."""
         told = []
         for record in records:
             self.zxid += 1

@@ -1,4 +1,4 @@
-"""A learner that serves, a follower and an observer: proposals, commits, and what its clients ask for.
+"""Tests of a serving learner, follower or observer: proposals, commits, and requests of its clients.
 
 Expected values: `Follower.processPacket`, `Observer.processPacket`, `FollowerZooKeeperServer`,
 `ObserverZooKeeperServer` and `SendAckRequestProcessor` of 3.9.4, and ZooKeeper's Zab1_0Test.
@@ -62,7 +62,7 @@ def committed(txn: Txn) -> tuple[QuorumPacket, QuorumPacket]:
 
 
 def run(*happens: QuorumPacket | ZabEvent, sid: int = 1, rules: ZabRules = AT_ONCE) -> Done:
-    """What the last of these came to; packets come from the leader."""
+    """The outcome of the last event; packets arrive from the leader."""
     me = Peer(sid, VIEW, DISK)
     done = Done(DISK, BEGUN)
     for each in happens:
@@ -129,7 +129,7 @@ def test_a_commit_of_another_than_the_oldest_proposal(pending: tuple[QuorumPacke
 
 
 def test_a_gap_between_proposals_is_only_warned_of_while_serving() -> None:
-    """Follower.processPacket logs what comes."""
+    """Follower.processPacket logs every proposal that arrives."""
     done = run(*SERVED, Proposal(X), Proposal(Txn(make_zxid(2, 9))))
 
     assert unexpected(done) == [Family.PROPOSAL]
@@ -174,7 +174,7 @@ def test_nobody_is_served_before_uptodate(event: ZabEvent) -> None:
 
 
 def test_an_observer_logs_and_applies_an_inform_and_acknowledges_nothing() -> None:
-    """ObserverZooKeeperServer.commitRequest; its sync thread has nobody behind it."""
+    """ObserverZooKeeperServer.commitRequest; its sync thread sends no ACK."""
     done = run(*SERVED, Inform(X), sid=4)
 
     assert done.durable.txns == (OLD, X)
