@@ -20,12 +20,13 @@ from typing import Any
 
 import numpy as np
 
-from checker.engine.checkpoint import Checkpoint, CheckpointError, Json
+from checker.engine.checkpoint import Checkpoint, CheckpointError
 from checker.engine.frontier import Block
 from checker.engine.graph import Graph
+from checker.engine.head import Found, Identity, Saved
 from checker.engine.interrupts import Interrupts
 from checker.engine.judge import Hit
-from checker.engine.model import Model
+from checker.engine.model import Model, ModelError
 from checker.engine.parts import Parts
 from checker.engine.recorded import RecordedTables
 from checker.engine.result import Exploration, Limits, Stop
@@ -62,15 +63,16 @@ class Keeper:
             return None
         if not self._checkpoint.resume:
             raise CheckpointError(
-                f"{self._folder}: a search of {said['states']:,} states is kept there already; resume it, or {AGAIN}"
+                f"{self._folder}: a search of {said.states:,} states is kept there already; resume it, or {AGAIN}"
             )
         self._see_that_it_is_ours(said)
+        self._check_sizes(said)
         self._learn_again(said)
         states = self._refill()
         if parts.graph is not None:
             self._refill_graph(parts.graph, states)
         level, following = self._take_up_now(said)
-        self._states = said["states"]
+        self._states = said.states
         self._note = f"taken up from {self._folder}, where {self._states:,} states were kept"
         return level, following
 
@@ -113,23 +115,23 @@ class Keeper:
 
     # -- keeping ---------------------------------------------------------------------------------------------
 
-    def _said(self, level: list[Block], following: list[Block]) -> Json:
+    def _said(self, level: list[Block], following: list[Block]) -> Saved:
         result, judge = self._parts.result, self._parts.judge
-        return {
-            "identity": self._identity,
-            "tables": self.tables.digest(),
-            "levels": result.levels,
-            "left": sum(block.size for block in level),
-            "next": sum(block.size for block in following),
-            "states": self._parts.history.size,
-            "transitions": result.transitions,
-            "deadlocks": result.deadlocks,
-            "seconds": result.seconds,
-            "python_seconds": result.python_seconds,
-            "found": judge.recorded,
-            "moves": len(self._parts.counts.fired),
-            "verdicts": len(judge.tally),
-        }
+        return Saved(
+            identity=self._identity,
+            tables=self.tables.digest(),
+            levels=result.levels,
+            left=sum(block.size for block in level),
+            next=sum(block.size for block in following),
+            states=self._parts.history.size,
+            transitions=result.transitions,
+            deadlocks=result.deadlocks,
+            seconds=result.seconds,
+            python_seconds=result.python_seconds,
+            found=[Found(*hit) for hit in judge.recorded],
+            moves=len(self._parts.counts.fired),
+            verdicts=len(judge.tally),
+        )
 
     def _growing(self) -> dict[str, Source]:
         history, graph = self._parts.history, self._parts.graph
@@ -153,35 +155,53 @@ class Keeper:
 
     # -- taking up -------------------------------------------------------------------------------------------
 
-    def _see_that_it_is_ours(self, said: Json) -> None:
+    def _see_that_it_is_ours(self, said: Saved) -> None:
         """Refuse what another model or engine kept, and what these limits would have ended before."""
-        result, theirs, ours = self._parts.result, said["identity"], self._identity
-        if theirs["engine"] != ours["engine"]:
+        result, theirs, ours = self._parts.result, said.identity, self._identity
+        if theirs.engine != ours.engine:
             raise CheckpointError(f"{self._folder}: another version of the engine kept this; {AGAIN}")
         if theirs != ours:
-            other = "as it was made then" if theirs["model"] == ours["model"] else f"but {theirs['model']!r}"
-            raise CheckpointError(f"{self._folder}: this is not {ours['model']!r} as it is now, {other}; {AGAIN}")
-        done = said["levels"] if said["left"] < said["levels"][-1] else said["levels"][:-1]
+            other = "as it was made then" if theirs.model == ours.model else f"but {theirs.model!r}"
+            raise CheckpointError(f"{self._folder}: this is not {ours.model!r} as it is now, {other}; {AGAIN}")
+        done = said.levels if said.left < said.levels[-1] else said.levels[:-1]
         bounds = Limits(result.limits.depth, result.limits.states)
         if bounds.reached(Exploration(result.model, result.engine, bounds, levels=done)) is not None:
             raise CheckpointError(
-                f"{self._folder}: what is kept is at depth {len(done) - 1} with {said['states']:,} states, "
+                f"{self._folder}: what is kept is at depth {len(done) - 1} with {said.states:,} states, "
                 "beyond the limit of depth or states; raise the limit, or " + AGAIN
             )
 
-    def _learn_again(self, said: Json) -> None:
+    def _check_sizes(self, said: Saved) -> None:
+        """Check every count and index that later code relies on. Raises CheckpointError."""
+        model, history, graph = self._parts.result.model, self._parts.history, self._parts.graph
+        sizes = {"states": said.states * history.record.itemsize, "questions": self._store.size("questions") // 8 * 8}
+        if graph is not None:
+            sizes["marks"] = said.states * graph.marks.room(0).shape[1] * 2
+            for name, numbers in graph.files.items():
+                each = np.dtype(numbers.kind).itemsize
+                sizes[name] = self._store.size(name) // each * each
+        columns = len(model.columns)
+        self._store.sized(sizes, (said.left + said.next) * columns * 4 + (2 * said.moves + said.verdicts) * 8)
+        for hit in said.found:
+            inside = hit.position < len(model.properties) and hit.state < said.states
+            if not inside or len(hit.cells) != columns:
+                raise CheckpointError(f"{self._folder}: a finding names a property or state that is not there; {AGAIN}")
+        if len({each.position for each in said.found}) != len(said.found):
+            raise CheckpointError(f"{self._folder}: a property has more than one finding; {AGAIN}")
+
+    def _learn_again(self, said: Saved) -> None:
         """Ask the model's functions what they were asked before."""
         tables = self.tables
         questions = np.concatenate([np.zeros(0, np.uint64), *self._store.grown("questions", np.uint64)])
         try:
             tables.ask_again(questions)
-            same = tables.digest() == said["tables"]
+            same = tables.digest() == said.tables
         except Exception as error:
             # A model that is another one may do anything when it is asked what it never would have been.
             raise CheckpointError(f"{self._otherwise} (it came to {error!r}); {AGAIN}") from error
         if not same:
             raise CheckpointError(f"{self._otherwise}; {AGAIN}")
-        tables.seconds = said["python_seconds"]
+        tables.seconds = said.python_seconds
 
     @property
     def _otherwise(self) -> str:
@@ -191,30 +211,55 @@ class Keeper:
         """The history and the set of states seen; returns how many these are."""
         history, visited = self._parts.history, self._parts.visited
         for records in self._store.grown("states", history.record):
+            numbers = np.arange(history.size, history.size + len(records))
+            if np.any(records["parent"] >= np.maximum(numbers, 1)):
+                raise CheckpointError(f"{self._folder}: a state's parent must be an earlier state; {AGAIN}")
             history.extend(records)
             visited.refill(np.ascontiguousarray(records["fingerprint"]))
         return history.size
 
     def _refill_graph(self, graph: Graph, states: int) -> None:
+        tables, total = self._parts.tables, 0
+        bounds = {"targets": states, "labels": len(tables.labels), "degrees": 1 << 32}
         for name, numbers in graph.files.items():
             for part in self._store.grown(name, numbers.kind):
+                self._bounded(name, part, bounds[name])
+                total += int(part.sum(dtype=np.uint64)) if name == "degrees" else 0
                 numbers.append(part)
+        files = graph.files
+        labels = files["targets"].size if graph.has_labels else 0
+        if total != files["targets"].size or files["degrees"].size > states or files["labels"].size != labels:
+            raise CheckpointError(f"{self._folder}: the numbers of moves contradict each other; {AGAIN}")
         marks, begin = graph.marks.room(states).reshape(-1), 0
         for part in self._store.grown("marks", np.uint16):
+            self._bounded("marks", part, len(tables.verdicts))
             marks[begin : begin + part.size] = part
             begin += part.size
 
-    def _take_up_now(self, said: Json) -> tuple[list[Block], list[Block]]:
+    def _bounded(self, name: str, numbers: Array, bound: int) -> None:
+        if numbers.size and int(numbers.max()) >= bound:
+            raise CheckpointError(f"{self._folder}: a number of the file {name} must be below {bound:,}; {AGAIN}")
+
+    def _take_up_now(self, said: Saved) -> tuple[list[Block], list[Block]]:
         result, _, _, history, _, judge, counts, _ = self._parts
-        result.levels, result.transitions, result.deadlocks = said["levels"], said["transitions"], said["deadlocks"]
-        result.seconds_before = said["seconds"]
+        result.levels, result.transitions, result.deadlocks = said.levels, said.transitions, said.deadlocks
+        result.seconds_before = said.seconds
         with self._store.now() as file:
-            level, following = (self._blocks(file, said[which]) for which in ("left", "next"))
-            counts.fired, counts.reached = (np.fromfile(file, np.uint64, said["moves"]) for _ in range(2))
-            tally = np.fromfile(file, np.uint64, said["verdicts"])
+            level, following = (self._blocks(file, rows) for rows in (said.left, said.next))
+            counts.fired, counts.reached = (np.fromfile(file, np.uint64, said.moves) for _ in range(2))
+            tally = np.fromfile(file, np.uint64, said.verdicts)
         self._see_that_they_are_the_last([*level, *following])
-        judge.resume(tally, [Hit(position, tuple(cells), state) for position, cells, state in said["found"]], history)
-        if level and said["left"] == result.levels[-1]:
+        known = self._parts.tables
+        if len(tally) < len(known.verdicts) or len(counts.fired) < known.label_of.size:
+            raise CheckpointError(f"{self._folder}: counts of moves or verdicts are missing; {AGAIN}")
+        cells = {cell for each in said.found for cell in each.cells}
+        if cells and max(cells) >= known.bases.size:
+            raise CheckpointError(f"{self._folder}: a finding names a value that is not there; {AGAIN}")
+        try:
+            judge.resume(tally, [Hit(each.position, each.cells, each.state) for each in said.found], history)
+        except ModelError as error:
+            raise CheckpointError(f"{self._folder}: a finding is not that of the model ({error}); {AGAIN}") from None
+        if level and said.left == result.levels[-1]:
             # Nothing of the level was expanded: it is begun anew, and held to the limits as they are now.
             result.levels.pop()
             return [], level
@@ -227,7 +272,7 @@ class Keeper:
             block = self._parts.pool.take()
             block.size = min(rows, len(block.rows))
             cells = np.fromfile(file, np.uint32, block.size * columns).reshape(-1, columns)
-            if int(cells.max()) >= len(self._parts.tables.zobrist.view):
+            if cells.size and int(cells.max()) >= self._parts.tables.bases.size:
                 raise CheckpointError(f"{self._folder}: a row names a value that nothing has; {AGAIN}")
             block.rows[: block.size, :columns] = cells
             block.fingerprints[: block.size] = np.bitwise_xor.reduce(self._parts.tables.zobrist.view[cells], axis=1)
@@ -245,7 +290,7 @@ class Keeper:
             raise CheckpointError(f"{self._folder}: the rows kept are not those of the states kept; {AGAIN}")
 
 
-def _identity(checkpoint: Checkpoint, model: Model) -> dict[str, str]:
+def _identity(checkpoint: Checkpoint, model: Model) -> Identity:
     """What a checkpoint must have in common with a search that goes on from it, before the tables are compared."""
     engine = hashlib.sha256(sys.byteorder.encode())
     for path in sorted(Path(__file__).parent.glob("*.py")):
@@ -253,8 +298,4 @@ def _identity(checkpoint: Checkpoint, model: Model) -> dict[str, str]:
     names = [[each.name for each in part] for part in (model.columns, model.actors, model.rules, model.properties)]
     kinds = [prop.kind.value for prop in model.properties]  # what is held to a property, and what ends a search
     made_from = json.dumps([checkpoint.source, names, kinds], sort_keys=True, default=dict)
-    return {
-        "model": model.name,
-        "engine": engine.hexdigest(),
-        "source": hashlib.sha256(made_from.encode()).hexdigest(),
-    }
+    return Identity(model.name, engine.hexdigest(), hashlib.sha256(made_from.encode()).hexdigest())

@@ -1,30 +1,33 @@
-"""A folder in which a search is kept: files that grow, a file of what is so now, and a head that says what counts.
+"""A checkpoint folder: files that grow, one file that each save writes anew, and a head with sizes and checksums.
 
 Rules:
-- what was kept stays until the newer is whole: files that grow are only written behind what counts of them, what is so
-  now goes to a file of its own, and one renaming of the head, after all is on the disk, makes the newer one count;
-- everything that is read was checked before: the head by its own checksum, each file by the one that stands there;
-- nothing that is read is ever executed: files hold numbers, the head is JSON;
-- one process at a time uses a folder, as long as the system can lock one.
+- a save never destroys the one before: growing files are written only behind their valid bytes, and renaming the head,
+  after everything is on the disk, makes the new save valid;
+- every file is checked before it is used: the head by its own checksum and by `head`, the others by the head;
+- data is never executed: files hold numbers, the head is JSON;
+- only regular files inside the folder are opened: no symbolic link, hard link, FIFO or device is followed;
+- one process uses a folder, if the file system supports locks.
 """
 
 from __future__ import annotations
 
 import fcntl
 import hashlib
-import json
 import os
+import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, cast
 
+import msgspec
 import numpy as np
 
-from checker.engine.checkpoint import CheckpointError, Json
+from checker.engine.checkpoint import CheckpointError
+from checker.engine.head import LARGEST, Head, Part, Saved, decoded
 
 FORMAT = 1
-HEAD, NEW, PREFIX = "checkpoint.json", ".new", "checkpoint-"  # of all names in the folder that are ours
+HEAD, NEW, PREFIX = "checkpoint.json", ".new", "checkpoint-"
 CHUNK = 1 << 22  # bytes read or hashed at a time
 AGAIN = "name another folder, or remove this one to begin anew"
 
@@ -33,13 +36,13 @@ Source = Callable[[int], Iterable[Array]]  # what is there from so many bytes on
 
 
 class _Kept(NamedTuple):
-    """What counts of a file: so many bytes, and their hash."""
+    """The number of valid bytes of a file, and their running hash."""
 
     size: int
     hash: Any
 
-    def stored(self) -> Json:
-        return {"size": self.size, "sha256": self.hash.hexdigest()}
+    def stored(self) -> Part:
+        return Part(self.size, self.hash.hexdigest())
 
 
 class Store:
@@ -56,10 +59,15 @@ class Store:
         """Make the folder if need be, and have it for us alone. Raises CheckpointError."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._lock = os.open(self.folder, os.O_RDONLY)
+            self._lock = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             if not os.access(self.folder, os.W_OK):
                 raise PermissionError("nothing may be written there")
         except (OSError, ValueError) as error:
+            self.close()
+            if self.folder.is_symlink():
+                raise CheckpointError(
+                    f"{self.folder}: it is a symbolic link; name the folder that it leads to"
+                ) from None
             raise CheckpointError(f"{self.folder}: no checkpoint can be kept there ({error})") from None
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -76,24 +84,18 @@ class Store:
 
     # -- writing ---------------------------------------------------------------------------------------------
 
-    def save(self, said: Json, growing: Mapping[str, Source], now: Iterable[Array]) -> None:
-        """Keep what grew, what is so now, and what is `said` of it. Raises OSError; what was kept before then still is.
+    def save(self, saved: Saved, growing: Mapping[str, Source], now: Iterable[Array]) -> None:
+        """Write new data, the arrays `now` and the counts. Raises OSError; the save before is then still valid.
 
-        `growing` gives for each name what comes after so many bytes, `now` any arrays.
+        `growing` gives for each name a function from a number of bytes to the arrays after them.
         """
         self._number += 1
         name = f"now-{self._number}"
         nothing = _Kept(0, hashlib.sha256())
         grown = {each: self._write(each, self._grown.get(each, nothing), more) for each, more in growing.items()}
         files = {**grown, name: self._write(name, nothing, lambda _: now)}
-        head = {
-            "format": FORMAT,
-            "number": self._number,
-            "now": name,
-            "files": {each: kept.stored() for each, kept in files.items()},
-            "search": said,
-        }
-        self._put_head(json.dumps(head) + "\n")
+        stored = {each: kept.stored() for each, kept in files.items()}
+        self._put_head(msgspec.json.encode(Head(FORMAT, self._number, name, stored, saved)))
         self._grown = grown
         for other in self.folder.glob(f"{PREFIX}now-*"):
             if other != self._path(name):
@@ -103,12 +105,30 @@ class Store:
     def _path(self, name: str) -> Path:
         return self.folder / f"{PREFIX}{name}"
 
+    def _open(self, name: str, flags: int) -> IO[bytes]:
+        """Open a file of the folder, which must be a regular one with a single name. Raises OSError."""
+        if self._lock is None:
+            raise OSError("the folder is not open")
+        number = os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o644, dir_fd=self._lock)
+        status = os.fstat(number)
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
+            os.close(number)
+            raise OSError("it must be a regular file without other links")
+        return cast("IO[bytes]", os.fdopen(number, "r+b" if flags & os.O_RDWR else "rb"))
+
+    def _create(self, name: str) -> IO[bytes]:
+        """Create a file of the folder; a file or link of that name is removed first. Raises OSError."""
+        if self._lock is not None:
+            with suppress(FileNotFoundError):
+                os.unlink(name, dir_fd=self._lock)
+        return self._open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+
     def _write(self, name: str, before: _Kept, more: Source) -> _Kept:
-        """Write behind what counts of a file."""
+        """Write behind the valid bytes of a file."""
         size, digest = before.size, before.hash.copy()
         self._names.add(name)
-        path = self._path(name)
-        with path.open("r+b" if size else "wb") as file:
+        own = PREFIX + name
+        with self._open(own, os.O_RDWR) if size else self._create(own) as file:
             file.seek(size)
             for part in more(size):
                 data = np.ascontiguousarray(part).reshape(-1).view(np.uint8).data
@@ -118,11 +138,11 @@ class Store:
             _to_disk(file)
         return _Kept(size, digest)
 
-    def _put_head(self, text: str) -> None:
+    def _put_head(self, text: bytes) -> None:
         path = self.folder / HEAD
         new = path.with_suffix(NEW)
-        with new.open("wb") as file:
-            file.write(f"{_hash_of(text)}\n{text}".encode())
+        with self._create(new.name) as file:
+            file.write(f"{_hash_of(text)}\n".encode() + text)
             _to_disk(file)
         new.replace(path)
         with suppress(OSError):  # it counts from here on, also where the system cannot write out a folder
@@ -142,57 +162,71 @@ class Store:
 
     # -- reading ---------------------------------------------------------------------------------------------
 
-    def load(self) -> Json:
-        """What was said when the folder was last written; None if nothing is kept. Raises CheckpointError.
+    def load(self) -> Saved | None:
+        """The counts of the last save, or None if there is none. Raises CheckpointError.
 
         All files are whole when this returns.
         """
         path = self.folder / HEAD
         try:
-            text = path.read_text("utf-8")
+            with self._open(HEAD, os.O_RDONLY) as file:
+                data = file.read(LARGEST + 1)
         except FileNotFoundError:
             return None
-        except (OSError, ValueError) as error:
-            raise CheckpointError(f"{path}: it cannot be read ({error})") from None
-        checksum, _, text = text.partition("\n")
-        if checksum != _hash_of(text):
+        except OSError as error:
+            raise CheckpointError(f"{path}: it cannot be read ({error.strerror or error}); {AGAIN}") from None
+        checksum, _, text = data.partition(b"\n")
+        if len(data) > LARGEST or checksum != _hash_of(text).encode():
             raise CheckpointError(f"{path}: it is damaged, or no checkpoint: its checksum is wrong; {AGAIN}")
-        head = json.loads(text)
-        if not isinstance(head, dict) or head.get("format") != FORMAT:
-            raise CheckpointError(f"{path}: it is not in format {FORMAT}, which this version reads; {AGAIN}")
-        self._number, self._now = head["number"], head["now"]
-        for name, stored in head["files"].items():
+        head = decoded(text, str(path), FORMAT, AGAIN)
+        self._number, self._now = head.number, head.now
+        for name, stored in head.files.items():
             self._grown[name] = self._checked(name, stored)
             self._names.add(name)
-        del self._grown[self._now]
-        return head["search"]
+        self._now_size = self._grown.pop(self._now).size
+        return head.search
 
-    def _checked(self, name: str, stored: Json) -> _Kept:
-        path, left, digest = self._path(name), stored["size"], hashlib.sha256()
+    def _checked(self, name: str, stored: Part) -> _Kept:
+        path, left, digest = self._path(name), stored.size, hashlib.sha256()
         try:
-            with path.open("rb") as file:
+            with self._open(path.name, os.O_RDONLY) as file:
                 while left and (data := file.read(min(left, CHUNK))):
                     digest.update(data)
                     left -= len(data)
         except OSError as error:
-            raise CheckpointError(f"{path}: it belongs to the checkpoint and cannot be read ({error})") from None
+            raise CheckpointError(
+                f"{path}: it belongs to the checkpoint and cannot be read ({error.strerror or error}); {AGAIN}"
+            ) from None
         if left:
             raise CheckpointError(f"{path}: {left:,} bytes are missing at its end; {AGAIN}")
-        if digest.hexdigest() != stored["sha256"]:
+        if digest.hexdigest() != stored.sha256:
             raise CheckpointError(f"{path}: it is damaged: its checksum is wrong; {AGAIN}")
-        return _Kept(stored["size"], digest)
+        return _Kept(stored.size, digest)
+
+    def sized(self, sizes: Mapping[str, int], now: int) -> None:
+        """Check the bytes of all files against these. Raises CheckpointError."""
+        found = {**{name: each.size for name, each in self._grown.items()}, self._now: self._now_size}
+        for name, size in {**sizes, self._now: now}.items():
+            if found.pop(name, None) != size:
+                raise CheckpointError(f"{self._path(name)}: it must have {size:,} bytes by the counts; {AGAIN}")
+        for name in found:
+            raise CheckpointError(f"{self._path(name)}: a search of this model has no such file; {AGAIN}")
+
+    def size(self, name: str) -> int:
+        """The valid bytes of a growing file; 0 without one."""
+        return self._grown[name].size if name in self._grown else 0
 
     def grown(self, name: str, kind: Any) -> Iterator[Array]:
-        """What is kept in a file that grows, as arrays of a kind, some millions of bytes at a time."""
+        """The contents of a growing file, as arrays of a kind, at most CHUNK bytes each."""
         return self._read(name, self._grown[name].size, np.dtype(kind))
 
     def now(self) -> IO[bytes]:
-        """The file of what is so now, to be read from its beginning."""
-        return self._path(self._now).open("rb")
+        """The file that each save writes anew, open at its beginning."""
+        return self._open(PREFIX + self._now, os.O_RDONLY)
 
     def _read(self, name: str, size: int, kind: np.dtype[Any]) -> Iterator[Array]:
         most = CHUNK // kind.itemsize
-        with self._path(name).open("rb") as file:
+        with self._open(PREFIX + name, os.O_RDONLY) as file:
             left = size // kind.itemsize
             while left:
                 yield np.fromfile(file, kind, min(left, most))
@@ -204,5 +238,5 @@ def _to_disk(file: IO[bytes]) -> None:
     os.fsync(file.fileno())
 
 
-def _hash_of(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+def _hash_of(text: bytes) -> str:
+    return hashlib.sha256(text).hexdigest()

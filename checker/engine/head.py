@@ -1,0 +1,93 @@
+"""The head of a checkpoint: a JSON document that is decoded into structs with bounds, and never trusted further.
+
+The head names files and gives sizes. A forged head must therefore not reach any path, allocation or index unchecked:
+names come from a fixed set, numbers have bounds, and unknown fields are errors.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Struct
+
+from checker.engine.checkpoint import CheckpointError
+
+LARGEST = 1 << 24  # bytes of a head; that of a search of 10^9 states has a few thousand
+
+Count = Annotated[int, Meta(ge=0, le=(1 << 48))]
+Hash = Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]
+NowName = Annotated[str, Meta(pattern=r"\Anow-[0-9]{1,15}\Z")]
+FileName = Annotated[str, Meta(pattern=r"\A(states|questions|targets|labels|degrees|marks|now-[0-9]{1,15})\Z")]
+Seconds = Annotated[float, Meta(ge=0, le=1e12)]
+
+
+class Part(Struct, frozen=True, forbid_unknown_fields=True):
+    """The valid bytes of one file, and their SHA-256 in hexadecimal digits."""
+
+    size: Count
+    sha256: Hash
+
+
+class Identity(Struct, frozen=True, forbid_unknown_fields=True):
+    """The properties of a model and an engine that must match before a search is resumed."""
+
+    model: str
+    engine: Hash
+    source: Hash
+
+
+class Found(Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
+    """A finding: the position of its property, the cells of its row, and the number of its state."""
+
+    position: Count
+    cells: tuple[Count, ...]
+    state: Count
+
+
+class Saved(Struct, frozen=True, forbid_unknown_fields=True):
+    """The counts of a search. `left` and `next` are rows of the current and of the next level."""
+
+    identity: Identity
+    tables: Hash
+    levels: Annotated[list[Count], Meta(min_length=1)]
+    left: Count
+    next: Count
+    states: Annotated[int, Meta(ge=1, le=1 << 32)]
+    transitions: Count
+    deadlocks: Count
+    seconds: Seconds
+    python_seconds: Seconds
+    found: list[Found]
+    moves: Count
+    verdicts: Count
+
+
+class Head(Struct, frozen=True, forbid_unknown_fields=True):
+    """The whole document. `now` is the name of the file that each save writes anew."""
+
+    format: int
+    number: Count
+    now: NowName
+    files: dict[FileName, Part]
+    search: Saved
+
+
+class _Format(Struct):
+    format: int
+
+
+def decoded(text: bytes, where: str, number: int, advice: str) -> Head:
+    """The head in a text, in the format of that number. Raises CheckpointError, which names the field at fault."""
+    try:
+        if msgspec.json.decode(text, type=_Format).format != number:
+            raise CheckpointError(f"{where}: it is not in format {number}, which this version reads; {advice}")
+        head = msgspec.json.decode(text, type=Head)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise CheckpointError(f"{where}: it is not the head of a checkpoint ({error}); {advice}") from None
+    if [name for name in head.files if name.startswith("now-")] != [head.now]:
+        raise CheckpointError(f"{where}: its files must include {head.now!r} and no other file now-N; {advice}")
+    saved = head.search
+    if saved.states != sum(saved.levels) + saved.next or saved.left > saved.levels[-1]:
+        raise CheckpointError(f"{where}: its counts of states contradict each other; {advice}")
+    return head
