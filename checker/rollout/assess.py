@@ -5,6 +5,8 @@ server that may lead at first, with faults for one of them. Rules of this module
 
 - A cell is UNSAFE if a run found a violation. It is SAFE if z3 has proved that quorums meet (leaders and commits), or
   if every run it rests on was exhausted; else it is OPEN. What was explored is told beside a proof.
+- A run depends on the steps that it follows. Where the run that settled these steps was not finished, or was not made,
+  no cell that needs it is SAFE.
 - What is unsafe without faults is unsafe under faults; nothing more is run for that.
 - "At most k faults" are all ways of sharing k among the kinds of faults, each a run.
 - Where the operator would wait in vain the wait is taken out, the stage run again, and the finding kept: what comes
@@ -36,13 +38,20 @@ QUESTIONS = (Question.ELECTION, Question.COMMITS, Question.HEALING)
 @dataclass(frozen=True)
 class Order:
     """The steps if that server leads at first; `vain` are the waits that were taken out of them, as they were
-    found. Not `explored`: there was no time for it, and it rests on the proof alone.
+    found. Not `explored`: there was no time for it, and it rests on the proof alone. `open_run` is the run about
+    leaders if a limit ended it before it found anything: then waits in vain may be left in the steps.
     """
 
     leader: Sid
     steps: Steps
     vain: tuple[Ran, ...] = ()
     explored: bool = True
+    open_run: Ran | None = None
+
+    @property
+    def decided(self) -> bool:
+        """False iff the steps may still change: the run that they rest on was not made, or not finished."""
+        return self.explored and self.open_run is None
 
 
 @dataclass(frozen=True)
@@ -85,7 +94,23 @@ class Assessed:
             return Cell(Outcome.SAFE, f"proved by z3{f'; {seen}' if seen else ''}")
         if worst is None:
             return Cell(Outcome.OPEN, self._not_run())
+        if worst.outcome is Outcome.SAFE and (missing := self._missing(question, faulty=faulty)):
+            return Cell(Outcome.OPEN, f"{seen}, but {missing}")
         return Cell(worst.outcome, seen)
+
+    def _missing(self, question: Question, *, faulty: bool) -> str:
+        """What the runs of a question depend on and was not finished, in words; empty if there is nothing.
+
+        All runs depend on the steps. Runs under faults start from what holds without them. Where quorums always meet
+        no two leaders can split the data, and healing is explored without waits, so that it depends on nothing else.
+        """
+        if self.proved and not self.stage.gossips and question is Question.HEALING:
+            return ""
+        if not all(order.decided for order in self.orders):
+            return "the run about leaders that they rest on was not finished"
+        if faulty and self.cell(question, faulty=False).outcome is Outcome.OPEN:
+            return "the same without faults has no answer"
+        return ""
 
     def _not_run(self) -> str:
         """Why there is no answer."""
@@ -158,7 +183,8 @@ class Assessor:
                 break
             vain.append(ran)
             steps = tuple(replace(step, wait=step.wait and step.sid != ran.stuck) for step in steps)
-        order = Order(leader, steps, tuple(vain))
+        cut = ran.outcome is Outcome.OPEN and not ran.complete
+        order = Order(leader, steps, tuple(vain), open_run=ran if cut else None)
         assessed.orders.append(order)
         assessed.runs += self._of_both(assessed, order, ran)
         return order
@@ -173,7 +199,7 @@ class Assessor:
             return
         yield replace(
             ran,
-            outcome=Outcome.OPEN if ran.outcome is Outcome.OPEN and "bound" not in ran.sentence else Outcome.SAFE,
+            outcome=Outcome.SAFE if ran.complete or ran.outcome is Outcome.STALLS else Outcome.OPEN,
             found=None,
         )
         yield from (replace(each, asked=replace(each.asked, question=Question.HEALING)) for each in order.vain)

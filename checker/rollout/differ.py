@@ -23,7 +23,7 @@ ELECTIONS = 4  # more than a split takes, so that the plan can go on
 
 
 def after_split(ran: Ran, run: Runner, budget: Budget) -> list[Ran]:
-    """The runs that show what becomes of data; none if there is no such run."""
+    """The runs in which data is lost or doubled, and those that a limit ended; none if the opening is impossible."""
     if ran.trace is None or not ran.asked.zab or ran.asked.faults:
         return []
     sides = _sides(ran.trace)
@@ -40,7 +40,7 @@ def after_split(ran: Ran, run: Runner, budget: Budget) -> list[Ran]:
             found.append(run(asked, min(MOST_SECONDS, budget.share(4))))
         except ScenarioError:
             return []
-    return [each for each in found if each.outcome is Outcome.UNSAFE]
+    return [each for each in found if each.outcome is not Outcome.SAFE]
 
 
 def _sides(trace: Trace) -> dict[Sid, list[Sid]]:

@@ -64,6 +64,12 @@ class Ran:
     levels: tuple[int, ...] = ()
     stuck: Sid | None = None
     looking: tuple[Sid, ...] = ()
+    exhausted: bool = False
+
+    @property
+    def complete(self) -> bool:
+        """True iff every reachable state was explored, whatever was found there."""
+        return self.exhausted or self.outcome is Outcome.SAFE
 
     @property
     def prop(self) -> str:
@@ -120,8 +126,9 @@ def _ran(asked: Asked, job: Job, explored: Exploration) -> Ran:
     text = scenario_of(asked)
     levels = tuple(explored.levels)
     ran = Ran(
-        asked, Outcome.SAFE, "", explored.states, explored.depth, explored.seconds, job.bounds, text, levels=levels
-    )
+        asked, Outcome.SAFE, "", explored.states, explored.depth, explored.seconds, job.bounds, text,
+        levels=levels, exhausted=explored.exhausted and not explored.unjudged,
+    )  # fmt: skip
     if violations:
         found = min(violations, key=lambda each: (each.prop.kind is not Kind.ALWAYS, each.depth))
         if found.prop.kind is Kind.RECOVERABLE:

@@ -158,7 +158,9 @@ def _model(asked: Asked) -> Iterable[str]:
     else:
         yield "grain: oracle"
     if asked.zab:
-        yield from ("protocol: zab", "discovery: one-step", "disk: sync", f"elections: {asked.elections}")
+        yield from ("protocol: zab", "disk: sync")
+        if not asked.stage.gossips:  # there `rounds` is the bound, and discovery is explored message by message
+            yield from ("discovery: one-step", f"elections: {asked.elections}")
         if asked.writes:
             yield f"workload: {{writes: {asked.writes}}}"
     given = {kind: count for kind, count in asked.faults.items() if count}

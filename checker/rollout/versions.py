@@ -11,6 +11,7 @@ do after an election has no configuration in it here, so nothing is said of comm
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from checker.rollout.assess import Assessed, Assessor, Order
 from checker.rollout.scenarios import Asked, Question
@@ -23,7 +24,7 @@ from spec.quorum import Sid
 def with_versions(assessed: Assessed, assessor: Assessor, steps: Steps, leaders: Sequence[Sid]) -> None:
     """Run every restart of an order, for each server that may lead at first."""
     for leader in leaders:
-        assessed.orders.append(Order(leader, steps))
+        order = Order(leader, steps)
         for number, step in enumerate(steps):
             if step.action == RESTART:
                 sofar = steps[: number + 1]
@@ -35,7 +36,9 @@ def with_versions(assessed: Assessed, assessor: Assessor, steps: Steps, leaders:
                 try:
                     assessed.runs.append(assessor.explore(asked, len(steps) * len(leaders)))
                 except ScenarioError:
+                    order = replace(order, explored=False)  # the steps after this one were not run
                     break
+        assessed.orders.append(order)
 
 
 def _opening(stage: Stage, steps: Steps) -> Iterator[dict[str, object]]:

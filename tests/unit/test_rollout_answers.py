@@ -9,11 +9,13 @@ import contextlib
 import io
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from checker.cli.main import main
+from checker.engine import Limits
 from checker.job import Verdict
 from checker.rollout.answer import Plan, Wish
 from checker.rollout.assess import Assessed, Order, splits
@@ -23,7 +25,7 @@ from checker.rollout.folders import read_folder
 from checker.rollout.markdown import markdown
 from checker.rollout.planner import plan
 from checker.rollout.quorums import pairs_of
-from checker.rollout.runs import Outcome, Ran
+from checker.rollout.runs import Outcome, Ran, run_within
 from checker.rollout.scenarios import Asked, Question
 from checker.rollout.stages import whole
 from checker.rollout.steps import quorum_without, steps_of
@@ -72,6 +74,36 @@ def test_a_violation_outweighs_a_proof() -> None:
 def test_healing_is_not_proved_by_quorums() -> None:
     made = assessed_of("three", "four", ALL_SAFE | {(Question.HEALING, False): Outcome.OPEN})
     assert made.proved and made.outcome is Outcome.OPEN
+
+
+def test_a_run_that_was_cut_off_leaves_the_runs_that_follow_its_steps_undecided() -> None:
+    """The run about leaders finds waits in vain; a plan that still has one ends early, and its runs are small."""
+    made = assessed_of("three", "five", ALL_SAFE)
+    made.orders = [replace(made.orders[0], open_run=replace(made.runs[0], outcome=Outcome.OPEN))]
+    outcomes = {made.cell(question, faulty=faulty).outcome for question, faulty in ALL_SAFE}
+    assert not made.proved and outcomes == {Outcome.OPEN}
+
+
+def test_no_cell_is_safe_that_is_unsafe_when_the_run_about_leaders_is_not_cut_off(tmp_path: Path) -> None:
+    """From one server to three, the first run is cut off at each of its levels, and all others are made whole."""
+    (tmp_path / "zoo.cfg").write_text("tickTime=2000\nserver.1=zoo1:2888:3888\n", encoding="utf-8")
+    asked = Wish(read_folder(tmp_path), read_folder(FOLDERS / "three"), (2, 3, 1), 1, 0, 20.0)
+    unsafe = {question for question in Question if _cut(asked, None)[question] is Outcome.UNSAFE}
+    assert unsafe
+    for depth in range(12):
+        cells = _cut(asked, depth)
+        assert not [question for question in unsafe if cells[question] is Outcome.SAFE], depth
+
+
+def _cut(asked: Wish, depth: int | None) -> dict[Question, Outcome]:
+    """The answers where the runs about leaders end at a depth."""
+
+    def limited(question: Asked, seconds: float) -> Ran:
+        shallow = question.question is Question.ELECTION
+        return run_within(question, Limits(depth=depth if shallow else None, states=200_000))
+
+    direct = plan(asked, limited, lambda: 0.0).direct
+    return {question: direct.cell(question, faulty=False).outcome for question in Question}
 
 
 def test_what_was_never_run_is_undecided() -> None:
@@ -212,6 +244,11 @@ def test_without_an_order_the_files_of_the_stages_are_written_and_fit_together(t
     assert ended.code == 0 and "UNSAFE in one go (6 of 24 orders tried), SAFE in 2 stages" in ended.out.splitlines()[0]
     assert read_folder(tmp_path / "stage-1").view.voters == {1, 2, 3, 4}
     assert read_folder(tmp_path / "stage-2").view.voters == {1, 2, 4}
+
+
+def test_versions_without_options_end_in_a_verdict() -> None:
+    ended = between("reconfig-three", "reconfig-five", "--budget", "2s")
+    assert ended.code == 20 and "UNDECIDED" in ended.out.splitlines()[0]
 
 
 def test_versions_end_with_20() -> None:
