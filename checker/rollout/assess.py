@@ -8,6 +8,11 @@ server that may lead at first, with faults for one of them. Rules of this module
 - A run depends on the steps that it follows. Where the run that settled these steps was not finished, or was not made,
   no cell that needs it is SAFE.
 - What is unsafe without faults is unsafe under faults; nothing more is run for that.
+- Quorum intersection proves nothing about a server that is an observer by one file and a voter by the other: it may
+  acknowledge as an observer, and count as a voter. So a stage with such a server rests on exploration, with a disk that
+  syncs late. An order in which this happens is never SAFE for commits: it takes more elections than are explored here
+  (`spec/scenarios/r4-observers`).
+- The model has one address for each server. A stage in which an address changes is never SAFE.
 - "At most k faults" are all ways of sharing k among the kinds of faults, each a run.
 - Where the operator would wait in vain the wait is taken out, the stage run again, and the finding kept: what comes
   after that point is explored too.
@@ -25,12 +30,16 @@ from checker.rollout.quorums import Pair, pairs_of
 from checker.rollout.runs import Outcome, Ran, Runner, leads_first
 from checker.rollout.scenarios import CRASHES, DISCONNECTS, PARTITIONS, SAFE_DATA, Asked, Question
 from checker.rollout.stages import Stage
-from checker.rollout.steps import Steps, left_out
+from checker.rollout.steps import Steps, counts_an_observer, left_out
 from spec.quorum import Sid
 
 LEADERS = ("Leadership", "OneLeader", "LeaderIsAVoter")
 BRIEFLY = 3.0  # seconds for a run that cannot change the verdict any more
 SHARE_BESIDE_A_PROOF = 0.06  # of the budget, for a run whose answer is proved already
+COUNTED = (
+    "a server runs as an observer while the leader's file counts it as a voter: it acknowledges without a log, and a "
+    "committed write can be lost; restart a promoted server first, a demoted server last"
+)
 LARGEST = 9  # servers that are explored: an election looks at every set of them
 QUESTIONS = (Question.ELECTION, Question.COMMITS, Question.HEALING)
 
@@ -75,11 +84,29 @@ class Assessed:
 
     @property
     def proved(self) -> bool:
-        """Whether z3 has proved that every two quorums meet."""
-        return all(pair.disjoint is None for pair in self.pairs)
+        """Whether z3 has proved that every two quorums meet, and all servers keep their roles."""
+        return all(pair.disjoint is None for pair in self.pairs) and not self.stage.changed_roles
 
     def cell(self, question: Question, *, faulty: bool) -> Cell:
-        """The answer to a question."""
+        """The answer to a question. An address that changes turns SAFE into OPEN."""
+        cell = self._cell_of_one_address(question, faulty=faulty)
+        if cell.outcome is Outcome.SAFE and self.stage.readdressed:
+            return replace(cell, outcome=Outcome.OPEN, because=self._readdressed())
+        if cell.outcome is Outcome.SAFE and question is Question.COMMITS and self._counts_an_observer():
+            return replace(cell, outcome=Outcome.OPEN, because=COUNTED)
+        return cell
+
+    def _counts_an_observer(self) -> bool:
+        return any(counts_an_observer(self.stage, order.steps) for order in self.orders)
+
+    def _readdressed(self) -> str:
+        sids = ", ".join(map(str, self.stage.readdressed))
+        return (
+            f"the host or a peer port of {sids} changes: servers with the old file and servers with the new file dial "
+            "different addresses, and a new host has an empty disk; neither is explored"
+        )
+
+    def _cell_of_one_address(self, question: Question, *, faulty: bool) -> Cell:
         runs = [ran for ran in self.runs if ran.asked.question is question and bool(ran.asked.faults) == faulty]
         worst = next((ran for outcome in Outcome for ran in runs if ran.outcome is outcome), None)
         if worst and worst.outcome is Outcome.UNSAFE:
@@ -128,7 +155,7 @@ class Assessed:
         cells = {(q, faulty): self.cell(q, faulty=faulty).outcome for q in QUESTIONS for faulty in (False, True)}
         if Outcome.UNSAFE in cells.values():
             return Outcome.UNSAFE
-        if cells[Question.HEALING, True] is Outcome.OPEN:
+        if cells[Question.HEALING, True] is Outcome.OPEN and not self.stage.readdressed:
             del cells[Question.HEALING, True]
         if not self.faults:
             cells = {key: outcome for key, outcome in cells.items() if not key[1]}
@@ -165,11 +192,13 @@ class Assessor:
         voters = sorted(stage.old.view.voters - self._down, reverse=True)
         if too_large(stage):
             return voters
-        return [
-            sid
-            for sid in voters
-            if leads_first(Asked(stage, (), sid, Question.ELECTION, zab=True, always=LEADERS, down=self._down))
-        ]
+        zab = not stage.gossips  # versions travel in messages, and those are explored in the election alone
+        always = LEADERS if zab else ("OneLeader", "LeaderIsAVoter")
+
+        def question(sid: Sid) -> Asked:
+            return Asked(stage, (), sid, Question.ELECTION, zab=zab, always=always, down=self._down)
+
+        return [sid for sid in voters if leads_first(question(sid))]
 
     def without_faults(self, assessed: Assessed, leader: Sid, steps: Steps, share: int) -> Order:
         """Whether leaders are alone and everybody settles; waits in vain are taken out. Adds the order and its runs."""

@@ -16,8 +16,10 @@ from spec.quorum import View
 
 ENOUGH = (
     "A server follows one leader at a time, a write is committed by a quorum, and a new leader asks a quorum what was "
-    "committed. So where every two quorums meet there are never two leaders that both have one, and no leader begins "
-    "without what was committed: in any order, under any of these faults, as long as no disk is lost."
+    "committed. So where every two quorums meet and no server changes its role there are never two leaders that both "
+    "have one, and no leader begins without what was committed: in any order, under any of these faults, as long as no "
+    "disk is lost and every server keeps its address. A server that is an observer by its own file acknowledges "
+    "without a log, and is counted by a leader whose file has it as a voter."
 )
 """Why it is enough that quorums meet. That they do is proved by z3; this sentence is Zab's own argument."""
 

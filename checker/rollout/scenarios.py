@@ -158,7 +158,8 @@ def _model(asked: Asked) -> Iterable[str]:
     else:
         yield "grain: oracle"
     if asked.zab:
-        yield from ("protocol: zab", "disk: sync")
+        disk = "async" if asked.stage.changed_roles and asked.question is Question.COMMITS else "sync"
+        yield from ("protocol: zab", f"disk: {disk}")
         if not asked.stage.gossips:  # there `rounds` is the bound, and discovery is explored message by message
             yield from ("discovery: one-step", f"elections: {asked.elections}")
         if asked.writes:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from itertools import pairwise, zip_longest
 
 from checker.rollout.folders import Folder, Given
-from spec.config import parse_zoo_cfg
+from spec.config import ServerAddress, parse_zoo_cfg
 from spec.config.problems import Findings
 from spec.config.properties import read_properties
 from spec.quorum import Majority, Sid, View
@@ -33,13 +33,15 @@ DYNAMIC = re.compile(r"^([ \t\f]*dynamicConfigFile[ \t\f]*[=:]?[ \t\f]*)(\S+)", 
 class Side:
     """One state of the ensemble: the name of each member's file, and the text of every file by its name.
 
-    `given` is False for files that were written here.
+    `addresses` are the hosts and ports at which each server listens for its peers, by its own file. `given` is False
+    for files that were written here.
     """
 
     label: str
     files: Mapping[Sid, str]
     texts: Mapping[str, str]
     view: View
+    addresses: Mapping[Sid, tuple[ServerAddress, ...]]
     given: bool = True
 
     @property
@@ -75,6 +77,18 @@ class Stage:
     def sids(self) -> tuple[Sid, ...]:
         """All servers, ascending."""
         return tuple(sorted(self.old.members | self.new.members))
+
+    @property
+    def changed_roles(self) -> frozenset[Sid]:
+        """The servers that are observers in one state and voters in the other."""
+        old, new = self.old.view, self.new.view
+        return (old.observers & new.voters) | (old.voters & new.observers)
+
+    @property
+    def readdressed(self) -> tuple[Sid, ...]:
+        """The servers whose host, quorum port or election port differs between the two states, ascending."""
+        old, new = self.old.addresses, self.new.addresses
+        return tuple(sid for sid in self.kept if old.get(sid) != new.get(sid))
 
     @property
     def gossips(self) -> bool:
@@ -177,7 +191,9 @@ def _side(label: str, servers: Mapping[Sid, Given], view: View, *, given: bool) 
             beside = f"{name}.dynamic" + (f".{version:x}" if version else "")
             texts[name] = DYNAMIC.sub(lambda found, beside=beside: found[1] + beside, text)  # type: ignore[misc]
             texts[beside] = dynamic
-    return Side(label, files, texts, view, given)
+    servers_of = {sid: each.config.server(sid) for sid, each in servers.items()}
+    addresses = {sid: server.addresses for sid, server in servers_of.items() if server is not None}
+    return Side(label, files, texts, view, addresses, given)
 
 
 def _title(old: View, new: View) -> str:

@@ -88,6 +88,20 @@ def _after(stage: Stage, done: Steps, down: frozenset[Sid]) -> tuple[frozenset[S
     return (stage.old.members | new) - stopped - down, new
 
 
+def counts_an_observer(stage: Stage, steps: Steps, down: frozenset[Sid] = frozenset()) -> bool:
+    """Whether at some time a server runs as an observer while the file of another running server has it as a voter.
+
+    An observer acknowledges NEWLEADER without logging (`Learner.syncWithLeader`), and the leader counts it by its own
+    file (`SyncedLearnerTracker.addAck`). So a committed write can be on fewer disks than a quorum.
+    """
+    for number in range(len(steps) + 1):
+        running, new = _after(stage, steps[:number], down)
+        views = {sid: stage.new.view if sid in new else stage.old.view for sid in running}
+        if any(sid in own.observers and any(v.is_voter(sid) for v in views.values()) for sid, own in views.items()):
+            return True
+    return False
+
+
 def may_split(stage: Stage, steps: Steps, down: frozenset[Sid] = frozenset()) -> bool:
     """Whether at some time the servers that run are two quorums apart from each other, one by each file.
 

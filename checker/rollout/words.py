@@ -82,6 +82,12 @@ def in_short(plan: Plan) -> list[str]:
         lines.append(f"- **Not the whole change**: {_servers(plan.left_out)} not in the order, and left as before.")
     if plan.wish.old.view == plan.wish.new.view:
         lines.append("- Nothing changes in who votes: the two folders have the same members, in the same roles.")
+    if moved := plan.direct.stage.readdressed:
+        whose = f"server{'s' * (len(moved) > 1)} {', '.join(map(str, moved))}"
+        lines.append(
+            f"- **Addresses change**: the host or a peer port of {whose}. Servers with different files do not reach each "
+            "other, and a new host has an empty disk. Give a new machine a new id."
+        )
     lines.append(f"- {_of_stage(plan.direct, whole)}{more}")
     for number, part in enumerate(plan.stages, start=1):
         lines.append(f"- {_of_stage(part, f'Stage {number}, {part.stage.title},')}")

@@ -1,0 +1,115 @@
+"""The planner says SAFE only within the reach of its proof and its model.
+
+Most tests use a runner without an engine, which calls every run SAFE or cuts it. A SAFE cell then shows that the
+planner, not the exploration, took the decision.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from checker.rollout.answer import Plan, Wish
+from checker.rollout.folders import Folder, read_folder
+from checker.rollout.planner import plan
+from checker.rollout.runs import Outcome, Ran
+from checker.rollout.scenarios import Asked, Question
+from checker.rollout.stages import whole
+from checker.rollout.steps import counts_an_observer, steps_of
+from tests.support.command_line import cli
+
+FOLDERS = Path(__file__).parents[2] / "spec" / "scenarios" / "rollouts"
+
+
+def exhausted(asked: Asked, seconds: float) -> Ran:
+    return Ran(asked, Outcome.SAFE, "all", 10, 2, seconds, (), asked.name)
+
+
+def cut(asked: Asked, seconds: float) -> Ran:
+    return replace(exhausted(asked, seconds), outcome=Outcome.OPEN)
+
+
+def folder(tmp_path: Path, name: str, *lines: str, client_port: int = 2181) -> Folder:
+    path = tmp_path / f"{name}.cfg"
+    members = "".join(f"server.{sid}={line}\n" for sid, line in enumerate(lines, start=1))
+    path.write_text(f"tickTime=2000\nclientPort={client_port}\n{members}", encoding="utf-8")
+    return read_folder(path)
+
+
+def planned(old: Folder, new: Folder, *order: int) -> Plan:
+    return plan(Wish(old, new, order or None), exhausted)
+
+
+THREE = ("a:2888:3888", "b:2888:3888", "c:2888:3888")
+
+
+@pytest.mark.parametrize(
+    "changed",
+    ["d:2888:3888", "c:2889:3888", "c:2888:3889"],
+    ids=["another host", "another quorum port", "another election port"],
+)
+@pytest.mark.parametrize("order", [(), (3, 1, 2)], ids=["no order", "an order"])
+def test_a_change_of_an_address_is_never_safe(tmp_path: Path, changed: str, order: tuple[int, ...]) -> None:
+    """With two files two servers dial different addresses, and a new host has an empty disk."""
+    made = planned(folder(tmp_path, "old", *THREE), folder(tmp_path, "new", *THREE[:2], changed), *order)
+    assert made.direct.stage.readdressed == (3,)
+    assert made.outcome is Outcome.OPEN
+    cells = [made.direct.cell(question, faulty=faulty) for question in Question for faulty in (False, True)]
+    assert Outcome.SAFE not in [cell.outcome for cell in cells]
+
+
+def test_a_change_of_client_ports_is_safe(tmp_path: Path) -> None:
+    made = planned(folder(tmp_path, "old", *THREE), folder(tmp_path, "new", *THREE, client_port=2182))
+    assert made.direct.stage.readdressed == ()
+    assert made.outcome is Outcome.SAFE
+
+
+OBSERVED = (*THREE[:2], f"{THREE[2]}:observer")
+
+
+@pytest.mark.parametrize(
+    ("order", "counted"),
+    [((3, 1, 2), False), ((3, 2, 1), False), ((1, 3, 2), True), ((1, 2, 3), True), ((2, 1, 3), True)],
+)
+def test_a_promoted_observer_is_counted_too_early_unless_it_restarts_first(
+    tmp_path: Path, order: tuple[int, ...], counted: bool
+) -> None:
+    old, new = folder(tmp_path, "old", *OBSERVED), folder(tmp_path, "new", *THREE)
+    stage = whole(old, new)
+    assert counts_an_observer(stage, steps_of(stage, order)) is counted
+    assert counts_an_observer(whole(new, old), steps_of(whole(new, old), order[::-1])) is counted
+
+
+def test_intersecting_quorums_prove_nothing_about_a_server_whose_role_changes(tmp_path: Path) -> None:
+    """The counterexample is the scenario r4-observer-promoted-last."""
+    old, new = folder(tmp_path, "old", *OBSERVED), folder(tmp_path, "new", *THREE)
+    late = planned(old, new, 1, 2, 3)
+    assert not late.direct.proved
+    assert late.direct.cell(Question.COMMITS, faulty=True).outcome is Outcome.OPEN
+    assert late.outcome is Outcome.OPEN
+    early = planned(old, new, 3, 1, 2)
+    assert not early.direct.proved
+    assert early.outcome is Outcome.SAFE
+
+
+@pytest.mark.parametrize("order", [(4, 5, 1, 3, 2), (5, 1, 2, 3, 4)])
+def test_exhausted_runs_say_nothing_behind_waits_that_were_not_explored(order: tuple[int, ...]) -> None:
+    """The search for waits in vain is cut. A run that stops at such a wait is exhausted after a few states."""
+
+    def first_cut(asked: Asked, seconds: float) -> Ran:
+        return (cut if asked.recoverable and asked.zab else exhausted)(asked, seconds)
+
+    made = plan(Wish(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "five"), order, 2), first_cut)
+    assert made.direct.cell(Question.ELECTION, faulty=False).outcome is Outcome.OPEN
+    assert made.direct.cell(Question.COMMITS, faulty=False).outcome is Outcome.OPEN
+    assert made.direct.cell(Question.COMMITS, faulty=True).outcome is Outcome.OPEN
+
+
+def test_files_with_versions_are_judged_without_an_order() -> None:
+    """Configuration versions travel in messages, so the first leader is found message by message."""
+    folders = ("--from", str(FOLDERS / "reconfig-three"), "--to", str(FOLDERS / "reconfig-five"))
+    ended = cli("rollout", *folders, "--budget", "5s")
+    assert (ended.code, "Traceback" in ended.err) == (20, False)
+    assert ended.out.startswith("# Roll-out {1, 2, 3} to {1, 2, 3, 4, 5} (adds 4, 5): UNDECIDED")
