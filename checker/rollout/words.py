@@ -85,8 +85,8 @@ def in_short(plan: Plan) -> list[str]:
     if moved := plan.direct.stage.readdressed:
         whose = f"server{'s' * (len(moved) > 1)} {', '.join(map(str, moved))}"
         lines.append(
-            f"- **Addresses change**: the host or a peer port of {whose}. Servers with different files do not reach each "
-            "other, and a new host has an empty disk. Give a new machine a new id."
+            f"- **Addresses change**: the host or a peer port of {whose}. Servers with different files do not reach "
+            "each other, and a new host has an empty disk. Give a new machine a new id."
         )
     lines.append(f"- {_of_stage(plan.direct, whole)}{more}")
     for number, part in enumerate(plan.stages, start=1):
