@@ -1,7 +1,7 @@
-"""From a setup to a model: columns with their initial values, actors, rules; and the history that came before.
+"""Builds the model of a setup: columns with their initial values, actors, rules, and the history before them.
 
-A history is not invented: servers are started in the order given, and everything that must happen does, in one
-run of the model itself. So an established ensemble is a reachable one, down to the messages that were sent last.
+The history is one run of the model, with the channel rules of the exploration. The servers start in the given order,
+and every urgent step follows. The initial state is therefore reachable, including the last message of each channel.
 """
 
 from __future__ import annotations
@@ -36,28 +36,34 @@ from spec.quorum import Sid
 from spec.server import Server
 
 URGENT = ("deliver", "receive", "resume", "sync", "apply", "decide", "elect")
-"""What happens while an ensemble settles, the most urgent first: nobody waits while a message is on its way."""
+"""The actions of a settling ensemble, the most urgent first: messages arrive before servers decide."""
 
 
 def ensemble(name: str, setup: Setup, properties: Iterable[Property] = (), *, keep_votes: bool = False) -> Model:
-    """The model of an ensemble, held to these properties. Raises ValueError if the history cannot have been.
+    """The model of an ensemble with these properties. Raises ValueError if the history is impossible.
 
-    The votes that servers received are kept where a property reads them, or if `keep_votes` says so.
+    The model records the votes that servers receive if a property reads them, or if `keep_votes` is true.
     """
     wanted = tuple(properties)
     votes = keep_votes or any(read.column == VOTES for prop in wanted for read in prop.reads)
     kept = Kept(votes, parts_read(wanted))
-    model = _assemble(name, setup, wanted, kept)
-    initial = _after_history(_assemble(name, _before_faults(setup), (), kept), setup)
+    channel_rules = _channel_rules(setup)
+    model = _assemble(name, setup, wanted, kept, channel_rules)
+    initial = _after_history(_assemble(name, _before_faults(setup), (), kept, channel_rules), setup)
     late = frozenset(member.sid for member in setup.members if member.late)
     values = {**initial, FAULTS: Faults(setup.budgets, late)}
     begun = tuple(Column(column.name, values.get(column.name, column.initial)) for column in model.columns)
     return Model(name, begun, model.actors, model.rules, wanted)
 
 
-def _assemble(name: str, setup: Setup, properties: tuple[Property, ...], kept: Kept) -> Model:
-    """The model before anything has happened: nobody runs."""
-    channel_rules = _channel_rules(setup)
+def _assemble(
+    name: str, setup: Setup, properties: tuple[Property, ...], kept: Kept, channel_rules: ChannelRules
+) -> Model:
+    """The model in which no server runs yet.
+
+    The channel rules are an argument because the history uses those of the run: its setup has no faults, and the
+    last message of a channel, which is sent again after a fault of the run, may date from the history.
+    """
     cells: list[Column] = []
     actors: list[Actor] = []
     for member in sorted(setup.members, key=lambda member: member.sid):
@@ -87,18 +93,18 @@ def _assemble(name: str, setup: Setup, properties: tuple[Property, ...], kept: K
 
 
 def _channel_rules(setup: Setup) -> ChannelRules:
-    """The channels' rules: what was sent last is remembered only where a connection can break."""
+    """The rules of the channels: a channel remembers its last message only if a connection can break."""
     return msgspec.structs.replace(setup.channels, resend=setup.channels.resend and setup.connections_break)
 
 
 def _before_faults(setup: Setup) -> Setup:
-    """The same servers, before faults and plans, each of them still to start; elections are not counted."""
+    """The same servers without faults, none of them running; the budget of elections never runs out."""
     members = tuple(replace(member, late=True) for member in setup.members)
     return replace(setup, members=members, budgets=Budgets(elections=len(members) ** 2), prologue=())
 
 
 def _after_history(model: Model, setup: Setup) -> dict[str, Any]:
-    """The values after the history; whoever is not in it, nor late, nor for the plan to start, boots at its end."""
+    """The values after the history. Servers outside the history boot at its end, unless late or started by the plan."""
     row = model.initial()
     mentioned = {sid for prologue in setup.prologue for sid in prologue.start}
     waiting = mentioned | setup.started_by_plan
@@ -119,7 +125,7 @@ def _start(model: Model, row: Row, sid: Sid) -> Row:
 
 
 def _settled(model: Model, row: Row) -> Row:
-    """The row when nothing urgent is left. Elections by the oracle take the largest membership that is possible."""
+    """The row without urgent steps. An election by the oracle takes the largest possible membership."""
     while True:
         possible = [step for step in successors(model, row) if step[0].action in URGENT]
         if not possible:

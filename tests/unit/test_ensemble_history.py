@@ -1,0 +1,54 @@
+"""The history of an ensemble is a run of the model: it ends in a state that the exploration reaches without it.
+
+Expected values: the same servers started within the exploration, searched step by step without the history.
+"""
+
+import pytest
+
+from checker.engine import Row, Stop
+from checker.engine.search import explore
+from checker.engine.semantics import successors
+from checker.models.ensemble import Budgets, File, Grain, Member, Prologue, Setup, ensemble
+from checker.models.ensemble.build import URGENT
+from checker.properties import build
+from spec.election.channel import ChannelRules
+from spec.quorum import View, majority_view
+
+TWO, THREE = majority_view([1, 2]), majority_view([1, 2, 3])
+
+
+def setup_of(views: tuple[View, ...], budgets: Budgets, *, late: bool) -> Setup:
+    members = tuple(Member(sid, File(f"zoo-{sid}.cfg", view), late=late) for sid, view in enumerate(views, 1))
+    prologue = () if late else (Prologue(tuple(member.sid for member in members)),)
+    channels = ChannelRules(capacity=1, merge_repeats=True)
+    return Setup(members, Grain.FINE, prologue, budgets=budgets, round_limit=2, channels=channels)
+
+
+def settled_without_faults(setup: Setup) -> set[Row]:
+    """The states that the model reaches by urgent steps after all servers start, in ascending order."""
+    model = ensemble("late", setup)
+    row = model.initial()
+    for sid in setup.sids:
+        steps = successors(model, row)
+        row = next(after for move, after in steps if move.action == "start" and move.arguments[0] == sid)
+    seen, waiting = {row}, [row]
+    while waiting:
+        found = [after for move, after in successors(model, waiting.pop()) if move.action in URGENT]
+        waiting += [after for after in dict.fromkeys(found) if after not in seen]
+        seen.update(found)
+    return seen
+
+
+@pytest.mark.parametrize("budgets", [Budgets(crashes=1, restarts=1), Budgets(cuts=1), Budgets(partitions=1), Budgets()])
+@pytest.mark.parametrize("views", [(TWO, TWO), (TWO, THREE, THREE)], ids=["one file", "1 has an older file"])
+def test_a_history_ends_in_a_state_that_the_run_reaches_without_it(views: tuple[View, ...], budgets: Budgets) -> None:
+    history = ensemble("history", setup_of(views, budgets, late=False)).initial()
+    assert history in settled_without_faults(setup_of(views, budgets, late=True))
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["after a history", "started within the exploration"])
+def test_a_last_message_of_the_history_arrives_again_after_a_crash(late: bool) -> None:
+    """Server 1 has an older file, crashes and returns. Servers 2 and 3 then both lead, with or without a history."""
+    setup = setup_of((TWO, THREE, THREE), Budgets(crashes=1, restarts=1), late=late)
+    both_lead = build(setup, "NeverStands", {2: "LEADING", 3: "LEADING"})
+    assert explore(ensemble("stands", setup, [both_lead])).stop is Stop.FOUND
