@@ -1,7 +1,7 @@
-"""All checks of a history, and what they came to.
+"""All checks of a history, and their results.
 
-Rules this module keeps: every check runs, whatever another one found; each reports its first violation; a search that
-gave up is said, and keeps the history from passing.
+Every check runs, even after a violation in another one. Each check reports its first violation. A history does not pass
+if a search gave up, or if it holds nothing to judge.
 """
 
 from __future__ import annotations
@@ -14,15 +14,17 @@ from checker.histories.record import History, Operation
 from checker.histories.syncs import StaleRead
 from checker.histories.violation import Violation
 from checker.histories.writes import Writes
+from checker.job import Verdict
 
 
 class Findings(msgspec.Struct, frozen=True):
-    """What a history came to: violations, excused stale reads, keys whose search gave up, and how much was judged."""
+    """The results: violations, excused stale reads, keys whose search gave up, and counts of the judged entries."""
 
     violations: tuple[Violation, ...]
     stale: tuple[StaleRead, ...]
     undecided: tuple[str, ...]
     operations: int
+    answered: int
     acknowledged: int
     unknown: int
     synced: int
@@ -30,9 +32,23 @@ class Findings(msgspec.Struct, frozen=True):
     replicas: int
 
     @property
+    def vacuous(self) -> bool:
+        """Whether there was nothing to judge: no operation has an answer, and no two replicas can be compared."""
+        return not self.violations and not self.answered and self.replicas < 2
+
+    @property
     def passed(self) -> bool:
-        """Whether every check was carried to its end, and none was broken."""
-        return not self.violations and not self.undecided
+        """Whether there was something to judge, every check was completed, and no check failed."""
+        return not self.violations and not self.undecided and not self.vacuous
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict; a violation outweighs a search that gave up."""
+        if self.violations:
+            return Verdict.VIOLATED
+        if self.undecided:
+            return Verdict.INCOMPLETE
+        return Verdict.VACUOUS if self.vacuous else Verdict.PASSED
 
     def __str__(self) -> str:
         counted = (
@@ -42,13 +58,12 @@ class Findings(msgspec.Struct, frozen=True):
         longest = max((read.seconds for read in self.stale), default=0.0)
         excused = [f"{len(self.stale)} stale synced reads in windows of deposed leaders, the longest {longest:.3f} s"]
         gave_up = [f"undecided: {key}: the search for an order was given up" for key in self.undecided]
-        verdict = "passed" if self.passed else "violated" if self.violations else "incomplete"
-        lines = [f"{verdict}: {counted}", *(excused if self.stale else []), *map(str, self.stale)]
+        lines = [f"{self.verdict.value}: {counted}", *(excused if self.stale else []), *map(str, self.stale)]
         return "\n".join([*lines, *gave_up, *map(str, self.violations)])
 
 
 def check(history: History, bound: int = BOUND) -> Findings:
-    """Hold a history to account; `bound` limits the configurations of each search for an order."""
+    """Run all checks; `bound` limits the configurations of each linearizability search."""
     writes = Writes(history)
     synced = syncs.check(history)
     excused = {id(stale.read) for stale in synced.stale}
@@ -68,6 +83,7 @@ def check(history: History, bound: int = BOUND) -> Findings:
         stale=synced.stale,
         undecided=tuple(undecided),
         operations=len(history.operations),
+        answered=sum(op.outcome != "unknown" for op in history.operations),
         acknowledged=sum(op.acknowledged for op in history.operations),
         unknown=sum(op.outcome == "unknown" for op in history.operations),
         synced=sum(op.kind == "sync+get" and op.outcome != "unknown" for op in history.operations),
@@ -77,5 +93,5 @@ def check(history: History, bound: int = BOUND) -> Findings:
 
 
 def _ordered(operation: Operation, excused: set[int]) -> bool:
-    """Whether an operation has to have its place in the order of its key: plain and excused reads have not."""
+    """Whether linearizability constrains an operation; it does not constrain plain reads and excused reads."""
     return operation.kind != "get" and id(operation) not in excused

@@ -1,4 +1,4 @@
-"""What the command line says of recorded histories: text or data, and the exit code of the project's own runs."""
+"""The report on a recorded history: text, plain data and an exit code."""
 
 from __future__ import annotations
 
@@ -7,13 +7,21 @@ from pathlib import Path
 
 import msgspec
 
-from checker.histories.findings import Findings, check
+from checker.histories.findings import check
 from checker.histories.record import load
+from checker.job import Verdict
 from checker.report.verdict import ExitCode
+
+EXIT_CODES = {
+    Verdict.PASSED: ExitCode.PASSED,
+    Verdict.VACUOUS: ExitCode.VACUOUS,
+    Verdict.INCOMPLETE: ExitCode.INCOMPLETE,
+    Verdict.VIOLATED: ExitCode.SAFETY,
+}
 
 
 class Judged(msgspec.Struct, frozen=True):
-    """The findings in words and as plain data, and what the process exits with."""
+    """The findings as text and as plain data, and the exit code of the process."""
 
     text: str
     data: object
@@ -21,13 +29,7 @@ class Judged(msgspec.Struct, frozen=True):
 
 
 def judged(files: Sequence[Path]) -> Judged:
-    """Judge one history, which may be spread over several files. Raises HistoryError."""
+    """Judge one history; several files are parts of one history. Raises HistoryError."""
     findings = check(load(*files))
-    plain = msgspec.to_builtins(findings) | {"passed": findings.passed}
-    return Judged(str(findings), plain, _code(findings))
-
-
-def _code(findings: Findings) -> ExitCode:
-    if findings.violations:
-        return ExitCode.SAFETY
-    return ExitCode.INCOMPLETE if findings.undecided else ExitCode.PASSED
+    plain = msgspec.to_builtins(findings) | {"passed": findings.passed, "verdict": findings.verdict.value}
+    return Judged(str(findings), plain, EXIT_CODES[findings.verdict])

@@ -1,10 +1,11 @@
-"""What was asked of the planner, and what came of it."""
+"""The request to the planner, and its result."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import factorial
 
+from checker.report.verdict import ExitCode
 from checker.rollout.assess import Assessed
 from checker.rollout.folders import Folder
 from checker.rollout.runs import Outcome, Ran
@@ -14,7 +15,10 @@ from spec.quorum import Sid
 
 @dataclass(frozen=True)
 class Wish:
-    """What was asked for: two folders, perhaps an order and a leader, faults, seconds, servers that are down."""
+    """The request: two folders, and optionally an order, a leader, faults, a budget in seconds, stopped servers.
+
+    With `in_one_go` no stages are planned, so the verdict is the verdict on the direct change.
+    """
 
     old: Folder
     new: Folder
@@ -23,13 +27,15 @@ class Wish:
     faults: int = 1
     seconds: float = 60.0
     down: frozenset[Sid] = frozenset()
+    in_one_go: bool = False
 
 
 @dataclass
 class Plan:
-    """What came of it. `direct` is the change in one go; `stages` are there if that is not safe, and not ordered.
+    """The result. `direct` is the change in one go; `stages` exist if it is not safe and the request has no order.
 
-    `tried` and `orders` say how many orders of the whole change were run, and how many there are.
+    `tried` is the number of orders of the whole change that were run, `unsafe` how many of these are unsafe, and
+    `orders` the number of all orders.
     """
 
     wish: Wish
@@ -42,12 +48,12 @@ class Plan:
 
     @property
     def orders(self) -> int:
-        """How many orders the change in one go has."""
+        """The number of orders of the change in one go."""
         return factorial(len(self.direct.stage.sids))
 
     @property
     def left_out(self) -> tuple[Sid, ...]:
-        """The servers that a given order leaves as they are, though they are to change."""
+        """The servers that should change but are missing from the given order."""
         if self.wish.order is None:
             return ()
         out = left_out(self.direct.stage, steps_of(self.direct.stage, self.wish.order))
@@ -55,17 +61,30 @@ class Plan:
 
     @property
     def advised(self) -> list[Assessed]:
-        """The stages that are the answer."""
+        """The stages that the plan recommends."""
         return self.stages or [self.direct]
 
     @property
     def outcome(self) -> Outcome:
-        """The verdict on what is advised: the gravest of its stages."""
+        """The worst verdict of the recommended stages."""
         outcomes = [each.outcome for each in self.advised]
         return next(each for each in (Outcome.UNSAFE, Outcome.OPEN, Outcome.SAFE) if each in outcomes)
 
     @property
+    def exit_code(self) -> ExitCode:
+        """The exit code of the command; 0 only if the whole change is safe without stages.
+
+        A CI job applies the change that it was given. Safe stages say nothing about that change, so they have another
+        code. An incomplete order counts as undecided.
+        """
+        if self.outcome is Outcome.UNSAFE:
+            return ExitCode.SAFETY
+        if self.outcome is not Outcome.SAFE or self.left_out:
+            return ExitCode.INCOMPLETE
+        return ExitCode.ONLY_IN_STAGES if self.stages else ExitCode.PASSED
+
+    @property
     def runs(self) -> list[tuple[Assessed, Ran]]:
-        """Every run, with its stage, those of the change in one go first."""
+        """All runs with their stages; the runs of the change in one go come first."""
         stages = [self.direct, *self.stages]
         return [(stage, ran) for stage in stages for ran in stage.runs]

@@ -1,7 +1,9 @@
 """The plan as data, for `--json`.
 
 Fields of schema 1: verdict (safe | unsafe | undecided), exit_code, headline, seconds, before and after (folder, voters,
-observers, taken), notes, left_out (servers that a given order leaves as they are), direct and stages. A stage has
+observers, taken), notes, left_out (servers that are missing from the given order), direct and stages. `verdict` is the
+verdict on `stages` if there are any, else on `direct`; `direct.verdict` is always the verdict on the change in one go,
+and exit_code is 22 where only the stages are safe. A stage has
 title, verdict, proved, pairs, answers (question, faults, verdict, because), orders (leader, steps with action, server,
 wait), files (name to text) and runs (scenario, question, faults, leader, outcome, property, sentence, states, depth,
 seconds, bounds).
@@ -14,19 +16,18 @@ from typing import Any
 from checker.rollout.answer import Plan
 from checker.rollout.assess import QUESTIONS, Assessed
 from checker.rollout.folders import Folder
-from checker.rollout.runs import Outcome, Ran
+from checker.rollout.runs import Ran
 from checker.rollout.words import WORDS, headline
 
 SCHEMA = 1
-EXIT_CODES = {Outcome.SAFE: 0, Outcome.UNSAFE: 12, Outcome.OPEN: 20}
 
 
 def data(plan: Plan) -> dict[str, Any]:
-    """The plan as an object that `json.dumps` takes."""
+    """The plan as plain data for `json.dumps`."""
     return {
         "schema": SCHEMA,
         "verdict": WORDS[plan.outcome].lower(),
-        "exit_code": EXIT_CODES[Outcome.OPEN if plan.left_out and plan.outcome is Outcome.SAFE else plan.outcome],
+        "exit_code": int(plan.exit_code),
         "headline": headline(plan),
         "seconds": plan.seconds,
         "before": _folder(plan.wish.old),

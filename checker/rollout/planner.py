@@ -128,7 +128,7 @@ class _Work:
             return made
         if not self._try_unsplit(made):
             self._try_orders(made)
-        parts = one_at_a_time(self._wish.old, self._wish.new)
+        parts = [] if self._wish.in_one_go else one_at_a_time(self._wish.old, self._wish.new)
         if made.direct.outcome is not Outcome.SAFE and parts:
             made.stages = [self._assessor.begin(part) for part in parts]
             self._without_faults(made.stages)

@@ -241,7 +241,7 @@ def _same_as(answer: dict[str, object], text: str) -> None:
 
 def test_without_an_order_the_files_of_the_stages_are_written_and_fit_together(tmp_path: Path) -> None:
     ended = between("three", "replaced", "--faults", 0, "--stages", tmp_path)
-    assert ended.code == 0 and "UNSAFE in one go (6 of 24 orders tried), SAFE in 2 stages" in ended.out.splitlines()[0]
+    assert ended.code == 22 and "UNSAFE in one go (6 of 24 orders tried), SAFE in 2 stages" in ended.out.splitlines()[0]
     assert read_folder(tmp_path / "stage-1").view.voters == {1, 2, 3, 4}
     assert read_folder(tmp_path / "stage-2").view.voters == {1, 2, 4}
 
@@ -287,3 +287,16 @@ def test_another_machine_under_the_same_id_is_warned_of(tmp_path: Path) -> None:
     old, new = read_folder(FOLDERS / "three"), read_folder(tmp_path)
     made = Plan(Wish(old, new), assessed_of("three", str(tmp_path), ALL_SAFE))
     assert "server 3 has another host after the change" in markdown(made)
+
+
+@pytest.mark.parametrize(("in_one_go", "code", "stages"), [(False, 22, 2), (True, 12, 0)])
+def test_a_change_that_is_safe_only_in_stages_never_passes_a_gate(in_one_go: bool, code: int, stages: int) -> None:
+    """The direct change is unsafe. Its stages are proved; without them it is the whole answer."""
+
+    def unsafe_in_one_go(asked: Asked, seconds: float) -> Ran:
+        direct = asked.stage.title == "{1, 2, 3} to {1, 2, 4} (adds 4, removes 3)"
+        return Ran(asked, Outcome.UNSAFE if direct else Outcome.SAFE, "made up", 10, 2, seconds, (), asked.name)
+
+    folders = (read_folder(FOLDERS / "three"), read_folder(FOLDERS / "replaced"))
+    made = plan(Wish(*folders, faults=0, in_one_go=in_one_go), unsafe_in_one_go)
+    assert (made.exit_code, data(made)["exit_code"], len(made.stages)) == (code, code, stages)

@@ -1,4 +1,4 @@
-"""`rollout`: whether a change of zoo.cfg files is safe, in which order, and in which stages."""
+"""`rollout`: judges a change of zoo.cfg files, and plans a safe order or safe stages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from spec.quorum import Sid
 
 def _options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
-        "exit codes: 0 safe, 12 unsafe, 20 undecided within the budget, 151 bad configuration file, 2 bad command line."
+        "exit codes: 0 safe, 12 unsafe, 20 undecided within the budget, 22 safe only in stages, 151 bad configuration "
+        "file, 2 bad command line."
     )
     parser.add_argument(
         "--from", type=Path, required=True, metavar="DIR", dest="old", help="the zoo.cfg files as they are now"
@@ -27,6 +28,9 @@ def _options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--order", type=sids, metavar="4,5,1,3,2", help="check this order; without it safe orders are sought"
+    )
+    parser.add_argument(
+        "--in-one-go", action="store_true", help="judge only the direct change, and plan no stages: for CI gates"
     )
     parser.add_argument(
         "--faults",
@@ -54,7 +58,7 @@ def _options(parser: argparse.ArgumentParser) -> None:
 
 
 def sids(text: str) -> tuple[Sid, ...]:
-    """Ids of servers with commas between them."""
+    """Parse comma-separated server ids."""
     if not re.fullmatch(r"[0-9]{1,18}(?:\s*,\s*[0-9]{1,18})*", text.strip()):
         raise argparse.ArgumentTypeError(f"{text!r} is no list of server ids; write 4,5,1,3,2")
     return tuple(int(sid) for sid in text.split(","))
@@ -76,9 +80,18 @@ def _run(options: argparse.Namespace) -> int:
     from checker.symbolic.disjoint import UndecidedError  # noqa: PLC0415
 
     old, new = read_folder(options.old), read_folder(options.new)
-    wish = Wish(old, new, options.order, options.leader, options.faults, options.budget, frozenset(options.down))
+    wish = Wish(
+        old,
+        new,
+        options.order,
+        options.leader,
+        options.faults,
+        options.budget,
+        frozenset(options.down),
+        in_one_go=options.in_one_go,
+    )
     try:
-        # Before anything is run, so that a name that is wrong does not cost a run.
+        # The folders are created first: a bad path must fail before the runs, not after them.
         for folder in (options.traces, options.scenarios, options.stages):
             if folder is not None:
                 make_folder(folder)
@@ -102,7 +115,7 @@ def _run(options: argparse.Namespace) -> int:
             print(json.dumps(answer))
         else:
             print(markdown(made, traces=not sys.stdout.isatty()), end="")
-    return int(answer["exit_code"])
+    return int(made.exit_code)
 
 
 COMMAND = Command("rollout", "Says whether a roll-out of zoo.cfg files is safe, and plans one that is.", _options, _run)
