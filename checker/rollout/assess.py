@@ -83,9 +83,14 @@ class Assessed:
     runs: list[Ran] = field(default_factory=list)
 
     @property
+    def quorums_meet(self) -> bool:
+        """Whether z3 has proved that every two quorums meet."""
+        return all(pair.disjoint is None for pair in self.pairs)
+
+    @property
     def proved(self) -> bool:
-        """Whether z3 has proved that every two quorums meet, and all servers keep their roles."""
-        return all(pair.disjoint is None for pair in self.pairs) and not self.stage.changed_roles
+        """Whether every two quorums meet, and all servers keep their roles: then leaders and commits are safe."""
+        return self.quorums_meet and not self.stage.changed_roles
 
     def cell(self, question: Question, *, faulty: bool) -> Cell:
         """The answer to a question. An address that changes turns SAFE into OPEN."""

@@ -143,6 +143,7 @@ def _of_stage(plan: Plan, part: Assessed) -> list[str]:
         lines += [f"Find out who leads now (`Mode: leader`). If it is server {orders[0].leader}:", ""]
     lines += [f"{n}. {_told(plan, part, orders[0], step)}" for n, step in enumerate(orders[0].steps, start=1)]
     others = [order for order in orders[1:] if order.steps != orders[0].steps]
+    unexplored = " (not explored, by the proof)" if part.proved else " (not explored)"
     if others:
         lines += [
             "",
@@ -152,8 +153,7 @@ def _of_stage(plan: Plan, part: Assessed) -> list[str]:
             "| --- | --- |",
         ]
         lines += [
-            f"| {order.leader} | {_with_waits(order)}{'' if order.explored else ' (not explored, by the proof)'} |"
-            for order in others
+            f"| {order.leader} | {_with_waits(order)}{'' if order.explored else unexplored} |" for order in others
         ]
     return lines
 

@@ -121,7 +121,7 @@ class _Work:
             made.notes.append(_which_version(stage))
             with_versions(made.direct, self._assessor, steps, self._leaders(stage)[:1])
             return made
-        if made.direct.proved:
+        if made.direct.quorums_meet:
             self._without_faults([made.direct])
             self._commits([made.direct])
             self._under_faults([made.direct])
@@ -214,7 +214,7 @@ class _Work:
 
         They have a part of the budget to themselves, since the stages are what is likely to be the answer.
         """
-        stage, leader = made.direct.stage, self._leaders(made.direct.stage)[0]
+        stage, (leader, *others) = made.direct.stage, self._leaders(made.direct.stage)
         if too_large(stage):
             made.direct.orders.append(_unexplored(stage, leader))
             return
@@ -225,6 +225,8 @@ class _Work:
                 break
             trial = Assessed(stage, made.direct.pairs, made.direct.faults)
             work.judge(trial, leader, steps, whole=not number)
+            if trial.outcome is Outcome.SAFE:  # for this leader; the others were not explored
+                trial.orders += [_unexplored(stage, other) for other in others]
             made.tried += 1
             made.unsafe += trial.outcome is Outcome.UNSAFE
             if not made.direct.runs or trial.outcome is not Outcome.UNSAFE:
@@ -257,7 +259,8 @@ class _Work:
         for number, part in enumerate(parts):
             if part.proved and not self._budget.left:
                 return
-            self._assessor.commits(part, part.orders[0], 3 * (len(parts) - number))
+            for order in part.orders[:1] if part.proved else part.orders:
+                self._assessor.commits(part, order, 3 * (len(parts) - number))
 
     def _under_faults(self, parts: Sequence[Assessed]) -> None:
         """With faults: what may find something first, what is proved anyway last."""
@@ -275,4 +278,5 @@ class _Work:
                 self._assessor.heals(part, part.orders[0])
         for number, part in enumerate(parts):
             if part.outcome is not Outcome.UNSAFE and (self._budget.left or not part.proved):
-                self._assessor.commits_under_faults(part, part.orders[0], 3 * (len(parts) - number))
+                for order in part.orders[:1] if part.proved else part.orders:
+                    self._assessor.commits_under_faults(part, order, 3 * (len(parts) - number))

@@ -113,3 +113,13 @@ def test_files_with_versions_are_judged_without_an_order() -> None:
     ended = cli("rollout", *folders, "--budget", "5s")
     assert (ended.code, "Traceback" in ended.err) == (20, False)
     assert ended.out.startswith("# Roll-out {1, 2, 3} to {1, 2, 3, 4, 5} (adds 4, 5): UNDECIDED")
+
+
+def test_an_order_explored_for_one_leader_is_not_safe_for_the_others(tmp_path: Path) -> None:
+    """Quorums of {1, 2, 3} and {4, 5, 6} are disjoint. Each server may lead first, with an order for each."""
+    old = folder(tmp_path, "old", *THREE)
+    path = tmp_path / "new.cfg"
+    path.write_text("tickTime=2000\n" + "".join(f"server.{sid}={sid}:2888:3888\n" for sid in (4, 5, 6)), "utf-8")
+    made = plan(Wish(old, read_folder(path), None), exhausted)
+    assert [order.explored for order in made.direct.orders] == [True, False, False]
+    assert made.direct.outcome is Outcome.OPEN
