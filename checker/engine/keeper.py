@@ -1,11 +1,11 @@
-"""What is kept of a search that is put down, and how it comes back.
+"""Saves a search as a checkpoint and resumes it.
 
-A search can be put down between any two blocks. What is kept is what it cannot find out again: which states were seen,
-in which order and how (14 bytes each), the rows that wait to be expanded, the counts, and the *questions* that the
-tables asked of the model. Not kept are the tables: when the search is taken up, the same questions are asked again,
-in the same order. That makes the same tables again, with the same numbers, if and only if the model's functions answer
-as they did; a digest of all that was learnt tells. So no Python object is ever written or read, and what a search comes
-to that was taken up is what it would have come to without a break.
+A search can be saved between any two blocks. A checkpoint holds the data that cannot be computed again: the states seen
+with their order and parents (14 bytes each), the rows to expand, the counts, and the *questions* that the tables asked
+of the model. It does not hold the tables. A resumed search asks the same questions again, in the same order. This
+rebuilds the tables with the same numbers if and only if the model's functions still give the same answers, and a digest
+of all answers verifies it. So no Python object is ever written or read, and a resumed search has the same result as an
+uninterrupted one.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from checker.engine.recorded import RecordedTables
 from checker.engine.result import Exploration, Limits, Stop
 from checker.engine.store import AGAIN, Source, Store
 
-OVER = (Stop.EXHAUSTED, Stop.FOUND, Stop.WITNESSED)  # the search came to its own end
+OVER = (Stop.EXHAUSTED, Stop.FOUND, Stop.WITNESSED)  # the search ended without a limit
 
 Array = np.ndarray[Any, Any]
 
@@ -46,11 +46,11 @@ class Keeper:
         self._store = Store(checkpoint.folder)
         self._last = time.monotonic()  # when the search was last kept, or it was tried
         self._note, self._failed = "", ""
-        self._states = 0  # of what is kept
+        self._states = 0  # in the checkpoint
         self.interrupts = Interrupts()
 
     def take_up(self, parts: Parts) -> tuple[list[Block], list[Block]] | None:
-        """Bring back what is kept into new parts, and return the blocks left of a level and of the next.
+        """Restore the checkpoint into new parts, and return the blocks left of a level and of the next.
 
         None if nothing is kept. The tables of the parts must be `tables`.
         """
@@ -93,7 +93,7 @@ class Keeper:
         self._tell()
 
     def finish(self) -> None:
-        """Tidy up after a search: what came to its own end is not kept any longer."""
+        """Tidy up after a search: one that ended without a limit needs no checkpoint."""
         result = self._parts.result
         if result.stop in OVER:
             try:
@@ -190,14 +190,14 @@ class Keeper:
             raise CheckpointError(f"{self._folder}: a property has more than one finding; {AGAIN}")
 
     def _learn_again(self, said: Saved) -> None:
-        """Ask the model's functions what they were asked before."""
+        """Ask the model's functions the same questions again."""
         tables = self.tables
         questions = np.concatenate([np.zeros(0, np.uint64), *self._store.grown("questions", np.uint64)])
         try:
             tables.ask_again(questions)
             same = tables.digest() == said.tables
         except Exception as error:
-            # A model that is another one may do anything when it is asked what it never would have been.
+            # A different model may do anything with questions that it never asked.
             raise CheckpointError(f"{self._otherwise} (it came to {error!r}); {AGAIN}") from error
         if not same:
             raise CheckpointError(f"{self._otherwise}; {AGAIN}")
@@ -260,7 +260,7 @@ class Keeper:
         except ModelError as error:
             raise CheckpointError(f"{self._folder}: a finding is not that of the model ({error}); {AGAIN}") from None
         if level and said.left == result.levels[-1]:
-            # Nothing of the level was expanded: it is begun anew, and held to the limits as they are now.
+            # Nothing of the level was expanded: it starts again, under the present limits.
             result.levels.pop()
             return [], level
         return level, following
@@ -291,11 +291,11 @@ class Keeper:
 
 
 def _identity(checkpoint: Checkpoint, model: Model) -> Identity:
-    """What a checkpoint must have in common with a search that goes on from it, before the tables are compared."""
+    """The identity that a checkpoint shares with every search that may resume it; the tables are compared later."""
     engine = hashlib.sha256(sys.byteorder.encode())
     for path in sorted(Path(__file__).parent.glob("*.py")):
         engine.update(path.read_bytes())
     names = [[each.name for each in part] for part in (model.columns, model.actors, model.rules, model.properties)]
-    kinds = [prop.kind.value for prop in model.properties]  # what is held to a property, and what ends a search
+    kinds = [prop.kind.value for prop in model.properties]  # it decides when a search ends
     made_from = json.dumps([checkpoint.source, names, kinds], sort_keys=True, default=dict)
     return Identity(model.name, engine.hexdigest(), hashlib.sha256(made_from.encode()).hexdigest())

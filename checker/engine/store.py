@@ -32,7 +32,7 @@ CHUNK = 1 << 22  # bytes read or hashed at a time
 AGAIN = "name another folder, or remove this one to begin anew"
 
 Array = np.ndarray[Any, Any]
-Source = Callable[[int], Iterable[Array]]  # what is there from so many bytes on
+Source = Callable[[int], Iterable[Array]]  # the arrays after this number of bytes
 
 
 class _Kept(NamedTuple):
@@ -46,7 +46,7 @@ class _Kept(NamedTuple):
 
 
 class Store:
-    """One folder: `open` it, `load` what is there, then `save` as often as wanted, and `close` it."""
+    """One folder: `open` it, `load` the last save, then `save` any number of times, and `close` it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -153,7 +153,7 @@ class Store:
                 os.close(folder)
 
     def remove(self) -> None:
-        """Remove what is kept; the folder stays. Raises OSError."""
+        """Remove the checkpoint; the folder stays. Raises OSError."""
         head = self.folder / HEAD
         head.unlink(missing_ok=True)
         head.with_suffix(NEW).unlink(missing_ok=True)
@@ -163,7 +163,7 @@ class Store:
     # -- reading ---------------------------------------------------------------------------------------------
 
     def load(self) -> Saved | None:
-        """The counts of the last save, or None if there is none. Raises CheckpointError.
+        """The counts of the last save, or None without a save. Raises CheckpointError.
 
         All files are whole when this returns.
         """

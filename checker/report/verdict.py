@@ -1,20 +1,20 @@
-"""What a run comes to: one verdict, found once, from which every report and the exit code follow.
+"""The verdict of a run. Every report and the exit code follow from it.
 
 The first of these that applies is the verdict: violated, deadlock, error, incomplete, vacuous, passed. Rules:
 
-- Nothing is called a success beside a violation, and a space is called exhausted only if it was.
-- A depth that was asked for and reached is not incomplete: it is "no violation within depth N". A search that
-  ends because every witness was found was asked to, too, and is not held to have tried every action.
+- No report has a success next to a violation, and a space is called exhausted only if it was.
+- A requested depth that was reached is not incomplete: it is "no violation within depth N". Stopping after the last
+  witness is also a requested stop; coverage of actions is not claimed.
 - Liveness is judged on an exhausted space only. A run that ended before that is incomplete, also where the depth was
   asked for; whatever else was violated comes first.
 - A run is vacuous if one of the known actions never fired (unless the job allows it), a `sometimes` was never
   witnessed, the premise of an `always` held nowhere, or an `eventually` was demanded nowhere: then what passed says
   less than it seems to.
-- A job that expects a verdict exits with 0 iff it gets it, and else with the code of what it got, or 1.
+- A job that expects a verdict exits with 0 iff it gets it, and else with the code of its verdict, or 1.
 - A run that the budget of the whole command ended is incomplete too, and undecided: neither as expected nor unexpected.
-  Its code is 0, since nothing was found that should not be; it is called no success. One that the budget left no time
-  to begin has the code of what is incomplete: nobody has looked at it.
-- What an interrupt ended, or was never begun, did not come out as expected, also where a limit was expected to end it.
+  Its code is 0, since it found no violation, but it is not called a success. A run without any time in the budget has
+  the code of an incomplete one.
+- A run that an interrupt ended or prevented is never as expected, even if a limit was expected to end it.
 """
 
 from __future__ import annotations
@@ -89,10 +89,10 @@ def judge(
     bare: bool = False,
     on_budget: bool = False,
 ) -> Judgement:
-    """Judge a run that ended by itself. `actions` are the names of all actions that the model has.
+    """Judge a run that was not interrupted. `actions` are the names of all actions that the model has.
 
-    `bare` gives the exit code of the verdict itself, whatever the job expects. `on_budget`: the time that the run was
-    given is its share of the command's budget, not a limit of its own.
+    `bare` gives the exit code of the verdict itself, for any expectation of the job. `on_budget`: the time limit of the
+    run is its share of the command's budget.
     """
     fired = {name for name, coverage in exploration.coverage.items() if coverage.fired}
     silent = tuple(sorted(set(actions) - fired))
@@ -108,13 +108,13 @@ def judge(
 def refuse(
     message: str, code: ExitCode = ExitCode.SCENARIO, expected: Verdict | None = None, *, bare: bool = False
 ) -> Judgement:
-    """The judgement of a run that could not begin or go on, with the code of what was wrong."""
+    """The judgement of a run that could not begin or continue, with the code of the error."""
     exit_code = _exit_code(Verdict.ERROR, code, expected, bare)
     return Judgement(Verdict.ERROR, exit_code, f"error: {message}", (message,), expected)
 
 
 def not_explored(job: Job, reason: str) -> Judgement:
-    """The judgement of a run of which nothing was seen, whatever it is expected to come to."""
+    """The judgement of a run without any states, for any expected verdict."""
     code, sentence = int(ExitCode.INCOMPLETE), f"incomplete: {reason}"
     return Judgement(Verdict.INCOMPLETE, code, sentence, (reason,), job.expected, broken_off=True)
 
@@ -197,7 +197,7 @@ def _sentence(verdict: Verdict, exploration: Exploration, reasons: tuple[str, ..
 
 
 def _extent(exploration: Exploration) -> str:
-    """What is known of a run without a violation, and no more than that."""
+    """The facts about a run without a violation, and no claims beyond them."""
     if exploration.stop is Stop.WITNESSED:
         return f"every witness was found within depth {exploration.depth}, and the search ended there"
     if exploration.stop is Stop.DEPTH:

@@ -4,18 +4,18 @@ Each question is put to the model that answers it soonest (`checker.rollout.scen
 server that may lead at first, with faults for one of them. Rules of this module:
 
 - A cell is UNSAFE if a run found a violation. It is SAFE if z3 has proved that quorums meet (leaders and commits), or
-  if every run it rests on was exhausted; else it is OPEN. What was explored is told beside a proof.
-- A run depends on the steps that it follows. Where the run that settled these steps was not finished, or was not made,
-  no cell that needs it is SAFE.
-- What is unsafe without faults is unsafe under faults; nothing more is run for that.
+  if every run it rests on was exhausted; else it is OPEN. A proof is shown with the runs.
+- A run depends on the steps that it follows. If the run that settled these steps was not finished, or was not made, no
+  cell that needs it is SAFE.
+- An answer that is UNSAFE without faults is UNSAFE under faults, without further runs.
 - Quorum intersection proves nothing about a server that is an observer by one file and a voter by the other: it may
   acknowledge as an observer, and count as a voter. So a stage with such a server rests on exploration, with a disk that
-  syncs late. An order in which this happens is never SAFE for commits: it takes more elections than are explored here
+  syncs late. Such an order is never SAFE for commits: the loss takes more elections than are explored here
   (`spec/scenarios/r4-observers`).
-- The model has one address for each server. A stage in which an address changes is never SAFE.
+- The model has one address for each server. A stage that changes an address is never SAFE.
 - "At most k faults" are all ways of sharing k among the kinds of faults, each a run.
-- Where the operator would wait in vain the wait is taken out, the stage run again, and the finding kept: what comes
-  after that point is explored too.
+- A wait in vain is removed from the steps, the stage runs again, and the finding stays. So the steps after the wait are
+  explored as well.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from checker.rollout.steps import Steps, counts_an_observer, left_out
 from spec.quorum import Sid
 
 LEADERS = ("Leadership", "OneLeader", "LeaderIsAVoter")
-BRIEFLY = 3.0  # seconds for a run that cannot change the verdict any more
+BRIEFLY = 3.0  # seconds for a run that cannot change the verdict
 SHARE_BESIDE_A_PROOF = 0.06  # of the budget, for a run whose answer is proved already
 COUNTED = (
     "a server runs as an observer while the leader's file counts it as a voter: it acknowledges without a log, and a "
@@ -46,9 +46,10 @@ QUESTIONS = (Question.ELECTION, Question.COMMITS, Question.HEALING)
 
 @dataclass(frozen=True)
 class Order:
-    """The steps if that server leads at first; `vain` are the waits that were taken out of them, as they were
-    found. Not `explored`: there was no time for it, and it rests on the proof alone. `open_run` is the run about
-    leaders if a limit ended it before it found anything: then waits in vain may be left in the steps.
+    """The steps if that server leads at first. `vain` are the findings for the waits that were removed from them.
+
+    An order that is not `explored` had no time, and rests on the proof alone. `open_run` is the run about leaders if a
+    limit ended it before it found anything: the steps may then still contain waits in vain.
     """
 
     leader: Sid
@@ -65,7 +66,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Cell:
-    """The answer to a question, without faults or with them: how it came out, on what it rests, and what was found."""
+    """The answer to a question, with or without faults: the outcome, its reason, and the run with a finding."""
 
     outcome: Outcome
     because: str
@@ -92,26 +93,32 @@ class Assessed:
         """Whether every two quorums meet, and all servers keep their roles: then leaders and commits are safe."""
         return self.quorums_meet and not self.stage.changed_roles
 
+    @property
+    def orders_to_explore(self) -> list[Order]:
+        """The orders whose commits and faults are explored: the first where a proof covers the others, else all."""
+        return self.orders[:1] if self.proved else self.orders
+
     def cell(self, question: Question, *, faulty: bool) -> Cell:
-        """The answer to a question. An address that changes turns SAFE into OPEN."""
-        cell = self._cell_of_one_address(question, faulty=faulty)
-        if cell.outcome is Outcome.SAFE and self.stage.readdressed:
-            return replace(cell, outcome=Outcome.OPEN, because=self._readdressed())
-        if cell.outcome is Outcome.SAFE and question is Question.COMMITS and self._counts_an_observer():
-            return replace(cell, outcome=Outcome.OPEN, because=COUNTED)
-        return cell
+        """The answer to a question. SAFE is withheld if the change is outside of the model."""
+        found = self._found(question, faulty=faulty)
+        if found.outcome is Outcome.SAFE and (reason := self._not_modelled(question)) is not None:
+            return Cell(Outcome.OPEN, reason)
+        return found
 
-    def _counts_an_observer(self) -> bool:
-        return any(counts_an_observer(self.stage, order.steps) for order in self.orders)
+    def _not_modelled(self, question: Question) -> str | None:
+        """The reason why neither the proof nor the runs answer this question for this change."""
+        if self.stage.readdressed:
+            sids = ", ".join(map(str, self.stage.readdressed))
+            return (
+                f"the host or a peer port of {sids} changes: servers with the old file and servers with the new file "
+                "dial different addresses, and a new host has an empty disk; neither is explored"
+            )
+        if question is Question.COMMITS and any(counts_an_observer(self.stage, order.steps) for order in self.orders):
+            return COUNTED
+        return None
 
-    def _readdressed(self) -> str:
-        sids = ", ".join(map(str, self.stage.readdressed))
-        return (
-            f"the host or a peer port of {sids} changes: servers with the old file and servers with the new file dial "
-            "different addresses, and a new host has an empty disk; neither is explored"
-        )
-
-    def _cell_of_one_address(self, question: Question, *, faulty: bool) -> Cell:
+    def _found(self, question: Question, *, faulty: bool) -> Cell:
+        """The answer by the runs and the proof."""
         runs = [ran for ran in self.runs if ran.asked.question is question and bool(ran.asked.faults) == faulty]
         worst = next((ran for outcome in Outcome for ran in runs if ran.outcome is outcome), None)
         if worst and worst.outcome is Outcome.UNSAFE:
@@ -131,10 +138,10 @@ class Assessed:
         return Cell(worst.outcome, seen)
 
     def _missing(self, question: Question, *, faulty: bool) -> str:
-        """What the runs of a question depend on and was not finished, in words; empty if there is nothing.
+        """The unfinished run that the runs of a question depend on, as a sentence; empty if they are all finished.
 
-        All runs depend on the steps. Runs under faults start from what holds without them. Where quorums always meet
-        no two leaders can split the data, and healing is explored without waits, so that it depends on nothing else.
+        All runs depend on the steps. Runs under faults also depend on the answer without faults. Where quorums always
+        meet no two leaders can split the data, and healing is explored without waits, so it depends on nothing else.
         """
         if self.proved and not self.stage.gossips and question is Question.HEALING:
             return ""
@@ -145,7 +152,7 @@ class Assessed:
         return ""
 
     def _not_run(self) -> str:
-        """Why there is no answer."""
+        """The reason for a missing answer."""
         if self.stage.gossips:
             return "not explored where configurations have versions"
         if too_large(self.stage):
@@ -156,7 +163,7 @@ class Assessed:
 
     @property
     def outcome(self) -> Outcome:
-        """The stage as a whole: healing under faults that was not explored to its end is told, and does not count."""
+        """The verdict on the whole stage. Unfinished healing under faults is reported and does not count."""
         cells = {(q, faulty): self.cell(q, faulty=faulty).outcome for q in QUESTIONS for faulty in (False, True)}
         if Outcome.UNSAFE in cells.values():
             return Outcome.UNSAFE
@@ -183,30 +190,28 @@ def _seen(runs: list[Ran]) -> str:
 
 
 class Assessor:
-    """Runs what is asked about stages. `budget` is shared by all of them."""
+    """Runs the questions about stages, which share `budget`."""
 
     def __init__(self, budget: Budget, run: Runner, faults: int, down: frozenset[Sid] = frozenset()) -> None:
         self._budget, self._run, self._faults, self._down = budget, run, faults, down
 
     def begin(self, stage: Stage) -> Assessed:
-        """A stage of which nothing was run yet."""
+        """A stage without runs."""
         return Assessed(stage, pairs_of(stage), self._faults)
 
     def leaders(self, stage: Stage) -> list[Sid]:
-        """The servers that may lead when the stage begins, the one first that leads if all start at once."""
+        """The servers that may lead when the stage begins. The first one leads if all start together."""
         voters = sorted(stage.old.view.voters - self._down, reverse=True)
         if too_large(stage):
             return voters
-        zab = not stage.gossips  # versions travel in messages, and those are explored in the election alone
-        always = LEADERS if zab else ("OneLeader", "LeaderIsAVoter")
-
-        def question(sid: Sid) -> Asked:
-            return Asked(stage, (), sid, Question.ELECTION, zab=zab, always=always, down=self._down)
-
-        return [sid for sid in voters if leads_first(question(sid))]
+        return [
+            sid
+            for sid in voters
+            if leads_first(Asked(stage, (), sid, Question.ELECTION, zab=True, always=LEADERS, down=self._down))
+        ]
 
     def without_faults(self, assessed: Assessed, leader: Sid, steps: Steps, share: int) -> Order:
-        """Whether leaders are alone and everybody settles; waits in vain are taken out. Adds the order and its runs."""
+        """Check for two leaders and for servers that never settle. Adds the runs, and the order without vain waits."""
         vain: list[Ran] = []
         while True:
             asked = Asked(
@@ -245,7 +250,7 @@ class Assessor:
     def _settles(
         self, assessed: Assessed, order: Order, faults: Mapping[str, int] | None = None, *, done: bool = False
     ) -> Ran:
-        """Whether everybody can settle whatever happened: by the election alone, which needs no bound on elections."""
+        """Check that all servers can settle, with the election alone, which needs no bound on elections."""
         asked = Asked(
             assessed.stage, order.steps, order.leader if not done else None, Question.HEALING, faults or {}, zab=False,
             always=("LeaderIsAVoter",), recoverable=True, patient=False, done=done, down=self._down,
@@ -255,7 +260,7 @@ class Assessor:
         return replace(ran, outcome=Outcome.UNSAFE) if ran.outcome is Outcome.STALLS else ran
 
     def commits(self, assessed: Assessed, order: Order, share: int, faults: Mapping[str, int] | None = None) -> Ran:
-        """Whether what was committed stays so."""
+        """Check that committed writes survive."""
         asked = Asked(
             assessed.stage, order.steps, order.leader, Question.COMMITS, faults or {}, writes=1, elections=2,
             always=SAFE_DATA, down=self._down,
@@ -265,7 +270,7 @@ class Assessor:
         return ran
 
     def explore(self, asked: Asked, share: int, *, beside_a_proof: bool = False) -> Ran:
-        """Run a question within the share of what is left that one of so many runs has."""
+        """Run a question within its share of the rest of the budget: one of `share` runs."""
         most = self._budget.seconds * SHARE_BESIDE_A_PROOF if beside_a_proof else self._budget.left
         return self._run(asked, min(most, self._budget.share(share)))
 

@@ -1,9 +1,9 @@
-"""What a split comes to: both leaders commit, and replicas stay different after the operator has healed.
+"""The effect of a split on data: both leaders commit, and replicas stay different after the operator has healed.
 
-A run in which two leaders were established goes on here: a client writes at each of them, and the plan goes on. Where
-that leads is much deeper than the split, so the way there is given as an opening, and everything after it is explored.
+A run with two established leaders continues here: a client writes at each of them, and the plan continues. The result
+is much deeper than the split, so the steps to the split are an opening, and everything after it is explored.
 
-Rules of this module: the opening is read off the trace of the split. If it cannot be followed nothing is claimed.
+Rules of this module: the opening comes from the trace of the split. If it cannot be followed nothing is claimed.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from checker.traces.trace import Trace
 from spec.quorum import Sid
 
 MOST_SECONDS = 10.0  # for each of the two runs
-ELECTIONS = 4  # more than a split takes, so that the plan can go on
+ELECTIONS = 4  # more than a split takes, so that the plan can continue
 
 
 def after_split(ran: Ran, run: Runner, budget: Budget) -> list[Ran]:
-    """The runs in which data is lost or doubled, and those that a limit ended; none if the opening is impossible."""
+    """The runs that lose or double data, and those that a limit ended; empty if the opening is impossible."""
     if ran.trace is None or not ran.asked.zab or ran.asked.faults:
         return []
     sides = _sides(ran.trace)

@@ -2,12 +2,12 @@
 
     the verdict, and why in a sentence
     a table of questions for each stage     without faults and under faults, always both
-    the two states                          what was taken for what; the quick answer
+    the two states                          the files that were read; the quick answer
     the steps                               which file goes where, what to wait for
     what goes wrong                         the run that was found, step by step; the whole trace folded away
-    what was checked, what was not          every run with its states and bounds
+    checked and unchecked                   every run with its states and bounds
 
-Rules of this module: it judges nothing. What was found by exploring is never called proved, and a search that was not
+Rules of this module: it judges nothing. Results of exploration are never called proved, and a search that was not
 finished is called that wherever it is named.
 """
 
@@ -197,7 +197,7 @@ def _file(plan: Plan, stage: Stage, sid: Sid) -> str:
 
 
 def _with_waits(order: Order) -> str:
-    """The steps in a row; each with what is done, where servers are stopped for good too."""
+    """The steps in a row, each with its action, where servers are stopped for good too."""
     verbs = any(step.action == STOP for step in order.steps)
     return ", ".join(
         f"{step if verbs else step.sid}{'' if step.wait or step.action == STOP else ' (do not wait for it)'}"
@@ -206,7 +206,7 @@ def _with_waits(order: Order) -> str:
 
 
 def _instead(plan: Plan) -> list[str]:
-    """What may be safe where what was asked for is not."""
+    """An alternative that may be safe if the requested change is not."""
     parts = one_at_a_time(plan.wish.old, plan.wish.new)
     lines = ["## What to do instead", ""]
     if plan.wish.order is None:
@@ -261,7 +261,7 @@ def _run(ran: Ran, *, traces: bool) -> list[str]:
 
 
 def _unwaited(ran: Ran) -> str:
-    """What the reader must know of a run that goes on where the plan would wait."""
+    """A remark on a run that continues where the plan would wait."""
     sids = ", ".join(map(str, unwaited(ran.asked.steps)))
     return f" It goes on without waiting for server {sids}, which would be in vain." if sids else ""
 
@@ -277,10 +277,10 @@ def _where_it_was(ran: Ran) -> Iterator[str]:
 
 
 CATCHING_UP = re.compile(r" receives (?:SNAP|NEWLEADER|UPTODATE|ACK \d+:0 |LEADERINFO|ACKEPOCH|FOLLOWERINFO)")
-"""What is the same in every run, and long; a DIFF and a TRUNC say what becomes of a log, and stay."""
+"""Long lines that are equal in every run; a DIFF and a TRUNC change a log, and stay."""
 
 
-# What was checked.
+# The table of runs.
 
 
 def _checked(plan: Plan) -> list[str]:
@@ -322,7 +322,7 @@ def _result(ran: Ran) -> str:
 
 
 def _bounds(runs: Sequence[Ran]) -> list[str]:
-    """The bounds of each kind of run, those that are told already left out."""
+    """The bounds of each kind of run, without repetitions."""
     kinds: dict[str, list[Ran]] = {}
     for ran in runs:
         model = "the election alone" if not ran.asked.zab else "the whole protocol"

@@ -5,11 +5,11 @@
 Rules of this module:
 
 - z3 first. Where quorums may be disjoint, an order that cannot split the servers which run comes next, if there is one.
-  If that is none to follow, others are tried, so that the answer shows what would happen. What is not safe in one go is
-  cut into stages, and each of them judged like a change of its own.
-- Without a leader given every server that may lead at first is considered, each with an order of its own: itself last.
-  Under faults, where a run takes long, the one is taken that leads if all start at once.
-- What is needed for a verdict is run for all stages before what only adds to it, so that a short budget goes far.
+  If that order is unsafe or waits in vain, others are tried, so that the answer shows a counterexample. A change that
+  is not safe in one go is cut into stages, and each stage is judged like a separate change.
+- Without a given leader every server that may lead at first is considered, each with a separate order: itself last.
+  Under faults, where a run takes long and a proof covers the others, only the first of these leaders is explored.
+- The runs that a verdict needs come first, for all stages. A short budget is spent on them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from spec.quorum import Sid
 ORDERS_TRIED = 6  # of a change in one go whose quorums may be disjoint
 SHARE_OF_ORDERS = 0.25  # of the budget, for those
 SHARE_OF_UNSPLIT = 0.5  # of the budget, for one that cannot split the servers which run
-SHARE_OF_OTHER_LEADERS = 0.25  # of what is left, for all leaders of a stage but the first
+SHARE_OF_OTHER_LEADERS = 0.25  # of the rest of the budget, for all leaders of a stage but the first
 ORDERS_OF_A_STAGE = 6  # tried until one has no wait in vain
 
 
@@ -64,7 +64,7 @@ def _which_version(stage: Stage) -> str:
 
 
 def _check_servers(wish: Wish, stage: Stage) -> None:
-    """Raises OrderError for a leader that cannot be one, or servers down that are none or leave no quorum."""
+    """Raises OrderError for a leader that cannot lead, unknown servers in `down`, or too few running voters."""
     voters = sorted(stage.old.view.voters - wish.down)
     if wish.leader is not None and wish.leader not in voters:
         raise OrderError(f"server {wish.leader} cannot lead at first; one of {_listed(voters)} can")
@@ -75,7 +75,7 @@ def _check_servers(wish: Wish, stage: Stage) -> None:
 
 
 def _unexplored(stage: Stage, leader: Sid) -> Order:
-    """The order of preference, of which nothing is run."""
+    """The preferred order, without runs."""
     return Order(leader, next(iter(candidates(stage, leader))), explored=False)
 
 
@@ -84,14 +84,14 @@ def _listed(sids: Sequence[Sid]) -> str:
 
 
 class _Work:
-    """The runs of one plan, in the order in which they are worth their time."""
+    """The runs of one plan, the most useful first."""
 
     def __init__(self, wish: Wish, run: Runner, budget: Budget) -> None:
         self._wish, self._run, self._budget = wish, run, budget
         self._assessor = Assessor(budget, run, wish.faults, wish.down)
 
     def ordered(self, stage: Stage, order: Sequence[Sid]) -> Plan:
-        """The order that was given, whoever leads."""
+        """The given order, for each possible leader."""
         down = self._wish.down
         steps = tuple(step for step in steps_of(stage, order) if step.sid not in down)
         made = Plan(self._wish, self._assessor.begin(stage), tried=1)
@@ -137,7 +137,7 @@ class _Work:
         return made
 
     def _leaders(self, stage: Stage) -> list[Sid]:
-        """Who may lead when a stage begins; a leader that was given is meant for the first stage only."""
+        """The servers that may lead when a stage begins; a given leader applies to the first stage only."""
         first = stage.old.given and self._wish.leader is not None
         leaders = [self._wish.leader] if first and self._wish.leader is not None else self._assessor.leaders(stage)
         if not leaders:
@@ -150,7 +150,7 @@ class _Work:
         """For every leader of every stage the first order of preference without a wait in vain.
 
         The first leader of each stage comes first. The others, which differ from it by their ids alone, are run if that
-        takes little of what is left.
+        takes little of the rest of the budget.
         """
         leaders = [self._leaders(part.stage) for part in parts]
         for part, (first, *_) in zip(parts, leaders, strict=True):
@@ -191,7 +191,7 @@ class _Work:
     def _try_unsplit(self, made: Plan) -> bool:
         """An order that cannot split the servers which run, for every leader; whether it is one to follow.
 
-        It is none to follow if it is unsafe all the same, or if somebody would be waited for in vain.
+        It is not one to follow if it is unsafe all the same, or if the operator would wait in vain.
         """
         stage, leaders = made.direct.stage, self._leaders(made.direct.stage)
         if too_large(stage):
@@ -212,7 +212,7 @@ class _Work:
     def _try_orders(self, made: Plan) -> None:
         """Orders of a change whose quorums may be disjoint, until one is safe; the first stays as the example.
 
-        They have a part of the budget to themselves, since the stages are what is likely to be the answer.
+        They have a limited part of the budget, since the stages are the likely answer.
         """
         stage, (leader, *others) = made.direct.stage, self._leaders(made.direct.stage)
         if too_large(stage):
@@ -259,14 +259,14 @@ class _Work:
         for number, part in enumerate(parts):
             if part.proved and not self._budget.left:
                 return
-            for order in part.orders[:1] if part.proved else part.orders:
+            for order in part.orders_to_explore:
                 self._assessor.commits(part, order, 3 * (len(parts) - number))
 
     def _under_faults(self, parts: Sequence[Assessed]) -> None:
-        """With faults: what may find something first, what is proved anyway last."""
+        """With faults: the runs that may find something come first, the runs that a proof covers last."""
         parts = [part for part in parts if self._wish.faults and not too_large(part.stage)]
         for part in parts:
-            for order in part.orders if not part.proved else part.orders[:1]:
+            for order in part.orders_to_explore:
                 if part.proved and not self._budget.left:
                     return
                 if part.cell(Question.ELECTION, faulty=False).outcome is Outcome.UNSAFE:
@@ -278,5 +278,5 @@ class _Work:
                 self._assessor.heals(part, part.orders[0])
         for number, part in enumerate(parts):
             if part.outcome is not Outcome.UNSAFE and (self._budget.left or not part.proved):
-                for order in part.orders[:1] if part.proved else part.orders:
+                for order in part.orders_to_explore:
                     self._assessor.commits_under_faults(part, order, 3 * (len(parts) - number))

@@ -1,7 +1,7 @@
 """The quick answer: whether two views that servers have at the same time in a roll-out may have disjoint quorums.
 
 Rules of this module: z3 is asked about every two views of a stage, and about each with itself. Where all quorums meet,
-that is proved for any order of restarts and any faults. What it is enough for is said once, in `ENOUGH`.
+that is proved for any order of restarts and any faults. `ENOUGH` says once what follows from it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ENOUGH = (
 
 @dataclass(frozen=True)
 class Pair:
-    """Two states of a stage, or one twice, and two disjoint quorums of theirs; None: proved that there are none."""
+    """Two states of a stage, or one twice, and two disjoint quorums; None if z3 has proved that all quorums meet."""
 
     old: str
     new: str

@@ -1,11 +1,11 @@
-"""Runs a question about a stage, and says what came of it.
+"""Runs a question about a stage, and classifies the result.
 
 Rules of this module:
 
 - Every run is a scenario, loaded from its text and files, so that its trace can be replayed with nothing else.
-- SAFE is said of a space that was exhausted. A search that a limit ended is OPEN, whatever it has seen.
-- A run stalls where the operator waits for a server that cannot come to serve. Where it is the bound on elections that
-  keeps it from that, the run says nothing about it, and is OPEN.
+- SAFE means that the space was exhausted. A search that a limit ended is OPEN.
+- A run stalls if the operator waits for a server that can never serve. If only the bound on elections keeps the server
+  from serving, the run is OPEN.
 - The name of a server that the plan waits for is read from the last state of the run that stalled.
 """
 
@@ -31,12 +31,12 @@ from checker.traces.minimise import minimised
 from checker.traces.trace import Trace
 from spec.quorum import Sid
 
-SHARE_OF_MEMORY = 0.4  # of what is free
+SHARE_OF_MEMORY = 0.4  # of the free memory
 LEAST_SECONDS = 0.5  # that a run is given, however little of the budget is left
 
 
 class Outcome(Enum):
-    """What a run says of its question, the gravest first."""
+    """The outcome of a run, the worst first."""
 
     UNSAFE = "unsafe"
     OPEN = "not finished"
@@ -46,7 +46,7 @@ class Outcome(Enum):
 
 @dataclass(frozen=True)
 class Ran:
-    """A run: what was asked and how it came out, with its size, its bounds and, if something was found, that.
+    """A run: the question and the outcome, with its size, its bounds and the finding, if any.
 
     `levels` are those of the exploration. `stuck`: the server that the operator waits for in vain. `text` is the
     scenario.
@@ -68,7 +68,7 @@ class Ran:
 
     @property
     def complete(self) -> bool:
-        """True iff every reachable state was explored, whatever was found there."""
+        """True iff every reachable state was explored, with or without a finding."""
         return self.exhausted or self.outcome is Outcome.SAFE
 
     @property
@@ -78,7 +78,7 @@ class Ran:
 
     @cached_property
     def trace(self) -> Trace | None:
-        """The run that was found, minimised; it is made when somebody wants to be told of it."""
+        """The trace of the finding, minimised; it is computed on first use."""
         if self.found is None:
             return None
         job = job_of(self.asked)
@@ -86,7 +86,7 @@ class Ran:
 
 
 Runner = Callable[[Asked, float], Ran]
-"""Runs a question within so many seconds."""
+"""Runs a question for at most this number of seconds."""
 
 
 def job_of(asked: Asked) -> Job:
@@ -95,7 +95,7 @@ def job_of(asked: Asked) -> Job:
 
 
 def run(asked: Asked, seconds: float) -> Ran:
-    """Explore a question for at most so many seconds."""
+    """Explore a question for at most this number of seconds."""
     return run_within(asked, Limits(memory=free_memory(SHARE_OF_MEMORY), seconds=max(seconds, LEAST_SECONDS)))
 
 
@@ -141,7 +141,7 @@ def _ran(asked: Asked, job: Job, explored: Exploration) -> Ran:
 
 
 def _not_recoverable(ran: Ran, job: Job, found: Found) -> Ran:
-    """A run from which not everybody comes to follow one leader: a wait in vain, or the end of a bound."""
+    """Classify a run that leaves servers without a common leader: a wait in vain, or the end of a bound."""
     asked = ran.asked
     made = sum(
         1 for move, _ in found.path if move and move.action == "elect" and move.arguments[0] in move.arguments[1]
@@ -170,7 +170,7 @@ def who_looks(looking: tuple[Sid, ...]) -> str:
 
 
 def _waited_for(asked: Asked, done: int) -> Sid | None:
-    """The server of the step that was done last, if so many of the plan's actions are done; a restart is two."""
+    """The server of the last step after this number of actions of the plan; a restart is two actions."""
     taken = 0
     for step in asked.steps:
         if step.sid in asked.down:

@@ -1,15 +1,15 @@
-"""Writes what is asked about a stage down as scenarios, so that each run is one that its user can keep and repeat.
+"""Writes the questions about a stage as scenarios, so that users can keep and repeat each run.
 
 Three questions are asked, each in the model that answers it soonest:
 
-    ELECTION   can two servers lead at once, each with a quorum of its own view behind it
+    ELECTION   can two servers lead at the same time, each with a quorum of its view
     COMMITS    can a write that was committed get lost, or one zxid be two writes
-    HEALING    can all servers that run come to follow one leader again, whatever happened, and have they the same data
+    HEALING    can all running servers follow one leader again after every run, with equal data
 
 Rules of this module:
 
 - An election is one step (`grain: oracle`), except where configurations have versions, which only messages carry.
-- Who leads at first is the server with the higher epoch where servers lead and follow. The election alone keeps epochs
+- The first leader is the server with the higher epoch where servers lead and follow. The election alone keeps epochs
   for ever, so there it is the one that an order of starts leads to, if there is such an order.
 - A server that crashes may come back with the file it last ran with, or with the new one, which may lie ready. A
   partition ends only where healing is asked about.
@@ -39,7 +39,7 @@ CRASHES, PARTITIONS, DISCONNECTS = "crashes", "partitions", "disconnects"
 
 
 class Question(Enum):
-    """What is asked, as a heading of the answer."""
+    """The questions, as headings of the answer."""
 
     ELECTION = "never two leaders at once"
     COMMITS = "no committed write is lost or doubled"
@@ -48,7 +48,7 @@ class Question(Enum):
 
 @dataclass(frozen=True)
 class Asked:
-    """A question about a stage: its steps, who leads first, how often what may fail, and in which model."""
+    """A question about a stage: the steps, the first leader, the number of faults of each kind, and the model."""
 
     stage: Stage
     steps: Steps
@@ -68,7 +68,7 @@ class Asked:
 
     @property
     def name(self) -> str:
-        """What the run is called, and its files."""
+        """The name of the run and of its files."""
         what = {
             Question.ELECTION: "leaders",
             Question.COMMITS: "commits",
@@ -83,7 +83,7 @@ class Asked:
 
     @property
     def under(self) -> str:
-        """The faults in words; empty if there are none."""
+        """The faults in words; empty without faults."""
         words = {CRASHES: ("crash", "crashes"), PARTITIONS: ("partition", "partitions")}
         words[DISCONNECTS] = ("lost connection", "lost connections")
         return ", ".join(f"{count} {words[kind][count > 1]}" for kind, count in self.faults.items() if count)

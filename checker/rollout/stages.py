@@ -9,7 +9,7 @@ Rules of this module:
   last stage has the files of the second folder as they are.
 - A voter that arrives comes before one that leaves, and they take turns, so that the ensemble is never smaller than it
   was, nor larger than it must be.
-- Names of files are those under which scenarios know them: before.cfg, step-1.cfg, after.cfg.
+- Files have the names that scenarios use: before.cfg, step-1.cfg, after.cfg.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Stage:
-    """One change of members, from one state to the next, and in words what it changes."""
+    """One change of members, from one state to the next; `title` describes it."""
 
     old: Side
     new: Side
@@ -113,9 +113,9 @@ def whole(old: Folder, new: Folder) -> Stage:
 
 
 def one_at_a_time(old: Folder, new: Folder) -> tuple[Stage, ...]:
-    """The change in stages, of which each adds, removes, promotes or demotes one voter.
+    """The change in stages; each adds, removes, promotes or demotes one voter.
 
-    Empty if that is no other way than in one go: at most one voter changes, or the quorums are of groups and weights,
+    Empty if stages are no alternative: at most one voter changes, or the quorums are of groups and weights,
     whose states between are not to be guessed.
     """
     if not isinstance(old.view.quorums, Majority) or not isinstance(new.view.quorums, Majority):
@@ -134,7 +134,7 @@ def one_at_a_time(old: Folder, new: Folder) -> tuple[Stage, ...]:
 
 
 def _between(old: Folder, new: Folder, changed: set[Sid], label: str) -> Side:
-    """The state in which so many voters have changed, and everything else is as before."""
+    """The state after these voters have changed; the rest is as before."""
     lines = {sid: _line(each, sid) for sid, each in old.servers.items()}
     for sid in changed:
         lines.pop(sid, None)
@@ -156,14 +156,14 @@ def _between(old: Folder, new: Folder, changed: set[Sid], label: str) -> Side:
 
 
 def _line(given: Given, sid: Sid) -> str:
-    """The line by which a server's file names a server."""
+    """The line of a server in the file of a server."""
     text = given.text if given.dynamic is None else given.dynamic
     found = {prop.key: prop.value for prop in read_properties(text, given.origin, Findings())}
     return f"server.{sid}={found[f'server.{sid}']}"
 
 
 def _with_members(text: str, lines: Mapping[Sid, str]) -> str:
-    """A text with these lines in the place of its own that name members."""
+    """A text with these lines in the place of its member lines."""
     kept: list[str] = []
     place, continued, member = None, False, False
     for line in text.splitlines():

@@ -1,10 +1,10 @@
-"""What the operator does, server by server: an order written out, and the orders that are worth trying.
+"""The steps of the operator, server by server: an order written out, and the orders that are worth trying.
 
 Rules of this module:
 
 - A server that is new is started, one that goes is stopped, any other is restarted with its new file. After a start or
   a restart the next step waits until that server serves again, except where waiting was found to be in vain.
-- What an order leaves out: new servers are started first; others stay as they are, so that the roll-out is not done.
+- Servers outside an order: new ones are started first; others stay as they are, and the roll-out is incomplete.
 - An order that cannot split the servers which run is preferred to all others, if there is one.
 - Orders are tried in the order of preference: the leader last, since each of its restarts is an election; new
   voters first, since no server with the new file can have a quorum of it without them; servers that go after the
@@ -43,7 +43,7 @@ Steps = tuple[Step, ...]
 
 
 def steps_of(stage: Stage, order: Sequence[Sid]) -> Steps:
-    """An order written out. Raises OrderError for a server that is none, or is there twice."""
+    """An order written out. Raises OrderError for an unknown server, or one that occurs twice."""
     for sid in order:
         if sid not in stage.sids:
             listed = ", ".join(map(str, stage.sids))
@@ -68,7 +68,7 @@ def left_out(stage: Stage, steps: Steps) -> tuple[Sid, ...]:
 def quorum_without(stage: Stage, steps: Steps, step: Step, down: frozenset[Sid] = frozenset()) -> bool:
     """Whether a quorum runs while a step is under way, by the file of one that may lead it.
 
-    A start takes nobody away.
+    A start stops no server.
     """
     if step.action == START:
         return True
@@ -143,7 +143,7 @@ def unsplit(stage: Stage, leader: Sid, down: frozenset[Sid] = frozenset()) -> It
 
 
 def candidates(stage: Stage, leader: Sid | None) -> Iterator[Steps]:
-    """Every order once: the leader as late as can be, new servers first, then whatever is left."""
+    """Every order once: the leader as late as can be, new servers first, then all remaining orders."""
     seen: set[tuple[Sid, ...]] = set()
     promoted, demoted = (
         stage.old.view.observers & stage.new.view.voters,

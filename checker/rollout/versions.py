@@ -1,11 +1,11 @@
 """Roll-outs of files whose configurations have versions (`reconfigEnabled=true` with a dynamic file).
 
 Servers tell each other the newest version in their notifications, and adopt it. The election in one step does not
-carry that, so messages are explored one by one; and since five servers have too many, what came before the restart in
-question goes as it does if nothing hurries: each step waits until all messages have arrived.
+carry that, so messages are explored one by one. Five servers have too many of them, so the steps before the restart in
+question follow one order only: each step waits until all messages have arrived.
 
-Rules of this module: one run for each restart, in which every order of the messages after it is explored. What servers
-do after an election has no configuration in it here, so nothing is said of commits.
+Rules of this module: one run for each restart explores every order of the messages after it. Packets after an election
+carry no configuration here, so these runs do not cover commits.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def with_versions(assessed: Assessed, assessor: Assessor, steps: Steps, leaders:
 
 
 def _opening(stage: Stage, steps: Steps) -> Iterator[dict[str, object]]:
-    """All steps but the last start, everybody settling after each: first those who have the same file, then all."""
+    """All steps but the last start. All servers settle after each: first those with the same file, then all."""
     running, changed = set(stage.old.members), set[Sid]()
     for number, step in enumerate(steps):
         if step.action in (RESTART, STOP):

@@ -1,4 +1,4 @@
-"""The words of an answer: its headline, its reasons in short, and what no run of it covers."""
+"""The words of an answer: its headline, its reasons in short, and the limits of all its runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CLAUSES = {
     "OnlyVotersCounted": "a vote of a server that is no voter is counted",
     "Settles": "servers look for a leader and cannot find one",
 }
-"""What it means that one of these properties does not hold."""
+"""The meaning of a violation of each property."""
 NOT_COVERED = (
     "Whatever is bounded above: more faults than were asked for, more than one write, more elections.",
     "Messages of an election one by one: an election is one step here, to any of its outcomes (`python -m checker "
@@ -123,7 +123,7 @@ def _violations(assessed: Assessed) -> list[str]:
 
 
 def _open(assessed: Assessed) -> list[str]:
-    """What has no answer, by the reason for that."""
+    """The questions without an answer, by reason."""
     reasons: dict[str, list[str]] = {}
     for question in QUESTIONS:
         for faulty in (False, True):
@@ -135,5 +135,5 @@ def _open(assessed: Assessed) -> list[str]:
 
 
 def clause(ran: Ran) -> str:
-    """What went wrong in a run, for somebody who does not know the properties."""
+    """The violation of a run, for readers without knowledge of the properties."""
     return CLAUSES.get(ran.prop, ran.sentence)

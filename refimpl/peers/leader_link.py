@@ -22,7 +22,7 @@ from refimpl.wire.request import BadRequestError
 from spec.config import Ensemble
 from spec.quorum import Sid
 from spec.zab import packets as zab
-from spec.zab.epochs import last_followed
+from spec.zab.epochs import followed_epochs
 from spec.zab.events import Receive
 from spec.zab.state import Learner, Mode
 
@@ -152,10 +152,15 @@ class LeaderLink(Side):
 
     def _warn_of_epoch(self, leader: Sid, epoch: int) -> None:
         """Logs why the server is about to leave a leader whose epoch it does not accept."""
-        accepted = self.node.server.durable.accepted_epoch
-        if not accepted <= epoch <= last_followed(accepted):
-            right = f"{accepted} to {last_followed(accepted)} would be right"
-            logger.warning("quorum port: leader %d proposes epoch %d, where %s; it is left", leader, epoch, right)
+        right = followed_epochs(self.node.server.durable.accepted_epoch)
+        if epoch not in right:
+            logger.warning(
+                "quorum port: leader %d proposes epoch %d, where %d to %d would be right; it is left",
+                leader,
+                epoch,
+                right[0],
+                right[-1],
+            )
 
     def _take_snapshot(self, found: QuorumSocket, zxid: int) -> bool:
         """The leader's tree has arrived; it takes the place of the own one if the server accepts it."""

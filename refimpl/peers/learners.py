@@ -27,7 +27,7 @@ from spec.config import Ensemble, Server
 from spec.quorum import Sid
 from spec.zab import leader as spec_leader
 from spec.zab import packets as zab
-from spec.zab.epochs import last_believed
+from spec.zab.epochs import believed_epochs
 from spec.zab.events import LearnerGone, Receive
 from spec.zab.state import Leader, LeaderPhase, Stage
 
@@ -173,9 +173,9 @@ class Learners(Side):
             return f"server {sid} has a later configuration, {message.config_version:#x}"
         if sid == self._own.sid:
             return f"it says that it is server {sid}, and that is this one"
-        highest = last_believed(self.node.server.durable.accepted_epoch)
-        if not 0 <= accepted <= highest:
-            return f"server {sid} has accepted epoch {accepted}, where 0 to {highest} would be right"
+        believed = believed_epochs(self.node.server.durable.accepted_epoch)
+        if accepted not in believed:
+            return f"server {sid} has accepted epoch {accepted}, where 0 to {believed[-1]} would be right"
         if sid not in self._known and sid not in unknown and len(unknown) >= MAX_STRANGERS:
             return f"server {sid} is not in the configuration, and {len(unknown)} others that are not are connected"
         return None

@@ -16,14 +16,14 @@ MAX_JUMP = 1 << 20
 """The largest believed difference between the acceptedEpoch of a server and that of a peer."""
 
 
-def last_believed(accepted: int) -> int:
-    """The highest acceptedEpoch of a learner that a leader with this acceptedEpoch believes; one epoch follows it."""
-    return min(accepted + MAX_JUMP, LAST_EPOCH - 1)
+def believed_epochs(accepted: int) -> range:
+    """The acceptedEpochs of a learner that a leader with this acceptedEpoch believes; one epoch is left after each."""
+    return range(min(accepted + MAX_JUMP, LAST_EPOCH - 1) + 1)
 
 
-def last_followed(accepted: int) -> int:
-    """The highest LEADERINFO epoch that a learner with this acceptedEpoch accepts.
+def followed_epochs(accepted: int) -> range:
+    """The LEADERINFO epochs that a learner with this acceptedEpoch accepts.
 
-    A server that has accepted no epoch yet, as with an empty disk, takes any.
+    A server that has accepted no epoch yet, as with an empty disk, accepts any.
     """
-    return min(accepted + MAX_JUMP, LAST_EPOCH) if accepted else LAST_EPOCH
+    return range(accepted, (min(accepted + MAX_JUMP, LAST_EPOCH) if accepted else LAST_EPOCH) + 1)

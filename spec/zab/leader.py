@@ -28,7 +28,7 @@ from spec.quorum import Sid
 from spec.txn import counter_of, epoch_of, make_zxid, told
 from spec.variants import Variant
 from spec.zab import broadcast, disk
-from spec.zab.epochs import last_believed
+from spec.zab.epochs import believed_epochs
 from spec.zab.events import (
     Applied,
     ClientSync,
@@ -159,7 +159,7 @@ def _follower_info(peer: Peer, leader: Leader, handler: Handler, accepted: int, 
     is not needed: an epoch is unique because a quorum of voters accepts it. An acceptedEpoch that is not credible ends
     the connection.
     """
-    if not 0 <= accepted <= last_believed(peer.durable.accepted_epoch):
+    if accepted not in believed_epochs(peer.durable.accepted_epoch):
         return Done(peer.durable, leader, (Disconnect(handler.sid),))
     after = _with_handler(leader, handler)
     if leader.phase is not FOLLOWERINFO:

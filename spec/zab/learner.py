@@ -24,7 +24,7 @@ from spec.effects import Connect, Disconnect, Send
 from spec.election.state import Peer
 from spec.election.vote import is_observer
 from spec.zab import disk, serving, synchronising
-from spec.zab.epochs import last_followed
+from spec.zab.epochs import followed_epochs
 from spec.zab.events import Applied, ClientSync, ClientWrite, Family, Receive, Resumed, Synced, ZabEvent, unexpected
 from spec.zab.packets import (
     AckEpoch,
@@ -130,7 +130,7 @@ def _leader_info(peer: Peer, learner: Learner, epoch: int) -> Done:
     An epoch that is not credible ends the connection, and nothing is written.
     """
     accepted = peer.durable.accepted_epoch
-    if not accepted <= epoch <= last_followed(accepted):
+    if epoch not in followed_epochs(accepted):
         return Done(peer.durable, None)
     durable = replace(peer.durable, accepted_epoch=epoch)
     answer = AckEpoch(peer.last_zxid, durable.current_epoch if epoch > accepted else -1)

@@ -32,6 +32,11 @@ def framed(data: bytes) -> bytes:
     return struct.pack(">i", len(data)) + data
 
 
+def opening(sid: int, address: bytes = b"127.0.0.1:9", protocol: int = -65536, length: int | None = None) -> bytes:
+    """The opening of an election connection (`QuorumCnxManager.InitialMessage`); `length` overrides the true one."""
+    return struct.pack(">qqi", protocol, sid, len(address) if length is None else length) + address
+
+
 # Connections.
 
 

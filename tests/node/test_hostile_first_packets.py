@@ -16,7 +16,17 @@ pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[reci
 from benchmarks.servers import Ensemble
 from refimpl.rate_limit import LINES, PERIOD
 from refimpl.wire.packet import PacketType
-from tests.node.hostile import check_unharmed, connection, framed, hang_up, has_ended, log_of, resident, send
+from tests.node.hostile import (
+    check_unharmed,
+    connection,
+    framed,
+    hang_up,
+    has_ended,
+    log_of,
+    opening,
+    resident,
+    send,
+)
 from tests.node.patience import LONG_LIMITS
 
 Launch = Callable[..., Ensemble]
@@ -61,10 +71,6 @@ def quorum_table() -> dict[str, bytes]:
         "a vote": framed(struct.pack(">iqqqq", 0, 1, 0, 1, 0)),
     }
     return table | OTHER_PROTOCOLS
-
-
-def opening(sid: int, address: bytes = b"127.0.0.1:9", protocol: int = -65536, length: int | None = None) -> bytes:
-    return struct.pack(">qqi", protocol, sid, len(address) if length is None else length) + address
 
 
 def election_table() -> dict[str, bytes]:

@@ -20,6 +20,7 @@ from tests.node.hostile import (
     hang_up,
     has_ended,
     leads_alone,
+    opening,
     resident,
     send,
     wait_looks,
@@ -31,10 +32,6 @@ GROWTH = 24 << 20
 LAST, FIRST = 2**63 - 1, -(2**63)
 EXTREMES = (FIRST, -1, 0, 1, 2**31, LAST)
 OTHER_VIEW = "server.1=127.0.0.1:1:2:participant\nversion=7fffffff"
-
-
-def opening(sid: int, address: str = "127.0.0.1:9") -> bytes:
-    return struct.pack(">qqi", -65536, sid, len(address)) + address.encode()
 
 
 def vote(state: int, leader: int, zxid: int, election_epoch: int, peer_epoch: int, config: str = "version=0") -> bytes:
@@ -142,7 +139,7 @@ NOWHERE = ["a..b:1", "x" * 70 + ":1", "\x00:1", "127.0.0.1:0", "[::zz]:1", "255.
 def test_a_stranger_that_cannot_be_called_back(address: str, unharmed: Ensemble) -> None:
     for sid in (0, -1, FIRST, -77):
         with connection(unharmed.member(1).election_port) as to:
-            send(to, opening(sid, address))
+            send(to, opening(sid, address.encode()))
             assert has_ended(to)
 
 
@@ -150,7 +147,7 @@ def test_strangers_that_come_and_go_do_not_lock_out_the_next_one(unharmed: Ensem
     port = unharmed.member(1).election_port
     for sid in range(-300, 0):
         with connection(port) as to:
-            send(to, opening(sid, "127.0.0.1:1"))
+            send(to, opening(sid, b"127.0.0.1:1"))
             assert has_ended(to)
     with connection(port) as to:
         send(to, opening(500) + vote(0, 500, 0, 1, 0))
