@@ -17,7 +17,8 @@ from spec.quorum import Sid
 class Wish:
     """The request: two folders, and optionally an order, a leader, faults, a budget in seconds, stopped servers.
 
-    With `in_one_go` no stages are planned, so the verdict is the verdict on the direct change.
+    With `in_one_go` no stages are planned, so the verdict is the verdict on the direct change. With `explored` a change
+    is explored even if nothing that is modelled changes.
     """
 
     old: Folder
@@ -28,6 +29,12 @@ class Wish:
     seconds: float = 60.0
     down: frozenset[Sid] = frozenset()
     in_one_go: bool = False
+    explored: bool = False
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the request names neither an order nor a leader, nor stopped servers, and no run is demanded."""
+        return self.order is None and self.leader is None and not self.down and not self.explored
 
 
 @dataclass

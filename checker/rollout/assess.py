@@ -40,6 +40,8 @@ COUNTED = (
     "a server runs as an observer while the leader's file counts it as a voter: it acknowledges without a log, and a "
     "committed write can be lost; restart a promoted server first, a demoted server last"
 )
+PROVED = "proved by z3"
+UNCHANGED = "as without the roll-out: no step changes a configuration as it is modelled"
 LARGEST = 9  # servers that are explored: an election looks at every set of them
 QUESTIONS = (Question.ELECTION, Question.COMMITS, Question.HEALING)
 
@@ -94,6 +96,11 @@ class Assessed:
         return self.quorums_meet and not self.stage.changed_roles
 
     @property
+    def unchanged(self) -> bool:
+        """Whether quorums meet and no step changes a configuration as it is modelled: then no run is necessary."""
+        return self.quorums_meet and self.stage.unchanged
+
+    @property
     def orders_to_explore(self) -> list[Order]:
         """The orders whose commits and faults are explored: the first where a proof covers the others, else all."""
         return self.orders[:1] if self.proved else self.orders
@@ -113,6 +120,8 @@ class Assessed:
                 f"the host or a peer port of {sids} changes: servers with the old file and servers with the new file "
                 "dial different addresses, and a new host has an empty disk; neither is explored"
             )
+        if self.stage.unmodelled:
+            return f"the roll-out changes {', '.join(self.stage.unmodelled)}, which is not modelled"
         if question is Question.COMMITS and any(counts_an_observer(self.stage, order.steps) for order in self.orders):
             return COUNTED
         return None
@@ -127,10 +136,12 @@ class Assessed:
             return Cell(Outcome.UNSAFE, "already without faults", plain.ran)
         if worst and worst.outcome is Outcome.STALLS:
             return Cell(Outcome.STALLS, worst.sentence, worst)
+        if self.unchanged and not runs:
+            return Cell(Outcome.SAFE, PROVED if question is not Question.HEALING else UNCHANGED)
         proved = self.proved and not self.stage.gossips and question is not Question.HEALING
         seen = _seen(runs)
         if proved:
-            return Cell(Outcome.SAFE, f"proved by z3{f'; {seen}' if seen else ''}")
+            return Cell(Outcome.SAFE, f"{PROVED}{f'; {seen}' if seen else ''}")
         if worst is None:
             return Cell(Outcome.OPEN, self._not_run())
         if worst.outcome is Outcome.SAFE and (missing := self._missing(question, faulty=faulty)):

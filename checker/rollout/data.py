@@ -1,12 +1,12 @@
 """The plan as data, for `--json`.
 
 Fields of schema 1: verdict (safe | unsafe | undecided), exit_code, headline, seconds, before and after (folder, voters,
-observers, taken), notes, left_out (servers that are missing from the given order), direct and stages. `verdict` is the
-verdict on `stages` if there are any, else on `direct`; `direct.verdict` is always the verdict on the change in one go,
-and exit_code is 22 where only the stages are safe. A stage has
-title, verdict, proved, pairs, answers (question, faults, verdict, because), orders (leader, steps with action, server,
-wait), files (name to text) and runs (scenario, question, faults, leader, outcome, property, sentence, states, depth,
-seconds, bounds).
+observers, taken), differences (server, key, before, after, effect; null is the value of a key that is not set), notes,
+left_out (servers that are missing from the given order), direct and stages. `verdict` is the verdict on `stages` if
+there are any, else on `direct`; `direct.verdict` is always the verdict on the change in one go, and exit_code is 22
+where only the stages are safe. A stage has title, verdict, proved, pairs, answers (question, faults, verdict, because),
+orders (leader, steps with action, server, wait), files (name to text) and runs (scenario, question, faults, leader,
+outcome, property, sentence, states, depth, seconds, bounds).
 """
 
 from __future__ import annotations
@@ -32,6 +32,10 @@ def data(plan: Plan) -> dict[str, Any]:
         "seconds": plan.seconds,
         "before": _folder(plan.wish.old),
         "after": _folder(plan.wish.new),
+        "differences": [
+            {"server": each.sid, "key": each.key, "before": each.old, "after": each.new, "effect": each.effect.value}
+            for each in plan.direct.stage.differences
+        ],
         "notes": list(plan.notes),
         "left_out": list(plan.left_out),
         "orders_tried": plan.tried,

@@ -3,6 +3,7 @@
     the verdict, and why in a sentence
     a table of questions for each stage     without faults and under faults, always both
     the two states                          the files that were read; the quick answer
+    what differs                            every key, by server, with its effect on the verdict
     the steps                               which file goes where, what to wait for
     what goes wrong                         the run that was found, step by step; the whole trace folded away
     checked and unchecked                   every run with its states and bounds
@@ -16,7 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from checker.markdown import escaped, fenced, folded
+from checker.markdown import escaped, fenced, folded, table
 from checker.rollout.answer import Plan
 from checker.rollout.assess import QUESTIONS, Assessed, Cell, Order
 from checker.rollout.quorums import ENOUGH, view_words
@@ -35,6 +36,7 @@ def markdown(plan: Plan, *, traces: bool = True) -> str:
         [f"# {headline(plan)}", "", *in_short(plan)],
         _verdicts(plan),
         _taken(plan),
+        _differences(plan),
         _steps(plan),
         _wrong(plan, traces=traces),
         _checked(plan),
@@ -70,6 +72,19 @@ def _other_machines(plan: Plan) -> Iterator[str]:
                 f"server {sid} has another host after the change. If that is another machine, its disk is empty, and "
                 "the old one must never run again: no quorum shows that danger. Give a new machine a new id"
             )
+
+
+def _differences(plan: Plan) -> list[str]:
+    """Every key that differs, with the servers that have the same values in one row."""
+    rows: dict[tuple[str, ...], list[Sid]] = {}
+    for each in plan.direct.stage.differences:
+        values = ("not set" if value is None else value for value in (each.old, each.new))
+        rows.setdefault((each.key, *values, each.effect.value), []).append(each.sid)
+    lines = ["## What differs between the files", ""]
+    if not rows:
+        return [*lines, "No key differs between the two files of any server."]
+    head = ("servers", "key", "before", "after", "effect")
+    return [*lines, *table(head, ((", ".join(map(str, sids)), *row) for row, sids in rows.items()))]
 
 
 # The answers.
@@ -118,6 +133,8 @@ def _cell(cell: Cell) -> str:
 def _steps(plan: Plan) -> list[str]:
     if plan.outcome is Outcome.UNSAFE:
         return _instead(plan)
+    if not any(part.stage.differences or part.stage.old.members != part.stage.new.members for part in plan.advised):
+        return ["## The plan", "", "There is nothing to do: every server has the same file before and after."]
     lines = ["## The plan" if plan.outcome is Outcome.SAFE else "## The steps that were judged", "", *BEFORE]
     for number, part in enumerate(plan.advised, start=1):
         if len(plan.advised) > 1:
@@ -284,6 +301,8 @@ CATCHING_UP = re.compile(r" receives (?:SNAP|NEWLEADER|UPTODATE|ACK \d+:0 |LEADE
 
 
 def _checked(plan: Plan) -> list[str]:
+    if not plan.runs:
+        return ["## What was checked", "", "z3 has compared the quorums. No run was made."]
     head = "| stage | question | faults | leads first | result | states | depth | s |"
     lines = ["## What was checked", "", head, "| --- | --- | --- | --- | --- | ---: | ---: | ---: |"]
     for stage, questions, ran in _rows(plan):

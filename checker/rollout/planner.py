@@ -4,9 +4,10 @@
 
 Rules of this module:
 
-- z3 first. Where quorums may be disjoint, an order that cannot split the servers which run comes next, if there is one.
-  If that order is unsafe or waits in vain, others are tried, so that the answer shows a counterexample. A change that
-  is not safe in one go is cut into stages, and each stage is judged like a separate change.
+- z3 first. Where quorums meet and no configuration changes as it is modelled, no run is made.
+- Where quorums may be disjoint, an order that cannot split the servers which run comes next, if there is one. If that
+  order is unsafe or waits in vain, others are tried, so that the answer shows a counterexample. A change that is not
+  safe in one go is cut into stages, and each stage is judged like a separate change.
 - Without a given leader every server that may lead at first is considered, each with a separate order: itself last.
   Under faults, where a run takes long and a proof covers the others, only the first of these leaders is explored.
 - The runs that a verdict needs come first, for all stages. A short budget is spent on them.
@@ -21,6 +22,7 @@ from itertools import islice
 from checker.rollout.answer import Plan, Wish
 from checker.rollout.assess import Assessed, Assessor, Order, too_large
 from checker.rollout.budget import Budget
+from checker.rollout.differences import check_startable
 from checker.rollout.runs import Outcome, Runner
 from checker.rollout.scenarios import Question
 from checker.rollout.stages import Stage, one_at_a_time, whole
@@ -36,8 +38,13 @@ ORDERS_OF_A_STAGE = 6  # tried until one has no wait in vain
 
 
 def plan(wish: Wish, run: Runner, clock: Callable[[], float] = time.monotonic) -> Plan:
-    """The plan, in the time that a clock shows. Raises OrderError, and checker.symbolic.disjoint.UndecidedError."""
+    """The plan, in the time that a clock shows.
+
+    Raises OrderError, spec.config.ConfigError for a new file that ZooKeeper refuses where it accepts the old one, and
+    checker.symbolic.disjoint.UndecidedError.
+    """
     budget = Budget(wish.seconds, clock)
+    check_startable(wish.old.servers, wish.new.servers)
     stage = whole(wish.old, wish.new)
     _check_servers(wish, stage)
     work = _Work(wish, run, budget)
@@ -79,6 +86,13 @@ def _unexplored(stage: Stage, leader: Sid) -> Order:
     return Order(leader, next(iter(candidates(stage, leader))), explored=False)
 
 
+def _restarts(stage: Stage, leaders: Sequence[Sid]) -> list[Order]:
+    """The servers whose files differ, restarted one after the other, the leader last. No run is necessary for them."""
+    differ = sorted({each.sid for each in stage.differences})
+    orders = {leader: [*(sid for sid in differ if sid != leader), *({leader} & set(differ))] for leader in leaders}
+    return [Order(leader, steps_of(stage, order), explored=False) for leader, order in orders.items() if order]
+
+
 def _listed(sids: Sequence[Sid]) -> str:
     return ", ".join(map(str, sids))
 
@@ -116,6 +130,9 @@ class _Work:
     def searched(self, stage: Stage) -> Plan:
         """The first order of the change in one go that is safe, or else the change in stages."""
         made = Plan(self._wish, self._assessor.begin(stage))
+        if made.direct.unchanged and self._wish.is_plain:
+            made.direct.orders = _restarts(stage, self._leaders(stage))
+            return made
         if stage.gossips:
             steps = next(iter(self._orders(stage, self._leaders(stage)[0])))
             made.notes.append(_which_version(stage))

@@ -17,8 +17,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise, zip_longest
 
+from checker.rollout.differences import Difference, Effect, differences
 from checker.rollout.folders import Folder, Given
 from spec.config import ServerAddress, parse_zoo_cfg
 from spec.config.problems import Findings
@@ -33,8 +35,8 @@ DYNAMIC = re.compile(r"^([ \t\f]*dynamicConfigFile[ \t\f]*[=:]?[ \t\f]*)(\S+)", 
 class Side:
     """One state of the ensemble: the name of each member's file, and the text of every file by its name.
 
-    `addresses` are the hosts and ports at which each server listens for its peers, by its own file. `given` is False
-    for files that were written here.
+    `addresses` are the hosts and ports at which each server listens for its peers, by its own file. `servers` are the
+    files as they were read. `given` is False for files that were written here.
     """
 
     label: str
@@ -42,12 +44,27 @@ class Side:
     texts: Mapping[str, str]
     view: View
     addresses: Mapping[Sid, tuple[ServerAddress, ...]]
+    servers: Mapping[Sid, Given]
     given: bool = True
 
     @property
     def members(self) -> frozenset[Sid]:
         """The servers that this state has."""
         return frozenset(self.files)
+
+    @property
+    def agreed(self) -> bool:
+        """Whether all files have the same peer address for each server. The host in its own file may be a wildcard."""
+        for sid in self.members:
+            servers = {own: given.config.server(sid) for own, given in self.servers.items()}
+            told = {server and server.addresses for own, server in servers.items() if own != sid}
+            ports = {
+                server and tuple((each.quorum_port, each.election_port) for each in server.addresses)
+                for server in servers.values()
+            }
+            if len(told) > 1 or len(ports) > 1:
+                return False
+        return True
 
 
 @dataclass(frozen=True)
@@ -89,6 +106,23 @@ class Stage:
         """The servers whose host, quorum port or election port differs between the two states, ascending."""
         old, new = self.old.addresses, self.new.addresses
         return tuple(sid for sid in self.kept if old.get(sid) != new.get(sid))
+
+    @cached_property
+    def differences(self) -> tuple[Difference, ...]:
+        """The keys that differ between the two files of a server."""
+        return differences(self.old.servers, self.new.servers)
+
+    @property
+    def unmodelled(self) -> tuple[str, ...]:
+        """The keys that differ and may change more than the model knows, without repetitions."""
+        effects = (Effect.DISK, Effect.UNKNOWN)
+        return tuple(dict.fromkeys(each.key for each in self.differences if each.effect in effects))
+
+    @property
+    def unchanged(self) -> bool:
+        """Whether every server has the same configuration before and after, as far as it is modelled."""
+        modelled = any(each.effect is Effect.MODELLED for each in self.differences)
+        return self.old.members == self.new.members and self.old.agreed and not modelled
 
     @property
     def gossips(self) -> bool:
@@ -193,7 +227,7 @@ def _side(label: str, servers: Mapping[Sid, Given], view: View, *, given: bool) 
             texts[beside] = dynamic
     servers_of = {sid: each.config.server(sid) for sid, each in servers.items()}
     addresses = {sid: server.addresses for sid, server in servers_of.items() if server is not None}
-    return Side(label, files, texts, view, addresses, given)
+    return Side(label, files, texts, view, addresses, servers, given)
 
 
 def _title(old: View, new: View) -> str:

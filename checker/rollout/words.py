@@ -30,7 +30,7 @@ NOT_COVERED = (
     "Disks that are lost or changed by hand, two processes with one id, and servers that are restarted together or "
     "while one before them is still missing.",
     "Time: how long elections and restarts take, time-outs that are too short, clients that give up.",
-    "Everything else that differs between the two folders: ports, paths, TLS, ACLs, JVM settings.",
+    "Keys whose effect is given as *no effect on the model*: values that are too small or wrong in practice.",
 )
 
 
@@ -88,10 +88,20 @@ def in_short(plan: Plan) -> list[str]:
             f"- **Addresses change**: the host or a peer port of {whose}. Servers with different files do not reach "
             "each other, and a new host has an empty disk. Give a new machine a new id."
         )
+    lines += _not_modelled(plan)
     lines.append(f"- {_of_stage(plan.direct, whole)}{more}")
     for number, part in enumerate(plan.stages, start=1):
         lines.append(f"- {_of_stage(part, f'Stage {number}, {part.stage.title},')}")
     return lines
+
+
+def _not_modelled(plan: Plan) -> list[str]:
+    """The keys that change and that the verdict cannot cover."""
+    keys = plan.direct.stage.unmodelled
+    if not keys:
+        return []
+    listed = ", ".join(f"`{key}`" for key in keys)
+    return [f"- **Not modelled**: {listed}. A change of it may have any effect; roll it out separately, or test it."]
 
 
 def _servers(sids: tuple[Sid, ...]) -> str:
@@ -105,6 +115,10 @@ def _of_stage(assessed: Assessed, name: str) -> str:
     stalls = " Not every step may be waited for: see the plan." if waits else ""
     if assessed.outcome is Outcome.OPEN:
         return f"{name} is undecided: {'; '.join(_open(assessed))}.{stalls}"
+    if assessed.unchanged and not assessed.runs:
+        return (
+            f"{name} is safe. Quorums always meet (proved), and no step changes what is modelled: nothing was explored."
+        )
     proof = " Quorums always meet (proved), and no run broke an invariant." if assessed.proved else ""
     last = assessed.cell(Question.HEALING, faulty=True)
     open_ = last.outcome is Outcome.OPEN and assessed.faults

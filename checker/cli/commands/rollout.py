@@ -35,7 +35,6 @@ def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--faults",
         type=between(0, 3),
-        default=1,
         metavar="K",
         help="crashes, partitions and lost connections in all (1)",
     )
@@ -85,10 +84,11 @@ def _run(options: argparse.Namespace) -> int:
         new,
         options.order,
         options.leader,
-        options.faults,
+        1 if options.faults is None else options.faults,
         options.budget,
         frozenset(options.down),
         in_one_go=options.in_one_go,
+        explored=options.faults is not None,
     )
     try:
         # The folders are created first: a bad path must fail before the runs, not after them.

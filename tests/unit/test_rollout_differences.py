@@ -1,0 +1,159 @@
+"""The keys that differ between two folders: each is listed by server, and a proof decides where no key is modelled."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from checker.rollout.answer import Plan, Wish
+from checker.rollout.data import data
+from checker.rollout.differences import Effect, differences
+from checker.rollout.folders import read_folder
+from checker.rollout.markdown import markdown
+from checker.rollout.planner import plan
+from checker.rollout.runs import Outcome, Ran
+from checker.rollout.scenarios import Asked
+from checker.scenario import bundled
+from spec.config import ConfigError
+from tests.support.command_line import cli
+
+THREE = bundled()[0].parent.parent / "rollouts" / "three"
+TEXT = (THREE / "zoo.cfg").read_text(encoding="utf-8")
+
+
+def never(asked: Asked, seconds: float) -> Ran:
+    """A runner for changes that a proof decides."""
+    raise AssertionError(f"{asked.name} was run for {seconds} s")
+
+
+def changed(folder: Path, *replacements: tuple[str, str], extra: str = "") -> Path:
+    """A copy of the folder of three servers with other text."""
+    text = TEXT
+    for old, new in replacements:
+        assert old in text
+        text = text.replace(old, new)
+    (folder / "zoo.cfg").write_text(text + extra, encoding="utf-8")
+    return folder
+
+
+def planned(folder: Path, **wishes: object) -> Plan:
+    """The plan from three servers to a folder, without any run."""
+    return plan(Wish(read_folder(THREE), read_folder(folder), **wishes), never)  # type: ignore[arg-type]
+
+
+def listed(made: Plan) -> list[tuple[int, str, str | None, str | None, str]]:
+    """The differences as the data has them."""
+    names = ("server", "key", "before", "after", "effect")
+    return [tuple(each[name] for name in names) for each in data(made)["differences"]]
+
+
+def test_the_same_files_are_safe_without_a_run_and_without_a_step() -> None:
+    made = planned(THREE)
+    assert (made.outcome, made.exit_code, made.runs, made.direct.orders) == (Outcome.SAFE, 0, [], [])
+    assert listed(made) == []
+    assert "There is nothing to do" in markdown(made)
+
+
+def test_comments_blanks_and_the_order_of_lines_are_no_difference(tmp_path: Path) -> None:
+    lines = [f"  {line.replace('=', ' = ')}" for line in TEXT.splitlines() if not line.startswith("#")]
+    (tmp_path / "zoo.cfg").write_text("# another comment\n" + "\n\n".join(reversed(lines)) + "\n", encoding="utf-8")
+    assert listed(planned(tmp_path)) == []
+
+
+def test_another_length_of_a_tick_is_safe_by_proof_and_is_listed_for_each_server(tmp_path: Path) -> None:
+    made = planned(changed(tmp_path, ("tickTime=2000", "tickTime=3000")))
+    assert (made.outcome, made.exit_code, made.runs) == (Outcome.SAFE, 0, [])
+    effect = "no effect on the model"
+    assert listed(made) == [(sid, "tickTime", "2000", "3000", effect) for sid in (1, 2, 3)]
+    assert f"| 1, 2, 3 | tickTime | 2000 | 3000 | {effect} |" in markdown(made)
+    assert {order.leader: [step.sid for step in order.steps] for order in made.direct.orders} == {
+        3: [1, 2, 3],
+        2: [1, 3, 2],
+        1: [2, 3, 1],
+    }
+
+
+def test_only_servers_whose_files_differ_are_restarted(tmp_path: Path) -> None:
+    for sid in (1, 2, 3):
+        (tmp_path / str(sid)).mkdir()
+        text = TEXT.replace("tickTime=2000", "tickTime=3000") if sid == 2 else TEXT
+        (tmp_path / str(sid) / "zoo.cfg").write_text(text, encoding="utf-8")
+    made = planned(tmp_path)
+    assert {tuple(step.sid for step in order.steps) for order in made.direct.orders} == {(2,)}
+
+
+@pytest.mark.parametrize("key", ["sslQuorum=true", "forceSync=no", "ticktime=3000", "jute.maxbuffer=9"])
+def test_a_key_without_a_model_is_listed_and_never_called_safe(tmp_path: Path, key: str) -> None:
+    """ZooKeeper turns an unknown key into a system property, so it may have any effect."""
+    name, _, value = key.partition("=")
+    made = planned(changed(tmp_path, extra=f"{key}\n"))
+    assert (made.outcome, made.exit_code) == (Outcome.OPEN, 20)
+    assert listed(made) == [(sid, name, None, value, "not modelled") for sid in (1, 2, 3)]
+    assert "**Not modelled**" in markdown(made)
+
+
+def test_another_data_directory_may_be_an_empty_disk(tmp_path: Path) -> None:
+    made = planned(changed(tmp_path, ("dataDir=/var/lib/zookeeper", "dataDir=/data")))
+    assert (made.outcome, made.exit_code) == (Outcome.OPEN, 20)
+    assert {each[4] for each in listed(made)} == {Effect.DISK.value}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "effect"),
+    [
+        ("zoo3.example.org:2888:3888", "zoo3.example.org:2888:3888;2181", Effect.HARMLESS),
+        ("zoo3.example.org:2888:3888", "zoo3.example.org:2889:3888", Effect.MODELLED),
+        ("zoo3.example.org:2888:3888", "zoo3.example.org:2888:3888:observer", Effect.MODELLED),
+        ("zoo3.example.org:2888:3888", "new3.example.org:2888:3888", Effect.MODELLED),
+        ("clientPort=2181", "clientPort=2182", Effect.HARMLESS),
+        ("tickTime=2000", "tickTime=2000\nstandaloneEnabled=false", Effect.MODELLED),
+        ("tickTime=2000", "tickTime=2000\ngroup.1=1:2:3", Effect.MODELLED),
+    ],
+)
+def test_a_server_line_is_modelled_but_for_its_client_port(tmp_path: Path, old: str, new: str, effect: Effect) -> None:
+    found = differences(read_folder(THREE).servers, read_folder(changed(tmp_path, (old, new))).servers)
+    assert {each.effect for each in found} == {effect}
+
+
+def test_the_value_of_a_password_is_not_repeated(tmp_path: Path) -> None:
+    made = planned(changed(tmp_path, extra="ssl.keyStore.password=swordfish\n"))
+    assert listed(made)[0][:4] == (1, "ssl.keyStore.password", None, "(hidden)")
+    assert "swordfish" not in markdown(made) + json.dumps(data(made)["differences"])
+
+
+def test_a_value_cannot_break_the_table(tmp_path: Path) -> None:
+    made = planned(changed(tmp_path, extra="snapshot.dir=a|b`c\n"))
+    assert "| 1, 2, 3 | snapshot.dir | not set | a\\|b\\`c | not modelled |" in markdown(made)
+
+
+def test_a_file_that_zookeeper_refuses_is_an_error(tmp_path: Path) -> None:
+    """`QuorumPeerConfig.checkValidity` refuses a member of an ensemble without initLimit."""
+    with pytest.raises(ConfigError, match="initLimit is not set"):
+        planned(changed(tmp_path, ("initLimit=10\n", "")))
+    ended = cli("rollout", "--from", THREE, "--to", tmp_path)
+    assert ended.code == 151 and "initLimit is not set" in ended.err
+
+
+def test_files_that_disagree_about_an_address_are_explored(tmp_path: Path) -> None:
+    for sid in (1, 2, 3):
+        (tmp_path / str(sid)).mkdir()
+        text = TEXT.replace("zoo3.example.org:2888", "zoo3.example.org:2999") if sid == 1 else TEXT
+        (tmp_path / str(sid) / "zoo.cfg").write_text(text, encoding="utf-8")
+    folder = read_folder(tmp_path)
+    with pytest.raises(AssertionError, match="was run"):
+        plan(Wish(folder, folder), never)
+
+
+@pytest.mark.parametrize("wishes", [{"order": (1, 2, 3)}, {"leader": 2}, {"explored": True}, {"down": frozenset({1})}])
+def test_an_explicit_question_is_explored(wishes: dict[str, object]) -> None:
+    with pytest.raises(AssertionError, match="was run"):
+        planned(THREE, **wishes)
+
+
+def test_the_command_answers_about_the_same_files_without_a_run() -> None:
+    ended = cli("rollout", "--from", THREE, "--to", THREE, "--json")
+    answer = json.loads(ended.out)
+    assert (ended.code, answer["verdict"], answer["direct"]["runs"]) == (0, "safe", [])
+    assert cli("rollout", "--from", THREE, "--to", THREE, "--faults", 0, "--json").out.count('"scenario"') > 0
