@@ -1,17 +1,18 @@
-"""Reads a folder of zoo.cfg files as operators have them: what each server of an ensemble is started with.
+"""Reads the zoo.cfg files of an ensemble from a folder, in the layouts that operators use.
 
-    DIR/zoo.cfg                     the same file for all its members (a single *.cfg of any name, or a file, likewise)
-    DIR/1/zoo.cfg, DIR/server1/...  a folder for each server, which its name or a myid identifies
-    DIR/anything/zoo.cfg            the same, with a myid in it or in its dataDir
+    DIR/zoo.cfg                     one file for all its members; a single *.cfg of any name, or a path to a file, too
+    DIR/anything/zoo.cfg            a folder for each server, with its myid in it or in its dataDir
+    DIR/1/zoo.cfg, DIR/server1/...  the same without a myid; then the number in the name of the folder is the id
     DIR/zoo-1.cfg, DIR/1.cfg        a file for each server
 
 Rules of this module:
 
 - One folder is one state of the ensemble, so all files in it name the same members in the same roles.
-- What does not fit is a ConfigError that names every file and line concerned. Nothing is guessed: what was taken for
-  what stands in `Folder.taken`.
-- A dynamic file lies where its name says relative to the zoo.cfg, or beside it. An absolute path is looked for beside
-  the zoo.cfg alone, since the folder is a copy and this machine may have a file of that name for itself.
+- A myid decides over the name of its folder: pod `zookeeper-0` of a StatefulSet usually has myid 1.
+- Anything that does not fit is a ConfigError with every file and line concerned. Nothing is guessed: `Folder.taken`
+  states which file belongs to which server, and the reason.
+- A dynamic file is read from its path relative to the zoo.cfg, or from the folder of the zoo.cfg. An absolute path is
+  looked up in the folder of the zoo.cfg only: the folder is a copy, and this machine may have a file of that name.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from spec.config import Config, ConfigError, Problem, parse_zoo_cfg
 from spec.quorum import Sid, View
 
 NUMBERED = re.compile(r"(?:zoo|zk|zookeeper|server|node)?[-_.]?(\d{1,9})", re.IGNORECASE)
-"""A name that says which server it is about: 3, zoo-3, server3."""
+"""A name with the id of a server: 3, zoo-3, server3."""
 NAMED = ("server", "group", "weight")
 KEY_WITH_ID = re.compile(r"^[ \t\f]*([A-Za-z]+)\.(\d+)[ \t\f]*[=: \t]")
 LINE = re.compile(r"^[ \t\f]*server\.([+-]?\d+)[ \t\f]*[=: \t]")
@@ -34,9 +35,9 @@ LINE = re.compile(r"^[ \t\f]*server\.([+-]?\d+)[ \t\f]*[=: \t]")
 
 @dataclass(frozen=True)
 class Given:
-    """What one server is started with: the text of its file, of its dynamic file if it has one, and its configuration.
+    """The files of one server: the text of its zoo.cfg and of its dynamic file, if any, and the configuration in them.
 
-    `origin` is where it was read.
+    `origin` is the path of the zoo.cfg.
     """
 
     sid: Sid
@@ -48,7 +49,7 @@ class Given:
 
 @dataclass(frozen=True)
 class Folder:
-    """One state of an ensemble: what each member is started with, and in words what was taken for what."""
+    """One state of an ensemble: the files of each member, and a sentence for each file that was read."""
 
     path: str
     servers: Mapping[Sid, Given]
@@ -56,28 +57,29 @@ class Folder:
 
     @property
     def view(self) -> View:
-        """The view that all members are given."""
+        """The view that all members have."""
         return next(iter(self.servers.values())).config.view
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What ZooKeeper would start with although it can hardly be meant, each once."""
+        """Contents that ZooKeeper accepts and that are probably mistakes, without repetitions."""
         given = self.servers.values()
-        told = [str(warning) for each in given for warning in each.config.warnings]
-        return tuple(dict.fromkeys([*told, *(warning for each in given for warning in _misspelt(each))]))
+        accepted = [str(warning) for each in given for warning in each.config.warnings]
+        return tuple(dict.fromkeys([*accepted, *(warning for each in given for warning in _misspelt(each))]))
 
 
 @dataclass(frozen=True)
 class _Found:
-    """A zoo.cfg, and the server it is for with the place that says so; None: for every member."""
+    """A zoo.cfg, its server, and the place of the server's id; without a server it belongs to every member."""
 
     path: Path
     sid: Sid | None = None
     because: str = ""
+    by_myid: bool = False
 
 
 def read_folder(path: Path) -> Folder:
-    """What the servers of a folder are started with. Raises ConfigError."""
+    """The files of all servers of a folder. Raises ConfigError."""
     found = _layout(path)
     problems: list[Problem] = []
     given: list[Given] = []
@@ -95,7 +97,7 @@ def read_folder(path: Path) -> Folder:
 
 
 def _misspelt(given: Given) -> Iterator[str]:
-    """Keys that ZooKeeper passes over, and that look like one by which a server, a group or a weight is named."""
+    """Warnings for unknown keys that resemble `server.N`, `group.N` or `weight.N`."""
     for number, line in enumerate(given.text.splitlines(), start=1):
         found = KEY_WITH_ID.match(line)
         if found and found[1] not in NAMED and (near := get_close_matches(found[1].lower(), NAMED, n=1, cutoff=0.7)):
@@ -119,7 +121,7 @@ def line_of(text: str, sid: Sid) -> int:
     return next((number for number, line in lines if (m := LINE.match(line)) and int(m[1]) == sid), 0)
 
 
-# Which files there are, and whose they are.
+# The layout of a folder.
 
 
 def _layout(path: Path) -> list[_Found]:
@@ -151,26 +153,31 @@ def _of_file(file: Path) -> _Found:
 
 def _of_folder(folder: Path) -> _Found:
     file = folder / "zoo.cfg"
-    said = {myid: text.strip() for myid in _myids(folder, text_of(file) or "") if (text := text_of(myid)) is not None}
-    for myid, text in said.items():
-        if not re.fullmatch(r"[+-]?\d{1,18}", text):
-            raise _error(myid, f"{text[:40]!r} is not a number", "write the server's number alone", line=1)
-    named = NUMBERED.fullmatch(folder.name)
-    sids = {int(text): str(myid) for myid, text in said.items()}
-    if named:
-        sids.setdefault(int(named[1]), f"the name of the folder {folder.name}")
-    if not sids:
-        what = "nothing says for which server this folder is"
-        raise _error(folder, what, "put its myid beside zoo.cfg, or give the folder the number as its name")
+    sids: dict[int, str] = {}
+    for myid in _myids(folder, text_of(file) or ""):
+        text = text_of(myid)
+        if text is not None:
+            sids.setdefault(_myid(myid, text.strip()), str(myid))
     if len(sids) > 1:
         what = "it is for " + " and ".join(f"server {sid} ({place})" for sid, place in sids.items())
-        raise _error(folder, what, "make them say the same")
-    ((sid, because),) = sids.items()
-    return _Found(file, sid, because)
+        raise _error(folder, what, "write the same number into both files")
+    for sid, place in sids.items():
+        return _Found(file, sid, place, by_myid=True)
+    named = NUMBERED.fullmatch(folder.name)
+    if named is None:
+        what = "nothing says for which server this folder is"
+        raise _error(folder, what, "put its myid beside zoo.cfg, or give the folder the number as its name")
+    return _Found(file, int(named[1]), f"the name of the folder {folder.name}")
+
+
+def _myid(path: Path, text: str) -> Sid:
+    if not re.fullmatch(r"[+-]?\d{1,18}", text):
+        raise _error(path, f"{text[:40]!r} is not a number", "write the server's number alone", line=1)
+    return int(text)
 
 
 def _myids(folder: Path, text: str) -> Iterator[Path]:
-    """Where a server's myid may lie in a copy of its files."""
+    """The paths of a server's myid in a copy of its files."""
     yield folder / "myid"
     found = re.search(r"^[ \t]*dataDir[ \t]*[=:][ \t]*(\S+)", text, re.MULTILINE)
     if found:
@@ -184,21 +191,22 @@ def _myids(folder: Path, text: str) -> Iterator[Path]:
 
 
 def _identified(found: list[_Found]) -> list[_Found]:
-    """The same, once no two are for one server. Raises ConfigError."""
+    """Check that no two files belong to one server, and return them. Raises ConfigError."""
     seen: dict[Sid | None, _Found] = {}
     for each in found:
         if each.sid in seen:
-            what = f"{seen[each.sid].path} is for server {each.sid} too"
-            raise _error(each.path, what, "keep one file for each server")
+            one = seen[each.sid]
+            what = f"it is for server {each.sid} (by {each.because}), and {one.path} is for server {one.sid} too"
+            raise _error(each.path, f"{what} (by {one.because})", "keep one file for each server, with its own myid")
         seen[each.sid] = each
     return found
 
 
-# What they say.
+# The contents of the files.
 
 
 def _given(found: _Found) -> list[Given]:
-    """What one file gives: to its server, or to all its members. Raises ConfigError."""
+    """The configuration in a file, for its server or for all its members. Raises ConfigError."""
     text = text_of(found.path)
     if text is None:
         raise _error(found.path, "it cannot be read", "name a readable zoo.cfg")
@@ -210,14 +218,17 @@ def _given(found: _Found) -> list[Given]:
     if found.sid is not None and found.sid not in config.view.members:
         listed = ", ".join(map(str, sorted(config.view.members)))
         what = f"this is the file of server {found.sid} ({found.because}), and it names {listed} only"
-        raise _error(found.path, what, f"add server.{found.sid}, or correct the id")
+        right = f"add server.{found.sid}, or correct the id"
+        if not found.by_myid:
+            right += "; the id of a pod is usually its ordinal plus one: copy its myid into the folder"
+        raise _error(found.path, what, right)
     sids = sorted(config.view.members) if found.sid is None else [found.sid]
     dynamic = read.text
     return [Given(s, name, text, dynamic, parse_zoo_cfg(text, name, f"{s}\n", read, complete=False)) for s in sids]
 
 
 class _Beside:
-    """Reads a dynamic file, and keeps its text."""
+    """Reads a dynamic file, and stores its text."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -231,7 +242,7 @@ class _Beside:
 
 
 def _check_together(given: list[Given], *, shared: bool) -> None:
-    """Raises ConfigError where files of one folder differ in who is a member, or a member has no file."""
+    """Raises ConfigError where the files of one folder have different members, or a member has no file."""
     first, problems = given[0], []
     for other in given[1:]:
         problem = _difference(first, other)
@@ -248,7 +259,7 @@ def _check_together(given: list[Given], *, shared: bool) -> None:
 
 
 def _difference(one: Given, other: Given) -> Problem | None:
-    """How the second file differs from the first in what all must share."""
+    """The first difference between two files in the settings that all servers must share."""
     mine, theirs = one.config.view, other.config.view
     right = "give all servers of one folder the same members: it is the state before, or the state after"
     for sid in sorted(mine.members ^ theirs.members):

@@ -41,6 +41,14 @@ LAYOUTS = {
         **{"a/zoo.cfg": cfg(1, 2).replace("/var/lib/zookeeper", "data"), "a/data/myid": "1"},
         **{"b/zoo.cfg": cfg(1, 2), "b/zookeeper/myid": "2"},
     },
+    "pods of a StatefulSet, whose myid is the ordinal plus one": {
+        **{"zookeeper-0/zoo.cfg": cfg(1, 2), "zookeeper-0/myid": "1\n"},
+        **{"zookeeper-1/zoo.cfg": cfg(1, 2), "zookeeper-1/myid": "2\n"},
+    },
+    "pods with a myid in their data directories": {
+        **{"zk-0/zoo.cfg": cfg(1, 2).replace("/var/lib/zookeeper", "/data"), "zk-0/data/myid": "1\n"},
+        **{"zk-1/zoo.cfg": cfg(1, 2).replace("/var/lib/zookeeper", "/data"), "zk-1/data/myid": "2\n"},
+    },
     "a file by its number": {"zoo-1.cfg": cfg(1, 2), "zoo-2.cfg": cfg(1, 2)},
     "a file that is a number": {"1.cfg": cfg(1, 2), "2.cfg": cfg(1, 2)},
 }
@@ -73,13 +81,28 @@ def test_a_dynamic_file_lies_beside_and_brings_its_version(tmp_path: Path) -> No
     assert side.texts["before.cfg.dynamic.1a"].startswith("server.1=a")
 
 
+POD = {"zoo.cfg": cfg(1, 2), "myid": "1\n"}
 MISTAKES = {
     "nothing there": ({}, "there is no zoo.cfg in it"),
     "two layouts": ({"zoo.cfg": cfg(1, 2), "1/zoo.cfg": cfg(1, 2)}, "there are zoo.cfg and folders with a zoo.cfg (1)"),
     "a name without a number": ({"zoo-1.cfg": cfg(1, 2), "old.cfg": cfg(1, 2)}, "old.cfg: there are several files"),
     "no myid": ({"a/zoo.cfg": cfg(1, 2), "2/zoo.cfg": cfg(1, 2)}, "a: nothing says for which server this folder is"),
     "a myid that is none": ({"a/zoo.cfg": cfg(1, 2), "a/myid": "one"}, "a/myid:1: 'one' is not a number"),
-    "contradictory ids": ({"1/zoo.cfg": cfg(1, 2), "1/myid": "2"}, "1: it is for server 2 ("),
+    "contradictory ids": (
+        {"1/zoo.cfg": cfg(1, 2).replace("/var/lib", "/data"), "1/myid": "2", "1/zookeeper/myid": "1"},
+        "1: it is for server 2 (",
+    ),
+    "two pods with one id": (
+        {
+            **{"zookeeper-0/zoo.cfg": cfg(1, 2), "zookeeper-0/myid": "1"},
+            **{"zookeeper-1/zoo.cfg": cfg(1, 2), "zookeeper-1/myid": "1"},
+        },
+        "zookeeper-0/zoo.cfg is for server 1 too (by ",
+    ),
+    "a pod without its myid": (
+        {"zookeeper-0/zoo.cfg": cfg(1, 2), "zookeeper-1/zoo.cfg": cfg(1, 2)},
+        "the id of a pod is usually its ordinal plus one: copy its myid into the folder",
+    ),
     "two for one server": (
         {"1/zoo.cfg": cfg(1, 2), "b/zoo.cfg": cfg(1, 2), "b/myid": "1"},
         "1/zoo.cfg is for server 1 too",
@@ -118,6 +141,24 @@ def test_every_mistake_is_named_with_its_place(tmp_path: Path, files: dict[str, 
         read_folder(put(tmp_path, files))
     assert said in str(error.value)
     assert "; " in str(error.value)  # and what would be right
+
+
+def test_a_mistake_about_pods_is_one_error(tmp_path: Path) -> None:
+    """Both folders name themselves server 1; neither the missing file of server 2 nor the names are errors as well."""
+    pods = {f"zookeeper-{ordinal}/{name}": text for ordinal in (0, 1) for name, text in POD.items()}
+    with pytest.raises(ConfigError) as error:
+        read_folder(put(tmp_path, pods))
+    assert len(error.value.problems) == 1
+
+
+def test_a_myid_decides_over_the_name_of_the_folder(tmp_path: Path) -> None:
+    """As on the server itself: `QuorumPeerConfig.setupMyId` reads the id from the file."""
+    swapped = {"server1/zoo.cfg": cfg(1, 2), "server1/myid": "2", "server2/zoo.cfg": cfg(1, 2), "server2/myid": "1"}
+    folder = read_folder(put(tmp_path, swapped))
+    assert {sid: Path(given.origin).parent.name for sid, given in folder.servers.items()} == {
+        1: "server2",
+        2: "server1",
+    }
 
 
 def test_no_folder_is_a_mistake_too(tmp_path: Path) -> None:
