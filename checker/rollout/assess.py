@@ -10,8 +10,8 @@ server that may lead at first, with faults for one of them. Rules of this module
 - An answer that is UNSAFE without faults is UNSAFE under faults, without further runs.
 - Quorum intersection proves nothing about a server that is an observer by one file and a voter by the other: it may
   acknowledge as an observer, and count as a voter. So a stage with such a server rests on exploration, with a disk that
-  syncs late. Such an order is never SAFE for commits: the loss takes more elections than are explored here
-  (`spec/scenarios/r4-observers`).
+  syncs late. An order in which such a server is counted is searched for a loss (`checker.rollout.observers`), and is
+  never SAFE for commits: the search does not cover every run.
 - The model has one address for each server. A stage that changes an address is never SAFE.
 - "At most k faults" are all ways of sharing k among the kinds of faults, each a run.
 - A wait in vain is removed from the steps, the stage runs again, and the finding stays. So the steps after the wait are
@@ -26,6 +26,7 @@ from itertools import product
 
 from checker.rollout.budget import Budget
 from checker.rollout.differ import after_split
+from checker.rollout.observers import losses
 from checker.rollout.quorums import Pair, pairs_of
 from checker.rollout.runs import Outcome, Ran, Runner, leads_first
 from checker.rollout.scenarios import CRASHES, DISCONNECTS, PARTITIONS, SAFE_DATA, Asked, Question
@@ -278,7 +279,9 @@ class Assessor:
         )  # fmt: skip
         ran = self.explore(asked, share, beside_a_proof=assessed.proved)
         assessed.runs.append(ran)
-        return ran
+        if ran.outcome is not Outcome.UNSAFE and counts_an_observer(asked.stage, asked.steps, asked.down):
+            assessed.runs += losses(asked, self._run, self._budget)
+        return assessed.runs[-1]
 
     def explore(self, asked: Asked, share: int, *, beside_a_proof: bool = False) -> Ran:
         """Run a question within its share of the rest of the budget: one of `share` runs."""

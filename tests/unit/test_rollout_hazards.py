@@ -14,7 +14,7 @@ import pytest
 from checker.rollout.answer import Plan, Wish
 from checker.rollout.folders import Folder, read_folder
 from checker.rollout.planner import plan
-from checker.rollout.runs import Outcome, Ran
+from checker.rollout.runs import Outcome, Ran, run
 from checker.rollout.scenarios import Asked, Question
 from checker.rollout.stages import whole
 from checker.rollout.steps import counts_an_observer, steps_of
@@ -92,6 +92,22 @@ def test_intersecting_quorums_prove_nothing_about_a_server_whose_role_changes(tm
     early = planned(old, new, 3, 1, 2)
     assert not early.direct.proved
     assert early.outcome is Outcome.SAFE
+
+
+def test_an_observer_that_is_counted_loses_a_write_without_a_fault(tmp_path: Path) -> None:
+    """An observer writes currentEpoch with NEWLEADER, and keeps the transactions before it in memory.
+
+    The operator stops 3, which then leads as a voter: by its epoch, and without the last transaction.
+    """
+    old, new = folder(tmp_path, "old", *OBSERVED), folder(tmp_path, "new", *THREE)
+    made = plan(Wish(old, new, (1, 2, 3), 2, faults=0), run)
+    cell = made.direct.cell(Question.COMMITS, faulty=False)
+    assert cell.outcome is Outcome.UNSAFE and cell.ran is not None and cell.ran.trace is not None
+    assert cell.ran.prop == "LeaderLogCompleteness"
+    assert dict(cell.ran.trace.values)["leader"] == 3, "it restarts as a voter, with the shortest log"
+    captions = [step.caption for step in cell.ran.trace.steps]
+    assert "server.3 receives PROPOSAL 2:2 from server.2" in captions
+    assert "server.3 has 2:2=2 on disk" not in captions
 
 
 @pytest.mark.parametrize("order", [(4, 5, 1, 3, 2), (5, 1, 2, 3, 4)])
