@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 
 import psutil
 
@@ -28,7 +27,7 @@ def explore(
     progress: Callable[[Exploration], None] = lambda _: None,
 ) -> Exploration:
     """Breadth-first exploration; a level is finished before what was found in it ends the search."""
-    began = time.monotonic(), psutil.Process().memory_info().rss
+    began = time.monotonic(), time.process_time(), psutil.Process().memory_info().rss
     result = Exploration(model, "plain", limits)
     result.evaluations = {prop.name: Evaluations() for prop in model.properties}
     parents: dict[Row, tuple[Row, int] | None] = {_hashable(model, model.initial()): None}
@@ -43,7 +42,7 @@ def explore(
 def _explore(
     result: Exploration,
     parents: dict[Row, tuple[Row, int] | None],
-    began: tuple[float, int],
+    began: tuple[float, float, int],
     progress: Callable[[Exploration], None],
     *,
     until_witnessed: bool,
@@ -79,16 +78,17 @@ def _hold(result: Exploration, parents: dict[Row, tuple[Row, int] | None], level
         result.levels += [held] if held else []
 
 
-def _measure(result: Exploration, began: tuple[float, int]) -> None:
+def _measure(result: Exploration, began: tuple[float, float, int]) -> None:
     result.seconds = time.monotonic() - began[0]
-    result.peak_bytes = max(result.peak_bytes, psutil.Process().memory_info().rss - began[1])
+    result.processor_seconds = time.process_time() - began[1]
+    result.peak_bytes = max(result.peak_bytes, psutil.Process().memory_info().rss - began[2])
 
 
 def _expand(
     result: Exploration,
     parents: dict[Row, tuple[Row, int] | None],
     level: list[Row],
-    began: tuple[float, int],
+    began: tuple[float, float, int],
     graph: plain_liveness.Graph,
 ) -> list[Row]:
     following: list[Row] = []
@@ -96,7 +96,7 @@ def _expand(
     for number, row in enumerate(level):
         if number % MEASURE_EVERY == MEASURE_EVERY - 1:
             _measure(result, began)
-            stop = replace(result.limits, depth=None, states=None).reached(result)
+            stop = result.limits.inside_a_level.reached(result)
             if stop is not None:
                 result.stop = stop
                 return following

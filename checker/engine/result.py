@@ -6,7 +6,7 @@ report. It is exhausted only if every reachable state was expanded; the states a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import NamedTuple
 
@@ -37,13 +37,20 @@ class Step(NamedTuple):
 class Limits:
     """Where to stop: None is no limit. Memory is what the search adds to the resident size, in bytes.
 
-    Time and memory are those of one sitting: what went before a search was taken up is not counted.
+    `seconds` is elapsed time, `processor` the processor time of this process over all its threads. Time and memory are
+    those of one sitting: what went before a search was taken up is not counted.
     """
 
     depth: int | None = None
     states: int | None = None
     memory: int | None = None
     seconds: float | None = None
+    processor: float | None = None
+
+    @property
+    def inside_a_level(self) -> Limits:
+        """The limits that end a search inside a level: time and memory."""
+        return replace(self, depth=None, states=None)
 
     def reached(self, exploration: Exploration) -> Stop | None:
         """The first limit that a run has reached between two levels, if any."""
@@ -54,6 +61,8 @@ class Limits:
         if self.memory is not None and exploration.peak_bytes >= self.memory:
             return Stop.MEMORY
         if self.seconds is not None and exploration.seconds - exploration.seconds_before >= self.seconds:
+            return Stop.TIME
+        if self.processor is not None and exploration.processor_seconds >= self.processor:
             return Stop.TIME
         return None
 
@@ -130,6 +139,7 @@ class Exploration:
     deadlocks: int = 0  # states without a successor, expected or not
     seconds: float = 0.0
     seconds_before: float = 0.0  # of these, before the search was put down and taken up again; no limit counts them
+    processor_seconds: float = 0.0  # of this sitting
     python_steps: int = 0  # calls of step functions
     python_calls: int = 0  # of any function of the model, these included
     python_seconds: float = 0.0

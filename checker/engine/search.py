@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 
 import psutil
 
@@ -58,6 +59,7 @@ class Search:
         self._passes = Passes(parts, workers, LOOKS, self._check_limits)
         self._level: list[Block] = []  # what is left of the level that is expanded, the next block last
         self._began = self._reported = time.monotonic()
+        self._processor_began = time.process_time()
 
     def run(self) -> Exploration:
         """Explore until everything was seen or there is a reason to stop. Raises ModelError."""
@@ -131,7 +133,7 @@ class Search:
         result, moves = self.result, graph.finish()
         memory = result.limits.memory
         left = None if memory is None else max(0, memory - result.states * liveness.NEEDED)
-        room = Limits(None, None, left, result.limits.seconds)
+        room = replace(result.limits.inside_a_level, memory=left)
         for prop in result.model.liveness:
             self._report()
             stop = room.reached(result)
@@ -151,6 +153,7 @@ class Search:
             # What this took counts, but no limit of time counts it: else a search might be taken up again for ever.
             began, self._began = self._began, time.monotonic()
             self.result.seconds_before += self._began - began
+            self._processor_began = time.process_time()
 
     def _put_down(self) -> None:
         """Between two blocks: keep the search if it is time, and if it must end, end it, kept."""
@@ -172,8 +175,7 @@ class Search:
 
     def _over(self) -> Stop | None:
         """The limit that a level is not finished for, if one is reached."""
-        limits = self.result.limits
-        return Limits(None, None, limits.memory, limits.seconds).reached(self.result)
+        return self.result.limits.inside_a_level.reached(self.result)
 
     def _check_limits(self) -> None:
         """Look at the time and the memory now and then; a search that is kept goes on to the end of its block."""
@@ -187,6 +189,7 @@ class Search:
         self._passes.make_room_for_moves()
         result, self._reported = self.result, time.monotonic()
         result.seconds = result.seconds_before + self._reported - self._began
+        result.processor_seconds = time.process_time() - self._processor_began
         result.peak_bytes = max(result.peak_bytes, self._process.memory_info().rss - self._resident)
         result.python_steps, result.python_calls = self.tables.steps, self.tables.calls
         result.python_seconds = self.tables.seconds

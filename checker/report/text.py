@@ -131,6 +131,7 @@ def _limits(limits: Limits) -> str:
         "states": None if limits.states is None else f"{limits.states:,} states",
         "memory": None if limits.memory is None else f"{memory(limits.memory)} of memory",
         "time": None if limits.seconds is None else f"{limits.seconds:g} s",
+        "processor": None if limits.processor is None else f"{limits.processor:g} s of processor time",
     }
     return ", ".join(part for part in parts.values() if part)
 

@@ -19,7 +19,7 @@ It explores nothing by itself: every run is a scenario that `checker.scenario` l
 from checker.rollout.answer import Plan, Wish
 from checker.rollout.folders import Folder, read_folder
 from checker.rollout.planner import plan
-from checker.rollout.runs import Outcome, run
+from checker.rollout.runs import Engine, Outcome, run
 from checker.rollout.steps import OrderError
 
-__all__ = ["Folder", "OrderError", "Outcome", "Plan", "Wish", "plan", "read_folder", "run"]
+__all__ = ["Engine", "Folder", "OrderError", "Outcome", "Plan", "Wish", "plan", "read_folder", "run"]

@@ -28,7 +28,7 @@ from checker.rollout.budget import Budget
 from checker.rollout.differ import after_split
 from checker.rollout.observers import losses
 from checker.rollout.quorums import Pair, pairs_of
-from checker.rollout.runs import Outcome, Ran, Runner, leads_first
+from checker.rollout.runs import Outcome, Ran, Runner, leads_first, not_begun
 from checker.rollout.scenarios import CRASHES, DISCONNECTS, PARTITIONS, SAFE_DATA, Asked, Question
 from checker.rollout.stages import Stage
 from checker.rollout.steps import Steps, counts_an_observer, left_out
@@ -130,6 +130,8 @@ class Assessed:
     def _found(self, question: Question, *, faulty: bool) -> Cell:
         """The answer by the runs and the proof."""
         runs = [ran for ran in self.runs if ran.asked.question is question and bool(ran.asked.faults) == faulty]
+        if not any(ran.begun for ran in runs):
+            runs = []
         worst = next((ran for outcome in Outcome for ran in runs if ran.outcome is outcome), None)
         if worst and worst.outcome is Outcome.UNSAFE:
             return Cell(Outcome.UNSAFE, worst.sentence, worst)
@@ -163,6 +165,10 @@ class Assessed:
             return "the same without faults has no answer"
         return ""
 
+    def _has_begun(self, question: Question) -> bool:
+        """Whether a run without faults has looked at some states for a question."""
+        return any(ran.begun for ran in self.runs if ran.asked.question is question and not ran.asked.faults)
+
     def _not_run(self) -> str:
         """The reason for a missing answer."""
         if self.stage.gossips:
@@ -175,12 +181,19 @@ class Assessed:
 
     @property
     def outcome(self) -> Outcome:
-        """The verdict on the whole stage. Unfinished healing under faults is reported and does not count."""
+        """The verdict on the whole stage.
+
+        Healing whose search is not finished is reported and does not count under faults, nor beside a proof of the two
+        safety questions.
+        """
         cells = {(q, faulty): self.cell(q, faulty=faulty).outcome for q in QUESTIONS for faulty in (False, True)}
         if Outcome.UNSAFE in cells.values():
             return Outcome.UNSAFE
-        if cells[Question.HEALING, True] is Outcome.OPEN and not self.stage.readdressed:
-            del cells[Question.HEALING, True]
+        safety_is_proved = self.proved and not self.stage.gossips
+        for faulty in (False, True):
+            is_open = cells[Question.HEALING, faulty] is Outcome.OPEN and not self.stage.readdressed
+            if is_open and (faulty or (safety_is_proved and self._has_begun(Question.HEALING))):
+                del cells[Question.HEALING, faulty]
         if not self.faults:
             cells = {key: outcome for key, outcome in cells.items() if not key[1]}
         return Outcome.OPEN if Outcome.OPEN in cells.values() else Outcome.SAFE
@@ -206,6 +219,7 @@ class Assessor:
 
     def __init__(self, budget: Budget, run: Runner, faults: int, down: frozenset[Sid] = frozenset()) -> None:
         self._budget, self._run, self._faults, self._down = budget, run, faults, down
+        self._leaders: dict[tuple[str, str], list[Sid]] = {}  # by the labels of a stage
 
     def begin(self, stage: Stage) -> Assessed:
         """A stage without runs."""
@@ -216,11 +230,11 @@ class Assessor:
         voters = sorted(stage.old.view.voters - self._down, reverse=True)
         if too_large(stage):
             return voters
-        return [
-            sid
-            for sid in voters
-            if leads_first(Asked(stage, (), sid, Question.ELECTION, zab=True, always=LEADERS, down=self._down))
-        ]
+        key = stage.old.label, stage.new.label
+        if key not in self._leaders:
+            asked = Asked(stage, (), None, Question.ELECTION, zab=True, always=LEADERS, down=self._down)
+            self._leaders[key] = [sid for sid in voters if leads_first(replace(asked, leader=sid))]
+        return self._leaders[key]
 
     def without_faults(self, assessed: Assessed, leader: Sid, steps: Steps, share: int) -> Order:
         """Check for two leaders and for servers that never settle. Adds the runs, and the order without vain waits."""
@@ -268,7 +282,7 @@ class Assessor:
             always=("LeaderIsAVoter",), recoverable=True, patient=False, done=done, down=self._down,
         )  # fmt: skip
         most = BRIEFLY if assessed.outcome is Outcome.UNSAFE else self._budget.share(4)
-        ran = self._run(asked, min(most, self._budget.left))
+        ran = self._within(asked, most)
         return replace(ran, outcome=Outcome.UNSAFE) if ran.outcome is Outcome.STALLS else ran
 
     def commits(self, assessed: Assessed, order: Order, share: int, faults: Mapping[str, int] | None = None) -> Ran:
@@ -286,7 +300,11 @@ class Assessor:
     def explore(self, asked: Asked, share: int, *, beside_a_proof: bool = False) -> Ran:
         """Run a question within its share of the rest of the budget: one of `share` runs."""
         most = self._budget.seconds * SHARE_BESIDE_A_PROOF if beside_a_proof else self._budget.left
-        return self._run(asked, min(most, self._budget.share(share)))
+        return self._within(asked, min(most, self._budget.share(share)))
+
+    def _within(self, asked: Asked, seconds: float) -> Ran:
+        """Run a question, unless the budget is used up."""
+        return self._run(asked, min(seconds, self._budget.left)) if self._budget.left else not_begun(asked)
 
     def leaders_under_faults(self, assessed: Assessed, order: Order, share: int) -> bool:
         """Whether faults make two leaders, by the election alone. True if they do."""

@@ -36,6 +36,8 @@ def after_split(ran: Ran, run: Runner, budget: Budget) -> list[Ran]:
             ran.asked, question=question, always=(prop,), recoverable=False, writes=2, elections=ELECTIONS,
             opening=opening,
         )  # fmt: skip
+        if not budget.left:
+            break
         try:
             found.append(run(asked, min(MOST_SECONDS, budget.share(4))))
         except ScenarioError:

@@ -7,8 +7,8 @@ reaches. So the steps up to the lonely transaction are an opening, and every run
 Rules of this module: an opening is a run of the whole model, so a violation behind it is a violation of the roll-out.
 An opening that is impossible claims nothing.
 
-Source: `Learner.syncWithLeader` (an observer keeps what it received in memory), `Leader.waitForNewLeaderAck` (counts the
-acknowledgement of any learner), `SyncedLearnerTracker.addAck` (counts by the leader's file).
+Source: `Learner.syncWithLeader` (an observer keeps what it received in memory), `Leader.waitForNewLeaderAck` (counts
+the acknowledgement of any learner), `SyncedLearnerTracker.addAck` (counts by the leader's file).
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ def losses(asked: Asked, run: Runner, budget: Budget) -> Iterator[Ran]:
     server that leads then.
     """
     for opening in _openings(asked.stage, asked.steps, asked.down):
+        if not budget.left:
+            return
         behind = replace(asked, writes=2, elections=ELECTIONS, opening=opening)
         try:
             ran = run(behind, min(MOST_SECONDS, budget.share(4)))

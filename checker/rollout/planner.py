@@ -37,7 +37,7 @@ SHARE_OF_OTHER_LEADERS = 0.25  # of the rest of the budget, for all leaders of a
 ORDERS_OF_A_STAGE = 6  # tried until one has no wait in vain
 
 
-def plan(wish: Wish, run: Runner, clock: Callable[[], float] = time.monotonic) -> Plan:
+def plan(wish: Wish, run: Runner, clock: Callable[[], float] = time.process_time) -> Plan:
     """The plan, in the time that a clock shows.
 
     Raises OrderError, spec.config.ConfigError for a new file that ZooKeeper refuses where it accepts the old one, and

@@ -11,6 +11,7 @@ Rules of this module:
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -32,7 +33,7 @@ from checker.traces.trace import Trace
 from spec.quorum import Sid
 
 SHARE_OF_MEMORY = 0.4  # of the free memory
-LEAST_SECONDS = 0.5  # that a run is given, however little of the budget is left
+LEAST_SECONDS = 0.5  # of processor time for a run that begins before the budget is used up
 
 
 class Outcome(Enum):
@@ -48,8 +49,8 @@ class Outcome(Enum):
 class Ran:
     """A run: the question and the outcome, with its size, its bounds and the finding, if any.
 
-    `levels` are those of the exploration. `stuck`: the server that the operator waits for in vain. `text` is the
-    scenario.
+    `seconds` is its processor time. `levels` are those of the exploration. `stuck`: the server that the operator waits
+    for in vain. `text` is the scenario.
     """
 
     asked: Asked
@@ -65,6 +66,11 @@ class Ran:
     stuck: Sid | None = None
     looking: tuple[Sid, ...] = ()
     exhausted: bool = False
+
+    @property
+    def begun(self) -> bool:
+        """False iff no time was left for the run."""
+        return self.states > 0
 
     @property
     def complete(self) -> bool:
@@ -86,7 +92,41 @@ class Ran:
 
 
 Runner = Callable[[Asked, float], Ran]
-"""Runs a question for at most this number of seconds."""
+"""Runs a question for at most this number of seconds of processor time."""
+
+
+class Engine:
+    """Runs questions with the table engine. Its clock is the processor time of this process, less that of compilation.
+
+    Kernels are compiled once for each installation, so no run pays for them.
+    """
+
+    def __init__(self) -> None:
+        self._compiling = 0.0
+        self._compiled: set[bool] = set()
+
+    def clock(self) -> float:
+        """Processor time in seconds, over all threads."""
+        return time.process_time() - self._compiling
+
+    def run(self, asked: Asked, seconds: float) -> Ran:
+        """Explore a question for at most this number of seconds of processor time."""
+        self._compile(asked)
+        return run(asked, seconds)
+
+    def _compile(self, asked: Asked) -> None:
+        """Compile the kernels that a question needs, or load them from their cache."""
+        from checker.engine import jit, search  # noqa: PLC0415 (kernels load when they are needed)
+
+        if asked.recoverable in self._compiled:
+            return
+        began = time.process_time()
+        with Progress() as progress:
+            if not jit.is_compiled(with_graph=asked.recoverable):
+                progress.compiling()
+            search.explore(job_of(asked).model, Limits(depth=1))
+        self._compiled.add(asked.recoverable)
+        self._compiling += time.process_time() - began
 
 
 def job_of(asked: Asked) -> Job:
@@ -95,8 +135,13 @@ def job_of(asked: Asked) -> Job:
 
 
 def run(asked: Asked, seconds: float) -> Ran:
-    """Explore a question for at most this number of seconds."""
-    return run_within(asked, Limits(memory=free_memory(SHARE_OF_MEMORY), seconds=max(seconds, LEAST_SECONDS)))
+    """Explore a question for at most this number of seconds of processor time."""
+    return run_within(asked, Limits(memory=free_memory(SHARE_OF_MEMORY), processor=max(seconds, LEAST_SECONDS)))
+
+
+def not_begun(asked: Asked) -> Ran:
+    """A run for which no time was left."""
+    return Ran(asked, Outcome.OPEN, "no time was left for it", 0, 0, 0.0, (), scenario_of(asked))
 
 
 def run_within(asked: Asked, limits: Limits) -> Ran:
@@ -126,7 +171,7 @@ def _ran(asked: Asked, job: Job, explored: Exploration) -> Ran:
     text = scenario_of(asked)
     levels = tuple(explored.levels)
     ran = Ran(
-        asked, Outcome.SAFE, "", explored.states, explored.depth, explored.seconds, job.bounds, text,
+        asked, Outcome.SAFE, "", explored.states, explored.depth, explored.processor_seconds, job.bounds, text,
         levels=levels, exhausted=explored.exhausted and not explored.unjudged,
     )  # fmt: skip
     if violations:

@@ -120,9 +120,12 @@ def _of_stage(assessed: Assessed, name: str) -> str:
             f"{name} is safe. Quorums always meet (proved), and no step changes what is modelled: nothing was explored."
         )
     proof = " Quorums always meet (proved), and no run broke an invariant." if assessed.proved else ""
-    last = assessed.cell(Question.HEALING, faulty=True)
-    open_ = last.outcome is Outcome.OPEN and assessed.faults
-    unfinished = " Healing under faults was not explored to its end." if open_ else ""
+    open_ = [
+        f"{'under' if faulty else 'without'} faults"
+        for faulty in ((False, True) if assessed.faults else (False,))
+        if assessed.cell(Question.HEALING, faulty=faulty).outcome is Outcome.OPEN
+    ]
+    unfinished = f" Healing {' and '.join(open_)} was not explored to its end." if open_ else ""
     return f"{name} is safe.{proof}{unfinished}{stalls}"
 
 

@@ -71,9 +71,18 @@ def test_a_violation_outweighs_a_proof() -> None:
     assert made.outcome is Outcome.UNSAFE
 
 
-def test_healing_is_not_proved_by_quorums() -> None:
+def test_unfinished_healing_beside_a_proof_of_safety_is_reported_and_does_not_count() -> None:
+    """A busy machine may not finish that search. What is proved stays proved."""
     made = assessed_of("three", "four", ALL_SAFE | {(Question.HEALING, False): Outcome.OPEN})
-    assert made.proved and made.outcome is Outcome.OPEN
+    assert made.proved and made.outcome is Outcome.SAFE
+    assert made.cell(Question.HEALING, faulty=False).outcome is Outcome.OPEN
+    text = markdown(Plan(Wish(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "four")), made))
+    assert "Healing without faults was not explored to its end." in text
+
+
+def test_unfinished_healing_without_a_proof_leaves_the_stage_undecided() -> None:
+    made = assessed_of("three", "five", ALL_SAFE | {(Question.HEALING, False): Outcome.OPEN})
+    assert not made.proved and made.outcome is Outcome.OPEN
 
 
 def test_a_run_that_was_cut_off_leaves_the_runs_that_follow_its_steps_undecided() -> None:

@@ -41,7 +41,7 @@ def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--leader", type=_sid, metavar="SID", help="who leads at first (default: whoever may)")
     parser.add_argument("--down", type=sids, default=(), metavar="4,5", help="servers that do not run, now or later")
     parser.add_argument(
-        "--budget", type=seconds, default=60.0, metavar="T", help="the time for all runs, such as 60s or 5m (60s)"
+        "--budget", type=seconds, default=60.0, metavar="T", help="processor time for all runs, such as 60s or 5m (60s)"
     )
     parser.add_argument("--json", action="store_true", help="the answer for machines, on standard output")
     parser.add_argument(
@@ -72,7 +72,7 @@ def _sid(text: str) -> Sid:
 
 def _run(options: argparse.Namespace) -> int:
     from checker.files import OutputError, make_folder, write  # noqa: PLC0415
-    from checker.rollout import OrderError, Wish, plan, read_folder, run  # noqa: PLC0415
+    from checker.rollout import Engine, OrderError, Wish, plan, read_folder  # noqa: PLC0415
     from checker.rollout.data import data  # noqa: PLC0415
     from checker.rollout.kept import write_scenarios, write_stages, write_traces  # noqa: PLC0415
     from checker.rollout.markdown import markdown  # noqa: PLC0415
@@ -95,7 +95,8 @@ def _run(options: argparse.Namespace) -> int:
         for folder in (options.traces, options.scenarios, options.stages):
             if folder is not None:
                 make_folder(folder)
-        made = plan(wish, run)
+        engine = Engine()
+        made = plan(wish, engine.run, engine.clock)
         answer = data(made)
         for folder, write_all in (
             (options.traces, write_traces),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from itertools import combinations
 
 import msgspec
@@ -151,14 +152,18 @@ class Setup:
 
     def views_of(self, sid: Sid) -> tuple[View, ...]:
         """Every view that a server may come to have by a file, the first one first."""
-        return tuple(dict.fromkeys(file.view for file in self.files_of(sid)))
+        return self._views_by_file[sid]
+
+    @cached_property
+    def _views_by_file(self) -> dict[Sid, tuple[View, ...]]:
+        return {sid: tuple(dict.fromkeys(file.view for file in self.files_of(sid))) for sid in self.sids}
 
     @property
     def files(self) -> tuple[File, ...]:
         """Every file that some server may come to run with."""
         return tuple(dict.fromkeys(file for sid in self.sids for file in self.files_of(sid)))
 
-    @property
+    @cached_property
     def reachable_views(self) -> tuple[View, ...]:
         """Every view that some server may have."""
         return tuple(dict.fromkeys(view for sid in self.sids for view in self.views_of(sid)))
@@ -168,12 +173,12 @@ class Setup:
         mine, theirs = self.possible_views(one), self.possible_views(other)
         return any(view.is_voter(other) for view in mine) or any(view.is_voter(one) for view in theirs)
 
-    @property
+    @cached_property
     def quorum_pairs(self) -> tuple[tuple[Sid, Sid], ...]:
         """The pairs of servers, the smaller id first, of which one may come to follow the other."""
         return tuple(pair for pair in combinations(self.sids, 2) if self.talk(*pair))
 
-    @property
+    @cached_property
     def gossip(self) -> bool:
         """Whether configurations have versions, so that servers learn newer ones from one another."""
         return any(view.version > 0 for view in self.reachable_views)
