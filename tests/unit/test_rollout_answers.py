@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from checker.cli.main import main
-from checker.engine import Limits
 from checker.job import Verdict
 from checker.rollout.answer import Plan, Wish
 from checker.rollout.assess import Assessed, Order, splits
@@ -25,7 +24,7 @@ from checker.rollout.folders import read_folder
 from checker.rollout.markdown import markdown
 from checker.rollout.planner import plan
 from checker.rollout.quorums import pairs_of
-from checker.rollout.runs import Outcome, Ran, run_within
+from checker.rollout.runs import Outcome, Ran
 from checker.rollout.scenarios import Asked, Question
 from checker.rollout.stages import whole
 from checker.rollout.steps import quorum_without, steps_of
@@ -91,28 +90,6 @@ def test_a_run_that_was_cut_off_leaves_the_runs_that_follow_its_steps_undecided(
     made.orders = [replace(made.orders[0], open_run=replace(made.runs[0], outcome=Outcome.OPEN))]
     outcomes = {made.cell(question, faulty=faulty).outcome for question, faulty in ALL_SAFE}
     assert not made.proved and outcomes == {Outcome.OPEN}
-
-
-def test_no_cell_is_safe_that_is_unsafe_when_the_run_about_leaders_is_not_cut_off(tmp_path: Path) -> None:
-    """From one server to three, the first run is cut off at each of its levels, and all others are made whole."""
-    (tmp_path / "zoo.cfg").write_text("tickTime=2000\nserver.1=zoo1:2888:3888\n", encoding="utf-8")
-    asked = Wish(read_folder(tmp_path), read_folder(FOLDERS / "three"), (2, 3, 1), 1, 0, 20.0)
-    unsafe = {question for question in Question if _cut(asked, None)[question] is Outcome.UNSAFE}
-    assert unsafe
-    for depth in range(12):
-        cells = _cut(asked, depth)
-        assert not [question for question in unsafe if cells[question] is Outcome.SAFE], depth
-
-
-def _cut(asked: Wish, depth: int | None) -> dict[Question, Outcome]:
-    """The answers where the runs about leaders end at a depth."""
-
-    def limited(question: Asked, seconds: float) -> Ran:
-        shallow = question.question is Question.ELECTION
-        return run_within(question, Limits(depth=depth if shallow else None, states=200_000))
-
-    direct = plan(asked, limited, lambda: 0.0).direct
-    return {question: direct.cell(question, faulty=False).outcome for question in Question}
 
 
 def test_what_was_never_run_is_undecided() -> None:
