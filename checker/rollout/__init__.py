@@ -1,19 +1,22 @@
-"""Plans the roll-out of zoo.cfg files: judges an order, finds one, or cuts the change into stages that are safe.
+"""Plans the roll-out of zoo.cfg files: judges an order, finds one, or cuts the change into safe stages.
 
-    folders    what operators have on disk, before and after
-    stages     one change, or several of one voter each; the files between
-    steps      orders of starts, stops and restarts
-    quorums    the quick answer, by z3
-    scenarios  what is asked about a stage, each question a scenario
-    runs       a scenario explored, and what came of it
-    assess     a stage judged: leaders, commits, healing, without faults and under faults
-    differ     what a split does to data
-    versions   the same where configurations have versions
-    answer     what was asked, and what came of it
-    planner    the whole plan
-    markdown, data, kept, words   what is said and written of it
+    folders      the files on disk, before and after
+    differences  the keys that differ between two files of a server
+    interrupted  the files on disk during a roll-out
+    stages       one change, or several of one voter each, with the files between
+    steps        orders of starts, stops and restarts
+    quorums      the answer of z3
+    scenarios    each question about a stage as a scenario
+    runs         the exploration of a scenario, and its outcome
+    assess       a judged stage: leaders, commits, healing, without faults and under faults
+    differ       the effect of a split on data
+    observers    the effect on data of an observer that is counted as a voter
+    versions     roll-outs where configurations have versions
+    answer       the request and the result
+    planner      the whole plan
+    markdown, data, kept, words   the output
 
-It explores nothing by itself: every run is a scenario that `checker.scenario` loads and that `replay` can repeat.
+Every run is a scenario that `checker.scenario` loads and that `replay` can repeat.
 """
 
 from checker.rollout.answer import Plan, Wish

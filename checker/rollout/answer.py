@@ -8,6 +8,7 @@ from math import factorial
 from checker.report.verdict import ExitCode
 from checker.rollout.assess import Assessed
 from checker.rollout.folders import Folder
+from checker.rollout.interrupted import Now
 from checker.rollout.runs import Outcome, Ran
 from checker.rollout.steps import left_out, steps_of
 from spec.quorum import Sid
@@ -18,7 +19,7 @@ class Wish:
     """The request: two folders, and optionally an order, a leader, faults, a budget in seconds, stopped servers.
 
     With `in_one_go` no stages are planned, so the verdict is the verdict on the direct change. With `explored` a change
-    is explored even if nothing that is modelled changes.
+    is explored even if nothing that is modelled changes. `now` is the state of an interrupted roll-out.
     """
 
     old: Folder
@@ -30,6 +31,7 @@ class Wish:
     down: frozenset[Sid] = frozenset()
     in_one_go: bool = False
     explored: bool = False
+    now: Now | None = None
 
     @property
     def is_plain(self) -> bool:
@@ -41,6 +43,7 @@ class Wish:
 class Plan:
     """The result. `direct` is the change in one go; `stages` exist if it is not safe and the request has no order.
 
+    After an interruption `direct` is the rest of the change, and `back` the way back to the old files.
     `tried` is the number of orders of the whole change that were run, `unsafe` how many of these are unsafe, and
     `orders` the number of all orders.
     """
@@ -48,6 +51,7 @@ class Plan:
     wish: Wish
     direct: Assessed
     stages: list[Assessed] = field(default_factory=list)
+    back: Assessed | None = None
     tried: int = 0
     unsafe: int = 0
     notes: list[str] = field(default_factory=list)
@@ -56,7 +60,7 @@ class Plan:
     @property
     def orders(self) -> int:
         """The number of orders of the change in one go."""
-        return factorial(len(self.direct.stage.sids))
+        return factorial(len(self.direct.stage.remaining))
 
     @property
     def left_out(self) -> tuple[Sid, ...]:
@@ -91,7 +95,11 @@ class Plan:
         return ExitCode.ONLY_IN_STAGES if self.stages else ExitCode.PASSED
 
     @property
+    def judged(self) -> list[Assessed]:
+        """Everything that was judged: the change in one go, its stages, and the way back."""
+        return [self.direct, *self.stages, *([self.back] if self.back else [])]
+
+    @property
     def runs(self) -> list[tuple[Assessed, Ran]]:
         """All runs with their stages; the runs of the change in one go come first."""
-        stages = [self.direct, *self.stages]
-        return [(stage, ran) for stage in stages for ran in stage.runs]
+        return [(stage, ran) for stage in self.judged for ran in stage.runs]

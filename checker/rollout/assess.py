@@ -31,7 +31,7 @@ from checker.rollout.quorums import Pair, pairs_of
 from checker.rollout.runs import Outcome, Ran, Runner, leads_first, not_begun
 from checker.rollout.scenarios import CRASHES, DISCONNECTS, PARTITIONS, SAFE_DATA, Asked, Question
 from checker.rollout.stages import Stage
-from checker.rollout.steps import Steps, counts_an_observer, left_out
+from checker.rollout.steps import Steps, counts_an_observer, left_out, may_lead
 from spec.quorum import Sid
 
 LEADERS = ("Leadership", "OneLeader", "LeaderIsAVoter")
@@ -227,7 +227,7 @@ class Assessor:
 
     def leaders(self, stage: Stage) -> list[Sid]:
         """The servers that may lead when the stage begins. The first one leads if all start together."""
-        voters = sorted(stage.old.view.voters - self._down, reverse=True)
+        voters = sorted(may_lead(stage, self._down), reverse=True)
         if too_large(stage):
             return voters
         key = stage.old.label, stage.new.label

@@ -4,9 +4,11 @@ Fields of schema 1: verdict (safe | unsafe | undecided), exit_code, headline, se
 observers, taken), differences (server, key, before, after, effect; null is the value of a key that is not set), notes,
 left_out (servers that are missing from the given order), direct and stages. `verdict` is the verdict on `stages` if
 there are any, else on `direct`; `direct.verdict` is always the verdict on the change in one go, and exit_code is 22
-where only the stages are safe. A stage has title, verdict, proved, pairs, answers (question, faults, verdict, because),
-orders (leader, steps with action, server, wait), files (name to text) and runs (scenario, question, faults, leader,
-outcome, property, sentence, states, depth, seconds, bounds).
+where only the stages are safe. After an interruption `now` (folder, applied, taken) has the servers that need no step,
+`direct` is the rest of the change, and `back` is the stage that leads to the old files; else both are null. A stage has
+title, verdict, proved, pairs, answers (question, faults, verdict, because), orders (leader, steps with action, server,
+wait), files (name to text) and runs (scenario, question, faults, leader, outcome, property, sentence, states, depth,
+seconds, bounds).
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from typing import Any
 from checker.rollout.answer import Plan
 from checker.rollout.assess import QUESTIONS, Assessed
 from checker.rollout.folders import Folder
+from checker.rollout.interrupted import Now
 from checker.rollout.runs import Ran
 from checker.rollout.words import WORDS, headline
 
@@ -32,6 +35,7 @@ def data(plan: Plan) -> dict[str, Any]:
         "seconds": plan.seconds,
         "before": _folder(plan.wish.old),
         "after": _folder(plan.wish.new),
+        "now": None if plan.wish.now is None else _now(plan.wish.now),
         "differences": [
             {"server": each.sid, "key": each.key, "before": each.old, "after": each.new, "effect": each.effect.value}
             for each in plan.direct.stage.differences
@@ -41,7 +45,12 @@ def data(plan: Plan) -> dict[str, Any]:
         "orders_tried": plan.tried,
         "direct": _stage(plan.direct),
         "stages": [_stage(stage) for stage in plan.stages],
+        "back": plan.back and _stage(plan.back),
     }
+
+
+def _now(now: Now) -> dict[str, Any]:
+    return {"folder": now.path, "applied": sorted(now.applied), "taken": list(now.taken)}
 
 
 def _folder(folder: Folder) -> dict[str, Any]:

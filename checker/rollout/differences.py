@@ -103,10 +103,11 @@ def _of_server(sid: Sid, old: Given, new: Given) -> Iterator[Difference]:
     for key in sorted(before.keys() | after.keys()):
         if before.get(key) != after.get(key):
             effect = _effect(key, old.config, new.config)
-            yield Difference(sid, key, _shown(key, before.get(key)), _shown(key, after.get(key)), effect)
+            yield Difference(sid, key, shown(key, before.get(key)), shown(key, after.get(key)), effect)
 
 
-def _shown(key: str, value: str | None) -> str | None:
+def shown(key: str, value: str | None) -> str | None:
+    """The value of a key for a report; that of a password is hidden."""
     return HIDDEN if value is not None and SECRET.search(key) else value
 
 

@@ -81,6 +81,17 @@ class _Found:
 def read_folder(path: Path) -> Folder:
     """The files of all servers of a folder. Raises ConfigError."""
     found = _layout(path)
+    folder = _read(path, found)
+    _check_together(list(folder.servers.values()), shared=found[0].sid is None)
+    return folder
+
+
+def read_mixed_folder(path: Path) -> Folder:
+    """The files of a folder during a roll-out: they may have different members. Raises ConfigError."""
+    return _read(path, _layout(path))
+
+
+def _read(path: Path, found: list[_Found]) -> Folder:
     problems: list[Problem] = []
     given: list[Given] = []
     for each in found:
@@ -90,7 +101,6 @@ def read_folder(path: Path) -> Folder:
             problems += error.problems
     if problems:
         raise ConfigError(tuple(dict.fromkeys(problems)))
-    _check_together(given, shared=found[0].sid is None)
     return Folder(
         str(path), {each.sid: each for each in sorted(given, key=lambda each: each.sid)}, _taken(found, given)
     )

@@ -1,6 +1,6 @@
-"""What is written to disk on request: the scenarios that were run, the runs that were found, the files of the stages.
+"""Files on request: the scenarios of all runs, the traces of all findings, the configuration files of the stages.
 
-Whatever cannot be written is a `checker.files.OutputError` that says where.
+All functions raise `checker.files.OutputError` with the path for a file that cannot be written.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NOT_FORMATS = frozenset({"pytest"})  # a test that repeats a run belongs to a pr
 
 
 def write_scenarios(plan: Plan, folder: Path) -> None:
-    """Every run as a scenario with its files beside it, a folder for each stage. Raises OutputError."""
+    """Write every run as a scenario with its files, a folder for each stage."""
     seen = set()
     for assessed, ran in plan.runs:
         if (assessed.stage.title, ran.text) in seen:  # one run may answer two questions
@@ -33,7 +33,7 @@ def write_scenarios(plan: Plan, folder: Path) -> None:
 
 
 def write_traces(plan: Plan, folder: Path) -> None:
-    """Every run that was found, in every format. Raises OutputError."""
+    """Write the trace of every finding in every format."""
     for assessed, ran in plan.runs:
         if ran.trace is not None:
             name = slug(f"{assessed.stage.new.label} {_stem_of(ran)}")
@@ -43,7 +43,7 @@ def write_traces(plan: Plan, folder: Path) -> None:
 
 
 def write_stages(plan: Plan, folder: Path) -> None:
-    """The zoo.cfg of every server for every stage, with its dynamic file beside it. Raises OutputError."""
+    """Write the zoo.cfg of every server for every stage, with its dynamic file."""
     for number, assessed in enumerate(plan.advised, start=1):
         side = assessed.stage.new
         for sid, name in side.files.items():

@@ -25,7 +25,7 @@ from checker.rollout.runs import Outcome, Ran, who_looks
 from checker.rollout.scenarios import Question
 from checker.rollout.stages import Stage, one_at_a_time
 from checker.rollout.steps import START, STOP, Step, quorum_without, unwaited
-from checker.rollout.words import NOT_COVERED, WORDS, clause, headline, in_short, order_words
+from checker.rollout.words import WORDS, clause, headline, in_short, not_covered, order_words
 from checker.traces.text import to_text
 from spec.quorum import Sid
 
@@ -40,7 +40,7 @@ def markdown(plan: Plan, *, traces: bool = True) -> str:
         _steps(plan),
         _wrong(plan, traces=traces),
         _checked(plan),
-        ["## What is not covered", "", *(f"- {line}" for line in NOT_COVERED)],
+        ["## What is not covered", "", *(f"- {line}" for line in not_covered(plan))],
     ]
     return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
 
@@ -52,6 +52,8 @@ def _taken(plan: Plan) -> list[str]:
         lines.append(f"- **{label}**: {view_words(folder.view)}")
         lines += [f"  - {taken}" for taken in folder.taken]
         lines += [f"  - warning: {warning}" for warning in folder.warnings]
+    if plan.wish.now is not None:
+        lines += ["- **now**:", *(f"  - {taken}" for taken in plan.wish.now.taken)]
     lines += [f"- note: {note}" for note in (*plan.notes, *_other_machines(plan))]
     lines += ["", *(f"- {pair}" for pair in _pairs(plan)), "", ENOUGH]
     return lines
@@ -98,6 +100,10 @@ def _verdicts(plan: Plan) -> list[str]:
             title = f"### Stage {number} of {len(plan.stages)}, {part.stage.title}: {WORDS[part.outcome]}"
             lines += ["", title, "", *_table(part)]
         return lines
+    if plan.back is not None:
+        on, back = WORDS[plan.direct.outcome], WORDS[plan.back.outcome]
+        lines += ["", f"### To go on: {on}", "", *_table(plan.direct)]
+        return [*lines, "", f"### To go back: {back}", "", *_table(plan.back)]
     return [*lines, "", *_table(plan.direct)]
 
 
@@ -131,16 +137,28 @@ def _cell(cell: Cell) -> str:
 
 
 def _steps(plan: Plan) -> list[str]:
-    if plan.outcome is Outcome.UNSAFE:
-        return _instead(plan)
-    if not any(part.stage.differences or part.stage.old.members != part.stage.new.members for part in plan.advised):
-        return ["## The plan", "", "There is nothing to do: every server has the same file before and after."]
+    lines = _instead(plan) if plan.outcome is Outcome.UNSAFE else _forward(plan)
+    if plan.back is None or not plan.back.orders:
+        return lines
+    lines += ["", f"## The way back: {WORDS[plan.back.outcome]}", ""]
+    if plan.back.outcome is Outcome.UNSAFE:
+        return [*lines, "No order that was tried is safe: see what goes wrong."]
+    return [*lines, *_of_stage(plan, plan.back)]
+
+
+def _forward(plan: Plan) -> list[str]:
+    if not any(part.stage.remaining for part in plan.advised) or not _any_step(plan):
+        return ["## The plan", "", "There is nothing to do: every server has its new file."]
     lines = ["## The plan" if plan.outcome is Outcome.SAFE else "## The steps that were judged", "", *BEFORE]
     for number, part in enumerate(plan.advised, start=1):
         if len(plan.advised) > 1:
             lines += ["", f"### Stage {number} of {len(plan.advised)}: {part.stage.title}"]
         lines += ["", *_of_stage(plan, part)]
     return lines
+
+
+def _any_step(plan: Plan) -> bool:
+    return any(order.steps for part in plan.advised for order in part.orders)
 
 
 BEFORE = [
@@ -192,7 +210,7 @@ def _told(plan: Plan, part: Assessed, order: Order, step: Step) -> str:
             last = " **Without it no quorum runs**: no service until it is back."
     if step.action == STOP:
         return f"**Stop server {step.sid}** for good.{last}"
-    file = _file(plan, part.stage, step.sid)
+    file = _file(part.stage, step.sid)
     what = (
         f"Start server {step.sid}** with {file}" if step.action == START else f"Restart server {step.sid}** with {file}"
     )
@@ -207,10 +225,10 @@ def _mode(stage: Stage, sid: Sid) -> str:
     return "observer" if sid in stage.new.view.observers else "follower` or `leader"
 
 
-def _file(plan: Plan, stage: Stage, sid: Sid) -> str:
+def _file(stage: Stage, sid: Sid) -> str:
     if not stage.new.given:
         return f"`{stage.new.files[sid]}`"
-    return f"`{plan.wish.new.servers[sid].origin}`"
+    return f"`{stage.new.servers[sid].origin}`"
 
 
 def _with_waits(order: Order) -> str:
@@ -245,7 +263,7 @@ def _instead(plan: Plan) -> list[str]:
 def _wrong(plan: Plan, *, traces: bool) -> list[str]:
     """A run for each question that is answered with a violation, or a wait in vain."""
     shown: dict[tuple[str, bool], Ran] = {}
-    for assessed in (plan.direct, *plan.stages):
+    for assessed in plan.judged:
         for question in QUESTIONS:
             for faulty in (False, True):
                 cell = assessed.cell(question, faulty=faulty)

@@ -25,8 +25,8 @@ from checker.rollout.budget import Budget
 from checker.rollout.differences import check_startable
 from checker.rollout.runs import Outcome, Runner
 from checker.rollout.scenarios import Question
-from checker.rollout.stages import Stage, one_at_a_time, whole
-from checker.rollout.steps import OrderError, Steps, candidates, steps_of, unsplit
+from checker.rollout.stages import Stage, one_at_a_time, reverse, whole
+from checker.rollout.steps import OrderError, Steps, candidates, may_lead, steps_of, unsplit
 from checker.rollout.versions import with_versions
 from spec.quorum import Sid
 
@@ -45,12 +45,30 @@ def plan(wish: Wish, run: Runner, clock: Callable[[], float] = time.process_time
     """
     budget = Budget(wish.seconds, clock)
     check_startable(wish.old.servers, wish.new.servers)
-    stage = whole(wish.old, wish.new)
+    stage = whole(wish.old, wish.new, wish.now.applied if wish.now else frozenset())
     _check_servers(wish, stage)
-    work = _Work(wish, run, budget)
-    made = work.ordered(stage, wish.order) if wish.order is not None else work.searched(stage)
+    if wish.now is None:
+        made = _judged(wish, stage, run, budget)
+    else:
+        made = _judged(wish, stage, run, Budget(wish.seconds / 2, clock))
+        made.back = _Work(wish, run, Budget(wish.seconds / 2, clock)).searched(reverse(stage)).direct
+        made.notes.append(_which_applied(stage))
     made.seconds = budget.used
     return made
+
+
+def _judged(wish: Wish, stage: Stage, run: Runner, budget: Budget) -> Plan:
+    work = _Work(wish, run, budget)
+    return work.searched(stage) if wish.order is None else work.ordered(stage, wish.order)
+
+
+def _which_applied(stage: Stage) -> str:
+    """The state of an interrupted roll-out."""
+    if not stage.applied:
+        return "no server has its new file yet; without `--now` stages are planned as well"
+    stopped = sorted(stage.applied - stage.new.members)
+    absent = f"; {_listed(stopped)} stopped" if stopped else ""
+    return f"now {_listed(sorted(stage.renewed)) or 'no server'} with the new file{absent}"
 
 
 def _which_version(stage: Stage) -> str:
@@ -72,12 +90,12 @@ def _which_version(stage: Stage) -> str:
 
 def _check_servers(wish: Wish, stage: Stage) -> None:
     """Raises OrderError for a leader that cannot lead, unknown servers in `down`, or too few running voters."""
-    voters = sorted(stage.old.view.voters - wish.down)
+    voters = sorted(may_lead(stage, wish.down))
     if wish.leader is not None and wish.leader not in voters:
         raise OrderError(f"server {wish.leader} cannot lead at first; one of {_listed(voters)} can")
     for sid in sorted(wish.down - set(stage.sids)):
         raise OrderError(f"there is no server {sid} in either folder; they have {_listed(stage.sids)}")
-    if not stage.old.view.contains_quorum(frozenset(voters)):
+    if wish.down and not any(stage.view_of(sid, stage.renewed).contains_quorum(frozenset(voters)) for sid in voters):
         raise OrderError(f"without {_listed(sorted(wish.down))} the ensemble has no quorum before the roll-out begins")
 
 
@@ -88,7 +106,7 @@ def _unexplored(stage: Stage, leader: Sid) -> Order:
 
 def _restarts(stage: Stage, leaders: Sequence[Sid]) -> list[Order]:
     """The servers whose files differ, restarted one after the other, the leader last. No run is necessary for them."""
-    differ = sorted({each.sid for each in stage.differences})
+    differ = sorted({each.sid for each in stage.differences} & set(stage.remaining))
     orders = {leader: [*(sid for sid in differ if sid != leader), *({leader} & set(differ))] for leader in leaders}
     return [Order(leader, steps_of(stage, order), explored=False) for leader, order in orders.items() if order]
 
@@ -145,7 +163,7 @@ class _Work:
             return made
         if not self._try_unsplit(made):
             self._try_orders(made)
-        parts = [] if self._wish.in_one_go else one_at_a_time(self._wish.old, self._wish.new)
+        parts = [] if self._wish.in_one_go or self._wish.now else one_at_a_time(self._wish.old, self._wish.new)
         if made.direct.outcome is not Outcome.SAFE and parts:
             made.stages = [self._assessor.begin(part) for part in parts]
             self._without_faults(made.stages)
@@ -157,6 +175,8 @@ class _Work:
         """The servers that may lead when a stage begins; a given leader applies to the first stage only."""
         first = stage.old.given and self._wish.leader is not None
         leaders = [self._wish.leader] if first and self._wish.leader is not None else self._assessor.leaders(stage)
+        if not leaders and stage.applied:  # the interruption has left no leader
+            leaders = sorted(may_lead(stage, self._wish.down))[-1:]
         if not leaders:
             raise OrderError(
                 "no server of the first folder can come to lead by its file; compare its weights and groups"

@@ -106,13 +106,13 @@ def scenario_of(asked: Asked) -> str:
 
 def _sids(asked: Asked) -> list[Sid]:
     sids = asked.stage.new.members if asked.done else asked.stage.sids
-    named = {step.sid for step in asked.steps} | asked.stage.old.members
+    named = {step.sid for step in asked.steps} | asked.stage.running
     return [sid for sid in sorted(sids) if sid not in asked.down and (asked.done or sid in named)]
 
 
 def _server(asked: Asked, sid: Sid) -> Iterable[str]:
     stage = asked.stage
-    new = asked.done or sid not in stage.old.members
+    new = asked.done or sid not in stage.old.members or sid in stage.applied
     yield f"file: {(stage.new if new else stage.old).files[sid]}"
     if asked.faults.get(CRASHES) and not new and sid in stage.new.members:
         yield f"other_files: [{stage.new.files[sid]}]"
@@ -122,21 +122,29 @@ def _server(asked: Asked, sid: Sid) -> Iterable[str]:
 
 def _history(asked: Asked) -> Iterable[list[Sid]]:
     """Who starts when, before anything is explored."""
-    running = asked.stage.new.members if asked.done else asked.stage.old.members
+    running = asked.stage.new.members if asked.done else asked.stage.running
     everybody = sorted(running - asked.down)
     yield from [everybody] if asked.zab else (_starts(asked) or [everybody])
 
 
 def _starts(asked: Asked) -> list[list[Sid]] | None:
-    """An order of starts after which that server leads the election alone; None if its id is too low for that."""
-    view = (asked.stage.new if asked.done else asked.stage.old).view
-    up = view.members - asked.down
+    """An order of starts after which that server leads the election alone; None if its id is too low for that.
+
+    The servers with ids up to its own start first. They elect it if each of them has it as a voter, and has a quorum
+    among them.
+    """
+    stage = asked.stage
+    up = (stage.new.members if asked.done else stage.running) - asked.down
     if asked.leader is None:
         return [sorted(up)]
-    first = sorted(sid for sid in view.voters & up if sid <= asked.leader)
-    if not view.contains_quorum(frozenset(first)):
+    renewed = stage.new.members if asked.done else stage.renewed
+    views = {sid: stage.view_of(sid, renewed) for sid in up}
+    if asked.leader not in up or not views[asked.leader].is_voter(asked.leader):
         return None
-    return [first, *([sid] for sid in sorted(up - set(first)))]
+    first = frozenset(sid for sid in views[asked.leader].voters & up if sid <= asked.leader)
+    if not all(views[sid].is_voter(asked.leader) and views[sid].contains_quorum(first) for sid in first):
+        return None
+    return [sorted(first), *([sid] for sid in sorted(up - first))]
 
 
 def _plan(asked: Asked) -> Iterable[str]:

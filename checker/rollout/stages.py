@@ -69,31 +69,55 @@ class Side:
 
 @dataclass(frozen=True)
 class Stage:
-    """One change of members, from one state to the next; `title` describes it."""
+    """One change of members, from one state to the next; `title` describes it.
+
+    `applied` are the servers with their new files when the stage begins: started with them, or already stopped if the
+    new state does not have them. There are such servers only if a roll-out was interrupted.
+    """
 
     old: Side
     new: Side
     title: str
+    applied: frozenset[Sid] = frozenset()
 
     @property
     def kept(self) -> tuple[Sid, ...]:
-        """The servers that are members before and after, ascending."""
-        return tuple(sorted(self.old.members & self.new.members))
+        """The servers to restart: members before and after, ascending."""
+        return tuple(sorted((self.old.members & self.new.members) - self.applied))
 
     @property
     def added(self) -> tuple[Sid, ...]:
-        """The servers that are new, ascending."""
-        return tuple(sorted(self.new.members - self.old.members))
+        """The servers to start, ascending."""
+        return tuple(sorted(self.new.members - self.old.members - self.applied))
 
     @property
     def removed(self) -> tuple[Sid, ...]:
-        """The servers that go, ascending."""
-        return tuple(sorted(self.old.members - self.new.members))
+        """The servers to stop, ascending."""
+        return tuple(sorted(self.old.members - self.new.members - self.applied))
+
+    @property
+    def remaining(self) -> tuple[Sid, ...]:
+        """The servers to start, restart or stop, ascending."""
+        return tuple(sorted((*self.kept, *self.added, *self.removed)))
+
+    @property
+    def renewed(self) -> frozenset[Sid]:
+        """The servers that run with their new files when the stage begins."""
+        return self.applied & self.new.members
+
+    @property
+    def running(self) -> frozenset[Sid]:
+        """The servers that run when the stage begins."""
+        return (self.old.members - self.applied) | self.renewed
 
     @property
     def sids(self) -> tuple[Sid, ...]:
-        """All servers, ascending."""
-        return tuple(sorted(self.old.members | self.new.members))
+        """All servers that run at some time, ascending."""
+        return tuple(sorted(self.running | self.new.members))
+
+    def view_of(self, sid: Sid, renewed: frozenset[Sid]) -> View:
+        """The view of a server if these servers have their new files."""
+        return (self.new if sid in renewed else self.old).view
 
     @property
     def changed_roles(self) -> frozenset[Sid]:
@@ -105,7 +129,7 @@ class Stage:
     def readdressed(self) -> tuple[Sid, ...]:
         """The servers whose host, quorum port or election port differs between the two states, ascending."""
         old, new = self.old.addresses, self.new.addresses
-        return tuple(sid for sid in self.kept if old.get(sid) != new.get(sid))
+        return tuple(sorted(sid for sid in old.keys() & new.keys() if old[sid] != new[sid]))
 
     @cached_property
     def differences(self) -> tuple[Difference, ...]:
@@ -140,10 +164,17 @@ def side_of(folder: Folder, label: str) -> Side:
     return _side(label, dict(folder.servers), folder.view, given=True)
 
 
-def whole(old: Folder, new: Folder) -> Stage:
-    """The change in one go."""
+def whole(old: Folder, new: Folder, applied: frozenset[Sid] = frozenset()) -> Stage:
+    """The change in one go, or the rest of it where some servers have their new files."""
     before, after = side_of(old, "before"), side_of(new, "after")
-    return Stage(before, after, _title(before.view, after.view))
+    return Stage(before, after, _title(before.view, after.view), applied)
+
+
+def reverse(stage: Stage) -> Stage:
+    """The way back: from the state in which a stage begins to its old state."""
+    same = (stage.old.members & stage.new.members) - {each.sid for each in stage.differences}
+    applied = ((stage.old.members | stage.new.members) - stage.applied) | same
+    return Stage(stage.new, stage.old, _title(stage.new.view, stage.old.view), applied)
 
 
 def one_at_a_time(old: Folder, new: Folder) -> tuple[Stage, ...]:

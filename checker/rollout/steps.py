@@ -45,14 +45,22 @@ Steps = tuple[Step, ...]
 def steps_of(stage: Stage, order: Sequence[Sid]) -> Steps:
     """An order written out. Raises OrderError for an unknown server, or one that occurs twice."""
     for sid in order:
-        if sid not in stage.sids:
+        if sid not in (*stage.sids, *stage.applied):
             listed = ", ".join(map(str, stage.sids))
             raise OrderError(f"there is no server {sid} in either folder; they have {listed}")
+        if sid in stage.applied:
+            raise OrderError(f"server {sid} has its new file already; leave it out of the order")
     twice = sorted({sid for sid in order if order.count(sid) > 1})
     if twice:
         raise OrderError(f"server {twice[0]} is there twice; name each server once")
     first = [sid for sid in stage.added if sid not in order]
     return tuple(_step(stage, sid) for sid in (*first, *order))
+
+
+def may_lead(stage: Stage, down: frozenset[Sid] = frozenset()) -> frozenset[Sid]:
+    """The servers that run when a stage begins and are voters by their own files."""
+    up = stage.running - down
+    return frozenset(sid for sid in up if stage.view_of(sid, stage.renewed).is_voter(sid))
 
 
 def unwaited(steps: Steps) -> tuple[Sid, ...]:
@@ -62,7 +70,7 @@ def unwaited(steps: Steps) -> tuple[Sid, ...]:
 
 def left_out(stage: Stage, steps: Steps) -> tuple[Sid, ...]:
     """The servers that an order leaves as they are."""
-    return tuple(sid for sid in stage.sids if sid not in {step.sid for step in steps})
+    return tuple(sid for sid in stage.remaining if sid not in {step.sid for step in steps})
 
 
 def quorum_without(stage: Stage, steps: Steps, step: Step, down: frozenset[Sid] = frozenset()) -> bool:
@@ -73,7 +81,7 @@ def quorum_without(stage: Stage, steps: Steps, step: Step, down: frozenset[Sid] 
     if step.action == START:
         return True
     running, new = _after(stage, steps[: steps.index(step)], down | {step.sid})
-    views = {sid: stage.new.view if sid in new else stage.old.view for sid in running}
+    views = {sid: stage.view_of(sid, new) for sid in running}
     return any(
         view.is_voter(leader)
         and view.contains_quorum(frozenset(sid for sid, own in views.items() if own.is_voter(leader)) & view.voters)
@@ -83,9 +91,9 @@ def quorum_without(stage: Stage, steps: Steps, step: Step, down: frozenset[Sid] 
 
 def _after(stage: Stage, done: Steps, down: frozenset[Sid]) -> tuple[frozenset[Sid], frozenset[Sid]]:
     """The servers that run when these steps are done, and those that were started with their new file."""
-    new = frozenset(step.sid for step in done if step.action != STOP)
-    stopped = frozenset(step.sid for step in done if step.action == STOP)
-    return (stage.old.members | new) - stopped - down, new
+    new = stage.renewed | {step.sid for step in done if step.action != STOP}
+    stopped = {step.sid for step in done if step.action == STOP}
+    return (stage.running | new) - stopped - down, new
 
 
 def counts_an_observer(stage: Stage, steps: Steps, down: frozenset[Sid] = frozenset()) -> bool:
@@ -96,7 +104,7 @@ def counts_an_observer(stage: Stage, steps: Steps, down: frozenset[Sid] = frozen
     """
     for number in range(len(steps) + 1):
         running, new = _after(stage, steps[:number], down)
-        views = {sid: stage.new.view if sid in new else stage.old.view for sid in running}
+        views = {sid: stage.view_of(sid, new) for sid in running}
         if any(sid in own.observers and any(v.is_voter(sid) for v in views.values()) for sid, own in views.items()):
             return True
     return False
@@ -106,9 +114,11 @@ def may_split(stage: Stage, steps: Steps, down: frozenset[Sid] = frozenset()) ->
     """Whether at some time the servers that run are two quorums apart from each other, one by each file.
 
     A server counts for both: with the new file it may still follow a leader that has the old one. While a server is
-    restarted fewer run, so that it is enough to look between the steps.
+    restarted fewer run, so that it is enough to look between the steps, and before the first one if some servers have
+    their new files already.
     """
-    for done in (steps[:number] for number in range(1, len(steps))):
+    mixed = bool(stage.applied)
+    for done in (steps[:number] for number in range(not mixed, max(mixed, len(steps)))):
         running, new = _after(stage, done, down)
         for size in range(len(running) + 1):
             for behind in map(frozenset, combinations(sorted(running), size)):
@@ -151,11 +161,11 @@ def candidates(stage: Stage, leader: Sid | None) -> Iterator[Steps]:
     )
     kept = sorted(stage.kept, key=lambda sid: (sid not in promoted, sid in demoted, sid))
     others = [sid for sid in (*kept, *stage.removed) if sid != leader]
-    last = [leader] if leader is not None and leader in stage.old.members else []
+    last = [leader] if leader in (*stage.kept, *stage.removed) else []
     for order in _mixed(others, last, goes=leader in stage.removed):
         seen.add((*stage.added, *order))
         yield tuple(_step(stage, sid) for sid in (*stage.added, *order))
-    for any_order in permutations(stage.sids):
+    for any_order in permutations(stage.remaining):
         if any_order not in seen:
             yield tuple(_step(stage, sid) for sid in any_order)
 

@@ -43,7 +43,7 @@ def with_versions(assessed: Assessed, assessor: Assessor, steps: Steps, leaders:
 
 def _opening(stage: Stage, steps: Steps) -> Iterator[dict[str, object]]:
     """All steps but the last start. All servers settle after each: first those with the same file, then all."""
-    running, changed = set(stage.old.members), set[Sid]()
+    running, changed = set(stage.running), set(stage.renewed)
     for number, step in enumerate(steps):
         if step.action in (RESTART, STOP):
             running.discard(step.sid)

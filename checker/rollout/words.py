@@ -34,9 +34,25 @@ NOT_COVERED = (
 )
 
 
+BEFORE_NOW = (
+    "The time before the interruption: the ensemble is taken as healthy now, with one leader, equal data, and each "
+    "server running with the file in the folder. If two servers lead now, compare their data first."
+)
+
+
+def not_covered(plan: Plan) -> tuple[str, ...]:
+    """The limits of all answers of a plan."""
+    return NOT_COVERED if plan.wish.now is None else (BEFORE_NOW, *NOT_COVERED)
+
+
 def headline(plan: Plan) -> str:
     """The verdict in one line."""
     what = plan.direct.stage.title
+    if plan.back is not None:
+        back = f", {WORDS[plan.back.outcome]} to go back"
+        order = f" in the order {order_words(plan.direct.orders[0])}" if plan.wish.order else ""
+        part = ", but the order is not the rest of the change" if plan.left_out else ""
+        return f"Interrupted roll-out {what}: {WORDS[plan.outcome]} to go on{order}{part}{back}"
     if plan.stages:
         rest = f"{WORDS[plan.outcome]} in {len(plan.stages)} stages, one voter at a time"
         return f"Roll-out {what}: {WORDS[plan.direct.outcome]} in one go{_as_tried(plan)}, {rest}"
@@ -69,7 +85,7 @@ def order_words(order: Order) -> str:
 
 def in_short(plan: Plan) -> list[str]:
     """The reasons, a sentence each."""
-    whole, more = "This order" if plan.wish.order else "This change", ""
+    whole, more = "This order" if plan.wish.order else "The rest" if plan.back else "This change", ""
     if _is_searched(plan) and plan.direct.outcome is Outcome.SAFE:
         whole = "In the order of the plan it"
         more = " Nothing is said of other orders: quorums of the two files may be disjoint."
@@ -92,6 +108,8 @@ def in_short(plan: Plan) -> list[str]:
     lines.append(f"- {_of_stage(plan.direct, whole)}{more}")
     for number, part in enumerate(plan.stages, start=1):
         lines.append(f"- {_of_stage(part, f'Stage {number}, {part.stage.title},')}")
+    if plan.back is not None:
+        lines.append(f"- {_of_stage(plan.back, 'The way back')}")
     return lines
 
 

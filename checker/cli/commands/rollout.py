@@ -27,6 +27,9 @@ def _options(parser: argparse.ArgumentParser) -> None:
         "--to", type=Path, required=True, metavar="DIR", dest="new", help="the zoo.cfg files as they shall be"
     )
     parser.add_argument(
+        "--now", type=Path, metavar="DIR", help="the files that the servers have now, if the roll-out was interrupted"
+    )
+    parser.add_argument(
         "--order", type=sids, metavar="4,5,1,3,2", help="check this order; without it safe orders are sought"
     )
     parser.add_argument(
@@ -74,6 +77,7 @@ def _run(options: argparse.Namespace) -> int:
     from checker.files import OutputError, make_folder, write  # noqa: PLC0415
     from checker.rollout import Engine, OrderError, Wish, plan, read_folder  # noqa: PLC0415
     from checker.rollout.data import data  # noqa: PLC0415
+    from checker.rollout.interrupted import read_now  # noqa: PLC0415
     from checker.rollout.kept import write_scenarios, write_stages, write_traces  # noqa: PLC0415
     from checker.rollout.markdown import markdown  # noqa: PLC0415
     from checker.symbolic.disjoint import UndecidedError  # noqa: PLC0415
@@ -89,6 +93,7 @@ def _run(options: argparse.Namespace) -> int:
         frozenset(options.down),
         in_one_go=options.in_one_go,
         explored=options.faults is not None,
+        now=None if options.now is None else read_now(options.now, old, new),
     )
     try:
         # The folders are created first: a bad path must fail before the runs, not after them.

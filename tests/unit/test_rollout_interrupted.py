@@ -1,0 +1,183 @@
+"""An interrupted roll-out: the state is read from the files that servers have, and judged forwards and backwards."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from checker.engine import Limits
+from checker.rollout import Outcome, Plan, Wish, plan, read_folder
+from checker.rollout.data import data
+from checker.rollout.interrupted import Now, read_now
+from checker.rollout.markdown import markdown
+from checker.rollout.runs import Ran, run_within
+from checker.rollout.scenarios import Asked, Question, scenario_of
+from checker.rollout.stages import reverse, whole
+from checker.rollout.steps import OrderError, candidates, may_split, steps_of
+from checker.scenario import bundled, from_text
+from spec.config import ConfigError
+from tests.support.command_line import cli
+
+FOLDERS = bundled()[0].parent.parent / "rollouts"
+
+
+def put(folder: Path, **files: str) -> Path:
+    """A folder with a file for each server: `s1="five"` is the file of the folder `five` for server 1."""
+    folder.mkdir(exist_ok=True)
+    for name, source in files.items():
+        text = (FOLDERS / source / "zoo.cfg").read_text(encoding="utf-8")
+        (folder / f"zoo-{name[1:]}.cfg").write_text(f"# server {name[1:]}\n{text}", encoding="utf-8")
+    return folder
+
+
+def state(folder: Path, old: str, new: str) -> Now:
+    """The state of a folder between two shipped folders."""
+    return read_now(folder, read_folder(FOLDERS / old), read_folder(FOLDERS / new))
+
+
+def limited(asked: Asked, seconds: float) -> Ran:
+    """Explore a number of states, so that the verdict does not depend on the machine."""
+    return run_within(asked, Limits(states=6_000))
+
+
+def planned(now: Now, old: str, new: str, faults: int = 0, **wishes: object) -> Plan:
+    """The plan from a state between two shipped folders, on a clock that does not move."""
+    folders = read_folder(FOLDERS / old), read_folder(FOLDERS / new)
+    return plan(Wish(*folders, faults=faults, now=now, **wishes), limited, lambda: 0.0)  # type: ignore[arg-type]
+
+
+STATES = {
+    "nothing done": ({"s1": "three", "s2": "three", "s3": "three"}, "three", "five", set()),
+    "one restarted": ({"s1": "three", "s2": "five", "s3": "three"}, "three", "five", {2}),
+    "one started": ({"s1": "three", "s2": "three", "s3": "three", "s4": "five"}, "three", "five", {4}),
+    "all done": ({f"s{sid}": "five" for sid in (1, 2, 3, 4, 5)}, "three", "five", {1, 2, 3, 4, 5}),
+    "one stopped": ({"s1": "five", "s2": "five", "s3": "five", "s4": "five"}, "five", "three", {5}),
+}
+
+
+@pytest.mark.parametrize(("files", "old", "new", "applied"), STATES.values(), ids=STATES)
+def test_the_files_show_which_servers_are_done(
+    tmp_path: Path, files: dict[str, str], old: str, new: str, applied: set[int]
+) -> None:
+    assert state(put(tmp_path, **files), old, new).applied == applied
+
+
+MISTAKES = {
+    "a third file": ({"s1": "three", "s2": "four", "s3": "three"}, "the file of server 2 is not the one in "),
+    "a file is missing": ({"s1": "three", "s2": "five"}, "there is no file of server 3, which runs before and after"),
+    "a stranger": ({**{f"s{sid}": "five" for sid in (1, 2, 3)}, "s7": "seven"}, "server 7 is neither in "),
+}
+
+
+@pytest.mark.parametrize(("files", "said"), MISTAKES.values(), ids=MISTAKES)
+def test_any_other_file_is_one_error_with_its_server(tmp_path: Path, files: dict[str, str], said: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        state(put(tmp_path, **files), "three", "five")
+    (problem,) = error.value.problems
+    assert said in problem.what and problem.right
+
+
+def test_a_third_file_is_named_with_the_keys_that_differ(tmp_path: Path) -> None:
+    put(tmp_path, s1="three", s2="four", s3="three")
+    ended = cli("rollout", "--from", FOLDERS / "three", "--to", FOLDERS / "five", "--now", tmp_path)
+    assert ended.code == 151 and "zoo-2.cfg: the file of server 2" in ended.err
+    assert "server.4 is 'zoo4.example.org:2888:3888', and not set in " in ended.err
+    assert "server.5 is not set, and 'zoo5.example.org:2888:3888' in " in ended.err
+
+
+def test_a_stage_begins_with_the_files_that_the_servers_have() -> None:
+    """Server 2 runs with the new file, and 4 is started; 1 and 3 have the old file, and 5 does not run."""
+    stage = whole(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "five"), frozenset({2, 4}))
+    assert (stage.running, stage.remaining) == ({1, 2, 3, 4}, (1, 3, 5))
+    asked = Asked(stage, steps_of(stage, (1, 3, 5)), 3, Question.COMMITS, writes=1, always=("Leadership",))
+    text = scenario_of(asked)
+    files = {1: "before", 2: "after", 3: "before", 4: "after", 5: "after"}
+    assert all(f"  {sid}: {{file: {name}.cfg" in text for sid, name in files.items())
+    assert "  - start: [1, 2, 3, 4]\n" in text
+    job = from_text(text, stage.texts.get)
+    lanes = job.lens.lanes(job.model.initial())
+    assert lanes["server.3"]["state"] == "LEADING" and lanes["server.5"]["state"] == "down"
+    assert sorted(tuple(step.sid for step in steps) for steps in candidates(stage, 3)) == [
+        (1, 3, 5), (1, 5, 3), (3, 1, 5), (3, 5, 1), (5, 1, 3), (5, 3, 1),
+    ]  # fmt: skip
+
+
+def test_the_way_back_undoes_what_is_done_and_nothing_else() -> None:
+    stage = whole(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "five"), frozenset({2, 4}))
+    back = reverse(stage)
+    assert (back.running, back.kept, back.added, back.removed) == (stage.running, (2,), (), (4,))
+    shrinking = whole(read_folder(FOLDERS / "five"), read_folder(FOLDERS / "three"), frozenset({5, 1}))
+    back = reverse(shrinking)
+    assert (back.running, back.kept, back.added, back.removed) == ({1, 2, 3, 4}, (1,), (5,), ())
+    assert back.new.view.voters == {1, 2, 3, 4, 5}
+
+
+def test_both_directions_are_safe_where_all_quorums_meet(tmp_path: Path) -> None:
+    """3 + 2 > 4: every quorum of four servers meets every quorum of three of them."""
+    now = state(put(tmp_path, s1="four", s2="three", s3="three", s4="four"), "three", "four")
+    made = planned(now, "three", "four")
+    assert made.back is not None
+    assert (made.outcome, made.back.outcome, made.exit_code) == (Outcome.SAFE, Outcome.SAFE, 0)
+    assert {frozenset(step.sid for step in order.steps) for order in made.direct.orders} == {frozenset({2, 3})}
+    assert {frozenset(map(str, order.steps)) for order in made.back.orders} == {frozenset({"restart 1", "stop 4"})}
+    text = markdown(made)
+    assert text.splitlines()[0].endswith(": SAFE to go on, SAFE to go back")
+    assert "## The way back: SAFE" in text and "**Stop server 4**" in text
+    answer = data(made)
+    assert answer["now"]["applied"] == [1, 4] and answer["back"]["verdict"] == "safe"
+
+
+def test_no_direction_is_safe_under_a_partition_where_two_quorums_run(tmp_path: Path) -> None:
+    """Servers 2 and 3 are two of three by the old file; 1, 4 and 5 are three of five by the new file."""
+    now = state(put(tmp_path, s1="five", s2="three", s3="three", s4="five", s5="five"), "three", "five")
+    assert may_split(whole(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "five"), now.applied), ())
+    made = planned(now, "three", "five", faults=1, leader=2)
+    assert made.back is not None
+    cells = [part.cell(Question.ELECTION, faulty=True) for part in (made.direct, made.back)]
+    assert [cell.outcome for cell in cells] == [Outcome.UNSAFE] * 2
+    assert made.exit_code == 12 and "UNSAFE to go on, UNSAFE to go back" in markdown(made).splitlines()[0]
+
+
+def test_the_rest_of_a_safe_order_is_safe(tmp_path: Path) -> None:
+    """The order 4, 1, 3, 2, 5 is safe: two old and three new servers never run together. It stopped after 4 and 1."""
+    now = state(put(tmp_path, s1="five", s2="three", s3="three", s4="five"), "three", "five")
+    made = planned(now, "three", "five", leader=2)
+    assert [step.sid for step in made.direct.orders[0].steps] == [3, 2, 5]
+    assert made.direct.cell(Question.ELECTION, faulty=False).outcome is Outcome.SAFE
+    assert made.direct.outcome is not Outcome.UNSAFE
+
+
+def test_a_state_without_a_leader_is_explored_as_well(tmp_path: Path) -> None:
+    """Server 2 has {1, 2, 3} and server 3 has {3, 4, 5}: neither is followed by a quorum of its file."""
+    three = (FOLDERS / "three" / "zoo.cfg").read_text(encoding="utf-8")
+    for name, sids in (("old", (1, 2, 3)), ("new", (3, 4, 5))):
+        (tmp_path / name).mkdir()
+        lines = [line for line in three.splitlines() if not line.startswith("server.")]
+        lines += [f"server.{sid}=zoo{sid}:2888:3888" for sid in sids]
+        (tmp_path / name / "zoo.cfg").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    folders = read_folder(tmp_path / "old"), read_folder(tmp_path / "new")
+    made = plan(Wish(*folders, faults=0, now=Now("now", frozenset({1, 3}), ())), limited, lambda: 0.0)
+    assert made.direct.runs and made.back is not None and made.back.runs
+
+
+def test_a_server_with_its_new_file_is_in_no_order(tmp_path: Path) -> None:
+    now = state(put(tmp_path, s1="three", s2="five", s3="three"), "three", "five")
+    with pytest.raises(OrderError, match="server 2 has its new file already"):
+        planned(now, "three", "five", order=(2, 1))
+
+
+def test_everything_done_leaves_nothing_to_do(tmp_path: Path) -> None:
+    now = state(put(tmp_path, s1="four", s2="four", s3="four", s4="four"), "three", "four")
+    made = planned(now, "three", "four")
+    assert made.exit_code == 0 and "There is nothing to do" in markdown(made)
+
+
+def test_the_command_says_how_an_interrupted_roll_out_goes_on(tmp_path: Path) -> None:
+    put(tmp_path, s1="four", s2="three", s3="three", s4="four")
+    folders = ("--from", FOLDERS / "three", "--to", FOLDERS / "four", "--now", tmp_path)
+    ended = cli("rollout", *folders, "--budget", "10s", "--faults", 0, "--json")
+    answer = json.loads(ended.out)
+    assert (ended.code, answer["verdict"], answer["back"]["verdict"]) == (0, "safe", "safe")
+    assert "1, 4 with the new file" in " ".join(answer["notes"])
