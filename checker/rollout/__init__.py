@@ -14,7 +14,8 @@
     versions     roll-outs where configurations have versions
     answer       the request and the result
     planner      the whole plan
-    markdown, data, kept, words   the output
+    failures     the state after a failed step, and the verdicts on it
+    markdown, sections, data, kept, words   the output
 
 Every run is a scenario that `checker.scenario` loads and that `replay` can repeat.
 """

@@ -7,8 +7,9 @@ there are any, else on `direct`; `direct.verdict` is always the verdict on the c
 where only the stages are safe. After an interruption `now` (folder, applied, taken) has the servers that need no step,
 `direct` is the rest of the change, and `back` is the stage that leads to the old files; else both are null. A stage has
 title, verdict, proved, pairs, answers (question, faults, verdict, because), orders (leader, steps with action, server,
-wait), files (name to text) and runs (scenario, question, faults, leader, outcome, property, sentence, states, depth,
-seconds, bounds).
+wait; failures), files (name to text) and runs (scenario, question, faults, leader, outcome, property, sentence, states,
+depth, seconds, bounds). A failure is the state if a step fails: step (its number), server, new and old (the servers
+that run with such a file), service (whether they are a quorum), going_on and going_back (verdict, because, steps).
 """
 
 from __future__ import annotations
@@ -17,10 +18,13 @@ from typing import Any
 
 from checker.rollout.answer import Plan
 from checker.rollout.assess import QUESTIONS, Assessed
+from checker.rollout.failures import Failure, failures
 from checker.rollout.folders import Folder
 from checker.rollout.interrupted import Now
 from checker.rollout.runs import Ran
+from checker.rollout.steps import Step
 from checker.rollout.words import WORDS, headline
+from spec.quorum import Sid
 
 SCHEMA = 1
 
@@ -43,9 +47,9 @@ def data(plan: Plan) -> dict[str, Any]:
         "notes": list(plan.notes),
         "left_out": list(plan.left_out),
         "orders_tried": plan.tried,
-        "direct": _stage(plan.direct),
-        "stages": [_stage(stage) for stage in plan.stages],
-        "back": plan.back and _stage(plan.back),
+        "direct": _stage(plan.direct, plan.wish.down),
+        "stages": [_stage(stage, plan.wish.down) for stage in plan.stages],
+        "back": plan.back and _stage(plan.back, plan.wish.down),
     }
 
 
@@ -64,7 +68,7 @@ def _folder(folder: Folder) -> dict[str, Any]:
     }
 
 
-def _stage(assessed: Assessed) -> dict[str, Any]:
+def _stage(assessed: Assessed, down: frozenset[Sid]) -> dict[str, Any]:
     return {
         "title": assessed.stage.title,
         "verdict": WORDS[assessed.outcome].lower(),
@@ -90,12 +94,33 @@ def _stage(assessed: Assessed) -> dict[str, Any]:
         "orders": [
             {
                 "leader": order.leader,
-                "steps": [{"action": s.action, "server": s.sid, "wait": s.wait} for s in order.steps],
+                "steps": [_step(step) for step in order.steps],
+                "failures": [_failure(failure) for failure in failures(assessed, order, down)],
             }
             for order in assessed.orders
         ],
         "files": dict(assessed.stage.new.texts),
         "runs": [_run(ran) for ran in assessed.runs],
+    }
+
+
+def _step(step: Step) -> dict[str, Any]:
+    return {"action": step.action, "server": step.sid, "wait": step.wait}
+
+
+def _failure(failure: Failure) -> dict[str, Any]:
+    on, back = (
+        {"verdict": WORDS[answer.outcome].lower(), "because": answer.because}
+        for answer in (failure.going_on, failure.going_back)
+    )
+    return {
+        "step": failure.number,
+        "server": failure.step.sid,
+        "new": list(failure.new),
+        "old": list(failure.old),
+        "service": failure.serves,
+        "going_on": on,
+        "going_back": {**back, "steps": [_step(step) for step in failure.undo]},
     }
 
 

@@ -5,6 +5,7 @@
     the two states                          the files that were read; the quick answer
     what differs                            every key, by server, with its effect on the verdict
     the steps                               which file goes where, what to wait for
+    if a step fails                         the files at that time; whether going on and going back are safe
     what goes wrong                         the run that was found, step by step; the whole trace folded away
     checked and unchecked                   every run with its states and bounds
 
@@ -17,12 +18,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from checker.markdown import escaped, fenced, folded, table
+from checker.markdown import escaped, fenced, folded
 from checker.rollout.answer import Plan
 from checker.rollout.assess import QUESTIONS, Assessed, Cell, Order
 from checker.rollout.quorums import ENOUGH, view_words
 from checker.rollout.runs import Outcome, Ran, who_looks
 from checker.rollout.scenarios import Question
+from checker.rollout.sections import differences, if_a_step_fails
 from checker.rollout.stages import Stage, one_at_a_time
 from checker.rollout.steps import START, STOP, Step, quorum_without, unwaited
 from checker.rollout.words import WORDS, clause, headline, in_short, not_covered, order_words
@@ -36,8 +38,9 @@ def markdown(plan: Plan, *, traces: bool = True) -> str:
         [f"# {headline(plan)}", "", *in_short(plan)],
         _verdicts(plan),
         _taken(plan),
-        _differences(plan),
+        differences(plan),
         _steps(plan),
+        if_a_step_fails(plan),
         _wrong(plan, traces=traces),
         _checked(plan),
         ["## What is not covered", "", *(f"- {line}" for line in not_covered(plan))],
@@ -74,19 +77,6 @@ def _other_machines(plan: Plan) -> Iterator[str]:
                 f"server {sid} has another host after the change. If that is another machine, its disk is empty, and "
                 "the old one must never run again: no quorum shows that danger. Give a new machine a new id"
             )
-
-
-def _differences(plan: Plan) -> list[str]:
-    """Every key that differs, with the servers that have the same values in one row."""
-    rows: dict[tuple[str, ...], list[Sid]] = {}
-    for each in plan.direct.stage.differences:
-        values = ("not set" if value is None else value for value in (each.old, each.new))
-        rows.setdefault((each.key, *values, each.effect.value), []).append(each.sid)
-    lines = ["## What differs between the files", ""]
-    if not rows:
-        return [*lines, "No key differs between the two files of any server."]
-    head = ("servers", "key", "before", "after", "effect")
-    return [*lines, *table(head, ((", ".join(map(str, sids)), *row) for row, sids in rows.items()))]
 
 
 # The answers.

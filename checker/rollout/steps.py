@@ -80,7 +80,11 @@ def quorum_without(stage: Stage, steps: Steps, step: Step, down: frozenset[Sid] 
     """
     if step.action == START:
         return True
-    running, new = _after(stage, steps[: steps.index(step)], down | {step.sid})
+    return has_quorum(stage, *_after(stage, steps[: steps.index(step)], down | {step.sid}))
+
+
+def has_quorum(stage: Stage, running: frozenset[Sid], new: frozenset[Sid]) -> bool:
+    """Whether these servers are a quorum behind one that may lead them, by its file. `new` have their new files."""
     views = {sid: stage.view_of(sid, new) for sid in running}
     return any(
         view.is_voter(leader)

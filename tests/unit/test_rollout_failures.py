@@ -1,0 +1,165 @@
+"""The state after a step that fails: the files at that time, and verdicts that rest on a proof or on a run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from checker.engine import Limits
+from checker.rollout import Outcome, Wish, plan, read_folder
+from checker.rollout.answer import Plan
+from checker.rollout.assess import Assessed, Order
+from checker.rollout.data import data
+from checker.rollout.failures import CRASH_EXPLORED, Failure, failures
+from checker.rollout.interrupted import Now
+from checker.rollout.markdown import markdown
+from checker.rollout.quorums import pairs_of
+from checker.rollout.runs import Ran, run_within
+from checker.rollout.scenarios import Asked, Question
+from checker.rollout.stages import Stage, reverse, whole
+from checker.rollout.steps import steps_of
+from checker.scenario import bundled
+
+FOLDERS = bundled()[0].parent.parent / "rollouts"
+
+
+def stage(old: str, new: str) -> Stage:
+    """The change between two shipped folders."""
+    return whole(read_folder(FOLDERS / old), read_folder(FOLDERS / new))
+
+
+def assessed(old: str, new: str, order: tuple[int, ...], *outcomes: tuple[Question, str, Outcome]) -> Assessed:
+    """A stage with an order and a made-up run for each question, kind of fault and outcome."""
+    of = stage(old, new)
+    steps = steps_of(of, order)
+    made = Assessed(of, pairs_of(of), 1, [Order(2, steps)])
+    for question, kind, outcome in outcomes:
+        asked = Asked(of, steps, 2, question, {kind: 1} if kind else {})
+        made.runs.append(Ran(asked, outcome, "made up", 100, 5, 0.1, (), f"{question} {kind}"))
+    return made
+
+
+def rows(made: Assessed) -> tuple[Failure, ...]:
+    """The states after the steps of its first order."""
+    return failures(made, made.orders[0])
+
+
+ALL = [
+    (question, kind, Outcome.SAFE)
+    for question in (Question.ELECTION, Question.COMMITS)
+    for kind in ("", "partitions", "crashes", "disconnects")
+]
+
+
+def test_each_state_has_the_files_of_its_time() -> None:
+    found = rows(assessed("three", "four", (4, 1, 3, 2)))
+    assert [(row.number, str(row.step), row.new, row.old) for row in found] == [
+        (1, "start 4", (), (1, 2, 3)),
+        (2, "restart 1", (4,), (2, 3)),
+        (3, "restart 3", (1, 4), (2,)),
+        (4, "restart 2", (1, 3, 4), ()),
+    ]
+    assert [[str(step) for step in row.undo] for row in found][:3] == [
+        ["stop 4"],
+        ["restart 1", "stop 4"],
+        ["restart 3", "restart 1", "stop 4"],
+    ]
+
+
+def test_a_server_that_goes_is_started_again_on_the_way_back() -> None:
+    found = rows(assessed("four", "three", (4, 1, 2, 3)))
+    assert [(row.new, row.old) for row in found] == [((), (1, 2, 3)), ((), (2, 3)), ((1,), (3,)), ((1, 2), ())]
+    assert [str(step) for step in found[1].undo] == ["restart 1", "start 4"]
+
+
+def test_service_without_the_failed_server_is_a_matter_of_quorums() -> None:
+    """Four become three, 4 first: 2 and 3 are two of four by the old file; later 1 and 2 are two of three."""
+    assert [row.serves for row in rows(assessed("four", "three", (4, 1, 2, 3)))] == [True, False, True, True]
+
+
+def test_a_proof_covers_both_directions_from_every_state() -> None:
+    for row in rows(assessed("three", "four", (4, 1, 3, 2))):
+        assert [answer.outcome for answer in (row.going_on, row.going_back)] == [Outcome.SAFE] * 2
+        assert {answer.because for answer in (row.going_on, row.going_back)} == {"proved by z3"}
+
+
+def test_without_a_proof_going_on_rests_on_runs_with_a_crash_and_going_back_on_nothing() -> None:
+    covered = assessed("three", "five", (4, 1, 3, 2, 5), *ALL)
+    assert {row.going_on.outcome for row in rows(covered)} == {Outcome.SAFE}
+    assert {row.going_on.because for row in rows(covered)} == {CRASH_EXPLORED}
+    assert {row.going_back.outcome for row in rows(covered)} == {Outcome.OPEN}
+
+
+@pytest.mark.parametrize("missing", range(len(ALL)))
+def test_a_run_that_is_not_finished_leaves_going_on_undecided(missing: int) -> None:
+    """Whichever of the runs about leaders and commits it is."""
+    outcomes = [
+        (question, kind, Outcome.OPEN if n == missing else each) for n, (question, kind, each) in enumerate(ALL)
+    ]
+    assert {row.going_on.outcome for row in rows(assessed("three", "five", (4, 1, 3, 2, 5), *outcomes))} == {
+        Outcome.OPEN
+    }
+
+
+def test_runs_of_another_order_or_leader_say_nothing() -> None:
+    made = assessed("three", "five", (4, 1, 3, 2, 5), *ALL)
+    other = Order(3, made.orders[0].steps)
+    assert {row.going_on.outcome for row in failures(made, other)} == {Outcome.OPEN}
+    elsewhere = replace(made.orders[0], steps=steps_of(made.stage, (4, 3, 1, 2, 5)))
+    assert {row.going_on.outcome for row in failures(made, elsewhere)} == {Outcome.OPEN}
+
+
+def test_without_faults_nothing_is_known_of_a_failure_but_by_proof() -> None:
+    made = assessed("three", "five", (4, 1, 3, 2, 5), *(each for each in ALL if not each[1]))
+    made.faults = 0
+    assert {row.going_on.outcome for row in rows(made)} == {Outcome.OPEN}
+
+
+def test_an_unsafe_plan_is_unsafe_to_go_on_with_and_has_no_such_section() -> None:
+    made = assessed("three", "five", (4, 5, 1, 3, 2), (Question.COMMITS, "", Outcome.UNSAFE))
+    assert {row.going_on.outcome for row in rows(made)} == {Outcome.UNSAFE}
+    folders = read_folder(FOLDERS / "three"), read_folder(FOLDERS / "five")
+    assert "## If a step fails" not in markdown(Plan(Wish(*folders), made))
+
+
+def test_versions_are_not_covered_by_the_proof() -> None:
+    made = assessed("reconfig-three", "reconfig-three", (1, 2, 3))
+    assert made.quorums_meet and {row.going_back.outcome for row in rows(made)} == {Outcome.OPEN}
+
+
+def test_every_form_of_the_answer_has_the_states() -> None:
+    def fine(asked: Asked, seconds: float) -> Ran:
+        return Ran(asked, Outcome.SAFE, "all", 10, 2, seconds, (), asked.name)
+
+    made = plan(Wish(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "four"), (4, 2, 1, 3), 2), fine)
+    (order,) = data(made)["direct"]["orders"]
+    states = [(each["step"], each["server"], each["new"], each["old"]) for each in order["failures"]]
+    assert states == [(1, 4, [], [1, 2, 3]), (2, 2, [4], [1, 3]), (3, 1, [2, 4], [3]), (4, 3, [1, 2, 4], [])]
+    assert {each["going_back"]["verdict"] for each in order["failures"]} == {"safe"}
+    section = markdown(made).partition("## If a step fails")[2].partition("\n## ")[0]
+    assert (
+        "| 2\\. restart 2 | 4 | 1, 3 | yes | SAFE: proved by z3 | SAFE: proved by z3 | restart 2, stop 4 |" in section
+    )
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_no_run_from_a_state_of_the_plan_contradicts_the_proof(number: int) -> None:
+    """Each state is explored in both directions, as an interrupted roll-out."""
+    growth = stage("three", "four")
+    applied = frozenset(step.sid for step in steps_of(growth, (4, 1, 3, 2))[:number])
+    folders = read_folder(FOLDERS / "three"), read_folder(FOLDERS / "four")
+
+    def limited(asked: Asked, seconds: float) -> Ran:
+        return run_within(asked, Limits(states=5_000))
+
+    made = plan(Wish(*folders, faults=0, now=Now("now", applied, ())), limited, lambda: 0.0)
+    outcomes = {ran.outcome for _, ran in made.runs if ran.asked.question is not Question.HEALING}
+    assert made.runs and outcomes <= {Outcome.SAFE, Outcome.OPEN}
+
+
+def test_the_way_back_from_the_end_is_the_opposite_change(tmp_path: Path) -> None:
+    growth = whole(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "four"), frozenset({1, 2, 3, 4}))
+    back = reverse(growth)
+    assert (back.applied, back.remaining, back.removed) == (frozenset(), (1, 2, 3, 4), (4,))
