@@ -53,7 +53,7 @@ def swept(count: int, *, brute_force: bool) -> Swept:
     random = Random(0)
 
     @settings(
-        max_examples=count, derandomize=True, database=None, phases=[Phase.generate],
+        max_examples=count, deadline=None, derandomize=True, database=None, phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )  # fmt: skip
     @given(pairs())

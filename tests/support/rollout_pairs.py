@@ -73,8 +73,9 @@ SETTINGS = st.fixed_dictionaries(
 @st.composite
 def cfgs(draw: st.DrawFn) -> Cfg:
     """A file of one to four members."""
-    sids = draw(st.sets(st.sampled_from(IDS), min_size=1, max_size=4))
-    observers = draw(st.sets(st.sampled_from(sorted(sids)), max_size=1)) if len(sids) > 1 else set()
+    size = draw(st.sampled_from([3, 3, 2, 4, 1]))
+    sids = draw(st.permutations(IDS).map(lambda ids: ids[:size]))
+    observers = draw(st.sets(st.sampled_from(sorted(sids)), max_size=1)) if size > 1 else set()
     members = {sid: Line(f"zoo{sid}", observer=sid in observers) for sid in sorted(sids)}
     return Cfg(members, draw(groups_of(frozenset(sids))), draw(st.sampled_from([0, 0, 0, 0x100000000])), draw(SETTINGS))
 
@@ -90,7 +91,7 @@ def pairs(draw: st.DrawFn) -> tuple[Cfg, Cfg]:
     """A file, and the same with up to three changes."""
     old = draw(cfgs())
     new = old
-    for change in draw(st.lists(st.sampled_from(CHANGES), max_size=3)):
+    for change in draw(st.lists(st.sampled_from(CHANGES), min_size=1, max_size=3)):
         new = draw(change(new))
     return old, new
 
