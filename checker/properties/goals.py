@@ -13,15 +13,15 @@ Rules of this module:
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
-from itertools import combinations
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from itertools import combinations, permutations
 
 from checker.engine import Finding, Kind, Move, Property, Read
 from checker.models.ensemble.names import LINKS, Link, server_name
 from checker.models.ensemble.setup import Setup
 from checker.models.ensemble.standing import Standing, standing
 from checker.properties.standings import Standings, serving
-from spec.quorum import Sid
+from spec.quorum import Port, Sid, opens, reaches
 
 NEED_NOT = ("crash", "restart", "start", "cut", "partition", "heal", "disconnect", "plan", "client")
 """The first words of rules whose moves need never happen."""
@@ -70,7 +70,16 @@ def has_quorum(standings: Standings, cut: frozenset[Link]) -> bool:
         all(running[sid].view.contains_quorum(group) for sid in group)
         for size in range(len(running), 0, -1)
         for group in map(frozenset, combinations(running, size))
-        if cut.isdisjoint(combinations(sorted(group), 2))
+        if cut.isdisjoint(combinations(sorted(group), 2)) and _by_addresses(running, group)
+    )
+
+
+def _by_addresses(running: Mapping[Sid, Standing], group: Collection[Sid]) -> bool:
+    """Whether each of these servers can connect to both peer ports of each other one, by the addresses in its file."""
+    views = {sid: running[sid].view.addresses for sid in group}
+    return all(
+        opens(views[one], one, views[other], other) and reaches(views[one], views[other], other, Port.QUORUM)
+        for one, other in permutations(group, 2)
     )
 
 

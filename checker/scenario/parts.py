@@ -18,7 +18,7 @@ import msgspec
 from checker.engine import Limits
 from checker.models.ensemble import File, Grain, Planned, Prologue, Setup
 from checker.scenario.errors import one_of
-from checker.scenario.files import Files
+from checker.scenario.files import Files, with_needed_addresses
 from checker.scenario.located import Located, Path, position
 from checker.scenario.protocol import (
     ANYWHERE,
@@ -47,18 +47,20 @@ def setup_of(scenario: Scenario, located: Located, files: Files) -> Setup:
     if scenario.rounds < 1:
         raise located.error(("rounds",), f"{scenario.rounds} rounds are too few", "write 1 or more")
     variants = variants_of(scenario, located)
-    setup = Setup(
-        members,
-        grain,
-        tuple(_history(scenario, located, sids)),
-        tuple(_Plan(located, files, {member.sid: member.file for member in members}).read(scenario.plan)),
-        budgets_of(scenario, located, grain),
-        scenario.rounds,
-        _channels(scenario, located),
-        variants,
-        zab_of(scenario, located, variants),
-        scenario.clients == ANYWHERE,
-        scenario.discovery == ONE_STEP,
+    setup = with_needed_addresses(
+        Setup(
+            members,
+            grain,
+            tuple(_history(scenario, located, sids)),
+            tuple(_Plan(located, files, {member.sid: member.file for member in members}).read(scenario.plan)),
+            budgets_of(scenario, located, grain),
+            scenario.rounds,
+            _channels(scenario, located),
+            variants,
+            zab_of(scenario, located, variants),
+            scenario.clients == ANYWHERE,
+            scenario.discovery == ONE_STEP,
+        )
     )
     _check_running(setup, located)
     check_that_all_matters(scenario, setup, located)

@@ -5,7 +5,9 @@ decisions are possible now, and takes one of them as a single atomic step, with 
 server that decides. The relation reads summaries only (`spec.server.summary`) and the links that are cut.
 
 **The relation.** Fix a leader l, its vote v and a round r. All that follows is per server: q's voters, q's
-quorums and q's order of votes are those of q's own view, and nothing passes a link that is cut.
+quorums and q's order of votes are those of q's own view, and nothing passes a link that is cut. Where the addresses
+of two files differ, q hears p only if there is a connection: a LOOKING server makes one by its own file
+(`spec.quorum.addresses`), a server that has decided makes none, and a connection that was made before remains.
 
 - q *hears the proposals* of p if p is a voter for q (else q only answers) and q is a voter for p (p sends
   its proposals to its own voters only). If q is a stranger to p, q hears what p tells strangers while
@@ -47,7 +49,7 @@ from itertools import combinations
 import msgspec
 
 from spec.election.vote import NO_DATABASE, ServerState, Vote, is_better
-from spec.quorum import Sid
+from spec.quorum import Sid, opens
 from spec.server import Summary
 
 Link = frozenset[Sid]
@@ -63,14 +65,17 @@ class Outcome(msgspec.Struct, frozen=True):
     vote: Vote
 
 
-def outcomes(summaries: Iterable[Summary], cut: Iterable[Link] = (), late_votes: bool = True) -> tuple[Outcome, ...]:
+def outcomes(
+    summaries: Iterable[Summary], cut: Iterable[Link] = (), late_votes: bool = True, connections: Iterable[Link] = ()
+) -> tuple[Outcome, ...]:
     """Every decision that is possible now, in a fixed order: elections first, then joins.
 
-    `cut` holds the links that are cut. `late_votes` says whether a latecomer may hear the vote with which a
+    `cut` holds the links that are cut; `connections` those with an election connection that was made before, needed
+    only where files differ in addresses. `late_votes` says whether a latecomer may hear the vote with which a
     leader was elected; it may not once leaders report the epoch they have established (`EpochBegun`), since
     the two votes differ then. Looks at all subsets of the LOOKING servers: 2**n of them.
     """
-    world = _World({each.sid: each for each in summaries}, frozenset(cut))
+    world = _World({each.sid: each for each in summaries}, frozenset(cut), frozenset(connections))
     found: list[Outcome] = []
     for leader in world.looking():
         found.extend(_elections(world, leader))
@@ -83,9 +88,10 @@ def outcomes(summaries: Iterable[Summary], cut: Iterable[Link] = (), late_votes:
 class _World:
     """The summaries, and who hears whom."""
 
-    def __init__(self, servers: Mapping[Sid, Summary], cut: frozenset[Link]) -> None:
+    def __init__(self, servers: Mapping[Sid, Summary], cut: frozenset[Link], connections: frozenset[Link]) -> None:
         self.servers = dict(sorted(servers.items()))
         self.cut = cut
+        self.connections = connections
 
     def looking(self) -> list[Summary]:
         """The servers that look for a leader."""
@@ -101,7 +107,15 @@ class _World:
 
     def takes_votes(self, q: Summary, p: Sid) -> bool:
         """Whether q takes votes of p: a voter in its view, on a link that is whole (`validVoter`)."""
-        return p != q.sid and q.view.is_voter(p) and frozenset((p, q.sid)) not in self.cut
+        if p == q.sid or not q.view.is_voter(p) or frozenset((p, q.sid)) in self.cut:
+            return False
+        return self.connected(q, self.servers[p])
+
+    def connected(self, q: Summary, p: Summary) -> bool:
+        """Whether q, LOOKING, has a connection with p, or one of the two can make one now."""
+        if _may_connect(q, p) or frozenset((p.sid, q.sid)) in self.connections:
+            return True
+        return _makes(p, q)
 
     def hears(self, q: Summary, p: Sid, vote: Vote) -> bool:
         """Whether q hears p, LOOKING, vote for this: as a voter of p, or because p tells it to strangers."""
@@ -124,6 +138,35 @@ class _Candidacy(msgspec.Struct, frozen=True):
     vote: Vote
     round: int
     supporters: frozenset[Sid]
+
+
+def made_connections(summaries: Iterable[Summary], cut: Iterable[Link], deciding: Iterable[Sid]) -> frozenset[Link]:
+    """The connections that LOOKING servers have made when some of them decide, and that need not be possible later.
+
+    A LOOKING server sends its vote to every voter of its view before it decides. A connection that both ends can make
+    is left out: whichever of them looks next makes it again.
+    """
+    servers = {each.sid: each for each in summaries if each.running}
+    chosen, broken = set(deciding), frozenset(cut)
+    found = set()
+    for one, other in combinations(sorted(servers), 2):
+        if (one in chosen or other in chosen) and frozenset((one, other)) not in broken:
+            a, b = servers[one], servers[other]
+            ways = (_makes(a, b), _makes(b, a))
+            if any(ways) and not all(ways):
+                found.add(frozenset((one, other)))
+    return frozenset(found)
+
+
+def _makes(one: Summary, other: Summary) -> bool:
+    """Whether a server, if it looks, connects to the other one."""
+    looks = one.state is ServerState.LOOKING
+    return looks and one.view.is_voter(other.sid) and _may_connect(one, other)
+
+
+def _may_connect(one: Summary, other: Summary) -> bool:
+    """Whether the addresses of the two files allow the first server to connect to the second."""
+    return opens(one.view.addresses, one.sid, other.view.addresses, other.sid)
 
 
 def _elections(world: _World, leader: Summary) -> Iterator[Outcome]:

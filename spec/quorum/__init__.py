@@ -14,16 +14,22 @@ Rules this package keeps:
 Sources: ZooKeeper's `QuorumVerifier`, `QuorumMaj` and `QuorumHierarchical`.
 """
 
+from spec.quorum.addresses import Addresses, Port, addresses_of, opens, reaches
 from spec.quorum.systems import Hierarchical, Majority, QuorumSystem, Sid, hierarchical
 from spec.quorum.view import View, hierarchical_view, majority_view
 
 __all__ = [
+    "Addresses",
     "Hierarchical",
     "Majority",
+    "Port",
     "QuorumSystem",
     "Sid",
     "View",
+    "addresses_of",
     "hierarchical",
     "hierarchical_view",
     "majority_view",
+    "opens",
+    "reaches",
 ]

@@ -15,19 +15,22 @@ from itertools import combinations
 
 import msgspec
 
+from spec.quorum.addresses import Addresses
 from spec.quorum.systems import Majority, QuorumSystem, Sid, hierarchical
 
 
 class View(msgspec.Struct, frozen=True):
     """The members one server knows, who of them vote, and what it takes to be a quorum.
 
-    `version` is the configuration's version, 0 when reconfiguration is off. Raises ValueError when a server
-    is said to be both voter and observer.
+    `version` is the configuration's version, 0 when reconfiguration is off. `addresses` are given only where the files
+    of two servers differ in them, so that one of the servers may not reach the other. Raises ValueError when a server
+    is both voter and observer.
     """
 
     quorums: QuorumSystem
     observers: frozenset[Sid] = frozenset()
     version: int = 0
+    addresses: Addresses | None = None
 
     def __post_init__(self) -> None:
         both = self.quorums.members & self.observers

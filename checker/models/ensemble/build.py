@@ -20,6 +20,7 @@ from checker.models.ensemble.connection import connection_actor, opening_actor
 from checker.models.ensemble.faults import Faults, faults_actor
 from checker.models.ensemble.history import History, history_actor, parts_read
 from checker.models.ensemble.names import (
+    CONNECTIONS,
     FAULTS,
     HISTORY,
     LINKS,
@@ -73,10 +74,13 @@ def _assemble(
     if setup.grain is Grain.FINE:
         for source, destination in pairs(setup):
             cells.append(Column(channel_name(source, destination), Channel()))
-            actors.append(columns.channel_actor(source, destination, channel_rules))
+            actors.append(columns.channel_actor(source, destination, channel_rules, addressed=setup.addressed))
     late = frozenset(member.sid for member in setup.members if member.late)
     cells += [Column(FAULTS, Faults(setup.budgets, late)), Column(LINKS, frozenset())]
     actors += [faults_actor(), columns.links_actor()]
+    if setup.keeps_connections:
+        cells.append(Column(CONNECTIONS, frozenset()))
+        actors.append(columns.connections_actor())
     if setup.plan:
         cells.append(Column(PLAN, 0))
         actors.append(columns.plan_actor())

@@ -8,6 +8,7 @@
     votes                    the votes each server received last; only where a property reads them
     1-2 ..                   the quorum connection of two servers (connection); only where servers lead and follow
     history                  what servers reported (history); the same
+    connections              election connections that not both ends can make (setup); only where addresses differ
 
 Nothing here decides about the protocol: effects of `spec` become operations of other columns, and no more.
 """
@@ -23,6 +24,7 @@ from checker.engine import Actor, Outcome, Send
 from checker.models.ensemble.connection import Close, Gone, Open, Transmit
 from checker.models.ensemble.history import Part, concerns
 from checker.models.ensemble.names import (
+    CONNECTIONS,
     HISTORY,
     LINKS,
     PLAN,
@@ -41,7 +43,7 @@ from spec.election.channel import Channel, ChannelRules
 from spec.election.messages import LeaderLost, Looked, VoteReceived
 from spec.election.state import Rules
 from spec.election.vote import Vote
-from spec.quorum import Sid
+from spec.quorum import Addresses, Port, Sid, opens, reaches
 from spec.server import Event, Server
 from spec.zab.events import LearnerGone
 from spec.zab.packets import QuorumPacket
@@ -51,10 +53,14 @@ CRASH = "crash"
 
 
 class HandOver(msgspec.Struct, frozen=True):
-    """`QuorumCnxManager.toSend`: a message is handed over; `knows_peer`: it may open a connection itself."""
+    """`QuorumCnxManager.toSend`: a message is handed over; `knows_peer`: it may open a connection itself.
+
+    `addresses` are those in the file of the sender.
+    """
 
     message: Message
     knows_peer: bool
+    addresses: Addresses | None = None
 
 
 class Establish(msgspec.Struct, frozen=True):
@@ -79,10 +85,24 @@ class Settled(msgspec.Struct, frozen=True):
 
 
 class Knock(msgspec.Struct, frozen=True):
-    """A learner connects to the quorum port, and `first` is what it sends."""
+    """A learner connects to the quorum port by the `addresses` in its file, and `first` is what it sends."""
 
     learner: Sid
     first: QuorumPacket
+    addresses: Addresses | None = None
+
+
+class Connected(msgspec.Struct, frozen=True):
+    """Election connections were made."""
+
+    links: frozenset[Link]
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """Election connections break: those of a server whose process ends, or those on links that are cut."""
+
+    server: Sid | None = None
+    cut: frozenset[Link] = frozenset()
 
 
 class Kept(msgspec.Struct, frozen=True):
@@ -131,7 +151,8 @@ def _knocked(server: Server, knock: Knock, rules: Rules, zab: ZabRules | None) -
     waits until the server leads, even if the learner has given up by that time: as if it had connected and was lost at
     once. If the server comes to follow, the connection ends.
     """
-    if server.election is None or isinstance(server.zab, Learner):
+    refuses = server.election is None or isinstance(server.zab, Learner)
+    if refuses or not reaches(knock.addresses, server.view.addresses, server.sid, Port.QUORUM):
         return Outcome((server,))
     gone = spec_server.step(server, LearnerGone(knock.learner), rules, zab) if isinstance(server.zab, Leader) else None
     after = server if gone is None else gone.state
@@ -186,12 +207,13 @@ class _Carrier:
             case SendEffect(peer=peer, message=QuorumPacket() as packet):
                 return [Send(connection_name(self._sid, peer), Transmit(self._sid, (packet,)))]
             case SendEffect(peer=peer, message=message):
-                handed = HandOver(message, peer in server.view.members)
+                handed = HandOver(message, peer in server.view.members, server.view.addresses)
                 return [Send(channel_name(self._sid, peer), handed)] if peer in self._notified else []
             case ResetConnections():
                 return [send for peer in self._notified for send in reset(self._sid, peer)]
             case Connect(leader=leader, first=QuorumPacket() as first):
-                return [Send(server_name(leader), Knock(self._sid, first))] if leader in self._connected else []
+                knock = Knock(self._sid, first, server.view.addresses)
+                return [Send(server_name(leader), knock)] if leader in self._connected else []
             case Disconnect(peer=peer):
                 return self._closed(self._connected if peer is None else [peer])
             case Observe(fact=fact):
@@ -227,26 +249,32 @@ def reachable(sid: Sid, peer: Sid) -> list[Send]:
     return [Send(name, Change("reachable")) for name in (channel_name(sid, peer), channel_name(peer, sid))]
 
 
-def channel_actor(source: Sid, destination: Sid, rules: ChannelRules) -> Actor:
-    """One direction of a connection; a send that opens the socket opens it for the other direction too."""
+def channel_actor(source: Sid, destination: Sid, rules: ChannelRules, *, addressed: bool = False) -> Actor:
+    """One direction of a connection; a send that opens the socket opens it for the other direction too.
+
+    With `addressed` it reads the file of the destination, since the addresses of both files decide who can connect.
+    """
     name, back = channel_name(source, destination), channel_name(destination, source)
 
     def step(values: tuple[Any, ...], operation: Any) -> Outcome | None:
         channel: Channel = values[0]
+        others = values[1:]
         match operation:
-            case HandOver(message=message, knows_peer=knows_peer):
-                sent = spec_channel.send(channel, message, rules, knows_peer)
-                return Outcome((sent.channel,), (Send(back, Establish()),) if sent.connected else ())
+            case HandOver(message=message, knows_peer=knows_peer, addresses=addresses):
+                listener = others[0].view.addresses if others else None
+                may_connect = knows_peer and opens(addresses, source, listener, destination)
+                sent = spec_channel.send(channel, message, rules, may_connect)
+                return Outcome((sent.channel, *others), (Send(back, Establish()),) if sent.connected else ())
             case Establish():
-                return Outcome((spec_channel.establish(channel, rules),))
+                return Outcome((spec_channel.establish(channel, rules), *others))
             case Pop():
                 delivered = spec_channel.deliver(channel, rules)
-                return None if delivered is None else Outcome((delivered.channel,))
+                return None if delivered is None else Outcome((delivered.channel, *others))
             case Change(name=change):
-                return Outcome((getattr(spec_channel, change)(channel),))
+                return Outcome((getattr(spec_channel, change)(channel), *others))
         raise ValueError(f"a channel does not know {operation!r}")
 
-    return Actor(name, (name,), step)
+    return Actor(name, (name, server_name(destination)) if addressed else (name,), step)
 
 
 def links_actor() -> Actor:
@@ -257,6 +285,18 @@ def links_actor() -> Actor:
         return None if cut == values[0] else Outcome((cut,))
 
     return Actor(LINKS, (LINKS,), step)
+
+
+def connections_actor() -> Actor:
+    """The election connections that one of the two ends could not make again."""
+
+    def step(values: tuple[Any, ...], change: Connected | Ended) -> Outcome:
+        links: frozenset[Link] = values[0]
+        if isinstance(change, Connected):
+            return Outcome((links | change.links,))
+        return Outcome((frozenset(link for link in links - change.cut if change.server not in link),))
+
+    return Actor(CONNECTIONS, (CONNECTIONS,), step)
 
 
 def plan_actor() -> Actor:

@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from checker.engine import Move, Read, Rule, Send
-from checker.models.ensemble.columns import CRASH, Change, reachable
+from checker.models.ensemble.columns import CRASH, Change, Ended, reachable
 from checker.models.ensemble.faults import Spend, has_left
-from checker.models.ensemble.names import FAULTS, LINKS, PLAN, Link, channel_name, server_name
+from checker.models.ensemble.names import CONNECTIONS, FAULTS, LINKS, PLAN, Link, channel_name, server_name
 from checker.models.ensemble.setup import File, Grain, Planned, Setup
 from checker.models.ensemble.standing import Standing, has_rejoined, is_running, standing
 from spec.election.messages import Start
@@ -56,6 +56,8 @@ def boot(setup: Setup, sid: Sid, file: File, seen: dict[Sid, Leader], cut: froze
 def stop(setup: Setup, sid: Sid) -> tuple[Send, ...]:
     """A server's process ends: what it sent may still arrive, what it was sent is lost."""
     sends = [Send(server_name(sid), CRASH)]
+    if setup.keeps_connections:
+        sends.append(Send(CONNECTIONS, Ended(sid)))
     if setup.grain is Grain.FINE:
         for peer in setup.sids:
             if peer != sid and setup.talk(sid, peer):

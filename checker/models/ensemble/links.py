@@ -11,10 +11,10 @@ from itertools import combinations
 from typing import Any
 
 from checker.engine import Move, Read, Rule, Send
-from checker.models.ensemble.columns import Change, Settled, reachable
+from checker.models.ensemble.columns import Change, Ended, Settled, reachable
 from checker.models.ensemble.connection import Break
 from checker.models.ensemble.faults import Spend, has_left
-from checker.models.ensemble.names import FAULTS, LINKS, Link, channel_name, connection_name, server_name
+from checker.models.ensemble.names import CONNECTIONS, FAULTS, LINKS, Link, channel_name, connection_name, server_name
 from checker.models.ensemble.setup import Grain, Setup
 from checker.models.ensemble.standing import is_running
 from spec.quorum import Sid
@@ -44,6 +44,8 @@ def _cut(setup: Setup, action: str, label: str, arguments: tuple[Any, ...], link
     """A link is cut, or all links between two sides: what is in flight there is lost."""
     budget = {"cut": "cuts", "partition": "partitions"}[action]
     sends = [Send(FAULTS, Spend(budget)), Send(LINKS, Settled(frozenset(links)))]
+    if setup.keeps_connections:
+        sends.append(Send(CONNECTIONS, Ended(cut=frozenset(links))))
     if setup.grain is Grain.FINE:
         crossing = [(a, b) for one, other in links if setup.talk(one, other) for a, b in ((one, other), (other, one))]
         sends += [Send(channel_name(a, b), Change("cut")) for a, b in crossing]

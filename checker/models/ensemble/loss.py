@@ -22,7 +22,7 @@ from checker.models.ensemble.standing import (
     in_round,
 )
 from spec.election.messages import LeaderLost, QuorumLost
-from spec.quorum import Sid
+from spec.quorum import Addresses, Port, Sid, reaches
 from spec.server import Server
 
 
@@ -36,28 +36,32 @@ def _lose_leader(setup: Setup, sid: Sid, leader: Sid) -> Rule:
     """A learner gives its leader up: at once when it cannot come any more, by a budget when it still may.
 
     It cannot come if it does not run, is cut off, has decided otherwise, or leads or looks in another round; nor,
-    where an election is one step, if it looks at all.
+    where an election is one step, if it looks at all. Nor can it come if its quorum port is elsewhere by the file of
+    the learner.
     """
     one_step = setup.grain is Grain.ORACLE
 
-    def moves(own: int, other: InRound | str, cut: bool, faults: bool) -> list[Move] | None:
-        if not isinstance(other, str) and other.standing.state is LEADING and other.round == own and not cut:
+    def moves(own: tuple[int, Addresses | None], other: InRound | str, cut: bool, faults: bool) -> list[Move] | None:
+        own_round, dialled = own
+        if not isinstance(other, str):
+            cut = cut or not reaches(dialled, other.standing.view.addresses, leader, Port.QUORUM)
+        if not isinstance(other, str) and other.standing.state is LEADING and other.round == own_round and not cut:
             return None
         event = Send(server_name(sid), LeaderLost())
         may_come = (
-            not one_step and not isinstance(other, str) and other.standing.state is LOOKING and other.round == own
+            not one_step and not isinstance(other, str) and other.standing.state is LOOKING and other.round == own_round
         )
         if cut or not may_come:
             return [Move("lose leader", (sid, leader), (event,))]
         return [Move("give up", (sid,), (Send(FAULTS, Spend("impatience")), event))] if faults else None
 
-    def own_round(server: Server) -> int | None:
+    def followed(server: Server) -> tuple[int, Addresses | None] | None:
         election = server.election
         follows = election and election.state in (FOLLOWING, OBSERVING) and election.vote.leader == leader
-        return election.round if election and follows else None
+        return (election.round, server.view.addresses) if election and follows else None
 
     reads = (
-        Read(server_name(sid), own_round),
+        Read(server_name(sid), followed),
         Read(server_name(leader), in_round),
         Read(LINKS, _is_cut(sid, leader)),
         Read(FAULTS, _has_impatience),
@@ -78,7 +82,9 @@ def _lose_quorum(setup: Setup, sid: Sid) -> Rule:
         within_reach = {
             other: each
             for other, each in zip(others, seen, strict=True)
-            if isinstance(each, InRound) and (min(sid, other), max(sid, other)) not in cut
+            if isinstance(each, InRound)
+            and (min(sid, other), max(sid, other)) not in cut
+            and reaches(each.standing.view.addresses, own.standing.view.addresses, sid, Port.QUORUM)
         }
         behind = followers({other: each.standing for other, each in within_reach.items()}, sid) | {sid}
         if own.standing.view.contains_quorum(behind):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from spec.quorum import Sid
 
 FAULTS, LINKS, PLAN, VOTES, HISTORY = "faults", "links", "plan", "votes", "history"
+CONNECTIONS = "connections"
 Link = tuple[Sid, Sid]
 """The link between two servers, the smaller id first; or a direction of it."""
 

@@ -15,10 +15,18 @@ from typing import Any
 
 from checker.engine import Move, Read, Rule, Send
 from checker.models.ensemble import lifecycle, links, loss, zab
-from checker.models.ensemble.columns import Pop
+from checker.models.ensemble.columns import Connected, Pop
 from checker.models.ensemble.connection import Pass
 from checker.models.ensemble.faults import Spend, has_left
-from checker.models.ensemble.names import FAULTS, LINKS, Link, channel_name, connection_name, server_name
+from checker.models.ensemble.names import (
+    CONNECTIONS,
+    FAULTS,
+    LINKS,
+    Link,
+    channel_name,
+    connection_name,
+    server_name,
+)
 from checker.models.ensemble.setup import Grain, Setup
 from checker.models.ensemble.standing import LOOKING
 from spec.effects import Timer
@@ -93,17 +101,22 @@ def _elect(setup: Setup, first: Sid) -> Rule:
     """
     limited = setup.zab is not None
 
-    def moves(left: bool, cut: frozenset[Link], *summaries: Any) -> list[Move]:
+    def moves(left: bool, cut: frozenset[Link], *seen: Any) -> list[Move]:
         made = []
+        summaries, connected = seen[: len(setup.sids)], (seen[-1] if setup.keeps_connections else ())
         links = {frozenset(link) for link in cut}
-        for outcome in oracle.outcomes(summaries, links, late_votes=not limited):
+        for outcome in oracle.outcomes(summaries, links, not limited, map(frozenset, connected)):
             new = outcome.leader in outcome.members
             if new and not left:
                 continue
             spent = (Send(FAULTS, Spend("elections")),) if new and limited else ()
             decided = tuple(Send(server_name(sid), Elected(outcome.vote, outcome.round)) for sid in outcome.members)
             discovery = _discovery(outcome) if setup.discovery_in_one_step else ()
-            made.append(Move("elect", (outcome.leader, outcome.members), (*decided, *spent, *discovery)))
+            remaining: tuple[Send, ...] = ()
+            if setup.keeps_connections:
+                found = oracle.made_connections(summaries, links, outcome.members)
+                remaining = (Send(CONNECTIONS, Connected(frozenset((min(link), max(link)) for link in found))),)
+            made.append(Move("elect", (outcome.leader, outcome.members), (*decided, *spent, *discovery, *remaining)))
         return made
 
     def looks(server: Server) -> Summary | None:
@@ -116,7 +129,8 @@ def _elect(setup: Setup, first: Sid) -> Rule:
     seen = (
         Read(server_name(sid), looks if sid == first else looks_not if sid < first else summary) for sid in setup.sids
     )
-    return Rule(f"elect {first}", (budget, Read(LINKS), *seen), moves)
+    kept = (Read(CONNECTIONS),) if setup.keeps_connections else ()
+    return Rule(f"elect {first}", (budget, Read(LINKS), *seen, *kept), moves)
 
 
 def _discovery(outcome: oracle.Outcome) -> tuple[Send, ...]:

@@ -179,6 +179,19 @@ class Setup:
         return tuple(pair for pair in combinations(self.sids, 2) if self.talk(*pair))
 
     @cached_property
+    def addressed(self) -> bool:
+        """Whether files differ in peer addresses, so that a server may not reach another one."""
+        return any(view.addresses is not None for view in self.reachable_views)
+
+    @property
+    def keeps_connections(self) -> bool:
+        """Whether election connections are a column: where elections are one step, and addresses differ.
+
+        Message by message the channels are that state.
+        """
+        return self.addressed and self.grain is Grain.ORACLE
+
+    @cached_property
     def gossip(self) -> bool:
         """Whether configurations have versions, so that servers learn newer ones from one another."""
         return any(view.version > 0 for view in self.reachable_views)

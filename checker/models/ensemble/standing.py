@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from spec.election.vote import ServerState
-from spec.quorum import Sid, View
+from spec.quorum import Port, Sid, View, reaches
 from spec.server import Server
 
 LOOKING, FOLLOWING, LEADING, OBSERVING = ServerState
@@ -61,11 +61,18 @@ def in_round(server: Server) -> InRound | str:
 
 
 def followers(standings: Mapping[Sid, Standing | str], leader: Sid) -> frozenset[Sid]:
-    """The servers that follow a leader, and the leader; observers watch, and are not among them."""
+    """The servers that follow a leader, and the leader; observers watch, and are not among them.
+
+    A server that cannot connect to the quorum port of its leader does not follow it.
+    """
+    own = standings.get(leader)
     return frozenset(
         sid
         for sid, each in standings.items()
-        if isinstance(each, Standing) and each.leader == leader and each.state in (FOLLOWING, LEADING)
+        if isinstance(each, Standing)
+        and each.leader == leader
+        and each.state in (FOLLOWING, LEADING)
+        and (sid == leader or _connects(each, own, leader))
     )
 
 
@@ -80,4 +87,13 @@ def is_established(standings: Mapping[Sid, Standing | str], leader: Sid | None) 
 def has_rejoined(standings: Mapping[Sid, Standing | str], sid: Sid) -> bool:
     """Whether a server serves, and its leader is one that a quorum of the leader's view follows."""
     own = standings[sid]
-    return isinstance(own, Standing) and own.serves and is_established(standings, own.leader)
+    if not isinstance(own, Standing) or not own.serves or own.leader is None:
+        return False
+    return is_established(standings, own.leader) and _connects(own, standings[own.leader], own.leader)
+
+
+def _connects(learner: Standing, leading: Standing | str | None, leader: Sid) -> bool:
+    """Whether the addresses of the two files allow a learner to connect to its leader (`Learner.connectToLeader`)."""
+    if not isinstance(leading, Standing):
+        return True
+    return reaches(learner.view.addresses, leading.view.addresses, leader, Port.QUORUM)

@@ -24,7 +24,7 @@ from checker.models.ensemble.names import FAULTS, LINKS, Link, connection_name, 
 from checker.models.ensemble.setup import Grain, Setup
 from checker.models.ensemble.standing import LEADING, LOOKING, InRound, in_round, is_serving
 from spec.election.messages import LeaderLost, QuorumLost
-from spec.quorum import Sid, View
+from spec.quorum import Port, Sid, View, reaches
 from spec.server import Server
 from spec.variants import Variant
 from spec.zab import disk
@@ -205,7 +205,7 @@ def _lose_quorum(setup: Setup, sid: Sid) -> Rule:
             return lost
         impatient, cut, *standings = seen[len(others) :]
         looking = zip(others, standings, strict=True)
-        coming = {other for other, each in looking if _may_come(each, election_round, (sid, other), cut)}
+        coming = {other for other, each in looking if _may_come(each, view, election_round, (sid, other), cut)}
         if not view.contains_quorum(behind | coming):
             return lost
         return [Move("give up", (sid,), (Send(FAULTS, Spend("impatience")), give_up))] if impatient else None
@@ -223,10 +223,15 @@ def _lose_quorum(setup: Setup, sid: Sid) -> Rule:
     return Rule(f"lose quorum {sid}", tuple(reads), moves)
 
 
-def _may_come(other: InRound | str, election_round: int, link: Link, cut: frozenset[Link]) -> bool:
-    """Whether a server still looks for a leader, in a round and on a link by which it may find this one."""
-    looks = isinstance(other, InRound) and other.standing.state is LOOKING and other.round <= election_round
-    return looks and (min(link), max(link)) not in cut
+def _may_come(other: InRound | str, view: View, election_round: int, link: Link, cut: frozenset[Link]) -> bool:
+    """Whether a server still looks for a leader, in a round and on a link by which it may find the first of the link.
+
+    `view` is that of the leader, for its quorum port.
+    """
+    if not isinstance(other, InRound) or other.standing.state is not LOOKING or other.round > election_round:
+        return False
+    reached = reaches(other.standing.view.addresses, view.addresses, link[0], Port.QUORUM)
+    return reached and (min(link), max(link)) not in cut
 
 
 def _has_impatience(faults: Faults) -> bool:
