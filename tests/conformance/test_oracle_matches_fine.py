@@ -8,6 +8,7 @@ fine grain has rounds, and its limit leaves room for an election after every fau
 from collections.abc import Callable
 
 import pytest
+from msgspec.structs import replace
 
 from checker.engine import Kind, Property, Read, Stop
 from checker.engine.search import explore
@@ -16,7 +17,7 @@ from checker.models.ensemble.names import server_name
 from checker.models.ensemble.standing import LEADING, Standing, followers, is_established, standing
 from spec.durable import Durable
 from spec.election.channel import ChannelRules
-from spec.quorum import Sid, View, majority_view
+from spec.quorum import Addresses, Sid, View, addresses_of, majority_view
 
 Outcome = tuple[Sid, frozenset[Sid]]
 ALL = majority_view([1, 2, 3])
@@ -39,12 +40,33 @@ TOLD: dict[str, tuple[tuple[View, View, View], tuple[int, int, int]]] = {
 }
 """Where servers come to vote for what a stranger is told, and for no other reason."""
 
+OLD = addresses_of({sid: {(f"h{sid}", 2888, 3888)} for sid in (1, 2, 3)})
+
+
+def moved(*sids: Sid) -> Addresses:
+    """A file in which these servers have other peer ports."""
+    ports = {sid: (2889, 3889) if sid in sids else (2888, 3888) for sid in (1, 2, 3)}
+    return addresses_of({sid: {(f"h{sid}", *each)} for sid, each in ports.items()})
+
+
+ADDRESSES = {
+    "1 has moved": (moved(1), OLD, OLD),
+    "2 has moved": (OLD, moved(2), OLD),
+    "3 has moved": (OLD, OLD, moved(3)),
+    "3 has moved, and 1 knows": (moved(3), OLD, moved(3)),
+    "1 has moved, and 3 knows": (moved(1), OLD, moved(1)),
+    "2 thinks that 1 has moved": (OLD, moved(1), OLD),
+    "1 thinks that all have moved": (moved(1, 2, 3), OLD, OLD),
+}
+"""The addresses in the files of 1, 2 and 3, whose views are equal."""
+
+
 LEFT_OUT = ("1 knows only 1 and 2", "3 is an observer to 1 only")
 """Where 1 has no 3 among its voters, and the two others have."""
 
 
 def setup(name: str, grain: Grain, **budgets: int) -> Setup:
-    views, zxids = {**SETS, **TOLD}[name]
+    views, zxids = ({**SETS, **TOLD} | {each: _addressed(each) for each in ADDRESSES})[name]
     members = tuple(
         Member(sid, File(f"zoo-{sid}.cfg", view), Durable(snapshot=zxid), late=True)
         for sid, view, zxid in zip((1, 2, 3), views, zxids, strict=True)
@@ -52,6 +74,11 @@ def setup(name: str, grain: Grain, **budgets: int) -> Setup:
     channels = ChannelRules(capacity=1, merge_repeats=True)
     rounds = 2 if budgets else 1
     return Setup(members, grain, (), (), Budgets(**budgets), rounds, channels)
+
+
+def _addressed(name: str) -> tuple[tuple[View, View, View], tuple[int, int, int]]:
+    one, two, three = (replace(ALL, addresses=each) for each in ADDRESSES[name])
+    return (one, two, three), (0, 0, 0)
 
 
 def recorder(made: Setup, seen: set[Outcome]) -> Property:
@@ -79,6 +106,12 @@ def test_the_oracle_comes_to_what_the_messages_come_to(name: str) -> None:
     fine = outcomes(setup(name, Grain.FINE))
     assert fine == outcomes(setup(name, Grain.ORACLE))
     assert fine, "an election that comes to nothing compares nothing"
+
+
+@pytest.mark.parametrize("name", list(ADDRESSES))
+def test_so_it_does_where_addresses_differ(name: str) -> None:
+    assert outcomes(setup(name, Grain.FINE)) == outcomes(setup(name, Grain.ORACLE)) != set()
+    assert outcomes(setup(name, Grain.FINE, crashes=1)) == outcomes(setup(name, Grain.ORACLE, crashes=1))
 
 
 @pytest.mark.parametrize("name", list(SETS))
