@@ -154,7 +154,7 @@ class _Work:
         if stage.gossips:
             steps = next(iter(self._orders(stage, self._leaders(stage)[0])))
             made.notes.append(_which_version(stage))
-            with_versions(made.direct, self._assessor, steps, self._leaders(stage)[:1])
+            with_versions(made.direct, self._assessor, steps, self._leaders(stage))
             return made
         if made.direct.quorums_meet:
             self._without_faults([made.direct])
@@ -213,13 +213,16 @@ class _Work:
                 yield up
 
     def _best_order(self, assessed: Assessed, leader: Sid, share: int) -> None:
+        """Add the first order that is not unsafe and has no wait in vain, or else the best that was tried."""
         best: Assessed | None = None
+        least = (True, 0)
         for steps in islice(self._orders(assessed.stage, leader), ORDERS_OF_A_STAGE):
             trial = Assessed(assessed.stage, assessed.pairs, assessed.faults)
             order = self._assessor.without_faults(trial, leader, steps, share)
-            if best is None or len(order.vain) < len(best.orders[0].vain):
-                best = trial
-            if not order.vain:
+            badness = (trial.outcome is Outcome.UNSAFE, len(order.vain))
+            if best is None or badness < least:
+                best, least = trial, badness
+            if least == (False, 0):
                 break
         assert best is not None
         assessed.orders += best.orders

@@ -82,6 +82,24 @@ def test_a_promoted_observer_is_counted_too_early_unless_it_restarts_first(
     assert counts_an_observer(whole(new, old), steps_of(whole(new, old), order[::-1])) is counted
 
 
+def test_an_order_without_a_split_is_preferred_to_one_with(tmp_path: Path) -> None:
+    """The run about leaders of the first order is unsafe. The plan has the next order."""
+    old, new = folder(tmp_path, "old", *OBSERVED), folder(tmp_path, "new", *THREE)
+    orders: list[tuple[int, ...]] = []
+
+    def split_at_first(asked: Asked, seconds: float) -> Ran:
+        ran = exhausted(asked, seconds)
+        order = tuple(step.sid for step in asked.steps)
+        if asked.question is Question.ELECTION and asked.zab and asked.leader == 2:
+            orders.append(order)
+        return replace(ran, outcome=Outcome.UNSAFE) if order == orders[0] else ran
+
+    made = plan(Wish(old, new, None, 2, 0), split_at_first)
+    (chosen,) = made.direct.orders
+    assert len(orders) == 2
+    assert tuple(step.sid for step in chosen.steps) == orders[1]
+
+
 def test_intersecting_quorums_prove_nothing_about_a_server_whose_role_changes(tmp_path: Path) -> None:
     """The counterexample is the scenario r4-observer-promoted-last."""
     old, new = folder(tmp_path, "old", *OBSERVED), folder(tmp_path, "new", *THREE)
