@@ -1,12 +1,27 @@
-"""Words that others have chosen (names, values, captions), fit to be printed: whatever is shown goes through here."""
+"""Text for messages: names of other authors made safe to print, and suggestions for misspelt words."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from difflib import get_close_matches
 
 UNREADABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029]")
 
 
 def on_a_line(text: str) -> str:
-    """Text on one line, in which what nobody can see, or what a terminal would obey, stands as its code."""
+    """Return the text on one line; control characters and unpaired surrogates appear as their codes."""
     return UNREADABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", " ".join(text.splitlines()))
+
+
+def one_of(words: Iterable[str]) -> str:
+    """Return the advice to write one of these words."""
+    return "write one of " + ", ".join(words)
+
+
+def nearest(word: object, words: Iterable[str]) -> str:
+    """Return the advice for a misspelt word: the most similar valid word, or all valid words."""
+    valid = list(words)
+    folded = {each.casefold(): each for each in valid}
+    close = get_close_matches(str(word)[:80].casefold(), folded, n=1)
+    return f"did you mean {folded[close[0]]}?" if close else one_of(valid)

@@ -1,7 +1,6 @@
-"""What is written of runs: traces in every format, and reports for build servers, code hosts and other programs.
+"""Writes the outcomes of runs: traces in every format, and reports for build servers, code hosts and other programs.
 
-Rules of this module: where something is to be written is looked at before anything is run, so that a name that is wrong
-costs no run. Whatever cannot be written is an OutputError.
+`prepare` checks the paths before the first run, so that a wrong path fails early. Every failure is an OutputError.
 """
 
 from __future__ import annotations
@@ -13,23 +12,23 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
+from checker.cli.options import REPORT_FILES
 from checker.cli.output import say_on_error_stream, unread_output_discarded
 from checker.cli.printed import told
 from checker.files import OutputError, make_folder, slug, write
 from checker.report.outcome import Outcome
 from checker.traces.formats import FORMATS
 
-FILES = ("junit", "sarif", "report")  # the options that name a file
 SUMMARY = "GITHUB_STEP_SUMMARY"
 
 
 def prepare(options: argparse.Namespace) -> None:
-    """Make the folders of whatever is to be written. Raises OutputError."""
+    """Create the folders for all output files. Raises OutputError."""
     if options.traces is not None:
         make_folder(options.traces, f"--traces {options.traces}")
     if options.checkpoint is not None:
         make_folder(options.checkpoint, f"--checkpoint {options.checkpoint}")
-    for name in FILES:
+    for name in REPORT_FILES:
         path: Path | None = getattr(options, name)
         if path is not None:
             make_folder(path.parent, f"--{name} {path}")
@@ -37,14 +36,9 @@ def prepare(options: argparse.Namespace) -> None:
                 raise OutputError(f"--{name} {path}: a folder is there; name a file")
 
 
-def wants_reports(options: argparse.Namespace) -> bool:
-    """Whether somebody wants to be told of every run, also of those that cannot be begun."""
-    return options.github or any(getattr(options, name) is not None for name in FILES)
-
-
 def write_reports(outcomes: Sequence[Outcome], options: argparse.Namespace, began: float, seconds: float) -> None:
-    """The files that were asked for, of a command that began then (since 1970) and took so long. Raises OutputError."""
-    from checker.report.document import document, release  # noqa: PLC0415 (most commands want no report)
+    """Write the reports that the options name. `began` is in seconds since 1970. Raises OutputError."""
+    from checker.report.document import document, release  # noqa: PLC0415 (few commands write a report)
     from checker.report.junit import junit_xml  # noqa: PLC0415
     from checker.report.sarif import sarif_log  # noqa: PLC0415
 
@@ -58,7 +52,7 @@ def write_reports(outcomes: Sequence[Outcome], options: argparse.Namespace, bega
 
 @contextmanager
 def silent_to_github(options: argparse.Namespace) -> Iterator[None]:
-    """What is printed within this is for people, and no command to the runner of a workflow."""
+    """Stop the GitHub runner from reading the output as workflow commands."""
     from checker.report.github import commands_stopped  # noqa: PLC0415
 
     with commands_stopped(lambda line: _say(line, options)) if options.github else nullcontext():
@@ -66,7 +60,7 @@ def silent_to_github(options: argparse.Namespace) -> Iterator[None]:
 
 
 def say_to_github(outcomes: Sequence[Outcome], options: argparse.Namespace) -> None:
-    """Annotations, and the summary of the step if there is a file for it. Raises OutputError."""
+    """Print annotations, and write the summary of the step if the environment names a file. Raises OutputError."""
     from checker.report.github import annotation_lines  # noqa: PLC0415
     from checker.report.summary import summary  # noqa: PLC0415
 
@@ -78,7 +72,7 @@ def say_to_github(outcomes: Sequence[Outcome], options: argparse.Namespace) -> N
 
 
 def _say(line: str, options: argparse.Namespace) -> None:
-    """A line for the runner, which reads both streams; with --json standard output is for one object."""
+    """Print a line for the runner, which reads both streams; with --json, standard output holds a single object."""
     if options.json:
         say_on_error_stream(line)
         return
@@ -87,7 +81,7 @@ def _say(line: str, options: argparse.Namespace) -> None:
 
 
 def write_traces(outcomes: Sequence[Outcome], folder: Path | None) -> None:
-    """Every run found, in every format, each under a name of its own. Raises OutputError."""
+    """Write every trace in every format, each under a unique name. Raises OutputError."""
     if folder is None:
         return
     taken: set[str] = set()
@@ -101,5 +95,5 @@ def write_traces(outcomes: Sequence[Outcome], folder: Path | None) -> None:
 
 
 def _files(stem: str) -> set[str]:
-    """The files of a trace, as systems see them that tell no capitals; of two stems one file may be the same."""
+    """Return the file names of a trace in lower case, since some file systems ignore case."""
     return {each.file_name(stem).lower() for each in FORMATS.values()}

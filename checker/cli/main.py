@@ -1,7 +1,7 @@
-"""`python -m checker`: chooses the command, and sees that whatever is wrong ends as one message and the right code.
+"""`python -m checker`: selects the command, and turns errors into one message and an exit code.
 
-No stack trace reaches a user for anything that a command line, a scenario, a configuration file or a saved trace
-can do; a defect of the program itself is not hidden.
+Errors in a command line, a scenario, a configuration file or a saved trace never end in a stack trace. Defects of the
+program do.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ from checker.cli.commands.command import refused
 from checker.cli.options import command_parser, parser
 from checker.cli.output import discard, unread_output_discarded
 from checker.report.verdict import ExitCode
+from checker.words import nearest
 from spec.config import ConfigError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command line, by default this process's own; returns the exit code."""
+    """Run a command line (default: that of this process), and return the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a name that the terminal cannot show is no reason to fail
+            stream.reconfigure(errors="backslashreplace")  # a terminal may lack characters
     try:
         with unread_output_discarded():
             return _answered(given)
@@ -35,14 +36,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         discard(sys.stdout)
         return refused(f"standard output cannot take what there is to say ({error.strerror})", ExitCode.COMMAND_LINE)
-    return int(ExitCode.PASSED)  # the reader left before there was a verdict to speak of
+    return int(ExitCode.PASSED)  # the reader closed the stream before the verdict
 
 
 def _answered(given: list[str]) -> int:
-    """Run a command line, and see that what is wrong with its files, or an interrupt, ends as a message."""
+    """Run a command line; an invalid file or an interrupt ends in a message."""
     try:
         return _command(given)
-    except SystemExit as end:  # argparse has printed what was wrong
+    except SystemExit as end:  # the parser has printed the error
         return end.code if isinstance(end.code, int) else int(ExitCode.COMMAND_LINE)
     except ConfigError as error:
         return refused(str(error), ExitCode.CONFIGURATION)
@@ -55,8 +56,6 @@ def _command(given: list[str]) -> int:
         command = COMMANDS[given[0]]
         return command.run(command_parser(command).parse_args(given[1:], argparse.Namespace(words=given)))
     if given and not given[0].startswith("-"):
-        from checker.scenario.errors import nearest  # noqa: PLC0415
-
         return refused(f"there is no command {given[0]!r}; {nearest(given[0], COMMANDS)}", ExitCode.COMMAND_LINE)
     return _nodes(parser(COMMANDS).parse_args(given, argparse.Namespace(words=given)))
 

@@ -1,7 +1,7 @@
-"""The options of `python -m checker`, and what each may be.
+"""The options of `python -m checker`, and the types of their values.
 
-One parser serves the main job and the commands; a bad command line ends with exit code 2 and one message. Options
-of a run (engine, limits, output) are the same for every command that explores.
+A bad command line ends with exit code 2 and a one-line message. All commands that explore share the options of a run
+(engine, limits, output).
 """
 
 from __future__ import annotations
@@ -10,18 +10,19 @@ import argparse
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from checker.cli.budget import Budget
 from checker.cli.profiles import PROFILES
+from checker.words import on_a_line
 from spec.quorum import Sid
 from spec.variants import Variant
 
 if TYPE_CHECKING:
-    from checker.cli.commands.command import Command  # commands take their options from here
+    from checker.cli.commands.command import Command
 
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
-NUMBER = r"[0-9]{1,15}(?:\.[0-9]{1,9})?"  # no longer than a float can tell apart
+NUMBER = r"[0-9]{1,15}(?:\.[0-9]{1,9})?"  # as precise as a float
 BUDGETS = {
     "crashes": "how many servers may crash",
     "restarts": "how many crashed servers may come back",
@@ -47,8 +48,25 @@ exit codes: 0 as expected, 11 deadlock, 12 violated, 20 incomplete, 21 vacuous, 
 configuration file, 152 too large for the memory given, 2 bad command line."""
 
 
+REPORT_FILES = ("junit", "sarif", "report")
+"""The options with the path of a report."""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser with a one-line error instead of the whole usage."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the error and the command for the help on standard error, and exit with code 2."""
+        self.exit(2, f"error: {on_a_line(message)}; for the options: {self.prog} --help\n")
+
+
+def wants_reports(options: argparse.Namespace) -> bool:
+    """Return whether the command writes reports, which also list scenarios with errors."""
+    return options.github or any(getattr(options, name) is not None for name in REPORT_FILES)
+
+
 def parser(commands: Iterable[str]) -> argparse.ArgumentParser:
-    """The parser of the main job; its help names the commands."""
+    """Make the parser of the main job; its help lists the commands."""
     epilog = f"commands: {', '.join(commands)} (each with --help)\n{EPILOG}"
     top = _parser("python -m checker", DESCRIPTION, epilog)
     top.set_defaults(command="nodes")
@@ -59,14 +77,14 @@ def parser(commands: Iterable[str]) -> argparse.ArgumentParser:
 
 
 def command_parser(command: Command) -> argparse.ArgumentParser:
-    """The parser of a command."""
+    """Make the parser of a command."""
     made = _parser(f"python -m checker {command.name}", command.description)
     command.options(made)
     return made
 
 
-def _parser(prog: str, description: str, epilog: str | None = None) -> argparse.ArgumentParser:
-    return argparse.ArgumentParser(
+def _parser(prog: str, description: str, epilog: str | None = None) -> Parser:
+    return Parser(
         prog,
         description=description,
         epilog=epilog,
@@ -100,7 +118,7 @@ def _ensemble(top: argparse.ArgumentParser) -> None:
 
 
 def add_exploration(command: argparse.ArgumentParser) -> None:
-    """The options of whatever explores: variants, limits, engine, output, and what a gate wants."""
+    """Add the options of an exploration: variants, limits, engine, output and gates."""
     add_limits(command)
     output = command.add_argument_group("the output")
     output.add_argument("--json", action="store_true", help="a report for machines, on standard output")
@@ -113,7 +131,7 @@ def add_exploration(command: argparse.ArgumentParser) -> None:
 
 
 def add_limits(command: argparse.ArgumentParser) -> None:
-    """The options that say how a run is explored, and where it stops."""
+    """Add the options for the engine and the limits of a run."""
     group = command.add_argument_group("the exploration")
     group.add_argument(
         "--variant", type=variant, action="append", default=[], metavar="NAME", dest="variants",
@@ -142,14 +160,14 @@ def _add_gate(command: argparse.ArgumentParser) -> None:
 
 
 def add_format(group: argparse._ActionsContainer, meaning: str) -> None:
-    """`--format`, in which a run is shown."""
+    """Add `--format`, the format of a trace."""
     from checker.traces.formats import FORMATS  # noqa: PLC0415
 
     group.add_argument("--format", choices=(*FORMATS, "none"), default="text", help=meaning)
 
 
 def between(low: int, high: int) -> Callable[[str], int]:
-    """A whole number in a range."""
+    """Make a parser of whole numbers in a range."""
 
     def number(text: str) -> int:
         try:
@@ -164,7 +182,7 @@ def between(low: int, high: int) -> Callable[[str], int]:
 
 
 def variant(text: str) -> Variant:
-    """A variant by its name."""
+    """Parse the name of a variant."""
     from checker.scenario.variants import VariantError, named  # noqa: PLC0415
 
     try:
@@ -174,7 +192,7 @@ def variant(text: str) -> Variant:
 
 
 def seconds(text: str) -> float:
-    """A time: a number, maybe followed by s, m or h."""
+    """Parse a time in seconds: a number, with an optional unit s, m or h."""
     found = re.fullmatch(rf"({NUMBER})([smh]?)", text.strip().lower())
     if found is None or not float(found[1]):
         raise argparse.ArgumentTypeError(f"{text!r} is no time; write 60s, 5m or 1h")
@@ -182,12 +200,12 @@ def seconds(text: str) -> float:
 
 
 def budget(text: str) -> Budget:
-    """A time that runs from now on."""
+    """Parse a time; the budget starts now."""
     return Budget(seconds(text))
 
 
 def size(text: str) -> int:
-    """A size in bytes: a number, maybe followed by K, M, G or T."""
+    """Parse a size in bytes: a number, with an optional unit K, M, G or T."""
     found = re.fullmatch(rf"({NUMBER})([kmgt]?)i?b?", text.strip().lower())
     value = int(float(found[1]) * UNITS[found[2]]) if found else 0
     if not value:
@@ -196,7 +214,7 @@ def size(text: str) -> int:
 
 
 def other_view(text: str) -> tuple[Sid, tuple[Sid, ...]]:
-    """A server and the voters of its own configuration."""
+    """Parse a server id and the voters in the configuration of that server."""
     found = re.fullmatch(r"(\d+)=(\d+(?:,\d+)*)", text.strip())
     if found is None:
         raise argparse.ArgumentTypeError(f"{text!r} is no server with its voters; write 3=1,2,3")

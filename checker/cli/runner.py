@@ -1,7 +1,7 @@
-"""Runs jobs one after the other, and hands what they come to to whatever prints or writes it.
+"""Runs jobs in order, and passes their outcomes to the printer and the writers.
 
-The verdict of a job is made once, by `checker.report.judge`; this module chooses engines and times. An interrupt ends
-the job under way and those after it; what is known by then is reported like everything else.
+This module chooses engines and time limits; `checker.report.judge` makes the verdicts. An interrupt ends the current
+job and cancels the later ones; the report includes the results until then.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ import math
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 
 from checker.cli.budget import Budget
 from checker.cli.kept import (
     prepare,
     say_to_github,
     silent_to_github,
-    wants_reports,
     write_reports,
     write_traces,
 )
 from checker.cli.limits import checkpoint_of, limits_of
+from checker.cli.options import wants_reports
 from checker.cli.output import say_on_error_stream, unread_output_discarded
 from checker.cli.printed import line, print_outcomes
 from checker.cli.profiles import settle
+from checker.cli.wanted import Refused, Wanted
 from checker.engine import Exploration, Found, Limits, ModelError, Stop
 from checker.engine.checkpoint import CheckpointError
 from checker.engine.compare import disagreements
@@ -44,36 +44,18 @@ from checker.traces.trace import Trace
 
 __all__ = ["Refused", "Wanted", "compile_kernels", "outcome_of", "run_all", "run_wanted", "with_traces"]
 
-CUT_SHORT = (Stop.TIME, Stop.MEMORY, Stop.INTERRUPTED)  # where that happens depends on the machine
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """A job that is to be run, with the path of its scenario if it has one."""
-
-    job: Job
-    path: Path | None = None
-
-
-@dataclass(frozen=True)
-class Refused:
-    """A scenario that cannot be used: why, with which exit code, and the line if it is known."""
-
-    path: Path
-    why: str
-    code: ExitCode
-    line: int = 0
+CUT_SHORT = (Stop.TIME, Stop.MEMORY, Stop.INTERRUPTED)  # the place depends on the machine
 
 
 def run_all(jobs: Sequence[Job], options: argparse.Namespace) -> int:
-    """Run jobs that have no files, as `run_wanted` does."""
+    """Run jobs without files, as `run_wanted` does."""
     return run_wanted([Wanted(job) for job in jobs], options)
 
 
 def run_wanted(wanted: Sequence[Wanted | Refused], options: argparse.Namespace) -> int:
-    """Run jobs one after the other, print and write what they come to, and return the exit code. Raises OutputError.
+    """Run jobs in order, print and write their outcomes, and return the exit code. Raises OutputError.
 
-    The code is that of the verdicts also if nobody reads the output to its end.
+    A closed output stream does not change the exit code.
     """
     settle(options)
     prepare(options)
@@ -94,7 +76,7 @@ def run_wanted(wanted: Sequence[Wanted | Refused], options: argparse.Namespace) 
 
 
 def _run_each(wanted: Sequence[Wanted | Refused], options: argparse.Namespace) -> list[Outcome]:
-    """What came of each, in order; of several a line is printed as soon as it is settled."""
+    """Return the outcomes in order; with several jobs, print a line for each final outcome."""
     jobs = [each.job for each in wanted if isinstance(each, Wanted)]
     names = [job.name for job in jobs]
 
@@ -124,7 +106,7 @@ def _run_each(wanted: Sequence[Wanted | Refused], options: argparse.Namespace) -
 
 
 def _left_out(wanted: Wanted | Refused, options: argparse.Namespace, *, interrupted: bool) -> Outcome:
-    """What came of a job that was never begun."""
+    """Return the outcome of a job that did not start."""
     if isinstance(wanted, Refused):
         return replace(outcome_of(wanted, options), dropped=interrupted)
     job, why = wanted.job, "an interrupt" if interrupted else "the end of the budget"
@@ -135,9 +117,9 @@ def _left_out(wanted: Wanted | Refused, options: argparse.Namespace, *, interrup
 def outcome_of(
     wanted: Wanted | Refused, options: argparse.Namespace, part: float = math.inf, *, again: bool = False
 ) -> Outcome:
-    """Run a job within so many seconds, its part of a budget; without the traces of what was found.
+    """Run a job for at most `part` seconds, its share of a budget; the outcome has no traces yet.
 
-    `again`: this command has run it before, and kept it if that is wanted.
+    `again`: this command has run the job before, and has saved a checkpoint if the options name a folder.
     """
     if isinstance(wanted, Refused):
         judgement = refuse(wanted.why, wanted.code, bare=options.verdict)
@@ -161,23 +143,23 @@ def outcome_of(
 
 
 def compile_kernels(job: Job, options: argparse.Namespace) -> None:
-    """Have the kernels compiled, or read from their cache, so that no run's part of a budget goes to that."""
+    """Compile the kernels, or load them from their cache, so that no share of a budget pays for it."""
     from checker.engine import jit, search  # noqa: PLC0415
 
     if options.engine != "plain":
-        with Progress() as progress, suppress(ModelError):  # what is wrong with a model, its own run says
+        with Progress() as progress, suppress(ModelError):  # the run of the job reports it
             if not jit.is_compiled():
                 progress.compiling()
             search.explore(job.model, Limits(depth=1))
 
 
 def _explore(job: Job, options: argparse.Namespace, *, again: bool) -> Exploration:
-    """Explore with the engine asked for. Raises ModelError, also where two engines disagree.
+    """Explore with the engine of the options. Raises ModelError, also if two engines disagree.
 
-    Two engines are compared where both ended for a reason of the model's. Else the run ended as the second did, and
-    what the first has found stands.
+    Two engines are compared if neither was cut short. Otherwise the stop of the second is the stop of the run, and the
+    violations found by the first remain.
     """
-    from checker.engine import jit, plain, search  # noqa: PLC0415 (kernels load when they are needed)
+    from checker.engine import jit, plain, search  # noqa: PLC0415 (loads the kernels)
 
     with Progress(job.name) as progress:
         if options.engine == "plain":
@@ -194,7 +176,7 @@ def _explore(job: Job, options: argparse.Namespace, *, again: bool) -> Explorati
             checkpoint=checkpoint,
         )
         if checkpoint is not None:
-            with suppress(OSError):  # a search is kept there
+            with suppress(OSError):  # the folder holds a checkpoint
                 checkpoint.folder.rmdir()
         if options.engine == "both" and found.stop not in CUT_SHORT:
             other = plain.explore(job.model, job.limits, until_witnessed=job.until_witnessed, progress=progress)
@@ -206,11 +188,8 @@ def _explore(job: Job, options: argparse.Namespace, *, again: bool) -> Explorati
         return found
 
 
-# What was found.
-
-
 def _told_of(outcome: Outcome, options: argparse.Namespace, *, alone: bool) -> Outcome:
-    """The outcome with the traces that are to be told of; witnesses only for a folder or the report."""
+    """Return the outcome with the traces to show; witnesses only for a folder or the report."""
     witnesses = options.traces is not None or options.report is not None
     shown = options.format != "none" and (alone or outcome.judgement.exit_code != 0)
     if witnesses or shown or options.json or wants_reports(options):
@@ -221,10 +200,10 @@ def _told_of(outcome: Outcome, options: argparse.Namespace, *, alone: bool) -> O
 def with_traces(
     outcome: Outcome, *, refine: bool = False, witnesses: bool = False, budget: Budget | None = None
 ) -> Outcome:
-    """The outcome with the runs that were found, each told as is easiest to read, the shortest first.
+    """Return the outcome with a minimised trace of each finding, shortest first.
 
-    `refine`: message by message where that is possible. When a budget is over, or after an interrupt, runs are told as
-    they were found.
+    `refine` refines runs of the oracle grain to messages where possible. After the end of a budget, or an interrupt,
+    the traces are not minimised.
     """
     job, exploration = outcome.job, outcome.exploration
     if job is None or exploration is None:

@@ -1,11 +1,11 @@
-"""From the path of a scenario to what the runner takes: its job, or why there is none."""
+"""Loads scenarios for the runner."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
 
-from checker.cli.runner import Refused, Wanted
+from checker.cli.wanted import Refused, Wanted
 from checker.report.verdict import ExitCode
 from checker.scenario import ScenarioError, load
 from spec.config import ConfigError
@@ -13,7 +13,7 @@ from spec.variants import Variant
 
 
 def wanted(path: Path, variants: Iterable[Variant] = ()) -> Wanted | Refused:
-    """The job of a scenario, with these variants too. Raises VariantError for one that changes nothing in it."""
+    """Load a scenario, with these variants added. Raises VariantError for a variant without an effect."""
     try:
         return Wanted(load(path, variants), path)
     except ScenarioError as error:

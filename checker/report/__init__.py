@@ -1,14 +1,20 @@
-"""What a run says while it goes on and when it ends.
+"""Reports: the verdict of a run, and its views.
 
-`judge` decides once what a run comes to; `report_lines`, `summary_line` and `report_json` are views of that one
-judgement, and `invariants_lines` adds up what several runs put to the test; `Progress` shows a run under way. Nothing
-here explores or decides anything else.
+`judge` makes the verdict. `report_lines`, `summary_line` and `report_json` are views of it, `invariants_lines` sums up
+several runs, and `Progress` shows a run that has not ended. The names below are imported on first use, since commands
+that end in an error need none of the views.
 """
 
-from checker.report.json import report_json
-from checker.report.progress import Progress
-from checker.report.text import invariants_lines, print_report, report_lines, summary_line
-from checker.report.verdict import ExitCode, Judgement, judge, refuse
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from checker.report.json import report_json
+    from checker.report.progress import Progress
+    from checker.report.text import invariants_lines, print_report, report_lines, summary_line
+    from checker.report.verdict import ExitCode, Judgement, judge, refuse
 
 __all__ = [
     "ExitCode",
@@ -22,3 +28,18 @@ __all__ = [
     "report_lines",
     "summary_line",
 ]
+
+_MODULES = {
+    "json": ("report_json",),
+    "progress": ("Progress",),
+    "text": ("invariants_lines", "print_report", "report_lines", "summary_line"),
+    "verdict": ("ExitCode", "Judgement", "judge", "refuse"),
+}
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """Import the module of a public name. Raises AttributeError for any other name."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

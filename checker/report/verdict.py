@@ -26,8 +26,6 @@ from enum import IntEnum
 from checker.engine.model import Kind
 from checker.engine.result import Exploration, Found, Stop
 from checker.job import Job, Verdict
-from checker.traces.trace import values_of
-from checker.traces.values import show
 
 
 class ExitCode(IntEnum):
@@ -130,6 +128,9 @@ def _undecided(job: Job, exploration: Exploration, silent: tuple[str, ...], *, b
 
 def told(found: Found) -> str:
     """A finding in words: the property, its depth, the clause and the values."""
+    from checker.traces.trace import values_of  # noqa: PLC0415 (a package of many modules)
+    from checker.traces.values import show  # noqa: PLC0415
+
     values = ", ".join(f"{name} = {show(value)}" for name, value in values_of(found.finding))
     depth = "" if found.prop.kind.is_liveness else f" at depth {found.depth}"
     return f"{found.prop.name}{depth}: {found.finding.clause}{f' ({values})' if values else ''}"

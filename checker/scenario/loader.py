@@ -1,15 +1,15 @@
-"""From a scenario to a job, whatever the scenario is about.
+"""Loads scenarios of all kinds as jobs.
 
     load(path)                    a scenario file, with the zoo.cfg files beside it
     from_text(text, read, file)   the same without a file system
-    from_source(job.source)       the same again, from what a job or a trace carries
+    from_source(job.source)       the same, from the source of a job or a trace
 
-A scenario with the key `recipe` is about clients with a recipe, one with the key `service` about clients that ask a
-service, any other about an ensemble. All of them take variants to add to the scenario's own. Then it is another run, of
-which the scenario expects nothing.
+A scenario with the key `recipe` describes clients with a recipe, one with the key `service` describes clients of a
+service, and any other describes an ensemble. Each function takes variants to add to those of the scenario; the expected
+verdict of the scenario does not apply to such a run.
 
-Rules of this module: `Job.source` holds every text that was read, so that a job can be made again by somebody who has
-nothing but its result.
+`Job.source` holds every text that was read, so a job can be made again from its result alone. The modules of the three
+kinds are imported on first use: a command that ends in an error stays fast.
 """
 
 from __future__ import annotations
@@ -18,13 +18,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path as FilePath
 
 from checker.job import Job, Json
-from checker.scenario.ensembles import ensemble_job
 from checker.scenario.errors import ScenarioError
 from checker.scenario.files import Files, Read, beside, names_beside
 from checker.scenario.located import read_yaml
-from checker.scenario.recipes import recipe_job
 from checker.scenario.schema import RECIPE, SERVICE
-from checker.scenario.services import service_job
 from checker.scenario.variants import named
 from spec.variants import Variant
 
@@ -32,7 +29,7 @@ KIND = "scenario"
 
 
 def load(path: FilePath, added: Iterable[Variant] = ()) -> Job:
-    """The job of a scenario file, with these variants too.
+    """Return the job of a scenario file, with these variants added.
 
     Raises ScenarioError, spec.config.ConfigError for a file it names, and VariantError for a variant that changes
     nothing in it.
@@ -48,12 +45,12 @@ def load(path: FilePath, added: Iterable[Variant] = ()) -> Job:
 
 
 def from_text(text: str, read: Read, file: str = "scenario.yaml", added: Iterable[Variant] = ()) -> Job:
-    """The job of a scenario's text; `read` gives the zoo.cfg files. Raises as `load` does."""
+    """Return the job of the text of a scenario; `read` returns the zoo.cfg files. Raises as `load` does."""
     return _job(text, read, file, (), frozenset(added))
 
 
 def from_source(source: Mapping[str, Json]) -> Job:
-    """The job that has this source. Raises as `load` does, also for a source that is none."""
+    """Return the job of a source. Raises as `load` does, also for a malformed source."""
     text, file, files = source.get("text"), source.get("file"), source.get("files")
     added = source.get("variants", [])
     if (
@@ -74,13 +71,19 @@ def _job(text: str, read: Read, file: str, known: tuple[str, ...], added: frozen
     source = _source(file, text, files, added)
     keys = located.value if isinstance(located.value, dict) else {}
     if RECIPE in keys:
+        from checker.scenario.recipes import recipe_job  # noqa: PLC0415
+
         return recipe_job(located, source, added)
     if SERVICE in keys:
+        from checker.scenario.services import service_job  # noqa: PLC0415
+
         return service_job(located, source, added)
+    from checker.scenario.ensembles import ensemble_job  # noqa: PLC0415
+
     return ensemble_job(located, files, source, added)
 
 
 def _source(file: str, text: str, files: Files, added: frozenset[Variant]) -> dict[str, Json]:
-    """What the job can be made from again; files that are read later stand in it when the job is made."""
+    """Return the source of the job; `files.texts` fills up while the job is made."""
     source = {"kind": KIND, "file": file, "text": text, "files": files.texts}
     return {**source, "variants": sorted(variant.value for variant in added)} if added else source

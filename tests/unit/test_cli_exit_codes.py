@@ -28,7 +28,7 @@ LARGER = SERVERS + "rounds: 2\nfaults: {crashes: 1, restarts: 1}\n"
 
 @pytest.fixture
 def scenario(tmp_path: Path) -> Write:
-    """Writes a scenario beside the zoo.cfg files that it may name."""
+    """Write a scenario next to the zoo.cfg files."""
     (tmp_path / "broken.cfg").write_text("initLimit=5\nserver.1=zoo1:2888\n")
     return scenarios_in(tmp_path)
 
@@ -94,7 +94,7 @@ def test_the_code_of_several_runs_is_the_gravest(scenario: Write) -> None:
 
 
 def test_a_depth_that_was_asked_for_is_not_incomplete(scenario: Write) -> None:
-    """All three start at once, and the oracle elects in one step."""
+    """All three start together, and the oracle elects a leader in one step."""
     ended = cli("run", scenario(SERVERS + "grain: oracle\nsometimes: [Elected]\n"), "--depth", 1)
 
     assert (ended.code, ended.out.splitlines()[0]) == (0, "passed: no violation within depth 1")
@@ -137,7 +137,7 @@ def test_21_where_what_was_hoped_for_never_happened(scenario: Write, text: str, 
 
 
 def test_21_for_a_depth_at_which_nobody_can_have_been_elected() -> None:
-    """Three servers that still have to start need more than one step."""
+    """Three servers that have not started need more than one step."""
     assert cli("--grain", "fine", "--depth", 1).code == 21
 
 
@@ -183,7 +183,10 @@ def test_2_for_an_option_that_is_wrong_and_the_message_names_it(words: str, said
     ended = cli(*words.split())
 
     assert (ended.code, ended.out) == (2, "")
-    assert said in ended.err.splitlines()[-1]
+    (line,) = ended.err.splitlines()  # no usage text of twenty lines before the error
+    assert line.startswith("error: ")
+    assert said in line
+    assert line.endswith("--help")
 
 
 @pytest.mark.parametrize(
@@ -323,7 +326,7 @@ def test_150_before_anything_is_run_if_one_scenario_of_several_is_wrong(scenario
 
 @pytest.fixture(scope="module")
 def trace(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """A saved trace, as JSON: of two servers one comes to lead."""
+    """Return a saved trace as JSON: one of two servers leads."""
     folder = tmp_path_factory.mktemp("traces")
     assert cli("--nodes", 2, "--grain", "oracle", "--traces", folder, "--format", "none").code == 0
     (file,) = folder.glob("*.itf.json")

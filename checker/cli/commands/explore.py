@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import os
 import sys
-import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,6 +46,8 @@ def _run(options: argparse.Namespace) -> int:
     with server:
         print(f"explorer: {server.address} (Ctrl-C ends it)", flush=True)
         if not options.no_browser and _has_screen():
+            import webbrowser  # noqa: PLC0415 (slow to import)
+
             webbrowser.open(server.address)
         with contextlib.suppress(KeyboardInterrupt):
             server.serve_forever()
@@ -54,7 +55,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _begin(desk: Desk, trace: Path | None) -> None:
-    """Have the page begin with a saved trace, if there is one. Raises AskedWrongError."""
+    """Load the saved trace for the first view, if the options name one. Raises AskedWrongError."""
     from checker.explorer import AskedWrongError  # noqa: PLC0415
     from checker.explorer.requests import Saved  # noqa: PLC0415
 
@@ -68,7 +69,7 @@ def _begin(desk: Desk, trace: Path | None) -> None:
 
 
 def _has_screen() -> bool:
-    """Whether a browser would open in a window of its own; one in this terminal would take it from the user."""
+    """Return whether a browser opens in a window; a text browser would occupy this terminal."""
     return sys.platform != "linux" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
 
 

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from checker.cli.commands.command import Command, refused
-from checker.cli.options import add_exploration
+from checker.cli.options import add_exploration, wants_reports
 from checker.report.verdict import ExitCode
 
 
@@ -16,18 +16,19 @@ def _options(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from checker.cli.kept import wants_reports  # noqa: PLC0415
-    from checker.cli.runner import Refused, run_wanted  # noqa: PLC0415
     from checker.cli.scenarios import wanted  # noqa: PLC0415
+    from checker.cli.wanted import Refused  # noqa: PLC0415
     from checker.files import OutputError  # noqa: PLC0415
     from checker.scenario import VariantError, bundled  # noqa: PLC0415
 
     try:
         asked = [wanted(path, options.variants) for path in options.files or bundled()]
         for each in asked:
-            # A report accounts for everything; a person is told at once, before anything is run.
+            # Reports list every scenario. Without one, an error ends the command before the first run.
             if isinstance(each, Refused) and not wants_reports(options):
                 return refused(each.why, each.code)
+        from checker.cli.runner import run_wanted  # noqa: PLC0415 (slow to import, so errors come first)
+
         return run_wanted(asked, options)
     except (OutputError, VariantError) as error:
         return refused(str(error), ExitCode.COMMAND_LINE)

@@ -1,10 +1,9 @@
-"""A run of the coarse grain, told message by message.
+"""Refines a run of the coarse grain to a run message by message.
 
-The oracle says what an election came to. Here each of its steps is replaced by the fewest deliveries and decisions
-that come to it, on the very state that the run has reached in the fine grain; every other step is taken as it is.
-So a coarse counterexample is shown to be a real one, with every vote that was cast, and an outcome which the
-messages cannot bring about is an error. The fine run has the fewest coarse steps, and each election in it the
-fewest fine ones; whether another fine run is shorter overall is not looked at.
+The oracle gives the result of an election in one step. `refine` replaces each of these steps by the fewest deliveries
+and decisions with the same result, from the state that the run has reached in the fine grain, and copies every other
+step. The refined run shows that a coarse counterexample is real, with every vote that was cast. If the messages cannot
+reach a result, that is an error. The refined run is not necessarily the shortest fine run.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from checker.engine import Finding, Kind, Limits, Model, Move, Property, Read, Row, Step
-from checker.engine.search import explore
 from checker.engine.semantics import successors
 from checker.models.ensemble.names import server_name
 from checker.models.ensemble.standing import Standing, standing
@@ -23,11 +21,11 @@ SECONDS = 60.0  # for one election; the largest of the shipped scenarios needs a
 
 
 class NotRefinedError(Exception):
-    """A step of the coarse run cannot be taken in the fine grain; the message says which."""
+    """A step of the coarse run is not possible in the fine grain; the message names the step."""
 
 
 def refine(model: Model, path: Iterable[Step]) -> tuple[Step, ...]:
-    """The run of a fine model that a run of the same ensemble by the oracle stands for. Raises NotRefinedError."""
+    """Return the run of the fine model for a run of the same ensemble by the oracle. Raises NotRefinedError."""
     fine = [Step(None, model.initial())]
     for coarse in path:
         if coarse.move is None:
@@ -48,7 +46,7 @@ def _same(model: Model, row: Row, move: Move) -> Step:
 
 
 def _election(model: Model, row: Row, leader: Sid, members: tuple[Sid, ...]) -> tuple[Step, ...]:
-    """The shortest run from `row` in which the members decide for the leader, and nobody else does anything."""
+    """Return the shortest run from `row` in which the members elect the leader; other servers take no step."""
 
     def decided(*seen: Standing | str) -> Finding | None:
         done = all(isinstance(each, Standing) and each.leader == leader for each in seen)
@@ -59,6 +57,8 @@ def _election(model: Model, row: Row, leader: Sid, members: tuple[Sid, ...]) -> 
     goal = Property("decided", tuple(Read(server_name(sid), standing) for sid in members), decided, Kind.SOMETIMES)
     begun = tuple(replace(column, initial=value) for column, value in zip(model.columns, row, strict=True))
     part = Model("an election", begun, model.actors, tuple(own), (goal,))
+    from checker.engine.search import explore  # noqa: PLC0415 (it loads numba)
+
     found = explore(part, Limits(seconds=SECONDS), until_witnessed=True).found.get(goal.name)
     if found is None:
         raise NotRefinedError(f"the election of server {leader} by {members} was not found message by message")
