@@ -25,7 +25,7 @@ from checker.rollout.budget import Budget
 from checker.rollout.differences import check_startable
 from checker.rollout.runs import Outcome, Runner
 from checker.rollout.scenarios import Question
-from checker.rollout.stages import Stage, one_at_a_time, reverse, whole
+from checker.rollout.stages import Stage, one_at_a_time, refused_between, reverse, whole
 from checker.rollout.steps import OrderError, Steps, candidates, may_lead, steps_of, unsplit
 from checker.rollout.versions import with_versions
 from spec.quorum import Sid
@@ -163,8 +163,12 @@ class _Work:
             return made
         if not self._try_unsplit(made):
             self._try_orders(made)
-        parts = [] if self._wish.in_one_go or self._wish.now else one_at_a_time(self._wish.old, self._wish.new)
-        if made.direct.outcome is not Outcome.SAFE and parts:
+        if self._wish.in_one_go or self._wish.now is not None or made.direct.outcome is Outcome.SAFE:
+            return made
+        parts = one_at_a_time(self._wish.old, self._wish.new)
+        if reason := refused_between(self._wish.old, self._wish.new):
+            made.notes.append(f"no stages are planned: ZooKeeper refuses a file between the two folders ({reason})")
+        if parts:
             made.stages = [self._assessor.begin(part) for part in parts]
             self._without_faults(made.stages)
             self._commits(made.stages)

@@ -22,7 +22,7 @@ from itertools import pairwise, zip_longest
 
 from checker.rollout.differences import Difference, Effect, differences
 from checker.rollout.folders import Folder, Given
-from spec.config import ServerAddress, parse_zoo_cfg
+from spec.config import ConfigError, ServerAddress, parse_zoo_cfg
 from spec.config.problems import Findings
 from spec.config.properties import read_properties
 from spec.quorum import Majority, Sid, View
@@ -180,9 +180,26 @@ def reverse(stage: Stage) -> Stage:
 def one_at_a_time(old: Folder, new: Folder) -> tuple[Stage, ...]:
     """The change in stages; each adds, removes, promotes or demotes one voter.
 
-    Empty if stages are no alternative: at most one voter changes, or the quorums are of groups and weights,
-    whose states between are not to be guessed.
+    Empty if stages are no alternative: at most one voter changes, the quorums are of groups and weights, whose states
+    between are not to be guessed, or ZooKeeper refuses a file between the two states.
     """
+    try:
+        return _one_at_a_time(old, new)
+    except ConfigError:
+        return ()
+
+
+def refused_between(old: Folder, new: Folder) -> str:
+    """The reason why ZooKeeper refuses a file between the two states; empty if it accepts all of them."""
+    try:
+        _one_at_a_time(old, new)
+    except ConfigError as error:
+        return f"{error.problems[0].file}: {error.problems[0].what}"
+    return ""
+
+
+def _one_at_a_time(old: Folder, new: Folder) -> tuple[Stage, ...]:
+    """The stages. Raises ConfigError for a file between that ZooKeeper refuses."""
     if not isinstance(old.view.quorums, Majority) or not isinstance(new.view.quorums, Majority):
         return ()
     arriving, leaving = sorted(new.view.voters - old.view.voters), sorted(old.view.voters - new.view.voters)

@@ -1,7 +1,7 @@
 """The manual's page about the command line has every option of every command, and no other.
 
-Its last section is made of the parsers: a table for each command, and one for each group of options that several
-commands share. `REWRITE_GOLDEN=1` writes it; read the diff. What the text before it names must exist.
+Its last section is generated from the parsers: a table for each command, and one for each group of options that several
+commands share. `REWRITE_GOLDEN=1` writes it; read the diff. Every option in the text before it must exist.
 """
 
 import argparse
@@ -22,7 +22,7 @@ HEADING = "## Every option\n"
 OTHERS = "## Benchmarks"
 """The section about other programs than the checker."""
 PLAIN_GROUPS = ("positional arguments", "options")
-"""How argparse calls what is in no group."""
+"""The titles that argparse gives to options without a group."""
 NAMED_PAGE = re.compile(r" \(docs/[^)]*\)")
 """A page of the manual that a group names; here it is the manual."""
 HELP = "--help"
@@ -30,7 +30,7 @@ WIDTH = 120
 
 
 class Table(NamedTuple):
-    """Some options: what they are about, and a row for each."""
+    """Some options with a title, and a row for each."""
 
     title: str
     rows: tuple[str, ...]
@@ -73,7 +73,7 @@ def section() -> str:
     of_each = {called: list(tables(made)) for called, made in parsers().items()}
     counted = Counter(table for each in of_each.values() for table in each if table.title)
     shared = [table for table, count in counted.items() if count > 1]
-    lines = ["", "Made of the parsers, as `--help` tells it.", ""]
+    lines = ["", "Generated from the parsers; `--help` prints the same text.", ""]
     for called, made in parsers().items():
         lines += [f"### {called}", "", *wrap(" ".join((made.description or "").split()), WIDTH), ""]
         own = [table for table in of_each[called] if table not in shared]

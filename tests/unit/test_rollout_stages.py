@@ -1,4 +1,4 @@
-"""A change cut into stages: which voters change when, which files lie between, in which orders servers restart."""
+"""A change in stages: the voters that change in each, the files between them, and the orders of restarts."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import pytest
 from checker.rollout.folders import Folder, read_folder
 from checker.rollout.quorums import pairs_of
 from checker.rollout.scenarios import Asked, Question, scenario_of
-from checker.rollout.stages import Stage, one_at_a_time, whole
+from checker.rollout.stages import Stage, one_at_a_time, refused_between, whole
 from checker.rollout.steps import OrderError, Step, candidates, left_out, steps_of, unsplit
-from checker.scenario import from_text
+from checker.scenario import bundled, from_text
 from spec.config import parse_zoo_cfg
 
+SHIPPED = bundled()[0].parent.parent / "rollouts"
 HEAD = "# ours\ntickTime=2000\ninitLimit=10\nsyncLimit=5\ndataDir=/data\nclientPort=2181\n"
 
 
@@ -46,7 +47,7 @@ def test_voters_come_and_go_one_by_one(
     sides = [whole(before, after).old, *(stage.new for stage in stages)] if stages else []
     for one, other in pairwise(sides):
         assert len(one.view.voters ^ other.view.voters) == 1
-    for stage in stages:  # what z3 says, and the arithmetic of two majorities beside it
+    for stage in stages:  # z3 agrees with the arithmetic of two majorities
         meet = stage.old.view.quorums, stage.new.view.quorums
         size = sum(each.quorum_size for each in meet)  # type: ignore[union-attr]
         assert size > len(stage.old.view.voters | stage.new.view.voters)
@@ -77,6 +78,13 @@ def test_two_observers_are_promoted_one_by_one(tmp_path: Path) -> None:
         ({1, 2, 3, 4}, {5}),
         ({1, 2, 3, 4, 5}, set()),
     ]
+
+
+def test_no_stages_are_planned_if_zookeeper_refuses_a_file_between() -> None:
+    """Server 4 has clientPort 2184 in its own file, and 2181 in the server list of the new one."""
+    before, after = (read_folder(SHIPPED / name) for name in ("observer", "reconfig-five"))
+    assert one_at_a_time(before, after) == ()
+    assert "clientPort" in refused_between(before, after)
 
 
 def test_states_between_groups_and_weights_are_not_guessed(tmp_path: Path) -> None:
@@ -120,7 +128,7 @@ UNSPLIT = {
     "3 to 5": ((1, 2, 3), (1, 2, 3, 4, 5), 2, [(4, 1, 3, 2, 5)]),
     "5 to 3": ((1, 2, 3, 4, 5), (1, 2, 3), 5, [(5, 1, 2, 3, 4)]),
     "3 to 7": ((1, 2, 3), (1, 2, 3, 4, 5, 6, 7), 3, [(4, 5, 1, 2, 3, 6, 7)]),
-    # Two files with two of three servers each: the new one started early they split, started late none may be missing.
+    # With the new server started early the two files have disjoint quorums; started late, no server may be missing.
     "one replaced": ((1, 2, 3), (1, 2, 4), 3, []),
 }
 

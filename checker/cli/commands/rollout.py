@@ -20,17 +20,13 @@ def _options(parser: argparse.ArgumentParser) -> None:
         "exit codes: 0 safe, 12 unsafe, 20 undecided within the budget, 22 safe only in stages, 151 bad configuration "
         "file, 2 bad command line."
     )
-    parser.add_argument(
-        "--from", type=Path, required=True, metavar="DIR", dest="old", help="the zoo.cfg files as they are now"
-    )
-    parser.add_argument(
-        "--to", type=Path, required=True, metavar="DIR", dest="new", help="the zoo.cfg files as they shall be"
-    )
+    parser.add_argument("--from", type=Path, required=True, metavar="DIR", dest="old", help="the present zoo.cfg files")
+    parser.add_argument("--to", type=Path, required=True, metavar="DIR", dest="new", help="the new zoo.cfg files")
     parser.add_argument(
         "--now", type=Path, metavar="DIR", help="the files that the servers have now, if the roll-out was interrupted"
     )
     parser.add_argument(
-        "--order", type=sids, metavar="4,5,1,3,2", help="check this order; without it safe orders are sought"
+        "--order", type=sids, metavar="4,5,1,3,2", help="check this order (default: search for a safe one)"
     )
     parser.add_argument(
         "--in-one-go", action="store_true", help="judge only the direct change, and plan no stages: for CI gates"
@@ -41,22 +37,20 @@ def _options(parser: argparse.ArgumentParser) -> None:
         metavar="K",
         help="crashes, partitions and lost connections in all (1)",
     )
-    parser.add_argument("--leader", type=_sid, metavar="SID", help="who leads at first (default: whoever may)")
+    parser.add_argument(
+        "--leader", type=_sid, metavar="SID", help="the server that leads at first (default: each that may)"
+    )
     parser.add_argument("--down", type=sids, default=(), metavar="4,5", help="servers that do not run, now or later")
     parser.add_argument(
         "--budget", type=seconds, default=60.0, metavar="T", help="processor time for all runs, such as 60s or 5m (60s)"
     )
     parser.add_argument("--json", action="store_true", help="the answer for machines, on standard output")
     parser.add_argument(
-        "--output", type=Path, metavar="FILE.md", help="write the answer there too, with the whole traces folded away"
+        "--output", type=Path, metavar="FILE.md", help="write the answer to a file, with the whole traces folded away"
     )
-    parser.add_argument("--traces", type=Path, metavar="DIR", help="write every run found there, in every format")
-    parser.add_argument(
-        "--scenarios", type=Path, metavar="DIR", help="write every run there as a scenario that can be kept"
-    )
-    parser.add_argument(
-        "--stages", type=Path, metavar="DIR", help="write the zoo.cfg of every server for every stage there"
-    )
+    parser.add_argument("--traces", type=Path, metavar="DIR", help="write every counterexample, in every format")
+    parser.add_argument("--scenarios", type=Path, metavar="DIR", help="write every run as a scenario")
+    parser.add_argument("--stages", type=Path, metavar="DIR", help="write the zoo.cfg of every server for every stage")
 
 
 def sids(text: str) -> tuple[Sid, ...]:
