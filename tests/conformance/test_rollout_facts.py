@@ -1,7 +1,7 @@
-"""The planner agrees with what was seen on ZooKeeper 3.8.0, case by case (R10), and finds a safe way for every change.
+"""The planner agrees with observations of ZooKeeper 3.8.0, case by case (R10), and finds a safe way for every change.
 
-What real servers did is written beside each test. Without a fault the planner must find it; where it finds more than
-real servers showed, since it explores every order of messages, the test says so.
+Each test cites the behaviour of real servers. Without a fault the planner must find it. The planner explores every order
+of messages, so it may find more; then the test says so.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ STATES_PER_SECOND = 100_000
 
 
 class Counted:
-    """A runner with a clock that goes by the states that it sees: a plan comes as far on every machine."""
+    """A runner with a clock that counts states, so that a plan has the same runs on every machine."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -64,7 +64,7 @@ def wish(old: str, new: str, order: tuple[int, ...] | None = None, leader: int |
 def planned(
     old: str, new: str, order: tuple[int, ...] | None = None, leader: int | None = None, faults: int = 0
 ) -> Plan:
-    """The plan for it, made once."""
+    """The plan for two of the shipped folders; each plan is made once."""
     return planned_for(wish(old, new, order, leader, faults))
 
 
@@ -167,7 +167,7 @@ def test_the_leader_last_with_one_partition_has_two_leaders() -> None:
 
 
 def grown(order: tuple[int, ...]) -> Assessed:
-    """What comes of an order from three to five: commits without faults, leaders also with one; until it is unsafe."""
+    """Judge an order from three to five until it is unsafe: commits without faults, leaders with one fault as well."""
     growth = stage("three", "five")
     counted = Counted()
     assessor = Assessor(Budget(60.0, counted.clock), counted.run, 1)
