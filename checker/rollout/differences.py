@@ -80,10 +80,15 @@ def settings(given: Given) -> dict[str, str]:
 def check_startable(old: Mapping[Sid, Given], new: Mapping[Sid, Given]) -> None:
     """Raises ConfigError where ZooKeeper starts a server with its old file and refuses its new one.
 
-    Files that lack something before and after, as excerpts do, are accepted.
+    The file of a new server is refused where all old files are accepted. Files that lack something before and after, as
+    excerpts do, are accepted.
     """
+    incomplete = {sid for sid, given in old.items() if _refusal(given)}
     problems = [
-        problem for sid in sorted(old.keys() & new.keys()) if not _refusal(old[sid]) for problem in _refusal(new[sid])
+        problem
+        for sid, given in sorted(new.items())
+        if (sid not in incomplete if sid in old else not incomplete)
+        for problem in _refusal(given)
     ]
     if problems:
         raise ConfigError(tuple(dict.fromkeys(problems)))

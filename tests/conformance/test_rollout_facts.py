@@ -1,7 +1,7 @@
 """The planner agrees with observations of ZooKeeper 3.8.0, case by case (R10), and finds a safe way for every change.
 
-Each test cites the behaviour of real servers. Without a fault the planner must find it. The planner explores every order
-of messages, so it may find more; then the test says so.
+Each test cites the behaviour of real servers. Without a fault the planner must find it. The planner explores every
+order of messages, so it may find more; then the test says so.
 """
 
 from __future__ import annotations

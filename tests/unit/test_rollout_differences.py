@@ -136,6 +136,33 @@ def test_a_file_that_zookeeper_refuses_is_an_error(tmp_path: Path) -> None:
     assert ended.code == 151 and "initLimit is not set" in ended.err
 
 
+def test_the_file_of_a_new_server_is_checked_as_well(tmp_path: Path) -> None:
+    four = (THREE.parent / "four" / "zoo.cfg").read_text(encoding="utf-8")
+    for sid in (1, 2, 3, 4):
+        text = four.replace("dataDir=/var/lib/zookeeper\n", "") if sid == 4 else four
+        (tmp_path / f"zoo-{sid}.cfg").write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"zoo-4\.cfg: dataDir is not set"):
+        planned(tmp_path)
+
+
+def test_excerpts_are_compared_as_they_are(tmp_path: Path) -> None:
+    """Files that would not start a server, before and after, are no error."""
+    (tmp_path / "zoo.cfg").write_text("server.1=a:2888:3888\nserver.2=b:2888:3888\n", encoding="utf-8")
+    folder = read_folder(tmp_path)
+    assert plan(Wish(folder, folder), never).outcome is Outcome.SAFE
+
+
+def test_a_wildcard_host_in_the_own_file_is_no_disagreement(tmp_path: Path) -> None:
+    """Containers usually listen on 0.0.0.0 by their own files, and have names in the files of the others."""
+    for folder, tick in (("old", "2000"), ("new", "3000")):
+        (tmp_path / folder).mkdir()
+        for sid in (1, 2, 3):
+            text = TEXT.replace(f"zoo{sid}.example.org", "0.0.0.0").replace("2000", tick)
+            (tmp_path / folder / f"zoo-{sid}.cfg").write_text(text, encoding="utf-8")
+    made = plan(Wish(read_folder(tmp_path / "old"), read_folder(tmp_path / "new")), never)
+    assert made.outcome is Outcome.SAFE
+
+
 def test_files_that_disagree_about_an_address_are_explored(tmp_path: Path) -> None:
     for sid in (1, 2, 3):
         (tmp_path / str(sid)).mkdir()
