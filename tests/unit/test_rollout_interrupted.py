@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+from itertools import combinations
 from pathlib import Path
 
 import pytest
 
 from checker.engine import Limits
 from checker.rollout import Outcome, Plan, Wish, plan, read_folder
+from checker.rollout.assess import Assessor
+from checker.rollout.budget import Budget
 from checker.rollout.data import data
 from checker.rollout.interrupted import Now, read_now
 from checker.rollout.markdown import markdown
 from checker.rollout.runs import Ran, run_within
-from checker.rollout.scenarios import Asked, Question, scenario_of
+from checker.rollout.scenarios import PARTITIONS, Asked, Question, scenario_of
 from checker.rollout.stages import reverse, whole
 from checker.rollout.steps import OrderError, candidates, may_split, steps_of
 from checker.rollout.words import headline
@@ -139,6 +142,28 @@ def test_no_direction_is_safe_under_a_partition_where_two_quorums_run(tmp_path: 
     cells = [part.cell(Question.ELECTION, faulty=True) for part in (made.direct, made.back)]
     assert [cell.outcome for cell in cells] == [Outcome.UNSAFE] * 2
     assert made.exit_code == 12 and headline(made).endswith(": UNSAFE to go on, UNSAFE to go back")
+
+
+@pytest.mark.parametrize(("old", "new"), [("three", "five"), ("five", "three"), ("three", "replaced")])
+def test_every_mixed_state_agrees_with_the_arithmetic_of_its_quorums(old: str, new: str) -> None:
+    """One partition, no further step: two leaders where each file has a quorum of servers with that very file.
+
+    They are impossible where no division of the running servers has a quorum by each file.
+    """
+    folders = read_folder(FOLDERS / old), read_folder(FOLDERS / new)
+    sids = whole(*folders).sids
+    for applied in (frozenset(some) for count in range(len(sids) + 1) for some in combinations(sids, count)):
+        stage = whole(*folders, applied)
+        behind = stage.running - stage.renewed
+        leader = max(Assessor(Budget(1.0), limited, 1).leaders(stage))
+        asked = Asked(
+            stage, (), leader, Question.ELECTION, {PARTITIONS: 1}, zab=False, always=("OneLeader",)
+        )  # fmt: skip
+        outcome = limited(asked, 1.0).outcome
+        if stage.old.view.contains_quorum(behind) and stage.new.view.contains_quorum(stage.renewed):
+            assert outcome is Outcome.UNSAFE, applied
+        elif not may_split(stage, ()):
+            assert outcome is Outcome.SAFE, applied
 
 
 def test_the_rest_of_a_safe_order_is_safe(tmp_path: Path) -> None:
