@@ -49,11 +49,11 @@ def losses(asked: Asked, run: Runner, budget: Budget) -> Iterator[Ran]:
 def _openings(stage: Stage, steps: Steps, down: frozenset[Sid]) -> Iterator[tuple[Mapping[str, object], ...]]:
     """For each number of steps and each server: the steps, then two writes of that server, the second one lonely."""
     steps = tuple(step for step in steps if step.sid not in down)
-    everybody = [sid for sid in stage.sids if sid not in down]
+    servers = [sid for sid in stage.sids if sid not in down]
     for number in range(len(steps)):
         done: list[Mapping[str, object]] = []
         for before in steps[:number]:
-            done += [{"planned": 2 if before.action == RESTART else 1}, {"settle": everybody}]
-        for leader in everybody:
+            done += [{"planned": 2 if before.action == RESTART else 1}, {"settle": servers}]
+        for leader in servers:
             written = {"write": leader}
-            yield (*done, written, {"settle": everybody}, written, {"settle": [leader]})
+            yield (*done, written, {"settle": servers}, written, {"settle": [leader]})

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from checker.engine import Model, Property
 from checker.job import Job, Json
-from checker.models.ensemble import Grain, Setup, ensemble
+from checker.models.ensemble import Grain, HistoryError, Setup, ensemble
 from checker.properties import build, defaults, entry
 from checker.scenario import listed
 from checker.scenario.actions import known_actions, may_be_silent
@@ -65,8 +65,8 @@ def ensemble_job(located: Located, files: Files, source: Mapping[str, Json], add
 def _model(name: str, setup: Setup, properties: tuple[Property, ...], located: Located) -> Model:
     try:
         return ensemble(name, setup, properties)
-    except ValueError as error:
-        raise located.error(("history",), str(error), "start servers in an order that is possible") from None
+    except HistoryError as error:
+        raise located.error(("history",), str(error), error.right) from None
 
 
 def _is_fast(scenario: Scenario, setup: Setup, located: Located) -> bool:

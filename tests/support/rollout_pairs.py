@@ -34,7 +34,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Cfg:
-    """One zoo.cfg. A version above 0 stands in the name of its dynamic file, as ZooKeeper writes it."""
+    """One zoo.cfg. A version above 0 is part of the name of its dynamic file, as ZooKeeper writes it."""
 
     members: Mapping[int, Line]
     groups: Groups = ()

@@ -9,10 +9,14 @@ from checker.engine import Row, Stop
 from checker.engine.search import explore
 from checker.engine.semantics import successors
 from checker.models.ensemble import Budgets, File, Grain, Member, Prologue, Setup, ensemble
-from checker.models.ensemble.build import URGENT
+from checker.models.ensemble import build as builder
+from checker.models.ensemble.build import URGENT, HistoryError
+from checker.models.ensemble.standing import Standing, standing
 from checker.properties import build
+from spec.durable import Durable
 from spec.election.channel import ChannelRules
-from spec.quorum import View, majority_view
+from spec.quorum import Sid, View, majority_view
+from spec.server import Server
 
 TWO, THREE = majority_view([1, 2]), majority_view([1, 2, 3])
 
@@ -52,3 +56,47 @@ def test_a_last_message_of_the_history_arrives_again_after_a_crash(late: bool) -
     setup = setup_of((TWO, THREE, THREE), Budgets(crashes=1, restarts=1), late=late)
     both_lead = build(setup, "NeverStands", {2: "LEADING", 3: "LEADING"})
     assert explore(ensemble("stands", setup, [both_lead])).stop is Stop.FOUND
+
+
+ALONE, FOUR = majority_view([1]), majority_view([1, 2, 3, 4])
+
+
+def settled_at(grain: Grain, views: tuple[View, ...], newer: tuple[Sid, ...], order: tuple[Sid, ...]) -> Setup:
+    """Servers with these views that start in this order; those in `newer` have one more transaction."""
+    members = tuple(
+        Member(sid, File(f"zoo-{sid}.cfg", view), Durable(snapshot=int(sid in newer)))
+        for sid, view in enumerate(views, 1)
+    )
+    return Setup(members, grain, (Prologue(order),), budgets=Budgets(crashes=1))
+
+
+@pytest.mark.parametrize("grain", Grain)
+def test_two_leaders_after_a_history_are_found_at_each_grain(grain: Grain) -> None:
+    """By its file server 1 alone is a quorum, so it leads when messages arrive; 4 leads the others."""
+    setup = settled_at(grain, (ALONE, FOUR, FOUR, FOUR), newer=(1, 4), order=(3, 2, 1, 4))
+    explored = explore(ensemble("alone", setup, [build(setup, "OneLeader")]))
+    assert [found.depth for found in explored.violations] == [0]
+
+
+@pytest.mark.parametrize("order", [(1, 2, 3, 4), (4, 3, 2, 1), (3, 2, 1, 4)])
+@pytest.mark.parametrize("newer", [(), (1, 4), (2,)])
+@pytest.mark.parametrize("views", [(ALONE, FOUR, FOUR, FOUR), (TWO, TWO, FOUR, FOUR), (THREE, THREE, THREE, FOUR)])
+def test_a_history_ends_alike_with_messages_and_with_elections_in_one_step(
+    views: tuple[View, ...], newer: tuple[Sid, ...], order: tuple[Sid, ...]
+) -> None:
+    fine, oracle = (leaders(settled_at(grain, views, newer, order)) for grain in (Grain.FINE, Grain.ORACLE))
+    assert oracle == fine
+
+
+def leaders(setup: Setup) -> dict[Sid, Sid | None]:
+    row = ensemble("history", setup).initial()
+    servers = [value for value in row if isinstance(value, Server)]
+    return {server.sid: each.leader for server in servers if isinstance(each := standing(server), Standing)}
+
+
+def test_a_history_that_elections_in_one_step_cannot_reach_is_refused() -> None:
+    """Two servers that need each other cannot lead both."""
+    members = tuple(Member(sid, File("zoo-2.cfg", TWO)) for sid in (1, 2))
+    model = ensemble("looking", Setup(members, Grain.ORACLE))
+    with pytest.raises(HistoryError, match="server 1 leads after the history"):
+        builder._settled_alike(model, model.initial(), {1: 1, 2: 2})

@@ -1,6 +1,6 @@
 """The model of a ZooKeeper ensemble: the step functions of `spec`, a network between them, faults and operators."""
 
-from checker.models.ensemble.build import ensemble
+from checker.models.ensemble.build import HistoryError, ensemble
 from checker.models.ensemble.refine import NotRefinedError, refine
 from checker.models.ensemble.setup import Budgets, File, Grain, Member, Planned, Prologue, Setup
 
@@ -8,6 +8,7 @@ __all__ = [
     "Budgets",
     "File",
     "Grain",
+    "HistoryError",
     "Member",
     "NotRefinedError",
     "Planned",

@@ -2,11 +2,15 @@
 
 The history is one run of the model, with the channel rules of the exploration. The servers start in the given order,
 and every urgent step follows. The initial state is therefore reachable, including the last message of each channel.
+
+Where an election is one step and the views of servers differ, several elections may be possible. The history then
+follows the same start with messages: each server ends behind the leader that it follows there. If the elections in one
+step cannot end that way, the history is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -32,6 +36,7 @@ from checker.models.ensemble.names import (
 )
 from checker.models.ensemble.rules import pairs, rules
 from checker.models.ensemble.setup import Budgets, Grain, Prologue, Setup
+from checker.models.ensemble.standing import Standing, standing
 from spec.election.channel import Channel, ChannelRules
 from spec.quorum import Sid
 from spec.server import Server
@@ -40,8 +45,16 @@ URGENT = ("deliver", "receive", "resume", "sync", "apply", "decide", "elect")
 """The actions of a settling ensemble, the most urgent first: messages arrive before servers decide."""
 
 
+class HistoryError(ValueError):
+    """A history that is impossible, or has no outcome at this grain; `right` says what to write instead."""
+
+    def __init__(self, what: str, right: str) -> None:
+        super().__init__(what)
+        self.right = right
+
+
 def ensemble(name: str, setup: Setup, properties: Iterable[Property] = (), *, keep_votes: bool = False) -> Model:
-    """The model of an ensemble with these properties. Raises ValueError if the history is impossible.
+    """The model of an ensemble with these properties. Raises HistoryError if the history is impossible.
 
     The model records the votes that servers receive if a property reads them, or if `keep_votes` is true.
     """
@@ -50,7 +63,7 @@ def ensemble(name: str, setup: Setup, properties: Iterable[Property] = (), *, ke
     kept = Kept(votes, parts_read(wanted))
     channel_rules = _channel_rules(setup)
     model = _assemble(name, setup, wanted, kept, channel_rules)
-    initial = _after_history(_assemble(name, _before_faults(setup), (), kept, channel_rules), setup)
+    initial = _after_history(_assemble(name, _before_faults(setup), (), kept, channel_rules), setup, _guide(setup))
     late = frozenset(member.sid for member in setup.members if member.late)
     values = {**initial, FAULTS: Faults(setup.budgets, late)}
     begun = tuple(Column(column.name, values.get(column.name, column.initial)) for column in model.columns)
@@ -60,7 +73,7 @@ def ensemble(name: str, setup: Setup, properties: Iterable[Property] = (), *, ke
 def _assemble(
     name: str, setup: Setup, properties: tuple[Property, ...], kept: Kept, channel_rules: ChannelRules
 ) -> Model:
-    """The model in which no server runs yet.
+    """The model before any server runs.
 
     The channel rules are an argument because the history uses those of the run: its setup has no faults, and the
     last message of a channel, which is sent again after a fault of the run, may date from the history.
@@ -107,16 +120,33 @@ def _before_faults(setup: Setup) -> Setup:
     return replace(setup, members=members, budgets=Budgets(elections=len(members) ** 2), prologue=())
 
 
-def _after_history(model: Model, setup: Setup) -> dict[str, Any]:
+def _guide(setup: Setup) -> Model | None:
+    """The same history with messages, if an election is one step and the views of its servers differ."""
+    started = {sid for prologue in setup.prologue for sid in prologue.start}
+    views = {member.file.view for member in setup.members if member.sid in started}
+    if setup.grain is not Grain.ORACLE or len(views) < 2:
+        return None
+    with_messages = replace(
+        _before_faults(setup), grain=Grain.FINE, discovery_in_one_step=False, round_limit=len(setup.sids) + 1
+    )
+    return _assemble("history", with_messages, (), Kept(False, frozenset()), _channel_rules(with_messages))
+
+
+def _after_history(model: Model, setup: Setup, guide: Model | None) -> dict[str, Any]:
     """The values after the history. Servers outside the history boot at its end, unless late or started by the plan."""
     row = model.initial()
+    guide_row = guide.initial() if guide is not None else ()
     mentioned = {sid for prologue in setup.prologue for sid in prologue.start}
     waiting = mentioned | setup.started_by_plan
     at_once = [m.sid for m in setup.members if not m.late and m.sid not in waiting]
     for prologue in (*setup.prologue, Prologue(tuple(sorted(at_once)), settle=False)):
         for sid in prologue.start:
             row = _start(model, row, sid)
-        if prologue.settle:
+            guide_row = _start(guide, guide_row, sid) if guide is not None else ()
+        if prologue.settle and guide is not None:
+            guide_row = _settled(guide, guide_row)
+            row = _settled_alike(model, row, _leaders(guide_row))
+        elif prologue.settle:
             row = _settled(model, row)
     return {column.name: value for column, value in zip(model.columns, row, strict=True)}
 
@@ -125,13 +155,19 @@ def _start(model: Model, row: Row, sid: Sid) -> Row:
     for move, after in successors(model, row):
         if move.action == "start" and move.arguments[0] == sid:
             return after
-    raise ValueError(f"server {sid} cannot start here: it runs already, or its own file does not name it")
+    raise HistoryError(
+        f"server {sid} cannot start here: it runs already, or its own file does not name it",
+        "start servers in an order that is possible",
+    )
 
 
-def _settled(model: Model, row: Row) -> Row:
-    """The row without urgent steps. An election by the oracle takes the largest possible membership."""
+def _settled(model: Model, row: Row, is_right: Callable[[Move], bool] = lambda _: True) -> Row:
+    """The row without urgent steps, where no election happens that is not right.
+
+    An election by the oracle takes the largest possible membership.
+    """
     while True:
-        possible = [step for step in successors(model, row) if step[0].action in URGENT]
+        possible = [step for step in successors(model, row) if step[0].action in URGENT and is_right(step[0])]
         if not possible:
             return row
         _, row = min(possible, key=lambda step: _urgency(step[0]))
@@ -143,3 +179,33 @@ def _urgency(move: Move) -> tuple[int, ...]:
     # Among elections of equal size the best vote wins, as it does when every message arrives.
     vote = move.sends[0].operation.vote
     return URGENT.index(move.action), -len(move.arguments[1]), -vote.peer_epoch, -vote.zxid, -vote.leader
+
+
+def _settled_alike(model: Model, row: Row, leaders: Mapping[Sid, Sid | None]) -> Row:
+    """The row without urgent steps where each server follows its leader. Raises HistoryError if it is unreachable."""
+
+    def is_right(move: Move) -> bool:
+        if move.action != "elect":
+            return True
+        leader, members = move.arguments
+        return all(leaders[sid] == leader for sid in (leader, *members))
+
+    after = _settled(model, row, is_right)
+    if (reached := _leaders(after)) != leaders:
+        sid = min(sid for sid in leaders if reached[sid] != leaders[sid])
+        behind = {None: "looks for a leader", sid: "leads"}.get(leaders[sid], f"follows server {leaders[sid]}")
+        raise HistoryError(
+            f"with messages that arrive at once server {sid} {behind} after the history, and elections in one step do "
+            "not end so",
+            "write grain: fine, or let the servers start within the exploration (late: true)",
+        )
+    return after
+
+
+def _leaders(row: Row) -> dict[Sid, Sid | None]:
+    """Who each running server follows; a leader follows itself, and None is a server that is LOOKING."""
+    found = {}
+    for value in row:
+        if isinstance(value, Server) and isinstance(each := standing(value), Standing):
+            found[value.sid] = each.leader
+    return found
