@@ -25,7 +25,7 @@ from checker.rollout import Engine, Outcome, Plan, Wish, plan, read_folder
 from checker.rollout.assess import LARGEST, LEADERS
 from checker.rollout.runs import run_within
 from checker.rollout.scenarios import CRASHES, SAFE_DATA, Asked, Question
-from checker.rollout.steps import OrderError, steps_of
+from checker.rollout.steps import OrderError, may_lead, steps_of
 from checker.scenario import ScenarioError
 from spec.config import ConfigError
 from tests.support.rollout_pairs import Cfg, pairs
@@ -82,7 +82,10 @@ def cells_of(made: Plan) -> Cells:
 
 
 def contradictions(made: Plan, random: Random) -> Iterator[str]:
-    """Violations that a search finds in SAFE cells: along the planned steps, or any order where a proof covers all."""
+    """Violations that a search finds in SAFE cells: along the planned steps, or any order where a proof covers all.
+
+    The planned steps are SAFE only with their waits. A proof needs no waits.
+    """
     stage = made.direct.stage
     if len(stage.sids) > LARGEST or stage.gossips:
         return
@@ -91,13 +94,13 @@ def contradictions(made: Plan, random: Random) -> Iterator[str]:
             if made.direct.cell(question, faulty=faulty).outcome is not Outcome.SAFE:
                 continue
             if made.direct.proved or not made.direct.orders:
-                steps = steps_of(stage, random.sample(stage.sids, len(stage.sids)))
-                leader = random.choice(sorted(stage.old.view.voters))
+                steps = steps_of(stage, random.sample(stage.remaining, len(stage.remaining)))
+                leader = random.choice(sorted(may_lead(stage)))
             else:
                 steps, leader = made.direct.orders[0].steps, made.direct.orders[0].leader
             asked = Asked(
                 stage, steps, leader, question, {CRASHES: 1} if faulty else {}, always=always, writes=writes,
-                elections=2, patient=False,
+                elections=2, patient=not made.direct.proved,
             )  # fmt: skip
             try:
                 ran = run_within(asked, Limits(states=STATES))
