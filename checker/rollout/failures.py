@@ -9,6 +9,7 @@ Rules of this module: it explores nothing, and it claims nothing that was not co
 - A proof about quorums holds for every mixture of old and new files and for any faults. So it covers both directions.
 - Runs with a crash cover the way on: the server crashes at any time and starts again with its old or its new file. Such
   runs do not cover the way back.
+- Where addresses change neither direction is SAFE: two machines may have a disk with one id.
 - Both are statements about leaders and commits. No run about healing starts in such a state.
 """
 
@@ -26,6 +27,7 @@ from spec.quorum import Sid
 SAFETY = (Question.ELECTION, Question.COMMITS)
 CRASH_EXPLORED = "explored with a crash of any server at any time, which starts again with either file"
 ON_NOT_EXPLORED = "no finished run has a server that fails"
+ADDRESSES = "addresses change: a failed server may have two disks, on its old and on its new host"
 BACK_NOT_EXPLORED = "not explored; `--now` asks about it"
 
 
@@ -100,6 +102,8 @@ def _going_on(assessed: Assessed, order: Order) -> Answer:
         return Answer(Outcome.SAFE, PROVED)
     if (answer := _not_safe(assessed)) is not None:
         return answer
+    if assessed.stage.readdressed:
+        return Answer(Outcome.OPEN, ADDRESSES)
     crashed = {
         ran.asked.question
         for ran in assessed.runs
@@ -112,4 +116,6 @@ def _going_on(assessed: Assessed, order: Order) -> Answer:
 
 
 def _going_back(assessed: Assessed) -> Answer:
-    return Answer(Outcome.SAFE, PROVED) if _proved(assessed) else Answer(Outcome.OPEN, BACK_NOT_EXPLORED)
+    if _proved(assessed):
+        return Answer(Outcome.SAFE, PROVED)
+    return Answer(Outcome.OPEN, ADDRESSES if assessed.stage.readdressed else BACK_NOT_EXPLORED)

@@ -129,6 +129,21 @@ def test_versions_are_not_covered_by_the_proof() -> None:
     assert made.quorums_meet and {row.going_back.outcome for row in rows(made)} == {Outcome.OPEN}
 
 
+def test_no_direction_is_safe_where_addresses_change(tmp_path: Path) -> None:
+    """A server that goes back to its old host finds its old disk there, without the latest acknowledged writes."""
+    text = (FOLDERS / "three" / "zoo.cfg").read_text(encoding="utf-8").replace("zoo3.example", "new3.example")
+    (tmp_path / "zoo.cfg").write_text(text, encoding="utf-8")
+    of = whole(read_folder(FOLDERS / "three"), read_folder(tmp_path))
+    steps = steps_of(of, (1, 2, 3))
+    runs = [
+        Ran(Asked(of, steps, 2, question, {kind: 1} if kind else {}), outcome, "", 1, 1, 0.1, (), f"{question}{kind}")
+        for question, kind, outcome in ALL
+    ]
+    made = Assessed(of, pairs_of(of), 1, [Order(2, steps)], runs)
+    outcomes = {answer.outcome for row in rows(made) for answer in (row.going_on, row.going_back)}
+    assert outcomes == {Outcome.OPEN}
+
+
 def test_every_form_of_the_answer_has_the_states() -> None:
     def fine(asked: Asked, seconds: float) -> Ran:
         return Ran(asked, Outcome.SAFE, "all", 10, 2, seconds, (), asked.name)
@@ -159,7 +174,7 @@ def test_no_run_from_a_state_of_the_plan_contradicts_the_proof(number: int) -> N
     assert made.runs and outcomes <= {Outcome.SAFE, Outcome.OPEN}
 
 
-def test_the_way_back_from_the_end_is_the_opposite_change(tmp_path: Path) -> None:
+def test_the_way_back_from_the_end_is_the_opposite_change() -> None:
     growth = whole(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "four"), frozenset({1, 2, 3, 4}))
     back = reverse(growth)
     assert (back.applied, back.remaining, back.removed) == (frozenset(), (1, 2, 3, 4), (4,))
