@@ -18,7 +18,7 @@ from checker.cli.commands.command import refused
 from checker.cli.options import command_parser, parser
 from checker.cli.output import discard, unread_output_discarded
 from checker.report.verdict import ExitCode
-from checker.words import nearest
+from checker.words import nearest, on_a_line
 from spec.config import ConfigError
 
 
@@ -46,7 +46,7 @@ def _answered(given: list[str]) -> int:
     except SystemExit as end:  # the parser has printed the error
         return end.code if isinstance(end.code, int) else int(ExitCode.COMMAND_LINE)
     except ConfigError as error:
-        return refused(str(error), ExitCode.CONFIGURATION)
+        return refused("\n".join(on_a_line(str(each)) for each in error.problems), ExitCode.CONFIGURATION)
     except KeyboardInterrupt:
         return refused("interrupted before there was anything to report", ExitCode.INCOMPLETE)
 

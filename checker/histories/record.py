@@ -1,17 +1,17 @@
-"""What clients of an ensemble saw: a recorded history, and its file of JSON lines.
+"""Recorded histories: the operations of clients, and their file of JSON lines.
 
-A history is taken by the clients alone, outside the servers, so it holds real ZooKeeper and the reference node to the
-same account. One line of the file is one entry: an operation, a pause of a server, what a server held at the end, or
-(once) how long a deposed leader may go on answering.
+The clients record a history outside the servers, so the same checks apply to real ZooKeeper and to the reference node.
+A line of the file is an entry: an operation, a pause of a server, the final content of a server, or (in one line) the
+time that a deposed leader may continue to answer.
 
-Rules this module keeps:
+Rules:
 
-- All times are seconds of one monotonic clock. An operation that completed before another was invoked precedes it;
-  nothing else orders them.
-- A value is written at most once, so a value that is read names its write. Histories that break this are refused.
-- An outcome is `unknown` unless an answer arrived. An unknown write may take effect at any time after it was invoked,
+- All times are seconds of one monotonic clock. An operation that completed before the invocation of another precedes
+  it, and there is no other order.
+- A value is written at most once, so a value that is read identifies its write. Other histories are refused.
+- An outcome is `unknown` unless an answer arrived. An unknown write may take effect at any time after its invocation,
   or never.
-- Reading a file keeps every entry or names the line that is wrong, and what would be right.
+- Reading a file returns every entry, or raises an error with the number of the invalid line.
 """
 
 from __future__ import annotations
@@ -22,26 +22,28 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from checker.reading import HISTORY, TooLargeError, read_bytes
+
 Kind: TypeAlias = Literal["create", "set", "delete", "get", "sync+get"]
 Outcome: TypeAlias = Literal["ok", "failed", "unknown"]
 
 WRITES: frozenset[Kind] = frozenset({"create", "set", "delete"})
 ANY_VERSION = -1
 EPOCH_BITS = 32
-"""A zxid is an epoch above so many bits, and a counter in them."""
+"""The number of bits of the counter in a zxid; the epoch is above them."""
 
 
 class HistoryError(ValueError):
-    """A recorded history cannot be used; the message names the place and what would be right."""
+    """A recorded history cannot be used; the message names the place and the correction."""
 
 
 class Operation(msgspec.Struct, frozen=True, tag="operation", tag_field="entry", omit_defaults=True):
-    """One request of a client, from the moment before it was sent to the moment after its answer arrived.
+    """One request of a client, from before the request was sent to after the answer arrived.
 
-    `value` is what a write writes and what a read returned (None: no such znode). `condition` is the version that a
-    set or delete asks for. `zxid` is that of the reply's header, `mzxid` and `version` those of the Stat in it.
-    `error` names the refusal (`NoNode`, `NodeExists`, `BadVersion`, ...) where the outcome is `failed`. A read of an
-    absent znode is `failed` with `NoNode`. A `sync+get` begins with the sync and completes with the get.
+    `value` is the value that a write writes or a read returned (None: no such znode). `condition` is the expected
+    version of a set or delete. `zxid` is from the header of the reply, `mzxid` and `version` are from its Stat. `error`
+    is the code of a failure (`NoNode`, `NodeExists`, `BadVersion`, ...). A read of an absent znode is `failed` with
+    `NoNode`. A `sync+get` begins with the sync and completes with the get.
     """
 
     client: str
@@ -66,17 +68,17 @@ class Operation(msgspec.Struct, frozen=True, tag="operation", tag_field="entry",
 
     @property
     def acknowledged(self) -> bool:
-        """Whether it is a write of which the client was told that it is done."""
+        """Whether it is a write with a positive answer."""
         return self.is_write and self.outcome == "ok"
 
     @property
     def txn(self) -> int:
-        """The zxid of the transaction of an acknowledged write; a Stat tells it where the reply has one."""
+        """The zxid of the transaction of an acknowledged write: that of the Stat, if the reply has a Stat."""
         return self.zxid if self.kind == "delete" else self.mzxid
 
     @property
     def end(self) -> float:
-        """When it completed; never, if its answer did not arrive."""
+        """The time of completion; infinity if no answer arrived."""
         return float("inf") if self.completed is None else self.completed
 
     def __str__(self) -> str:
@@ -99,7 +101,7 @@ class Operation(msgspec.Struct, frozen=True, tag="operation", tag_field="entry",
 
 
 class Pause(msgspec.Struct, frozen=True, tag="pause", tag_field="entry"):
-    """A server was stopped (SIGSTOP) for a while: time that it could not have noticed."""
+    """A pause of a server (SIGSTOP): the server does not notice this time."""
 
     server: int
     since: float
@@ -107,21 +109,21 @@ class Pause(msgspec.Struct, frozen=True, tag="pause", tag_field="entry"):
 
 
 class Leaf(msgspec.Struct, frozen=True, array_like=True):
-    """What a server holds of one znode: its value, and the eleven numbers of its Stat, by name."""
+    """A znode on a server: its value, and the eleven numbers of its Stat by name."""
 
     value: str | None
     stat: dict[str, int]
 
 
 class Replica(msgspec.Struct, frozen=True, tag="replica", tag_field="entry"):
-    """What one server held at the end, path by path, when every write had ended and it had been synced."""
+    """The final znodes of one server by path, after the end of all writes and a sync."""
 
     server: int
     znodes: dict[str, Leaf]
 
 
 class Bound(msgspec.Struct, frozen=True, tag="bound", tag_field="entry"):
-    """How many seconds a deposed leader may go on answering while a newer epoch already does."""
+    """The seconds that a deposed leader may continue to answer after the first answer in a newer epoch."""
 
     seconds: float
 
@@ -130,7 +132,7 @@ Entry: TypeAlias = Operation | Pause | Replica | Bound
 
 
 class History(msgspec.Struct, frozen=True):
-    """Everything that was recorded of one run."""
+    """The recorded entries of one run."""
 
     operations: tuple[Operation, ...]
     pauses: tuple[Pause, ...] = ()
@@ -139,7 +141,7 @@ class History(msgspec.Struct, frozen=True):
 
     @property
     def by_key(self) -> dict[str, list[Operation]]:
-        """The operations on each key, in the order of the record; keys in the order in which they first appear."""
+        """The operations on each key in the order of the file; keys in the order of their first operation."""
         grouped: dict[str, list[Operation]] = {}
         for operation in self.operations:
             grouped.setdefault(operation.key, []).append(operation)
@@ -147,7 +149,7 @@ class History(msgspec.Struct, frozen=True):
 
 
 def history_of(entries: Iterable[Entry], name: str = "history") -> History:
-    """Put entries together, refusing what no check could rely on."""
+    """Make a history of entries. Raises HistoryError for entries that no check can use."""
     kept = tuple(entries)
     history = History(
         operations=tuple(entry for entry in kept if isinstance(entry, Operation)),
@@ -184,13 +186,15 @@ def save(path: Path, entries: Iterable[Entry]) -> None:
 
 
 def load(*paths: Path) -> History:
-    """Read one history, which may be spread over several files (say, one for each client)."""
+    """Read one history from one or several files, such as one for each client. Raises HistoryError."""
     return history_of((entry for path in paths for entry in _entries(path)), ", ".join(map(str, paths)))
 
 
 def _entries(path: Path) -> Iterable[Entry]:
     try:
-        lines = path.read_bytes().splitlines()
+        lines = read_bytes(path, HISTORY).splitlines()
+    except TooLargeError as error:
+        raise HistoryError(f"{path}: {error}; record less, or split the history by key") from error
     except OSError as error:
         raise HistoryError(f"{path}: it cannot be read ({error.strerror}); name a recorded history") from error
     for number, line in enumerate(lines, start=1):
@@ -205,7 +209,7 @@ def _entries(path: Path) -> Iterable[Entry]:
 
 
 def epoch(zxid: int) -> int:
-    """The epoch that a zxid belongs to."""
+    """Return the epoch of a zxid."""
     return zxid >> EPOCH_BITS
 
 

@@ -1,11 +1,11 @@
-"""Shows a run under way: one line that changes on a terminal, a plain line every few seconds elsewhere.
+"""Shows the progress of a run: a line that changes on a terminal, a new line every few seconds elsewhere.
 
-It goes to standard error, so that standard output holds the report alone. Rules of this module:
+The lines go to standard error; standard output has the report. Rules:
 
-- It is given to `explore` as `progress` and called at will; it decides itself how often to show anything.
-- Once closed the line is gone from a terminal, and nothing is shown any more.
-- A reader who has left needs no progress: a run goes on without.
-- It keeps no state of the search: each line is made from the exploration that it is given.
+- `explore` calls the object as often as it likes; the object limits the number of lines.
+- `close` removes the line from a terminal and ends the output.
+- A closed stream ends the output, and the run continues.
+- Each line is made from the exploration in the call; the object has no state of the search.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from rich.text import Text
 from checker.engine.result import Exploration
 from checker.report.console import LeavableConsole
 from checker.report.verdict import memory
+from checker.words import on_a_line
 
 EVERY = 5.0  # seconds between lines where there is no terminal
 OFTEN = 0.1  # seconds between changes of the line on a terminal
@@ -30,7 +31,7 @@ COMPILING = "compiling kernels, on first use only"
 
 
 class Progress:
-    """A callable for `explore(progress=...)` that shows it; use it with `with`, or call `close`."""
+    """The `progress` argument of `explore`: a callable, and a context manager that calls `close`."""
 
     def __init__(
         self,
@@ -41,14 +42,14 @@ class Progress:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._console = console or LeavableConsole(file=stream or sys.stderr)
-        self._prefix = f"{name}: " if name else ""
+        self._prefix = f"{on_a_line(name)}: " if name else ""
         self._clock = clock
         self._shown = clock()
         self._live: Live | None = None
-        self._closed = False
+        self._closed = self._compiling = False
 
     def __call__(self, exploration: Exploration) -> None:
-        """Show how far the search is, if it is time to."""
+        """Show the progress of the search, unless the last line is too recent."""
         now = self._clock()
         wait = OFTEN if self._console.is_terminal else EVERY
         if now - self._shown >= wait:
@@ -56,11 +57,13 @@ class Progress:
             self._show(progress_line(exploration))
 
     def compiling(self) -> None:
-        """Say, at once, that kernels are being compiled, and that it will not happen again."""
-        self._show(COMPILING)
+        """Show that kernels are compiled, in one line for all calls."""
+        if not self._compiling:
+            self._compiling = True
+            self._show(COMPILING)
 
     def close(self) -> None:
-        """Take the line off the terminal."""
+        """Remove the line from the terminal, and show no further lines."""
         self._closed = True
         if self._live is not None:
             self._live.stop()
@@ -93,9 +96,9 @@ class Progress:
 
 
 def progress_line(exploration: Exploration) -> str:
-    """How far a search is, in one line."""
+    """Return the progress of a search on one line."""
     e = exploration
-    # Inside a level the states found so far are known from the coverage alone.
+    # Within a level, the coverage alone has the number of new states.
     states = max(e.states, 1 + sum(coverage.new for coverage in e.coverage.values()))
     parts = [
         f"{states:,} states",

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from checker.words import nearest, one_of
+from checker.words import nearest, on_a_line, one_of
 
 __all__ = ["EXIT_CODE", "ScenarioError", "nearest", "one_of"]
 
@@ -21,5 +21,5 @@ class ScenarioError(Exception):
 
     def __init__(self, file: str, line: int, key: str, what: str, right: str) -> None:
         where = f"{file}:{line}" if line else file
-        super().__init__(f"{where}: {f'{key}: ' if key else ''}{what}; {right}")
+        super().__init__(on_a_line(f"{where}: {f'{key}: ' if key else ''}{what}; {right}"))
         self.file, self.line, self.key, self.what, self.right = file, line, key, what, right

@@ -1,50 +1,70 @@
-"""The zoo.cfg files of a scenario: each is read once, and parsed once for each server that starts with it.
+"""The zoo.cfg files of a scenario: each is read once, and parsed once for each server with it.
 
-Rules of this module: a file is asked for by the name that stands in the scenario (or in `dynamicConfigFile`),
-and every text that was given is kept, so that the run can be made again without the files.
+A file has the name from the scenario (or from `dynamicConfigFile`). `Files.texts` holds all texts, so the run can be
+repeated without the files.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from difflib import get_close_matches
 from itertools import permutations
 from pathlib import Path as FilePath
 
 from msgspec.structs import replace
 
 from checker.models.ensemble import File, Setup
-from checker.scenario.errors import nearest
+from checker.reading import CONFIGURATION, TooLargeError, read_bytes
 from checker.scenario.located import Located, Path
 from spec.config import Config, parse_zoo_cfg
 from spec.quorum import Addresses, Port, Sid, addresses_of, opens, reaches
 
 LISTEN_ON_ALL_IPS = "quorumListenOnAllIPs"
 Read = Callable[[str], str | None]
-"""Gives the text of the file of that name, or None if there is none."""
+"""Returns the text of the file with that name, or None."""
+
+
+MOST_NAMES = 5
+"""The limit for the file names in an error."""
+
+
+class FolderError(Exception):
+    """The name of a file belongs to a folder."""
 
 
 class Files:
-    """The files that a scenario names; `texts` are those that were read."""
+    """The files named in a scenario; `texts` has the texts read so far."""
 
     def __init__(self, located: Located, read: Read, known: tuple[str, ...] = ()) -> None:
         self._located, self._read, self._known = located, read, known
         self.texts: dict[str, str] = {}
 
     def file(self, name: str, sid: Sid, path: Path) -> File:
-        """A server's file; `path` is the place that names it. Raises ScenarioError or ConfigError."""
-        text = self._text(name)
+        """Read the file of a server; `path` is its place in the scenario. Raises ScenarioError or ConfigError."""
+        try:
+            text = self._text(name)
+        except (FolderError, TooLargeError) as error:
+            raise self._located.error(path, f"{name!r}: {error}", "name a zoo.cfg") from None
         if text is None:
-            right = nearest(name, self._known) if self._known else "name a file that can be read"
-            raise self._located.error(path, f"there is no file {name!r}", right)
+            raise self._located.error(path, f"there is no file {name!r}", self._similar(name))
         config = parse_zoo_cfg(text, file=name, read=self._text, complete=False)
         if sid not in config.view.members:
             listed = ", ".join(f"server.{each}" for each in sorted(config.view.members)) or "no server"
             what = f"{name} names {listed}, and this is server {sid}"
             raise self._located.error(path, what, f"name a file with a line server.{sid}")
-        # Once more, for what is wrong for this server only.
+        # The second time for the mistakes of this server alone.
         parse_zoo_cfg(text, file=name, myid=f"{sid}\n", read=self._text, complete=False)
         return File(name, replace(config.view, addresses=_addresses(config)))
+
+    def _similar(self, name: str) -> str:
+        """Return the advice for an unknown name: similar names, or all names if they are few."""
+        close = get_close_matches(name[:80], self._known, n=MOST_NAMES, cutoff=0.5)
+        if not close and len(self._known) <= MOST_NAMES:
+            close = list(self._known)
+        if not close:
+            return "name a file that can be read"
+        return f"did you mean {close[0]}?" if len(close) == 1 else "write one of " + ", ".join(close)
 
     def _text(self, name: str) -> str | None:
         if name not in self.texts:
@@ -90,17 +110,20 @@ def _connect(one: Sid, dialler: Addresses | None, other: Sid, listener: Addresse
 
 
 def beside(scenario: FilePath) -> Read:
-    """Reads files by their names relative to the folder of a scenario."""
+    """Make a reader of files relative to the folder of a scenario. It raises FolderError and TooLargeError."""
 
     def read(name: str) -> str | None:
+        path = scenario.parent / name
         try:
-            return (scenario.parent / name).read_text(encoding="utf-8")
-        except (OSError, ValueError):  # not there, not text, or no name that a file can have
+            return read_bytes(path, CONFIGURATION).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+        except IsADirectoryError:
+            raise FolderError("it is a folder") from None
+        except (OSError, ValueError):  # a missing file, one that is not text, or an impossible name
             return None
 
     return read
 
 
 def names_beside(scenario: FilePath) -> tuple[str, ...]:
-    """The names of what could be meant: the other files in the folder of a scenario."""
+    """Return the names of the other files in the folder of a scenario."""
     return tuple(sorted(each.name for each in scenario.parent.iterdir() if each.is_file() and each != scenario))

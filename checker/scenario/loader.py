@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path as FilePath
 
 from checker.job import Job, Json
+from checker.reading import SCENARIO, TooLargeError, read_bytes
 from checker.scenario.errors import ScenarioError
 from checker.scenario.files import Files, Read, beside, names_beside
 from checker.scenario.located import read_yaml
@@ -35,8 +36,10 @@ def load(path: FilePath, added: Iterable[Variant] = ()) -> Job:
     nothing in it.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_bytes(path, SCENARIO).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
         known = names_beside(path)
+    except TooLargeError as error:
+        raise ScenarioError(path.name, 0, "", str(error), "name a scenario") from None
     except OSError as error:
         raise ScenarioError(str(path), 0, "", f"it cannot be read ({error.strerror})", "name a file") from None
     except ValueError:
@@ -69,7 +72,10 @@ def _job(text: str, read: Read, file: str, known: tuple[str, ...], added: frozen
     located = read_yaml(text, file)
     files = Files(located, read, known)
     source = _source(file, text, files, added)
-    keys = located.value if isinstance(located.value, dict) else {}
+    keys = located.value
+    if not isinstance(keys, dict):
+        what = "it is empty" if keys is None else "it is not a map of keys"
+        raise ScenarioError(file, 0, "", what, "write a scenario with the keys file and servers")
     if RECIPE in keys:
         from checker.scenario.recipes import recipe_job  # noqa: PLC0415
 

@@ -1,11 +1,12 @@
-"""YAML as plain values that remember their lines.
+"""YAML as plain values, with the line of each.
 
-PyYAML composes the text into nodes, and the nodes become dicts, lists and scalars here, so that every value
-has a path (keys and positions from the top) and every path a line. Rules of this module:
+PyYAML composes the text into nodes, and this module converts the nodes into dicts, lists and scalars. Every value has a
+path (keys and positions from the top), and every path has a line. Rules:
 
-- Numbers are decimal or 0x hexadecimal and nothing else: YAML 1.1 would read 1:3, an epoch and a counter, as
-  63, and 010 as 8. The first stays text; the second is an error.
-- A key that is written twice, an alias, a tag and a second document are errors: each hides something.
+- Numbers are decimal or 0x hexadecimal: YAML 1.1 reads 1:3, an epoch and a counter, as 63, and 010 as 8. The first
+  remains text here; the second is an error, and so are infinity and NaN.
+- A repeated key, an alias, a tag and a second document are errors: each hides a part of the text.
+- A text has at most `checker.reading.SCENARIO` characters, and at most `DEEPEST` levels of lists and maps.
 """
 
 from __future__ import annotations
@@ -17,20 +18,47 @@ from typing import Any
 
 import yaml
 
+from checker.reading import SCENARIO, TooLargeError
 from checker.scenario.errors import ScenarioError
 
 Path = tuple[str | int, ...]
 _DECIMAL = re.compile(r"[+-]?(0|[1-9][0-9]{0,40})")
 _HEXADECIMAL = re.compile(r"0[xX][0-9a-fA-F]{1,40}")
 _FLOAT = re.compile(r"[+-]?[0-9]{1,40}\.[0-9]{1,40}")
+_NOT_FINITE = re.compile(r"[+-]?\.(?:inf|nan)", re.IGNORECASE)
 _WORDS: Mapping[str, bool | None] = {"true": True, "false": False, "null": None, "~": None, "": None}
 _KINDS = ("str", "int", "bool", "null", "float", "timestamp", "merge", "value", "map", "seq")
-_TAGS = frozenset(f"tag:yaml.org,2002:{kind}" for kind in _KINDS)  # what a node without a tag of its own may have
+_TAGS = frozenset(f"tag:yaml.org,2002:{kind}" for kind in _KINDS)  # the tags of nodes without an explicit tag
+
+
+DEEPEST = 50
+"""The limit for nested lists and maps."""
+
+
+class _TooDeepError(Exception):
+    def __init__(self, line: int) -> None:
+        super().__init__(line)
+        self.line = line
+
+
+class _Loader(yaml.SafeLoader):
+    """A loader with a limit for nesting, since PyYAML composes nodes recursively."""
+
+    _depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """Compose a node. Raises _TooDeepError."""
+        self._depth += 1
+        if self._depth > DEEPEST:
+            raise _TooDeepError(self.line + 1)
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
 
 
 @dataclass
 class Located:
-    """A file's content, and the line of each path in it."""
+    """The content of a file, and the line of each path."""
 
     file: str
     value: Any
@@ -38,7 +66,7 @@ class Located:
     _seen: set[int] = field(default_factory=set, repr=False)
 
     def take(self, node: yaml.Node, path: Path) -> None:
-        """Note where a node stands. Raises ScenarioError for one that was met before, or has its own tag."""
+        """Store the line of a node. Raises ScenarioError for an alias or an explicit tag."""
         self.lines.setdefault(path, node.start_mark.line + 1)
         if id(node) in self._seen:
             raise self.error(path, "an alias stands here", "write out what it stands for")
@@ -47,45 +75,52 @@ class Located:
         self._seen.add(id(node))
 
     def line(self, path: Path) -> int:
-        """The line of a path, or of the nearest thing around it."""
+        """Return the line of a path, or of the nearest enclosing value."""
         while path and path not in self.lines:
             path = path[:-1]
         return self.lines.get(path, 0)
 
     def error(self, path: Path, what: str, right: str) -> ScenarioError:
-        """The error of what stands at that path."""
+        """Make the error for the value at a path."""
         return ScenarioError(self.file, self.line(path), shown(path), what, right)
 
 
 def shown(path: Path) -> str:
-    """A path as a reader is told it: `servers.4.file`, `plan[1].wait`."""
+    """Return a path as text: `servers.4.file`, `plan[1].wait`."""
     text = "".join(f"[{key}]" if isinstance(key, _Position) else f".{str(key)[:60]}" for key in path)
     return text.removeprefix(".")
 
 
 class _Position(int):
-    """A position in a list; equal to the number, and shown in brackets."""
+    """A position in a list: equal to the number, but shown in brackets."""
 
 
 def position(number: int) -> int:
-    """A position in a list, as a part of a path."""
+    """Make a position in a list, for a path."""
     return _Position(number)
 
 
 def read_yaml(text: str, file: str) -> Located:
-    """The content of a YAML text. Raises ScenarioError where it is not what this module's rules allow."""
+    """Parse a YAML text by the rules of this module. Raises ScenarioError."""
     located = Located(file, None)
+    if len(text) > SCENARIO:
+        raise ScenarioError(file, 0, "", str(TooLargeError(len(text), SCENARIO)), "write a smaller scenario")
     try:
-        loader = yaml.SafeLoader(text)
+        loader = _Loader(text)
         try:
             node = loader.get_single_node()
         finally:
             loader.dispose()
+    except _TooDeepError as error:
+        right = "write fewer lists and maps within each other"
+        raise ScenarioError(
+            file, error.line, "", f"it is nested too deep: the limit is {DEEPEST} levels", right
+        ) from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 0
         raise ScenarioError(file, line, "", f"this is no YAML: {_said(error)}", "see the line named") from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError) as error:
         raise ScenarioError(file, 0, "", f"this is no YAML: {_first_line(error)}", "write plain text") from None
     located.value = None if node is None else _value(located, node, ())
     return located
@@ -129,7 +164,7 @@ def _mapping(located: Located, node: yaml.MappingNode, path: Path) -> dict[Any, 
 
 
 def _scalar(located: Located, node: yaml.ScalarNode, path: Path) -> Any:
-    """A scalar by this module's own rules; what is quoted is text."""
+    """Convert a scalar by the rules of this module; a quoted one is text."""
     text: str = node.value
     if node.style is not None or node.tag == "tag:yaml.org,2002:str":
         return text
@@ -141,6 +176,10 @@ def _scalar(located: Located, node: yaml.ScalarNode, path: Path) -> Any:
         return int(text, 16)
     if _FLOAT.fullmatch(text):
         return float(text)
+    if node.tag == "tag:yaml.org,2002:float" and _NOT_FINITE.fullmatch(text):
+        line = node.start_mark.line + 1
+        right = "write a number in digits, or in quotes if it is text"
+        raise ScenarioError(located.file, line, shown(path), f"{text} is not a finite number", right)
     if node.tag == "tag:yaml.org,2002:int" and ":" not in text:
         line = node.start_mark.line + 1
         right = "write it in decimal without zeros before it, or in hexadecimal with 0x"

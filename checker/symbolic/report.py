@@ -1,16 +1,15 @@
-"""Answers "do the quorums of these zoo.cfg files meet?" for the person, or the pipeline, who asks.
+"""Answers "do the quorums of these zoo.cfg files meet?" for people and for pipelines.
 
-Rules this module keeps:
+Rules:
 
-- It reads the files, so that `spec` need not. Bytes are read as ISO 8859-1, which is what Java's
-  `Properties.load` does, and which cannot fail.
-- Only the ensemble part of a file is judged: a file without dataDir or initLimit can still be compared.
-- The exit code, the text and the data come from one value, so they cannot disagree. 0: every quorum of each
-  file meets every quorum of every other; 12: two disjoint quorums exist, and are shown; 151: a file cannot
-  be read, ZooKeeper would refuse it, or it has no quorum at all; 20: the solver gave up; 2: no file named.
+- This module reads the files, since `spec` reads none. It decodes bytes as ISO 8859-1, like `Properties.load`, which
+  accepts any bytes.
+- Only the ensemble part of a file matters: dataDir and initLimit may be missing.
+- The exit code, the text and the data derive from the same pairs. 0: every quorum of each file meets every quorum of
+  every other file; 12: two disjoint quorums exist, and the text names them; 151: a file is unreadable or too large,
+  ZooKeeper refuses it, or it has no quorum; 20: the solver found no answer; 2: the command line has no file.
 
-Source: the property behind a safe change of configuration; see `checker.symbolic.proofs` for why the
-arithmetic of two majorities is right.
+`checker.symbolic.proofs` proves the arithmetic of two majorities.
 """
 
 from __future__ import annotations
@@ -21,6 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from checker.reading import CONFIGURATION, TooLargeError, read_bytes
+from checker.words import on_a_line
 from spec.config import Config, ConfigError, Problem, parse_zoo_cfg
 from spec.quorum import Hierarchical, Majority, Sid, View
 
@@ -41,7 +42,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class Pair(msgspec.Struct, frozen=True):
-    """Two files, or one twice, and the disjoint quorums of their views; None: proved that there are none."""
+    """Two files, or one twice, and the disjoint quorums of their views; None is a proof that there are none."""
 
     a: Config
     b: Config
@@ -49,9 +50,10 @@ class Pair(msgspec.Struct, frozen=True):
 
 
 def quorums_command(paths: Sequence[Path]) -> Answer:
-    """Compares the views of the given files, each with itself and with every other one.
+    """Compare the views of the given files, each with itself and with every other one.
 
-    Reads the files and nothing else; prints nothing and raises nothing about their content.
+    The function reads only these files and their dynamic files. It prints nothing, and their
+    content raises nothing.
     """
     if not paths:
         return Answer(BAD_COMMAND, "name one zoo.cfg or more", {"verdict": "bad command"})
@@ -74,8 +76,8 @@ def quorums_command(paths: Sequence[Path]) -> Answer:
 
 
 def compare(configs: Sequence[Config]) -> list[Pair]:
-    """Every two of the configurations, after each of them with itself."""
-    # The import waits until somebody asks: z3 is slow to load, and the command line is started often.
+    """Compare each configuration with itself, and then each two of them."""
+    # z3 is slow to load, so invalid files are reported before the import.
     from checker.symbolic.disjoint import disjoint_quorums  # noqa: PLC0415
 
     couples = [*((config, config) for config in configs), *combinations(configs, 2)]
@@ -83,19 +85,19 @@ def compare(configs: Sequence[Config]) -> list[Pair]:
 
 
 def answer_text(configs: Sequence[Config], pairs: Iterable[Pair]) -> str:
-    """The views, what ZooKeeper would warn of, and a paragraph for each pair.
+    """Return the views, the warnings, and a paragraph for each pair.
 
-    A file compared with itself is mentioned only if it is the only one, or if its own quorums do not meet.
+    The comparison of a file with itself appears only for a single file, and for a file with disjoint quorums.
     """
     width = max(len(config.file) for config in configs)
     lines = [f"{config.file:<{width}}  {view_text(config.view)}" for config in configs]
-    lines += [f"warning: {warning}" for config in configs for warning in config.warnings]
+    lines += [on_a_line(f"warning: {warning}") for config in configs for warning in config.warnings]
     told = (pair for pair in pairs if pair.a is not pair.b or pair.disjoint or len(configs) == 1)
     return "\n".join(["\n".join(lines), *(f"\n{pair_text(pair, width)}" for pair in told)])
 
 
 def view_text(view: View) -> str:
-    """A view in one line: who votes, what makes a quorum, who watches."""
+    """Return a view on one line: the voters, the rule for a quorum, the observers."""
     count = len(view.voters)
     parts = [f"{count} voter{'s' * (count != 1)} {set_text(view.voters)}", f"quorum: {_rule_text(view)}"]
     if view.observers:
@@ -106,7 +108,7 @@ def view_text(view: View) -> str:
 
 
 def pair_text(pair: Pair, width: int = 0) -> str:
-    """The answer for two files: the two disjoint quorums, or that there are none; and why."""
+    """Return the answer for two files, and its reason: two disjoint quorums, or the proof that any two meet."""
     a, b = pair.a.file, pair.b.file
     rule = _arithmetic(pair.a.view, pair.b.view)
     whose = f"{a} and {b}" if pair.a is not pair.b else f"{a} alone"
@@ -128,7 +130,7 @@ def pair_text(pair: Pair, width: int = 0) -> str:
 
 
 def set_text(servers: Iterable[Sid]) -> str:
-    """A set of servers in ascending order: {1, 2, 3}."""
+    """Return a set of servers in ascending order: {1, 2, 3}."""
     return "{" + ", ".join(map(str, sorted(servers))) + "}"
 
 
@@ -136,8 +138,9 @@ def _rule_text(view: View) -> str:
     quorums = view.quorums
     if isinstance(quorums, Majority):
         return f"any {quorums.quorum_size}" if view.voters else "none"
+    weights = dict(quorums.weights)
     groups = "; ".join(
-        f"group {gid}: " + ", ".join(f"{sid} weighs {dict(quorums.weights)[sid]}" for sid in servers)
+        f"group {gid}: " + ", ".join(f"{sid} weighs {weights[sid]}" for sid in servers)
         for gid, servers in quorums.groups
     )
     count = quorums.groups_to_exceed() + 1
@@ -145,7 +148,7 @@ def _rule_text(view: View) -> str:
 
 
 def _arithmetic(a: View, b: View) -> str | None:
-    """Why two majorities meet or do not, in numbers; None where the rule is about something else."""
+    """Return the numbers behind the answer for two majorities; None for other quorum systems."""
     if not (isinstance(a.quorums, Majority) and isinstance(b.quorums, Majority) and a.voters and b.voters):
         return None
     left, right, union = a.quorums.quorum_size, b.quorums.quorum_size, len(a.voters | b.voters)
@@ -157,17 +160,25 @@ def _read_all(paths: Sequence[Path]) -> tuple[list[Config], list[Problem]]:
     configs: list[Config] = []
     problems: list[Problem] = []
     for path in paths:
-        text = _text(path)
-        if text is None:
+        beside = _Beside(path)
+        try:
+            text = _text(path)
+        except (OSError, ValueError):
             problems.append(Problem(str(path), 0, "the file cannot be read", "name a readable zoo.cfg"))
             continue
+        except TooLargeError as error:
+            problems.append(Problem(str(path), 0, str(error), "name a zoo.cfg"))
+            continue
         try:
-            config = parse_zoo_cfg(text, str(path), read=_Beside(path), complete=False)
+            config = parse_zoo_cfg(text, str(path), read=beside, complete=False, locate=beside.locate)
+        except TooLargeError as error:
+            problems.append(Problem(str(path), 0, f"its dynamic file is too large: {error}", "name a dynamic file"))
+            continue
         except ConfigError as error:
             problems.extend((*error.problems, *error.warnings))
             continue
         configs.append(config)
-        # Where there is no quorum every two of them meet, and that must not be taken for an answer.
+        # Without any quorum, every two quorums meet trivially, and that is not an answer.
         if not config.view.contains_quorum(config.view.voters):
             what = "no set of its servers is a quorum, so there is nothing to compare"
             problems.append(Problem(str(path), 0, what, "name a zoo.cfg with server.N lines"))
@@ -175,26 +186,35 @@ def _read_all(paths: Sequence[Path]) -> tuple[list[Config], list[Problem]]:
 
 
 class _Beside:
-    """Reads a dynamic file: where its name says, or beside the zoo.cfg, where copies of both may lie."""
+    """Reads a dynamic file at the path in the zoo.cfg, or in the folder of the zoo.cfg."""
 
     def __init__(self, zoo_cfg: Path) -> None:
         self._folder = zoo_cfg.parent
 
     def __call__(self, name: str) -> str | None:
-        text = _text(Path(name))
-        return text if text is not None else _text(self._folder / Path(name).name)
+        """Return the text of the file, or None. Raises TooLargeError."""
+        try:
+            return _text(Path(self.locate(name)))
+        except (OSError, ValueError):
+            return None
+
+    def locate(self, name: str) -> str:
+        """Return the path of the file on this machine."""
+        try:
+            there = Path(name).is_file()
+        except ValueError:
+            there = False
+        return name if there else str(self._folder / Path(name).name)
 
 
-def _text(path: Path) -> str | None:
-    try:
-        return path.read_bytes().decode("iso-8859-1")
-    except (OSError, ValueError):
-        return None
+def _text(path: Path) -> str:
+    """Read a file. Raises OSError, ValueError and TooLargeError."""
+    return read_bytes(path, CONFIGURATION).decode("iso-8859-1")
 
 
 def _bad_configuration(problems: list[Problem]) -> Answer:
     data = {"verdict": "bad configuration", "problems": [msgspec.to_builtins(p) for p in problems]}
-    return Answer(BAD_CONFIGURATION, "\n".join(map(str, problems)), data)
+    return Answer(BAD_CONFIGURATION, "\n".join(on_a_line(str(problem)) for problem in problems), data)
 
 
 def _file_data(config: Config) -> dict[str, Any]:

@@ -1,11 +1,11 @@
-"""Reading journals: a file is lives of one server, a start record and numbered steps each.
+"""Reads journals: a file has the runs of one server, each with a start record and numbered steps.
 
-Rules this module keeps:
+Rules:
 
-- A file that is damaged, mixed up or of another format raises `JournalError`, with its line and what would be right.
-- The last line of a life may be torn, since its process may have been killed while it wrote; that is reported, and no
-  error. So a torn line is one that is followed by a start record, or by nothing.
-- A file is read as a stream, as often as it is wanted; memory does not grow with it.
+- A damaged file, a mixed one, or one in another format raises `JournalError` with the line and the correction.
+- The last line of a run may be incomplete, since the process may have been killed during the write. That is reported,
+  but is not an error. An incomplete line is followed by a start record or by the end of the file.
+- A file is read as a stream, so memory does not grow with it. Files and lines have a limit of size (`checker.reading`).
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import msgspec
 
+from checker.reading import JOURNAL, LINE, TooLargeError, check_size
 from checker.validate.words import WordError, durable_of, event_of, rules_of, view_of, zab_rules_of
 from spec.durable import Durable
 from spec.election.state import Rules
@@ -25,11 +26,11 @@ from spec.server import Event
 from spec.zab.state import ZabRules
 
 FORMAT = 1
-"""The version of the format that is read here."""
+"""The version of the format."""
 
 
 class JournalError(Exception):
-    """A journal that cannot be read: the file, the line (0 for none), what is wrong and what would be right."""
+    """A journal that cannot be read: the file, the line (0: none), the mistake and the correction."""
 
     def __init__(self, path: Path, line: int, what: str) -> None:
         super().__init__(f"{path}:{line}: {what}" if line else f"{path}: {what}")
@@ -100,12 +101,24 @@ _decode = msgspec.json.Decoder(_Line).decode
 
 
 def read(path: Path) -> Iterator[Record]:
-    """The records of a file, in order. Raises JournalError."""
+    """Read the records of a file in order. Raises JournalError."""
     try:
+        check_size(path, JOURNAL)
         with path.open("rb") as stream:
-            yield from _records(path, enumerate(stream, start=1))
+            yield from _records(path, enumerate(_lines(path, stream), start=1))
+    except TooLargeError as error:
+        raise JournalError(path, 0, f"{error}; validate the journal of a shorter run") from None
     except OSError as error:
         raise JournalError(path, 0, f"it cannot be read ({error.strerror}); name the journal of a server") from None
+
+
+def _lines(path: Path, stream: BinaryIO) -> Iterator[bytes]:
+    number = 0
+    while raw := stream.readline(LINE + 1):
+        number += 1
+        if len(raw) > LINE:
+            raise JournalError(path, number, f"the line has more than {LINE:,} bytes, which is the limit")
+        yield raw
 
 
 def _records(path: Path, numbered: Iterator[tuple[int, bytes]]) -> Iterator[Record]:

@@ -1,25 +1,36 @@
-"""The part of a configuration all servers ought to share: servers, groups, weights and version.
+"""The shared part of a configuration: servers, groups, weights and version.
 
-ZooKeeper keeps it in `zoo.cfg` itself, or in the file that `dynamicConfigFile` names, and gossips it as text
-while it elects. All three are read here, and the text is written here.
+It is in `zoo.cfg`, or in the file named by `dynamicConfigFile`, and servers exchange it as text in elections. This
+module reads all three forms, and writes the text.
 
-Rules this module keeps:
+Rules:
 
-- What ZooKeeper refuses is an error. What it starts with although it can hardly be meant is a warning: a
-  weight without effect, a negative weight, an observer that weighs in a group, several addresses.
-- ZooKeeper meets some mistakes with an exception nobody catches. They are errors like the others here.
+- A file that ZooKeeper refuses has an error. A probable mistake in a file that ZooKeeper accepts is a warning: a weight
+  without effect, a negative weight, an observer with a weight in a group, several addresses of one server, one address
+  of several servers.
+- Some mistakes end in an uncaught exception in ZooKeeper. They are errors here, too.
 
 Sources: `QuorumPeerConfig.parseDynamicConfig`, `QuorumHierarchical.parse` and `computeGroupWeight`,
-`QuorumMaj.toString`, `QuorumHierarchical.toString`, `QuorumPeer.configFromString`.
+`QuorumMaj.toString`, `QuorumHierarchical.toString`, `QuorumPeer.configFromString`. `parseDynamicConfig` does not
+compare the addresses of servers; only a reconfiguration (`PrepRequestProcessor`) calls
+`QuorumServer.checkAddressDuplicate`, which refuses equal ones.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
 from spec.config.problems import Findings, java_integer, java_split
 from spec.config.properties import Property, last_of_each, read_properties
-from spec.config.server_line import BadServerLineError, LearnerType, Server, parse_server, render_server
+from spec.config.server_line import (
+    ANY_ADDRESS,
+    Address,
+    BadServerLineError,
+    LearnerType,
+    Server,
+    parse_server,
+    render_server,
+)
 from spec.quorum import Hierarchical, Majority, QuorumSystem, Sid, View, hierarchical
 
 _GROUP_FORM = "write group.N=1:2:3, the ids of its servers between colons"
@@ -28,16 +39,16 @@ _SERVER_FORM = "write server.N=..., N being the number in that server's myid fil
 
 
 class Ensemble(msgspec.Struct, frozen=True):
-    """The servers in ascending order of their ids, and the view they make."""
+    """The servers in ascending order of their ids, and their view."""
 
     servers: tuple[Server, ...]
     view: View
 
 
 def parse_ensemble(text: str, file: str = "config", standalone_enabled: bool = True) -> Ensemble:
-    """Reads the text servers gossip, as `render_ensemble` writes it (`QuorumPeer.configFromString`).
+    """Parse the text from an election message, as `render_ensemble` writes it (`QuorumPeer.configFromString`).
 
-    Nothing but `server.`, `group.`, `weight.` and `version` may stand in it. Raises ConfigError.
+    Only the keys `server.`, `group.`, `weight.` and `version` are valid. Raises ConfigError.
     """
     findings = Findings()
     properties = last_of_each(read_properties(text, file, findings), file, findings)
@@ -49,7 +60,7 @@ def parse_ensemble(text: str, file: str = "config", standalone_enabled: bool = T
 
 
 def render_ensemble(ensemble: Ensemble) -> str:
-    """The text of an ensemble as `QuorumVerifier.toString` writes it, in ascending order of the ids."""
+    """Return the text of an ensemble as `QuorumVerifier.toString` writes it, in ascending order of the ids."""
     lines = [f"server.{server.sid}={render_server(server)}" for server in ensemble.servers]
     quorums = ensemble.view.quorums
     if isinstance(quorums, Hierarchical):
@@ -60,12 +71,12 @@ def render_ensemble(ensemble: Ensemble) -> str:
 
 
 def is_ensemble_key(key: str) -> bool:
-    """Whether a key belongs to the ensemble; like ZooKeeper, by how it begins."""
+    """Return whether a key belongs to the ensemble; as in ZooKeeper, the prefix decides."""
     return key.startswith(("server.", "group", "weight"))
 
 
 def reject_unrecognised(properties: Mapping[str, Property], file: str, findings: Findings) -> None:
-    """Notes every key that may not stand in a dynamic file (`QuorumPeerConfig.parseDynamicConfig`)."""
+    """Add an error for each key that is invalid in a dynamic file (`QuorumPeerConfig.parseDynamicConfig`)."""
     for key, prop in properties.items():
         if not is_ensemble_key(key) and key != "version":
             what = f"unrecognised parameter {key}"
@@ -73,7 +84,7 @@ def reject_unrecognised(properties: Mapping[str, Property], file: str, findings:
 
 
 def read_version(properties: Mapping[str, Property], file: str, findings: Findings) -> int:
-    """The configuration's version, written in hexadecimal; 0 when there is none."""
+    """Return the version of the configuration, a hexadecimal number; 0 if it is missing."""
     prop = properties.get("version")
     if prop is None:
         return 0
@@ -91,13 +102,13 @@ def read_ensemble(
     standalone_enabled: bool,
     version: int,
 ) -> Ensemble:
-    """The ensemble the properties describe. Use it only if `findings` holds no error afterwards."""
-    servers = _read_servers(properties, file, findings)
+    """Read the ensemble from the properties. The result is valid only if `findings` has no error afterwards."""
+    servers, lines = _read_servers(properties, file, findings)
     if any(key.startswith(("group", "weight")) for key in properties):
-        quorums: QuorumSystem = _HierarchyReader(properties, file, findings, servers).read()
+        quorums: QuorumSystem = _HierarchyReader(properties, file, findings, servers, lines).read()
     else:
         quorums = Majority(_of_type(servers, LearnerType.PARTICIPANT))
-    # A hierarchy with errors may lack voters; an observer is still never among its voters.
+    # A hierarchy with errors may lack voters, but no observer is among its voters.
     view = View(quorums, _of_type(servers, LearnerType.OBSERVER), version)
     ensemble = Ensemble(tuple(servers[sid] for sid in sorted(servers)), view)
     _check_participants(ensemble, file, findings, standalone_enabled)
@@ -108,8 +119,12 @@ def _of_type(servers: Mapping[Sid, Server], learner_type: LearnerType) -> frozen
     return frozenset(sid for sid, server in servers.items() if server.learner_type is learner_type)
 
 
-def _read_servers(properties: Mapping[str, Property], file: str, findings: Findings) -> dict[Sid, Server]:
+def _read_servers(
+    properties: Mapping[str, Property], file: str, findings: Findings
+) -> tuple[dict[Sid, Server], dict[Sid, int]]:
+    """Read the servers, and the numbers of their lines."""
     servers: dict[Sid, Server] = {}
+    lines: dict[Sid, int] = {}
     for key, prop in properties.items():
         if not key.startswith("server."):
             continue
@@ -122,7 +137,31 @@ def _read_servers(properties: Mapping[str, Property], file: str, findings: Findi
         else:
             server = _read_server(sid, prop, file, findings)
             servers[sid] = server or _guessed(sid, prop.value)
-    return servers
+            lines[sid] = prop.line
+    _check_addresses(servers, lines, file, findings)
+    return servers, lines
+
+
+def _check_addresses(servers: Mapping[Sid, Server], lines: Mapping[Sid, int], file: str, findings: Findings) -> None:
+    """Warn of an address that two servers share: only one of them can listen there."""
+    owners: dict[Address, Sid] = {}
+    for sid, server in servers.items():
+        for name, address in _listening(server):
+            owner = owners.setdefault(address, sid)
+            if owner != sid:
+                what = f"server.{sid}: the {name} {address} is also an address of server.{owner} (line {lines[owner]})"
+                findings.warn(file, lines[sid], what, "only one server can listen there: change the host or the port")
+                break
+
+
+def _listening(server: Server) -> Iterator[tuple[str, Address]]:
+    """The addresses of a server by name, without wildcards, which are equal on different hosts."""
+    for each in server.addresses:
+        yield "quorum port", Address(each.host.lower(), each.quorum_port)
+        yield "election port", Address(each.host.lower(), each.election_port)
+    for name, client in (("client port", server.client), ("secure client port", server.secure_client)):
+        if client is not None and client.host not in (ANY_ADDRESS, "::"):
+            yield name, Address(client.host.lower(), client.port)
 
 
 def _read_server(sid: Sid, prop: Property, file: str, findings: Findings) -> Server | None:
@@ -140,13 +179,13 @@ def _read_server(sid: Sid, prop: Property, file: str, findings: Findings) -> Ser
 
 
 def _guessed(sid: Sid, value: str) -> Server:
-    """What a broken line still says: that there is such a server. It saves errors that only follow."""
+    """Make a server for an invalid line, so that it causes no further errors."""
     observes = "observer" in value.lower()
     return Server(sid, (), LearnerType.OBSERVER if observes else LearnerType.PARTICIPANT)
 
 
 def _check_participants(ensemble: Ensemble, file: str, findings: Findings, standalone_enabled: bool) -> None:
-    """The rules of `parseDynamicConfig` about how many servers vote."""
+    """Check the number of voters, as `parseDynamicConfig` does."""
     if findings.broken:
         return
     voters = [s for s in ensemble.servers if s.learner_type is LearnerType.PARTICIPANT]
@@ -161,15 +200,21 @@ def _check_participants(ensemble: Ensemble, file: str, findings: Findings, stand
 
 
 class _HierarchyReader:
-    """Reads groups and weights (`QuorumHierarchical.parse`), noting what is wrong with them."""
+    """Reads groups and weights (`QuorumHierarchical.parse`)."""
 
     def __init__(
-        self, properties: Mapping[str, Property], file: str, findings: Findings, servers: Mapping[Sid, Server]
+        self,
+        properties: Mapping[str, Property],
+        file: str,
+        findings: Findings,
+        servers: Mapping[Sid, Server],
+        lines: Mapping[Sid, int],
     ) -> None:
         self._properties = properties
         self._file = file
         self._findings = findings
         self._servers = servers
+        self._lines = lines
         self._groups: dict[int, list[Sid]] = {}
         self._grouped: dict[Sid, Property] = {}
         self._weights: dict[Sid, int] = {}
@@ -191,7 +236,7 @@ class _HierarchyReader:
         self._findings.warn(self._file, prop.line, f"{prop.key}: {what}", right)
 
     def _number_in(self, prop: Property, form: str) -> int | None:
-        """What stands behind the first dot of the key; the whole key if there is none, as in ZooKeeper."""
+        """Parse the part of the key after its first dot; as in ZooKeeper, the whole key if it has no dot."""
         number = java_integer(prop.key[prop.key.find(".") + 1 :], bits=64)
         if number is None:
             self._error(prop, "no number after the dot", form)
@@ -207,7 +252,7 @@ class _HierarchyReader:
         self._groups[gid] = []
         for text in java_split(prop.value, ":"):
             self._place(java_integer(text, bits=64), text, gid, prop)
-        # ZooKeeper counts such a group among the groups, where nobody can ever win it.
+        # ZooKeeper counts such a group, and no set of servers can win it.
         if not java_split(prop.value, ":"):
             self._error(prop, "the group has no server", _GROUP_FORM)
 
@@ -241,12 +286,11 @@ class _HierarchyReader:
     def _check_voters(self) -> None:
         for sid, server in self._servers.items():
             if server.learner_type is LearnerType.PARTICIPANT and sid not in self._grouped:
-                line = next(p.line for k, p in self._properties.items() if _names(k, sid))
                 right = f"add {sid} to a group.N line, or remove all groups and weights"
-                self._findings.error(self._file, line, f"server {sid} votes and is in no group", right)
+                self._findings.error(self._file, self._lines[sid], f"server {sid} votes and is in no group", right)
 
     def _is_silent(self, sid: Sid, prop: Property) -> bool:
-        """Whether a grouped server never votes. ZooKeeper needs an explicit weight for such a server."""
+        """Return whether a server in a group never votes. ZooKeeper requires an explicit weight for such a server."""
         server = self._servers.get(sid)
         if server is not None and server.learner_type is LearnerType.PARTICIPANT:
             return False
@@ -259,7 +303,3 @@ class _HierarchyReader:
 
 
 _REMOVE = "remove it from the group"
-
-
-def _names(key: str, sid: Sid) -> bool:
-    return key.startswith("server.") and java_integer(key.removeprefix("server."), bits=64) == sid

@@ -1,10 +1,8 @@
-"""What is wrong with a configuration, where, and what would be right.
+"""Errors and warnings of a configuration, with their places and corrections.
 
-Rules this module keeps:
-
-- A file is read to its end: everything that is wrong with it is reported at once, in the order of the lines.
-- A `Problem` is a value. Whether it stops the server (an error) or is only said (a warning) follows what
-  ZooKeeper does with such a file, and is decided by whoever collects it.
+A file is read to its end: all its errors are reported together, in the order of the lines. A problem is an error if
+ZooKeeper refuses the file, and a warning if ZooKeeper starts with it. Two errors go beyond ZooKeeper: a file above the
+size limit, and a template that nothing has filled in.
 """
 
 import re
@@ -15,11 +13,19 @@ _INTEGER = re.compile(r"[+-]?\d+")
 _HEXADECIMAL = re.compile(r"[+-]?[0-9a-fA-F]+")
 
 WHITE = "".join(map(chr, range(33)))
-"""What `String.trim()` removes: every character up to and including the space."""
+"""The characters that `String.trim()` removes: all up to and including the space."""
+
+_TEMPLATE = re.compile(r"\$\{[^}]*\}|\$\([^)]*\)|\{\{.*?\}\}|<[^<>]+>|\$[A-Za-z_]\w*")
+
+
+def template_in(value: str) -> str | None:
+    """Return the first template in a value (`${NAME}`, `$(NAME)`, `{{ name }}`, `<name>` or `$NAME`), or None."""
+    found = _TEMPLATE.search(value)
+    return found[0] if found else None
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """One thing that is wrong: file, line (0 when something is missing), what, and what would be right."""
+    """A mistake: file, line (0 for a missing line), description and correction."""
 
     file: str
     line: int
@@ -32,9 +38,9 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 class ConfigError(Exception):
-    """A configuration ZooKeeper would not start with.
+    """An invalid configuration.
 
-    `problems` holds every error found, at least one; `warnings` what else was noticed on the way.
+    `problems` holds all errors, at least one; `warnings` the warnings for the same files.
     """
 
     def __init__(self, problems: tuple[Problem, ...], warnings: tuple[Problem, ...] = ()) -> None:
@@ -44,27 +50,27 @@ class ConfigError(Exception):
 
 
 class Findings:
-    """Collects the errors and warnings of one configuration while it is read."""
+    """Collects the errors and warnings of one configuration."""
 
     def __init__(self) -> None:
         self._errors: list[Problem] = []
         self._warnings: list[Problem] = []
 
     def error(self, file: str, line: int, what: str, right: str) -> None:
-        """Notes something that keeps ZooKeeper from starting."""
+        """Add an error: ZooKeeper does not start with this."""
         self._errors.append(Problem(file, line, what, right))
 
     def warn(self, file: str, line: int, what: str, right: str) -> None:
-        """Notes something that ZooKeeper starts with, and that is rarely meant."""
+        """Add a warning: ZooKeeper starts with this, but it is probably a mistake."""
         self._warnings.append(Problem(file, line, what, right))
 
     @property
     def broken(self) -> bool:
-        """Whether an error was noted, so that what was read so far must not be used."""
+        """Whether there is an error, so that the values read so far are unusable."""
         return bool(self._errors)
 
     def warnings(self) -> tuple[Problem, ...]:
-        """The warnings, in the order of the lines; raises ConfigError instead if there are errors."""
+        """Return the warnings in the order of the lines. Raises ConfigError if there are errors."""
         warnings = tuple(sorted(self._warnings, key=_place))
         if self._errors:
             raise ConfigError(tuple(sorted(self._errors, key=_place)), warnings)
@@ -76,7 +82,7 @@ def _place(problem: Problem) -> tuple[str, int]:
 
 
 def java_integer(text: str, bits: int = 32, base: int = 10) -> int | None:
-    """The number Java's `Integer.parseInt` (32 bits) or `Long.parseLong` (64) reads, or None.
+    """Parse a number as `Integer.parseInt` (32 bits) or `Long.parseLong` (64) does; None if it is invalid.
 
     As strict as Java: no blanks, no underscores, nothing out of range.
     """
@@ -89,9 +95,9 @@ def java_integer(text: str, bits: int = 32, base: int = 10) -> int | None:
 
 
 def java_split(text: str, separator: str) -> list[str]:
-    """What `String.split` gives: trailing empty parts dropped, a text without separator left whole."""
+    """Split as `String.split` does: without trailing empty parts, and without a change if there is no separator."""
     parts = text.split(separator)
     while len(parts) > 1 and not parts[-1]:
         parts.pop()
-    # Java drops every part of a text that is nothing but separators.
+    # Java returns no parts for a text of separators only.
     return [] if parts == [""] and text else parts

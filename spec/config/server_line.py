@@ -2,12 +2,13 @@
 
     host:quorumPort:electionPort[:role][|host:quorumPort:electionPort[:role]]...[;[clientHost:]clientPort]
 
-Rules this module keeps:
+Rules:
 
-- As lenient and as strict as ZooKeeper: blanks around a role are accepted and blanks around a port are not;
-  `;` opens the client's address, and a second `;` that of the secure client port.
-- Names are not resolved. ZooKeeper resolves them when it connects, so an unknown host is no error here.
-- Several addresses of one server have no order in ZooKeeper. Here they are sorted, so equal means the same.
+- As lenient and as strict as ZooKeeper: blanks around a role are valid and blanks around a port are not; `;` precedes
+  the client address, and a second `;` the secure client port.
+- Names are not resolved: ZooKeeper resolves them when it connects. A template such as `${HOST}` is an error, although
+  ZooKeeper starts with it, because no host has such a name.
+- Several addresses of one server have no order in ZooKeeper. They are sorted here, so that equality is well defined.
 
 Sources: `QuorumPeer.QuorumServer.initializeWithAddressString`, `QuorumServer.toString`,
 `ConfigUtils.getHostAndPort`.
@@ -17,7 +18,7 @@ from enum import Enum
 
 import msgspec
 
-from spec.config.problems import WHITE, java_integer, java_split
+from spec.config.problems import WHITE, java_integer, java_split, template_in
 from spec.quorum import Sid
 
 FORM = "write host:quorumPort:electionPort[:participant|observer][;[clientAddress:]clientPort]"
@@ -42,7 +43,7 @@ class Address(msgspec.Struct, frozen=True, order=True):
 
 
 class ServerAddress(msgspec.Struct, frozen=True, order=True):
-    """Where one server listens for its peers: the quorum port carries Zab, the election port the votes."""
+    """The address of a server for its peers: the quorum port carries Zab, the election port the votes."""
 
     host: str
     quorum_port: int
@@ -55,7 +56,7 @@ class ServerAddress(msgspec.Struct, frozen=True, order=True):
 class Server(msgspec.Struct, frozen=True):
     """One `server.N` line (`QuorumPeer.QuorumServer`).
 
-    `client` and `secure_client` are the addresses the line itself gives to clients, if it does.
+    `client` and `secure_client` are the client addresses in the line, or None.
     """
 
     sid: Sid
@@ -66,7 +67,7 @@ class Server(msgspec.Struct, frozen=True):
 
 
 class BadServerLineError(ValueError):
-    """A `server.N` value that ZooKeeper refuses: what is wrong, and what would be right."""
+    """A `server.N` value that ZooKeeper refuses: the mistake and the correct form."""
 
     def __init__(self, what: str, right: str = FORM) -> None:
         super().__init__(what)
@@ -75,8 +76,11 @@ class BadServerLineError(ValueError):
 
 
 def parse_server(sid: Sid, value: str) -> Server:
-    """The server a value describes; raises BadServerLineError for the first thing that is wrong with it."""
-    # What stands after a third semicolon is ignored by ZooKeeper too.
+    """Parse a value. Raises BadServerLineError for the first mistake in it."""
+    # ZooKeeper ignores the text after a third semicolon, too.
+    template = template_in(value)
+    if template is not None:
+        raise BadServerLineError(f"the template {template} is not filled in", "write the value instead of the template")
     parts = [*java_split(value, ";"), "", "", ""][:3]
     entries = [_parse_entry(text) for text in java_split(parts[0], "|")]
     if not entries:
@@ -94,7 +98,7 @@ def parse_server(sid: Sid, value: str) -> Server:
 
 
 def render_server(server: Server) -> str:
-    """The value as `QuorumServer.toString` writes it: the role is always named, hosts are in order."""
+    """Return the value as `QuorumServer.toString` writes it, with the role, and the hosts in order."""
     text = "|".join(map(str, server.addresses)) + f":{server.learner_type.value}"
     if server.client is not None:
         text += f";{server.client}"
@@ -104,12 +108,12 @@ def render_server(server: Server) -> str:
 
 
 def bracketed(host: str) -> str:
-    """The host as it stands before a port: an IPv6 literal in brackets, anything else as it is."""
+    """Return the host in the form before a port: an IPv6 literal in brackets, any other host unchanged."""
     return f"[{host}]" if ":" in host else host
 
 
 def parse_role(text: str) -> LearnerType | None:
-    """The role a word names, in any case and with blanks around it; None for any other word."""
+    """Return the role for a word in any case and with blanks around it; None for any other word."""
     word = text.strip(WHITE).lower()
     return next((role for role in LearnerType if role.value == word), None)
 
@@ -117,7 +121,7 @@ def parse_role(text: str) -> LearnerType | None:
 def _parse_entry(text: str) -> tuple[ServerAddress, LearnerType | None]:
     parts = _host_and_ports(text)
     if len(parts) not in (3, 4):
-        raise BadServerLineError(f"{text!r} has {len(parts)} parts where 3 or 4 are expected")
+        raise BadServerLineError(f"{text!r} is not a server address: {_lacking(parts)}")
     address = ServerAddress(parts[0], _port(parts[1], "quorum port"), _port(parts[2], "election port"))
     if address.quorum_port == address.election_port:
         right = "give the two different ports"
@@ -128,6 +132,16 @@ def _parse_entry(text: str) -> tuple[ServerAddress, LearnerType | None]:
     if role is None:
         raise BadServerLineError(f"unknown peer type {parts[3]!r}", "write participant or observer")
     return address, role
+
+
+def _lacking(parts: list[str]) -> str:
+    """The difference between the parts of an address and its form, in words."""
+    if len(parts) > 4:
+        return f"it has {len(parts)} parts between colons, and 4 is the most"
+    if parts == [""]:
+        return "the host and both ports are missing"
+    ports = ("the quorum port", "the election port")[len(parts) - 1 :]
+    return f"{' and '.join(ports)} {'is' if len(ports) == 1 else 'are'} missing"
 
 
 def _parse_client(text: str) -> Address | None:
@@ -141,7 +155,7 @@ def _parse_client(text: str) -> Address | None:
 
 
 def _host_and_ports(text: str) -> list[str]:
-    """The parts between colons; brackets hold an IPv6 literal together (`ConfigUtils.getHostAndPort`)."""
+    """Split at colons, but not within the brackets of an IPv6 literal (`ConfigUtils.getHostAndPort`)."""
     if not text.startswith("["):
         return java_split(text, ":")
     end = text.find("]")

@@ -1,11 +1,12 @@
-"""Typed access to the keys of one static file, noting what ZooKeeper would refuse.
+"""Typed access to the keys of one static file, and notes the values that ZooKeeper refuses.
 
-Rules this module keeps:
+Rules:
 
 - A value is trimmed first, as `QuorumPeerConfig.parseProperties` does.
-- Every key ZooKeeper reads as a number or as true/false is checked, also where Quorate has no use for it:
-  the server would not start.
-- A value that is refused is replaced by the default, so that reading can go on and find the next error.
+- Every key that ZooKeeper reads as a number or as true/false is checked, since the server does not start with another
+  value, even where Quorate ignores the key.
+- The default replaces an invalid value, so that the rest of the file is checked, too.
+- A template such as `${DIR}` is an error in a key that Quorate uses, and a warning in any other.
 
 Source: `QuorumPeerConfig.parseProperties` and `parseBoolean`; the key names of `QuorumAuth` and
 `JvmPauseMonitor`.
@@ -14,7 +15,7 @@ Source: `QuorumPeerConfig.parseProperties` and `parseBoolean`; the key names of 
 from collections.abc import Mapping
 
 from spec.config.ensemble import is_ensemble_key
-from spec.config.problems import WHITE, Findings, java_integer
+from spec.config.problems import WHITE, Findings, java_integer, template_in
 from spec.config.properties import Property
 
 INTEGERS = frozenset(
@@ -74,11 +75,11 @@ OWN = frozenset(
         "version",
     }
 )
-"""The keys that become fields of a `Config`; the rest is kept as it is."""
+"""The keys with a field in `Config`; the other keys are copied unchanged."""
 
 
 class Settings:
-    """The trimmed properties of one file; checks them all when it is made."""
+    """The trimmed properties of one file; the constructor checks all of them."""
 
     def __init__(self, properties: Mapping[str, Property], file: str, findings: Findings) -> None:
         self.file = file
@@ -90,45 +91,45 @@ class Settings:
         self._check_known()
 
     def get(self, key: str) -> Property | None:
-        """The line that sets a key, or None."""
+        """Return the line of a key, or None."""
         return self._properties.get(key)
 
     def text(self, key: str) -> str | None:
-        """The value of a key, or None when it is not set."""
+        """Return the value of a key, or None if it is not set."""
         prop = self.get(key)
         return prop.value if prop else None
 
     def integer(self, key: str, default: int) -> int:
-        """The number a key is set to; the default also where it is no number, which is noted already."""
+        """Return the number of a key, or the default for a missing or an invalid value."""
         number = java_integer(self.text(key) or "")
         return default if number is None else number
 
     def boolean(self, key: str, default: bool) -> bool:
-        """True or false, in any case of the letters; the default also for anything else."""
+        """Return true or false, ignoring case, or the default for a missing or an invalid value."""
         return {"true": True, "false": False}.get((self.text(key) or "").lower(), default)
 
     def port(self, key: str) -> int | None:
-        """The port a key is set to, None when it is not set or, which is noted, out of range."""
+        """Return the port of a key, or None if it is not set or out of range; the latter is an error."""
         number = self.integer(key, -1)
         if 0 <= number <= 65535:
             return number
-        # Text that is no number at all was noted when the settings were made.
+        # The constructor has reported values that are not numbers.
         if java_integer(self.text(key) or "") is not None:
             self.error(key, f"{number} is no port", "write a number from 0 to 65535")
         return None
 
     def others(self) -> tuple[tuple[str, str], ...]:
-        """Every key that is neither a field of `Config` nor part of the ensemble, in the order written."""
+        """Return the keys without a field in `Config` that are not of the ensemble, in the order of the file."""
         rest = (p for p in self._properties.values() if p.key not in OWN and not is_ensemble_key(p.key))
         return tuple((prop.key, prop.value) for prop in sorted(rest, key=lambda prop: prop.line))
 
     def error(self, key: str, what: str, right: str) -> None:
-        """Notes an error at the line that sets a key, or at no line when nothing sets it."""
+        """Add an error at the line of a key, or at line 0 if it is not set."""
         prop = self.get(key)
         self.findings.error(self.file, prop.line if prop else 0, f"{key}: {what}" if prop else what, right)
 
     def warn(self, key: str, what: str, right: str) -> None:
-        """Notes a warning at the line that sets a key."""
+        """Add a warning at the line of a key."""
         prop = self.get(key)
         self.findings.warn(self.file, prop.line if prop else 0, f"{key}: {what}", right)
 
@@ -137,9 +138,12 @@ class Settings:
             self.error(key, f"{value!r} is not a whole number", "write digits only")
         elif key in BOOLEANS and value.lower() not in ("true", "false"):
             self.error(key, f"{value!r} is neither true nor false", "write true or false")
+        elif not is_ensemble_key(key) and (template := template_in(value)) is not None:
+            say = self.error if key in OWN else self.warn
+            say(key, f"the template {template} is not filled in", "write the value instead of the template")
 
     def _check_known(self) -> None:
-        """Rules about keys of which Quorate makes no further use."""
+        """Check the keys that Quorate ignores otherwise."""
         if self.integer("electionAlg", 3) != 3:
             self.error("electionAlg", "only 3 is supported", "remove the line")
         if self.get("secureClientPortAddress") and not self.get("secureClientPort"):
@@ -151,7 +155,7 @@ class Settings:
             self.warn("oraclePath", what, "judge quorums without it")
 
     def _check_sasl(self) -> None:
-        """A server that requires SASL of its peers must be able to speak it itself."""
+        """Check that a server that requires SASL of its peers has SASL enabled."""
         server, learner = "quorum.auth.serverRequireSasl", "quorum.auth.learnerRequireSasl"
         if not self.boolean("quorum.auth.enableSasl", False):
             for key in (server, learner):

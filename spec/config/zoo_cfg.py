@@ -1,12 +1,13 @@
-"""Reads one server's `zoo.cfg`: its own settings, and its view of the ensemble.
+"""Reads the `zoo.cfg` of one server: its settings, and its view of the ensemble.
 
-Rules this module keeps:
+Rules:
 
-- Text in, values out. The dynamic file's text is asked of the caller, and names are not resolved.
-- A key is judged as ZooKeeper judges it. A key it does not know is kept: ZooKeeper makes a system property
-  `zookeeper.<key>` of it.
-- With `complete=False` only what is written is judged: that something is missing (dataDir, initLimit,
-  syncLimit, myid) is then no error. It is for comparing files, and for excerpts in scenarios.
+- Text in, values out. The caller supplies the text of the dynamic file, and names are not resolved.
+- A key is valid if ZooKeeper accepts it. ZooKeeper makes a system property `zookeeper.<key>` of an unknown key, so
+  `Config.properties` holds it.
+- With `complete=False`, missing keys and files (dataDir, initLimit, syncLimit, myid) are not errors. This is for
+  comparisons of files, and for excerpts in scenarios.
+- A file has at most `LONGEST` characters, far above any real one: the time for a larger one has no useful bound.
 
 Sources: `QuorumPeerConfig.parse`, `parseProperties`, `setupQuorumPeerConfig`, `checkValidity`, and
 `QuorumPeer.start` for a myid outside the server list.
@@ -31,16 +32,22 @@ from spec.config.settings import Settings
 from spec.quorum import Sid, View
 
 Read = Callable[[str], str | None]
-"""Gives the text of the file of that name, or None if there is none. `dict.get` will do."""
+"""Returns the text of the file with that name, or None. `dict.get` is an example."""
+
+Locate = Callable[[str], str]
+"""Returns the path of the file with that name on this machine, for errors."""
+
+LONGEST = 256 * 1024
+"""The limit for a zoo.cfg or a dynamic file, in characters."""
 
 
 class Config(msgspec.Struct, frozen=True):
-    """What one server is told at its start.
+    """The configuration of one server.
 
     `tick_time` and the session time-outs are in milliseconds; `init_limit` and `sync_limit` in ticks, 0 when
-    not set. `client_host_named` says whether clientPortAddress is written. `version` is the one the files state; the
-    view's own is 0 unless reconfiguration is enabled. `properties` holds every other key with its value, in the order
-    written.
+    not set. `client_host_named` is true if clientPortAddress is set. `version` is the version in the files; that of
+    the view is 0 unless reconfiguration is enabled. `properties` holds every other key with its value, in the order of
+    the file.
     """
 
     file: str
@@ -66,26 +73,26 @@ class Config(msgspec.Struct, frozen=True):
 
     @property
     def init_time(self) -> int:
-        """How long a follower may take to connect and catch up, in milliseconds."""
+        """The limit for a follower to connect and synchronise, in milliseconds."""
         return self.tick_time * self.init_limit
 
     @property
     def sync_time(self) -> int:
-        """How long a follower may stay silent, in milliseconds."""
+        """The limit for the silence of a follower, in milliseconds."""
         return self.tick_time * self.sync_limit
 
     @property
     def distributed(self) -> bool:
-        """Whether this is a member of an ensemble, not a standalone server (`isDistributed`)."""
+        """Whether the server is a member of an ensemble (`isDistributed`); otherwise it runs standalone."""
         return not self.standalone_enabled or len(self.view.voters) > 1
 
     @property
     def ensemble(self) -> Ensemble:
-        """The part of the configuration that all servers ought to share, with the version its files state."""
+        """The shared part of the configuration, with the version in the files."""
         return Ensemble(self.servers, msgspec.structs.replace(self.view, version=self.version))
 
     def server(self, sid: Sid) -> Server | None:
-        """The `server.N` line of a server, or None."""
+        """Return the `server.N` line of a server, or None."""
         return next((server for server in self.servers if server.sid == sid), None)
 
 
@@ -95,13 +102,17 @@ def parse_zoo_cfg(
     myid: str | None = None,
     read: Read | None = None,
     complete: bool = True,
+    locate: Locate | None = None,
 ) -> Config:
-    """The configuration a `zoo.cfg` describes, for the server whose `myid` file has the given text.
+    """Parse a `zoo.cfg` for the server whose `myid` file has the given text.
 
-    `read` is asked for the file that `dynamicConfigFile` names. `zoo.cfg.dynamic.next` is not looked at.
-    Raises ConfigError with every error that was found, in the order of the lines.
+    `read` returns the text of the file in `dynamicConfigFile`, and `locate` its path for errors; by default errors have
+    the name from the file. `zoo.cfg.dynamic.next` is ignored. Raises ConfigError with all errors, in the order of the
+    lines.
     """
     findings = Findings()
+    if _is_too_large(text, file, findings):
+        findings.warnings()  # raises
     properties = last_of_each(read_properties(text, file, findings), file, findings)
     settings = Settings(properties, file, findings)
     standalone = settings.boolean("standaloneEnabled", True)
@@ -111,7 +122,7 @@ def parse_zoo_cfg(
         ensemble = read_ensemble(properties, file, findings, standalone, version)
     else:
         _reject_ensemble(properties, file, findings)
-        ensemble = _read_dynamic(dynamic, properties["dynamicConfigFile"].line, settings, read, standalone)
+        ensemble = _read_dynamic(dynamic, settings, read, locate or str, standalone)
     sid = _read_myid(myid, settings)
     config = _assemble(settings, ensemble, sid, standalone, dynamic)
     _check_complete(config, settings, complete)
@@ -121,9 +132,15 @@ def parse_zoo_cfg(
 
 
 def version_in_name(name: str) -> int:
-    """The version a dynamic file's name ends in (`zoo.cfg.dynamic.100000003`), in hexadecimal; else 0."""
+    """Return the hexadecimal version at the end of the name of a dynamic file (`zoo.cfg.dynamic.100000003`), or 0."""
     _, dot, suffix = name.rpartition(".")
     return (java_integer(suffix, bits=64, base=16) or 0) if dot else 0
+
+
+def _is_too_large(text: str, file: str, findings: Findings) -> bool:
+    if len(text) > LONGEST:
+        findings.error(file, 0, f"the file has {len(text):,} characters", f"the limit is {LONGEST:,}")
+    return len(text) > LONGEST
 
 
 def _reject_ensemble(properties: Mapping[str, Property], file: str, findings: Findings) -> None:
@@ -133,23 +150,28 @@ def _reject_ensemble(properties: Mapping[str, Property], file: str, findings: Fi
             findings.error(file, prop.line, f"{key} stands beside dynamicConfigFile", right)
 
 
-def _read_dynamic(name: str, line: int, settings: Settings, read: Read | None, standalone: bool) -> Ensemble:
-    """The ensemble of a dynamic file; its version stands in the file's name and nowhere else."""
+def _read_dynamic(name: str, settings: Settings, read: Read | None, locate: Locate, standalone: bool) -> Ensemble:
+    """Read the ensemble of a dynamic file. Only the name of the file has its version."""
     findings = settings.findings
     text = read(name) if read is not None else None
     if text is None:
+        prop = settings.get("dynamicConfigFile")
+        line = prop.line if prop else 0
         findings.error(settings.file, line, f"there is no file {name}", "name a file that can be read")
         return read_ensemble({}, name, Findings(), True, 0)
-    properties = last_of_each(read_properties(text, name, findings), name, findings)
-    reject_unrecognised(properties, name, findings)
+    file = locate(name)
+    if _is_too_large(text, file, findings):
+        return read_ensemble({}, file, Findings(), True, 0)
+    properties = last_of_each(read_properties(text, file, findings), file, findings)
+    reject_unrecognised(properties, file, findings)
     if "version" in properties:
         right = "remove the line: the version is the end of the file's name"
-        findings.error(name, properties["version"].line, "version stands in a dynamic file", right)
-    return read_ensemble(properties, name, findings, standalone, version_in_name(name))
+        findings.error(file, properties["version"].line, "version stands in a dynamic file", right)
+    return read_ensemble(properties, file, findings, standalone, version_in_name(name))
 
 
 def _read_myid(text: str | None, settings: Settings) -> Sid | None:
-    """The number on the first line of `myid`; blanks around it are refused (`setupMyId`)."""
+    """Parse the number on the first line of `myid`; blanks around it are an error (`setupMyId`)."""
     if text is None:
         return None
     first = text.replace("\r", "\n").split("\n")[0]
@@ -190,12 +212,12 @@ def _assemble(settings: Settings, ensemble: Ensemble, sid: Sid | None, standalon
 
 
 def _or_ticks(milliseconds: int, otherwise: int) -> int:
-    """A session time-out, or what ZooKeeper takes when it is -1 or not set."""
+    """Return a session time-out, or the default of ZooKeeper if it is -1 or not set."""
     return otherwise if milliseconds == -1 else milliseconds
 
 
 def _peer_type(settings: Settings, ensemble: Ensemble, sid: Sid | None) -> LearnerType:
-    """The role of this server; where `peerType` and the server list differ, the list wins."""
+    """Return the role of this server; the server list overrides `peerType`."""
     prop = settings.get("peerType")
     written = parse_role(prop.value) if prop else LearnerType.PARTICIPANT
     if prop and written is None:
@@ -209,7 +231,7 @@ def _peer_type(settings: Settings, ensemble: Ensemble, sid: Sid | None) -> Learn
 
 
 def _client_address(settings: Settings, ensemble: Ensemble, sid: Sid | None) -> Address | None:
-    """Where clients connect: what the `server.N` line says, else clientPort (`setupClientPort`)."""
+    """Return the client address: that of the `server.N` line, otherwise clientPort (`setupClientPort`)."""
     port = settings.port("clientPort")
     host = settings.text("clientPortAddress")
     if host is not None and settings.get("clientPort") is None:
@@ -227,7 +249,7 @@ def _client_address(settings: Settings, ensemble: Ensemble, sid: Sid | None) -> 
 
 
 def _agree(static: Address, own: Address) -> bool:
-    """Whether the two addresses can be one: names are not resolved, so a name may stand for any literal."""
+    """Return whether two addresses may be equal; a name may resolve to any literal."""
     if static.port != own.port or static.host == own.host:
         return static.port == own.port
     try:
@@ -238,7 +260,7 @@ def _agree(static: Address, own: Address) -> bool:
 
 
 def _check_complete(config: Config, settings: Settings, complete: bool) -> None:
-    """What `parseProperties` and `checkValidity` want to be there."""
+    """Check for the keys that `parseProperties` and `checkValidity` require."""
     if config.tick_time == 0:
         settings.error("tickTime", "tickTime is 0", "write the length of a tick in milliseconds")
     if config.min_session_timeout > config.max_session_timeout:
@@ -256,7 +278,7 @@ def _check_complete(config: Config, settings: Settings, complete: bool) -> None:
 
 
 def _check_membership(config: Config, settings: Settings, complete: bool) -> None:
-    """A member of an ensemble has a myid, and the server list names it (`QuorumPeer.start`)."""
+    """Check that a member of an ensemble has a myid in the server list (`QuorumPeer.start`)."""
     findings = settings.findings
     if not config.distributed or findings.broken:
         return

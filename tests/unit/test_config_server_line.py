@@ -50,10 +50,10 @@ def test_the_role_may_stand_at_the_last_address_only() -> None:
 @pytest.mark.parametrize(
     ("value", "what"),
     [
-        ("zk1", "'zk1' has 1 parts where 3 or 4 are expected"),
-        ("zk1:2888", "has 2 parts"),
-        ("", "has 1 parts"),
-        (";2181", "has 1 parts"),
+        ("zk1", "'zk1' is not a server address: the quorum port and the election port are missing"),
+        ("zk1:2888", "the election port is missing"),
+        ("", "the host and both ports are missing"),
+        (";2181", "the host and both ports are missing"),
         ("|", "has no address"),
         ("zk1:2888:3888:observer:x", "has 5 parts"),
         ("zk1:abc:3888", "quorum port 'abc' is no port"),

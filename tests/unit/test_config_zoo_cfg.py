@@ -104,7 +104,7 @@ class TestDynamicFile:
 
     def test_an_error_in_it_carries_its_name_and_line(self) -> None:
         assert errors(HEAD + "dynamicConfigFile=members", members=THREE + "server.4=zk4") == [
-            "members:4: server.4: 'zk4' has 1 parts where 3 or 4 are expected; "
+            "members:4: server.4: 'zk4' is not a server address: the quorum port and the election port are missing; "
             "write host:quorumPort:electionPort[:participant|observer][;[clientAddress:]clientPort]"
         ]
 

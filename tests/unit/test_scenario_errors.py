@@ -1,4 +1,4 @@
-"""What is wrong with a scenario is said with file, line, key, and what would be right; nothing else is raised."""
+"""The errors of scenarios name the file, the line, the key and the correction; no other exception is raised."""
 
 import json
 from typing import Any
@@ -124,8 +124,9 @@ def test_what_is_no_yaml_is_told_with_its_line() -> None:
     assert "no YAML" in error.what
 
 
-def test_an_empty_file_is_told_which_keys_there_are() -> None:
-    assert "its keys are servers, file" in str(error_of(""))
+def test_an_empty_file_is_called_empty() -> None:
+    """A list of all forty keys does not help an author whose file is empty by mistake."""
+    assert str(error_of("")) == "s.yaml: it is empty; write a scenario with the keys file and servers"
 
 
 def test_what_is_wrong_with_a_zoo_cfg_is_a_config_error_of_that_file() -> None:
@@ -140,7 +141,7 @@ def test_what_is_no_source_is_refused(source: dict[str, Any]) -> None:
         from_source(source)
 
 
-# Garbage: whatever stands in a scenario, it is loaded or refused.
+# Random text in a scenario is loaded or refused.
 
 KEYS = [
     *(

@@ -1,4 +1,4 @@
-"""What a command of `python -m checker` is: its name, its options, and what runs it."""
+"""A command of `python -m checker`: its name, its options, and the function that runs it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from dataclasses import dataclass
 
 from checker.cli.output import say_on_error_stream
 from checker.report.verdict import ExitCode
+from checker.words import on_a_line
 
 
 @dataclass(frozen=True)
 class Command:
-    """`options` adds what the command takes to its parser; `run` gets what was given, and returns the exit code.
+    """`options` adds the options to the parser of the command; `run` takes the values and returns the exit code.
 
-    What a command needs it imports when it runs, so that no other command waits for it.
+    A command imports its modules in `run`, so that other commands do not load them.
     """
 
     name: str
@@ -24,6 +25,6 @@ class Command:
 
 
 def refused(message: str, code: ExitCode) -> int:
-    """Say on standard error what is wrong, and return the code."""
-    say_on_error_stream(f"error: {message}")
+    """Print an error on standard error, and return the code. Control characters in the lines are escaped."""
+    say_on_error_stream("error: " + "\n".join(map(on_a_line, message.split("\n"))))
     return int(code)
