@@ -25,7 +25,7 @@ from checker.report.console import LeavableConsole
 from checker.report.verdict import memory
 from checker.words import on_a_line
 
-EVERY = 5.0  # seconds between lines where there is no terminal
+EVERY = 5.0  # seconds between lines without a terminal
 OFTEN = 0.1  # seconds between changes of the line on a terminal
 COMPILING = "compiling kernels, on first use only"
 

@@ -1,7 +1,7 @@
-"""The composite action: what GitHub's schema of actions allows, and its scripts, executed by bash as the runner does.
+"""The composite action: its validity by GitHub's schema of actions, and its scripts, run by bash as the runner does.
 
-The schema is the one that check-jsonschema carries. In the scripts stand no expressions: what a user gives reaches them
-by the environment alone, so that no input can end the word that it stands in.
+The schema is that of check-jsonschema. The scripts contain no expressions: inputs reach them in the environment alone,
+so that no input can break out of its word.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def test_every_input_is_used_and_every_expression_names_one_that_is_there(action
 
 
 def test_kernels_are_kept_under_what_they_are_compiled_from(action: dict[str, Any], tmp_path: Path) -> None:
-    """Another text of the engine is another digest, also one of the same size; the folder and the key have it."""
+    """A change of the engine changes the digest, even at the same size; the folder and the key contain it."""
     (sources,) = [each for each in action["runs"]["steps"] if each.get("id") == "sources"]
     (cache,) = [each for each in action["runs"]["steps"] if each.get("uses", "").startswith("actions/cache@")]
     shutil.copytree(ROOT / "checker" / "engine", tmp_path / "checker" / "engine")
@@ -91,7 +91,7 @@ class Step(NamedTuple):
 
     @property
     def words(self) -> list[str]:
-        """What a stub in the checker's place was given."""
+        """The arguments of a stub in place of the checker."""
         return (self.folder / "words").read_text().splitlines()
 
 
@@ -107,7 +107,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def run(action: dict[str, Any], folder: Path, python: str, **inputs: str) -> Step:
-    """Execute the script that explores, as the runner does, with an interpreter that is this script."""
+    """Run the script of the step `run` as the runner does, with this script as the interpreter."""
     (step,) = [each for each in action["runs"]["steps"] if each.get("id") == "run"]
     interpreter = folder / "temp" / "quorate" / "bin" / "python"
     interpreter.parent.mkdir(parents=True)
@@ -118,7 +118,7 @@ def run(action: dict[str, Any], folder: Path, python: str, **inputs: str) -> Ste
         name: re.sub(r"\$\{\{ inputs\.([\w-]+) \}\}", lambda found: given[found[1]], value)
         for name, value in step["env"].items()
     }
-    del environment["NUMBA_CACHE_DIR"]  # the kernels of this machine do as well
+    del environment["NUMBA_CACHE_DIR"]  # use the kernels of this machine
     environment |= {
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "HOME": os.environ.get("HOME", "/"),
@@ -152,12 +152,13 @@ def test_the_checker_gets_files_that_globs_match_and_options_as_words(action: di
     assert ended.code == 0, ended.out
     assert ended.words[:3] == ["-m", "checker", "run"]
     assert ended.words[ended.words.index("--") + 1 :] == ["zk/good.yaml", "zk/bad one.yaml", "zk/deep/-x.yaml"]
-    assert ended.words[5:9] == ["none", "--budget", "60s", "--depth"]
+    assert ended.words[5:8] == ["none", "--budget=60s", "--depth"]
     assert ended.outputs == {"exit-code": "0"}
 
 
 def test_without_a_budget_there_is_none(action: dict[str, Any], folder: Path) -> None:
-    assert "--budget" not in run(action, folder, STUB, scenarios="zk/good.yaml", budget="").words
+    words = run(action, folder, STUB, scenarios="zk/good.yaml", budget="").words
+    assert not [word for word in words if word.startswith("--budget")]
 
 
 @pytest.mark.parametrize("evil", ["$(touch pwned)", "`touch pwned`", '"; touch pwned; "', "x\ntouch pwned"])
@@ -166,6 +167,40 @@ def test_no_input_is_executed(action: dict[str, Any], folder: Path, name: str, e
     run(action, folder, STUB, **{"scenarios": "zk/good.yaml", name: evil})
 
     assert not (folder / "pwned").exists()
+
+
+@pytest.mark.parametrize("reports", ["", " ", "\n"])
+def test_2_where_no_folder_is_named(action: dict[str, Any], folder: Path, reports: str) -> None:
+    """The files of an empty folder were /junit.xml and others in the root folder."""
+    ended = run(action, folder, STUB, scenarios="zk/good.yaml", reports=reports)
+
+    assert (ended.code, ended.outputs) == (2, {"exit-code": "2"})
+    assert [each.properties["title"] for each in commands(ended.out)] == ["no folder"]
+    assert not (folder / "words").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "code"), [("reports", "--github", 0), ("reports", "--", 0), ("budget", "--json", 2)]
+)
+def test_a_leading_dash_in_an_input_is_no_option(
+    action: dict[str, Any], folder: Path, name: str, value: str, code: int
+) -> None:
+    """The value belongs to its option: a folder may have such a name, and a time may not."""
+    ended = run(action, folder, REAL, scenarios="zk/good.yaml", **{name: value})
+
+    assert ended.code == code, ended.out
+    if code == 0:
+        assert {each.name for each in (folder / value).iterdir()} >= {"junit.xml", "results.sarif", "report.json"}
+    else:
+        assert "'--json' is no time" in ended.out
+
+
+def test_options_cannot_end_the_options(action: dict[str, Any], folder: Path) -> None:
+    """After the word `--`, the options of the action would be names of scenarios."""
+    ended = run(action, folder, STUB, scenarios="zk/good.yaml", options="--depth 3 --")
+
+    assert (ended.code, ended.outputs) == (2, {"exit-code": "2"})
+    assert not (folder / "words").exists()
 
 
 @pytest.mark.parametrize("scenarios", ["zk/none.yaml", "zk/none*.yaml", "", "\n"])
