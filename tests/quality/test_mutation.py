@@ -1,0 +1,94 @@
+"""Mutation of the specification: which changes of `spec` the tests notice, and which the scenarios notice alone.
+
+A mutant is live unless it is equivalent: then no input shows a difference, and the reason is in `EQUIVALENT`. The gate
+runs the tests on a small sample. `-m slow` runs a larger one, and the scenarios beside the tests.
+
+The sample is the mutants with the lowest hash of their identity, so it stays the same until the code of a mutant in it
+changes. A survivor needs a test with the behaviour of the protocol (the paper, or ZooKeeper's Java method), or an entry
+in `EQUIVALENT` with the reason.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.support.mutants import REPOSITORY, Mutant, all_mutants, write_copy
+from tests.support.mutation import killed_by_scenarios, killed_by_tests
+
+IN_THE_GATE = 12
+IN_SLOW_TESTS = 150
+BY_TESTS = 0.97
+BY_SCENARIOS = 0.75
+MODELLED = (
+    "spec/client/", "spec/election/", "spec/quorum/", "spec/recipes/", "spec/server.py", "spec/service/", "spec/tree/",
+    "spec/zab/",
+)  # fmt: skip
+"""What the models of the checker run. The rest reads configuration files, and describes data."""
+
+EQUIVALENT: dict[str, str] = {}
+"""The mutants that change no behaviour, by name, and why."""
+
+
+def sample(size: int, *, modelled: bool = False) -> list[Mutant]:
+    """The live mutants of lowest rank, of all of `spec` or of what is modelled."""
+    live = [each for each in all_mutants() if each.name not in EQUIVALENT]
+    return [each for each in live if not modelled or each.path.startswith(MODELLED)][:size]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("mutant")
+    write_copy(made)
+    return made
+
+
+@cache
+def scenarios_by_cost() -> dict[str, tuple[float, list[str]]]:
+    """The scenarios that end soon, the quickest first, with the functions that each calls."""
+    command = [sys.executable, "-m", "tests.support.scenario_verdicts", "--profile"]
+    ran = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    found = json.loads(ran.stdout.splitlines()[-1])
+    return dict(sorted(found.items(), key=lambda item: item[1][0]))
+
+
+def scenarios_of(mutant: Mutant) -> list[str]:
+    """The scenarios that call the function of the mutant; all of them for a mutant outside of any function."""
+    function, profile = f"{mutant.path}: {mutant.function}", scenarios_by_cost()
+    return [name for name, (_, called) in profile.items() if mutant.is_in_a_class_or_module or function in called]
+
+
+def test_every_equivalent_mutant_exists() -> None:
+    assert set(EQUIVALENT) <= {mutant.name for mutant in all_mutants()}
+
+
+def test_mutants_have_different_names_and_compile() -> None:
+    mutants = all_mutants()
+    assert len({mutant.name for mutant in mutants}) == len(mutants)
+    for mutant in mutants[:200]:
+        compile(mutant.text, mutant.path, "exec")
+
+
+@pytest.mark.parametrize("place", range(IN_THE_GATE))
+def test_a_mutant_of_the_sample_is_killed_by_the_tests(place: int, folder: Path) -> None:
+    mutant = sample(IN_THE_GATE)[place]
+    assert killed_by_tests(mutant, folder), f"no test fails with {mutant.name}"
+
+
+@pytest.mark.slow
+def test_the_tests_kill_nearly_all_live_mutants(folder: Path) -> None:
+    chosen = sample(IN_SLOW_TESTS)
+    survivors = [each.name for each in chosen if not killed_by_tests(each, folder)]
+    assert len(survivors) <= (1 - BY_TESTS) * len(chosen), "\n".join(survivors)
+
+
+@pytest.mark.slow
+def test_the_scenarios_alone_kill_most_live_mutants(folder: Path) -> None:
+    chosen = sample(IN_SLOW_TESTS, modelled=True)
+    survivors = [each.name for each in chosen if not killed_by_scenarios(each, folder, scenarios_of(each))]
+    assert len(survivors) <= (1 - BY_SCENARIOS) * len(chosen), "\n".join(survivors)

@@ -1,0 +1,125 @@
+"""Run the tests, or the scenarios alone, on a mutant of the specification.
+
+Each run is a process whose `spec` is a copy with the mutant, and whose `checker` and `tests` are those of the
+repository. The kernels of the engine do not depend on `spec`, so a mutant compiles nothing.
+
+A run has a limit of processor time. A run of the tests that reaches the limit kills the mutant: it no longer ends. A
+run of the scenarios that reaches it does not, since a larger space is no verdict.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import resource
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+from tests.support.mutants import REPOSITORY, Mutant
+
+TESTS = (REPOSITORY / "tests" / "unit", REPOSITORY / "tests" / "properties")
+SECONDS_OF_TESTS = 600
+SECONDS_OF_SCENARIOS = 300
+OTHERS = (
+    "test_benchmarks_", "test_checkpoint", "test_clients_", "test_disk_real_server", "test_docs", "test_node_",
+    "test_rollout_", "test_wheel",
+)  # fmt: skip
+"""Tests of other packages: they take minutes, with live servers, subprocesses or large searches."""
+
+
+def killed_by_tests(mutant: Mutant, folder: Path, seconds: int = SECONDS_OF_TESTS) -> str:
+    """The first test that fails, or an empty text. `folder` has a copy of `spec`."""
+    for files in test_files(mutant.module):
+        ran = _run(
+            mutant, folder, ["-m", "pytest", "-n0", "-x", "-q", "-rfE", "-p", "no:cacheprovider", *files], seconds
+        )
+        if ran.returncode not in (0, 5):
+            failed = [line for line in ran.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+            return failed[0].partition(" - ")[0] if failed else f"exit code {ran.returncode}"
+    return ""
+
+
+def killed_by_scenarios(mutant: Mutant, folder: Path, names: list[str], seconds: int = SECONDS_OF_SCENARIOS) -> str:
+    """The first scenario with another verdict than it expects, or an empty text."""
+    if not names:
+        return ""
+    ran = _run(mutant, folder, ["-m", "tests.support.scenario_verdicts", *names], seconds)
+    if ran.returncode < 0:
+        return ""
+    lines = ran.stdout.splitlines()
+    return lines[-1] if ran.returncode and lines else "" if not ran.returncode else ran.stderr.strip()[-120:]
+
+
+def _run(mutant: Mutant, folder: Path, arguments: list[str], seconds: int) -> subprocess.CompletedProcess[str]:
+    """Run Python with the mutant in the place of its module, and put the module back."""
+    file = folder / mutant.path
+    file.write_text(mutant.text, encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": f"{folder}:{REPOSITORY}", "PYTHONDONTWRITEBYTECODE": "1"}
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
+
+    try:
+        return subprocess.run(
+            [sys.executable, "-P", *arguments], cwd=REPOSITORY, env=environment, capture_output=True, text=True,
+            check=False, preexec_fn=limit,
+        )  # fmt: skip
+    finally:
+        file.write_bytes((REPOSITORY / mutant.path).read_bytes())
+
+
+# Which tests concern a module.
+
+
+@cache
+def test_files(module: str) -> tuple[tuple[str, ...], ...]:
+    """The test files that import a module, those that name it first, then those that import it indirectly."""
+    near, far = [], []
+    for folder in TESTS:
+        for path in sorted(folder.glob("test_*.py")):
+            if path.name.startswith(OTHERS):
+                continue
+            direct = imports_of(path)
+            if module in direct or any(module in imports_of(file) for file in map(_package, direct) if file):
+                near.append(str(path))
+            elif module in _closure(frozenset(direct)):
+                far.append(str(path))
+    return tuple(tuple(files) for files in (near, far) if files)
+
+
+@cache
+def imports_of(path: Path) -> frozenset[str]:
+    """The modules of `spec` that a file imports itself."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.partition(".")[0] == "spec":
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names if alias.name.partition(".")[0] == "spec"}
+    return frozenset(name for name in found if _file(name))
+
+
+@cache
+def _closure(modules: frozenset[str]) -> frozenset[str]:
+    """These modules and all that they import, directly or not."""
+    found, waiting = set(modules), list(modules)
+    while waiting:
+        file = _file(waiting.pop())
+        new = imports_of(file) - found if file else frozenset()
+        found |= new
+        waiting += new
+    return frozenset(found)
+
+
+def _file(module: str) -> Path | None:
+    place = REPOSITORY / module.replace(".", "/")
+    file = place.with_suffix(".py")
+    return file if file.is_file() else _package(module)
+
+
+def _package(module: str) -> Path | None:
+    """The file of a package, which names again what its modules define."""
+    file = REPOSITORY / module.replace(".", "/") / "__init__.py"
+    return file if file.is_file() else None

@@ -1,0 +1,96 @@
+"""Run shipped scenarios in the order of the arguments until one has another verdict than it expects.
+
+`python -m tests.support.scenario_verdicts NAME...` has exit code 0 if every scenario has the verdict that it expects.
+Otherwise the exit code is 1, and the last line names the scenario and the verdict. A search that grows far beyond the
+size that it has without a mutant ends, and does not count as another verdict.
+
+`python -m tests.support.scenario_verdicts --profile` runs all scenarios up to that size. It prints, as JSON, for each
+scenario that ends with its verdict the processor time in seconds and the functions of `spec` that it calls.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from types import FrameType
+
+from checker.engine.model import ModelError
+from checker.engine.search import explore
+from checker.job import Verdict
+from checker.report.verdict import judge
+from checker.scenario import bundled, load
+
+STATES = 100_000
+"""A search ends here unless the scenario has a limit of its own."""
+
+
+def unexpected(path: Path) -> str:
+    """How a scenario differs from what it expects, or an empty text. Raises TooLargeError."""
+    try:
+        job = load(path)
+        limits = replace(job.limits, states=min(STATES, job.limits.states or STATES))
+        exploration = explore(job.model, limits, until_witnessed=job.until_witnessed)
+    except ModelError as error:
+        return f"{path.stem}: {str(error)[:100]}"
+    judged = judge(job, exploration, job.actions)
+    if judged.verdict is Verdict.INCOMPLETE and job.expected is not Verdict.INCOMPLETE:
+        raise TooLargeError
+    return "" if judged.as_expected else f"{path.stem}: {judged.sentence[:100]}"
+
+
+class TooLargeError(Exception):
+    """The search did not end within the limit on states."""
+
+
+def run(names: list[str]) -> int:
+    """Run the scenarios of these names, in this order."""
+    paths = {path.stem: path for path in bundled()}
+    for name in names:
+        try:
+            why = unexpected(paths[name])
+        except TooLargeError:
+            continue
+        if why:
+            print(why)
+            return 1
+    return 0
+
+
+def profile() -> dict[str, tuple[float, list[str]]]:
+    """For each scenario that ends within the limit: its processor time, and the functions of `spec` that it calls."""
+    found: dict[str, tuple[float, list[str]]] = {}
+    for path in bundled():
+        called: set[tuple[str, str]] = set()
+
+        def note(frame: FrameType, event: str, _: object, called: set[tuple[str, str]] = called) -> None:
+            if event == "call":
+                called.add((frame.f_code.co_filename, frame.f_code.co_qualname))
+
+        began = time.process_time()
+        sys.setprofile(note)
+        try:
+            if unexpected(path):
+                continue
+        except TooLargeError:
+            continue
+        finally:
+            sys.setprofile(None)
+        functions = {name for file, qualname in called if (name := function_name(file, qualname))}
+        found[path.stem] = (round(time.process_time() - began, 2), sorted(functions))
+    return found
+
+
+def function_name(file: str, qualname: str) -> str:
+    """The function of `spec` as a mutant names it, or an empty text. Comprehensions belong to their function."""
+    _, is_spec, path = file.rpartition("/spec/")
+    return f"spec/{path}: {qualname.replace('.<locals>', '').partition('.<')[0]}" if is_spec else ""
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--profile"]:
+        print(json.dumps(profile()))
+    else:
+        sys.exit(run(sys.argv[1:]))
