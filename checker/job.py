@@ -74,7 +74,8 @@ class Refinement(Protocol):
 
 @dataclass(frozen=True)
 class Job:
-    """One run. `bounds` says in words what the model itself bounds (budgets, rounds, capacities).
+    """One run. `violations` are the properties that are expected to be violated, with the depth of each; None if any
+    violation has the expected verdict. `bounds` says in words what the model itself bounds (budgets, rounds, capacities).
 
     `actions` are the names of all actions that the model has, `allowed_silent` those that need not fire, and `faults`
     those without which a run is better told. `refinement` tells findings at a finer grain, if there is one.
@@ -87,6 +88,7 @@ class Job:
     grain: str = "as written"
     limits: Limits = field(default_factory=Limits)
     expected: Verdict | None = None
+    violations: Mapping[str, int] | None = None
     until_witnessed: bool = False
     bounds: tuple[str, ...] = ()
     actions: frozenset[str] = frozenset()

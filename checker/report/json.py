@@ -3,8 +3,9 @@
 Fields of schema 1; a field is added without a new number, and changes its meaning only with one:
 
     schema        1
-    job           name, grain, bounds (list of texts), expected (a verdict or null); null if there is no job, since the
-                  scenario cannot be read
+    job           name, grain, bounds (list of texts), expected (a verdict or null), violations (the depth of each
+                  property that is expected to be violated, or null); null if there is no job, since the scenario
+                  cannot be read
     verdict       violated | deadlock | error | incomplete | vacuous | passed
     as_expected   true | false | null (nothing was expected, or it is undecided)
     exit_code     what the process exits with
@@ -49,6 +50,7 @@ def report_json(job: Job | None, exploration: Exploration | None, judgement: Jud
             "grain": job.grain,
             "bounds": list(job.bounds),
             "expected": None if judgement.expected is None else judgement.expected.value,
+            "violations": None if job.violations is None else dict(job.violations),
         },
         "verdict": judgement.verdict.value,
         "as_expected": judgement.as_expected,

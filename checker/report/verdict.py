@@ -10,7 +10,8 @@ The first of these that applies is the verdict: violated, deadlock, error, incom
 - A run is vacuous if one of the known actions never fired (unless the job allows it), a `sometimes` was never
   witnessed, the premise of an `always` held nowhere, or an `eventually` was demanded nowhere: then what passed says
   less than it seems to.
-- A job that expects a verdict exits with 0 iff it gets it, and else with the code of its verdict, or 1.
+- A job that expects a verdict exits with 0 iff it gets it, and else with the code of its verdict, or 1. A job that names
+  the violations which it expects, with their depths, must get exactly these.
 - A run that the budget of the whole command ended is incomplete too, and undecided: neither as expected nor unexpected.
   Its code is 0, since it found no violation, but it is not called a success. A run without any time in the budget has
   the code of an incomplete one.
@@ -49,6 +50,7 @@ class ExitCode(IntEnum):
 class Judgement:
     """A verdict with its exit code, a sentence that opens with the verdict, and every reason for it.
 
+    `different` tells how the violations differ from those that were expected, and is empty where they do not.
     `silent` are the known actions that never fired, those included that need not. `undecided`: the budget of the whole
     command ended it, and nothing had been found. `broken_off`: an interrupt ended it, or it was never begun.
     """
@@ -61,13 +63,14 @@ class Judgement:
     silent: tuple[str, ...] = ()
     undecided: bool = False
     broken_off: bool = False
+    different: str = ""
 
     @property
     def as_expected(self) -> bool | None:
         """Whether the verdict is the expected one; None if none was expected, or it is undecided."""
         if self.expected is None or self.undecided:
             return None
-        return self.verdict is self.expected and not self.broken_off
+        return self.verdict is self.expected and not self.different and not self.broken_off
 
     @property
     def remark(self) -> str:
@@ -76,7 +79,7 @@ class Judgement:
             return "undecided" + (f", expected: {self.expected.value}" if self.expected else "")
         if self.expected is None:
             return ""
-        return "as expected" if self.as_expected else f"expected: {self.expected.value}"
+        return "as expected" if self.as_expected else f"expected: {self.different or self.expected.value}"
 
 
 def judge(
@@ -99,15 +102,29 @@ def judge(
         return _undecided(job, exploration, silent, bare=bare)
     sentence = f"{verdict.value}: {_sentence(verdict, exploration, reasons)}"
     broken_off = verdict is Verdict.INCOMPLETE and exploration.stop is Stop.INTERRUPTED
-    exit_code = _exit_code(verdict, code, job.expected, bare or broken_off)
-    return Judgement(verdict, exit_code, sentence, reasons, job.expected, silent, broken_off=broken_off)
+    different = _different(job, exploration)
+    as_expected = verdict is job.expected and not different
+    exit_code = _exit_code(code, job.expected, as_expected=as_expected, bare=bare or broken_off)
+    return Judgement(
+        verdict, exit_code, sentence, reasons, job.expected, silent, broken_off=broken_off, different=different
+    )
+
+
+def _different(job: Job, exploration: Exploration) -> str:
+    """The violations that the job expects, in words, if others were found."""
+    if job.expected is None or job.violations is None:
+        return ""
+    if {found.prop.name: found.depth for found in exploration.violations} == dict(job.violations):
+        return ""
+    wanted = ", ".join(f"{name} at depth {depth}" for name, depth in sorted(job.violations.items()))
+    return f"{job.expected.value}, {wanted}"
 
 
 def refuse(
     message: str, code: ExitCode = ExitCode.SCENARIO, expected: Verdict | None = None, *, bare: bool = False
 ) -> Judgement:
     """The judgement of a run that could not begin or continue, with the code of the error."""
-    exit_code = _exit_code(Verdict.ERROR, code, expected, bare)
+    exit_code = _exit_code(code, expected, as_expected=expected is Verdict.ERROR, bare=bare)
     return Judgement(Verdict.ERROR, exit_code, f"error: {message}", (message,), expected)
 
 
@@ -136,10 +153,10 @@ def told(found: Found) -> str:
     return f"{found.prop.name}{depth}: {found.finding.clause}{f' ({values})' if values else ''}"
 
 
-def _exit_code(verdict: Verdict, code: ExitCode, expected: Verdict | None, bare: bool) -> int:
+def _exit_code(code: ExitCode, expected: Verdict | None, *, as_expected: bool, bare: bool) -> int:
     if bare or expected is None:
         return int(code)
-    if verdict is expected:
+    if as_expected:
         return int(ExitCode.PASSED)
     return int(code) or int(ExitCode.UNEXPECTED)
 

@@ -54,6 +54,7 @@ def ensemble_job(located: Located, files: Files, source: Mapping[str, Json], add
         grain=setup.grain.value,
         limits=limits_of(scenario, located),
         expected=None if added else listed.expected(scenario, located),
+        violations=None if added else listed.violations(scenario, located, model.properties),
         until_witnessed=scenario.until_witnessed,
         bounds=bounds_of(setup, steps, fast=scenario.network == FAST),
         actions=actions,

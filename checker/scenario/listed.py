@@ -6,7 +6,7 @@ the item that is wrong, and the nearest name that would be right.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path as FilePath
 from typing import Any, Protocol
 
@@ -113,6 +113,26 @@ def expected(scenario: Common, located: Located) -> Verdict | None:
         what = f"{scenario.expect[:60]!r} is no verdict"
         raise located.error(("expect",), what, nearest(scenario.expect, words))
     return Verdict(scenario.expect)
+
+
+def violations(scenario: Common, located: Located, properties: Iterable[Property]) -> Mapping[str, int] | None:
+    """The properties that a scenario expects to be violated, with the depth of each; None if it names none."""
+    stated = scenario.violations
+    if stated is msgspec.UNSET:
+        return None
+    path: Path = ("violations",)
+    if scenario.expect not in (Verdict.VIOLATED.value, Verdict.DEADLOCK.value):
+        raise located.error(path, "the scenario expects no violation", "write expect: violated, or remove the key")
+    if not isinstance(stated, dict) or not stated:
+        raise located.error(path, "it is not a map from properties to depths", "write it like {OneLeader: 8}")
+    names = [prop.name for prop in properties if prop.kind is not Kind.SOMETIMES]
+    for name, depth in stated.items():
+        if name not in names:
+            what = f"no property that can be violated is called {str(name)[:60]!r} here"
+            raise located.error((*path, name), what, nearest(name, names))
+        if type(depth) is not int or depth < 0:
+            raise located.error((*path, name), "the depth is no number of steps", "write a whole number from 0")
+    return stated
 
 
 def may_not_fire(scenario: Common, known: Collection[str], located: Located) -> frozenset[str]:

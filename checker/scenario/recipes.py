@@ -57,6 +57,7 @@ def recipe_job(located: Located, source: Mapping[str, Json], added: frozenset[Va
         grain="each request",
         limits=limits_of(scenario, located),
         expected=None if added else listed.expected(scenario, located),
+        violations=None if added else listed.violations(scenario, located, model.properties),
         until_witnessed=scenario.until_witnessed,
         bounds=tuple(_bounds(setup)),
         actions=actions,

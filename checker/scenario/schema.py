@@ -12,7 +12,7 @@
                            what must hold, what must be possible, what must hold where nothing more can happen
     recoverable, eventually
                            what must stay possible from every state, what must come on every fair run
-    limits, until_witnessed, expect, may_not_fire
+    limits, until_witnessed, expect, violations, may_not_fire
 
 Rules of this module: every struct is decoded strictly, so that no value is bent into another type; a key that
 is not a field is an error which names the nearest field.
@@ -48,6 +48,7 @@ class Common(msgspec.Struct, kw_only=True):
     limits: Any = msgspec.UNSET
     until_witnessed: bool = False
     expect: str | None = None
+    violations: Any = msgspec.UNSET
     may_not_fire: list[str] = []
 
 

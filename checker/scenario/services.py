@@ -47,6 +47,7 @@ def service_job(located: Located, source: Mapping[str, Json], added: frozenset[V
         grain="each request",
         limits=limits_of(scenario, located),
         expected=None if added else listed.expected(scenario, located),
+        violations=None if added else listed.violations(scenario, located, parts.model.properties),
         until_witnessed=scenario.until_witnessed,
         bounds=parts.bounds,
         actions=parts.actions,

@@ -51,7 +51,7 @@ def test_a_scenario_comes_to_its_verdict(name: str) -> None:
     job, exploration = ran(name)
     judged = judge(job, exploration, job.actions)
     assert job.expected is not None, "a shipped scenario states its verdict"
-    assert judged.verdict is job.expected, judged.sentence
+    assert judged.as_expected, f"{judged.sentence} ({judged.remark})"
     if judged.verdict is Verdict.PASSED:
         assert exploration.stop in (Stop.EXHAUSTED, Stop.WITNESSED)
 
@@ -143,6 +143,14 @@ def test_the_bounds_of_every_scenario_are_said() -> None:
         elections = ("only the election", "election of a leader", "elections of a leader", "election beyond")
         assert any(words in each for each in said for words in (*elections, "clients", "requests")), path.stem
         assert any("fault" in each or "at most" in each for each in said)
+
+
+def test_a_scenario_that_expects_a_violation_names_it_with_its_depth() -> None:
+    """So another violation does not satisfy it. No run of the huge one is recorded."""
+    for name, path in PATHS.items():
+        job = load(path)
+        expects = job.expected in (Verdict.VIOLATED, Verdict.DEADLOCK)
+        assert (job.violations is not None) == (expects and name not in HUGE), name
 
 
 def test_scenarios_are_named_after_the_requirements_they_show() -> None:

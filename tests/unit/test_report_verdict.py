@@ -57,6 +57,25 @@ def test_an_interrupted_run_is_never_as_expected_also_where_a_limit_was_to_end_i
         assert (broken_off.exit_code, broken_off.as_expected, broken_off.remark) == (20, False, "expected: incomplete")
 
 
+@pytest.mark.parametrize(
+    ("found", "violations", "as_expected"),
+    [
+        ([Kind.ALWAYS], {"always property": 2}, True),
+        ([Kind.ALWAYS], {"always property": 3}, False),  # deeper than it should be, or found too early
+        ([Kind.ALWAYS], {"another property": 2}, False),
+        ([Kind.ALWAYS, Kind.FINAL], {"always property": 2}, False),  # one more than expected
+        ([Kind.ALWAYS, Kind.SOMETIMES], {"always property": 2}, True),  # a witness is no violation
+    ],
+)
+def test_other_violations_than_the_named_ones_are_not_as_expected(found, violations, as_expected):
+    judgement = judged(*found, expected=Verdict.VIOLATED, violations=violations)
+
+    assert judgement.verdict is Verdict.VIOLATED
+    assert (judgement.as_expected, judgement.exit_code) == (as_expected, 0 if as_expected else 12)
+    wanted = ", ".join(f"{name} at depth {depth}" for name, depth in violations.items())
+    assert judgement.remark == ("as expected" if as_expected else f"expected: violated, {wanted}")
+
+
 # -- each verdict --------------------------------------------------------------------------------------------
 
 

@@ -62,6 +62,23 @@ def error_of(text: str) -> ScenarioError:
         (BASE + "grain: fien\n", "s.yaml:3: grain: 'fien' is not known here; did you mean fine?"),
         (BASE + "network: fats\n", "s.yaml:3: network: 'fats' is no kind of network; did you mean fast?"),
         (BASE + "expect: pased\n", "s.yaml:3: expect: 'pased' is no verdict; did you mean passed?"),
+        (
+            BASE + "expect: violated\nviolations: {OneLeadr: 3}\n",
+            "s.yaml:4: violations.OneLeadr: no property that can be violated is called 'OneLeadr' here; "
+            "did you mean OneLeader?",
+        ),
+        (
+            BASE + "expect: violated\nviolations: {OneLeader: -1}\n",
+            "s.yaml:4: violations.OneLeader: the depth is no number of steps; write a whole number from 0",
+        ),
+        (
+            BASE + "expect: violated\nviolations: [OneLeader]\n",
+            "s.yaml:4: violations: it is not a map from properties to depths; write it like {OneLeader: 8}",
+        ),
+        (
+            BASE + "expect: passed\nviolations: {OneLeader: 8}\n",
+            "s.yaml:4: violations: the scenario expects no violation; write expect: violated, or remove the key",
+        ),
         (BASE + "expect: error\n", "s.yaml:3: expect: 'error' is no verdict; "
          "write one of violated, deadlock, incomplete, vacuous, passed"),
         (
