@@ -142,7 +142,7 @@ REPORT = {
     "schema", "job", "verdict", "as_expected", "exit_code", "sentence", "reasons", "limits", "properties", "actions",
     "search", "traces",
 }  # fmt: skip
-JOB = {"name", "grain", "bounds", "expected"}
+JOB = {"name", "grain", "bounds", "expected", "violations"}
 SEARCH = {
     "engine", "stop", "exhausted", "states", "transitions", "depth", "levels", "ends", "seconds", "states_per_second",
     "python_steps", "python_calls", "python_seconds", "peak_bytes", "bytes_per_state", "collision_probability", "notes",
