@@ -74,8 +74,9 @@ class Refinement(Protocol):
 
 @dataclass(frozen=True)
 class Job:
-    """One run. `violations` are the properties that are expected to be violated, with the depth of each; None if any
-    violation has the expected verdict. `bounds` says in words what the model itself bounds (budgets, rounds, capacities).
+    """One run. `bounds` says in words what the model itself bounds (budgets, rounds, capacities).
+
+    `violations` are the properties that are expected to be violated, with the depth of each; None if any will do.
 
     `actions` are the names of all actions that the model has, `allowed_silent` those that need not fire, and `faults`
     those without which a run is better told. `refinement` tells findings at a finer grain, if there is one.

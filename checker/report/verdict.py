@@ -10,8 +10,8 @@ The first of these that applies is the verdict: violated, deadlock, error, incom
 - A run is vacuous if one of the known actions never fired (unless the job allows it), a `sometimes` was never
   witnessed, the premise of an `always` held nowhere, or an `eventually` was demanded nowhere: then what passed says
   less than it seems to.
-- A job that expects a verdict exits with 0 iff it gets it, and else with the code of its verdict, or 1. A job that names
-  the violations which it expects, with their depths, must get exactly these.
+- A job that expects a verdict exits with 0 iff it gets it, and else with the code of its verdict, or 1. Where it names
+  the violations with their depths, exactly these must be found.
 - A run that the budget of the whole command ended is incomplete too, and undecided: neither as expected nor unexpected.
   Its code is 0, since it found no violation, but it is not called a success. A run without any time in the budget has
   the code of an incomplete one.

@@ -137,6 +137,8 @@ class TestBadFiles:
             ("server.x=zk4:1:2", "zoo.cfg:8: server.x does not name a server by its number"),
             ("server.01=zk4:1:2", "zoo.cfg:8: server.01 is server 1 once more"),
             ("version=xyz", "zoo.cfg:8: version 'xyz' is not a hexadecimal number"),
+            # `Long.parseLong(value, 16)` takes numbers below 2^63.
+            ("version=8000000000000000", "zoo.cfg:8: version '8000000000000000' is not a hexadecimal number"),
             ("electionAlg=0", "zoo.cfg:8: electionAlg: only 3 is supported"),
             ("minSessionTimeout=90000", "session time-outs from 90000 to 40000 ms"),
             ("quorum.auth.serverRequireSasl=true", "true while quorum.auth.enableSasl is not"),

@@ -5,6 +5,8 @@ Expected outcomes are written leader -> the sets of servers that can decide for 
 
 from collections.abc import Iterable
 
+import msgspec
+
 from spec.durable import Durable
 from spec.election import Elected, ServerState
 from spec.election.oracle import Link, outcomes
@@ -101,6 +103,24 @@ def test_from_three_to_four_it_cannot() -> None:
     led = elect(servers, 3, 1, 3)
 
     assert 4 not in decisions(led)
+
+
+def test_a_server_in_a_later_round_does_not_count_votes_of_an_earlier_one() -> None:
+    """`lookForLeader`: "n.electionEpoch < logicalclock" is ignored.
+
+    3, 4 and 5 decided for 5 in round 1, and 2 looks in that round. 1 cannot hear 3. It looks in round 2, so it has
+    only 4 and 5 (out of the election): no quorum of five. In round 1 the vote of 2 makes a quorum.
+    """
+    led = elect([looking(sid, FIVE) for sid in (3, 4, 5)], 5, 3, 4, 5)
+    one, *others = map(summary, [looking(1, FIVE), looking(2, FIVE), *led])
+    cut = [frozenset({1, 3})]
+
+    def joining(election_round: int) -> set[tuple[int, ...]]:
+        found = outcomes([msgspec.structs.replace(one, round=election_round), *others], cut)
+        return {each.members for each in found if each.leader == 5}
+
+    assert joining(1) == {(1,), (2,)}
+    assert joining(2) == {(2,)}
 
 
 def test_a_server_that_cannot_hear_the_leader_does_not_join_on_the_word_of_its_followers() -> None:

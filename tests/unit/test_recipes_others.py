@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from spec.recipes import lock, selector, unfair
 from spec.recipes.events import (
+    Expired,
     Failed,
     Follows,
     Gone,
@@ -91,6 +92,21 @@ def test_a_leader_that_was_disconnected_looks_whether_it_still_leads() -> None:
     assert one.back() == GetData(LEADER, True)
     one.data(b"a")
     assert one.state.holds
+
+
+def test_a_candidate_that_never_stood_is_gone_when_it_is_unwanted() -> None:
+    one = candidate()
+    assert one.hear(Unwanted()) is None
+    assert one.facts == (Gone(),)
+
+
+def test_a_leader_stops_once_where_its_session_expires_after_a_disconnection() -> None:
+    """A client gives up leadership when it is disconnected, so it has none left when the session expires."""
+    one = leading()
+    one.cut_off()
+    assert (one.facts, one.state.holds) == ((HoldsNoMore("suspended"),), False)
+    one.hear(Expired())
+    assert HoldsNoMore("expired") not in one.facts
 
 
 def test_what_was_given_up_is_deleted_though_it_be_wanted_again_before() -> None:

@@ -166,6 +166,14 @@ def test_a_znode_that_is_removed_and_made_again_has_no_children() -> None:
     assert len(overlay.children("/")) == 2
 
 
+def test_an_overlay_removes_nothing_where_there_is_no_znode() -> None:
+    overlay = Overlay(Tree())
+    overlay.carry_out(5, (Remove("/no"),))
+    assert overlay.node("/no") is None
+    assert set(overlay.children("/")) == {"zookeeper"}
+    assert len(overlay.children("/")) == 1
+
+
 def test_an_overlay_may_stand_on_an_overlay() -> None:
     base: Store = Overlay(Tree())
     middle = Overlay(base)
