@@ -144,13 +144,11 @@ def outcome_of(
 
 def compile_kernels(job: Job, options: argparse.Namespace) -> None:
     """Compile the kernels, or load them from their cache, so that no share of a budget pays for it."""
-    from checker.engine import jit, search  # noqa: PLC0415
+    from checker.engine import search  # noqa: PLC0415
 
     if options.engine != "plain":
         with Progress() as progress, suppress(ModelError):  # the run of the job reports it
-            if not jit.is_compiled():
-                progress.compiling()
-            search.explore(job.model, Limits(depth=1))
+            search.explore(job.model, Limits(depth=1), progress=progress)
 
 
 def _explore(job: Job, options: argparse.Namespace, *, again: bool) -> Exploration:
@@ -159,13 +157,11 @@ def _explore(job: Job, options: argparse.Namespace, *, again: bool) -> Explorati
     Two engines are compared if neither was cut short. Otherwise the stop of the second is the stop of the run, and the
     violations found by the first remain.
     """
-    from checker.engine import jit, plain, search  # noqa: PLC0415 (loads the kernels)
+    from checker.engine import plain, search  # noqa: PLC0415 (loads the kernels)
 
     with Progress(job.name) as progress:
         if options.engine == "plain":
             return plain.explore(job.model, job.limits, until_witnessed=job.until_witnessed, progress=progress)
-        if not jit.is_compiled(with_graph=bool(job.model.liveness)):
-            progress.compiling()
         checkpoint = checkpoint_of(job, options, again=again)
         found = search.explore(
             job.model,

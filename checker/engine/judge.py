@@ -1,7 +1,7 @@
-"""Holding states to properties: by tables where they know the answer, by the model where they do not.
+"""Evaluates properties in states: with the tables for known answers, and with the model for new ones.
 
-Rows are examined as they are built, maybe by a thread beside the search. What the tables do not know yet waits,
-and so does every finding, until `settle` is called while no kernel runs.
+Rows are examined as they are built, possibly in a second thread. Rows with an unknown answer wait, and so does every
+finding, until `settle` is called while no kernel runs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from checker.engine.graph import Marks
 from checker.engine.layout import Held
 from checker.engine.model import Finding, ModelError
 from checker.engine.result import Evaluations, Exploration, Found
-from checker.engine.semantics import read, rebuild
+from checker.engine.semantics import answer, rebuild
 from checker.engine.tables import Tables
 
 Array = np.ndarray[Any, Any]
@@ -42,7 +42,7 @@ class Hit(NamedTuple):
 
 
 class _Bundles:
-    """Bundles of properties that are held to the same states; `verdicts` is room for those of one row."""
+    """Bundles of properties for the same states; `verdicts` is room for those of one row."""
 
     def __init__(self, bundles: Array) -> None:
         self.bundles = bundles
@@ -75,7 +75,7 @@ class Judge:
             self._examine(_Waiting(self._final, block, rows, base))
 
     def settle(self, history: History) -> None:
-        """Judge what waits, filling the tables; and rebuild the paths of what was found."""
+        """Judge what waits, filling the tables; and rebuild the paths of the findings."""
         while self._waiting:
             self._examine(self._waiting[0], fill=True)
             del self._waiting[0]  # only now: an interrupt before leaves it to be judged again
@@ -101,7 +101,7 @@ class Judge:
         return self._tally
 
     def resume(self, tally: Array, recorded: Iterable[Hit], history: History) -> None:
-        """Go on from what another judge came to; the paths of its findings are rebuilt."""
+        """Continue with the counts of another judge; the paths of its findings are rebuilt."""
         self._tally, self._first = tally, np.zeros(len(tally), np.uint32)
         for hit in recorded:
             self._met.add(hit.position)
@@ -154,7 +154,7 @@ class Judge:
         if path[-1].row != self._tables.values(hit.cells):
             raise ModelError("the plain engine reaches another state than the tables; a step is not a function")
         prop = model.properties[hit.position]
-        finding = prop.check(*(read(model, prop.reads, path[-1].row) or ()))
+        finding = answer(model, prop, path[-1].row)
         if not isinstance(finding, Finding):
             raise ModelError(f"the property {prop.name!r} finds nothing where it found something before")
         self._result.found[prop.name] = Found(prop, finding, len(path) - 1, path)

@@ -1,7 +1,7 @@
-"""What an exploration says when it ends, whichever engine ran it.
+"""The result of an exploration, for all engines.
 
-`Exploration` holds what was seen, and why it ended; judging it (passed, vacuous, incomplete) is for the
-report. It is exhausted only if every reachable state was expanded; the states at a depth bound never are.
+`Exploration` has the counts, the findings and the reason for the end; the report makes the verdict (passed, vacuous,
+incomplete). An exploration is exhausted only if every reachable state was expanded; states at a depth bound never are.
 """
 
 from __future__ import annotations
@@ -12,13 +12,16 @@ from typing import NamedTuple
 
 from checker.engine.model import Finding, Kind, Model, Move, Property, Row
 
+COMPILING = "compiling kernels, on first use only"
+"""The line of progress for a compilation, which takes up to a minute."""
+
 
 class Stop(Enum):
     """Why an exploration ended."""
 
     EXHAUSTED = "exhausted"
     FOUND = "found"  # a violation or a deadlock; its level was finished
-    WITNESSED = "witnessed"  # every `sometimes` has its witness, and the caller asked for no more
+    WITNESSED = "witnessed"  # every `sometimes` has its witness, and the caller stops there
     DEPTH = "depth"
     STATES = "states"
     MEMORY = "memory"
@@ -35,10 +38,10 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Limits:
-    """Where to stop: None is no limit. Memory is what the search adds to the resident size, in bytes.
+    """The limits of a run; None means unlimited. Memory is the growth of the resident size, in bytes.
 
     `seconds` is elapsed time, `processor` the processor time of this process over all its threads. Time and memory are
-    those of one sitting: what went before a search was taken up is not counted.
+    those since the start or the resumption of the search.
     """
 
     depth: int | None = None
@@ -71,10 +74,10 @@ class Limits:
 class Found:
     """The first finding of a property: its depth is least, and `path` leads there from the initial row.
 
-    Of liveness the finding is a run that never comes to the goal. With a `loop` the last row of the path is that of
-    step `loop`, and the steps between repeat for ever (if there are none, nothing more need happen); `since` is the
-    step from which the goal is out of reach, or in which it is demanded. The depth is `since` of what is not
-    recoverable, and where the loop begins of what does not come eventually.
+    A finding of liveness is a run that never reaches the goal. With a `loop`, the last row of the path equals that of
+    step `loop`, and the steps between repeat for ever (without such steps, the run may stay there). After step `since`
+    the goal is unreachable (RECOVERABLE), or step `since` demands it (EVENTUALLY). The depth is `since` for
+    RECOVERABLE, and the beginning of the loop for EVENTUALLY.
     """
 
     prop: Property
@@ -103,13 +106,12 @@ class Evaluations:
 
 @dataclass(frozen=True)
 class Liveness:
-    """What was examined for a property of liveness.
+    """The statistics of a property of liveness.
 
-    `goals` and `open` count all states by what the property says of them.
-    Examined are the states to which a run comes from an open one without a goal on its way: so many, with so many
-    `edges` out of them. They fall into `components`, each a state or several that all lead to one another; a *trap* is
-    one in which a run may stay for ever: which no move leaves (RECOVERABLE), or in which a run is fair (EVENTUALLY).
-    `size` is what the graph took, in bytes; 0 if not known.
+    `goals` and `open` count all states with that answer of the property. `states` counts the examined states, reachable
+    from an open one without passing a goal, and `edges` their outgoing moves. `components` are strongly connected. A
+    *trap* is a component where a run may stay for ever: no move leaves it (RECOVERABLE), or a run inside it is fair
+    (EVENTUALLY). `size` is the memory for the graph in bytes; 0 if unknown.
     """
 
     goals: int
@@ -135,7 +137,7 @@ class Exploration:
     found: dict[str, Found] = field(default_factory=dict)
     coverage: dict[str, Coverage] = field(default_factory=dict)
     evaluations: dict[str, Evaluations] = field(default_factory=dict)
-    liveness: dict[str, Liveness] = field(default_factory=dict)  # of each property of liveness that was judged
+    liveness: dict[str, Liveness] = field(default_factory=dict)  # for each property of liveness with a judgement
     deadlocks: int = 0  # states without a successor, expected or not
     seconds: float = 0.0
     seconds_before: float = 0.0  # of these, before the search was put down and taken up again; no limit counts them
@@ -143,8 +145,11 @@ class Exploration:
     python_steps: int = 0  # calls of step functions
     python_calls: int = 0  # of any function of the model, these included
     python_seconds: float = 0.0
-    peak_bytes: int = 0  # the largest resident size seen, less the size when the search began, or was taken up again
-    notes: list[str] = field(default_factory=list)  # on the checkpoint: what was taken up, what could not be kept
+    peak_bytes: int = 0  # the largest resident size seen, less the size at the start or the resumption
+    compiling: bool = False  # kernels are being compiled, before the end of the first level
+    notes: list[str] = field(
+        default_factory=list
+    )  # on the checkpoint: the state that was resumed, and failures to save
 
     @property
     def states(self) -> int:
@@ -187,7 +192,7 @@ class Exploration:
 def wanted(model: Model, exploration: Exploration, until_witnessed: bool) -> Stop | None:
     """The reason to stop after a finished level that the findings give, if any.
 
-    Liveness needs the whole space, and has a search go on that has its witnesses.
+    Liveness needs the whole space, so a search with all its witnesses continues.
     """
     if exploration.violations:
         return Stop.FOUND

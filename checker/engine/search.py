@@ -1,7 +1,7 @@
 """The table engine: breadth-first search, level by level, each worked off block by block (`passes`).
 
 Rules:
-- a level is finished before what was found in it ends the search, so that a reported path is shortest;
+- a level is finished before a finding in it ends the search, so that a reported path is shortest;
 - a path is rebuilt by the plain engine from ordinals, and its last row must be the one that the tables reached;
 - the graph is kept only where liveness is asked for, and liveness is judged when everything was seen, not before;
 - between two blocks nothing is under way: only there is a search kept in a folder, and put down if it is.
@@ -9,6 +9,7 @@ Rules:
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -16,7 +17,7 @@ from dataclasses import replace
 
 import psutil
 
-from checker.engine import liveness
+from checker.engine import jit, liveness
 from checker.engine.checkpoint import Checkpoint
 from checker.engine.frontier import Block
 from checker.engine.graph import Graph
@@ -24,11 +25,17 @@ from checker.engine.keeper import OVER, Keeper
 from checker.engine.model import Model, ModelError
 from checker.engine.parts import Parts
 from checker.engine.passes import Passes
-from checker.engine.result import Exploration, Limits, Stop, wanted
+from checker.engine.result import COMPILING, Exploration, Limits, Stop, wanted
 from checker.engine.tables import Tables
 
 LOOKS = 1 << 12  # ways to look to the joint rules for which the moves that they list are kept
 REPORT_EVERY = 0.25  # seconds between calls of `progress`
+
+
+def _on_terminal(exploration: Exploration) -> None:
+    """The progress of a search without a callback: a line about the compilation on a terminal."""
+    if exploration.compiling and not exploration.levels and sys.stderr.isatty():
+        print(COMPILING, file=sys.stderr, flush=True)
 
 
 class _LimitReachedError(Exception):
@@ -44,7 +51,7 @@ class Search:
         limits: Limits = Limits(),
         *,
         until_witnessed: bool = False,
-        progress: Callable[[Exploration], None] = lambda _: None,
+        progress: Callable[[Exploration], None] | None = None,
         workers: int = 1,
         checkpoint: Checkpoint | None = None,
     ) -> None:
@@ -53,17 +60,20 @@ class Search:
         self.result = Exploration(model, "tables", limits)
         self._keeper = None if checkpoint is None else Keeper(checkpoint, model)
         self.tables = Tables(model) if self._keeper is None else self._keeper.tables
-        self._until_witnessed, self._progress = until_witnessed, progress
+        self._until_witnessed, self._progress = until_witnessed, progress or _on_terminal
         self._parts = parts = Parts.of(self.result, self.tables, fingerprints=self._keeper is not None)
         self._history, self._visited, self._graph = parts.history, parts.visited, parts.graph
         self._passes = Passes(parts, workers, LOOKS, self._check_limits)
-        self._level: list[Block] = []  # what is left of the level that is expanded, the next block last
+        self._level: list[Block] = []  # the rest of the current level, the next block last
         self._began = self._reported = time.monotonic()
         self._processor_began = time.process_time()
 
     def run(self) -> Exploration:
         """Explore until everything was seen or there is a reason to stop. Raises ModelError."""
         try:
+            if not jit.is_compiled(with_graph=self._graph is not None):
+                self.result.compiling = True
+                self._progress(self.result)
             if self._keeper is not None:
                 self._take_up(self._keeper)
             self._run()
@@ -92,7 +102,7 @@ class Search:
         except (_LimitReachedError, KeyboardInterrupt):
             self._passes.wait()
             self._parts.judge.settle(self._history)
-            # What was found of the unfinished level counts as seen; nothing is claimed about the rest of it.
+            # The new states of the unfinished level count as seen; there is no claim about the rest of it.
             result.levels += [rest] if (rest := self._history.size - result.states) else []
             result.stop = self._over() or Stop.INTERRUPTED
 
@@ -118,7 +128,7 @@ class Search:
             self._keep()
 
     def _expand_level(self) -> None:
-        """Expand what is left of a level."""
+        """Expand the rest of a level."""
         base = self._history.size - sum(block.size for block in self._level + self._passes.following)
         while self._level:
             size = self._level[-1].size
@@ -127,6 +137,7 @@ class Search:
             base += size
             self._put_down()
         self._passes.wait()
+        self.result.compiling = False
 
     def _judge_liveness(self, graph: Graph) -> None:
         """Judge what needs the whole space, one property after the other as long as time and memory are left."""
@@ -145,7 +156,7 @@ class Search:
     # -- keeping ---------------------------------------------------------------------------------------------
 
     def _take_up(self, keeper: Keeper) -> None:
-        """Go on from what is kept, if something is."""
+        """Continue the saved search, if there is one."""
         kept = keeper.take_up(self._parts)
         if kept is not None:
             level, self._passes.following = kept
@@ -178,7 +189,7 @@ class Search:
         return self.result.limits.inside_a_level.reached(self.result)
 
     def _check_limits(self) -> None:
-        """Look at the time and the memory now and then; a search that is kept goes on to the end of its block."""
+        """Check time and memory now and then; a search with a checkpoint continues to the end of its block."""
         if time.monotonic() - self._reported < REPORT_EVERY:
             return
         self._report()
@@ -203,11 +214,15 @@ def explore(
     limits: Limits = Limits(),
     *,
     until_witnessed: bool = False,
-    progress: Callable[[Exploration], None] = lambda _: None,
+    progress: Callable[[Exploration], None] | None = None,
     workers: int = 1,
     checkpoint: Checkpoint | None = None,
 ) -> Exploration:
-    """Explore a model by tables, with one or two threads. Raises ModelError, and as one CheckpointError."""
+    """Explore a model by tables, with one or two threads. Raises ModelError, and as one CheckpointError.
+
+    `progress` gets the exploration now and then. Its first call, before kernels are compiled, has `compiling` set.
+    Without `progress`, standard error has a line about the compilation if it is a terminal.
+    """
     return Search(
         model, limits, until_witnessed=until_witnessed, progress=progress, workers=workers, checkpoint=checkpoint
     ).run()

@@ -1,6 +1,6 @@
-"""What a model means: which moves a row has, and which row each leads to.
+"""The semantics of a model: the moves of a row, and the row after each.
 
-This is all that the plain engine knows, and what the table engine must agree with. Both list the successors of a
+The plain engine uses these functions alone, and the table engine must agree with them. Both list the successors of a
 row in the same order, so the n-th successor means the same to both: a path that the table engine keeps as ordinals
 is rebuilt here, which checks the tables at every step of it.
 """
@@ -8,8 +8,10 @@ is rebuilt here, which checks the tables at every step of it.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
+from functools import partial
 
-from checker.engine.model import TRIVIAL, Finding, Model, ModelError, Move, Property, Read, Row, Send, Trivial
+from checker.engine.calls import call, step
+from checker.engine.model import TRIVIAL, Finding, Model, ModelError, Move, Property, Read, Row, Rule, Send, Trivial
 from checker.engine.result import Step
 from checker.engine.values import unhashable
 
@@ -23,18 +25,25 @@ def by_rule(model: Model, row: Row) -> Iterator[tuple[str, Move, Row]]:
     """The same with the name of the rule that lists the move."""
     for rule in model.rules:
         arguments = read(model, rule.reads, row)
-        for move in (rule.moves(*arguments) or ()) if arguments is not None else ():
+        if arguments is None:
+            continue
+        for move in call(f"the rule {rule.name!r}", partial(_listed, rule), *arguments):
             after = fire(model, row, move)
             if after is not None:
                 yield rule.name, move, after
 
 
+def _listed(rule: Rule, *arguments: object) -> tuple[Move, ...]:
+    """All moves of a rule, so that an exception in a generator is raised by the call of the rule."""
+    return tuple(rule.moves(*arguments) or ())
+
+
 def read(model: Model, reads: Iterable[Read], row: Row) -> tuple[object, ...] | None:
-    """What `reads` show of a row, or None where a projection says "never"."""
+    """Return the values that `reads` show of a row, or None where a projection says "never"."""
     arguments = []
     for column, projection in reads:
         value = row[model.index[column]]
-        shown = value if projection is None else projection(value)
+        shown = value if projection is None else call(f"the projection of {column!r}", projection, value)
         if shown is None and projection is not None:
             return None
         arguments.append(shown)
@@ -42,9 +51,15 @@ def read(model: Model, reads: Iterable[Read], row: Row) -> tuple[object, ...] | 
 
 
 def answer(model: Model, prop: Property, row: Row) -> Finding | Trivial | None:
-    """What a property says of a row."""
+    """Return the answer of a property for a row."""
     arguments = read(model, prop.reads, row)
-    return TRIVIAL if arguments is None else prop.check(*arguments)
+    return TRIVIAL if arguments is None else check(prop, arguments)
+
+
+def check(prop: Property, arguments: tuple[object, ...]) -> Finding | Trivial | None:
+    """Call the check of a property. Raises ModelError."""
+    found: Finding | Trivial | None = call(f"the property {prop.name!r}", prop.check, *arguments)
+    return found
 
 
 def fire(model: Model, row: Row, move: Move) -> Row | None:
@@ -59,7 +74,7 @@ def _carry_out(model: Model, row: list[object], sends: Iterable[Send]) -> bool:
             raise ModelError(f"an operation {operation!r} is sent to {name!r}, and no actor has that name")
         actor = model.actors[model.actor_index[name]]
         places = [model.index[column] for column in actor.columns]
-        outcome = actor.step(tuple(row[place] for place in places), operation)
+        outcome = step(actor, tuple(row[place] for place in places), operation)
         if outcome is None:
             return False
         for place, value in zip(places, outcome.values, strict=True):
@@ -71,7 +86,7 @@ def _carry_out(model: Model, row: list[object], sends: Iterable[Send]) -> bool:
 
 def unit_of(prop: Property, rule: str, move: Move) -> Hashable:
     """The unit of fairness that a property gives to a rule's move. Raises ModelError for one that cannot be hashed."""
-    unit = prop.fair(rule, move)
+    unit: Hashable = call(f"the fairness of the rule {rule!r}", prop.fair, rule, move)
     try:
         hash(unit)
     except TypeError:
@@ -92,11 +107,11 @@ def rebuild(model: Model, ordinals: Iterable[int]) -> tuple[Step, ...]:
     """The path from the initial row that takes these successors. Raises ModelError where one is missing."""
     path = [Step(None, model.initial())]
     for ordinal in ordinals:
-        step = next((s for n, s in enumerate(successors(model, path[-1].row)) if n == ordinal), None)
-        if step is None:
+        found = next((s for n, s in enumerate(successors(model, path[-1].row)) if n == ordinal), None)
+        if found is None:
             raise ModelError(
                 f"step {len(path)} of a path has no successor number {ordinal}: a function of the model "
                 f"{model.name!r} gives different results for equal arguments"
             )
-        path.append(Step(*step))
+        path.append(Step(*found))
     return tuple(path)

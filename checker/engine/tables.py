@@ -1,34 +1,36 @@
-"""What the model's functions said, kept as integers: every function is asked once for each distinct argument.
+"""The results of the functions of a model as integers: each function is called once for each distinct argument.
 
 `Tables` interns values (cells), operations, effects and what rules and properties read (nodes), and answers the
 kernels' questions by calling the model: `fill(keys)` adds the entries that a pass found missing. The arrays are
 laid out as `kernels` and `memo_kernels` describe; this module is the only one that writes them.
 
 Rules: ids only grow, an entry once written never changes, and cells and nodes share one sequence of ids, so that
-a key of the memo names what it is about by its upper half alone.
+the upper half of a key of the memo identifies its subject.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Iterable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from checker.engine import kernels, memo_kernels
+from checker.engine.calls import call, step
 from checker.engine.layout import Bundle, Group, Held, Layout, Role, held
 from checker.engine.model import TRIVIAL, Finding, Kind, Model, ModelError, Move, Read, Row, Send, Trivial
 from checker.engine.values import same_types, unhashable
 from checker.engine.vectors import Memo, Vector
 
-VERIFIED_CALLS = 500  # of each function, the first so many calls are made twice ...
-VERIFIED_EVERY = 32  # ... and from then on one in so many
+VERIFIED_CALLS = 500  # the first calls of each function are made twice ...
+VERIFIED_EVERY = 32  # ... and later each call with this number
 NO_ACTION = 0
 
 
 class Node(NamedTuple):
-    """What a prefix of a group's reads stands for: the group, and the values read so far."""
+    """A prefix of the reads of a group: the group, and the values read so far."""
 
     group: int
     values: tuple[Any, ...]
@@ -42,14 +44,14 @@ class Cell(NamedTuple):
 
 
 class Label(NamedTuple):
-    """What a move is, beside what it does: its action, and the unit that each fairness of the model takes it for."""
+    """The action of a move, and its unit for each fairness of the model."""
 
     action: str
     units: tuple[Hashable, ...] = ()
 
 
 class Verdict(NamedTuple):
-    """What a bundle's properties say of what they read: the positions of those with something to say, and to find."""
+    """The answers of a bundle: the positions of the properties with a premise, and of those with a finding."""
 
     bundle: Bundle
     premises: tuple[int, ...] = ()
@@ -67,7 +69,7 @@ class Tables:
         self.listed, self.entries = Vector(np.uint64), Vector(np.uint64)
         self.classes, self.label_of = Vector(np.uint32), Vector(np.uint32)
         self.verdict_of = Vector(np.uint32)
-        self.labels: list[Label] = [Label("")]  # by number, beside NO_ACTION
+        self.labels: list[Label] = [Label("")]  # by number; NO_ACTION is the first
         self.fairness = tuple(dict.fromkeys(p.fair for p in model.properties if p.kind is Kind.EVENTUALLY))
         self._labelled: dict[Label, int] = {}
         self._random = np.random.Generator(np.random.PCG64(0x51554F52))
@@ -78,7 +80,7 @@ class Tables:
         self._effects: dict[tuple[int, tuple[tuple[int, int], ...]], int] = {}
         self._called: dict[str, int] = {}
         self._learnt: dict[int, int] = {}
-        self._effect(NO_ACTION, ())  # effect 0 is none
+        self._effect(NO_ACTION, ())  # effect 0 is empty
         self._layout = layout = Layout(model)
         self.masks = Vector(np.uint64, layout.words)
         self.looks = Vector(np.uint32)  # for each cell the first one that shows the joint rules the same
@@ -103,7 +105,7 @@ class Tables:
         return tuple(cell.value for cell in found if isinstance(cell, Cell))
 
     def cell(self, column: int, value: Any, source: str) -> int:
-        """The id of a value in a column; a new one gets its classes, moves and masks at once."""
+        """The id of a value in a column; a new one also gets classes, moves and masks."""
         try:
             known = self._cells[column].get(value)
         except TypeError as error:
@@ -144,7 +146,7 @@ class Tables:
         return None if shown is None else (shown,)
 
     def _class(self, column: int, slot: int, value: Any) -> int:
-        """The id of what a read shows of a value; each read has ids of its own."""
+        """The id of the part of a value that a read shows; ids are unique to a read."""
         shown = self._shown(self._layout.slots[column][slot], value)
         if shown is None:
             return int(memo_kernels.NEVER)
@@ -152,7 +154,7 @@ class Tables:
         return self._operation(-1 - column - slot * len(self.model.columns), shown[0], source)
 
     def _operation(self, actor: int, operation: Any, source: str) -> int:
-        """The id of an operation for an actor; a negative actor is a read, and the operation what it shows."""
+        """The id of an operation for an actor; a negative actor is a read, and the operation is the part shown."""
         try:
             known = self._operations.setdefault((actor, operation), len(self._asked))
         except TypeError as error:
@@ -215,7 +217,7 @@ class Tables:
     def _resolved(self, cell: int, entries: list[tuple[int, int]]) -> list[tuple[int, int]] | None:
         """A move's entries with a first operation on the very cell that its rule read worked out; None: impossible.
 
-        The cell is known when the move is listed, so the kernels need not look up what they would always find.
+        The cell is known when the move is listed, so the kernels need not look it up.
         """
         column = self._ids[cell]
         if not isinstance(column, Cell) or not entries or entries[0][0] != column.column:
@@ -252,7 +254,7 @@ class Tables:
             self.verdict_of.view[node] = self._verdict(self._layout.bundles[group.position], values)
 
     def _verdict(self, bundle: Bundle, values: tuple[Any, ...]) -> int:
-        """The number of a verdict; there are few, since properties rarely differ in what they say."""
+        """The number of a verdict; there are few, since the answers of properties rarely differ."""
         answers = [(position, self._check(position, values)) for position in bundle.properties]
         verdict = Verdict(
             bundle,
@@ -272,7 +274,7 @@ class Tables:
         raise ModelError(f"the property {prop.name!r} returned {answer!r}; Finding, None or TRIVIAL is right")
 
     def bundles(self, how: Held) -> np.ndarray[Any, np.dtype[np.uint32]]:
-        """The bundles that are held so, as `kernels.examine` takes them."""
+        """The bundles of one kind, in the form for `kernels.examine`."""
         properties = self.model.properties
         chosen = [
             (bundle.group, number)
@@ -282,7 +284,7 @@ class Tables:
         return np.array(chosen, np.uint32).reshape(-1, 2)
 
     def readers(self) -> tuple[Any, ...]:
-        """The arrays by which kernels fold what groups read, in the order in which they take them."""
+        """The arrays for folding the reads of groups, in the order of the parameters of the kernels."""
         fixed = (self._group_rows, self._layout.read_rows)
         return (*fixed, self.classes.view, self.bases.view, self.memo.data, self.memo.shift)
 
@@ -328,7 +330,7 @@ class Tables:
         actor = self.model.actors[position]
         who = f"the step of {actor.name!r}"
         self.steps += 1
-        outcome = self._ask(who, actor.step, values, operation)
+        outcome = self._ask(who, partial(step, actor), values, operation)
         if outcome is None:
             return int(memo_kernels.IMPOSSIBLE)
         if len(outcome.values) != len(actor.columns):
@@ -346,12 +348,12 @@ class Tables:
         return self._effect(NO_ACTION, (*changed, *entries)) << 32 | subject
 
     def _ask(self, who: str, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Call a function of the model; often twice, to see that it is one."""
+        """Call a function of the model; often twice, to check that it is deterministic. Raises ModelError."""
         self.calls += 1
-        answer = function(*arguments)
+        answer = call(who, function, *arguments)
         called = self._called[who] = self._called.get(who, 0) + 1
         if called <= VERIFIED_CALLS or called % VERIFIED_EVERY == 0:
-            again = function(*arguments)
+            again = call(who, function, *arguments)
             if again != answer:
                 raise ModelError(
                     f"{who} is not deterministic: of {arguments!r} it made first {answer!r}, then {again!r}. "

@@ -20,14 +20,13 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from checker.engine.result import Exploration
+from checker.engine.result import COMPILING, Exploration
 from checker.report.console import LeavableConsole
 from checker.report.verdict import memory
 from checker.words import on_a_line
 
 EVERY = 5.0  # seconds between lines without a terminal
 OFTEN = 0.1  # seconds between changes of the line on a terminal
-COMPILING = "compiling kernels, on first use only"
 
 
 class Progress:
@@ -50,6 +49,9 @@ class Progress:
 
     def __call__(self, exploration: Exploration) -> None:
         """Show the progress of the search, unless the last line is too recent."""
+        if exploration.compiling:
+            self.compiling()
+            return
         now = self._clock()
         wait = OFTEN if self._console.is_terminal else EVERY
         if now - self._shown >= wait:

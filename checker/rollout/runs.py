@@ -116,15 +116,13 @@ class Engine:
 
     def _compile(self, asked: Asked) -> None:
         """Compile the kernels that a question needs, or load them from their cache."""
-        from checker.engine import jit, search  # noqa: PLC0415 (kernels load when they are needed)
+        from checker.engine import search  # noqa: PLC0415 (kernels load when they are needed)
 
         if asked.recoverable in self._compiled:
             return
         began = time.process_time()
         with Progress() as progress:
-            if not jit.is_compiled(with_graph=asked.recoverable):
-                progress.compiling()
-            search.explore(job_of(asked).model, Limits(depth=1))
+            search.explore(job_of(asked).model, Limits(depth=1), progress=progress)
         self._compiled.add(asked.recoverable)
         self._compiling += time.process_time() - began
 
@@ -146,12 +144,10 @@ def not_begun(asked: Asked) -> Ran:
 
 def run_within(asked: Asked, limits: Limits) -> Ran:
     """Explore a question within limits of any kind."""
-    from checker.engine import jit, search  # noqa: PLC0415 (kernels load when they are needed)
+    from checker.engine import search  # noqa: PLC0415 (kernels load when they are needed)
 
     job = job_of(asked)
     with Progress(job.name) as progress:
-        if not jit.is_compiled(with_graph=bool(job.model.liveness)):
-            progress.compiling()
         explored = search.explore(job.model, limits, progress=progress, workers=2)
     return _ran(asked, job, explored)
 

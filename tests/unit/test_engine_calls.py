@@ -1,0 +1,222 @@
+"""Exceptions in the functions of a model: a ModelError with the function and the values, for both engines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from checker.cli import runner
+from checker.engine import (
+    Actor,
+    Column,
+    Exploration,
+    Finding,
+    Kind,
+    Limits,
+    Model,
+    ModelError,
+    Move,
+    Outcome,
+    Property,
+    Read,
+    Rule,
+    Send,
+    jit,
+    plain,
+    search,
+)
+from checker.engine.result import COMPILING
+from checker.job import Job
+from checker.report.verdict import ExitCode
+from checker.traces import DefaultLens
+
+ENGINES = pytest.mark.parametrize("engine", [plain, search], ids=["plain", "tables"])
+
+
+class BrokenError(Exception):
+    """The exception of an author's function."""
+
+
+def counter(**functions: Callable[..., Any]) -> Model:
+    """A counter from 0 to 3, with some of its functions replaced."""
+
+    def step(values: tuple[Any, ...], operation: Any) -> Outcome:
+        return Outcome((values[0] + operation,))
+
+    def moves(value: int) -> Iterator[Move]:
+        if value < 3:
+            yield Move("add", (), (Send("till", 1),))
+
+    def check(value: int) -> Finding | None:
+        return Finding("it is too large") if value > 9 else None
+
+    given = {"step": step, "moves": moves, "check": check, "shown": None, **functions}
+    return Model(
+        "a till",
+        (Column("money", 0),),
+        (Actor("till", ("money",), given["step"]),),
+        (Rule("the clerk", (Read("money", given["shown"]),), given["moves"]),),
+        (Property("NeverRich", (Read("money"),), given["check"]),),
+    )
+
+
+def breaks_at(limit: int, otherwise: Callable[[Any], Any]) -> Callable[..., Any]:
+    """A function that raises an exception for one value."""
+
+    def function(value: Any, *_: Any) -> Any:
+        money = value[0] if isinstance(value, tuple) else value
+        if money == limit:
+            raise BrokenError(f"no more than {limit}")
+        return otherwise(value)
+
+    return function
+
+
+def error_of(engine: ModuleType, model: Model) -> ModelError:
+    """The error of an exploration."""
+    with pytest.raises(ModelError) as caught:
+        engine.explore(model)
+    return caught.value
+
+
+@ENGINES
+def test_an_exception_in_a_step_names_actor_operation_and_values(engine: ModuleType) -> None:
+    """The message has all three, and the place in the author's file; the exception is the cause."""
+    error = error_of(engine, counter(step=breaks_at(2, lambda values: Outcome((values[0] + 1,)))))
+    assert str(error).startswith("the step of 'till' raises BrokenError: no more than 2 (line ")
+    assert str(error).endswith("test_engine_calls.py); the operation is 1, the values are money = 2")
+    assert isinstance(error.__cause__, BrokenError)
+
+
+@ENGINES
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [("moves", "the rule 'the clerk'"), ("check", "the property 'NeverRich'"), ("shown", "the projection of 'money'")],
+)
+def test_an_exception_in_another_function_names_it_with_its_values(engine: ModuleType, name: str, what: str) -> None:
+    """Rules, properties and projections are called with values alone."""
+    otherwise = {
+        "moves": lambda value: [Move("add", (), (Send("till", 1),))],
+        "check": lambda value: None,
+        "shown": lambda value: value,
+    }
+    error = error_of(engine, counter(**{name: breaks_at(2, otherwise[name])}))
+    assert str(error).startswith(f"{what} raises BrokenError: no more than 2 (line ")
+    assert str(error).endswith("it was called with 2")
+    assert isinstance(error.__cause__, BrokenError)
+
+
+@ENGINES
+def test_an_exception_in_a_generator_is_one_of_the_rule(engine: ModuleType) -> None:
+    """The moves of a generator are computed after the call of the rule returns."""
+
+    def moves(value: int) -> Iterator[Move]:
+        yield Move("add", (), (Send("till", 1),))
+        if value == 1:
+            raise BrokenError
+
+    error = error_of(engine, counter(moves=moves))
+    assert str(error).startswith("the rule 'the clerk' raises BrokenError (line ")
+
+
+@ENGINES
+def test_an_exception_in_a_fairness_names_the_rule(engine: ModuleType) -> None:
+    """The unit of fairness is another function of the author."""
+
+    def fair(rule: str, move: Move) -> str:
+        raise BrokenError(rule)
+
+    prop = Property("Ends", (Read("money"),), lambda value: None, Kind.EVENTUALLY, fair=fair)
+    error = error_of(engine, counter().with_properties([prop]))
+    assert str(error).startswith("the fairness of the rule 'the clerk' raises BrokenError: the clerk (line ")
+
+
+@ENGINES
+def test_values_whose_repr_fails_or_is_long_do_not_hide_the_exception(engine: ModuleType) -> None:
+    """The message is for a reader: a long value is cut, and an exception of repr is not raised."""
+
+    class Silent:
+        def __repr__(self) -> str:
+            raise BrokenError("repr")
+
+    def check(value: int) -> None:
+        raise BrokenError("check")
+
+    def send(value: Any) -> list[Move]:
+        return [Move("add", (), (Send("till", ("x" * 9999, value)),))]
+
+    def step(values: tuple[Any, ...], operation: Any) -> Outcome:
+        raise BrokenError(operation[0][:1])
+
+    long = error_of(engine, counter(moves=send, step=step))
+    assert len(str(long)) < 1000
+    silent = counter(check=check)
+    silent = replace(silent, columns=(Column("money", Silent()),), rules=())
+    assert "raises BrokenError: check" in str(error_of(engine, silent))
+
+
+def test_an_interrupt_is_no_mistake_of_the_model() -> None:
+    """Ctrl-C in a function of the model ends the search with its report."""
+
+    def check(value: int) -> None:
+        raise KeyboardInterrupt
+
+    assert plain.explore(counter(check=check)).stop.value == "interrupted"
+
+
+def test_the_command_line_prints_one_error(capsys: pytest.CaptureFixture[str]) -> None:
+    """The outcome of the job is an error with the message, and no traceback."""
+    options = runner.argparse.Namespace(
+        engine="tables", verdict=False, workers=1, checkpoint=None, resume=False,
+        depth=None, states=None, memory=None, time=None,
+    )  # fmt: skip
+    model = counter(step=breaks_at(1, lambda values: Outcome((values[0] + 1,))))
+    job = Job(model.name, model, DefaultLens(), source={})
+    outcome = runner.outcome_of(runner.Wanted(job), options)
+    assert outcome.judgement.exit_code == ExitCode.SCENARIO
+    assert "the step of 'till' raises BrokenError" in outcome.judgement.sentence
+    assert "Traceback" not in capsys.readouterr().err
+
+
+class Terminal(list[str]):
+    """A standard error that is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        self.append(text)
+        return len(text)
+
+    def flush(self) -> None:
+        pass
+
+
+def test_the_first_call_of_progress_is_about_the_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A caller of the API heard nothing for up to 40 s."""
+    monkeypatch.setattr(jit, "is_compiled", lambda **_: False)
+    seen: list[tuple[bool, int]] = []
+
+    def progress(exploration: Exploration) -> None:
+        seen.append((exploration.compiling, len(exploration.levels)))
+
+    result = search.explore(counter(), Limits(), progress=progress)
+    assert seen[0] == (True, 0)
+    assert seen[-1] == (False, 4)
+    assert not result.compiling
+
+
+@pytest.mark.parametrize(("compiled", "said"), [(False, [COMPILING, "\n"]), (True, [])])
+def test_a_terminal_has_a_line_about_the_compilation(
+    monkeypatch: pytest.MonkeyPatch, compiled: bool, said: list[str]
+) -> None:
+    """Without a callback the line goes to a terminal, and to nothing else."""
+    terminal = Terminal()
+    monkeypatch.setattr(jit, "is_compiled", lambda **_: compiled)
+    monkeypatch.setattr("sys.stderr", terminal)
+    search.explore(counter())
+    assert terminal == said
