@@ -175,7 +175,7 @@ def test_the_command_line_prints_one_error(capsys: pytest.CaptureFixture[str]) -
         depth=None, states=None, memory=None, time=None,
     )  # fmt: skip
     model = counter(step=breaks_at(1, lambda values: Outcome((values[0] + 1,))))
-    job = Job(model.name, model, DefaultLens(), source={})
+    job = Job(model.name, model, DefaultLens(model), source={})
     outcome = runner.outcome_of(runner.Wanted(job), options)
     assert outcome.judgement.exit_code == ExitCode.SCENARIO
     assert "the step of 'till' raises BrokenError" in outcome.judgement.sentence
