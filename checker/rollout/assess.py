@@ -94,7 +94,7 @@ class Assessed:
     @property
     def proved(self) -> bool:
         """Whether every two quorums meet, and all servers keep their roles: then leaders and commits are safe."""
-        return self.quorums_meet and not self.stage.changed_roles
+        return self.quorums_meet and not (self.stage.remaining and self.stage.changed_roles)
 
     @property
     def unchanged(self) -> bool:
@@ -115,6 +115,8 @@ class Assessed:
 
     def _not_modelled(self, question: Question) -> str | None:
         """The reason why neither the proof nor the runs answer this question for this change."""
+        if not self.stage.remaining:
+            return None
         if self.stage.readdressed:
             sids = ", ".join(map(str, self.stage.readdressed))
             return (

@@ -64,7 +64,8 @@ def _taken(plan: Plan) -> list[str]:
 
 def _pairs(plan: Plan) -> list[str]:
     """What z3 says, once for each pair."""
-    return list(dict.fromkeys(str(pair) for stage in (plan.direct, *plan.stages) for pair in stage.pairs))
+    stages = [plan.direct, *plan.stages] if plan.direct.stage.remaining else plan.judged
+    return list(dict.fromkeys(str(pair) for stage in stages for pair in stage.pairs))
 
 
 def _other_machines(plan: Plan) -> Iterator[str]:

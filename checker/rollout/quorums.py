@@ -41,8 +41,12 @@ class Pair:
 
 
 def pairs_of(stage: Stage) -> tuple[Pair, ...]:
-    """Every two views of a stage. Raises checker.symbolic.disjoint.UndecidedError if z3 gives up."""
-    views: dict[str, View] = {stage.old.label: stage.old.view, stage.new.label: stage.new.view}
+    """Every two views that servers have during a stage.
+
+    Raises checker.symbolic.disjoint.UndecidedError if z3 gives up.
+    """
+    views: dict[str, View] = {stage.old.label: stage.old.view} if stage.remaining else {}
+    views[stage.new.label] = stage.new.view
     couples = [(label, label) for label in views] + list(combinations(views, 2))
     return tuple(Pair(a, b, disjoint_quorums(views[a], views[b])) for a, b in couples)
 

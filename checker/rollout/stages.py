@@ -144,7 +144,9 @@ class Stage:
 
     @property
     def unchanged(self) -> bool:
-        """Whether every server has the same configuration before and after, as far as it is modelled."""
+        """Whether no step changes a configuration as far as it is modelled."""
+        if not self.remaining:
+            return self.new.agreed
         modelled = any(each.effect is Effect.MODELLED for each in self.differences)
         return self.old.members == self.new.members and self.old.agreed and not modelled
 

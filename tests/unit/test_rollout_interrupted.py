@@ -200,6 +200,20 @@ def test_everything_done_leaves_nothing_to_do(tmp_path: Path) -> None:
     assert made.exit_code == 0 and "There is nothing to do" in markdown(made)
 
 
+@pytest.mark.parametrize(("files", "done"), [("five", True), ("three", False)])
+def test_a_state_with_one_file_for_all_needs_no_run_in_the_direction_without_steps(files: str, done: bool) -> None:
+    """Quorums of one file meet, whatever the other file is."""
+
+    def unfinished(asked: Asked, seconds: float) -> Ran:
+        return Ran(asked, Outcome.OPEN, "not all", 10, 2, seconds, (), asked.name)
+
+    folders = read_folder(FOLDERS / "three"), read_folder(FOLDERS / "five")
+    made = plan(Wish(*folders, now=state(FOLDERS / files, "three", "five")), unfinished)
+    assert made.back is not None
+    finished = made.direct if done else made.back
+    assert (finished.outcome, finished.runs, finished.orders) == (Outcome.SAFE, [], [])
+
+
 def test_the_command_says_how_an_interrupted_roll_out_goes_on(tmp_path: Path) -> None:
     put(tmp_path, s1="four", s2="three", s3="three", s4="four")
     folders = ("--from", FOLDERS / "three", "--to", FOLDERS / "four", "--now", tmp_path)
