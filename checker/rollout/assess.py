@@ -28,10 +28,11 @@ from checker.rollout.budget import Budget
 from checker.rollout.differ import after_split
 from checker.rollout.observers import losses
 from checker.rollout.quorums import Pair, pairs_of
-from checker.rollout.runs import Outcome, Ran, Runner, leads_first, not_begun
+from checker.rollout.runs import Outcome, Ran, Runner, impossible, leads_first, not_begun
 from checker.rollout.scenarios import CRASHES, DISCONNECTS, PARTITIONS, SAFE_DATA, Asked, Question
 from checker.rollout.stages import Stage
 from checker.rollout.steps import Steps, counts_an_observer, left_out, may_lead
+from checker.scenario import ScenarioError
 from spec.quorum import Sid
 
 LEADERS = ("Leadership", "OneLeader", "LeaderIsAVoter")
@@ -132,6 +133,7 @@ class Assessed:
     def _found(self, question: Question, *, faulty: bool) -> Cell:
         """The answer by the runs and the proof."""
         runs = [ran for ran in self.runs if ran.asked.question is question and bool(ran.asked.faults) == faulty]
+        absent = runs[0].sentence if runs else self._not_run()
         if not any(ran.begun for ran in runs):
             runs = []
         worst = next((ran for outcome in Outcome for ran in runs if ran.outcome is outcome), None)
@@ -148,7 +150,7 @@ class Assessed:
         if proved:
             return Cell(Outcome.SAFE, f"{PROVED}{f'; {seen}' if seen else ''}")
         if worst is None:
-            return Cell(Outcome.OPEN, self._not_run())
+            return Cell(Outcome.OPEN, absent)
         if worst.outcome is Outcome.SAFE and (missing := self._missing(question, faulty=faulty)):
             return Cell(Outcome.OPEN, f"{seen}, but {missing}")
         return Cell(worst.outcome, seen)
@@ -305,8 +307,13 @@ class Assessor:
         return self._within(asked, min(most, self._budget.share(share)))
 
     def _within(self, asked: Asked, seconds: float) -> Ran:
-        """Run a question, unless the budget is used up."""
-        return self._run(asked, min(seconds, self._budget.left)) if self._budget.left else not_begun(asked)
+        """Run a question, unless the budget is used up, or the model has no such first state."""
+        if not self._budget.left:
+            return not_begun(asked)
+        try:
+            return self._run(asked, min(seconds, self._budget.left))
+        except ScenarioError:
+            return impossible(asked)
 
     def leaders_under_faults(self, assessed: Assessed, order: Order, share: int) -> bool:
         """Whether faults make two leaders, by the election alone. True if they do."""

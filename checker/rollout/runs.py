@@ -26,7 +26,7 @@ from checker.models.ensemble.standing import Standing, is_established, standing
 from checker.report import Progress
 from checker.report.verdict import told
 from checker.rollout.scenarios import Asked, scenario_of
-from checker.scenario import from_text
+from checker.scenario import ScenarioError, from_text
 from checker.traces import trace_of
 from checker.traces.minimise import minimised
 from checker.traces.trace import Trace
@@ -50,7 +50,7 @@ class Ran:
     """A run: the question and the outcome, with its size, its bounds and the finding, if any.
 
     `seconds` is its processor time. `levels` are those of the exploration. `stuck`: the server that the operator waits
-    for in vain. `text` is the scenario.
+    for in vain. `text` is the scenario. `possible` is False for a run that the model cannot begin.
     """
 
     asked: Asked
@@ -66,6 +66,7 @@ class Ran:
     stuck: Sid | None = None
     looking: tuple[Sid, ...] = ()
     exhausted: bool = False
+    possible: bool = True
 
     @property
     def begun(self) -> bool:
@@ -142,6 +143,12 @@ def not_begun(asked: Asked) -> Ran:
     return Ran(asked, Outcome.OPEN, "no time was left for it", 0, 0, 0.0, (), scenario_of(asked))
 
 
+def impossible(asked: Asked) -> Ran:
+    """A run that the model cannot begin: no election ends in its first state, or its opening cannot be followed."""
+    sentence = "not explored: the model has no election that ends in this first state"
+    return replace(not_begun(asked), sentence=sentence, possible=False)
+
+
 def run_within(asked: Asked, limits: Limits) -> Ran:
     """Explore a question within limits of any kind."""
     from checker.engine import search  # noqa: PLC0415 (kernels load when they are needed)
@@ -153,8 +160,14 @@ def run_within(asked: Asked, limits: Limits) -> Ran:
 
 
 def leads_first(asked: Asked) -> bool:
-    """Whether that server leads, with a quorum, where exploration begins."""
-    model = job_of(asked).model
+    """Whether that server leads, with a quorum, where exploration begins.
+
+    False as well if no run of the model begins so, which is possible only where files differ.
+    """
+    try:
+        model = job_of(asked).model
+    except ScenarioError:
+        return False
     row = model.initial()
     standings: dict[Sid, Standing | str] = {
         sid: standing(row[model.index[server_name(sid)]]) for sid in asked.stage.sids if server_name(sid) in model.index

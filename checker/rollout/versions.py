@@ -17,7 +17,6 @@ from checker.rollout.assess import Assessed, Assessor, Order
 from checker.rollout.scenarios import Asked, Question
 from checker.rollout.stages import Stage
 from checker.rollout.steps import RESTART, START, STOP, Steps
-from checker.scenario import ScenarioError
 from spec.quorum import Sid
 
 
@@ -33,11 +32,11 @@ def with_versions(assessed: Assessed, assessor: Assessor, steps: Steps, leaders:
                     assessed.stage, sofar, leader, Question.ELECTION, zab=False, patient=False,
                     always=("OneLeader", "LeaderIsAVoter", "OnlyVotersCounted"), opening=opening,
                 )  # fmt: skip
-                try:
-                    assessed.runs.append(assessor.explore(asked, len(steps) * len(leaders)))
-                except ScenarioError:
+                ran = assessor.explore(asked, len(steps) * len(leaders))
+                if not ran.possible:
                     order = replace(order, explored=False)  # the steps after this one were not run
                     break
+                assessed.runs.append(ran)
         assessed.orders.append(order)
 
 
