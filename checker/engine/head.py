@@ -6,6 +6,7 @@ names come from a fixed set, numbers have bounds, and unknown fields are errors.
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 import msgspec
@@ -77,6 +78,22 @@ class _Format(Struct):
     format: int
 
 
+_PLACE = re.compile(r" - at `\$\.?([^`]*)`\Z")
+_FIELD = re.compile(r"(missing required|unknown) field `([^`]*)`")
+
+
+def _fault(error: Exception) -> str:
+    """The sentence for an error of msgspec, which names the field at fault."""
+    if not isinstance(error, msgspec.ValidationError):
+        return "it is not JSON"
+    text = str(error)
+    place = found[1].replace("[...]", "") if (found := _PLACE.search(text)) else ""
+    if field := _FIELD.search(text):
+        name = f"{place}.{field[2]}".removeprefix(".")
+        return f"the field {name} is {'unknown' if field[1] == 'unknown' else 'missing'}"
+    return f"the field {place} is invalid" if place else "it is not an object"
+
+
 def decoded(text: bytes, where: str, number: int, advice: str) -> Head:
     """The head in a text, in the format of that number. Raises CheckpointError, which names the field at fault."""
     try:
@@ -84,7 +101,7 @@ def decoded(text: bytes, where: str, number: int, advice: str) -> Head:
             raise CheckpointError(f"{where}: it is not in format {number}, which this version reads; {advice}")
         head = msgspec.json.decode(text, type=Head)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise CheckpointError(f"{where}: it is not the head of a checkpoint ({error}); {advice}") from None
+        raise CheckpointError(f"{where}: it is not the head of a checkpoint: {_fault(error)}; {advice}") from None
     if [name for name in head.files if name.startswith("now-")] != [head.now]:
         raise CheckpointError(f"{where}: its files must include {head.now!r} and no other file now-N; {advice}")
     saved = head.search
