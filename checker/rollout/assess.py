@@ -118,6 +118,9 @@ class Assessed:
         """The reason why neither the proof nor the runs answer this question for this change."""
         if not self.stage.remaining:
             return None
+        if self.stage.outdated:
+            sids = ", ".join(map(str, sorted(self.stage.outdated)))
+            return f"server {sids} has run with another address: a disk on its old host may lack acknowledged writes"
         if self.stage.readdressed:
             sids = ", ".join(map(str, self.stage.readdressed))
             return (

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 
 from checker.rollout.answer import Plan, Wish
@@ -51,10 +52,15 @@ def plan(wish: Wish, run: Runner, clock: Callable[[], float] = time.process_time
         made = _judged(wish, stage, run, budget)
     else:
         made = _judged(wish, stage, run, Budget(wish.seconds / 2, clock))
-        made.back = _Work(wish, run, Budget(wish.seconds / 2, clock)).searched(reverse(stage)).direct
+        made.back = _Work(wish, run, Budget(wish.seconds / 2, clock)).searched(_way_back(stage)).direct
         made.notes.append(_which_applied(stage))
     made.seconds = budget.used
     return made
+
+
+def _way_back(stage: Stage) -> Stage:
+    """The way back to the old files, and to the old hosts."""
+    return replace(reverse(stage), outdated=stage.applied.intersection(stage.readdressed))
 
 
 def _judged(wish: Wish, stage: Stage, run: Runner, budget: Budget) -> Plan:

@@ -72,13 +72,15 @@ class Stage:
     """One change of members, from one state to the next; `title` describes it.
 
     `applied` are the servers with their new files when the stage begins: started with them, or already stopped if the
-    new state does not have them. There are such servers only if a roll-out was interrupted.
+    new state does not have them. There are such servers only if a roll-out was interrupted. `outdated` are servers that
+    return to old hosts, where their disks lack the writes since they left.
     """
 
     old: Side
     new: Side
     title: str
     applied: frozenset[Sid] = frozenset()
+    outdated: frozenset[Sid] = frozenset()
 
     @property
     def kept(self) -> tuple[Sid, ...]:

@@ -216,6 +216,20 @@ def test_a_state_with_one_file_for_all_needs_no_run_in_the_direction_without_ste
     assert (finished.outcome, finished.runs, finished.orders) == (Outcome.SAFE, [], [])
 
 
+def test_the_way_back_to_an_old_host_is_never_safe(tmp_path: Path) -> None:
+    """The disk there lacks the writes that the server acknowledged on its new host."""
+    text = (FOLDERS / "three" / "zoo.cfg").read_text(encoding="utf-8").replace("zoo3.example", "new3.example")
+    (tmp_path / "zoo.cfg").write_text(text, encoding="utf-8")
+
+    def fine(asked: Asked, seconds: float) -> Ran:
+        return Ran(asked, Outcome.SAFE, "all", 10, 2, seconds, (), asked.name)
+
+    folders = read_folder(FOLDERS / "three"), read_folder(tmp_path)
+    made = plan(Wish(*folders, now=Now("now", frozenset({3}), ())), fine)
+    assert made.back is not None and made.back.stage.outdated == {3}
+    assert {made.back.cell(question, faulty=False).outcome for question in Question} == {Outcome.OPEN}
+
+
 def test_the_command_says_how_an_interrupted_roll_out_goes_on(tmp_path: Path) -> None:
     put(tmp_path, s1="four", s2="three", s3="three", s4="four")
     folders = ("--from", FOLDERS / "three", "--to", FOLDERS / "four", "--now", tmp_path)
