@@ -13,7 +13,7 @@ from typing import Any
 
 from checker.engine import Kind, Property
 from checker.models.ensemble.setup import Grain, Setup
-from checker.properties import election, goals, messages, orders, reigns, standings
+from checker.properties import effects, election, goals, messages, orders, reigns, standings
 from checker.properties.patterns import ParameterError, buckets_of, check_parameter, pattern_of, server_of, told
 from checker.properties.unknown import UnknownPropertyError
 
@@ -193,7 +193,19 @@ _ZAB = tuple(
         ("NoBadCommit", "a COMMIT is of the oldest proposal not yet committed", messages.no_bad_commit),
     )
 )
-PROPERTIES: Mapping[str, Entry] = {each.name: each for each in (*_ALL, *_ZAB)}
+_EFFECTS = tuple(
+    Entry(name, Kind.ALWAYS, meaning, lambda setup, _, make=make: make(setup), needs_zab=True)  # type: ignore[misc]
+    for name, meaning, make in (
+        ("TimersRun", "a server that looks has the timer of its state armed, others have none", effects.timers_run),
+        ("TreeFollowsCommits", "a server applies what it has committed, once and in order", effects.tree_follows_commits),
+        (
+            "ConnectionsFollowRoles",
+            "a learner connects to its leader, and a role that ends closes its connections",
+            effects.connections_follow_roles,
+        ),
+    )
+)
+PROPERTIES: Mapping[str, Entry] = {each.name: each for each in (*_ALL, *_ZAB, *_EFFECTS)}
 DEFAULTS = ("OneLeader", "LeaderIsAVoter", "OnlyVotersCounted")
 """What every ensemble is held to where servers elect and do no more, unless a scenario says otherwise."""
 ZAB_DEFAULTS = ("LeaderIsAVoter", "OnlyVotersCounted", *(each.name for each in _ZAB))

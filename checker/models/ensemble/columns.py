@@ -22,6 +22,7 @@ from msgspec.structs import replace
 
 from checker.engine import Actor, Outcome, Send
 from checker.models.ensemble.connection import Close, Gone, Open, Transmit
+from checker.models.ensemble.effects import misfits
 from checker.models.ensemble.history import Part, concerns
 from checker.models.ensemble.names import (
     CONNECTIONS,
@@ -129,7 +130,10 @@ def server_actor(sid: Sid, setup: Setup, kept: Kept) -> Actor:
         if stepped is None:
             return Outcome((server,)) if isinstance(event, Gone) else None
         after = _without_rounds(stepped.state) if setup.grain is Grain.ORACLE else stepped.state
-        return Outcome((after,), carried_out(after, stepped.effects))
+        effects = stepped.effects
+        if Part.MISFITS in kept.parts:
+            effects = (*effects, *map(Observe, misfits(server, wanted, stepped.state, effects)))
+        return Outcome((after,), carried_out(after, effects))
 
     return Actor(server_name(sid), (server_name(sid),), step)
 

@@ -17,6 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from checker.engine import Actor, Outcome, Property
+from checker.models.ensemble.effects import Misfit
 from checker.models.ensemble.names import HISTORY
 from spec.effects import Fact
 from spec.quorum import Sid
@@ -32,6 +33,7 @@ class Part(Enum):
     BROADCAST = "broadcast"
     LOST = "lost"
     UNEXPECTED = "unexpected"
+    MISFITS = "misfits"
 
 
 class Reign(msgspec.Struct, frozen=True):
@@ -62,7 +64,7 @@ class History(msgspec.Struct, frozen=True):
 
     `established` in ascending order of the epoch; `committed` in the order in which transactions came to be so;
     `broadcast` sorted; `lost`: transactions committed in one epoch that the leader of a later one has made a server
-    truncate, with that server; `unexpected`: the first report of each family.
+    truncate, with that server; `unexpected`: the first report of each family; `misfits`: the first of each concern.
     """
 
     established: tuple[Reign, ...] = ()
@@ -70,6 +72,7 @@ class History(msgspec.Struct, frozen=True):
     broadcast: tuple[Sent, ...] = ()
     lost: tuple[tuple[Sid, Txn], ...] = ()
     unexpected: tuple[Unexpected, ...] = ()
+    misfits: tuple[Misfit, ...] = ()
 
 
 class PartOf:
@@ -117,6 +120,7 @@ _SOURCES: dict[Part, tuple[type, ...]] = {
     Part.BROADCAST: (Broadcast,),
     Part.LOST: (Truncated,),
     Part.UNEXPECTED: (Unexpected,),
+    Part.MISFITS: (Misfit,),
 }
 
 
@@ -141,6 +145,9 @@ def _folded(history: History, fact: Fact, kept: frozenset[Part]) -> History:
         case Unexpected(family=family) if Part.UNEXPECTED in kept:
             seen = any(each.family is family for each in history.unexpected)
             return history if seen else replace(history, unexpected=(*history.unexpected, fact))
+        case Misfit(concern=concern) if Part.MISFITS in kept:
+            seen = any(each.concern is concern for each in history.misfits)
+            return history if seen else replace(history, misfits=(*history.misfits, fact))
     return history
 
 
