@@ -197,15 +197,31 @@ _EFFECTS = tuple(
     Entry(name, Kind.ALWAYS, meaning, lambda setup, _, make=make: make(setup), needs_zab=True)  # type: ignore[misc]
     for name, meaning, make in (
         ("TimersRun", "a server that looks has the timer of its state armed, others have none", effects.timers_run),
-        ("TreeFollowsCommits", "a server applies what it has committed, once and in order", effects.tree_follows_commits),
+        (
+            "TreeFollowsCommits",
+            "a server applies what it has committed, once and in order",
+            effects.tree_follows_commits,
+        ),
         (
             "ConnectionsFollowRoles",
             "a learner connects to its leader, and a role that ends closes its connections",
             effects.connections_follow_roles,
         ),
+        (
+            "SyncIsFresh",
+            "a learner answers a sync behind all that was committed when it was asked",
+            effects.sync_is_fresh,
+        ),
     )
 )
-PROPERTIES: Mapping[str, Entry] = {each.name: each for each in (*_ALL, *_ZAB, *_EFFECTS)}
+_CAUGHT_UP = Entry(
+    "CaughtUp",
+    Kind.FINAL,
+    "where nothing more can happen, learners have applied and answered what their leader has committed",
+    lambda setup, _: effects.caught_up(setup),
+    needs_zab=True,
+)
+PROPERTIES: Mapping[str, Entry] = {each.name: each for each in (*_ALL, *_ZAB, *_EFFECTS, _CAUGHT_UP)}
 DEFAULTS = ("OneLeader", "LeaderIsAVoter", "OnlyVotersCounted")
 """What every ensemble is held to where servers elect and do no more, unless a scenario says otherwise."""
 ZAB_DEFAULTS = ("LeaderIsAVoter", "OnlyVotersCounted", *(each.name for each in _ZAB))

@@ -8,14 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
+
 from checker.engine import TRIVIAL, Finding, Property, Read
-from checker.engine.model import Trivial
+from checker.engine.model import Kind, Trivial
 from checker.models.ensemble.effects import Concern, Misfit
-from checker.models.ensemble.history import Part, part
+from checker.models.ensemble.history import Part, Sync, part
 from checker.models.ensemble.names import HISTORY, server_name
 from checker.models.ensemble.setup import Setup
+from checker.properties.views import AWAY
 from spec.election.vote import ServerState
+from spec.quorum import Sid
 from spec.server import Server
+from spec.txn import counter_of, told
+from spec.zab.state import Leader, Learner
 
 Answer = Finding | Trivial | None
 
@@ -48,6 +54,85 @@ def connections_follow_roles(setup: Setup) -> Property:
 
     meaning = "a learner connects to its leader, and a server that gives up a role closes the connections of it"
     return _property(setup, "ConnectionsFollowRoles", Concern.CONNECTION, has_a_role, meaning)
+
+
+def sync_is_fresh(setup: Setup) -> Property:  # noqa: ARG001 (every property is built from a setup)
+    """R13: a learner answers a sync behind all that was committed when it was asked (`Leader.processSync`).
+
+    What counts is committed in the epoch of the learner's leader or a lower one: ZooKeeper answers a sync without a
+    quorum, so an old leader knows of no later commit. A leader answers its own client's sync behind nothing that
+    waits in its commit processor (`LeaderZooKeeperServer`: `matchSyncs` is false), so that sync is not examined.
+    """
+
+    def check(found: tuple[Sync, ...]) -> Answer:
+        for each in found:
+            if each.answered is not None:
+                values = (
+                    ("server", each.server),
+                    ("committed", told(each.committed)),
+                    ("applied", told(each.answered)),
+                )
+                return Finding("a sync is answered before what was committed when it was asked", values)
+        return None if any(each.committed for each in found) else TRIVIAL
+
+    meaning = "a learner answers a sync behind all that was committed in its epoch or before when it was asked"
+    return Property("SyncIsFresh", (Read(HISTORY, part(Part.SYNCS)),), check, meaning=meaning)
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """What a server that leads or follows still waits for, and the last zxid that it has applied if it serves."""
+
+    leader: Sid
+    epoch: int
+    learners: tuple[Sid, ...]
+    applied: int | None
+    waits: bool
+
+    @property
+    def applied_transactions(self) -> int:
+        """The last zxid that a learner must have applied; 0 if the leader has none of its epoch."""
+        return 0 if self.applied is None or counter_of(self.applied) == 0 else self.applied
+
+
+def _progress(server: Server) -> Progress | str:
+    part_of = server.zab
+    if isinstance(part_of, Leader):
+        learners = tuple(handler.sid for handler in part_of.handlers)
+        quorum = server.view.contains_quorum({server.sid, *learners})
+        waits = bool(part_of.queue or part_of.commits or part_of.syncs or (quorum and part_of.outstanding))
+        return Progress(server.sid, part_of.epoch, learners, part_of.applied if part_of.serves else None, waits)
+    if isinstance(part_of, Learner):
+        waits = bool(part_of.queue or part_of.commits or part_of.syncs or part_of.pending)
+        return Progress(part_of.leader, part_of.epoch, (), part_of.delivered if part_of.serves else None, waits)
+    return AWAY
+
+
+def caught_up(setup: Setup) -> Property:
+    """Nothing that was proposed, committed or asked is forgotten (`Leader.tryToCommit`, `Leader.sendSync`).
+
+    Where nothing more can happen, every packet has arrived. A leader that serves with a quorum has committed its
+    proposals then, and the learners that it has handlers for serve too, have applied them, and have answered syncs.
+    """
+
+    def check(*seen: Progress | str) -> Answer:
+        found = {sid: each for sid, each in zip(setup.sids, seen, strict=True) if isinstance(each, Progress)}
+        leaders = {sid: each for sid, each in found.items() if each.leader == sid and each.applied is not None}
+        if not leaders:
+            return TRIVIAL
+        for sid, leader in leaders.items():
+            for other in (sid, *leader.learners):
+                own = found.get(other)
+                if own is None or (own.leader, own.epoch) != (sid, leader.epoch):
+                    continue
+                behind = other != sid and (own.applied is None or own.applied < leader.applied_transactions)
+                if own.waits or behind:
+                    values = (("server", other), ("behind the leader", sid), ("waits", own.waits))
+                    return Finding("nothing more can happen, and a server has not caught up with its leader", values)
+        return None
+
+    meaning = "where nothing more can happen, learners have applied and answered what their leader has committed"
+    reads = tuple(Read(server_name(sid), _progress) for sid in setup.sids)
+    return Property("CaughtUp", reads, check, Kind.FINAL, meaning=meaning)
 
 
 def _property(setup: Setup, name: str, concern: Concern, needs: Callable[[Server], bool], meaning: str) -> Property:

@@ -23,7 +23,7 @@ from checker.job import Verdict
 from checker.report.verdict import judge
 from checker.scenario import bundled, load
 
-STATES = 100_000
+STATES = 200_000
 """A search ends here unless the scenario has a limit of its own."""
 
 

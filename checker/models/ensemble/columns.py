@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from checker.engine import Actor, Outcome, Send
 from checker.models.ensemble.connection import Close, Gone, Open, Transmit
-from checker.models.ensemble.effects import misfits
+from checker.models.ensemble.effects import SyncsEnded, misfits, syncs
 from checker.models.ensemble.history import Part, concerns
 from checker.models.ensemble.names import (
     CONNECTIONS,
@@ -133,6 +133,8 @@ def server_actor(sid: Sid, setup: Setup, kept: Kept) -> Actor:
         effects = stepped.effects
         if Part.MISFITS in kept.parts:
             effects = (*effects, *map(Observe, misfits(server, wanted, stepped.state, effects)))
+        if Part.SYNCS in kept.parts:
+            effects = syncs(server, wanted, stepped.state, effects)
         return Outcome((after,), carried_out(after, effects))
 
     return Actor(server_name(sid), (server_name(sid),), step)
@@ -227,7 +229,8 @@ class _Carrier:
     def crash(self) -> tuple[Send, ...]:
         """The process ends, and its sockets with it."""
         forgotten = [Send(VOTES, Looked(self._sid, 0))] if self._kept.votes else []
-        return (*forgotten, *self._closed(self._connected))
+        ended = self._reported(SyncsEnded(self._sid))
+        return (*forgotten, *ended, *self._closed(self._connected))
 
     def _closed(self, peers: list[Sid]) -> list[Send]:
         return [Send(connection_name(self._sid, peer), Close(self._sid)) for peer in peers]

@@ -15,13 +15,13 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import Any
 
-from spec.effects import Apply, Arm, Connect, Disarm, Disconnect, Effects, Fact, Timer
+from spec.effects import Apply, Arm, Connect, Disarm, Disconnect, Effects, Fact, Observe, Timer
 from spec.election.messages import Fired
 from spec.election.vote import ServerState
 from spec.quorum import Sid
 from spec.server import Server
 from spec.txn import told
-from spec.zab.events import LearnerGone, Receive
+from spec.zab.events import ClientSync, LearnerGone, Receive
 from spec.zab.state import Leader, Learner, logged_and_queued
 
 
@@ -39,6 +39,28 @@ class Misfit(Fact, frozen=True):
     server: Sid
     concern: Concern
     what: str
+
+
+class SyncAsked(Fact, frozen=True):
+    """A client asks a follower or an observer for a sync; `epoch` is that of its leader."""
+
+    server: Sid
+    epoch: int
+
+
+class SyncsEnded(Fact, frozen=True):
+    """A server leads or follows no more, so the syncs that wait there have no answer."""
+
+    server: Sid
+
+
+def syncs(before: Server, event: Any, after: Server, effects: Effects) -> Effects:
+    """The effects with the beginning and the end of clients' syncs."""
+    if isinstance(event, ClientSync) and isinstance(before.zab, Learner):
+        effects = (Observe(SyncAsked(before.sid, before.zab.epoch)), *effects)
+    if before.zab is not None and after.zab is None:
+        effects = (*effects, Observe(SyncsEnded(before.sid)))
+    return effects
 
 
 def misfits(before: Server, event: Any, after: Server, effects: Effects) -> Iterator[Misfit]:
@@ -110,6 +132,8 @@ def _connections(before: Server, event: Any, after: Server, effects: Effects) ->
     follows = isinstance(new, Learner) and not (isinstance(old, Learner) and old.leader == new.leader)
     if opened != ([new.leader] if follows and isinstance(new, Learner) else []):
         yield f"it connects to {opened}"
+    if follows and None not in closed:
+        yield "it follows, and the connections of its own learners stay open"
     if isinstance(old, Leader) and isinstance(new, Leader):
         held = {handler.sid for handler in new.handlers}
         lost = {handler.sid for handler in old.handlers} - held

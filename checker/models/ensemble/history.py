@@ -17,12 +17,20 @@ import msgspec
 from msgspec.structs import replace
 
 from checker.engine import Actor, Outcome, Property
-from checker.models.ensemble.effects import Misfit
+from checker.models.ensemble.effects import Misfit, SyncAsked, SyncsEnded
 from checker.models.ensemble.names import HISTORY
 from spec.effects import Fact
 from spec.quorum import Sid
 from spec.txn import Txn
-from spec.zab.events import Broadcast, Committed, Delivered, EpochEstablished, Truncated, Unexpected
+from spec.zab.events import (
+    Broadcast,
+    Committed,
+    Delivered,
+    EpochEstablished,
+    SyncAnswered,
+    Truncated,
+    Unexpected,
+)
 
 
 class Part(Enum):
@@ -34,6 +42,7 @@ class Part(Enum):
     LOST = "lost"
     UNEXPECTED = "unexpected"
     MISFITS = "misfits"
+    SYNCS = "syncs"
 
 
 class Reign(msgspec.Struct, frozen=True):
@@ -59,12 +68,25 @@ class Sent(msgspec.Struct, frozen=True):
     txn: Txn
 
 
+class Sync(msgspec.Struct, frozen=True):
+    """A sync of a client at a server, and the last zxid that was committed when it was asked.
+
+    `answered` is the last zxid that the server has applied, or will before it answers, where that is lower.
+    """
+
+    server: Sid
+    committed: int
+    answered: int | None = None
+
+
 class History(msgspec.Struct, frozen=True):
     """All parts; those that no property reads stay empty.
 
     `established` in ascending order of the epoch; `committed` in the order in which transactions came to be so;
     `broadcast` sorted; `lost`: transactions committed in one epoch that the leader of a later one has made a server
-    truncate, with that server; `unexpected`: the first report of each family; `misfits`: the first of each concern.
+    truncate, with that server; `unexpected`: the first report of each family; `misfits`: the first of each concern;
+    `syncs`: those that wait for an answer, in the order in which they were asked, and those whose answer came too
+    early.
     """
 
     established: tuple[Reign, ...] = ()
@@ -73,6 +95,7 @@ class History(msgspec.Struct, frozen=True):
     lost: tuple[tuple[Sid, Txn], ...] = ()
     unexpected: tuple[Unexpected, ...] = ()
     misfits: tuple[Misfit, ...] = ()
+    syncs: tuple[Sync, ...] = ()
 
 
 class PartOf:
@@ -97,7 +120,7 @@ def part(which: Part) -> PartOf:
 def parts_read(properties: Iterable[Property]) -> frozenset[Part]:
     """The parts that these properties read, and those that these are made of."""
     read = {r.projection.which for prop in properties for r in prop.reads if isinstance(r.projection, PartOf)}
-    return frozenset(read | ({Part.COMMITTED} if Part.LOST in read else set()))
+    return frozenset(read | ({Part.COMMITTED} if read & {Part.LOST, Part.SYNCS} else set()))
 
 
 def history_actor(kept: frozenset[Part]) -> Actor:
@@ -121,6 +144,7 @@ _SOURCES: dict[Part, tuple[type, ...]] = {
     Part.LOST: (Truncated,),
     Part.UNEXPECTED: (Unexpected,),
     Part.MISFITS: (Misfit,),
+    Part.SYNCS: (SyncAsked, SyncAnswered, SyncsEnded),
 }
 
 
@@ -148,7 +172,24 @@ def _folded(history: History, fact: Fact, kept: frozenset[Part]) -> History:
         case Misfit(concern=concern) if Part.MISFITS in kept:
             seen = any(each.concern is concern for each in history.misfits)
             return history if seen else replace(history, misfits=(*history.misfits, fact))
+        case SyncAsked(server=server, epoch=epoch) if Part.SYNCS in kept:
+            last = max((each.txn.zxid for each in history.committed if each.epoch <= epoch), default=0)
+            return replace(history, syncs=(*history.syncs, Sync(server, last)))
+        case SyncAnswered(server=server, zxid=zxid) if Part.SYNCS in kept:
+            return replace(history, syncs=_answered(history.syncs, server, zxid))
+        case SyncsEnded(server=server) if Part.SYNCS in kept:
+            left = tuple(each for each in history.syncs if each.server != server or each.answered is not None)
+            return replace(history, syncs=left)
     return history
+
+
+def _answered(syncs: tuple[Sync, ...], server: Sid, zxid: int) -> tuple[Sync, ...]:
+    """The syncs after the oldest one of a server is answered; it stays if the answer came too early."""
+    for place, each in enumerate(syncs):
+        if each.server == server and each.answered is None:
+            early = (replace(each, answered=zxid),) if zxid < each.committed else ()
+            return (*syncs[:place], *early, *syncs[place + 1 :])
+    return syncs
 
 
 def _committed(history: History, epoch: int, txns: tuple[Txn, ...]) -> History:

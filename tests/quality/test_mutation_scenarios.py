@@ -1,0 +1,48 @@
+"""Mutants that no scenario noticed before there were scenarios with groups, weights, syncs and three writes.
+
+Each is caught by one scenario alone: by its verdict, without any test of a unit. The effect that a mutant drops, or the
+weight that it ignores, belongs to the method of ZooKeeper beside it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.mutants import Mutant, all_mutants, write_copy
+from tests.support.mutation import killed_by_scenarios
+
+CAUGHT = {
+    # FastLeaderElection.lookForLeader: every poll has a time-out.
+    "spec/election/fast_leader_election.py: _fire: *_timers(None, again) in": "zab-effects-fine",
+    "spec/election/fast_leader_election.py: _look_for_leader: *_timers(None, election) in": "zab-effects-fine",
+    # FinalRequestProcessor: what is committed is applied to the tree.
+    "spec/zab/disk.py: applied: Apply(zxid) in": "zab-three-writes",
+    "spec/zab/synchronising.py: uptodate: Apply(delivered) in": "zab-syncs",
+    # Follower.followLeader: it connects to its leader, and accepts no learners.
+    "spec/zab/learner.py: begin: Connect(leader, info) in": "zab-effects-fine",
+    "spec/zab/learner.py: begin: Disconnect() in": "zab-effects-fine",
+    # Leader.processSync, Leader.sendSync: a sync is answered behind the last proposal.
+    "spec/zab/broadcast.py: sync_requested: syncs=(*leader.syncs,": "zab-syncs",
+    "spec/zab/serving.py: sync_answered: syncs=learner.syncs - 1 in": "zab-syncs",
+    # FastLeaderElection.totalOrderPredicate: a server of weight 0 is no better candidate than another.
+    "spec/election/vote.py: is_better: if is_weightless(view, new.leader): -> dropped": "weight-0-never-leads",
+    # QuorumHierarchical.containsQuorum: more than half of the weight of a group, and of the groups.
+    "spec/quorum/systems.py: Hierarchical.contains_quorum: sum((weights[sid] for sid in present)) > java_half(total) -> "
+    "sum((weights[sid] for sid in present)) >= java_half(total)": "zab-weights",
+    "spec/quorum/systems.py: Hierarchical.contains_quorum: won > len(self.groups) // 2 -> won >= len(self.groups) // 2": (
+        "groups-majority-of-servers"
+    ),
+}
+
+
+def found(name: str) -> Mutant:
+    (mutant,) = (each for each in all_mutants() if each.name.startswith(name))
+    return mutant
+
+
+@pytest.mark.parametrize(("name", "scenario"), CAUGHT.items(), ids=range(len(CAUGHT)))
+def test_a_scenario_alone_catches_the_mutant(name: str, scenario: str, tmp_path: Path) -> None:
+    write_copy(tmp_path)
+    assert killed_by_scenarios(found(name), tmp_path, [scenario]).startswith(f"{scenario}: ")
