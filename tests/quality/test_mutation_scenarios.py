@@ -31,9 +31,8 @@ CAUGHT = {
     # QuorumHierarchical.containsQuorum: more than half of the weight of a group, and of the groups.
     "spec/quorum/systems.py: Hierarchical.contains_quorum: sum((weights[sid] for sid in present)) > java_half(total) -> "
     "sum((weights[sid] for sid in present)) >= java_half(total)": "zab-weights",
-    "spec/quorum/systems.py: Hierarchical.contains_quorum: won > len(self.groups) // 2 -> won >= len(self.groups) // 2": (
-        "groups-majority-of-servers"
-    ),
+    "spec/quorum/systems.py: Hierarchical.contains_quorum: won > self.groups_to_exceed() -> "
+    "won >= self.groups_to_exceed()": "groups-majority-of-servers",
 }
 
 
