@@ -26,7 +26,8 @@ FIRST_LEVELS = {False: 20_000, True: 2_000}  # True: costly models, with steps t
 SLOW = {  # from two seconds to some minutes each
     "r10-wrong-order-tables", "r11-6-servers", "r11-5-servers", "r10-zab-both-commit", "r10-zab-leader-last",
     "r10-zab-leader-last-partition", "r10-zab-three-to-four-partition", "r10-zab-four-to-five-partition",
-    "zab-3-servers", "zab-3-servers-fine", "r16-three-clients", "r20-fenced-three-clients",
+    "zab-3-servers", "zab-3-servers-fine", "zab-three-writes-and-a-crash", "r16-three-clients",
+    "r20-fenced-three-clients",
 }  # fmt: skip
 HUGE = {"zab-3-servers-packets"}  # for a machine with much memory, by hand
 GALLERY = Path(__file__).parents[2] / "docs" / "gallery"
