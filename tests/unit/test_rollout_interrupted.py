@@ -10,7 +10,7 @@ import pytest
 
 from checker.engine import Limits
 from checker.rollout import Outcome, Plan, Wish, plan, read_folder
-from checker.rollout.assess import Assessor
+from checker.rollout.assess import Assessor, Order
 from checker.rollout.budget import Budget
 from checker.rollout.data import data
 from checker.rollout.interrupted import Now, read_now
@@ -133,15 +133,32 @@ def test_both_directions_are_safe_where_all_quorums_meet(tmp_path: Path) -> None
     assert answer["now"]["applied"] == [1, 4] and answer["back"]["verdict"] == "safe"
 
 
-def test_no_direction_is_safe_under_a_partition_where_two_quorums_run(tmp_path: Path) -> None:
+def test_no_direction_is_safe_under_a_partition_where_two_quorums_run() -> None:
     """Servers 2 and 3 are two of three by the old file; 1, 4 and 5 are three of five by the new file."""
-    now = state(put(tmp_path, s1="five", s2="three", s3="three", s4="five", s5="five"), "three", "five")
-    assert may_split(whole(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "five"), now.applied), ())
-    made = planned(now, "three", "five", faults=1, leader=2)
-    assert made.back is not None
-    cells = [part.cell(Question.ELECTION, faulty=True) for part in (made.direct, made.back)]
-    assert [cell.outcome for cell in cells] == [Outcome.UNSAFE] * 2
-    assert made.exit_code == 12 and headline(made).endswith(": UNSAFE to go on, UNSAFE to go back")
+    onward = whole(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "five"), frozenset({1, 4, 5}))
+    for part in (onward, reverse(onward)):
+        assert may_split(part, ())
+        assessor = Assessor(Budget(60.0, lambda: 0.0), limited, 1)
+        assessed = assessor.begin(part)
+        assert assessor.leaders_under_faults(assessed, Order(2, next(iter(candidates(part, 2)))), 1)
+        assert assessed.cell(Question.ELECTION, faulty=True).outcome is Outcome.UNSAFE
+
+
+def test_the_headline_and_the_exit_code_are_those_of_both_directions() -> None:
+    """The exit code is the verdict on the way on, whatever the way back is."""
+    folders = read_folder(FOLDERS / "three"), read_folder(FOLDERS / "five")
+    now = Now("now", frozenset({1, 4, 5}), ())
+    for onward, code in (("after", 12), ("before", 20)):
+
+        def split(asked: Asked, seconds: float, onward: str = onward) -> Ran:
+            unsafe = asked.stage.new.label == onward
+            outcome = Outcome.UNSAFE if unsafe else Outcome.OPEN
+            return Ran(asked, outcome, "made up", 10, 2, seconds, (), asked.name)
+
+        made = plan(Wish(*folders, leader=2, now=now), split)
+        verdicts = ("UNSAFE", "UNDECIDED") if code == 12 else ("UNDECIDED", "UNSAFE")
+        assert headline(made).endswith(f": {verdicts[0]} to go on, {verdicts[1]} to go back")
+        assert made.exit_code == code
 
 
 @pytest.mark.parametrize(("old", "new"), [("three", "five"), ("five", "three"), ("three", "replaced")])
