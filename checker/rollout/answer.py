@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import factorial
 
@@ -78,8 +79,12 @@ class Plan:
     @property
     def outcome(self) -> Outcome:
         """The worst verdict of the recommended stages."""
-        outcomes = [each.outcome for each in self.advised]
-        return next(each for each in (Outcome.UNSAFE, Outcome.OPEN, Outcome.SAFE) if each in outcomes)
+        return _worst(each.outcome for each in self.advised)
+
+    @property
+    def outcome_with_disks(self) -> Outcome:
+        """The same if the disk of each server is moved to its new host."""
+        return _worst(each.outcome_with_disks for each in self.advised)
 
     @property
     def exit_code(self) -> ExitCode:
@@ -90,6 +95,8 @@ class Plan:
         """
         if self.outcome is Outcome.UNSAFE:
             return ExitCode.SAFETY
+        if self.outcome is Outcome.STALLS and not self.left_out:
+            return ExitCode.LIVENESS
         if self.outcome is not Outcome.SAFE or self.left_out:
             return ExitCode.INCOMPLETE
         return ExitCode.ONLY_IN_STAGES if self.stages else ExitCode.PASSED
@@ -103,3 +110,8 @@ class Plan:
     def runs(self) -> list[tuple[Assessed, Ran]]:
         """All runs with their stages; the runs of the change in one go come first."""
         return [(stage, ran) for stage in self.judged for ran in stage.runs]
+
+
+def _worst(outcomes: Iterable[Outcome]) -> Outcome:
+    """The worst of some outcomes, which are declared from the worst to the best."""
+    return min(outcomes, key=list(Outcome).index)

@@ -12,7 +12,11 @@ server that may lead at first, with faults for one of them. Rules of this module
   acknowledge as an observer, and count as a voter. So a stage with such a server rests on exploration, with a disk that
   syncs late. An order in which such a server is counted is searched for a loss (`checker.rollout.observers`), and is
   never SAFE for commits: the search does not cover every run.
-- The model has one address for each server. A stage that changes an address is never SAFE.
+- Where addresses change, servers with different files may not reach each other. The runs follow the addresses in the
+  files. A network that loses messages is no danger to a proof about quorums, but a server may look for a leader for
+  ever: the stage is then STALLS.
+- A server on another host has its old disk or an empty one. Both are judged: the second as a question of its own, which
+  no proof about quorums covers.
 - "At most k faults" are all ways of sharing k among the kinds of faults, each a run.
 - A wait in vain is removed from the steps, the stage runs again, and the finding stays. So the steps after the wait are
   explored as well.
@@ -29,7 +33,7 @@ from checker.rollout.differ import after_split
 from checker.rollout.observers import losses
 from checker.rollout.quorums import Pair, pairs_of
 from checker.rollout.runs import Outcome, Ran, Runner, impossible, leads_first, not_begun
-from checker.rollout.scenarios import CRASHES, DISCONNECTS, PARTITIONS, SAFE_DATA, Asked, Question
+from checker.rollout.scenarios import CRASHES, DISCONNECTS, NO_LOSS, PARTITIONS, SAFE_DATA, Asked, Question
 from checker.rollout.stages import Stage
 from checker.rollout.steps import Steps, counts_an_observer, left_out, may_lead
 from checker.scenario import ScenarioError
@@ -103,6 +107,11 @@ class Assessed:
         return self.quorums_meet and self.stage.unchanged
 
     @property
+    def questions(self) -> tuple[Question, ...]:
+        """The questions about this stage."""
+        return (*QUESTIONS, Question.EMPTY_DISK) if self.stage.moved else QUESTIONS
+
+    @property
     def orders_to_explore(self) -> list[Order]:
         """The orders whose commits and faults are explored: the first where a proof covers the others, else all."""
         return self.orders[:1] if self.proved else self.orders
@@ -121,12 +130,9 @@ class Assessed:
         if self.stage.outdated:
             sids = ", ".join(map(str, sorted(self.stage.outdated)))
             return f"server {sids} has run with another address: a disk on its old host may lack acknowledged writes"
-        if self.stage.readdressed:
-            sids = ", ".join(map(str, self.stage.readdressed))
-            return (
-                f"the host or a peer port of {sids} changes: servers with the old file and servers with the new file "
-                "dial different addresses, and a new host has an empty disk; neither is explored"
-            )
+        if self.stage.uncertain and question is Question.HEALING:
+            sids = ", ".join(map(str, self.stage.uncertain))
+            return f"server {sids} listens on all addresses of its machine: which host names reach it is unknown"
         if self.stage.unmodelled:
             return f"the roll-out changes {', '.join(self.stage.unmodelled)}, which is not modelled"
         if question is Question.COMMITS and any(counts_an_observer(self.stage, order.steps) for order in self.orders):
@@ -148,7 +154,7 @@ class Assessed:
             return Cell(Outcome.STALLS, worst.sentence, worst)
         if self.unchanged and not runs:
             return Cell(Outcome.SAFE, PROVED if question is not Question.HEALING else UNCHANGED)
-        proved = self.proved and not self.stage.gossips and question is not Question.HEALING
+        proved = self.proved and not self.stage.gossips and question in (Question.ELECTION, Question.COMMITS)
         seen = _seen(runs)
         if proved:
             return Cell(Outcome.SAFE, f"{PROVED}{f'; {seen}' if seen else ''}")
@@ -163,8 +169,10 @@ class Assessed:
 
         All runs depend on the steps. Runs under faults also depend on the answer without faults. Where quorums always
         meet no two leaders can split the data, and healing is explored without waits, so it depends on nothing else.
+        Where addresses change, healing depends on the leader, so each leader must have been explored.
         """
-        if self.proved and not self.stage.gossips and question is Question.HEALING:
+        healing = question is Question.HEALING and not self.stage.readdressed
+        if self.proved and not self.stage.gossips and healing:
             return ""
         if not all(order.decided for order in self.orders):
             return "the run about leaders that they rest on was not finished"
@@ -188,22 +196,35 @@ class Assessed:
 
     @property
     def outcome(self) -> Outcome:
-        """The verdict on the whole stage.
+        """The verdict on the whole stage. The worst case counts: a server on another host starts with an empty disk."""
+        return self._outcome(self.questions)
+
+    @property
+    def outcome_with_disks(self) -> Outcome:
+        """The same if the disk of each server is moved to its new host."""
+        return self._outcome(QUESTIONS)
+
+    def _outcome(self, questions: Iterable[Question]) -> Outcome:
+        """The verdict by some questions.
 
         Healing whose search is not finished is reported and does not count under faults, nor beside a proof of the two
         safety questions.
         """
-        cells = {(q, faulty): self.cell(q, faulty=faulty).outcome for q in QUESTIONS for faulty in (False, True)}
+        cells = {(q, faulty): self.cell(q, faulty=faulty).outcome for q in questions for faulty in (False, True)}
         if Outcome.UNSAFE in cells.values():
             return Outcome.UNSAFE
         safety_is_proved = self.proved and not self.stage.gossips
         for faulty in (False, True):
-            is_open = cells[Question.HEALING, faulty] is Outcome.OPEN and not self.stage.readdressed
-            if is_open and (faulty or (safety_is_proved and self._has_begun(Question.HEALING))):
+            is_open = cells[Question.HEALING, faulty] is Outcome.OPEN
+            beside_a_proof = safety_is_proved and not self.stage.readdressed and self._has_begun(Question.HEALING)
+            if is_open and (faulty or beside_a_proof):
                 del cells[Question.HEALING, faulty]
         if not self.faults:
             cells = {key: outcome for key, outcome in cells.items() if not key[1]}
-        return Outcome.OPEN if Outcome.OPEN in cells.values() else Outcome.SAFE
+        if Outcome.OPEN in cells.values():
+            return Outcome.OPEN
+        stalls = self.stage.readdressed and Outcome.STALLS in cells.values()
+        return Outcome.STALLS if stalls else Outcome.SAFE
 
 
 def _seen(runs: list[Ran]) -> str:
@@ -337,6 +358,17 @@ class Assessor:
             if assessed.proved and not self._budget.left:
                 return
             if self.commits(assessed, order, share - number, faults).outcome is Outcome.UNSAFE:
+                return
+
+    def empty_disks(self, assessed: Assessed, order: Order, share: int) -> None:
+        """Check that committed writes survive if servers on other hosts start with empty disks; a crash comes first."""
+        for faults in ({}, *splits(self._faults, (CRASHES, PARTITIONS, DISCONNECTS))):
+            asked = Asked(
+                assessed.stage, order.steps, order.leader, Question.EMPTY_DISK, faults, writes=1, elections=2,
+                always=NO_LOSS, down=self._down,
+            )  # fmt: skip
+            assessed.runs.append(self.explore(asked, share))
+            if assessed.runs[-1].outcome is Outcome.UNSAFE:
                 return
 
     def heals(self, assessed: Assessed, order: Order) -> None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import Any
 
 from checker.rollout.answer import Plan
-from checker.rollout.assess import QUESTIONS, Assessed
+from checker.rollout.assess import Assessed
 from checker.rollout.failures import Failure, failures
 from checker.rollout.folders import Folder
 from checker.rollout.interrupted import Now
@@ -34,6 +34,7 @@ def data(plan: Plan) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "verdict": WORDS[plan.outcome].lower(),
+        "verdict_with_disks": WORDS[plan.outcome_with_disks].lower(),
         "exit_code": int(plan.exit_code),
         "headline": headline(plan),
         "seconds": plan.seconds,
@@ -72,6 +73,7 @@ def _stage(assessed: Assessed, down: frozenset[Sid]) -> dict[str, Any]:
     return {
         "title": assessed.stage.title,
         "verdict": WORDS[assessed.outcome].lower(),
+        "verdict_with_disks": WORDS[assessed.outcome_with_disks].lower(),
         "proved": assessed.proved,
         "pairs": [
             {
@@ -88,7 +90,7 @@ def _stage(assessed: Assessed, down: frozenset[Sid]) -> dict[str, Any]:
                 "verdict": WORDS[(cell := assessed.cell(question, faulty=faulty)).outcome].lower(),
                 "because": cell.because,
             }
-            for question in QUESTIONS
+            for question in assessed.questions
             for faulty in (False, True)
         ],
         "orders": [

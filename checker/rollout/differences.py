@@ -39,7 +39,7 @@ class Effect(Enum):
     UNKNOWN = "not modelled"
 
 
-MODELLED = frozenset({"standaloneEnabled", "reconfigEnabled", "version"})
+MODELLED = frozenset({"standaloneEnabled", "reconfigEnabled", "version", "quorumListenOnAllIPs"})
 HARMLESS = frozenset(
     {
         *("tickTime", "initLimit", "syncLimit", "minSessionTimeout", "maxSessionTimeout"),

@@ -20,14 +20,14 @@ from collections.abc import Iterator, Sequence
 
 from checker.markdown import escaped, fenced, folded
 from checker.rollout.answer import Plan
-from checker.rollout.assess import QUESTIONS, Assessed, Cell, Order
+from checker.rollout.assess import Assessed, Cell, Order
 from checker.rollout.quorums import ENOUGH, view_words
 from checker.rollout.runs import Outcome, Ran, who_looks
 from checker.rollout.scenarios import Question
 from checker.rollout.sections import differences, if_a_step_fails
 from checker.rollout.stages import Stage, one_at_a_time
 from checker.rollout.steps import START, STOP, Step, quorum_without, unwaited
-from checker.rollout.words import WORDS, clause, headline, in_short, not_covered, order_words
+from checker.rollout.words import WORDS, clause, headline, in_short, not_covered, order_words, verdict_of
 from checker.traces.text import to_text
 from spec.quorum import Sid
 
@@ -57,7 +57,7 @@ def _taken(plan: Plan) -> list[str]:
         lines += [f"  - warning: {warning}" for warning in folder.warnings]
     if plan.wish.now is not None:
         lines += ["- **now**:", *(f"  - {taken}" for taken in plan.wish.now.taken)]
-    lines += [f"- note: {note}" for note in (*plan.notes, *_other_machines(plan))]
+    lines += [f"- note: {note}" for note in plan.notes]
     lines += ["", *(f"- {pair}" for pair in _pairs(plan)), "", ENOUGH]
     return lines
 
@@ -68,31 +68,19 @@ def _pairs(plan: Plan) -> list[str]:
     return list(dict.fromkeys(str(pair) for stage in stages for pair in stage.pairs))
 
 
-def _other_machines(plan: Plan) -> Iterator[str]:
-    """Servers whose id stands for another address in the second folder."""
-    old, new = plan.wish.old, plan.wish.new
-    for sid in sorted(old.servers.keys() & new.servers.keys()):
-        one, other = old.servers[sid].config.server(sid), new.servers[sid].config.server(sid)
-        if one and other and {a.host for a in one.addresses} != {a.host for a in other.addresses}:
-            yield (
-                f"server {sid} has another host after the change. If that is another machine, its disk is empty, and "
-                "the old one must never run again: no quorum shows that danger. Give a new machine a new id"
-            )
-
-
 # The answers.
 
 
 def _verdicts(plan: Plan) -> list[str]:
     lines = ["## Verdict"]
     if plan.stages:
-        lines += ["", f"### In one go: {WORDS[plan.direct.outcome]}", "", _tried(plan), "", *_table(plan.direct)]
+        lines += ["", f"### In one go: {verdict_of(plan.direct)}", "", _tried(plan), "", *_table(plan.direct)]
         for number, part in enumerate(plan.stages, start=1):
-            title = f"### Stage {number} of {len(plan.stages)}, {part.stage.title}: {WORDS[part.outcome]}"
+            title = f"### Stage {number} of {len(plan.stages)}, {part.stage.title}: {verdict_of(part)}"
             lines += ["", title, "", *_table(part)]
         return lines
     if plan.back is not None:
-        on, back = WORDS[plan.direct.outcome], WORDS[plan.back.outcome]
+        on, back = verdict_of(plan.direct), verdict_of(plan.back)
         lines += ["", f"### To go on: {on}", "", *_table(plan.direct)]
         return [*lines, "", f"### To go back: {back}", "", *_table(plan.back)]
     return [*lines, "", *_table(plan.direct)]
@@ -110,7 +98,7 @@ def _tried(plan: Plan) -> str:
 def _table(assessed: Assessed) -> list[str]:
     many = f"under {assessed.faults} fault{'s' * (assessed.faults != 1)}" if assessed.faults else "under faults"
     lines = [f"| question | without faults | {many} |", "| --- | --- | --- |"]
-    for question in QUESTIONS:
+    for question in assessed.questions:
         without, under = (_cell(assessed.cell(question, faulty=faulty)) for faulty in (False, True))
         lines.append(f"| {question.value} | {without} | {under if assessed.faults else 'not asked for'} |")
     return lines
@@ -128,11 +116,11 @@ def _cell(cell: Cell) -> str:
 
 
 def _steps(plan: Plan) -> list[str]:
-    lines = _instead(plan) if plan.outcome is Outcome.UNSAFE else _forward(plan)
+    lines = _instead(plan) if plan.outcome_with_disks is Outcome.UNSAFE else _forward(plan)
     if plan.back is None or not plan.back.orders:
         return lines
-    lines += ["", f"## The way back: {WORDS[plan.back.outcome]}", ""]
-    if plan.back.outcome is Outcome.UNSAFE:
+    lines += ["", f"## The way back: {verdict_of(plan.back)}", ""]
+    if plan.back.outcome_with_disks is Outcome.UNSAFE:
         return [*lines, "No order that was tried is safe: see what goes wrong."]
     return [*lines, *_of_stage(plan, plan.back)]
 
@@ -140,7 +128,7 @@ def _steps(plan: Plan) -> list[str]:
 def _forward(plan: Plan) -> list[str]:
     if not any(part.stage.remaining for part in plan.advised) or not _any_step(plan):
         return ["## The plan", "", "There is nothing to do: every server has its new file."]
-    lines = ["## The plan" if plan.outcome is Outcome.SAFE else "## The steps that were judged", "", *BEFORE]
+    lines = ["## The plan" if plan.outcome_with_disks is Outcome.SAFE else "## The steps that were judged", "", *BEFORE]
     for number, part in enumerate(plan.advised, start=1):
         if len(plan.advised) > 1:
             lines += ["", f"### Stage {number} of {len(plan.advised)}: {part.stage.title}"]
@@ -202,9 +190,11 @@ def _told(plan: Plan, part: Assessed, order: Order, step: Step) -> str:
     if step.action == STOP:
         return f"**Stop server {step.sid}** for good.{last}"
     file = _file(part.stage, step.sid)
-    what = (
-        f"Start server {step.sid}** with {file}" if step.action == START else f"Restart server {step.sid}** with {file}"
-    )
+    what = f"{'Start' if step.action == START else 'Restart'} server {step.sid}** with {file}"
+    if step.sid in part.stage.moved:
+        hosts = " or ".join(f"`{host}`" for host in sorted(part.stage.new.hosts(step.sid)))
+        disk = "its disk (`dataDir` and `dataLogDir`)"
+        what = f"Stop server {step.sid}, move {disk} to {hosts}, then start it there** with {file}"
     if step.wait:
         return f"**{what}. Wait until its `srvr` shows `Mode: {_mode(part.stage, step.sid)}`.{last}"
     vain = next((ran for ran in order.vain if ran.stuck == step.sid), None)
@@ -255,7 +245,7 @@ def _wrong(plan: Plan, *, traces: bool) -> list[str]:
     """A run for each question that is answered with a violation, or a wait in vain."""
     shown: dict[tuple[str, bool], Ran] = {}
     for assessed in plan.judged:
-        for question in QUESTIONS:
+        for question in assessed.questions:
             for faulty in (False, True):
                 cell = assessed.cell(question, faulty=faulty)
                 if cell.ran and cell.ran.found and not cell.because.startswith("already"):
@@ -340,7 +330,12 @@ def _rows(plan: Plan) -> list[tuple[str, str, Ran]]:
 
 
 def _question(ran: Ran) -> str:
-    return {Question.ELECTION: "leaders", Question.COMMITS: "commits", Question.HEALING: "healing"}[ran.asked.question]
+    return {
+        Question.ELECTION: "leaders",
+        Question.COMMITS: "commits",
+        Question.HEALING: "healing",
+        Question.EMPTY_DISK: "empty disks",
+    }[ran.asked.question]
 
 
 def _result(ran: Ran) -> str:

@@ -149,6 +149,7 @@ class _Work:
         for order_of in orders:
             self._assessor.commits(made.direct, order_of, 4)
         self._under_faults([made.direct])
+        self._empty_disks([made.direct])
         return made
 
     def searched(self, stage: Stage) -> Plan:
@@ -163,23 +164,48 @@ class _Work:
             with_versions(made.direct, self._assessor, steps, self._leaders(stage))
             return made
         if made.direct.quorums_meet:
-            self._without_faults([made.direct])
-            self._commits([made.direct])
-            self._under_faults([made.direct])
-            return made
-        if not self._try_unsplit(made):
+            self._direct_work(stage).judge_parts([made.direct])
+            if made.direct.outcome_with_disks is not Outcome.STALLS:
+                return made
+            made.tried = min(ORDERS_OF_A_STAGE, made.orders)
+        elif not self._try_unsplit(made):
             self._try_orders(made)
-        if self._wish.in_one_go or self._wish.now is not None or made.direct.outcome is Outcome.SAFE:
+        if not self._plans_stages or made.direct.outcome_with_disks is Outcome.SAFE:
             return made
         parts = one_at_a_time(self._wish.old, self._wish.new)
         if reason := refused_between(self._wish.old, self._wish.new):
             made.notes.append(f"no stages are planned: ZooKeeper refuses a file between the two folders ({reason})")
         if parts:
             made.stages = [self._assessor.begin(part) for part in parts]
-            self._without_faults(made.stages)
-            self._commits(made.stages)
-            self._under_faults(made.stages)
+            self.judge_parts(made.stages)
         return made
+
+    @property
+    def _plans_stages(self) -> bool:
+        """Whether stages may be the answer."""
+        return not self._wish.in_one_go and self._wish.now is None
+
+    def _direct_work(self, stage: Stage) -> _Work:
+        """The work on the change in one go: within a part of the budget if stages are a likely answer."""
+        if not stage.readdressed or not self._plans_stages:
+            return self
+        return _Work(self._wish, self._run, Budget(self._budget.left * SHARE_OF_ORDERS, self._budget.clock))
+
+    def judge_parts(self, parts: Sequence[Assessed]) -> None:
+        """All questions about some stages."""
+        self._without_faults(parts)
+        self._commits(parts)
+        self._under_faults(parts)
+        self._empty_disks(parts)
+
+    def _empty_disks(self, parts: Sequence[Assessed]) -> None:
+        """The question about servers on other hosts. A violation answers it, so the first order is often enough."""
+        parts = [part for part in parts if part.stage.moved and not too_large(part.stage)]
+        for number, part in enumerate(parts):
+            for order in part.orders:
+                self._assessor.empty_disks(part, order, 2 * (len(parts) - number))
+                if part.cell(Question.EMPTY_DISK, faulty=True).outcome is Outcome.UNSAFE:
+                    break
 
     def _leaders(self, stage: Stage) -> list[Sid]:
         """The servers that may lead when a stage begins; a given leader applies to the first stage only."""
@@ -253,8 +279,8 @@ class _Work:
         part = Budget(self._budget.seconds * SHARE_OF_UNSPLIT, self._budget.clock)
         waits = _Work(self._wish, self._run, part).judge_all(trial, ways)
         made.tried += len(trial.orders)
-        made.unsafe += trial.outcome is Outcome.UNSAFE
-        if waits or trial.outcome is Outcome.UNSAFE:
+        made.unsafe += trial.outcome_with_disks is Outcome.UNSAFE
+        if waits or trial.outcome_with_disks is Outcome.UNSAFE:
             return False
         made.direct = trial
         return True
@@ -275,34 +301,36 @@ class _Work:
                 break
             trial = Assessed(stage, made.direct.pairs, made.direct.faults)
             work.judge(trial, leader, steps, whole=not number)
-            if trial.outcome is Outcome.SAFE:  # for this leader; the others were not explored
+            if trial.outcome_with_disks is Outcome.SAFE:  # for this leader; the others were not explored
                 trial.orders += [_unexplored(stage, other) for other in others]
             made.tried += 1
-            made.unsafe += trial.outcome is Outcome.UNSAFE
-            if not made.direct.runs or trial.outcome is not Outcome.UNSAFE:
+            made.unsafe += trial.outcome_with_disks is Outcome.UNSAFE
+            if not made.direct.runs or trial.outcome_with_disks is not Outcome.UNSAFE:
                 made.direct = trial
-            if trial.outcome is not Outcome.UNSAFE:
+            if trial.outcome_with_disks is not Outcome.UNSAFE:
                 break
 
     def judge_all(self, trial: Assessed, ways: Sequence[tuple[Sid, Steps]]) -> bool:
         """An order for each leader, until one is unsafe or has a wait in vain; whether one has."""
         for leader, steps in ways:
             order = self._assessor.without_faults(trial, leader, steps, len(ways) + 1)
-            if order.vain or trial.outcome is Outcome.UNSAFE:
+            if order.vain or trial.outcome_with_disks is Outcome.UNSAFE:
                 return bool(order.vain)
         for order in trial.orders:
             self._assessor.commits(trial, order, 2 * len(ways))
-        if trial.outcome is not Outcome.UNSAFE:
+        if trial.outcome_with_disks is not Outcome.UNSAFE:
             self._under_faults([trial])
+            self._empty_disks([trial])
         return False
 
     def judge(self, trial: Assessed, leader: Sid, steps: Steps, *, whole: bool) -> None:
         """One order, for one leader. Unless the `whole` answer is wanted, a violation ends it."""
         order = self._assessor.without_faults(trial, leader, steps, 6 if whole else 20)
-        if whole or trial.outcome is not Outcome.UNSAFE:
+        if whole or trial.outcome_with_disks is not Outcome.UNSAFE:
             self._assessor.commits(trial, order, 4)
-        if whole or trial.outcome is not Outcome.UNSAFE:
+        if whole or trial.outcome_with_disks is not Outcome.UNSAFE:
             self._under_faults([trial])
+            self._empty_disks([trial])
 
     def _commits(self, parts: Sequence[Assessed]) -> None:
         parts = [part for part in parts if not too_large(part.stage)]
@@ -327,6 +355,6 @@ class _Work:
             if self._budget.left or not part.proved:
                 self._assessor.heals(part, part.orders[0])
         for number, part in enumerate(parts):
-            if part.outcome is not Outcome.UNSAFE and (self._budget.left or not part.proved):
+            if part.outcome_with_disks is not Outcome.UNSAFE and (self._budget.left or not part.proved):
                 for order in part.orders_to_explore:
                     self._assessor.commits_under_faults(part, order, 3 * (len(parts) - number))

@@ -1,9 +1,10 @@
 """Writes the questions about a stage as scenarios, so that users can keep and repeat each run.
 
-Three questions are asked, each in the model that answers it soonest:
+Four questions are asked, each in the model that answers it soonest:
 
     ELECTION   can two servers lead at the same time, each with a quorum of its view
     COMMITS    can a write that was committed get lost, or one zxid be two writes
+    EMPTY_DISK the same, where servers that move to another host start with empty disks
     HEALING    can all running servers follow one leader again after every run, with equal data
 
 Rules of this module:
@@ -23,7 +24,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from checker.rollout.stages import Stage
-from checker.rollout.steps import START, STOP, Steps
+from checker.rollout.steps import STOP, Steps
 from spec.quorum import Sid
 
 ELECTIONS = 4  # of a leader, where nothing is written: more than any roll-out needs that nothing disturbs
@@ -35,6 +36,7 @@ SAFE_DATA = (
     "ReplicasAgree",
     "HistoryConsistency",
 )
+NO_LOSS = tuple(name for name in SAFE_DATA if name != "Leadership")
 CRASHES, PARTITIONS, DISCONNECTS = "crashes", "partitions", "disconnects"
 
 
@@ -44,6 +46,7 @@ class Question(Enum):
     ELECTION = "never two leaders at once"
     COMMITS = "no committed write is lost or doubled"
     HEALING = "in the end all follow one leader, and agree"
+    EMPTY_DISK = "no committed write is lost or doubled if a new host starts with an empty disk"
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,7 @@ class Asked:
             Question.ELECTION: "leaders",
             Question.COMMITS: "commits",
             Question.HEALING: "healing",
+            Question.EMPTY_DISK: "empty disks",
         }[self.question]
         parts = [f"{self.stage.old.label} to {self.stage.new.label}", what]
         if not self.done:
@@ -152,12 +156,13 @@ def _plan(asked: Asked) -> Iterable[str]:
         if step.sid in asked.down:
             continue
         wait = ", wait: rejoined" if step.wait and asked.patient else ""
+        again = step.sid in asked.stage.old.members & asked.stage.new.members
+        file = f", file: {asked.stage.new.files[step.sid]}" if again else ""
+        disk = ", disk: empty" if asked.question is Question.EMPTY_DISK and step.sid in asked.stage.moved else ""
         if step.action == STOP:
             yield f"stop: {step.sid}"
-        elif step.action == START:
-            yield f"start: {step.sid}{wait}"
         else:
-            yield f"restart: {step.sid}, file: {asked.stage.new.files[step.sid]}{wait}"
+            yield f"{step.action}: {step.sid}{file}{disk}{wait}"
 
 
 def _model(asked: Asked) -> Iterable[str]:

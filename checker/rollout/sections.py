@@ -33,7 +33,7 @@ IF_A_STEP_FAILS = [
 
 def if_a_step_fails(plan: Plan) -> list[str]:
     """The actions if a step fails, with the verdicts on the files at that time."""
-    if plan.outcome is Outcome.UNSAFE:
+    if plan.outcome_with_disks is Outcome.UNSAFE:
         return []
     lines = [line for part in plan.advised for line in _of_orders(plan, part)]
     if not lines:

@@ -20,12 +20,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise, zip_longest
 
+from msgspec.structs import replace
+
 from checker.rollout.differences import Difference, Effect, differences
 from checker.rollout.folders import Folder, Given
 from spec.config import ConfigError, ServerAddress, parse_zoo_cfg
 from spec.config.problems import Findings
 from spec.config.properties import read_properties
-from spec.quorum import Majority, Sid, View
+from spec.quorum import Addresses, Majority, Sid, View
+from spec.quorum.addresses import WILDCARDS
 
 MEMBERS = re.compile(r"[ \t\f]*(?:server\.|group|weight)")
 DYNAMIC = re.compile(r"^([ \t\f]*dynamicConfigFile[ \t\f]*[=:]?[ \t\f]*)(\S+)", re.MULTILINE)
@@ -35,15 +38,13 @@ DYNAMIC = re.compile(r"^([ \t\f]*dynamicConfigFile[ \t\f]*[=:]?[ \t\f]*)(\S+)", 
 class Side:
     """One state of the ensemble: the name of each member's file, and the text of every file by its name.
 
-    `addresses` are the hosts and ports at which each server listens for its peers, by its own file. `servers` are the
-    files as they were read. `given` is False for files that were written here.
+    `servers` are the files as they were read. `given` is False for files that were written here.
     """
 
     label: str
     files: Mapping[Sid, str]
     texts: Mapping[str, str]
     view: View
-    addresses: Mapping[Sid, tuple[ServerAddress, ...]]
     servers: Mapping[Sid, Given]
     given: bool = True
 
@@ -51,6 +52,22 @@ class Side:
     def members(self) -> frozenset[Sid]:
         """The servers that this state has."""
         return frozenset(self.files)
+
+    def addresses(self, sid: Sid) -> frozenset[ServerAddress]:
+        """The peer addresses of a server by all files, without wildcards unless there is nothing else."""
+        lines = [line for each in self.servers.values() if (line := each.config.server(sid)) is not None]
+        found = frozenset(replace(each, host=each.host.lower()) for line in lines for each in line.addresses)
+        return frozenset(each for each in found if each.host not in WILDCARDS) or found
+
+    def hosts(self, sid: Sid) -> frozenset[str]:
+        """The hosts of a server by all files, without wildcards."""
+        return frozenset(each.host for each in self.addresses(sid)) - WILDCARDS
+
+    def accepts_every_host(self, sid: Sid) -> bool:
+        """Whether a server listens on every address of its machine, by its own file."""
+        config = self.servers[sid].config
+        own = config.server(sid)
+        return config.listens_on_all_ips or (own is not None and any(each.host in WILDCARDS for each in own.addresses))
 
     @property
     def agreed(self) -> bool:
@@ -121,6 +138,10 @@ class Stage:
         """The view of a server if these servers have their new files."""
         return (self.new if sid in renewed else self.old).view
 
+    def addresses_of(self, sid: Sid, renewed: frozenset[Sid]) -> Addresses:
+        """The addresses in the file of a server if these servers have their new files."""
+        return (self.new if sid in renewed else self.old).servers[sid].config.peer_addresses
+
     @property
     def changed_roles(self) -> frozenset[Sid]:
         """The servers that are observers in one state and voters in the other."""
@@ -130,8 +151,25 @@ class Stage:
     @property
     def readdressed(self) -> tuple[Sid, ...]:
         """The servers whose host, quorum port or election port differs between the two states, ascending."""
-        old, new = self.old.addresses, self.new.addresses
-        return tuple(sorted(sid for sid in old.keys() & new.keys() if old[sid] != new[sid]))
+        return _readdressed(self.old, self.new)
+
+    @property
+    def moved(self) -> tuple[Sid, ...]:
+        """The servers to restart on another host, ascending. Its disk is empty, unless the old one is moved there."""
+        return tuple(sid for sid in _moved(self.old, self.new) if sid in self.remaining)
+
+    @property
+    def uncertain(self) -> tuple[Sid, ...]:
+        """The servers whose hosts differ, and that accept connections to every host name, ascending.
+
+        Whether a host name of the other file reaches such a server depends on the network.
+        """
+        return tuple(
+            sid
+            for sid in self.readdressed
+            if self.old.hosts(sid) != self.new.hosts(sid)
+            and (self.old.accepts_every_host(sid) or self.new.accepts_every_host(sid))
+        )
 
     @cached_property
     def differences(self) -> tuple[Difference, ...]:
@@ -171,21 +209,21 @@ def side_of(folder: Folder, label: str) -> Side:
 def whole(old: Folder, new: Folder, applied: frozenset[Sid] = frozenset()) -> Stage:
     """The change in one go, or the rest of it where some servers have their new files."""
     before, after = side_of(old, "before"), side_of(new, "after")
-    return Stage(before, after, _title(before.view, after.view), applied)
+    return Stage(before, after, _title(before, after), applied)
 
 
 def reverse(stage: Stage) -> Stage:
     """The way back: from the state in which a stage begins to its old state."""
     same = (stage.old.members & stage.new.members) - {each.sid for each in stage.differences}
     applied = ((stage.old.members | stage.new.members) - stage.applied) | same
-    return Stage(stage.new, stage.old, _title(stage.new.view, stage.old.view), applied)
+    return Stage(stage.new, stage.old, _title(stage.new, stage.old), applied)
 
 
 def one_at_a_time(old: Folder, new: Folder) -> tuple[Stage, ...]:
-    """The change in stages; each adds, removes, promotes or demotes one voter.
+    """The change in stages; each adds, removes, promotes or demotes one voter, or changes the address of one server.
 
-    Empty if stages are no alternative: at most one voter changes, the quorums are of groups and weights, whose states
-    between are not to be guessed, or ZooKeeper refuses a file between the two states.
+    Empty if stages are no alternative: at most one server changes, the quorums are of groups and weights, whose
+    intermediate states are unknown, or ZooKeeper refuses a file between the two states.
     """
     try:
         return _one_at_a_time(old, new)
@@ -208,6 +246,7 @@ def _one_at_a_time(old: Folder, new: Folder) -> tuple[Stage, ...]:
         return ()
     arriving, leaving = sorted(new.view.voters - old.view.voters), sorted(old.view.voters - new.view.voters)
     turns = [sid for pair in zip_longest(arriving, leaving) for sid in pair if sid is not None]
+    turns += [sid for sid in _readdressed(side_of(old, "before"), side_of(new, "after")) if sid not in turns]
     if len(turns) < 2:
         return ()
     sides = [side_of(old, "before")]
@@ -216,19 +255,16 @@ def _one_at_a_time(old: Folder, new: Folder) -> tuple[Stage, ...]:
         changed.add(sid)
         sides.append(_between(old, new, changed, f"step-{number}"))
     sides.append(side_of(new, "after"))
-    return tuple(Stage(a, b, _title(a.view, b.view)) for a, b in pairwise(sides))
+    return tuple(Stage(a, b, _title(a, b)) for a, b in pairwise(sides))
 
 
 def _between(old: Folder, new: Folder, changed: set[Sid], label: str) -> Side:
-    """The state after these voters have changed; the rest is as before."""
-    lines = {sid: _line(each, sid) for sid, each in old.servers.items()}
-    for sid in changed:
-        lines.pop(sid, None)
-        if sid in new.servers:
-            lines[sid] = _line(new.servers[sid], sid)
+    """The state after these servers have changed; the rest is as before."""
+    members = (old.servers.keys() - changed) | (new.servers.keys() & changed)
     servers = {}
-    for sid in sorted(lines):
+    for sid in sorted(members):
         own = old.servers.get(sid) or new.servers[sid]
+        lines = {each: _line(_file_with(new if each in changed else old, sid, each), each) for each in members}
         text, dynamic = own.text, own.dynamic
         if dynamic is None:
             text = _with_members(text, lines)
@@ -239,6 +275,15 @@ def _between(old: Folder, new: Folder, changed: set[Sid], label: str) -> Side:
         )
         servers[sid] = Given(sid, label, text, dynamic, config)
     return _side(label, servers, next(iter(servers.values())).config.view, given=False)
+
+
+def _file_with(folder: Folder, reader: Sid, sid: Sid) -> Given:
+    """The file that names a server as `reader` sees it: its own file, or else that of a third server.
+
+    Files may differ: the line of a server in its own file may have a wildcard as the host.
+    """
+    others = [each for each in folder.servers if each != sid]
+    return folder.servers[reader if reader in folder.servers else others[0] if others else sid]
 
 
 def _line(given: Given, sid: Sid) -> str:
@@ -277,13 +322,22 @@ def _side(label: str, servers: Mapping[Sid, Given], view: View, *, given: bool) 
             beside = f"{name}.dynamic" + (f".{version:x}" if version else "")
             texts[name] = DYNAMIC.sub(lambda found, beside=beside: found[1] + beside, text)  # type: ignore[misc]
             texts[beside] = dynamic
-    servers_of = {sid: each.config.server(sid) for sid, each in servers.items()}
-    addresses = {sid: server.addresses for sid, server in servers_of.items() if server is not None}
-    return Side(label, files, texts, view, addresses, servers, given)
+    return Side(label, files, texts, view, servers, given)
 
 
-def _title(old: View, new: View) -> str:
-    return f"{_members(old)} to {_members(new)}" + (f" ({what})" if (what := ", ".join(_changes(old, new))) else "")
+def _readdressed(old: Side, new: Side) -> tuple[Sid, ...]:
+    """The servers with different addresses in the two states, ascending."""
+    return tuple(sid for sid in sorted(old.members & new.members) if old.addresses(sid) != new.addresses(sid))
+
+
+def _moved(old: Side, new: Side) -> tuple[Sid, ...]:
+    """The servers without a common host in the two states, ascending."""
+    return tuple(sid for sid in _readdressed(old, new) if old.hosts(sid).isdisjoint(new.hosts(sid)))
+
+
+def _title(old: Side, new: Side) -> str:
+    what = ", ".join(_changes(old, new))
+    return f"{_members(old.view)} to {_members(new.view)}" + (f" ({what})" if what else "")
 
 
 def _members(view: View) -> str:
@@ -295,13 +349,17 @@ def _listed(sids: frozenset[Sid]) -> str:
     return ", ".join(map(str, sorted(sids)))
 
 
-def _changes(old: View, new: View) -> Iterator[str]:
-    """What differs between two views, in words."""
+def _changes(before: Side, after: Side) -> Iterator[str]:
+    """The differences between two states, in words."""
+    old, new = before.view, after.view
+    moved = _moved(before, after)
     for words, sids in (
         ("adds {}", new.members - old.members),
         ("removes {}", old.members - new.members),
         ("promotes {} from observer to voter", old.observers & new.voters),
         ("demotes {} from voter to observer", old.voters & new.observers),
+        ("moves {} to another host", frozenset(moved)),
+        ("changes the peer addresses of {}", frozenset(_readdressed(before, after)) - set(moved)),
     ):
         if sids:
             yield words.format(_listed(sids))

@@ -8,17 +8,18 @@ Rules of this module:
 - An order that cannot split the servers which run is preferred to all others, if there is one.
 - Orders are tried in the order of preference: the leader last, since each of its restarts is an election; new
   voters first, since no server with the new file can have a quorum of it without them; servers that go after the
-  others. But a leader that goes is stopped first: no server follows it by a file that does not name it.
+  others. But a leader that goes is stopped first: no server follows it by a file that does not name it. A server whose
+  address changes is restarted before those whose addresses stay: it still connects to them, and not they to it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import combinations, permutations
 
 from checker.rollout.stages import Stage
-from spec.quorum import Sid, View
+from spec.quorum import Addresses, Port, Sid, View, opens, reaches
 
 START, RESTART, STOP = "start", "restart", "stop"
 
@@ -84,13 +85,29 @@ def quorum_without(stage: Stage, steps: Steps, step: Step, down: frozenset[Sid] 
 
 
 def has_quorum(stage: Stage, running: frozenset[Sid], new: frozenset[Sid]) -> bool:
-    """Whether these servers are a quorum behind one that may lead them, by its file. `new` have their new files."""
+    """Whether these servers are a quorum behind one that may lead them, by its file. `new` have their new files.
+
+    A server does not count if the addresses in its file and in that of the leader keep it from following.
+    """
     views = {sid: stage.view_of(sid, new) for sid in running}
+    told = {sid: stage.addresses_of(sid, new) for sid in running} if stage.readdressed else {}
     return any(
         view.is_voter(leader)
-        and view.contains_quorum(frozenset(sid for sid, own in views.items() if own.is_voter(leader)) & view.voters)
+        and view.contains_quorum(
+            frozenset(sid for sid, own in views.items() if own.is_voter(leader) and _may_follow(sid, leader, told))
+            & view.voters
+        )
         for leader, view in views.items()
     )
+
+
+def _may_follow(sid: Sid, leader: Sid, told: Mapping[Sid, Addresses]) -> bool:
+    """Whether a server can connect to the quorum port of a leader, and one of the two to the election port."""
+    if sid == leader or not told:
+        return True
+    own, leading = told[sid], told[leader]
+    hears = opens(own, sid, leading, leader) or opens(leading, leader, own, sid)
+    return hears and reaches(own, leading, leader, Port.QUORUM)
 
 
 def _after(stage: Stage, done: Steps, down: frozenset[Sid]) -> tuple[frozenset[Sid], frozenset[Sid]]:
@@ -163,10 +180,10 @@ def candidates(stage: Stage, leader: Sid | None) -> Iterator[Steps]:
         stage.old.view.observers & stage.new.view.voters,
         stage.old.view.voters & stage.new.view.observers,
     )
-    kept = sorted(stage.kept, key=lambda sid: (sid not in promoted, sid in demoted, sid))
+    kept = sorted(stage.kept, key=lambda sid: (sid not in stage.readdressed, sid not in promoted, sid in demoted, sid))
     others = [sid for sid in (*kept, *stage.removed) if sid != leader]
     last = [leader] if leader in (*stage.kept, *stage.removed) else []
-    for order in _mixed(others, last, goes=leader in stage.removed):
+    for order in _mixed(others, last, goes=leader in (*stage.removed, *stage.readdressed)):
         seen.add((*stage.added, *order))
         yield tuple(_step(stage, sid) for sid in (*stage.added, *order))
     for any_order in permutations(stage.remaining):

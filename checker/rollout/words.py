@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from checker.rollout.answer import Plan
-from checker.rollout.assess import QUESTIONS, Assessed, Order
-from checker.rollout.runs import Outcome, Ran
+from checker.rollout.assess import Assessed, Cell, Order
+from checker.rollout.runs import Outcome, Ran, who_looks
 from checker.rollout.scenarios import Question
 from spec.quorum import Sid
 
@@ -40,6 +40,16 @@ BEFORE_NOW = (
 )
 
 
+def verdict_of(judged: Assessed | Plan) -> str:
+    """The verdict in capitals. A server on another host has its old disk or an empty one: that makes two verdicts."""
+    stages = [judged] if isinstance(judged, Assessed) else judged.advised
+    moved = {sid for each in stages for sid in each.stage.moved}
+    if not moved:
+        return WORDS[judged.outcome]
+    kept, empty = ("its disk", "an empty disk") if len(moved) == 1 else ("their disks", "empty disks")
+    return f"{WORDS[judged.outcome_with_disks]} with {kept}, {WORDS[judged.outcome]} with {empty}"
+
+
 def not_covered(plan: Plan) -> tuple[str, ...]:
     """The limits of all answers of a plan."""
     return NOT_COVERED if plan.wish.now is None else (BEFORE_NOW, *NOT_COVERED)
@@ -49,19 +59,20 @@ def headline(plan: Plan) -> str:
     """The verdict in one line."""
     what = plan.direct.stage.title
     if plan.back is not None:
-        back = f", {WORDS[plan.back.outcome]} to go back"
+        back = f", {verdict_of(plan.back)} to go back"
         order = f" in the order {order_words(plan.direct.orders[0])}" if plan.wish.order else ""
         part = ", but the order is not the rest of the change" if plan.left_out else ""
-        return f"Interrupted roll-out {what}: {WORDS[plan.outcome]} to go on{order}{part}{back}"
+        return f"Interrupted roll-out {what}: {verdict_of(plan)} to go on{order}{part}{back}"
     if plan.stages:
-        rest = f"{WORDS[plan.outcome]} in {len(plan.stages)} stages, one voter at a time"
-        return f"Roll-out {what}: {WORDS[plan.direct.outcome]} in one go{_as_tried(plan)}, {rest}"
+        one = "server" if plan.direct.stage.readdressed else "voter"
+        rest = f"{verdict_of(plan)} in {len(plan.stages)} stages, one {one} at a time"
+        return f"Roll-out {what}: {verdict_of(plan.direct)} in one go{_as_tried(plan)}, {rest}"
     if plan.wish.order is not None:
         order = order_words(plan.direct.orders[0])
         stand = ", but it comes to a stand" if plan.outcome is Outcome.SAFE and plan.direct.orders[0].vain else ""
         part = " AS FAR AS IT GOES, which is not the whole change" if plan.left_out else ""
-        return f"Roll-out {what} in the order {order}: {WORDS[plan.outcome]}{part}{stand}"
-    return f"Roll-out {what}: {WORDS[plan.outcome]}{_as_tried(plan)}"
+        return f"Roll-out {what} in the order {order}: {verdict_of(plan)}{part}{stand}"
+    return f"Roll-out {what}: {verdict_of(plan)}{_as_tried(plan)}"
 
 
 def _is_searched(plan: Plan) -> bool:
@@ -98,12 +109,7 @@ def in_short(plan: Plan) -> list[str]:
         lines.append(f"- **Not the whole change**: {_servers(plan.left_out)} not in the order, and left as before.")
     if plan.wish.old.view == plan.wish.new.view:
         lines.append("- Nothing changes in who votes: the two folders have the same members, in the same roles.")
-    if moved := plan.direct.stage.readdressed:
-        whose = f"server{'s' * (len(moved) > 1)} {', '.join(map(str, moved))}"
-        lines.append(
-            f"- **Addresses change**: the host or a peer port of {whose}. Servers with different files do not reach "
-            "each other, and a new host has an empty disk. Give a new machine a new id."
-        )
+    lines += _addresses(plan)
     lines += _not_modelled(plan)
     lines.append(f"- {_of_stage(plan.direct, whole)}{more}")
     for number, part in enumerate(plan.stages, start=1):
@@ -111,6 +117,28 @@ def in_short(plan: Plan) -> list[str]:
     if plan.back is not None:
         lines.append(f"- {_of_stage(plan.back, 'The way back')}")
     return lines
+
+
+def _addresses(plan: Plan) -> list[str]:
+    """The changes of addresses, and what they mean for the operator."""
+    stage, lines = plan.direct.stage, []
+    if stage.readdressed:
+        lines.append(
+            f"- **Addresses change**: the host or a peer port of {_named(stage.readdressed)}. A server with the old "
+            "file cannot connect to the new address. If such a server restarts during the roll-out, it may stay "
+            "LOOKING until it has its new file."
+        )
+    if stage.moved:
+        lines.append(
+            f"- **Another host**: {_named(stage.moved)}. Move the disk to the new host before the server starts there, "
+            "and never start the old host again. With an empty disk under an old id a committed write can be lost. "
+            "A new machine with a new id needs no disk."
+        )
+    return lines
+
+
+def _named(sids: tuple[Sid, ...]) -> str:
+    return f"server{'s' * (len(sids) > 1)} {', '.join(map(str, sids))}"
 
 
 def _not_modelled(plan: Plan) -> list[str]:
@@ -128,11 +156,15 @@ def _servers(sids: tuple[Sid, ...]) -> str:
 
 def _of_stage(assessed: Assessed, name: str) -> str:
     if assessed.outcome is Outcome.UNSAFE:
-        return f"{name} is unsafe: {'; '.join(dict.fromkeys(_violations(assessed)))}."
+        kept = f" With the disks moved it is {_adjective(assessed)}." if assessed.stage.moved else ""
+        return f"{name} is unsafe: {'; '.join(dict.fromkeys(_violations(assessed)))}.{kept}"
     waits = any(order.vain for order in assessed.orders)
     stalls = " Not every step may be waited for: see the plan." if waits else ""
     if assessed.outcome is Outcome.OPEN:
         return f"{name} is undecided: {'; '.join(_open(assessed))}.{stalls}"
+    if assessed.outcome is Outcome.STALLS:
+        stuck = assessed.cell(Question.HEALING, faulty=False)
+        return f"{name} comes to a stop: {_where_it_stops(stuck)}. No committed write is lost."
     if assessed.unchanged and not assessed.runs:
         return (
             f"{name} is safe. Quorums always meet (proved), and no step changes what is modelled: nothing was explored."
@@ -150,17 +182,33 @@ def _of_stage(assessed: Assessed, name: str) -> str:
 def _violations(assessed: Assessed) -> list[str]:
     found = []
     for faulty in (False, True):
-        for question in QUESTIONS:
+        for question in assessed.questions:
             cell = assessed.cell(question, faulty=faulty)
             if cell.outcome is Outcome.UNSAFE and cell.ran and not cell.because.startswith("already"):
-                found.append(f"{'with ' + cell.ran.asked.under if faulty else 'without any fault'} {clause(cell.ran)}")
+                disk = " (empty disk)" if question is Question.EMPTY_DISK else ""
+                under = "with " + cell.ran.asked.under if faulty else "without any fault"
+                found.append(f"{under} {clause(cell.ran)}{disk}")
     return found
+
+
+def _adjective(assessed: Assessed) -> str:
+    """The verdict with the disks moved, in lower case."""
+    return WORDS[assessed.outcome_with_disks].lower()
+
+
+def _where_it_stops(cell: Cell) -> str:
+    """The step behind which the operator waits in vain, and the servers that look for a leader then."""
+    ran = cell.ran
+    if ran is None or ran.stuck is None:
+        return cell.because
+    number = next(n for n, step in enumerate(ran.asked.steps, start=1) if step.sid == ran.stuck)
+    return f"after step {number}, {ran.asked.steps[number - 1]}, {who_looks(ran.looking)} LOOKING"
 
 
 def _open(assessed: Assessed) -> list[str]:
     """The questions without an answer, by reason."""
     reasons: dict[str, list[str]] = {}
-    for question in QUESTIONS:
+    for question in assessed.questions:
         for faulty in (False, True):
             cell = assessed.cell(question, faulty=faulty)
             if cell.outcome is Outcome.OPEN and (assessed.faults or not faulty):

@@ -17,10 +17,9 @@ from msgspec.structs import replace
 from checker.models.ensemble import File, Setup
 from checker.reading import CONFIGURATION, TooLargeError, read_bytes
 from checker.scenario.located import Located, Path
-from spec.config import Config, parse_zoo_cfg
-from spec.quorum import Addresses, Port, Sid, addresses_of, opens, reaches
+from spec.config import parse_zoo_cfg
+from spec.quorum import Addresses, Port, Sid, opens, reaches
 
-LISTEN_ON_ALL_IPS = "quorumListenOnAllIPs"
 Read = Callable[[str], str | None]
 """Returns the text of the file with that name, or None."""
 
@@ -55,7 +54,7 @@ class Files:
             raise self._located.error(path, what, f"name a file with a line server.{sid}")
         # The second time for the mistakes of this server alone.
         parse_zoo_cfg(text, file=name, myid=f"{sid}\n", read=self._text, complete=False)
-        return File(name, replace(config.view, addresses=_addresses(config)))
+        return File(name, replace(config.view, addresses=config.peer_addresses))
 
     def _similar(self, name: str) -> str:
         """Return the advice for an unknown name: similar names, or all names if they are few."""
@@ -73,15 +72,6 @@ class Files:
                 return None
             self.texts[name] = text
         return self.texts[name]
-
-
-def _addresses(config: Config) -> Addresses:
-    """The peer addresses of a file."""
-    servers = {
-        server.sid: {(each.host, each.quorum_port, each.election_port) for each in server.addresses}
-        for server in config.servers
-    }
-    return addresses_of(servers, on_all_ips=dict(config.properties).get(LISTEN_ON_ALL_IPS, "").lower() == "true")
 
 
 def with_needed_addresses(setup: Setup) -> Setup:

@@ -116,8 +116,8 @@ def _many(sids: Any) -> str:
 
 
 def _starts(verb: str) -> Any:
-    def words(_: EnsembleLens, sid: Sid, file: str = "the same file") -> str:
-        return f"{verb.format(server_name(sid))} with {file}"
+    def words(_: EnsembleLens, sid: Sid, file: str = "the same file", disk: str = "") -> str:
+        return f"{verb.format(server_name(sid))} with {file}{f' and {disk}' if disk else ''}"
 
     return words
 

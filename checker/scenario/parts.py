@@ -37,6 +37,8 @@ from spec.quorum import Sid
 
 _UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}  # as on the command line and in reports
 
+KEPT, EMPTY = "kept", "empty"
+
 
 def setup_of(scenario: Scenario, located: Located, files: Files) -> Setup:
     """The setup that a scenario describes. Raises ScenarioError, and ConfigError for a file."""
@@ -131,7 +133,8 @@ class _Plan:
         sid: Sid = getattr(entry, name)
         check_server(self._located, sid, self._boots_with, (*path, name))
         wait = word(self._located, entry.wait or "none", ["rejoined", "none"], (*path, "wait"))
-        if name == "stop" and (entry.file or wait == "rejoined"):
+        disk = word(self._located, entry.disk or KEPT, [KEPT, EMPTY], (*path, "disk"))
+        if name == "stop" and (entry.file or wait == "rejoined" or disk == EMPTY):
             raise self._located.error(path, "a server that is stopped loads no file", "write restart or start")
         after, self._after = self._after, (sid,) if wait == "rejoined" else ()
         if name in ("restart", "stop"):
@@ -140,7 +143,7 @@ class _Plan:
         if name in ("restart", "start"):
             if entry.file:
                 self._boots_with[sid] = self._files.file(entry.file, sid, (*path, "file"))
-            yield Planned("start", sid, self._boots_with[sid], after)
+            yield Planned("start", sid, self._boots_with[sid], after, empty=disk == EMPTY)
 
 
 def _check_running(setup: Setup, located: Located) -> None:

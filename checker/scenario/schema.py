@@ -142,12 +142,16 @@ class HistoryEntry(msgspec.Struct):
 
 
 class PlanEntry(msgspec.Struct):
-    """One of `restart`, `stop` and `start`; the next action may wait until the server has rejoined."""
+    """One of `restart`, `stop` and `start`; the next action may wait until the server has rejoined.
+
+    `disk` is `kept` or `empty`: whether the server starts with its data, or with an empty data directory.
+    """
 
     restart: int | None = None
     stop: int | None = None
     start: int | None = None
     file: str | None = None
+    disk: str | None = None
     wait: str | None = None
 
 

@@ -29,7 +29,7 @@ from spec.config.problems import Findings, Problem, java_integer
 from spec.config.properties import Property, last_of_each, read_properties
 from spec.config.server_line import ANY_ADDRESS, Address, LearnerType, Server, parse_role
 from spec.config.settings import Settings
-from spec.quorum import Sid, View
+from spec.quorum import Addresses, Sid, View, addresses_of
 
 Read = Callable[[str], str | None]
 """Returns the text of the file with that name, or None. `dict.get` is an example."""
@@ -85,6 +85,20 @@ class Config(msgspec.Struct, frozen=True):
     def distributed(self) -> bool:
         """Whether the server is a member of an ensemble (`isDistributed`); otherwise it runs standalone."""
         return not self.standalone_enabled or len(self.view.voters) > 1
+
+    @property
+    def listens_on_all_ips(self) -> bool:
+        """Whether the peer ports are bound on every address of the machine (`quorumListenOnAllIPs`)."""
+        return dict(self.properties).get("quorumListenOnAllIPs", "").lower() == "true"
+
+    @property
+    def peer_addresses(self) -> Addresses:
+        """The hosts and peer ports of all servers."""
+        servers = {
+            server.sid: {(each.host, each.quorum_port, each.election_port) for each in server.addresses}
+            for server in self.servers
+        }
+        return addresses_of(servers, self.listens_on_all_ips)
 
     @property
     def ensemble(self) -> Ensemble:

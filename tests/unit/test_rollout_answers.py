@@ -17,7 +17,7 @@ import pytest
 from checker.cli.main import main
 from checker.job import Verdict
 from checker.rollout.answer import Plan, Wish
-from checker.rollout.assess import Assessed, Order, splits
+from checker.rollout.assess import QUESTIONS, Assessed, Order, splits
 from checker.rollout.budget import Budget
 from checker.rollout.data import data
 from checker.rollout.folders import read_folder
@@ -216,7 +216,7 @@ def _same_as(answer: dict[str, object], text: str) -> None:
     """The Markdown has a row for each question with the verdicts of the data, and every run that was found."""
     direct = answer["direct"]
     assert isinstance(direct, dict)
-    for question in Question:
+    for question in QUESTIONS:
         (row,) = [line for line in text.splitlines() if line.startswith(f"| {question.value} |")]
         verdicts = [each["verdict"] for each in direct["answers"] if each["question"] == question.name.lower()]
         cells = [cell.strip(" *").split(":")[0].strip("*").lower() for cell in row.strip("|").split("|")[1:]]
@@ -272,7 +272,9 @@ def test_another_machine_under_the_same_id_is_warned_of(tmp_path: Path) -> None:
     (tmp_path / "zoo.cfg").write_text(text, encoding="utf-8")
     old, new = read_folder(FOLDERS / "three"), read_folder(tmp_path)
     made = Plan(Wish(old, new), assessed_of("three", str(tmp_path), ALL_SAFE))
-    assert "server 3 has another host after the change" in markdown(made)
+    told = markdown(made)
+    assert "**Another host**: server 3. Move the disk to the new host before the server starts there" in told
+    assert "and never start the old host again" in told
 
 
 @pytest.mark.parametrize(("in_one_go", "code", "stages"), [(False, 22, 2), (True, 12, 0)])

@@ -45,21 +45,6 @@ def planned(old: Folder, new: Folder, *order: int) -> Plan:
 THREE = ("a:2888:3888", "b:2888:3888", "c:2888:3888")
 
 
-@pytest.mark.parametrize(
-    "changed",
-    ["d:2888:3888", "c:2889:3888", "c:2888:3889"],
-    ids=["another host", "another quorum port", "another election port"],
-)
-@pytest.mark.parametrize("order", [(), (3, 1, 2)], ids=["no order", "an order"])
-def test_a_change_of_an_address_is_never_safe(tmp_path: Path, changed: str, order: tuple[int, ...]) -> None:
-    """With two files two servers dial different addresses, and a new host has an empty disk."""
-    made = planned(folder(tmp_path, "old", *THREE), folder(tmp_path, "new", *THREE[:2], changed), *order)
-    assert made.direct.stage.readdressed == (3,)
-    assert made.outcome is Outcome.OPEN
-    cells = [made.direct.cell(question, faulty=faulty) for question in Question for faulty in (False, True)]
-    assert Outcome.SAFE not in [cell.outcome for cell in cells]
-
-
 def test_a_change_of_client_ports_is_safe(tmp_path: Path) -> None:
     made = planned(folder(tmp_path, "old", *THREE), folder(tmp_path, "new", *THREE, client_port=2182))
     assert made.direct.stage.readdressed == ()

@@ -54,6 +54,7 @@ WORDS: dict[tuple[type[msgspec.Struct], str], Sequence[str]] = {
     (schema.ServerEntry, "file"): ("zoo.cfg",),
     (schema.ServerEntry, "other_files"): ("zoo.cfg",),
     (schema.PlanEntry, "file"): ("zoo.cfg",),
+    (schema.PlanEntry, "disk"): ("kept", "empty"),
     (schema.PlanEntry, "wait"): ("rejoined", "none"),
     (schema.FaultsEntry, "rebroadcasts"): ("unlimited",),
     (schema.RecipeScenario, "recipe"): tuple(RECIPES),

@@ -51,6 +51,7 @@ from spec.zab.packets import QuorumPacket
 from spec.zab.state import Leader, Learner, ZabRules
 
 CRASH = "crash"
+ERASE = "erase"  # of a server that does not run: its data directory is empty when it starts
 
 
 class HandOver(msgspec.Struct, frozen=True):
@@ -123,6 +124,8 @@ def server_actor(sid: Sid, setup: Setup, kept: Kept) -> Actor:
         if event == CRASH:
             crashed = spec_server.crash(server, zab)
             return None if crashed is None else Outcome((crashed,), carried_out.crash())
+        if event == ERASE:
+            return Outcome((Server(sid, server.view),)) if server.election is None else None
         if isinstance(event, Knock):
             return _knocked(server, event, rules, zab)
         wanted = _noticed(server, event) if isinstance(event, Gone) else event

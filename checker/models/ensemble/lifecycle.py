@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from checker.engine import Move, Read, Rule, Send
-from checker.models.ensemble.columns import CRASH, Change, Ended, reachable
+from checker.models.ensemble.columns import CRASH, ERASE, Change, Ended, reachable
 from checker.models.ensemble.faults import Spend, has_left
 from checker.models.ensemble.names import CONNECTIONS, FAULTS, LINKS, PLAN, Link, channel_name, server_name
 from checker.models.ensemble.setup import File, Grain, Planned, Setup
@@ -24,6 +24,7 @@ from spec.server import Server
 Leader = Sid | str
 """Whom a server follows, or one of the two words below."""
 DOWN, NOBODY = "down", "nobody"
+EMPTY_DISK = "an empty disk"
 THE_OWN = "the file that it keeps itself"  # of a view that a server has learnt from others
 
 
@@ -140,6 +141,10 @@ def _planned(setup: Setup, number: int) -> Rule:
     planned: Planned = setup.plan[number]
     name = f"plan {number + 1}: {planned.action} {planned.sid}"  # each by itself, so that coverage shows a stuck plan
 
+    file = planned.file or _member_file(setup, planned.sid)
+    loaded: tuple[str, ...] = (file.name,) if planned.file or planned.empty else ()
+    loaded += (EMPTY_DISK,) if planned.empty else ()
+
     def moves(_: bool, cut: frozenset[Link], *seen: Standing | str) -> list[Move] | None:
         standings = dict(zip(setup.sids, seen, strict=True))
         if not all(has_rejoined(standings, sid) for sid in planned.after):
@@ -147,12 +152,12 @@ def _planned(setup: Setup, number: int) -> Rule:
         others = {sid: _leader_of(each) for sid, each in standings.items() if sid != planned.sid}
         sends: tuple[Send, ...] | None = stop(setup, planned.sid)
         if planned.action == "start":
-            file = planned.file or _member_file(setup, planned.sid)
             sends = boot(setup, planned.sid, file, others, cut)
         if sends is None:
             return None
-        arguments = (planned.sid, planned.file.name) if planned.file else (planned.sid,)
-        return [Move(name, arguments, (Send(PLAN, "done"), *sends))]
+        if planned.empty:
+            sends = (Send(server_name(planned.sid), ERASE), *sends)
+        return [Move(name, (planned.sid, *loaded), (Send(PLAN, "done"), *sends))]
 
     reads = (
         Read(PLAN, lambda done: True if done == number else None),

@@ -53,13 +53,15 @@ class Planned:
     """One action of an operator: stop a server, or start it with a file.
 
     `after` names servers that must have rejoined first: each has decided, and the leader it follows (or is)
-    leads with a quorum of its own view behind it.
+    leads with a quorum of its own view behind it. With `empty` a server starts with an empty data directory, as on
+    another host to which nobody has moved its disk.
     """
 
     action: str  # "stop" or "start"
     sid: Sid
     file: File | None = None  # of a start
     after: tuple[Sid, ...] = ()
+    empty: bool = False
 
 
 @dataclass(frozen=True)
