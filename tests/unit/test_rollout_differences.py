@@ -146,13 +146,13 @@ def test_the_file_of_a_new_server_is_checked_as_well(tmp_path: Path) -> None:
 
 
 def test_excerpts_are_compared_as_they_are(tmp_path: Path) -> None:
-    """Files that would not start a server, before and after, are no error."""
+    """Incomplete files, before and after, are accepted."""
     (tmp_path / "zoo.cfg").write_text("server.1=a:2888:3888\nserver.2=b:2888:3888\n", encoding="utf-8")
     folder = read_folder(tmp_path)
     assert plan(Wish(folder, folder), never).outcome is Outcome.SAFE
 
 
-def test_a_wildcard_host_in_the_own_file_is_no_disagreement(tmp_path: Path) -> None:
+def test_a_wildcard_host_in_the_own_file_agrees_with_a_name(tmp_path: Path) -> None:
     """Containers usually listen on 0.0.0.0 by their own files, and have names in the files of the others."""
     for folder, tick in (("old", "2000"), ("new", "3000")):
         (tmp_path / folder).mkdir()

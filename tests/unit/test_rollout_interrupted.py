@@ -145,7 +145,7 @@ def test_no_direction_is_safe_under_a_partition_where_two_quorums_run() -> None:
 
 
 def test_the_headline_and_the_exit_code_are_those_of_both_directions() -> None:
-    """The exit code is the verdict on the way on, whatever the way back is."""
+    """The exit code depends on the way on alone."""
     folders = read_folder(FOLDERS / "three"), read_folder(FOLDERS / "five")
     now = Now("now", frozenset({1, 4, 5}), ())
     for onward, code in (("after", 12), ("before", 20)):
@@ -221,7 +221,7 @@ def test_everything_done_leaves_nothing_to_do(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("files", "done"), [("five", True), ("three", False)])
 def test_a_state_with_one_file_for_all_needs_no_run_in_the_direction_without_steps(files: str, done: bool) -> None:
-    """Quorums of one file meet, whatever the other file is."""
+    """Quorums of one file meet, for any other file."""
 
     def unfinished(asked: Asked, seconds: float) -> Ran:
         return Ran(asked, Outcome.OPEN, "not all", 10, 2, seconds, (), asked.name)
