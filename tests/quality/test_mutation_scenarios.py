@@ -29,8 +29,8 @@ CAUGHT = {
     # FastLeaderElection.totalOrderPredicate: a server of weight 0 is no better candidate than another.
     "spec/election/vote.py: is_better: if is_weightless(view, new.leader): -> dropped": "weight-0-never-leads",
     # QuorumHierarchical.containsQuorum: more than half of the weight of a group, and of the groups.
-    "spec/quorum/systems.py: Hierarchical.contains_quorum: sum((weights[sid] for sid in present)) > java_half(total) -> "
-    "sum((weights[sid] for sid in present)) >= java_half(total)": "zab-weights",
+    "spec/quorum/systems.py: Hierarchical.contains_quorum: sum((weights[sid] for sid in present)) > java_half(total) "
+    "-> sum((weights[sid] for sid in present)) >= java_half(total)": "zab-weights",
     "spec/quorum/systems.py: Hierarchical.contains_quorum: won > self.groups_to_exceed() -> "
     "won >= self.groups_to_exceed()": "groups-majority-of-servers",
 }

@@ -111,6 +111,16 @@ def test_healing_alone_connects_nobody() -> None:
     assert reachable(cut(sent(OPEN, A))) == Channel(Status.IDLE, last=A)
 
 
+def test_a_queued_message_that_repeats_the_newest_in_flight_is_merged_when_there_is_room() -> None:
+    """A message equal to the newest in flight is not sent twice, neither from the queue."""
+    rules = ChannelRules(capacity=2, merge_repeats=True)
+    full = sent(OPEN, A, B, C, B, rules=rules)
+    assert (full.in_flight, full.queued) == ((A, B), B)
+    done = deliver(full, rules)
+    assert done is not None
+    assert (done.message, done.channel.in_flight, done.channel.queued) == (A, (B,), None)
+
+
 def test_a_queued_message_makes_the_last_one_worthless() -> None:
     assert sent(cut(sent(OPEN, A)), B) == Channel(Status.DEAD, queued=B)
 

@@ -192,6 +192,15 @@ def test_whoever_holds_does_not_while_it_is_disconnected() -> None:
     assert one.facts == (Holds(MINE, 70),)
 
 
+def test_a_lock_whose_znode_was_deleted_is_not_taken_again_unasked() -> None:
+    """`InterProcessMutex` does not acquire again by itself: the caller does."""
+    one = holding()
+    one.cut_off()
+    one.back()
+    assert one.children(*names(FIRST)) is None
+    assert Gone() in one.facts
+
+
 def test_a_latch_gives_up_what_it_had_and_queues_anew() -> None:
     one = client(latch_rules("/r"))
     one.hear(Wanted("a"))

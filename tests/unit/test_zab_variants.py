@@ -40,6 +40,7 @@ from spec.zab.packets import (
 from spec.zab.state import Append, EnterEpoch, Leader, LeaderPhase, Learner, LearnerPhase, Outstanding, ZabRules
 
 THREE = majority_view({1, 2, 3}, observers={7})
+FIVE = majority_view({1, 2, 3, 4, 5}, observers={7})
 FOUR = majority_view({1, 2, 3, 4}, observers={7})
 OLD, A = (Txn(make_zxid(1, counter)) for counter in (1, 2))
 X, Y = Txn(make_zxid(2, 1), "x"), Txn(make_zxid(2, 2), "y")
@@ -229,6 +230,13 @@ def test_variant_observer_counted() -> None:
 
     assert leader(run(3, rules(), *happens)).phase is LeaderPhase.FOLLOWERINFO
     assert leader(run(3, rules(Variant.OBSERVER_COUNTED), *happens)).phase is LeaderPhase.ACKEPOCH
+
+
+def test_the_two_variants_of_a_quorum_still_need_half_of_the_voters() -> None:
+    for variant, votes in ((Variant.HALF_IS_A_QUORUM, 1), (Variant.OBSERVER_COUNTED, 2)):
+        epochs = [Receive(sid, FollowerInfo(1)) for sid in range(1, votes)]
+        done = run(3, rules(variant), *epochs, view=FIVE)
+        assert leader(done).phase is LeaderPhase.FOLLOWERINFO, variant
 
 
 def test_variant_ack_before_log() -> None:
