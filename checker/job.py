@@ -1,4 +1,4 @@
-"""What is run: a model, how to show it, where to stop, and which verdict is expected of it.
+"""The description of a run: a model, a lens to show it, limits, and the expected verdict.
 
 A job can be made again from its `source`, a JSON value with everything it was made from (the text of the files
 included), so that a trace which carries it can be replayed anywhere.
@@ -23,7 +23,7 @@ FAULTS = frozenset({"crash", "cut", "partition", "disconnect", "give up", "expir
 class Verdict(Enum):
     """How a run is judged; a run has the first of these that applies to it."""
 
-    VIOLATED = "violated"  # a property that must always hold does not, or a run never comes to where it must
+    VIOLATED = "violated"  # a property that must always hold does not, or a run never reaches its goal
     DEADLOCK = "deadlock"  # a state without a successor that the model does not expect
     ERROR = "error"  # the model or its configuration is wrong
     INCOMPLETE = "incomplete"  # a limit that was not asked for as the goal ended the run
@@ -38,7 +38,7 @@ class Drawn:
     `kind` is one of send, deliver, lost, crash, start, cut, heal, decide, note. `lane` is where it happens, `peer`
     the other lane of a message or link, and equal `message` numbers are one message.
 
-    A lens may not know any more where a message of a lost connection was sent. It tells its loss without a `peer`, and
+    A lens may not know where a message of a lost connection was sent. It tells its loss without a `peer`, and
     its arrival as `late`, with the sender as the lane; the trace then has the lane that it was sent to.
     """
 
@@ -56,14 +56,14 @@ class Lens(Protocol):
         """For each lane its fields, as strings, numbers, booleans, lists or maps of these."""
 
     def caption(self, move: Move) -> str:
-        """One short sentence: who does what."""
+        """One short sentence with an actor and its action."""
 
     def drawn(self, before: Row, move: Move, after: Row) -> tuple[Drawn, ...]:
-        """What a picture of the step shows, in order; message numbers are left None."""
+        """The elements of a picture of the step, in order; message numbers are left None."""
 
 
 class Refinement(Protocol):
-    """How the findings of a coarse job are told at a finer grain."""
+    """The way to show findings of a coarse job at a finer grain."""
 
     def job(self) -> Job:
         """The finer job."""
@@ -74,7 +74,7 @@ class Refinement(Protocol):
 
 @dataclass(frozen=True)
 class Job:
-    """One run. `bounds` says in words what the model itself bounds (budgets, rounds, capacities).
+    """One run. `bounds` says in words which limits are part of the model (budgets, rounds, capacities).
 
     `violations` are the properties that are expected to be violated, with the depth of each; None if any will do.
 

@@ -37,7 +37,7 @@ def timers_run(setup: Setup) -> Property:
 
 
 def tree_follows_commits(setup: Setup) -> Property:
-    """A server that serves has applied what it has committed, once each and in order (`FinalRequestProcessor`)."""
+    """A server that serves has applied all that it has committed, once each and in order (`FinalRequestProcessor`)."""
 
     def serves(server: Server) -> bool:
         return server.zab is not None and server.zab.serves
@@ -47,7 +47,7 @@ def tree_follows_commits(setup: Setup) -> Property:
 
 
 def connections_follow_roles(setup: Setup) -> Property:
-    """A learner connects to its leader; who leads or follows no more closes its connections (`shutdown`)."""
+    """A learner connects to its leader. The end of a role closes its connections (`shutdown`)."""
 
     def has_a_role(server: Server) -> bool:
         return server.zab is not None
@@ -80,7 +80,10 @@ def sync_is_fresh(setup: Setup) -> Property:  # noqa: ARG001 (every property is 
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """What a server that leads or follows still waits for, and the last zxid that it has applied if it serves."""
+    """The progress of a leader or a learner.
+
+    `waits`: something that it was asked for is not done. `applied` is its last applied zxid; None before it serves.
+    """
 
     leader: Sid
     epoch: int

@@ -1,4 +1,4 @@
-"""What every scenario may say, whatever it is about: properties by name, the verdict, actions that may not fire.
+"""The keys that all scenarios have: properties by name, the verdict, violations, actions that may not fire.
 
 Rules of this module: each property is of the kind of its list, and no two have one name; an error names the line of
 the item that is wrong, and the nearest name that would be right.
@@ -28,15 +28,15 @@ class Named(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Its name."""
 
     @property
     def kind(self) -> Kind:
-        """The list it belongs to."""
+        """Its list."""
 
     @property
     def parameter(self) -> str:
-        """What it takes, in words; empty if it takes nothing."""
+        """Its parameter in words; empty if it has none."""
 
 
 def properties(
@@ -61,7 +61,7 @@ def properties(
 
 
 def named_in(scenario: Common) -> Iterator[Any]:
-    """What stands in the lists, with parameters or without: the names alone."""
+    """The names in the lists, without parameters."""
     for kind in Kind:
         items = getattr(scenario, kind.value)
         for item in () if items is msgspec.UNSET else items:
@@ -91,7 +91,7 @@ def _property(
 
 
 def _places(value: Any, inside: Path) -> Iterator[str | int]:
-    """A path into a parameter, in which positions in lists are told from keys."""
+    """A path into a parameter; positions in lists are distinct from keys."""
     for key in inside:
         is_place = isinstance(value, list) and isinstance(key, int)
         yield position(int(key)) if is_place else key
@@ -99,7 +99,7 @@ def _places(value: Any, inside: Path) -> Iterator[str | int]:
 
 
 def name_of(scenario: Common, located: Located, added: Iterable[Variant]) -> str:
-    """What a run is called: the scenario's name or its file's, and the variants that were added."""
+    """The name of a run: that of the scenario or of its file, with the variants that were added."""
     with_variants = names(added)
     return (scenario.name or FilePath(located.file).stem) + (f" with {with_variants}" if with_variants else "")
 
@@ -149,7 +149,7 @@ def refuse_idle(
 ) -> None:
     """Refuse what would change nothing: a variant that the scenario names, or one that was added to it.
 
-    Raises ScenarioError with the line of the first, and VariantError for the second, which stands in no file.
+    Raises ScenarioError with the line of the first, and VariantError for the second.
     """
     for number, name in enumerate(scenario.variants):
         idle = why_idle(Variant(name))

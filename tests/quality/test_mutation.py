@@ -1,11 +1,11 @@
 """Mutation of the specification: which changes of `spec` the tests notice, and which the scenarios notice alone.
 
 A mutant is live unless it is equivalent: then no input shows a difference, and the reason is in `EQUIVALENT`. The gate
-runs the tests on a small sample. `-m slow` runs a larger one, and the scenarios beside the tests.
+runs the tests on a small sample. `-m slow` runs a larger one, and the scenarios too.
 
 The sample is the mutants with the lowest hash of their identity, so it stays the same until the code of a mutant in it
 changes. A survivor needs a test with the behaviour of the protocol (the paper, or ZooKeeper's Java method), or an entry
-in `EQUIVALENT` with the reason.
+in `EQUIVALENT` with a reason.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MODELLED = (
     "spec/client/", "spec/election/", "spec/quorum/", "spec/recipes/", "spec/server.py", "spec/service/", "spec/tree/",
     "spec/zab/",
 )  # fmt: skip
-"""What the models of the checker run. The rest reads configuration files, and describes data."""
+"""The modules that the models of the checker run. The rest reads configuration files, and describes data."""
 
 EQUIVALENT = {
     "spec/config/properties.py: _logical_lines: False -> True": (
@@ -44,7 +44,7 @@ EQUIVALENT = {
 
 
 def sample(size: int, *, modelled: bool = False) -> list[Mutant]:
-    """The live mutants of lowest rank, of all of `spec` or of what is modelled."""
+    """The live mutants of lowest rank, of all of `spec` or of the modelled part."""
     live = [each for each in all_mutants() if each.name not in EQUIVALENT]
     return [each for each in live if not modelled or each.path.startswith(MODELLED)][:size]
 

@@ -1,7 +1,7 @@
 """Mutants that no scenario noticed before there were scenarios with groups, weights, syncs and three writes.
 
 Each is caught by one scenario alone: by its verdict, without any test of a unit. The effect that a mutant drops, or the
-weight that it ignores, belongs to the method of ZooKeeper beside it.
+weight that it ignores, belongs to the method of ZooKeeper in the comment.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ CAUGHT = {
     # FastLeaderElection.lookForLeader: every poll has a time-out.
     "spec/election/fast_leader_election.py: _fire: *_timers(None, again) in": "zab-effects-fine",
     "spec/election/fast_leader_election.py: _look_for_leader: *_timers(None, election) in": "zab-effects-fine",
-    # FinalRequestProcessor: what is committed is applied to the tree.
+    # FinalRequestProcessor: every commit is applied to the tree.
     "spec/zab/disk.py: applied: Apply(zxid) in": "zab-three-writes",
     "spec/zab/synchronising.py: uptodate: Apply(delivered) in": "zab-syncs",
     # Follower.followLeader: it connects to its leader, and accepts no learners.
@@ -26,7 +26,7 @@ CAUGHT = {
     # Leader.processSync, Leader.sendSync: a sync is answered behind the last proposal.
     "spec/zab/broadcast.py: sync_requested: syncs=(*leader.syncs,": "zab-syncs",
     "spec/zab/serving.py: sync_answered: syncs=learner.syncs - 1 in": "zab-syncs",
-    # FastLeaderElection.totalOrderPredicate: a server of weight 0 is no better candidate than another.
+    # FastLeaderElection.totalOrderPredicate: a server of weight 0 never wins a comparison.
     "spec/election/vote.py: is_better: if is_weightless(view, new.leader): -> dropped": "weight-0-never-leads",
     # QuorumHierarchical.containsQuorum: more than half of the weight of a group, and of the groups.
     "spec/quorum/systems.py: Hierarchical.contains_quorum: sum((weights[sid] for sid in present)) > java_half(total) "

@@ -24,7 +24,7 @@ from itertools import pairwise
 from pathlib import Path
 
 REPOSITORY = Path(__file__).parents[2]
-LEFT_OUT = {"spec/variants.py"}  # a list of names: what a variant changes is elsewhere
+LEFT_OUT = {"spec/variants.py"}  # a list of names
 
 COMPARISONS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
     ast.Eq: (ast.NotEq,), ast.NotEq: (ast.Eq,), ast.Is: (ast.IsNot,), ast.IsNot: (ast.Is,),
@@ -157,7 +157,7 @@ class _Changes(ast.NodeVisitor):
             self.visit(node.value)
 
     def visit_Assert(self, node: ast.Assert) -> None:
-        """Assertions state what is known; without them nothing changes."""
+        """Without assertions nothing changes."""
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
         """Texts, and offsets that `ast` does not give before Python 3.12."""

@@ -24,11 +24,11 @@ from checker.report.verdict import judge
 from checker.scenario import bundled, load
 
 STATES = 200_000
-"""A search ends here unless the scenario has a limit of its own."""
+"""A search ends here unless the scenario states a lower limit."""
 
 
 def unexpected(path: Path) -> str:
-    """How a scenario differs from what it expects, or an empty text. Raises TooLargeError."""
+    """The difference between a scenario's verdict and the expected one, or an empty text. Raises TooLargeError."""
     try:
         job = load(path)
         limits = replace(job.limits, states=min(STATES, job.limits.states or STATES))

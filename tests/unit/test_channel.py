@@ -1,4 +1,4 @@
-"""One direction of a connection: what is kept, lost and sent again when servers and links come and go."""
+"""One direction of a connection: messages that are kept, lost and sent again as servers and links change."""
 
 import pytest
 

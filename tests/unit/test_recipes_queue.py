@@ -1,4 +1,4 @@
-"""A place in a queue, request by request: the official recipe, and what each lost answer does to it."""
+"""A place in a queue, request by request: the official recipe, and the effect of each lost answer."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def test_whoever_holds_does_not_while_it_is_disconnected() -> None:
 
 
 def test_a_lock_whose_znode_was_deleted_is_not_taken_again_unasked() -> None:
-    """`InterProcessMutex` does not acquire again by itself: the caller does."""
+    """`InterProcessMutex` does not acquire again: the caller does."""
     one = holding()
     one.cut_off()
     one.back()

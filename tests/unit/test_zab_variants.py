@@ -1,6 +1,6 @@
-"""Each variant that concerns Zab, at the one place where it differs, beside the specification without it.
+"""Each variant that concerns Zab, at the place where it differs, compared with the specification without it.
 
-What a variant does wrong is in section 6 of the facts file for the known defects of ZooKeeper, in `spec/variants.py`
+The defect of a variant is in section 6 of the facts file for the known defects of ZooKeeper, in `spec/variants.py`
 for the others. That a checker finds what follows from it is the subject of `tests/quality`.
 """
 
@@ -105,7 +105,7 @@ def test_every_variant_is_described_and_those_of_zab_have_their_test_here() -> N
 
 
 def test_variant_tree_behind_log() -> None:
-    """ZOOKEEPER-2845: after an orderly end the tree has what was applied, and the election uses its zxid."""
+    """ZOOKEEPER-2845: after an orderly end the tree has all that was applied, and the election uses its zxid."""
     logged = (*JOINED, Proposal(X), LeaderLost())
 
     assert follow(rules(), *logged).state.peer.last_zxid == X.zxid
@@ -183,11 +183,11 @@ def test_variant_queue_survives_shutdown() -> None:
     assert follow(variant, *queued, SyncedLate()).state.durable.txns == (OLD, X)
 
 
-# What stands in 3.9.4 and is repaired in this specification.
+# The order in 3.9.4 and is repaired in this specification.
 
 
 def test_variant_acks_survive_truncation() -> None:
-    """`syncFollower` truncates beyond what is committed, and no ack set of `outstandingProposals` forgets anybody."""
+    """`syncFollower` truncates beyond the last commit, and no ack set of `outstandingProposals` forgets a server."""
     back = (FollowerInfo(2), AckEpoch(X.zxid, 2))
     happens: list[Event] = [
         ClientWrite("x"),

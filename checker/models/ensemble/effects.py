@@ -1,6 +1,6 @@
-"""Effects that do not fit the state to which a step leads: timers, the tree, quorum connections.
+"""Effects that do not fit the state after a step: timers, the tree, quorum connections.
 
-A model derives what may happen from states, so an effect that is left out, or one too many, changes no state. A node
+A model derives the possible events from states, so an effect that is left out, or one too many, changes no state. A node
 loses a timer, an applied transaction or a connection by it. Each step of a server is therefore compared with its
 effects, and a difference is reported as a fact. A specification without differences reports nothing, so these facts
 multiply no states.
@@ -26,7 +26,7 @@ from spec.zab.state import Leader, Learner, logged_and_queued
 
 
 class Concern(Enum):
-    """What the effects are about."""
+    """The subject of effects."""
 
     TIMER = "timer"
     TREE = "tree"
@@ -49,7 +49,7 @@ class SyncAsked(Fact, frozen=True):
 
 
 class SyncsEnded(Fact, frozen=True):
-    """A server leads or follows no more, so the syncs that wait there have no answer."""
+    """A server has ended its role, so the syncs that wait there have no answer."""
 
     server: Sid
 
@@ -118,7 +118,7 @@ def _tree(before: Server, after: Server, effects: Effects) -> Iterator[str]:
 
 
 def _transaction(server: Server, zxid: int) -> int:
-    """The last transaction of the log up to this zxid: an epoch begins at epoch:0, which is no transaction."""
+    """The last transaction of the log up to this zxid: the counter of a transaction is at least 1."""
     log = logged_and_queued(server.durable, () if server.zab is None else server.zab.queue)
     return max((txn.zxid for txn in log if txn.zxid <= zxid), default=server.durable.snapshot)
 
