@@ -152,6 +152,11 @@ _ZAB = tuple(
         ("OneTxnPerZxid", "no two committed transactions have the same zxid", reigns.one_txn_per_zxid),
         ("OnlyVotersAck", "a leader counts voters of its own view, and nobody else", reigns.only_voters_ack),
         (
+            "AppliedInOrder",
+            "each server applies the transactions of its log in zxid order, without a gap",
+            orders.applied_in_order,
+        ),
+        (
             "PrefixConsistency",
             "of two servers one has delivered a prefix of what the other has",
             orders.prefix_consistency,

@@ -15,15 +15,48 @@ from typing import Any
 
 from checker.engine import TRIVIAL, Finding, Property
 from checker.engine.model import Trivial
+from checker.models.ensemble.applied import Misapplied, applied_zxid, up_to
 from checker.models.ensemble.history import FirstCommit, Part, Sent
 from checker.models.ensemble.setup import Setup
-from checker.properties.views import Seen, reads_of, seen
+from checker.properties.views import Seen, as_applied, reads_of, seen
 from spec.quorum import Sid
+from spec.server import Server
 from spec.txn import Txn, epoch_of, told
 
 Answer = Finding | Trivial | None
 Servers = dict[Sid, Seen]
 """The servers that lead or follow far enough to say something."""
+
+
+# Each server by itself.
+
+
+def applied_in_order(setup: Setup) -> Property:
+    """Each server applies the transactions of its log in zxid order, each of them once.
+
+    Source: Zab (DSN 2011), Integrity and Total order; `CommitProcessor` passes requests to `FinalRequestProcessor` in
+    the order of their commits, and `DataTree.processTxn` applies one transaction at a time. The other invariants of
+    delivery derive what a server has delivered from its log; this one states that they may.
+    """
+
+    def has_two(server: Server) -> bool:
+        zxid = applied_zxid(server)
+        return zxid is not None and len(up_to(server.durable.txns, zxid)) > 1
+
+    def check(reports: tuple[Misapplied, ...], *has_two: bool) -> Answer:
+        for report in reports[:1]:
+            return Finding(
+                "a server applies other transactions than the next ones of its log, or not in zxid order",
+                (
+                    (f"server.{report.server} applied", _zxids(report.applied)),
+                    ("its log to there", _zxids(report.logged)),
+                    ("epoch", report.epoch),
+                ),
+            )
+        return None if any(has_two) else TRIVIAL
+
+    meaning = "each server applies the transactions of its log in zxid order, without a gap"
+    return Property("AppliedInOrder", reads_of(setup, has_two, Part.MISAPPLIED), check, meaning=meaning)
 
 
 # Delivered prefixes.
@@ -287,21 +320,23 @@ def committed_log_monotonicity(setup: Setup) -> Property:
 
 
 def _of_seen(name: str, setup: Setup, check: Callable[[Servers], Answer], meaning: str) -> Property:
-    return Property(name, reads_of(setup, seen), lambda *views: check(_present(setup, views)), meaning=meaning)
+    reads = reads_of(setup, seen, Part.MISAPPLIED)
+    return Property(name, reads, lambda reports, *views: check(_present(setup, reports, views)), meaning=meaning)
 
 
 def _of_past(name: str, setup: Setup, check: Callable[[Any, Any, Servers], Answer], meaning: str) -> Property:
     """A property of what was committed and proposed so far, and of what servers have delivered."""
-    reads = reads_of(setup, seen, Part.COMMITTED, Part.BROADCAST)
+    reads = reads_of(setup, seen, Part.COMMITTED, Part.BROADCAST, Part.MISAPPLIED)
 
-    def held(committed: Any, broadcast: Any, *views: Seen | str) -> Answer:
-        return check(committed, broadcast, _present(setup, views))
+    def held(committed: Any, broadcast: Any, reports: tuple[Misapplied, ...], *views: Seen | str) -> Answer:
+        return check(committed, broadcast, _present(setup, reports, views))
 
     return Property(name, reads, held, meaning=meaning)
 
 
-def _present(setup: Setup, views: tuple[Seen | str, ...]) -> Servers:
-    return {sid: each for sid, each in zip(setup.sids, views, strict=True) if isinstance(each, Seen)}
+def _present(setup: Setup, reports: tuple[Misapplied, ...], views: tuple[Seen | str, ...]) -> Servers:
+    present = {sid: each for sid, each in zip(setup.sids, views, strict=True) if isinstance(each, Seen)}
+    return {sid: as_applied(sid, each, reports) for sid, each in present.items()} if reports else present
 
 
 def _led(servers: Servers) -> Iterator[tuple[Sid, Sid]]:

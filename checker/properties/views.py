@@ -15,8 +15,10 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from checker.engine import Read
+from checker.models.ensemble.applied import Misapplied, up_to
 from checker.models.ensemble.history import Part, part
 from checker.models.ensemble.names import HISTORY, server_name
 from checker.models.ensemble.setup import Setup
@@ -50,20 +52,14 @@ def seen(server: Server) -> Seen | str:
     if isinstance(part_of, Leader) and part_of.phase in (LeaderPhase.NEWLEADER_ACK, LeaderPhase.BROADCAST):
         serves = part_of.phase is LeaderPhase.BROADCAST
         log = logged_and_queued(server.durable, part_of.queue)
-        delivered = _up_to(log, part_of.committed) if serves else ()
+        delivered = up_to(log, part_of.committed) if serves else ()
         return Seen(True, server.sid, part_of.epoch, serves, delivered, log)
     if isinstance(part_of, Learner) and part_of.phase in (LearnerPhase.SYNCED, LearnerPhase.BROADCAST):
         log = logged_and_queued(server.durable, part_of.queue)
         serves = part_of.phase is LearnerPhase.BROADCAST
-        delivered = _up_to(log, part_of.delivered) if serves else ()
+        delivered = up_to(log, part_of.delivered) if serves else ()
         return Seen(False, part_of.leader, part_of.epoch, serves, delivered, log)
     return AWAY
-
-
-def _up_to(log: tuple[Txn, ...], zxid: int) -> tuple[Txn, ...]:
-    """What was applied when the last transaction to be so had this zxid: the log to there, in its order."""
-    places = [place for place, txn in enumerate(log) if txn.zxid <= zxid]
-    return log[: places[-1] + 1] if places else ()
 
 
 class Duty(msgspec.Struct, frozen=True):
@@ -121,6 +117,16 @@ class Held(msgspec.Struct, frozen=True):
 def held(server: Server) -> Held:
     """See `Held`."""
     return Held(server.durable.txns, server.view)
+
+
+def as_applied(sid: Sid, each: Seen, reports: tuple[Misapplied, ...]) -> Seen:
+    """A server with what it reported as delivered, where that differs from its log (see `Misapplied`)."""
+    for report in reports:
+        count = len(report.logged)
+        same = report.server == sid and each.serves and report.epoch == each.epoch
+        if same and each.delivered[:count] == report.logged:
+            return replace(each, delivered=(*report.applied, *each.delivered[count:]))
+    return each
 
 
 def reads_of(setup: Setup, view: Callable[[Server], Any], *parts: Part) -> tuple[Read, ...]:

@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
+from checker.models.ensemble.applied import misapplied
 from checker.models.ensemble.history import History, Part, Sent, history_actor
 from checker.validate.committed import Committed, Log, Txns
 from checker.validate.order import NONE
@@ -114,6 +115,8 @@ class Past:
         self._widen()
         for fact in self._facts(image, log, event, effects):
             self._folded(fact)
+        if (report := misapplied(before, after, effects)) is not None:
+            self._folded(report)
         self._advance(image)
 
     def given_by(self, event: Event) -> None:

@@ -21,6 +21,7 @@ import msgspec
 from msgspec.structs import replace
 
 from checker.engine import Actor, Outcome, Send
+from checker.models.ensemble.applied import misapplied
 from checker.models.ensemble.connection import Close, Gone, Open, Transmit
 from checker.models.ensemble.effects import SyncsEnded, misfits, syncs
 from checker.models.ensemble.history import Part, concerns
@@ -138,6 +139,8 @@ def server_actor(sid: Sid, setup: Setup, kept: Kept) -> Actor:
             effects = (*effects, *map(Observe, misfits(server, wanted, stepped.state, effects)))
         if Part.SYNCS in kept.parts:
             effects = syncs(server, wanted, stepped.state, effects)
+        if Part.MISAPPLIED in kept.parts and (report := misapplied(server, stepped.state, stepped.effects)) is not None:
+            effects = (*effects, Observe(report))
         return Outcome((after,), carried_out(after, effects))
 
     return Actor(server_name(sid), (server_name(sid),), step)

@@ -17,6 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from checker.engine import Actor, Outcome, Property
+from checker.models.ensemble.applied import Misapplied
 from checker.models.ensemble.effects import Misfit, SyncAsked, SyncsEnded
 from checker.models.ensemble.names import HISTORY
 from spec.effects import Fact
@@ -43,6 +44,7 @@ class Part(Enum):
     UNEXPECTED = "unexpected"
     MISFITS = "misfits"
     SYNCS = "syncs"
+    MISAPPLIED = "misapplied"
 
 
 class Reign(msgspec.Struct, frozen=True):
@@ -96,6 +98,7 @@ class History(msgspec.Struct, frozen=True):
     unexpected: tuple[Unexpected, ...] = ()
     misfits: tuple[Misfit, ...] = ()
     syncs: tuple[Sync, ...] = ()
+    misapplied: tuple[Misapplied, ...] = ()
 
 
 class PartOf:
@@ -145,6 +148,7 @@ _SOURCES: dict[Part, tuple[type, ...]] = {
     Part.UNEXPECTED: (Unexpected,),
     Part.MISFITS: (Misfit,),
     Part.SYNCS: (SyncAsked, SyncAnswered, SyncsEnded),
+    Part.MISAPPLIED: (Misapplied,),
 }
 
 
@@ -180,6 +184,9 @@ def _folded(history: History, fact: Fact, kept: frozenset[Part]) -> History:
         case SyncsEnded(server=server) if Part.SYNCS in kept:
             left = tuple(each for each in history.syncs if each.server != server or each.answered is not None)
             return replace(history, syncs=left)
+        case Misapplied(server=server) if Part.MISAPPLIED in kept:
+            seen = any(each.server == server for each in history.misapplied)
+            return history if seen else replace(history, misapplied=(*history.misapplied, fact))
     return history
 
 
