@@ -66,7 +66,7 @@ def prefix_consistency(setup: Setup) -> Property:
     """Of any two servers one has delivered a prefix of what the other has."""
 
     def check(servers: Servers) -> Answer:
-        pairs = list(combinations([s for s in servers if servers[s].delivered], 2))
+        pairs = _able_to_differ(servers)
         if not pairs:
             return TRIVIAL
         return _first(
@@ -83,7 +83,7 @@ def agreement(setup: Setup) -> Property:
     """If one delivers a and another delivers b, the first delivers b too, or the second a."""
 
     def check(servers: Servers) -> Answer:
-        pairs = list(combinations([s for s in servers if servers[s].delivered], 2))
+        pairs = _able_to_differ(servers)
         if not pairs:
             return TRIVIAL
         return _first(
@@ -166,7 +166,7 @@ def _log_property(
     name: str, setup: Setup, applies: Callable[[Seen, Seen], bool], clause: str, meaning: str
 ) -> Property:
     def check(servers: Servers) -> Answer:
-        pairs = [(a, b) for a, b in _led(servers) if applies(servers[a], servers[b])]
+        pairs = [(a, b) for a, b in _led(servers) if servers[b].log and applies(servers[a], servers[b])]
         if not pairs:
             return TRIVIAL
         return _first(
@@ -189,7 +189,7 @@ def commit_consistency(setup: Setup) -> Property:
     """While both serve, what a follower has delivered is a prefix of what its leader has."""
 
     def check(servers: Servers) -> Answer:
-        pairs = [(a, b) for a, b in _led(servers) if servers[a].serves and servers[b].serves]
+        pairs = [(a, b) for a, b in _led(servers) if servers[a].serves and servers[b].delivered]
         if not pairs:
             return TRIVIAL
         return _first(
@@ -208,6 +208,7 @@ def replicas_agree(setup: Setup) -> Property:
     def check(servers: Servers) -> Answer:
         serving = [s for s in servers if servers[s].serves]
         pairs = [(a, b) for a, b in combinations(serving, 2) if _of_one_reign(servers[a], servers[b])]
+        pairs = [(a, b) for a, b in pairs if _zxids_of(servers[a]) & _zxids_of(servers[b])]
         if not pairs:
             return TRIVIAL
         for one, other in pairs:
@@ -300,8 +301,8 @@ def committed_log_monotonicity(setup: Setup) -> Property:
 
     def check(committed: tuple[FirstCommit, ...], _: Any, servers: Servers) -> Answer:
         log = tuple(each.txn for each in committed)
-        serving = [sid for sid in servers if servers[sid].serves]
-        if not log or not serving:
+        serving = [sid for sid in servers if servers[sid].delivered]
+        if len(log) < 2 or not serving:
             return TRIVIAL
         return _first(
             Finding(
@@ -345,6 +346,16 @@ def _led(servers: Servers) -> Iterator[tuple[Sid, Sid]]:
         leader = servers.get(each.leader)
         if not each.leads and leader is not None and leader.leads and leader.epoch == each.epoch:
             yield each.leader, sid
+
+
+def _able_to_differ(servers: Servers) -> list[tuple[Sid, Sid]]:
+    """Each pair of servers that both have delivered something, and together two transactions or more."""
+    pairs = combinations([sid for sid in servers if servers[sid].delivered], 2)
+    return [(a, b) for a, b in pairs if len({*servers[a].delivered, *servers[b].delivered}) > 1]
+
+
+def _zxids_of(each: Seen) -> set[int]:
+    return {txn.zxid for txn in each.delivered}
 
 
 def _of_one_reign(one: Seen, other: Seen) -> bool:

@@ -25,7 +25,7 @@ from checker.models.ensemble.setup import Setup
 from spec.quorum import Sid, View
 from spec.server import Server
 from spec.txn import Txn, epoch_of
-from spec.zab.state import Leader, LeaderPhase, Learner, LearnerPhase, Stage, logged_and_queued
+from spec.zab.state import Leader, LeaderPhase, Learner, LearnerPhase, Mode, Stage, logged_and_queued
 
 AWAY = "away"
 """A server that does not run, looks for a leader, or has not come far enough to say anything."""
@@ -117,6 +117,15 @@ class Held(msgspec.Struct, frozen=True):
 def held(server: Server) -> Held:
     """See `Held`."""
     return Held(server.durable.txns, server.view)
+
+
+def truncates(server: Server) -> bool:
+    """Whether a server synchronises by a TRUNC, or by a SNAP without a transaction that is on its disk."""
+    part_of = server.zab
+    if not isinstance(part_of, Learner):
+        return False
+    without = part_of.mode is Mode.SNAP and not set(server.durable.txns) <= set(part_of.tree or ())
+    return without or part_of.mode is Mode.TRUNC
 
 
 def as_applied(sid: Sid, each: Seen, reports: tuple[Misapplied, ...]) -> Seen:

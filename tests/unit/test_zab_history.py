@@ -7,6 +7,7 @@ facts file that the parts are for.
 import pytest
 
 from checker.engine import Property, Read
+from checker.models.ensemble.applied import Misapplied
 from checker.models.ensemble.history import (
     FirstCommit,
     History,
@@ -81,6 +82,7 @@ def test_equal_projections_are_one_object_so_that_properties_share_their_lookups
         (Broadcast(3, 1, A), {Part.BROADCAST}),
         (Truncated(1, 2, (A,)), {Part.LOST}),
         (Unexpected(1, Family.ACK, "x"), {Part.UNEXPECTED}),
+        (Misapplied(1, 1, (B,), (A, B)), {Part.MISAPPLIED}),
         (SyncAnswered(1, A.zxid), set()),
     ],
     ids=lambda each: type(each).__name__,
@@ -103,6 +105,14 @@ def test_two_leaders_of_one_epoch_are_both_remembered() -> None:
     done = folded(EpochEstablished(3, 1, ()), EpochEstablished(2, 1, ()))
 
     assert [reign.leader for reign in done.established] == [2, 3]
+
+
+def test_an_epoch_that_one_leader_establishes_twice_is_remembered_twice() -> None:
+    """The second reign may begin with other transactions, and gives their zxids again."""
+    first, second = EpochEstablished(3, 1, ()), EpochEstablished(3, 1, (A,))
+
+    assert folded(second, first).established == (Reign(1, 3, ()), Reign(1, 3, (A,)))
+    assert folded(first, first).established == (Reign(1, 3, ()), Reign(1, 3, ()))
 
 
 def test_a_transaction_is_committed_once_by_its_leader_or_by_whoever_delivers_it_first() -> None:
@@ -150,12 +160,18 @@ def test_of_each_family_of_unexpected_messages_the_first_is_kept() -> None:
     assert folded(first, second, other).unexpected == (first, other)
 
 
+def test_of_each_server_the_first_step_that_misapplies_is_kept() -> None:
+    first, second, other = (Misapplied(1, 1, (B,), (A, B)), Misapplied(1, 2, (), (A,)), Misapplied(2, 1, (A, A), (A,)))
+
+    assert folded(first, second, other).misapplied == (first, other)
+
+
 def test_equal_pasts_are_one_value() -> None:
     """A fact that tells nothing new leaves the history as it was."""
     once = folded(Committed(3, 1, A), EpochEstablished(3, 1, ()), Broadcast(3, 1, A), Unexpected(1, Family.ACK, "x"))
     again = folded(
         *(Committed(3, 1, A), EpochEstablished(3, 1, ()), Broadcast(3, 1, A), Unexpected(1, Family.ACK, "x")),
-        *(Delivered(1, 1, (A,)), EpochEstablished(3, 1, ()), Broadcast(3, 1, A), Unexpected(1, Family.ACK, "y")),
+        *(Delivered(1, 1, (A,)), Broadcast(3, 1, A), Unexpected(1, Family.ACK, "y")),
     )
 
     assert again == once

@@ -82,13 +82,17 @@ class Sync(msgspec.Struct, frozen=True):
 
 
 class History(msgspec.Struct, frozen=True):
-    """All parts; those that no property reads stay empty.
+    """All parts; the parts that no property reads stay empty.
 
-    `established` in ascending order of the epoch; `committed` in the order in which transactions came to be so;
-    `broadcast` sorted; `lost`: transactions committed in one epoch that the leader of a later one has made a server
-    truncate, with that server; `unexpected`: the first report of each family; `misfits`: the first of each concern;
-    `syncs`: those that wait for an answer, in the order in which they were asked, and those whose answer came too
-    early.
+    - `established`: ascending by epoch, one entry for each time that a quorum acknowledges an epoch.
+    - `committed`: in the order of the first commits.
+    - `broadcast`: sorted by epoch, leader and zxid.
+    - `lost`: transactions committed in one epoch that the leader of a later one has made a server truncate, with that
+      server.
+    - `unexpected`: the first report of each family.
+    - `misapplied`: the first report of each server.
+    - `misfits`: the first report of each concern.
+    - `syncs`: those that wait for an answer, oldest first, and those whose answer came too early.
     """
 
     established: tuple[Reign, ...] = ()
@@ -155,10 +159,8 @@ _SOURCES: dict[Part, tuple[type, ...]] = {
 def _folded(history: History, fact: Fact, kept: frozenset[Part]) -> History:
     match fact:
         case EpochEstablished(leader=leader, epoch=epoch, initial=initial) if Part.ESTABLISHED in kept:
-            reigns = {(r.epoch, r.leader): r for r in history.established} | {
-                (epoch, leader): Reign(epoch, leader, initial)
-            }
-            return replace(history, established=tuple(reigns[key] for key in sorted(reigns)))
+            reigns = (*history.established, Reign(epoch, leader, initial))
+            return replace(history, established=tuple(sorted(reigns, key=_place)))
         case Committed(epoch=epoch, txn=txn) if Part.COMMITTED in kept:
             return _committed(history, epoch, (txn,))
         case Delivered(epoch=epoch, txns=txns) if Part.COMMITTED in kept:
@@ -197,6 +199,10 @@ def _answered(syncs: tuple[Sync, ...], server: Sid, zxid: int) -> tuple[Sync, ..
             early = (replace(each, answered=zxid),) if zxid < each.committed else ()
             return (*syncs[:place], *early, *syncs[place + 1 :])
     return syncs
+
+
+def _place(reign: Reign) -> tuple[int, Sid, tuple[int, ...]]:
+    return reign.epoch, reign.leader, tuple(txn.zxid for txn in reign.initial)
 
 
 def _committed(history: History, epoch: int, txns: tuple[Txn, ...]) -> History:
