@@ -43,7 +43,7 @@ def explored(name: str, setup: Setup) -> Exploration:
     return done
 
 
-def skipping(peer: Peer, durable: Durable, learner: Learner, zxid: int) -> Done:  # noqa: ARG001
+def skipping(peer: Peer, durable: Durable, learner: Learner, zxid: int) -> Done:
     """The commit processor applies the newest commit of its queue and forgets the others."""
     last = learner.commits[-1]
     return Done(durable, replace(learner, commits=(), delivered=last), disk.applied(peer, durable, learner, last))
