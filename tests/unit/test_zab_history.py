@@ -83,7 +83,7 @@ def test_equal_projections_are_one_object_so_that_properties_share_their_lookups
         (Truncated(1, 2, (A,)), {Part.LOST}),
         (Unexpected(1, Family.ACK, "x"), {Part.UNEXPECTED}),
         (Misapplied(1, 1, (B,), (A, B)), {Part.MISAPPLIED}),
-        (SyncAnswered(1, A.zxid), set()),
+        (SyncAnswered(1, A.zxid), {Part.SYNCS}),
     ],
     ids=lambda each: type(each).__name__,
 )
