@@ -78,8 +78,9 @@ class Job:
 
     `violations` are the properties that are expected to be violated, with the depth of each; None if any will do.
 
-    `actions` are the names of all actions that the model has, `allowed_silent` those that need not fire, and `faults`
-    those without which a run is better told. `refinement` tells findings at a finer grain, if there is one.
+    `actions` are the names of all actions of the model. `allowed_silent` names the actions that need not fire, and the
+    invariants whose premise need not hold. A run without `faults` explains a finding better, so a trace avoids them.
+    `refinement` shows findings at a finer grain, if there is one.
     """
 
     name: str

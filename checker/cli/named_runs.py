@@ -7,8 +7,9 @@
     a broken link        an election message by message after a link was cut; the election alone
     faults of every kind the oracle's elections under every fault; the election alone
 
-Rules: each run is held to every invariant that it can put to the test, so that one which it never does is a defect of
-the run (vacuous). A run that does not end soon by itself has a depth, which `--depth` replaces.
+Rules: each run checks every invariant of its protocol. An invariant whose premise never holds makes the run vacuous,
+except where the bounds of the run rule the premise out: these are listed in `silent`, and reported as allowed. A run
+that does not end soon by itself has a depth, which `--depth` replaces.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ RUN: Described = {
 }  # fmt: skip
 """What holds of a run unless it says otherwise.
 
-`silent` are actions that need not fire in it, `given` is how many transactions all servers have from the beginning, and
-`properties` are the invariants it is held to, the usual ones if there are none.
+`silent` names actions that need not fire and invariants whose premise need not hold. `given` is the number of
+transactions on every disk at the start. `properties` names the invariants; an empty list stands for the usual ones.
 """
 BEGINNING = ("LeaderIsAVoter", "OnlyVotersCounted", "Leadership", "OnlyVotersAck", "NoBadState")
 DEPTHS = {4: 30, 5: 22, 6: 17, 7: 13}
@@ -39,7 +40,11 @@ def named_runs(nodes: int) -> Iterator[Described]:
     fine, depth = nodes <= FINE_UP_TO, DEPTHS.get(nodes)
     run = {**RUN, "nodes": nodes, "depth": depth}
     if fine:
-        yield {**run, "name": "cold start", "protocol": "zab", "rounds": 1, "properties": _beginning(nodes)}
+        # In one round only one leader is established: a second one would be the violation.
+        yield {
+            **run, "name": "cold start", "protocol": "zab", "rounds": 1, "properties": _beginning(nodes),
+            "silent": ["Leadership"],
+        }  # fmt: skip
     else:
         yield {**RUN, "nodes": nodes, "name": "cold start", "grain": "oracle", "late": nodes}
     if nodes > 1:
@@ -70,8 +75,10 @@ def _beginning(nodes: int) -> list[str]:
 def _whole(run: Described, name: str, observers: int = 0, other_views: Any = None, disconnects: int = 0) -> Described:
     """The whole server, from a leader that serves on: two writes, a crash and a return, one more election."""
     faults = {"elections": 1, "writes": 2, "crashes": 1, "restarts": 1, "disconnects": disconnects}
+    # Of two voters neither leads without the other, so the one with more transactions leads, and none is truncated.
+    silent = ["CommittedLogDurability"] if run["nodes"] - observers == 2 else []
     return {
         **run, "name": name, "protocol": "zab", "grain": "oracle", "discovery": "one-step", "established": True,
-        "given": 1,
+        "given": 1, "silent": silent,
         "observers": observers, "other_views": other_views or {}, "faults": {k: v for k, v in faults.items() if v},
     }  # fmt: skip

@@ -137,7 +137,7 @@ def _job(run: Described, limits: Limits) -> Job:
     except ValueError as error:
         raise NodesError(str(error)) from None
     actions = known_actions(model)
-    silent = may_be_silent(setup) | set(run["silent"]) if len(setup.members) > 1 else actions
+    silent = (may_be_silent(setup) if len(setup.members) > 1 else actions) | set(run["silent"])
     job = Job(
         name=run["name"],
         model=model,

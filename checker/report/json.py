@@ -13,9 +13,9 @@ Fields of schema 1; a field is added without a new number, and changes its meani
     reasons       list of texts, every reason for the verdict
     limits        depth, states, memory (bytes), seconds; null where there is none
     properties    list of: name, kind (always | sometimes | final | recoverable | eventually), meaning, outcome (text),
-                  examined, premise (in how many states), found (null, or depth, clause, values as a list of
-                  [name, value], since and loop: steps of a run that never comes to a goal, else null), liveness (null,
-                  or goals, open, states, edges, components, traps, seconds, size: what was examined to judge it)
+                  examined, premise (in how many states), allowed_silent, found (null, or depth, clause, values as a
+                  list of [name, value], since and loop: steps of a run that never comes to a goal, else null), liveness
+                  (null, or goals, open, states, edges, components, traps, seconds, size: what was examined to judge it)
     actions       list of: name, fired, new_states, allowed_silent
     search        engine, stop, exhausted, states, transitions, depth, levels (states at each depth), ends
                   (states without a successor), seconds, states_per_second, python_steps, python_calls, python_seconds,
@@ -58,17 +58,18 @@ def report_json(job: Job | None, exploration: Exploration | None, judgement: Jud
         "sentence": judgement.sentence,
         "reasons": list(judgement.reasons),
         "limits": None if exploration is None else asdict(exploration.limits),
-        "properties": [] if exploration is None else _properties(exploration),
+        "properties": [] if exploration is None else _properties(job, exploration),
         "actions": [] if job is None or exploration is None else _actions(job, exploration, judgement),
         "search": None if exploration is None else _search(exploration),
     }
 
 
-def _properties(exploration: Exploration) -> list[dict[str, Any]]:
-    return [_property(exploration, prop) for prop in exploration.model.properties]
+def _properties(job: Job | None, exploration: Exploration) -> list[dict[str, Any]]:
+    allowed = frozenset() if job is None else job.allowed_silent
+    return [_property(exploration, prop, allowed) for prop in exploration.model.properties]
 
 
-def _property(exploration: Exploration, prop: Property) -> dict[str, Any]:
+def _property(exploration: Exploration, prop: Property, allowed: frozenset[str]) -> dict[str, Any]:
     found = exploration.found.get(prop.name)
     count = exploration.evaluations.get(prop.name)
     examined = exploration.liveness.get(prop.name)
@@ -79,6 +80,7 @@ def _property(exploration: Exploration, prop: Property) -> dict[str, Any]:
         "outcome": outcome(exploration, prop),
         "examined": 0 if count is None else count.states,
         "premise": 0 if count is None else count.premise,
+        "allowed_silent": prop.name in allowed,
         "found": None
         if found is None
         else {

@@ -49,7 +49,7 @@ def report_lines(job: Job, exploration: Exploration, judgement: Judgement, *, le
     sections = [
         [judgement_line(judgement), *_further(judgement)],
         _what(job, exploration),
-        _properties(exploration),
+        _properties(job, exploration),
         _actions(job, exploration, judgement),
         _search(exploration),
         _levels(exploration) if levels else [],
@@ -136,14 +136,15 @@ def _limits(limits: Limits) -> str:
     return ", ".join(part for part in parts.values() if part)
 
 
-def _properties(exploration: Exploration) -> list[str]:
-    rows = [_property(exploration, prop) for prop in exploration.model.properties]
+def _properties(job: Job, exploration: Exploration) -> list[str]:
+    rows = [_property(exploration, prop, job.allowed_silent) for prop in exploration.model.properties]
     return ["properties", *_columns(rows)] if rows else ["properties: none"]
 
 
-def _property(exploration: Exploration, prop: Property) -> tuple[str, ...]:
+def _property(exploration: Exploration, prop: Property, allowed: frozenset[str]) -> tuple[str, ...]:
     count = exploration.evaluations.get(prop.name)
-    held = "" if count is None else f"examined {count.states:,} times, {_premise(count.states, count.premise)}"
+    excuse = " (allowed)" if prop.name in allowed and count is not None and count.states and not count.premise else ""
+    held = "" if count is None else f"examined {count.states:,} times, {_premise(count.states, count.premise)}{excuse}"
     examined = exploration.liveness.get(prop.name)
     if prop.kind.is_liveness:
         held = "" if examined is None else _examined(prop, examined)

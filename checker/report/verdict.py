@@ -194,7 +194,8 @@ def _gaps(job: Job, exploration: Exploration, silent: Iterable[str]) -> tuple[st
         if prop.kind is Kind.SOMETIMES and prop.name not in exploration.found:
             reasons.append(f"{prop.name} was never witnessed")
         count = exploration.evaluations.get(prop.name)
-        if prop.kind is Kind.ALWAYS and count is not None and count.states and not count.premise:
+        idle = count is not None and count.states and not count.premise
+        if prop.kind is Kind.ALWAYS and idle and prop.name not in job.allowed_silent:
             reasons.append(f"the premise of {prop.name} never held")
         examined = exploration.liveness.get(prop.name)
         if examined is not None and not examined.open and not (prop.kind is Kind.RECOVERABLE and examined.goals):

@@ -139,6 +139,10 @@ def test_an_always_whose_premise_never_held_is_vacuous():
     assert judged(premise=0).reasons == ("the premise of always property never held",)
 
 
+def test_a_premise_that_the_bounds_rule_out_is_excused_by_name():
+    assert judged(premise=0, allowed_silent=frozenset({"always property"})).verdict is Verdict.PASSED
+
+
 def test_a_witness_that_was_seen_is_no_violation():
     assert code(judged(Kind.SOMETIMES)) == (Verdict.PASSED, 0)
 

@@ -1,7 +1,7 @@
 """Effects that do not fit the state after a step: timers, the tree, quorum connections.
 
-A model derives the possible events from states, so an effect that is left out, or one too many, changes no state. A node
-loses a timer, an applied transaction or a connection by it. Each step of a server is therefore compared with its
+A model derives the possible events from states, so an effect that is left out, or one too many, changes no state. A
+node loses a timer, an applied transaction or a connection by it. Each step of a server is therefore compared with its
 effects, and a difference is reported as a fact. A specification without differences reports nothing, so these facts
 multiply no states.
 
