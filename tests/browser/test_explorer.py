@@ -157,6 +157,36 @@ def test_the_whole_walk_is_taken_with_keys_alone(walker: Page) -> None:
     at_step(walker, 0)
 
 
+def test_enter_takes_the_highlighted_first_move_at_once(walker: Page) -> None:
+    assert walker.locator("button.move[aria-current]").inner_text() == SCRIPT[0]
+    walker.keyboard.press("Enter")
+    at_step(walker, 1)
+    first = walker.locator("button.move").first
+    assert first.get_attribute("aria-current") == "true"
+    assert walker.locator("button.move[aria-current]").count() == 1
+    caption = first.locator(".caption").inner_text()
+    walker.keyboard.press("Enter")
+    at_step(walker, 2)
+    assert walker.locator("#picture .step[data-step='2'] title").first.text_content() == f"step 2: {caption}"
+
+
+def test_enter_presses_the_focused_button_and_takes_no_move(walker: Page) -> None:
+    walker.keyboard.press("Enter")
+    at_step(walker, 1)
+    walker.locator("#back").focus()
+    walker.keyboard.press("Enter")
+    at_step(walker, 0)
+
+
+def test_enter_takes_the_first_move_after_a_click_on_start_over(walker: Page) -> None:
+    walker.keyboard.press("Enter")
+    at_step(walker, 1)
+    walker.click("#reset")
+    at_step(walker, 0)
+    walker.keyboard.press("Enter")
+    at_step(walker, 1)
+
+
 def test_pointing_at_a_move_shows_what_it_would_change(server: Server, walker: Page) -> None:
     begin_at(walker, server, 5)
     move(walker, SCRIPT[5]).hover()

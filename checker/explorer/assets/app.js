@@ -76,9 +76,11 @@ function pressed(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
   if (target === byId("filter")) return inFilter(event);
   if (target.matches("input, select, textarea")) return;
+  if (event.key === "Enter" && target.closest("button, summary, a")) return; // Enter presses the focused control
   const act = {
     ArrowDown: () => moves.step(1),
     ArrowUp: () => moves.step(-1),
+    Enter: () => moves.takeChosen(),
     Backspace: () => walk.back(),
     ArrowLeft: () => walk.back(),
     ArrowRight: () => walk.forward(),
@@ -97,7 +99,7 @@ function inFilter(event) {
   if (event.key === "ArrowDown") moves.step(1);
   else if (event.key === "Enter") {
     byId("moves").querySelector("button.move")?.focus();
-    moves.takeFirst();
+    moves.takeChosen();
   } else if (event.key === "Escape") {
     byId("filter").value = "";
     moves.draw();

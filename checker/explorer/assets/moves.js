@@ -22,6 +22,8 @@ export class Moves {
     this.moves = [];
     this.again = -1;
     this.quiet = false;
+    /** @type {HTMLElement | null} */
+    this.chosen = null;
     this.list = byId("moves");
     this.filter = byId("filter");
     this.group = byId("group");
@@ -70,6 +72,24 @@ export class Moves {
     );
     const none = this.moves.length ? "No move has these words." : "Nothing can happen any more: the run ends here.";
     if (!shown.length) this.list.append(make("p", { class: "end" }, none));
+    this.choose(this.buttons()[0] ?? null);
+  }
+
+  /**
+   * Highlight a move: Enter takes it.
+   * @param {HTMLElement | null} button
+   */
+  choose(button) {
+    this.chosen?.removeAttribute("aria-current");
+    this.chosen = button;
+    button?.setAttribute("aria-current", "true");
+  }
+
+  /** @param {Move} move
+   *  @param {HTMLElement} button */
+  focused(move, button) {
+    this.choose(button);
+    if (!this.quiet) this.preview(move);
   }
 
   /** @param {Move} move */
@@ -81,7 +101,7 @@ export class Moves {
         "data-ordinal": move.ordinal,
         onclick: () => this.take(move.ordinal),
         onpointerenter: () => this.preview(move),
-        onfocus: () => this.quiet || this.preview(move),
+        onfocus: (event) => this.focused(move, event.currentTarget),
       },
       make("span", { class: "caption" }, move.caption),
       ...hintsOf(move, this.again).map(([kind, text]) => make("span", { class: `hint ${kind}` }, text)),
@@ -103,9 +123,9 @@ export class Moves {
     buttons[Math.max(0, Math.min(buttons.length - 1, next))]?.focus();
   }
 
-  /** Take the first of the moves that the filter leaves. */
-  takeFirst() {
-    this.buttons()[0]?.click();
+  /** Take the highlighted move. The first move is highlighted until the focus moves to another one. */
+  takeChosen() {
+    this.chosen?.click();
   }
 }
 
