@@ -22,6 +22,7 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from http import HTTPStatus
+from itertools import chain, repeat
 
 from checker.cli.sources import SourceError, job_of
 from checker.engine.model import Kind, ModelError
@@ -50,13 +51,18 @@ class Open:
     key: str
     job: Job
     walks: Walks
+    folder: str = ""  # of the scenario file; nothing for the job of a trace
 
 
 class Desk:
-    """The jobs that are walked, and the answers. Threads may share it."""
+    """The jobs that are walked, and the answers. Threads may share it.
 
-    def __init__(self, jobs: Iterable[Job] = ()) -> None:
-        self._first = {each.key: each for each in map(_opened, jobs)}
+    `folders` names the folder of the scenario file of each job, in the order of `jobs`. The page shows it, because
+    scenarios can have similar names.
+    """
+
+    def __init__(self, jobs: Iterable[Job] = (), folders: Iterable[str] = ()) -> None:
+        self._first = {each.key: each for each in map(_opened, jobs, chain(folders, repeat("")))}
         self._loaded: OrderedDict[str, Open] = OrderedDict()
         self._lock, self._searches = threading.Lock(), threading.BoundedSemaphore(SEARCHES)
         self._start: tuple[str, tuple[int, ...]] | None = None
@@ -69,7 +75,7 @@ class Desk:
             opened = [*self._first.values(), *self._loaded.values()]
         key, path = self._start or (opened[0].key if opened else "", ())
         return {
-            "jobs": [views.job_view(each.job, each.key) for each in opened],
+            "jobs": [views.job_view(each.job, each.key, each.folder) for each in opened],
             "start": {"job": key, "path": list(path)},
             "formats": [{"name": each.name, "suffix": each.suffix} for each in FORMATS.values()],
         }
@@ -83,8 +89,8 @@ class Desk:
             raise AskedWrongError(f"{what}; {right}", HTTPStatus.NOT_FOUND)
         return opened
 
-    def _add(self, job: Job) -> Open:
-        opened = _opened(job)
+    def _add(self, job: Job, folder: str = "") -> Open:
+        opened = _opened(job, folder)
         with self._lock:
             known = self._first.get(opened.key) or self._loaded.pop(opened.key, None) or opened
             if opened.key not in self._first:
@@ -114,7 +120,7 @@ class Desk:
             raise AskedWrongError(str(error), HTTPStatus.UNPROCESSABLE_ENTITY) from None
         ordinals = opened.walks.ordinals(replayed.path)
         return {
-            "job": views.job_view(opened.job, opened.key),
+            "job": views.job_view(opened.job, opened.key, opened.folder),
             "path": list(ordinals),
             "headline": replayed.trace.headline,
             "verified": list(replayed.verified),
@@ -137,8 +143,9 @@ class Desk:
                 job, fine = opened.job.refinement.found(found)
             except NotRefinedError as error:
                 raise AskedWrongError(f"it cannot be told: {error}", HTTPStatus.UNPROCESSABLE_ENTITY) from None
-        finer = self._add(job)
-        return {"job": views.job_view(finer.job, finer.key), "path": list(finer.walks.ordinals(fine.path))}
+        finer = self._add(job, opened.folder)
+        view = views.job_view(finer.job, finer.key, finer.folder)
+        return {"job": view, "path": list(finer.walks.ordinals(fine.path))}
 
     def file(self, job: str, path: tuple[int, ...], form: str, finding: str | None) -> tuple[Format, Trace, str]:
         """A walk in a format: its format, its trace and its text; without `finding`, as the gravest that it ends in.
@@ -224,5 +231,5 @@ class _Place:
         self._places.release()
 
 
-def _opened(job: Job) -> Open:
-    return Open(views.fingerprint(job), job, Walks(job.model))
+def _opened(job: Job, folder: str) -> Open:
+    return Open(views.fingerprint(job), job, Walks(job.model), folder)

@@ -51,12 +51,13 @@ def check_of(trace: Trace) -> str:
     return hashlib.sha256(canonical(told).encode()).hexdigest()[:12]
 
 
-def job_view(job: Job, key: str) -> dict[str, Json]:
+def job_view(job: Job, key: str, folder: str) -> dict[str, Json]:
     """What does not change while a job is walked."""
     return {
         "key": key,
         "name": job.name,
-        "file": str(job.source.get("file", "")),
+        "file": _file(job.source),
+        "folder": folder,
         "about": _about(job.source),
         "grain": job.grain,
         "bounds": list(job.bounds),
@@ -67,6 +68,12 @@ def job_view(job: Job, key: str) -> dict[str, Json]:
         ],
         "refines": job.refinement is not None,
     }
+
+
+def _file(source: Mapping[str, Json]) -> str:
+    """The name of the scenario file; nothing if the job does not come from a scenario."""
+    origin = source.get("of")
+    return _file(origin) if isinstance(origin, Mapping) else str(source.get("file", ""))
 
 
 def _about(source: Mapping[str, Json]) -> str:

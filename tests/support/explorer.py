@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from checker.engine.model import Kind
@@ -44,8 +45,17 @@ Those of liveness end, stay, and go round.
 @cache
 def job(name: str) -> Job:
     """The job of the scenario of that name."""
+    return load(_path(name))
+
+
+def folder(name: str) -> str:
+    """The folder of the scenario of that name."""
+    return _path(name).parent.name
+
+
+def _path(name: str) -> Path:
     (path,) = (path for path in bundled() if path.stem == name)
-    return load(path)
+    return path
 
 
 def as_told(name: str, captions: Sequence[str]) -> tuple[int, ...]:

@@ -36,7 +36,8 @@ def _run(options: argparse.Namespace) -> int:
         right = "name a scenario (python -m checker list), or a trace: --trace FILE"
         return refused(f"there is nothing to explore; {right}", ExitCode.COMMAND_LINE)
     try:
-        desk = Desk(load(path, options.variants) for path in options.files)
+        folders = [path.resolve().parent.name for path in options.files]
+        desk = Desk((load(path, options.variants) for path in options.files), folders)
         _begin(desk, options.trace)
         server = Server(desk, options.port)
     except (ScenarioError, AskedWrongError) as error:

@@ -4,7 +4,7 @@
  */
 
 /** @typedef {{name: string, kind: string, meaning: string}} PropertyOfJob */
-/** @typedef {{key: string, name: string, file: string, about: string, grain: string, bounds: string[],
+/** @typedef {{key: string, name: string, file: string, folder: string, about: string, grain: string, bounds: string[],
  *   expected: string | null, actions: string[], properties: PropertyOfJob[], refines: boolean}} Job */
 /** @typedef {{lane: string, field: string, before: string | null, after: string | null}} Change */
 /** @typedef {{ordinal: number, action: string, caption: string, lane: string, changes: Change[], drawn: string[],

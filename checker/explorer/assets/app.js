@@ -40,16 +40,35 @@ function showJob(job) {
   shown = job;
   document.title = `${job.name} – explorer`;
   byId("title").textContent = job.name;
-  const told = [`grain: ${job.grain}`, job.expected ? `expected: ${job.expected}` : "", ...job.bounds];
+  const told = [placeOf(job), `grain: ${job.grain}`, expectationOf(job), ...job.bounds];
   byId("about").textContent = told.filter(Boolean).join(" · ");
   byId("said").textContent = job.about;
   byId("bounds").replaceChildren(...job.bounds.map((bound) => make("li", {}, bound)));
   const choice = byId("jobs");
-  const option = (each) => make("option", { value: each.key }, `${each.grain}: ${each.name}`);
+  const option = (each) => make("option", { value: each.key }, entryOf(each));
   choice.replaceChildren(...[...jobs.values()].map(option));
   choice.value = job.key;
+  choice.title = entryOf(job);
   byId("jobs-label").hidden = jobs.size < 2;
   finder.offer(job);
+}
+
+/**
+ * The entry of a scenario in the chooser: its name, its folder and file, the expected verdict, and the grain.
+ * @param {api.Job} job
+ */
+function entryOf(job) {
+  return [job.name, placeOf(job), expectationOf(job), `grain: ${job.grain}`].filter(Boolean).join(" · ");
+}
+
+/** @param {api.Job} job */
+function placeOf(job) {
+  return [job.folder, job.file].filter(Boolean).join("/");
+}
+
+/** @param {api.Job} job */
+function expectationOf(job) {
+  return job.expected ? `expected: ${job.expected}` : "";
 }
 
 /** @param {api.Move | null} move */
