@@ -1,12 +1,13 @@
-"""What a node takes from its zoo.cfg beside what every server has: limits, addresses, files.
+"""The settings that a node reads from its zoo.cfg in addition to the membership: limits, addresses, files.
 
 Rules this module keeps:
 
-- Keys and defaults are ZooKeeper's; a key that ZooKeeper would make a system property `zookeeper.<key>` counts here
-  under its bare name.
-- Where a file names no address for clients, the node listens on loopback: ZooKeeper would listen everywhere.
-- `quorate.existsNeedsRead=false` makes exists answer as before 3.8.3, which told anybody the Stat of any znode.
-- A number that cannot be is an error that names file and key, before anything is started.
+- Keys and defaults are ZooKeeper's. A key that ZooKeeper would turn into a system property `zookeeper.<key>` is read
+  here under its bare name.
+- If the file has no client address, the node listens on loopback; ZooKeeper would listen on all interfaces.
+- `quorate.existsNeedsRead=false` makes exists answer as it did before 3.8.3: it returned the Stat of any znode to every
+  client.
+- An invalid number is an error that names the file and the key, and it is reported before the node starts.
 
 Source: `QuorumPeerConfig.parseProperties`, `ZooKeeperServer`, `SyncRequestProcessor` (snapCount).
 """
@@ -32,13 +33,13 @@ _SAFER = {
     "sessionRequireClientSASLAuth": "SASL",
     "enforce.auth.": "enforced authentication",
 }
-"""What keys that begin so ask for, unless they are false."""
+"""The feature that keys with these prefixes request, unless their value is false."""
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """Times in milliseconds, sizes in bytes.
+    """The settings of a node; times are in milliseconds, sizes in bytes.
 
-    - `distributed`: whether there is an ensemble; `sid` is 0 without one, as in ZooKeeper.
+    - `distributed`: whether there is an ensemble; without one `sid` is 0, as in ZooKeeper.
     """
 
     config: Config
@@ -69,7 +70,7 @@ class Settings(msgspec.Struct, frozen=True):
 
 
 def settings_of(config: Config) -> Settings:
-    """What a node takes from a complete configuration. Raises ConfigError."""
+    """The settings of a node with this complete configuration. Raises ConfigError."""
     properties = dict(config.properties)
     problems: list[Problem] = []
 
@@ -117,7 +118,7 @@ def settings_of(config: Config) -> Settings:
 
 
 def _unsupported(config: Config) -> list[Problem]:
-    """Keys that would make a server safer and that this one does not know: they are not passed over."""
+    """The keys that request a security feature which this server does not have; each is an error, not ignored."""
     found = []
     for key, value in config.properties:
         what = next((what for start, what in _SAFER.items() if key.startswith(start)), None)
@@ -127,7 +128,7 @@ def _unsupported(config: Config) -> list[Problem]:
 
 
 def _client_settings(config: Config, problems: list[Problem]) -> ClientSettings:
-    """The client port's settings; what is wrong with them is noted, and the defaults stand in."""
+    """The settings of the client port. An invalid value is added to `problems`, and the defaults are used."""
     properties = dict(config.properties)
     try:
         secure = properties.get("secureClientPort")
@@ -144,7 +145,7 @@ def _is_true(properties: dict[str, str], key: str, otherwise: str = "false") -> 
 
 
 def _listening(config: Config) -> Address | None:
-    """The address for clients; loopback where the file names no host for them."""
+    """The address of the client port; loopback if the file names no host for it."""
     if config.client is None:
         return None
     anywhere = config.client.host == ANY_ADDRESS and not config.client_host_named

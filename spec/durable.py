@@ -1,13 +1,13 @@
-"""What a server still knows after a crash.
+"""The state of a server that survives a crash.
 
 Rules this module keeps:
 
-- Nothing here is volatile, and nothing volatile stands here: a crash keeps exactly this and the view, which
-  is a file too. What was written and not yet synced is not here.
-- `txns` is what the data tree holds, in the order in which it came: all of it in the checker, the end of it in a
-  node. What the snapshot covers can be sent to another server as a snapshot only.
-- Of `txns` only indexing, slices, iteration and `+` are used, so that a node can give a sequence whose costs do not
-  grow with history where the checker gives a tuple.
+- Nothing here is volatile: a crash keeps exactly this state and the view, which is also a file. Writes that are not yet
+  synced are not here.
+- `txns` is the content of the data tree, in the order of arrival: all of it in the checker, the end of it in a node.
+  The part that the snapshot covers can be sent to another server only as a snapshot.
+- The code uses only indexing, slices, iteration and `+` on `txns`. The checker passes a tuple; a node can pass a
+  sequence whose costs do not grow with its history.
 
 Sources: the files `acceptedEpoch` and `currentEpoch`, `FileTxnSnapLog`, `QuorumPeer.getLastLoggedZxid`.
 """
@@ -21,12 +21,12 @@ from spec.txn import Txn
 class Durable(msgspec.Struct, frozen=True):
     """Epochs, snapshot and log of one server.
 
-    `accepted_epoch` is the last epoch whose proposal (LEADERINFO) was acknowledged, `current_epoch` the last
-    one whose leader was followed. `snapshot` is the zxid of the newest snapshot, 0 without one; `txns` are
-    the transactions, those of the snapshot included where they are known. Raises ValueError when the
-    accepted epoch is behind the current one, as `QuorumPeer.loadDataBase` refuses to start. It also refuses
-    when the last zxid is of a later epoch than the current one, after a crash between log and epoch; here such
-    a server starts, and finds its leader again.
+    `accepted_epoch` is the last epoch whose proposal (LEADERINFO) was acknowledged, `current_epoch` the last one whose
+    leader was followed. `snapshot` is the zxid of the newest snapshot, 0 without one; `txns` are the transactions,
+    including those of the snapshot where they are known. Raises ValueError when the accepted epoch is behind the
+    current one, as `QuorumPeer.loadDataBase` refuses to start. ZooKeeper also refuses when the last zxid is of a later
+    epoch than the current one, after a crash between log and epoch; here such a server starts, and finds its leader
+    again.
     """
 
     accepted_epoch: int = 0
@@ -40,15 +40,15 @@ class Durable(msgspec.Struct, frozen=True):
 
     @property
     def last_zxid(self) -> int:
-        """The zxid of the last transaction, or of the snapshot if nothing is behind it."""
+        """The zxid of the last transaction, or of the snapshot if no transaction follows it."""
         return max(self.snapshot, self.txns[-1].zxid) if self.txns else self.snapshot
 
     def appended(self, txn: Txn) -> "Durable":
-        """With one more transaction at the end of the log (`FileTxnLog.append`)."""
+        """A copy with this transaction at the end of the log (`FileTxnLog.append`)."""
         return replace(self, txns=self.txns + (txn,))  # noqa: RUF005 - a node's sequence is no tuple
 
     def truncated(self, zxid: int) -> "Durable":
-        """Without what is beyond this zxid (`ZKDatabase.truncateLog`)."""
+        """A copy without the transactions after this zxid (`ZKDatabase.truncateLog`)."""
         kept = len(self.txns)
         while kept and self.txns[kept - 1].zxid > zxid:
             kept -= 1

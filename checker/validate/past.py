@@ -1,19 +1,19 @@
-"""The logs and the history of all servers in one order, as much of them as an invariant can still ask about.
+"""The logs and the history of all servers in one order, reduced to the part that an invariant can still refer to.
 
-A journal may tell of millions of transactions, and invariants speak of all that was ever delivered. So what is
-settled is taken out of every log and of every part of the history at once. Rules this module keeps:
+A journal may contain millions of transactions, and invariants quantify over everything that was ever delivered. Settled
+transactions are therefore removed from every log and every part of the history together. Rules this module keeps:
 
-- The committed log, in the order in which transactions came to be so, is kept in whole, some tens of bytes each.
-  Every transaction that a server has on disk and has delivered is compared with its place there, once.
+- The committed log, in the order of the commits, is kept whole, at some tens of bytes for each transaction. Every
+  transaction that a server has on disk and has delivered is compared with its position there, once.
 - A transaction is settled when every server that leads or follows has it on disk, has delivered it if it serves, and
-  has the same before it. What is settled stands at the same place in every sequence that an invariant reads, so without
-  it the answers are the same. The last two stay, so that nothing becomes vacuous by it.
-- A server that comes back is compared from where it was left on. If it does not agree, the settled part shrinks to
-  what it agrees with, and the invariants see the difference.
-- What a snapshot holds is what its sender had when it sent it. From a server without a journal it is taken as given,
-  and so is everything before the logs begin.
+  has the same log before it. Settled transactions have the same position in every sequence that an invariant reads, so
+  the invariants have the same values without them. The last two stay, so that no invariant becomes vacuous.
+- A server that returns is compared from its previous position. If it does not agree, the settled part shrinks to the
+  prefix that it agrees with, and the invariants see the difference.
+- A snapshot contains the log of its sender at the time of sending. A snapshot from a server without a journal is taken
+  as given, and so is everything before the logs begin.
 
-Source: `checker.models.ensemble.history` for the fold; `spec.zab.synchronising` for what becomes of a log.
+Source: `checker.models.ensemble.history` for the fold; `spec.zab.synchronising` for the log of a synchronising server.
 """
 
 from __future__ import annotations
@@ -39,16 +39,17 @@ from spec.zab.packets import Inform, Proposal, Snap
 from spec.zab.state import Learner
 
 KEPT = 2
-"""How many settled transactions stay in sight."""
+"""The number of settled transactions that stay visible."""
 STRIDE = 8
-"""How many more must be settled before they are taken out: that costs time."""
+"""The number of further settled transactions that triggers a removal, which is slow."""
 
 
 @dataclass
 class Image:
-    """A server as all journals together tell of it: its log on disk; `tree`, after TRUNC and SNAP, is in memory.
+    """The state of a server according to all journals: its log on disk, and `tree` in memory after TRUNC and SNAP.
 
-    `agreed`: how much of the committed log it has on disk, and has delivered if it serves; kept while it is present.
+    `agreed`: the length of the prefix of the committed log that it has on disk, and has delivered if it serves;
+    maintained while it is present.
     """
 
     server: Server
@@ -59,7 +60,7 @@ class Image:
 
 
 class Past:
-    """All servers and their history; `start` is the zxid before which everything is taken as given."""
+    """All servers and their history; everything before the zxid `start` is taken as given."""
 
     def __init__(self, durables: Mapping[Sid, Server]) -> None:
         self.start = max(known_from(server.durable) - 1 for server in durables.values())
@@ -78,13 +79,13 @@ class Past:
 
     @property
     def floor(self) -> int:
-        """The zxid of the last transaction that is settled and out of sight."""
+        """The zxid of the last transaction that is settled and removed."""
         return self.committed.zxids[self.settled - 1] if self.settled > self._least else self.start
 
-    # What happens.
+    # Events.
 
     def restarted(self, server: Server) -> None:
-        """A server starts with what is on its disk; `Replay` has found that it may be there."""
+        """A server starts with the contents of its disk; `Replay` has found that they are possible."""
         image = self.images[server.sid]
         image.tree, image.present = None, False
         log = image.log.up_to(server.durable.last_zxid)
@@ -96,13 +97,13 @@ class Past:
         image.server = server
 
     def crashed(self, sid: Sid) -> None:
-        """A server does not run any more."""
+        """A server has stopped."""
         image = self.images[sid]
         server = image.server
         image.server, image.tree, image.present = Server(sid, server.view, server.durable), None, False
 
     def stepped(self, record: int, before: Server, after: Server, event: Event, effects: Effects, sent: int) -> None:
-        """A step: `record` is its number, `sent` that of the record which sent the packet it reads, or NONE."""
+        """A step; `record` is its number, `sent` the number of the record that sent the packet it reads, or NONE."""
         sid = after.sid
         image = self.images[sid]
         log = image.log
@@ -120,18 +121,18 @@ class Past:
         self._advance(image)
 
     def given_by(self, event: Event) -> None:
-        """A packet that is not in its sender's journal: what a leader sends there, somebody has proposed."""
+        """A packet that is not in its sender's journal: the transaction of a proposal there counts as broadcast."""
         if isinstance(event, Receive) and isinstance(event.packet, Proposal | Inform):
             self._folded(Broadcast(NONE, epoch_of(event.packet.txn.zxid), event.packet.txn))
 
     def _before(self, log: Log) -> int:
-        """The zxid before the first of a log."""
+        """The zxid before the first transaction of a log."""
         return self.committed.zxids[log.base - 1] if log.base > self._least else self.start
 
     # Logs.
 
     def _follow(self, image: Image, before: Server, event: Event, effects: Effects, sent: int) -> None:
-        """The log and the tree of a server after a step."""
+        """Updates the log and the tree of a server after a step."""
         after, old, new = image.server, before.durable.txns, image.server.durable.txns
         cut = next((each.zxid for each in effects if isinstance(each, Truncate)), None)
         if cut is not None:
@@ -155,7 +156,7 @@ class Past:
             image.tree = None
 
     def _received(self, sid: Sid, source: Sid, snap: Snap, sent: int) -> Log:
-        """What a snapshot holds."""
+        """The log in a snapshot."""
         log = self._snapshots.pop((source, sid, sent), None)
         if log is not None:
             return log
@@ -164,7 +165,7 @@ class Past:
         return Log(self._least)
 
     def _take_as_given(self, zxid: int) -> None:
-        """Nothing up to this zxid is compared any more."""
+        """Ends the comparison of transactions up to this zxid."""
         if zxid <= self.start:
             return
         place = bisect_right(self.committed.zxids, zxid)
@@ -179,7 +180,7 @@ class Past:
         return tuple(txn for txn in txns if txn.zxid > self.start)
 
     def log_of(self, image: Image) -> Txns:
-        """The log of a server, without what is settled."""
+        """The log of a server without its settled part."""
         log = image.log
         if image.present and log.base <= self.settled <= image.agreed:
             return log.txns[self.settled - log.base :]
@@ -190,13 +191,13 @@ class Past:
     # Facts.
 
     def _facts(self, image: Image, log: Log, event: Event, effects: Effects) -> Iterator[Fact]:
-        """The facts of a step, with all the transactions that they are about; and what is given."""
+        """The facts of a step with all of their transactions, and the transactions that are taken as given."""
         sid = image.server.sid
         match event:
             case Receive(source=source, packet=Proposal(txn=txn) | Inform(txn=txn)) if source not in self.images:
                 yield Broadcast(source, epoch_of(txn.zxid), txn)
             case Receive(packet=Snap()) if image.tree is not None and isinstance(image.server.zab, Learner):
-                held, older = set(image.tree.txns), image.tree.base  # it begins with the committed log to there
+                held, older = set(image.tree.txns), image.tree.base  # it begins with the committed log up to there
                 gone = tuple(t for t in log.txns if t not in held and not self.committed.is_before(older, t))
                 yield Truncated(sid, image.server.zab.epoch, gone)
         for effect in effects:
@@ -206,7 +207,7 @@ class Past:
                     yield self._whole(image, effect.fact)
 
     def _whole(self, image: Image, fact: Fact) -> Fact:
-        """A fact about a whole log, of which its server remembers the end."""
+        """A fact about a whole log, when its server remembers only the end."""
         if isinstance(fact, EpochEstablished):
             last = fact.initial[-1].zxid if fact.initial else image.server.durable.last_zxid
             return replace(fact, initial=tuple(txn for txn in self.log_of(image) if txn.zxid <= last))
@@ -216,7 +217,7 @@ class Past:
         return fact
 
     def _folded(self, fact: Fact) -> None:
-        """The history with one more fact; what is settled is known to be in it already."""
+        """Adds a fact to the history; the settled transactions are already in it."""
         floor, known = self.floor, len(self.history.committed)
         if isinstance(fact, Delivered):
             fact = replace(fact, txns=tuple(txn for txn in fact.txns if txn.zxid > floor))
@@ -230,16 +231,16 @@ class Past:
             self.committed.add(first)
 
     def _lost(self, fact: Truncated, floor: int) -> None:
-        """What is dropped and settled long ago."""
+        """Records dropped transactions that were settled long ago."""
         for txn in fact.txns:
             epoch = self.committed.epoch_of(txn) if self.start < txn.zxid <= floor else None
             if epoch is not None and epoch < fact.epoch:
                 self.history = replace(self.history, lost=(*self.history.lost, (fact.server, txn)))
 
-    # What is settled.
+    # The settled part.
 
     def _appear(self, image: Image) -> None:
-        """A server that leads or follows is compared with the committed log from where its own begins."""
+        """Starts the comparison of a server that leads or follows, at the beginning of its log."""
         present = is_present(image.server)
         if present and not image.present:
             image.agreed = image.log.base
@@ -248,7 +249,7 @@ class Past:
         self._advance(image)
 
     def _advance(self, image: Image) -> None:
-        """How much of the committed log this server agrees with by now."""
+        """Extends the prefix of the committed log that this server agrees with."""
         if not image.present:
             return
         served, log = delivered(image.server), image.log
@@ -262,7 +263,7 @@ class Past:
         return min((image.agreed for image in self.images.values() if image.present), default=None)
 
     def _widen(self) -> None:
-        """Brings back into sight what a server does not agree with."""
+        """Restores the part of the settled transactions that a server does not agree with."""
         agreed = self._agreed()
         place = self.settled if agreed is None else max(self._least, agreed - KEPT)
         if place >= self.settled:
@@ -286,7 +287,7 @@ class Past:
         self.settled = place
 
     def settle(self) -> None:
-        """Takes what is settled out of sight; for after the invariants have been evaluated."""
+        """Removes the settled transactions; called after the invariants have been evaluated."""
         agreed = self._agreed()
         if agreed is None or agreed - KEPT - self.settled < STRIDE or not self.committed.ascending:
             return

@@ -1,14 +1,15 @@
-"""One server by itself: every step of its journal again, by the step functions of the unmodified specification.
+"""The replay of one server: every step of its journal, by the step functions of the unmodified specification.
 
 Rules this module keeps:
 
-- A step fits if the event is possible, and comes to the facts and to the effects that the journal has.
-- After a restart the disk holds what the journal says is durable, with any number of the operations, oldest first, that
-  were asked for and not reported. Of the last turn of the node's loop, whose records may have reached the system before
-  or after its effects were carried out, any part may have happened: the disk may be behind by it, or ahead of it.
-- Nothing but the present state is kept, and the states of that last turn.
+- A step fits if the event is possible and produces the facts and the effects in the journal.
+- After a restart the disk contains the state that is durable according to the journal, with any number of the requested
+  and unreported operations, oldest first. The records of the last turn of the node's loop may have reached the system
+  before or after its effects were carried out, so any part of that turn may have happened: the disk may be behind it or
+  ahead of it.
+- Only the present state is kept, and the states of that last turn.
 
-Source: `spec.server`, `spec.zab.disk`; `QuorumPeer.loadDataBase` for what a restart finds.
+Source: `spec.server`, `spec.zab.disk`; `QuorumPeer.loadDataBase` for the state after a restart.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from spec.zab import disk
 from spec.zab.state import ZabRules
 
 LAST_TURN = 256
-"""How many states of the last turn are kept; longer turns are cut at their beginning."""
+"""The number of states of the last turn that are kept; longer turns lose their beginning."""
 KEPT_IN_MEMORY = 500
 """The least number of transactions that a server keeps in memory if it has them (`ZKDatabase.commitLogCount`)."""
 
@@ -41,7 +42,7 @@ KEPT_IN_MEMORY = 500
 class Misfit:
     """The first step that does not fit, with the clause that decided and its witnesses.
 
-    `invariant` is the name of the invariant that it violates; empty where it is no step of the specification.
+    `invariant` is the name of the violated invariant; empty if the step is not a step of the specification.
     """
 
     path: Path
@@ -56,14 +57,14 @@ class Misfit:
 
 @dataclass(frozen=True)
 class Ahead:
-    """A restart that found more on the disk than the journal knows of."""
+    """A restart that found more on the disk than the journal contains."""
 
     line: int
     what: str
 
 
 class Replay:
-    """A server as its journal tells it; `checks` is False for a second pass over what has been found to fit."""
+    """A server according to its journal; `checks` is False for a second pass over a journal that fits."""
 
     def __init__(self, path: Path, begun: Begun, *, checks: bool = True) -> None:
         self.path, self.checks = path, checks
@@ -74,18 +75,18 @@ class Replay:
         self._turn: list[tuple[Durable, tuple[DiskOperation, ...]]] = []
 
     def restart(self, begun: Begun) -> Misfit | Ahead | None:
-        """The next life of the server; what its disk holds is compared with what it should hold."""
+        """Starts the next life of the server, and compares the contents of its disk with the expected contents."""
         found = self._compare(begun) if self.checks else None
         self.server = Server(begun.sid, begun.view, begun.durable)
         self.rules, self.zab, self._turn = begun.rules, begun.zab, []
         return found
 
     def crash(self) -> None:
-        """The process has ended: what is on disk stays."""
+        """Ends the process; the contents of the disk stay."""
         self.server = Server(self.server.sid, self.server.view, self.server.durable)
 
     def step(self, handled: Handled) -> Effects | Misfit:
-        """One step: its effects, or why it is none."""
+        """Replays one step; returns its effects, or the reason why it does not fit."""
         try:
             stepped = spec_server.step(self.server, handled.event, self.rules, self.zab)
         except (ArithmeticError, AssertionError, LookupError, StopIteration, ValueError) as error:
@@ -129,7 +130,7 @@ class Replay:
         return Misfit(self.path, handled.line, handled.time, self.server.sid, told(handled.event), clause, values)
 
     def _state(self) -> tuple[tuple[str, object], ...]:
-        """Where the server stands, for a reader."""
+        """A summary of the server's state, for the report."""
         server = self.server
         if server.election is None:
             return (("state", "not running"),)
@@ -139,7 +140,7 @@ class Replay:
         return (*state, ("round", server.election.round), ("last zxid on disk", zxid_told(server.durable.last_zxid)))
 
     def _shorten(self, handled: Handled) -> Misfit | None:
-        """The node has forgotten the beginning of its log."""
+        """Removes the beginning of the log, as the node has done."""
         durable = self.server.durable
         place = next((n for n, txn in enumerate(durable.txns) if txn.zxid == handled.oldest), None)
         if place is None:
@@ -172,7 +173,9 @@ class Replay:
         return Misfit(self.path, begun.line, begun.time, begun.sid, "start", clause, values)
 
     def _possible(self) -> Iterator[Durable]:
-        """What may be on disk, from the least to the most: the states of the last turn, and what was asked for."""
+        """The possible contents of the disk, from the least to the most: the states of the last turn, and requested
+        operations.
+        """
         states = [*self._turn, (self.server.durable, _queue(self.server))]
         yield states[0][0]
         yield from _prefixes(*states[0])
@@ -196,7 +199,7 @@ def _epochs(durable: Durable) -> str:
 
 
 def _same(one: Durable, other: Durable) -> bool:
-    """Whether two disks hold the same, as far as both are known: a node reads the end of its log only."""
+    """Whether two disks have the same contents, as far as both are known: a node reads only the end of its log."""
     epochs = (one.accepted_epoch, one.current_epoch) == (other.accepted_epoch, other.current_epoch)
     if not epochs or one.last_zxid != other.last_zxid:
         return False
@@ -204,23 +207,23 @@ def _same(one: Durable, other: Durable) -> bool:
 
 
 def _is_ahead(found: Durable, known: Durable) -> bool:
-    """Whether a disk holds all that is known, and more behind it."""
+    """Whether a disk contains everything that is known, and more after it."""
     later = found.accepted_epoch >= known.accepted_epoch and found.current_epoch >= known.current_epoch
     return later and found.last_zxid >= known.last_zxid and _tails_agree(found, known, known.last_zxid)
 
 
 def _tails_agree(one: Durable, other: Durable, last: int) -> bool:
-    """Whether the logs are the same up to this zxid, from where both are known."""
+    """Whether the logs agree up to this zxid, from the point where both are known."""
     first = max(known_from(one), known_from(other))
     mine, theirs = ([t for t in each.txns if first <= t.zxid <= last] for each in (one, other))
     return mine == theirs
 
 
 def known_from(durable: Durable) -> int:
-    """The first zxid from which on a log is known.
+    """The first zxid of the known part of a log.
 
-    A long one is the end of a log that may be longer; a shorter one is all there is behind the snapshot, if that does
-    not cover its beginning.
+    A long log is the end of a possibly longer one. A shorter log is everything after the snapshot, unless the snapshot
+    covers its beginning.
     """
     txns = durable.txns
     if txns and (len(txns) >= KEPT_IN_MEMORY or txns[0].zxid <= durable.snapshot):

@@ -1,10 +1,11 @@
-"""What clients are told from this server's own tree: answers to what is no write, and the events of their watches.
+"""The answers to requests that do not write, and the watch events for the clients of this server.
 
-Rules this module keeps:
+This server answers these requests from its own tree, without the ensemble. Rules this module keeps:
 
-- Every decision is `spec.tree`'s: what a read answers, which watch it leaves, whom an event reaches, who may be told.
-- An answer is made when its turn has come, never before: it shows the tree of that moment.
-- A watch belongs to a connection, and goes with it.
+- Every decision is made in `spec.tree`: the answer to a read, the watch it leaves, the watchers of an event and the
+  clients that are allowed to receive it.
+- An answer is computed only when the turn of its request has come, so it shows the tree of that moment.
+- A watch belongs to a connection and ends with it.
 
 Source: `FinalRequestProcessor.processRequest`; `ZooKeeperServer.processPacket` (auth); `NIOServerCnxn.process`.
 """
@@ -55,7 +56,7 @@ _MAY_WATCH = frozenset({Exists, GetData, GetChildren, GetChildren2})
 
 
 class Answers:
-    """Answers clients, and keeps their watches; a watcher is a `Connection`."""
+    """Answers requests and keeps the watches of clients; a watcher is a `Connection`."""
 
     def __init__(self, clients: Clients, options: Options) -> None:
         self._clients = clients
@@ -73,7 +74,7 @@ class Answers:
         }
 
     def answer(self, connection: Connection, asked: Asked) -> Answer:
-        """The answer to a request that is no write, now that its turn has come."""
+        """The answer to a request that does not write, computed when its turn has come."""
         record, service = asked.record, self._clients.service
         if record is None or asked.route in _FAILED:
             return _FAILED[asked.route], None
@@ -90,7 +91,7 @@ class Answers:
         return code, reply
 
     def fire(self, events: Iterable[Event]) -> None:
-        """Tells the clients that watch, but for those who may not read what the event is about."""
+        """Sends events to their watchers, except to clients that are not allowed to read the znode of the event."""
         for event in events:
             told = self._watches.fire(event)
             if not told:
@@ -101,12 +102,12 @@ class Answers:
                     connection.send(packet)
 
     def forget(self, connection: Connection) -> None:
-        """The connection is over."""
+        """Removes the watches of a connection that has ended."""
         self._watches.forget(connection)
 
     @property
     def watches(self) -> int:
-        """How many watches there are, of all kinds."""
+        """The number of watches of all kinds."""
         return len(self._watches)
 
     def _authenticate(self, connection: Connection, request: SetAuth) -> Answer:
@@ -132,7 +133,7 @@ class Answers:
         return self._watches.remove(request, connection), None
 
     def _set_watches(self, connection: Connection, request: SetWatches | SetWatches2) -> Answer:
-        """What the client missed is told before the answer."""
+        """Sends the events that the client missed, and then the answer."""
         service = self._clients.service
         if service is None:
             return Code.CONNECTION_LOSS, None
@@ -143,7 +144,7 @@ class Answers:
         return Code.OK, None
 
     def data_watches(self) -> Iterator[tuple[str, tuple[Connection, ...]]]:
-        """Each path with data watches, and who watches it, as the words `wchs`, `wchc` and `wchp` show them."""
+        """Each path with data watches, and its watchers, for the commands `wchs`, `wchc` and `wchp`."""
         for path, watchers in self._watches.data_watches():
             yield path, tuple(cast("Connection", watcher) for watcher in watchers)
 

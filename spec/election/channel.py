@@ -1,14 +1,14 @@
-"""One direction of the connection between two servers, as QuorumCnxManager keeps it.
+"""One direction of the connection between two servers, as in QuorumCnxManager.
 
-Between two servers there is one socket for both directions. Towards each peer a server keeps a send queue
-with room for **one** message, the newest, and remembers the last message it sent; a new connection begins
-with the queued message, or with the last one over again. So a server that was away hears an old vote first.
+Two servers share one socket for both directions. For each peer a server keeps a send queue with room for **one**
+message, the newest, and it remembers the last message that it sent. A new connection begins with the queued message, or
+repeats the last one if the queue is empty. A server that was disconnected therefore hears an old vote first.
 
 Rules this module keeps:
 
-- A `Channel` is everything about messages from one server to another: in flight, queued, sent last. The
-  opposite direction is another value with the **same status**, and whoever applies an operation applies its
-  counterpart there:
+- A `Channel` holds all messages from one server to another: in flight, queued and last sent. The opposite direction is
+  a separate value with the **same status**. The caller applies each operation together with its counterpart on the
+  opposite direction:
 
       operation on a -> b          on b -> a
       send, if it connects         establish
@@ -17,15 +17,14 @@ Rules this module keeps:
       cut                          cut
       reachable                    reachable
 
-- The thread that sends is eager: what can go in flight does so at once. The real one takes messages from the
-  queue a moment later, and a message that is replaced in that moment is never sent. What is lost in this way
-  is always followed by something newer, and `capacity` 1 has such losses.
-- Which side keeps the socket makes no difference here. A server with the smaller id connects, gives its id
-  and address, and closes; the larger one calls back (`startConnection`, `handleConnection`). In the end there
-  is one socket, each side starts one SendWorker for it, and each SendWorker begins in the same way.
-- In flight means anywhere between the sender's queue and the receiver's step: both socket buffers and the
-  receiver's queues. A crash of the sender leaves that deliverable. A cut of the link, or a crash of the
-  receiver, loses it.
+- The sending thread is eager: a message goes in flight as soon as it can. ZooKeeper's thread takes messages from the
+  queue a moment later, and a message that is replaced in that moment is never sent. Every loss of this kind is followed
+  by a newer message, and a `capacity` of 1 has such losses.
+- The model does not depend on which side keeps the socket. A server with the smaller id connects, sends its id and
+  address, and closes; the server with the larger id calls back (`startConnection`, `handleConnection`). The result is
+  one socket, with one SendWorker on each side, and both SendWorkers begin in the same way.
+- In flight means anywhere between the sender's queue and the receiver's step: both socket buffers and the receiver's
+  queues. Messages in flight survive a crash of the sender. A cut of the link or a crash of the receiver loses them.
 
 Sources: `QuorumCnxManager.toSend`, `addToSendQueue`, `connectOne`, `SEND_CAPACITY` (QuorumCnxManager:109),
 `SendWorker.run` (:1258), `SendWorker.finish`.
@@ -40,28 +39,27 @@ from spec.effects import Message
 
 
 class Status(enum.Enum):
-    """How the two ends of a channel stand to each other."""
+    """The status of the connection of a channel."""
 
     DEAD = "dead"
     """No connection is possible: one end does not run, or the link is cut."""
     IDLE = "idle"
-    """Both ends run and can reach each other, but neither has connected since."""
+    """Both ends run and can reach each other, but neither has connected yet."""
     OPEN = "open"
     """There is a socket."""
 
 
 class ChannelRules(msgspec.Struct, frozen=True):
-    """What is the same for all channels of a run.
+    """The settings that all channels of a run share.
 
-    - `capacity`: how many messages may be in flight, at least 1. Beyond it the socket does not take any more
-      (TCP's back pressure), the newest message waits in the queue, and it goes out at the next delivery.
-    - `resend`: whether the last message is sent again on reconnection. False also forgets it, which saves
-      the checker states, and is sound for a run in which no connection can break.
-    - `merge_repeats`: a message equal to the newest one in flight is not added to it. This is how repeated
-      broadcasts stay finite. Every run with it is a run of the real system: one in which the sending thread
-      had not yet taken the first message from the queue when the second replaced it. So a violation found
-      with it is real. The converse does not hold: runs are left out in which both copies arrive, and the
-      receiver has changed in between.
+    - `capacity`: the number of messages that may be in flight, at least 1. When it is reached the socket accepts no
+      further message (TCP's back pressure); the newest message waits in the queue and is sent at the next delivery.
+    - `resend`: whether the last message is sent again on reconnection. False also forgets it. This saves states in the
+      checker, and is sound for runs without broken connections.
+    - `merge_repeats`: a message equal to the newest one in flight is not added to it. This keeps repeated broadcasts
+      finite. Every run with it is a run of the real system: the second message replaced the first before
+      the sending thread had taken it from the queue. A violation found with it is therefore real. The converse does not
+      hold: it omits runs where both copies arrive and the receiver changes in between.
 
     Raises ValueError when the capacity is below 1.
     """
@@ -78,10 +76,10 @@ class ChannelRules(msgspec.Struct, frozen=True):
 class Channel(msgspec.Struct, frozen=True):
     """The messages from one server to another.
 
-    - `queued`: the newest message that has not been sent; the send queue holds no more than one.
-    - `last`: the last message sent, kept only while it could be sent again. With a message in the queue it
-      never will be: a new connection begins with the queued one, which then is the last.
-    - `in_flight`: what was sent and not yet received, oldest first.
+    - `queued`: the newest unsent message; the send queue holds at most one.
+    - `last`: the last message sent, kept only while it could be sent again. It cannot be while a message is queued: a
+      new connection begins with the queued message, which then becomes the last one.
+    - `in_flight`: the messages that are sent and not yet received, oldest first.
     """
 
     status: Status = Status.DEAD
@@ -108,11 +106,11 @@ DEFAULT_RULES = ChannelRules()
 
 
 def send(channel: Channel, message: Message, rules: ChannelRules = DEFAULT_RULES, knows_peer: bool = True) -> Sent:
-    """`toSend`: the message replaces what is queued, and a connection is made if there is none.
+    """`toSend`: the message replaces the queued one, and a connection is made if there is none.
 
-    `knows_peer` says whether the sender's view names the receiver. An answer to a stranger can use a
-    connection that the stranger has made, but cannot make one: there is no address for it, `connectOne` warns
-    of an invalid server id, and the message waits in the queue until the stranger connects.
+    `knows_peer` says whether the sender's view contains the receiver. An answer to an unknown server can use a
+    connection that this server has made, but cannot make one: the address is unknown, `connectOne` warns of an
+    invalid server id, and the message waits in the queue until the unknown server connects.
     """
     if channel.status is Status.OPEN:
         return Sent(_transmit(channel, message, rules))
@@ -123,9 +121,9 @@ def send(channel: Channel, message: Message, rules: ChannelRules = DEFAULT_RULES
 
 
 def establish(channel: Channel, rules: ChannelRules = DEFAULT_RULES) -> Channel:
-    """A socket is there: the queued message goes out first, and the last one again if nothing is queued.
+    """Opens the connection: the queued message is sent first, or the last message again if nothing is queued.
 
-    Nothing happens to a channel that is OPEN already. Raises ValueError when the channel is DEAD.
+    A channel that is already OPEN does not change. Raises ValueError when the channel is DEAD.
     """
     if channel.status is Status.DEAD:
         raise ValueError("a channel between servers that cannot reach each other was connected")
@@ -137,9 +135,9 @@ def establish(channel: Channel, rules: ChannelRules = DEFAULT_RULES) -> Channel:
 
 
 def deliver(channel: Channel, rules: ChannelRules = DEFAULT_RULES) -> Delivered | None:
-    """The oldest message in flight arrives; None if there is none.
+    """Delivers the oldest message in flight; None if nothing is in flight.
 
-    The room it leaves is taken by the queued message, if there is a socket to send it on.
+    The queued message takes its place if there is a socket.
     """
     if not channel.in_flight:
         return None
@@ -151,45 +149,45 @@ def deliver(channel: Channel, rules: ChannelRules = DEFAULT_RULES) -> Delivered 
 
 
 def self_crashed(channel: Channel) -> Channel:
-    """The sender crashed: what was in flight still arrives; the queue and the last message are forgotten."""
+    """The sender crashed: messages in flight still arrive; the queue and the last message are forgotten."""
     return Channel(Status.DEAD, in_flight=channel.in_flight)
 
 
 def peer_crashed(channel: Channel) -> Channel:
-    """The receiver crashed: what was in flight is lost; the sender keeps its queue and its last message."""
+    """The receiver crashed: messages in flight are lost; the sender keeps its queue and its last message."""
     return replace(channel, status=Status.DEAD, in_flight=())
 
 
 def cut(channel: Channel) -> Channel:
-    """The link is cut: for this direction it is as if the receiver had crashed, and nobody forgets."""
+    """The link is cut: this direction behaves as if the receiver had crashed, and both ends keep their state."""
     return peer_crashed(channel)
 
 
 def reachable(channel: Channel) -> Channel:
-    """Both ends run and the link is whole again (a peer came up, or the cut has healed).
+    """Both ends run and the link is up again (a peer started, or a cut healed).
 
-    Nobody connects for that reason alone: the next `send` of either side does.
+    This does not connect them: the next `send` of either side does.
     """
     return replace(channel, status=Status.IDLE) if channel.status is Status.DEAD else channel
 
 
 def self_reset(channel: Channel) -> Channel:
-    """The sender closed the connection and runs on (`QuorumCnxManager.halt`): as a crash and a return at once."""
+    """The sender closed the connection and keeps running (`QuorumCnxManager.halt`): a crash and an immediate return."""
     return _closed(self_crashed(channel), channel.status)
 
 
 def peer_reset(channel: Channel) -> Channel:
-    """The receiver closed the connection and runs on."""
+    """The receiver closed the connection and keeps running."""
     return _closed(peer_crashed(channel), channel.status)
 
 
 def _closed(channel: Channel, before: Status) -> Channel:
-    """Without a socket; a connection that could not be made before cannot be made now either."""
+    """The channel without its socket; it stays DEAD if it was DEAD before."""
     return replace(channel, status=Status.DEAD if before is Status.DEAD else Status.IDLE)
 
 
 def _transmit(channel: Channel, message: Message, rules: ChannelRules) -> Channel:
-    """Puts a message in flight, or into the queue when no more fit."""
+    """Puts a message in flight, or into the queue when the capacity is reached."""
     if rules.merge_repeats and channel.queued is None and channel.in_flight[-1:] == (message,):
         return replace(channel, last=message if rules.resend else None)
     if len(channel.in_flight) >= rules.capacity:

@@ -1,44 +1,43 @@
-"""The election oracle: what an election can come to, without its messages.
+"""The election oracle: the possible outcomes of an election, without its messages.
 
-A model that is about something else than elections need not exchange votes. It asks this relation which
-decisions are possible now, and takes one of them as a single atomic step, with an event `Elected` for each
-server that decides. The relation reads summaries only (`spec.server.summary`) and the links that are cut.
+A model of something other than elections does not need to exchange votes. It asks this relation for the decisions that
+are possible now and takes one of them as a single atomic step, with an event `Elected` for each server that decides.
+The relation reads only summaries (`spec.server.summary`) and the cut links.
 
-**The relation.** Fix a leader l, its vote v and a round r. All that follows is per server: q's voters, q's
-quorums and q's order of votes are those of q's own view, and nothing passes a link that is cut. Where the addresses
-of two files differ, q hears p only if there is a connection: a LOOKING server makes one by its own file
-(`spec.quorum.addresses`), a server that has decided makes none, and a connection that was made before remains.
+**The relation.** Fix a leader l, its vote v and a round r. The rules below are per server: q's voters, q's quorums and
+q's order of votes are those of q's view, and no message passes a cut link. Where the addresses of two files differ, q
+hears p only over a connection: a LOOKING server makes one by its own file (`spec.quorum.addresses`), a server that has
+decided makes no connection, and a connection that was made before remains.
 
-- q *hears the proposals* of p if p is a voter for q (else q only answers) and q is a voter for p (p sends
-  its proposals to its own voters only). If q is a stranger to p, q hears what p tells strangers while
-  LOOKING: the vote p booted with, or the last leader it had.
-- *Supporters* are the LOOKING servers that can come to propose v in round r: l itself, and every q that
-  enters with a round of at most r and a vote that v beats, knows l as a voter, and hears v from a supporter.
-  If l LEADS already, q hears v from l late: the LOOKING vote of l waits for q in a send queue of one message.
+- q *hears the proposals* of p if p is a voter for q (else q only answers) and q is a voter for p (p sends its proposals
+  only to its own voters). If q is outside p's view, q hears the vote that p sends to outsiders while LOOKING: the vote
+  p booted with, or the last leader it had.
+- *Supporters* are the LOOKING servers that can reach a proposal of v in round r: l itself, and every q that enters with
+  a round of at most r and a vote that v beats, knows l as a voter, and hears v from a supporter. If l LEADS already, q
+  hears v from l late: the LOOKING vote of l waits for q in a send queue of one message.
 - q *can decide* for l, when others have decided already,
-  (A) if q is a supporter, and a quorum of q is made of q itself, the supporters that q hears, and servers
-      that have decided v in round r; or
+  (A) if q is a supporter, and a quorum of q consists of q itself, the supporters that q hears, and servers that have
+      decided v in round r; or
   (B) if l is heard to lead in round r, and a quorum of q has decided for l in r or is heard to propose v; or
-  (C) if l is heard to lead, and a quorum of q has decided for l in the same epoch, in whatever round.
-  For l itself, "is heard to lead" becomes "the round of those that follow l already is l's own".
-- **elect**: a set S of LOOKING servers, l among them and a supporter, decides at once: its members can
-  decide one after the other, each counting those before it, and those behind l afterwards are a quorum of
-  l's view.
+  (C) if l is heard to lead, and a quorum of q has decided for l in the same epoch, in any round.
+  For l itself, "is heard to lead" is replaced by "the round of those that follow l already is l's own".
+- **elect**: a set S of LOOKING servers, containing l, which is a supporter, decides in one step: its members can decide
+  one after the other, each counting those before it, and afterwards the servers that follow l are a quorum of l's view.
 - **join**: one LOOKING server decides for an l that LEADS.
 
-**Why these are the outcomes of the fine election.** (A) is `voteSet.hasAllQuorums` for one's own proposal;
-(B) and (C) are the two halves of `receivedFollowingNotification`, with `checkLeader`. The votes of one round
-only improve, so a server proposes v at some time iff its first vote is not better and it hears v before
-anything better: messages are slow at will, so it may. Supporters outside S are counted, since a server that
-has voted for l need not have decided when others do. Conversely, order the decisions for l in a fine run by
-time: each counted votes of supporters and decisions before it, which is (A), (B) or (C). When the views are
-equal, the supporters in S and out of it are a quorum, and v is the greatest of their votes, as the textbook
-says; S may also hold a server with a better vote that came late, as long as a quorum is behind l.
+**Why these are the outcomes of the fine election.** (A) is `voteSet.hasAllQuorums` for one's own proposal; (B) and (C)
+are the two halves of `receivedFollowingNotification`, with `checkLeader`. The votes of one round only improve, so a
+server proposes v at some time iff its first vote is not better and it hears v before anything better; messages can be
+arbitrarily slow, so this can happen. Supporters outside S are counted, because a server that has voted for l need not
+have decided when others do. Conversely, order the decisions for l in a fine run by time: each counted votes of
+supporters and earlier decisions, which is (A), (B) or (C). When the views are equal, the supporters in S and outside it
+are a quorum, and v is the greatest of their votes, as in the textbook; S may also contain a server with a better vote
+that came late, as long as a quorum follows l.
 
-**What it leaves out**: l LEADING without a quorum behind it, and servers that follow such an l (a fine run
-gives these up again); two elections of which each counts a voter of the other's, which needs mismatched views
-and two rounds; votes of a server's earlier life, which need a crash between the vote and the decision. Rounds
-are exact within one election; a round that a server hears from someone whose vote is useless to it is not.
+**Omitted outcomes**: l LEADING without a quorum of followers, and servers that follow such an l (a fine run gives these
+up again); two elections that each count a voter of the other, which needs mismatched views and two rounds; votes of a
+server's earlier life, which need a crash between the vote and the decision. Rounds are exact within one election; a
+round that a server hears from a sender whose vote it cannot use is not exact.
 
 Sources: `FastLeaderElection.lookForLeader`, `receivedFollowingNotification`, `checkLeader`, `validVoter`.
 """
@@ -70,10 +69,10 @@ def outcomes(
 ) -> tuple[Outcome, ...]:
     """Every decision that is possible now, in a fixed order: elections first, then joins.
 
-    `cut` holds the links that are cut; `connections` those with an election connection that was made before, needed
-    only where files differ in addresses. `late_votes` says whether a latecomer may hear the vote with which a
-    leader was elected; it may not once leaders report the epoch they have established (`EpochBegun`), since
-    the two votes differ then. Looks at all subsets of the LOOKING servers: 2**n of them.
+    `cut` contains the cut links; `connections` the links with an election connection that was made before, needed only
+    where files differ in addresses. `late_votes` says whether a latecomer may hear the vote that elected the leader. It
+    may not once leaders report the epoch that they have established (`EpochBegun`), because the two votes differ then.
+    Enumerates all subsets of the LOOKING servers, 2**n of them.
     """
     world = _World({each.sid: each for each in summaries}, frozenset(cut), frozenset(connections))
     found: list[Outcome] = []
@@ -86,7 +85,7 @@ def outcomes(
 
 
 class _World:
-    """The summaries, and who hears whom."""
+    """The summaries of the servers, and which server hears which."""
 
     def __init__(self, servers: Mapping[Sid, Summary], cut: frozenset[Link], connections: frozenset[Link]) -> None:
         self.servers = dict(sorted(servers.items()))
@@ -94,11 +93,11 @@ class _World:
         self.connections = connections
 
     def looking(self) -> list[Summary]:
-        """The servers that look for a leader."""
+        """The servers in the state LOOKING."""
         return [each for each in self.servers.values() if each.state is ServerState.LOOKING]
 
     def deciders(self, leader: Sid) -> dict[Sid, "_Decided"]:
-        """The servers that follow `leader`, or are it, and say so; what an observer says is not read."""
+        """The servers that follow `leader`, or are it, and report this; notifications of observers are not read."""
         return {
             each.sid: _Decided(each.vote, each.round, each.state is ServerState.LEADING)
             for each in self.servers.values()
@@ -106,7 +105,7 @@ class _World:
         }
 
     def takes_votes(self, q: Summary, p: Sid) -> bool:
-        """Whether q takes votes of p: a voter in its view, on a link that is whole (`validVoter`)."""
+        """Whether q accepts votes of p: p is a voter in q's view, and the link is not cut (`validVoter`)."""
         if p == q.sid or not q.view.is_voter(p) or frozenset((p, q.sid)) in self.cut:
             return False
         return self.connected(q, self.servers[p])
@@ -118,13 +117,13 @@ class _World:
         return _makes(p, q)
 
     def hears(self, q: Summary, p: Sid, vote: Vote) -> bool:
-        """Whether q hears p, LOOKING, vote for this: as a voter of p, or because p tells it to strangers."""
+        """Whether q hears this vote from p, which is LOOKING: as a voter of p, or because p sends it to outsiders."""
         sender = self.servers[p]
         return self.takes_votes(q, p) and (sender.view.is_voter(q.sid) or sender.told == vote)
 
 
 class _Decided(msgspec.Struct, frozen=True):
-    """What a decided server answers with."""
+    """The answer of a server that has decided."""
 
     vote: Vote
     round: int
@@ -132,7 +131,7 @@ class _Decided(msgspec.Struct, frozen=True):
 
 
 class _Candidacy(msgspec.Struct, frozen=True):
-    """One leader's vote in one round, and the LOOKING servers that can come to propose it."""
+    """One leader's vote in one round, and the LOOKING servers that can reach a proposal of it."""
 
     leader: Sid
     vote: Vote
@@ -141,10 +140,10 @@ class _Candidacy(msgspec.Struct, frozen=True):
 
 
 def made_connections(summaries: Iterable[Summary], cut: Iterable[Link], deciding: Iterable[Sid]) -> frozenset[Link]:
-    """The connections that LOOKING servers have made when some of them decide, and that need not be possible later.
+    """The connections that LOOKING servers have made when some of them decide, and that may become impossible later.
 
     A LOOKING server sends its vote to every voter of its view before it decides. A connection that both ends can make
-    is left out: whichever of them looks next makes it again.
+    is left out: either end makes it again when it is next LOOKING.
     """
     servers = {each.sid: each for each in summaries if each.running}
     chosen, broken = set(deciding), frozenset(cut)
@@ -170,7 +169,7 @@ def _may_connect(one: Summary, other: Summary) -> bool:
 
 
 def _elections(world: _World, leader: Summary) -> Iterator[Outcome]:
-    """The decisions by which a LOOKING server comes to lead, each in the lowest round that allows it."""
+    """The elections of a LOOKING server as leader, each in the lowest round that allows it."""
     if leader.vote.leader != leader.sid or leader.vote.zxid == NO_DATABASE:
         return
     rounds = sorted({each.round for each in world.looking() if each.round >= leader.round})
@@ -190,7 +189,7 @@ def _elections(world: _World, leader: Summary) -> Iterator[Outcome]:
 
 
 def _joins(world: _World, leader: Summary, late_votes: bool) -> Iterator[Outcome]:
-    """The decisions by which one LOOKING server joins a leader that is there already."""
+    """The decisions of one LOOKING server to join an existing leader."""
     late: frozenset[Sid] = frozenset()
     if late_votes:
         heard = {each.sid for each in world.looking() if leader.view.is_voter(each.sid)}
@@ -203,7 +202,7 @@ def _joins(world: _World, leader: Summary, late_votes: bool) -> Iterator[Outcome
 
 
 def _candidacy(world: _World, leader: Summary, in_round: int) -> _Candidacy:
-    """The supporters of a LOOKING server; none if it cannot come to that round itself."""
+    """The supporters of a LOOKING server; the set is empty if the server cannot reach that round itself."""
     supporters: frozenset[Sid] = frozenset()
     if _reaches_round(world, leader, in_round):
         supporters = _spread(world, leader, in_round, set()) | {leader.sid}
@@ -211,10 +210,10 @@ def _candidacy(world: _World, leader: Summary, in_round: int) -> _Candidacy:
 
 
 def _reaches_round(world: _World, leader: Summary, in_round: int) -> bool:
-    """Whether a LOOKING server can be lifted to a round without giving up its own vote.
+    """Whether a LOOKING server can be lifted to a round without giving up its vote.
 
-    It hears a vote of that round which does not beat its own, from a server that is there already or is
-    lifted in turn.
+    The server hears a vote of that round which does not beat its own, from a server that is already in the round or is
+    itself lifted to it.
     """
     lifted = {each.sid for each in world.looking() if each.round == in_round}
     below = [each for each in world.looking() if each.round < in_round]
@@ -233,9 +232,9 @@ def _lifts(world: _World, q: Summary, p: Sid, vote: Vote) -> bool:
 
 
 def _spread(world: _World, leader: Summary, in_round: int, late: set[Sid]) -> frozenset[Sid]:
-    """The servers that a leader's vote reaches, from the leader itself or from one that it has reached.
+    """The servers that a leader's vote reaches, from the leader itself or from a server that it has reached.
 
-    `late` are those to whom a leader that has decided had sent its vote before.
+    `late` are the servers to which the leader had sent its vote before it decided.
     """
     vote = leader.vote
     reached: set[Sid] = set()
@@ -285,7 +284,7 @@ def _can_decide(world: _World, candidacy: _Candidacy, q: Summary, decided: Mappi
 
 
 def _in_this_round(world: _World, candidacy: _Candidacy, q: Summary, told: Mapping[Sid, _Decided]) -> bool:
-    """(A) and (B): what recvset can come to hold."""
+    """(A) and (B): the possible contents of recvset."""
     supports = q.sid in candidacy.supporters
     proposing: set[Sid] = set()
     if _counts(q, candidacy.round):
@@ -304,7 +303,7 @@ def _in_this_round(world: _World, candidacy: _Candidacy, q: Summary, told: Mappi
 
 
 def _out_of_election(candidacy: _Candidacy, q: Summary, told: Mapping[Sid, _Decided]) -> bool:
-    """(C): what outofelection can come to hold; nobody's own vote is in it."""
+    """(C): the possible contents of outofelection, which never holds the server's own vote."""
     own_round = candidacy.round if q.sid in candidacy.supporters else q.round
     return _believes(candidacy, q, told, set(told), own_round) and any(
         q.view.contains_quorum({sid for sid, each in told.items() if each.vote.peer_epoch == epoch})
@@ -318,7 +317,7 @@ def _counts(q: Summary, election_round: int) -> bool:
 
 
 def _believes(candidacy: _Candidacy, q: Summary, told: Mapping[Sid, _Decided], among: set[Sid], own_round: int) -> bool:
-    """`checkLeader`: the leader has said that it leads; or q is it, and is in the round of its followers."""
+    """`checkLeader`: the leader has reported that it leads; or q is the leader, in the round of its followers."""
     if q.sid == candidacy.leader:
         return any(told[sid].round == own_round for sid in among)
     return candidacy.leader in among and told[candidacy.leader].leading

@@ -1,10 +1,10 @@
-"""What a server in an election sends and reports.
+"""The notifications that a server in an election sends, and the facts that it reports.
 
 Rules this module keeps:
 
-- Every notification carries the sender's present state, round and configuration; only the vote differs
-  between the places that send one (see `answer_to_outsider`).
-- Nothing here decides. The record of votes changes only by a server's own vote, which it hears at once.
+- Every notification carries the sender's present state, round and configuration; only the vote depends on the place
+  that sends it (see `answer_to_outsider`).
+- This module decides nothing. The record of votes changes only by a server's own vote, which it hears immediately.
 
 Sources: `FastLeaderElection.sendNotifications`, `Messenger.WorkerReceiver.run`.
 """
@@ -23,9 +23,9 @@ Progress: TypeAlias = tuple[Election, Effects]
 
 
 def send_notifications(peer: Peer, election: Election) -> Progress:
-    """`sendNotifications`: the proposal goes to every voter of the view, this server included.
+    """`sendNotifications`: the proposal goes to every voter of the view, including this server.
 
-    A server that is no voter of its own view sends as well, and hears nothing from itself.
+    A server that is not a voter in its view sends as well, but hears nothing from itself.
     """
     message = notification(peer, election, election.vote)
     sends = tuple(Send(voter, message) for voter in sorted(peer.view.voters) if voter != peer.sid)
@@ -39,16 +39,16 @@ def send_notifications(peer: Peer, election: Election) -> Progress:
 
 
 def notification(peer: Peer, election: Election, vote: Vote) -> Notification:
-    """A notification of this server as it is now; the configuration goes along when it has a version."""
+    """A notification with the present state of this server; it includes the configuration if that has a version."""
     config = peer.view if peer.view.version > 0 else None
     return Notification(election.state, vote, election.round, config)
 
 
 def answer_to_outsider(peer: Peer, election: Election) -> Notification:
-    """What a sender that is no voter of this view is told, whatever it said: `self.getCurrentVote()`.
+    """The answer to a sender that is not a voter of this view, whatever its message: `self.getCurrentVote()`.
 
-    While LOOKING that is **not** the proposal but the last decision (or the server itself, since it booted),
-    under the present round. Raises ValueError when the rules of the run have excluded such senders.
+    While LOOKING the answer is **not** the proposal but the last decision (or the server itself, since it booted), with
+    the present round. Raises ValueError when the rules of the run exclude such senders.
     """
     if election.state is not ServerState.LOOKING:
         return notification(peer, election, election.vote)
@@ -58,7 +58,7 @@ def answer_to_outsider(peer: Peer, election: Election) -> Notification:
 
 
 def observed(peer: Peer, election: Election, source: Sid, heard: Notification) -> Effects:
-    """The fact that a vote was taken in; what cannot be counted is not reported (see `VoteReceived`)."""
+    """The fact that a vote was received; a vote that cannot be counted is not reported (see `VoteReceived`)."""
     looking = election.state is ServerState.LOOKING
     late = looking and heard.state is ServerState.LOOKING and heard.election_epoch < election.round
     mute = looking and heard.state is ServerState.LOOKING and NO_DATABASE in (peer.initial_vote.zxid, heard.vote.zxid)
@@ -68,7 +68,7 @@ def observed(peer: Peer, election: Election, source: Sid, heard: Notification) -
 
 
 def own_vote(peer: Peer, vote: Vote, election_round: int, state: ServerState) -> Effects:
-    """A voter's own vote, for its own receive bucket."""
+    """The fact that a voter received its own vote, for its own receive bucket."""
     if not peer.view.is_voter(peer.sid):
         return ()
     return (Observe(VoteReceived(peer.sid, peer.sid, vote, election_round, state)),)

@@ -1,15 +1,14 @@
-"""Which sets of servers are quorums, in the eyes of one server.
+"""The sets of servers that are quorums, from the view of one server.
 
-Every server decides by its **own** configuration file, so a quorum belongs to a `View`, never to the
-ensemble. The rest of the specification asks one question only: `view.contains_quorum(servers)`.
+Every server decides by its **own** configuration file, so a quorum belongs to a `View`, never to the ensemble. The rest
+of the specification calls one function only: `view.contains_quorum(servers)`.
 
 Rules this package keeps:
 
-- Voting members count, and nobody else: observers and servers outside the view may stand in the set that
-  is asked about, and change nothing.
-- Values are frozen, hashable and canonical: two views of the same ensemble are equal, whatever order they
-  were written in.
-- Nothing here reads text or files; `spec.config` makes views out of `zoo.cfg`.
+- Only voting members count: the argument may contain observers and servers outside the view, and they do not change the
+  answer.
+- Values are frozen, hashable and canonical: two views of the same ensemble are equal, regardless of the order in the files.
+- Nothing here reads text or files; `spec.config` builds views from `zoo.cfg`.
 
 Sources: ZooKeeper's `QuorumVerifier`, `QuorumMaj` and `QuorumHierarchical`.
 """

@@ -1,9 +1,9 @@
-"""One server's view of the ensemble, as its own configuration file states it.
+"""One server's view of the ensemble, as its configuration file defines it.
 
 Rules this module keeps:
 
-- A view is a value. A server that is given another file gets another view; the old one stays what it was.
-- Who votes is what the quorum system says; observers are members without a voice. Nobody is both.
+- A view is a value. A server with a new file gets a new view; the old view does not change.
+- The quorum system defines the voters; observers are members that do not vote. No server is both.
 - `version` is compared and gossiped only when reconfiguration is enabled; it is 0 otherwise.
 
 Sources: `QuorumPeer.getView`, `QuorumPeer.getQuorumVerifier`, `QuorumVerifier.getVersion`.
@@ -20,7 +20,7 @@ from spec.quorum.systems import Majority, QuorumSystem, Sid, hierarchical
 
 
 class View(msgspec.Struct, frozen=True):
-    """The members one server knows, who of them vote, and what it takes to be a quorum.
+    """The members that one server knows, the voters among them, and the definition of a quorum.
 
     `version` is the configuration's version, 0 when reconfiguration is off. `addresses` are given only where the files
     of two servers differ in them, so that one of the servers may not reach the other. Raises ValueError when a server
@@ -52,7 +52,7 @@ class View(msgspec.Struct, frozen=True):
         return sid in self.voters
 
     def weight(self, sid: Sid) -> int:
-        """What a server's vote weighs: 1 for a majority's voter, 0 for observers and outsiders."""
+        """The weight of a server's vote: 1 for a voter of a majority system, 0 for observers and outsiders."""
         return self.quorums.weight(sid)
 
     def contains_quorum(self, servers: AbstractSet[Sid]) -> bool:
@@ -60,9 +60,9 @@ class View(msgspec.Struct, frozen=True):
         return self.quorums.contains_quorum(servers)
 
     def minimal_quorums(self) -> tuple[frozenset[Sid], ...]:
-        """The quorums that hold no smaller quorum, smallest first, then in ascending order of their servers.
+        """The quorums that contain no smaller quorum, smallest first, then in ascending order of their servers.
 
-        Looks at every subset of the voters, so it is for small ensembles: 2**n of them for n voters.
+        Enumerates every subset of the voters, 2**n for n voters, so it is for small ensembles.
         """
         found: list[frozenset[Sid]] = []
         for servers in _subsets(self.voters):
@@ -82,9 +82,9 @@ def hierarchical_view(
     observers: Iterable[Sid] = (),
     version: int = 0,
 ) -> View:
-    """A view that counts weights within groups; servers without a weight weigh 1.
+    """A view that counts weights within groups; servers without a weight have weight 1.
 
-    An observer may stand in a group: it then weighs in the group's total and does not vote.
+    A group may contain an observer: it counts in the group's total and does not vote.
     """
     members = {gid: tuple(servers) for gid, servers in groups.items()}
     watching = frozenset(observers)
@@ -93,7 +93,7 @@ def hierarchical_view(
 
 
 def _subsets(servers: Iterable[Sid]) -> Iterator[frozenset[Sid]]:
-    """Every subset, smallest first and in a fixed order, so that every run gives the same answer."""
+    """Every subset, smallest first and in a fixed order, so that every run gives the same result."""
     ordered = sorted(servers)
     for size in range(len(ordered) + 1):
         yield from (frozenset(chosen) for chosen in combinations(ordered, size))

@@ -1,15 +1,17 @@
-"""What an operator may set about the tree of all servers, read by those who decide."""
+"""The operator's settings for the tree, the same on all servers."""
 
 import msgspec
 
 
 class Options(msgspec.Struct, frozen=True):
-    """ZooKeeper's system properties for the tree; the defaults are its own.
+    """ZooKeeper's system properties for the tree, with ZooKeeper's defaults.
 
-    `extended_types`: TTL znodes may be created (`zookeeper.extendedTypesEnabled`). `skip_acl`: nothing is forbidden
-    to anybody (`zookeeper.skipACL`). `super_digest`: the digest identity that may do everything
-    (`zookeeper.DigestAuthenticationProvider.superDigest`), empty if there is none. `exists_needs_read`: exists asks
-    for READ, as later releases do (3.8.4, 3.9); 3.8.0 tells anybody the Stat of any znode.
+    - `extended_types`: TTL znodes may be created (`zookeeper.extendedTypesEnabled`).
+    - `skip_acl`: access control is off (`zookeeper.skipACL`).
+    - `super_digest`: the digest identity with all permissions (`zookeeper.DigestAuthenticationProvider.superDigest`),
+      or empty.
+    - `exists_needs_read`: exists requires READ, as in later releases (3.8.4, 3.9); 3.8.0 returns the Stat of any znode
+      to every client.
     """
 
     extended_types: bool = False

@@ -1,10 +1,11 @@
-"""What a server answers to requests that change nothing, from the tree as it has it now.
+"""The answers of a server to requests that do not change the tree, from its tree at this moment.
 
 Rules this module keeps:
 
-- A read is never refused for its path: one that no znode can have has none (but exists minds a null character).
-- Children and ephemeral znodes are told in the order of their names, where ZooKeeper tells them in no order.
-- Whether a watch is registered as well is asked of `spec.tree.watches.watch_of`.
+- A read is never refused because of its path: an invalid path has no znode. The exception is exists, which refuses a
+  null character.
+- Children and ephemeral znodes are returned in the order of their names; ZooKeeper returns them in no fixed order.
+- `spec.tree.watches.watch_of` decides whether a read also registers a watch.
 
 Source: `FinalRequestProcessor.processRequest`, `handleGetChildrenRequest`, `handleGetDataRequest`.
 """
@@ -58,7 +59,7 @@ class _Asker(msgspec.Struct, frozen=True, gc=False):
 
 
 def read(view: Store, record: Record, session: int, auth: tuple[Id, ...] = (), options: Options = DEFAULTS) -> Answer:
-    """The answer to a request that changes nothing; UNIMPLEMENTED if it is none."""
+    """The answer to a request that does not change the tree; UNIMPLEMENTED for other requests."""
     rule = _RULES.get(type(record))
     if rule is None:
         return Code.UNIMPLEMENTED, None
@@ -153,7 +154,7 @@ def _multi_read(view: Store, request: MultiRead, asker: _Asker) -> Answer:
     return Code.OK, MultiReply(tuple(results))
 
 
-# Each rule takes the record of its own type; a table of them cannot say so.
+# Each rule takes one type of record; the type of this table cannot express that.
 _RULES: dict[type[Record], Callable[[Store, Any, _Asker], Answer]] = {
     Exists: _exists,
     GetData: _get_data,
