@@ -1,7 +1,6 @@
-"""From a scenario of an ensemble to a job: the model with its properties, its lens, its limits, what is expected.
+"""Conversion of a scenario of an ensemble to a job: the model with its properties, lens, limits and expectations.
 
-Rules of this module: `Job.bounds` says in words everything that the model itself bounds, so that the job can be
-trusted by somebody who has nothing but its result.
+Rules of this module: `Job.bounds` describes in words everything that the model itself bounds, so that the result of the job can be trusted without other documents.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""How an ensemble is shown: a lane for each server, captions in ZooKeeper's terms, and what a picture draws.
+"""The display of an ensemble: a lane for each server, captions in ZooKeeper's terms, and the elements of a picture.
 
-A lane's fields are what an operator would ask the server for: its state, its round (logicalclock), its vote,
-its receive bucket as sender -> leader, what it heard from decided servers (outofelection), and its file; where servers
-lead and follow, also what they do as such, and their disks (`checker.scenario.zab_lanes`). Rules:
+A lane's fields are the values that an operator would query: the server's state, its round (logicalclock), its vote, its
+receive bucket as sender -> leader, the votes of decided servers (outofelection), and its file. Where servers lead and
+follow, they also include its leading or following state and its disk (`checker.scenario.zab_lanes`). Rules:
 
-- Where the model keeps the last vote of each sender, the bucket is that table and goes on after the decision;
+- Where the model keeps the last vote of each sender, the bucket is that table and continues after the decision;
   elsewhere it is recvset, which ends with the election.
-- A field is there only while it says something: no bucket when it is empty, nothing but files when down; and where
-  servers lead and follow by the oracle, neither a round nor a vote: nobody compares them.
+- A field is present only while it has information: an empty bucket is omitted, and a stopped server shows only its
+  files. Where servers lead and follow by the oracle, the round and the vote are omitted, because no rule compares them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class EnsembleLens:
         self._events = Events(model, setup, self.file_of)
 
     def file_of(self, sid: Sid, view: View) -> str:
-        """The name of a file that gives that view: one of the server's own, if one of them does."""
+        """The name of a file with that view: one of the server's files, if one of them has it."""
         files = (*self._setup.files_of(sid), *self._setup.files)
         names = [file.name for file in files if file.view == view]
         return names[0] if names else f"voters {sorted(view.voters)}"
@@ -78,7 +78,7 @@ class EnsembleLens:
         return {str(sender): leader_words(vote.leader) for sender, vote in votes}
 
     def caption(self, move: Move) -> str:
-        """Who does what, in a sentence."""
+        """One sentence with the actor and the action."""
         led = zab_words.caption(move)
         if led is not None:
             return led
@@ -88,14 +88,14 @@ class EnsembleLens:
         return " ".join([move.action, *map(str, move.arguments)])
 
     def drawn(self, before: Row, move: Move, after: Row) -> tuple[Drawn, ...]:
-        """What arrived, what was lost, what broke or began, what was decided, what was sent."""
+        """The arrivals, losses, broken and new connections, decisions and sent messages of a step."""
         noted: tuple[Drawn, ...] = ()
         if move.action in zab_words.BY_ONE_SERVER:
             noted = (Drawn("note", server_name(move.arguments[0]), self.caption(move)),)
         return (*noted, *self._events.of(before, move, after))
 
     def watches(self, sid: Sid) -> bool:
-        """Whether a server is an observer by every file it may have."""
+        """Whether a server is an observer by every file that it may have."""
         return all(sid in view.observers for view in self._setup.views_of(sid))
 
     def others(self, side: tuple[Sid, ...]) -> list[Sid]:
@@ -104,7 +104,7 @@ class EnsembleLens:
 
 
 def _vote(vote: Vote) -> Json:
-    """A vote as ZooKeeper logs it; the lowest vote, of a server without a voice, is no vote."""
+    """A vote as ZooKeeper logs it; the lowest vote, of a server that does not vote, is omitted."""
     if vote.zxid < 0:
         return {"leader": leader_words(vote.leader)}
     return {"leader": leader_words(vote.leader), "zxid": hex(vote.zxid), "epoch": vote.peer_epoch}

@@ -1,9 +1,9 @@
-"""From what stands in a scenario to a `Setup`: history, plan, channels, limits, and what other modules read.
+"""Conversion of a scenario to a `Setup`: history, plan, channels, limits, and the parts that other modules read.
 
 Servers are read by `checker.scenario.servers`; protocol, faults and clients by `checker.scenario.protocol`.
 
-Rules of this module: every value is checked where it stands, so that an error names its line; what a reader
-left out gets the default that `checker.scenario.schema` or `checker.models.ensemble` gives it, and no other.
+Rules of this module: every value is checked where it is written, so that an error names its line; a missing value gets
+the default of `checker.scenario.schema` or `checker.models.ensemble`, and no other.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def setup_of(scenario: Scenario, located: Located, files: Files) -> Setup:
 
 
 def limits_of(scenario: Common, located: Located) -> Limits:
-    """Where the run is to stop."""
+    """The limits of the run."""
     if scenario.limits is msgspec.UNSET:
         return Limits()
     entry = decode(LimitsEntry, located, scenario.limits, ("limits",))
@@ -147,7 +147,7 @@ class _Plan:
 
 
 def _check_running(setup: Setup, located: Located) -> None:
-    """A plan that stops what does not run, or starts what does, would stand still for ever."""
+    """A plan that stops a stopped server, or starts a running one, would block for ever."""
     begun = {sid for prologue in setup.prologue for sid in prologue.start}
     for member in setup.members:
         first = next((p.action for p in setup.plan if p.sid == member.sid), None)

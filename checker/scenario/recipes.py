@@ -1,6 +1,6 @@
-"""From a scenario with the key `recipe` to a job: clients with a recipe, the service between them, faults.
+"""Conversion of a scenario with the key `recipe` to a job: clients with a recipe, the service between them, faults.
 
-Rules of this module: whatever the model bounds is said in words; what is written and would change nothing is an error.
+Rules of this module: every bound of the model is described in words; a value that would change nothing is an error.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from spec.variants import DESCRIBED, Area, Variant
 
 COUNTED = ("rounds", "writes", "again", "quits", "removals")
 MOST = {"clients": (1, 9), "servers": (1, 5), "rounds": (1, 9), **dict.fromkeys(COUNTED[1:], (0, 9))}
-"""What may be counted, from and to."""
+"""The least and the greatest value of each count."""
 OF_LOCKS = frozenset({Variant.ENTER_TWICE, Variant.LEAVE_AT_ONCE})
 OF_QUEUES = frozenset(
     {
@@ -88,7 +88,7 @@ def _setup(scenario: RecipeScenario, located: Located, added: Iterable[Variant])
 
 
 def why_idle(variant: Variant, setup: RecipeSetup) -> Idle | None:
-    """Why a variant changes nothing in a setup; None if it may."""
+    """The reason why a variant changes nothing in a setup; None if it may change something."""
     area = DESCRIBED[variant].area
     if area is not Area.RECIPES:
         return Idle(f"it is of {area.value}, and here are clients with a recipe", "add it to another scenario")
@@ -119,7 +119,7 @@ def known_actions(setup: RecipeSetup) -> Iterator[str]:
 
 
 def _bounds(setup: RecipeSetup) -> Iterator[str]:
-    """In words, everything that the model bounds."""
+    """A description in words of everything that the model bounds."""
     counted = {"lost connection": setup.budgets.disconnects, "expired session of a live client": setup.budgets.expiries}
     counted["crash of a client"] = setup.budgets.crashes
     faults = [f"{count} {what}" for what, count in counted.items() if count]

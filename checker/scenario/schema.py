@@ -1,21 +1,21 @@
-"""What may stand in a scenario file: one struct for each kind of map, field by field.
+"""The format of a scenario file: one struct for each kind of map, field by field.
 
-    name, about            what it is called; why it is there, and the requirement or source behind it
-    file, servers          the zoo.cfg of all servers, and what differs for one of them
-    history                who was started, in this order, before anything is explored
-    plan                   what the operator does
+    name, about            its name; its reason, and the requirement or source behind it
+    file, servers          the zoo.cfg of all servers, and the differences for one of them
+    history                the servers that are started, in this order, before the exploration
+    plan                   the operator's actions
     opening                the first steps in one given order, shown in traces
     protocol, discovery, disk, commits, clients, workload
-                           whether servers lead and follow after their election, and what is asked of them
+                           whether servers lead and follow after their election, and the requests to them
     grain, network, rounds, elections, channel, faults, variants
     always, sometimes, final
-                           what must hold, what must be possible, what must hold where nothing more can happen
+                           invariants, witnesses of possibility, and conditions on states without a next step
     recoverable, eventually
-                           what must stay possible from every state, what must come on every fair run
+                           goals that stay possible from every state, and goals that every fair run reaches
     limits, until_witnessed, expect, violations, may_not_fire
 
-Rules of this module: every struct is decoded strictly, so that no value is bent into another type; a key that
-is not a field is an error which names the nearest field.
+Rules of this module: every struct is decoded strictly, so that no value is converted to another type; a key that is not
+a field is an error that names the nearest field.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 class Common(msgspec.Struct, kw_only=True):
-    """What every scenario may say, whatever it is about.
+    """The keys that every kind of scenario has.
 
-    What is `Any` here, and in the scenarios below, is decoded piece by piece, for the sake of the lines.
+    The values of type `Any` here, and in the scenarios below, are decoded separately, so that errors name their lines.
     """
 
     name: str = ""
@@ -75,7 +75,7 @@ class Scenario(Common, kw_only=True):
 
 
 class RecipeScenario(Common, kw_only=True):
-    """Clients with a recipe: the top of the file. What is counted is told in `checker.models.recipes.setup`."""
+    """Clients with a recipe: the top of the file. `checker.models.recipes.setup` describes the counts."""
 
     recipe: str
     clients: int = 2
@@ -105,7 +105,7 @@ class ServiceScenario(Common, kw_only=True):
 
 
 class ServiceFaults(msgspec.Struct):
-    """How often a connection may be lost, the session of a live client expire, a client crash."""
+    """The number of times that a connection may be lost, a live client's session may expire, and a client may crash."""
 
     disconnects: int = 0
     expiries: int = 0
@@ -113,10 +113,10 @@ class ServiceFaults(msgspec.Struct):
 
 
 class ServerEntry(msgspec.Struct):
-    """One server: its file and its disk; `late` starts at any time or never; `other_files` for restarts.
+    """One server: its file and its disk; `late` starts at any time or never; `other_files` are for restarts.
 
-    `epoch` is currentEpoch, and acceptedEpoch unless that is given too; `zxid` is that of the snapshot, and `log` what
-    is behind it.
+    `epoch` is currentEpoch, and acceptedEpoch unless that is given too; `zxid` is the zxid of the snapshot, and `log`
+    the transactions after it.
     """
 
     file: str | None = None
@@ -129,14 +129,14 @@ class ServerEntry(msgspec.Struct):
 
 
 class LogEntry(msgspec.Struct):
-    """A transaction of a log with a value of its own."""
+    """A transaction of a log with an explicit value."""
 
     zxid: int | str
     value: int | str | None = None
 
 
 class HistoryEntry(msgspec.Struct):
-    """Servers that are started one after the other; then everything that must happen does."""
+    """Servers that are started one after the other; then all steps that must happen do."""
 
     start: list[int]
 
@@ -156,7 +156,7 @@ class PlanEntry(msgspec.Struct):
 
 
 class OpeningEntry(msgspec.Struct):
-    """One of: so many of the plan's actions, what is on its way among some servers, one fault, or one write."""
+    """One of: a number of the plan's actions, the messages in flight among some servers, one fault, or one write."""
 
     planned: int | None = None
     settle: list[int] | None = None
@@ -169,7 +169,7 @@ class OpeningEntry(msgspec.Struct):
 
 
 class FaultsEntry(msgspec.Struct):
-    """What may go wrong, and how often over the whole run. See `checker.models.ensemble.Budgets`.
+    """The faults that may happen, and how often over the whole run. See `checker.models.ensemble.Budgets`.
 
     `rebroadcasts` may be `unlimited`.
     """
@@ -185,7 +185,7 @@ class FaultsEntry(msgspec.Struct):
 
 
 class WorkloadEntry(msgspec.Struct):
-    """What clients ask for over the whole run, and how often a leader pings."""
+    """The requests of clients over the whole run, and the number of pings of a leader."""
 
     writes: int = 0
     syncs: int = 0
@@ -211,11 +211,11 @@ class LimitsEntry(msgspec.Struct):
 
 RECIPE, SERVICE = "recipe", "service"
 KINDS: dict[str, type[Common]] = {RECIPE: RecipeScenario, SERVICE: ServiceScenario}
-"""The key that tells what a scenario is about; one without any of them is about an ensemble."""
+"""The key that selects the kind of a scenario; without any of them it describes an ensemble."""
 
 
 def decode(kind: type[T], located: Located, value: Any, path: Path) -> T:
-    """A map as a struct. Raises ScenarioError with the line of what does not fit."""
+    """A map as a struct. Raises ScenarioError with the line of the first error."""
     fields = tuple(sorted(kind.__struct_fields__, key=lambda name: name in Common.__struct_fields__))  # its own first
     if not isinstance(value, dict):
         raise located.error(path, f"{_named(value)} stands where a map is wanted", _keys_of(fields))
@@ -234,7 +234,7 @@ def _keys_of(fields: tuple[str, ...]) -> str:
 
 
 def _instead_of(key: object, kind: type[msgspec.Struct], fields: tuple[str, ...]) -> str:
-    """What would be right for a key that a map does not have; it may be one of another kind of scenario."""
+    """The correct key in place of one that a map does not have; it may belong to another kind of scenario."""
     if not issubclass(kind, Common):
         return nearest(key, fields)
     owners = [name for name, other in KINDS.items() if key in other.__struct_fields__]
@@ -268,11 +268,11 @@ _FORMS = {
     "float": "a number, like 1.5",
     "bool": "true or false",
 }
-"""How a value of each type is written; what may be nothing may be left out."""
+"""The notation of each type of value; a key that may be null may be left out."""
 
 
 def _told(message: str) -> tuple[str, Path, str]:
-    """What msgspec says (`Expected ... - at `$.rounds`): in this project's words, where, and what would be right."""
+    """A message of msgspec (`Expected ... - at `$.rounds`) in this project's words, its place, and the correct form."""
     what, _, where = message.partition(" - at `$")
     path: list[str | int] = []
     for name, number in re.findall(r"\.([A-Za-z_]+)|\[(\d+)\]", where):

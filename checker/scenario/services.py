@@ -1,6 +1,6 @@
-"""From a scenario with the key `service` to a job: clients that run scripts, the service between them, faults.
+"""Conversion of a scenario with the key `service` to a job: clients that run scripts, the service between them, faults.
 
-Rules of this module: whatever the model bounds is said in words; what is written and would change nothing is an error.
+Rules of this module: every bound of the model is described in words; a value that would change nothing is an error.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from spec.tree.paths import fault_of
 from spec.variants import Variant
 
 MOST = {"servers": (1, 9), "pipeline": (1, 9)}
-"""What may be counted, from and to."""
+"""The least and the greatest value of each count."""
 
 
 def service_job(located: Located, source: Mapping[str, Json], added: frozenset[Variant]) -> Job:

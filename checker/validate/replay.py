@@ -173,9 +173,7 @@ class Replay:
         return Misfit(self.path, begun.line, begun.time, begun.sid, "start", clause, values)
 
     def _possible(self) -> Iterator[Durable]:
-        """The possible contents of the disk, from the least to the most: the states of the last turn, and requested
-        operations.
-        """
+        """The possible contents of the disk, in ascending order, from the last turn and the requested operations."""
         states = [*self._turn, (self.server.durable, _queue(self.server))]
         yield states[0][0]
         yield from _prefixes(*states[0])

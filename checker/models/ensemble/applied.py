@@ -1,8 +1,8 @@
-"""Compares what a server reports as applied with its log, step by step.
+"""Compares the transactions that a server reports as applied with its log, step by step.
 
-The state of a server holds the zxid that it applied last, and no list of what it applied. Invariants derive the list
-from the log, up to that zxid. The derived list is right as long as every step applies exactly the next transactions of
-the log. A step that does anything else is reported as `Misapplied`.
+The state of a server contains the zxid that it applied last, but no list of applied transactions. Invariants derive the
+list from the log, up to that zxid. The derived list is right as long as every step applies exactly the next
+transactions of the log. A step that does anything else is reported as `Misapplied`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from spec.zab.state import Leader, logged_and_queued
 class Misapplied(Fact, frozen=True):
     """In one step of `epoch`, `server` applied other transactions than the next ones of its log, or not in zxid order.
 
-    `applied` is everything that it has applied since it began to serve, `logged` the log up to the zxid that it names
+    `applied` is everything that it has applied since it began to serve, `logged` the log up to the zxid that it reports
     as the last one.
     """
 
@@ -33,7 +33,7 @@ class Misapplied(Fact, frozen=True):
 def misapplied(before: Server, after: Server, effects: Effects) -> Misapplied | None:
     """The report about a step, or None if the step applies the next transactions of the log, in zxid order.
 
-    A step in which the server ceases to serve is compared up to what it reports.
+    If the server ceases to serve in the step, the comparison covers the transactions that it reports.
     """
     reported = [each.fact for each in effects if isinstance(each, Observe) and isinstance(each.fact, Delivered)]
     was, now = applied_zxid(before), applied_zxid(after)
@@ -52,7 +52,7 @@ def misapplied(before: Server, after: Server, effects: Effects) -> Misapplied | 
 
 
 def applied_zxid(server: Server) -> int | None:
-    """The zxid that a server names as the last one that it applied; None if it does not serve."""
+    """The zxid that a server reports as the last one that it applied; None if it does not serve."""
     part = server.zab
     if part is None or not part.serves:
         return None

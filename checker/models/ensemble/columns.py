@@ -1,16 +1,16 @@
-"""The columns of an ensemble and the operations on them: who holds what, and how a step's effects are carried out.
+"""The columns of an ensemble, and the operations that the effects of a step become.
 
     server 1 .. server n     spec.server.Server; operations are the election's events and CRASH
     1>2 ..                   one direction of a connection (spec.election.channel); fine grain only
-    faults                   what is left of the budgets, and who is down by a fault or has yet to start (faults)
+    faults                   the rest of the budgets, and the servers that are down or not yet started (faults)
     links                    the links that are cut, as ordered pairs
-    plan                     how many of the operator's actions are done; only where there is a plan
+    plan                     the number of the operator's actions that are done; only where there is a plan
     votes                    the votes each server received last; only where a property reads them
     1-2 ..                   the quorum connection of two servers (connection); only where servers lead and follow
-    history                  what servers reported (history); the same
-    connections              election connections that not both ends can make (setup); only where addresses differ
+    history                  the facts that servers reported (history); the same
+    connections              election connections that only one end can make (setup); only where addresses differ
 
-Nothing here decides about the protocol: effects of `spec` become operations of other columns, and no more.
+This module makes no decision of the protocol: it only turns the effects of `spec` into operations of other columns.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ from spec.zab.packets import QuorumPacket
 from spec.zab.state import Leader, Learner, ZabRules
 
 CRASH = "crash"
-ERASE = "erase"  # of a server that does not run: its data directory is empty when it starts
+ERASE = "erase"  # for a server that does not run: its data directory is empty when it starts
 
 
 class HandOver(msgspec.Struct, frozen=True):
-    """`QuorumCnxManager.toSend`: a message is handed over; `knows_peer`: it may open a connection itself.
+    """`QuorumCnxManager.toSend`: hands over a message; `knows_peer`: it may open a connection itself.
 
-    `addresses` are those in the file of the sender.
+    `addresses` are the addresses in the sender's file.
     """
 
     message: Message
@@ -67,7 +67,7 @@ class HandOver(msgspec.Struct, frozen=True):
 
 
 class Establish(msgspec.Struct, frozen=True):
-    """The other direction has opened the socket that this one shares."""
+    """The other direction has opened the socket that both share."""
 
 
 class Pop(msgspec.Struct, frozen=True):
@@ -75,20 +75,21 @@ class Pop(msgspec.Struct, frozen=True):
 
 
 class Change(msgspec.Struct, frozen=True):
-    """The connection breaks or can be made again: the name of a function of `spec.election.channel`."""
+    """The connection breaks or becomes possible again: the name of a function of `spec.election.channel`."""
 
     name: str
 
 
 class Settled(msgspec.Struct, frozen=True):
-    """A link changes: cut, or whole again."""
+    """A link changes: it is cut or heals."""
 
     cut: frozenset[Link] = frozenset()
     healed: bool = False
 
 
 class Knock(msgspec.Struct, frozen=True):
-    """A learner connects to the quorum port by the `addresses` in its file, and `first` is what it sends."""
+    """A learner connects to a quorum port by the `addresses` in its file; `first` are the first packets that it sends.
+    """
 
     learner: Sid
     first: QuorumPacket
@@ -102,21 +103,21 @@ class Connected(msgspec.Struct, frozen=True):
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """Election connections break: those of a server whose process ends, or those on links that are cut."""
+    """Election connections break: those of a server whose process ends, or those on cut links."""
 
     server: Sid | None = None
     cut: frozenset[Link] = frozenset()
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """What is kept of what servers report: the votes they receive, and parts of the history."""
+    """The reports of servers that are kept: the votes that they receive, and parts of the history."""
 
     votes: bool = False
     parts: frozenset[Part] = frozenset()
 
 
 def server_actor(sid: Sid, setup: Setup, kept: Kept) -> Actor:
-    """A server: its own step function, with every effect sent to whom it concerns."""
+    """A server: its step function, with every effect sent to the columns that it concerns."""
     rules, zab = rules_of(setup), setup.zab
     carried_out = _Carrier(sid, setup, kept)
 
@@ -147,7 +148,7 @@ def server_actor(sid: Sid, setup: Setup, kept: Kept) -> Actor:
 
 
 def _noticed(server: Server, gone: Gone) -> Event | None:
-    """What it means that the other side of a connection is gone; a learner that writes to its disk notices later."""
+    """The event for the loss of a connection's other side; a learner that writes to its disk notices it later."""
     part = server.zab
     if isinstance(part, Leader):
         return LearnerGone(gone.peer)
@@ -157,11 +158,11 @@ def _noticed(server: Server, gone: Gone) -> Event | None:
 
 
 def _knocked(server: Server, knock: Knock, rules: Rules, zab: ZabRules | None) -> Outcome:
-    """A leader accepts, and an older connection of the same learner ends; a learner refuses, as who does not run does.
+    """A leader accepts, and an older connection of the same learner ends; a learner or a stopped server refuses.
 
-    The port of a real server is closed while it looks, and the learner tries again. Here what the learner sent first
-    waits until the server leads, even if the learner has given up by that time: as if it had connected and was lost at
-    once. If the server comes to follow, the connection ends.
+    The port of a real server is closed while it is LOOKING, and the learner tries again. Here the first packets of the
+    learner wait until the server leads, even if the learner has given up by that time: as if it had connected and was
+    lost immediately. If the server starts to follow, the connection ends.
     """
     refuses = server.election is None or isinstance(server.zab, Learner)
     if refuses or not reaches(knock.addresses, server.view.addresses, server.sid, Port.QUORUM):
@@ -179,10 +180,10 @@ def rules_of(setup: Setup) -> Rules:
 
 
 def _without_rounds(server: Server) -> Server:
-    """With the oracle nobody compares rounds, and the proposal of a LOOKING server is its own: forget the rest.
+    """The server without its round: with the oracle no rule compares rounds, and a LOOKING server proposes itself.
 
-    Where the decided go on to lead and follow, the vote they decided with is forgotten too: whom they follow
-    is what others are told, and that an epoch has begun.
+    Where the decided servers lead and follow, the vote that they decided with is forgotten too: they report to others
+    only their leader, and that an epoch has begun.
     """
     election = server.election
     if election is None:
@@ -192,7 +193,7 @@ def _without_rounds(server: Server) -> Server:
 
 
 class _Carrier:
-    """How the effects of one server become operations of other columns."""
+    """Turns the effects of one server into operations of other columns."""
 
     def __init__(self, sid: Sid, setup: Setup, kept: Kept) -> None:
         self._sid, self._setup, self._kept = sid, setup, kept
@@ -201,7 +202,7 @@ class _Carrier:
         self._connected = [] if setup.zab is None else others
 
     def __call__(self, server: Server, effects: tuple[Effect, ...]) -> tuple[Send, ...]:
-        """What effects come to, in their order; packets to one server that follow each other travel together."""
+        """The operations for these effects, in order; consecutive packets to one server travel together."""
         sends: list[Send] = []
         for effect in effects:
             for send in self._one(server, effect):
@@ -214,7 +215,7 @@ class _Carrier:
         return tuple(sends)
 
     def _one(self, server: Server, effect: Effect) -> list[Send]:
-        """One effect; those that concern the server alone, or a real disk, come to nothing."""
+        """The operations for one effect; effects that concern only the server, or a real disk, have no operations."""
         match effect:
             case SendEffect(peer=peer, message=QuorumPacket() as packet):
                 return [Send(connection_name(self._sid, peer), Transmit(self._sid, (packet,)))]
@@ -233,7 +234,7 @@ class _Carrier:
         return []
 
     def crash(self) -> tuple[Send, ...]:
-        """The process ends, and its sockets with it."""
+        """The process ends, and its sockets close."""
         forgotten = [Send(VOTES, Looked(self._sid, 0))] if self._kept.votes else []
         ended = self._reported(SyncsEnded(self._sid))
         return (*forgotten, *ended, *self._closed(self._connected))
@@ -252,20 +253,21 @@ def _both_transmit(one: Send, other: Send) -> bool:
 
 
 def reset(sid: Sid, peer: Sid) -> list[Send]:
-    """A server closes its connection to a peer and forgets what it queued."""
+    """A server closes its connection to a peer and forgets its queue."""
     here, there = channel_name(sid, peer), channel_name(peer, sid)
     return [Send(here, Change("self_reset")), Send(there, Change("peer_reset"))]
 
 
 def reachable(sid: Sid, peer: Sid) -> list[Send]:
-    """Both ends run and the link is whole."""
+    """Both ends run and the link is up."""
     return [Send(name, Change("reachable")) for name in (channel_name(sid, peer), channel_name(peer, sid))]
 
 
 def channel_actor(source: Sid, destination: Sid, rules: ChannelRules, *, addressed: bool = False) -> Actor:
-    """One direction of a connection; a send that opens the socket opens it for the other direction too.
+    """One direction of a connection; a send that opens the socket also opens it for the other direction.
 
-    With `addressed` it reads the file of the destination, since the addresses of both files decide who can connect.
+    With `addressed` it reads the file of the destination, because the addresses in both files decide which connections
+    are possible.
     """
     name, back = channel_name(source, destination), channel_name(destination, source)
 
@@ -301,7 +303,7 @@ def links_actor() -> Actor:
 
 
 def connections_actor() -> Actor:
-    """The election connections that one of the two ends could not make again."""
+    """The election connections that only one end could make again."""
 
     def step(values: tuple[Any, ...], change: Connected | Ended) -> Outcome:
         links: frozenset[Link] = values[0]
@@ -313,14 +315,14 @@ def connections_actor() -> Actor:
 
 
 def plan_actor() -> Actor:
-    """How far the operator has come."""
+    """The number of the operator's actions that are done."""
     return Actor(PLAN, (PLAN,), lambda values, _: Outcome((values[0] + 1,)))
 
 
 def votes_actor() -> Actor:
-    """For each server the last vote of each sender since it began its election, its own included.
+    """For each server the last vote of each sender since the server began its election, including its own vote.
 
-    A map (server, sender) -> vote as a sorted tuple of pairs: the receive bucket that a reader is shown.
+    A map (server, sender) -> vote as a sorted tuple of pairs: the receive bucket, as it is displayed.
     """
 
     def step(values: tuple[Any, ...], fact: Fact) -> Outcome:

@@ -1,10 +1,10 @@
-"""The history of an ensemble: of what servers reported, what an invariant still needs to know.
+"""The history of an ensemble: the reported facts that some invariant still needs.
 
-A fact that nobody reads would multiply states for nothing, so the history has parts, and keeps those that some
-property reads: `Read(HISTORY, part(Part.COMMITTED))`. Rules:
+A fact that no property reads would multiply states for nothing. The history therefore has parts, and keeps only the
+parts that some property reads: `Read(HISTORY, part(Part.COMMITTED))`. Rules this module keeps:
 
-- A part is a tuple in an order that the facts themselves give, so that equal pasts are equal values.
-- What can be told from the present state is not here.
+- A part is a tuple in an order that the facts themselves define, so that equal pasts are equal values.
+- Information that the present state contains is not repeated here.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Part(Enum):
 
 
 class Reign(msgspec.Struct, frozen=True):
-    """A leader of an epoch that a quorum has acknowledged, and the transactions it began with."""
+    """A leader of an epoch that a quorum has acknowledged, and its initial transactions."""
 
     epoch: int
     leader: Sid
@@ -56,14 +56,14 @@ class Reign(msgspec.Struct, frozen=True):
 
 
 class FirstCommit(msgspec.Struct, frozen=True):
-    """A transaction, and the epoch in which it was first committed by its leader or delivered by a server."""
+    """A transaction, and the epoch of its first commit by the leader or first delivery by a server."""
 
     txn: Txn
     epoch: int
 
 
 class Sent(msgspec.Struct, frozen=True):
-    """A transaction, and who proposed it in which epoch."""
+    """A transaction, the server that proposed it, and the epoch of the proposal."""
 
     epoch: int
     leader: Sid
@@ -71,7 +71,7 @@ class Sent(msgspec.Struct, frozen=True):
 
 
 class Sync(msgspec.Struct, frozen=True):
-    """A sync of a client at a server, and the last zxid that was committed when it was asked.
+    """A client's sync at a server, and the last zxid that was committed at the time of the request.
 
     `answered` is the last zxid that the server has applied, or will before it answers, where that is lower.
     """
@@ -120,12 +120,12 @@ _PROJECTIONS = {which: PartOf(which) for which in Part}
 
 
 def part(which: Part) -> PartOf:
-    """What a property reads of the history."""
+    """The projection for a property that reads this part of the history."""
     return _PROJECTIONS[which]
 
 
 def parts_read(properties: Iterable[Property]) -> frozenset[Part]:
-    """The parts that these properties read, and those that these are made of."""
+    """The parts that these properties read, and the parts from which those are computed."""
     read = {r.projection.which for prop in properties for r in prop.reads if isinstance(r.projection, PartOf)}
     return frozenset(read | ({Part.COMMITTED} if read & {Part.LOST, Part.SYNCS} else set()))
 
@@ -193,7 +193,7 @@ def _folded(history: History, fact: Fact, kept: frozenset[Part]) -> History:
 
 
 def _answered(syncs: tuple[Sync, ...], server: Sid, zxid: int) -> tuple[Sync, ...]:
-    """The syncs after the oldest one of a server is answered; it stays if the answer came too early."""
+    """The syncs after the oldest one of a server is answered; it stays if the answer was early."""
     for place, each in enumerate(syncs):
         if each.server == server and each.answered is None:
             early = (replace(each, answered=zxid),) if zxid < each.committed else ()

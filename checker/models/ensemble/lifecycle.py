@@ -1,9 +1,9 @@
-"""Processes start and end: late starts, crashes, restarts, and what an operator does by plan.
+"""The start and end of processes: late starts, crashes, restarts, and the actions of an operator's plan.
 
-A process that ends resets its connections. Its learners notice that before it is back, since a reset takes less
-time than a start; and behind a cut link they have timed out by then. So where there is no connection to tell,
-nobody boots while a server still follows what it was before: else the follower of a former life would be counted as one
-of the next.
+A process that ends resets its connections. Its learners notice this before the process is back, because a reset takes
+less time than a start; behind a cut link they have timed out by then. Where the model has no connections, a server
+therefore does not boot while another server still follows its earlier life: otherwise the follower of a former life
+would be counted as a follower of the next one.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from spec.quorum import Sid, View
 from spec.server import Server
 
 Leader = Sid | str
-"""Whom a server follows, or one of the two words below."""
+"""The leader of a server, or one of the two words below."""
 DOWN, NOBODY = "down", "nobody"
 EMPTY_DISK = "an empty disk"
-THE_OWN = "the file that it keeps itself"  # of a view that a server has learnt from others
+THE_OWN = "the file that it keeps itself"  # for a view that a server has learnt from others
 
 
 def rules(setup: Setup) -> list[Rule]:
-    """The rules of processes; those that a budget of nothing would silence for good are left out."""
+    """The rules of processes, without those that a budget of zero disables for the whole run."""
     made = [_start(setup, member.sid) for member in setup.members if member.late]
     if setup.budgets.crashes:
         made += [_crash(setup, sid) for sid in setup.sids]
@@ -41,7 +41,7 @@ def rules(setup: Setup) -> list[Rule]:
 def boot(setup: Setup, sid: Sid, file: File, seen: dict[Sid, Leader], cut: frozenset[Link]) -> tuple[Send, ...] | None:
     """A server starts with a file: connections become possible, then its first election begins.
 
-    None while a server still follows it, unless connections tell the lives of a server apart.
+    None while another server still follows it, unless connections distinguish the lives of a server.
     """
     if setup.zab is None and sid in seen.values():
         return None
@@ -55,7 +55,7 @@ def boot(setup: Setup, sid: Sid, file: File, seen: dict[Sid, Leader], cut: froze
 
 
 def stop(setup: Setup, sid: Sid) -> tuple[Send, ...]:
-    """A server's process ends: what it sent may still arrive, what it was sent is lost."""
+    """A server's process ends: messages from it may still arrive, messages to it are lost."""
     sends = [Send(server_name(sid), CRASH)]
     if setup.keeps_connections:
         sends.append(Send(CONNECTIONS, Ended(sid)))
@@ -68,7 +68,7 @@ def stop(setup: Setup, sid: Sid) -> tuple[Send, ...]:
 
 
 def _leader(server: Server) -> Leader:
-    """Whom a server follows, or why nobody."""
+    """The leader of a server, or the reason why it has no leader."""
     return _leader_of(standing(server))
 
 
@@ -79,9 +79,9 @@ def _leader_of(found: Standing | str) -> Leader:
 
 
 def _boots(setup: Setup, gate: Read, action: str, sid: Sid, others: Iterable[File], spend: Spend) -> Rule:
-    """A rule by which a server starts, with the file that it has or one of `others`, when `gate` allows it.
+    """A rule that starts a server with its present file or one of `others`, when `gate` allows it.
 
-    A server that can only ever have one view is not read for it.
+    The rule does not read a server that can only ever have one view.
     """
     by_view = {file.view: file for file in reversed(setup.files_of(sid))}
     first = setup.views_of(sid)[0]
@@ -89,7 +89,7 @@ def _boots(setup: Setup, gate: Read, action: str, sid: Sid, others: Iterable[Fil
     gates = (gate, own) if len(setup.possible_views(sid)) > 1 else (gate,)
 
     def files(view: View = first) -> Iterable[File]:
-        """The file that has this view comes first; a view that was learnt from others has none of its own."""
+        """The file with this view, or a file named `THE_OWN` for a view learnt from others, and then `others`."""
         return dict.fromkeys((by_view.get(view, File(THE_OWN, view)), *others))
 
     def to_start(file: File, sends: tuple[Send, ...]) -> Move:
@@ -137,9 +137,9 @@ def _crash(setup: Setup, sid: Sid) -> Rule:
 
 
 def _planned(setup: Setup, number: int) -> Rule:
-    """The operator's next action, once those it waits for have rejoined."""
+    """one rule for each, so that coverage shows a stuck plan"""
     planned: Planned = setup.plan[number]
-    name = f"plan {number + 1}: {planned.action} {planned.sid}"  # each by itself, so that coverage shows a stuck plan
+    name = f"plan {number + 1}: {planned.action} {planned.sid}"  # one rule for each action, so that coverage shows a stuck plan
 
     file = planned.file or _member_file(setup, planned.sid)
     loaded: tuple[str, ...] = (file.name,) if planned.file or planned.empty else ()

@@ -1,7 +1,7 @@
-"""Links break and heal: one at a time, or all between two sides of the ensemble.
+"""Breaks and repairs of links: one link, or all links between two sides of the ensemble.
 
-What is in flight on a link that is cut is lost; what waits in a send queue, and what was sent last, is not. A
-link that heals connects nobody: the next message does.
+Messages in flight on a cut link are lost; messages in a send queue, and the last one sent, are not. A healed link does
+not reconnect its servers: the next message does.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from spec.quorum import Sid
 
 
 def rules(setup: Setup) -> Iterator[Rule]:
-    """The rules of links; those that a budget of nothing would silence for good are left out."""
+    """The rules of links, without those that a budget of zero disables for the whole run."""
     budgets = setup.budgets
     if budgets.cuts:
         yield from (_cut(setup, "cut", f"{a} {b}", (a, b), ((a, b),)) for a, b in combinations(setup.sids, 2))
@@ -32,7 +32,7 @@ def rules(setup: Setup) -> Iterator[Rule]:
 
 
 def splits(sids: tuple[Sid, ...]) -> Iterator[tuple[tuple[Sid, ...], tuple[Link, ...]]]:
-    """Every way to part the servers in two: the side of the first server, and the links that cross."""
+    """Every partition of the servers into two sides: the side of the first server, and the links that cross."""
     first, *rest = sids
     for size in range(len(rest)):
         for chosen in combinations(rest, size):
@@ -41,7 +41,7 @@ def splits(sids: tuple[Sid, ...]) -> Iterator[tuple[tuple[Sid, ...], tuple[Link,
 
 
 def _cut(setup: Setup, action: str, label: str, arguments: tuple[Any, ...], links: tuple[Link, ...]) -> Rule:
-    """A link is cut, or all links between two sides: what is in flight there is lost."""
+    """A link is cut, or all links between two sides: messages in flight on it are lost."""
     budget = {"cut": "cuts", "partition": "partitions"}[action]
     sends = [Send(FAULTS, Spend(budget)), Send(LINKS, Settled(frozenset(links)))]
     if setup.keeps_connections:
@@ -57,7 +57,7 @@ def _cut(setup: Setup, action: str, label: str, arguments: tuple[Any, ...], link
 
 
 def _heal(setup: Setup) -> Rule:
-    """Every link is whole again; nobody connects for that reason alone."""
+    """Every link is up again; this does not reconnect any servers."""
 
     def moves(_: bool, cut: frozenset[Link], *running: bool) -> list[Move]:
         up = {sid for sid, runs in zip(setup.sids, running, strict=True) if runs}

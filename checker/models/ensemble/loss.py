@@ -1,6 +1,6 @@
-"""Losing each other: when a follower gives its leader up, and a leader its followers.
+"""The loss of a leader or of followers: when a follower gives up its leader, and a leader its followers.
 
-Time has no length here, so giving up is free only where waiting is hopeless; where the other may yet come it is
+Time has no length here, so giving up is free only where waiting is hopeless; where the other side may still come it is
 an early time-out, and costs `impatience`. Sources: `QuorumPeer.run`, `Follower.followLeader`, `Leader.lead`.
 """
 
@@ -33,11 +33,12 @@ def rules(setup: Setup) -> list[Rule]:
 
 
 def _lose_leader(setup: Setup, sid: Sid, leader: Sid) -> Rule:
-    """A learner gives its leader up: at once when it cannot come any more, by a budget when it still may.
+    """A learner gives up its leader: without cost when the leader cannot come any longer, by a budget when it still
+    may.
 
-    It cannot come if it does not run, is cut off, has decided otherwise, or leads or looks in another round; nor,
-    where an election is one step, if it looks at all. Nor can it come if its quorum port is elsewhere by the file of
-    the learner.
+    The leader cannot come if it does not run, is cut off, has decided otherwise, or leads or looks in another round;
+    nor, where an election is one step, if it looks in any round. Nor can it come if its quorum port differs from the
+    one in the learner's file.
     """
     one_step = setup.grain is Grain.ORACLE
 
@@ -70,10 +71,10 @@ def _lose_leader(setup: Setup, sid: Sid, leader: Sid) -> Rule:
 
 
 def _lose_quorum(setup: Setup, sid: Sid) -> Rule:
-    """A leader gives up: at once when those who follow it or may yet come are no quorum, else by a budget.
+    """A leader gives up: without cost when its present and possible followers are not a quorum, else by a budget.
 
-    A server may yet come while it looks for a leader in a round that is not beyond the leader's. Where an election
-    is one step nobody does: a leader then has its quorum from the first.
+    A server may still come while it is LOOKING in a round that is not later than the leader's. Where an election is one
+    step, no server can: a leader then has its quorum from the beginning.
     """
     one_step = setup.grain is Grain.ORACLE
     others = [other for other in setup.sids if other != sid]
@@ -109,7 +110,7 @@ def _lose_quorum(setup: Setup, sid: Sid) -> Rule:
 
 
 def _looks_for(other: InRound, leader: InRound) -> bool:
-    """Whether a server looks for a leader in a round in which it may still find this one."""
+    """Whether a server is LOOKING in a round that still allows it to find this leader."""
     return other.standing.state is LOOKING and other.round <= leader.round
 
 

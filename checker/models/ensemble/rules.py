@@ -1,7 +1,7 @@
-"""What may happen in an ensemble: messages arrive, timers fire, elections end; and what other modules add.
+"""The rules of an ensemble: messages arrive, timers fire, elections end; and the rules from other modules.
 
-A rule reads as little as decides it, and the budgets first, so that a spent budget silences it at once. Names of
-actions, and their arguments, are what traces and coverage show:
+A rule reads only the values that decide it, budgets first, so that a spent budget disables it immediately. The names of
+actions and their arguments appear in traces and coverage:
 
     deliver a b message    decide s           rebroadcast s         elect l members
     start s file           restart s file     crash s               plan n: stop s, plan n: start s
@@ -94,10 +94,10 @@ def _waits_for_notifications(server: Server) -> bool | None:
 
 
 def _elect(setup: Setup, first: Sid) -> Rule:
-    """The oracle: one step for each decision that an election can come to, where `first` is the first who looks.
+    """The oracle: one step for each possible decision of an election; `first` is the first LOOKING server.
 
-    A rule for each who may be the first, so that nothing is asked where nobody looks. Where servers go on to lead,
-    each new leader may make a new epoch: then elections have a budget.
+    There is a rule for each server that may be first, so that nothing is computed while no server is LOOKING. Where
+    servers continue to lead, each new leader may make a new epoch: then elections have a budget.
     """
     limited = setup.zab is not None
 
@@ -134,7 +134,7 @@ def _elect(setup: Setup, first: Sid) -> Rule:
 
 
 def _discovery(outcome: oracle.Outcome) -> tuple[Send, ...]:
-    """FOLLOWERINFO of every learner, LEADERINFO to it and ACKEPOCH back arrive at once: an epoch begins in one step."""
+    """FOLLOWERINFO of every learner, LEADERINFO and ACKEPOCH arrive together: an epoch begins in one step."""
     leader = outcome.leader
     learners = [sid for sid in outcome.members if sid != leader]
     readers = [*[(sid, leader) for sid in learners], *[(sid, sid) for sid in learners]]

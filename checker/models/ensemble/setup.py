@@ -1,6 +1,6 @@
-"""What an ensemble under check consists of: servers with their files, a history, a plan, faults, a grain.
+"""The parts of an ensemble under check: servers with their files, a history, a plan, faults and a grain.
 
-Everything here is plain data: scenarios and the command line make a `Setup`, `build` makes a model of it.
+Everything here is plain data: scenarios and the command line make a `Setup`, and `build` makes a model of it.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from spec.zab.state import ZabRules
 
 
 class Grain(Enum):
-    """How finely an election is explored."""
+    """The granularity of the exploration of an election."""
 
     FINE = "fine"  # every notification, timer and connection
-    ORACLE = "oracle"  # an election is one step, chosen among all that it can come to
+    ORACLE = "oracle"  # an election is one step, chosen among all of its possible outcomes
 
 
 @dataclass(frozen=True)
 class File:
-    """A configuration file: the name it is reported by, and the view it gives its server."""
+    """A configuration file: its name in reports, and the view that it gives its server."""
 
     name: str
     view: View
@@ -36,7 +36,7 @@ class File:
 
 @dataclass(frozen=True)
 class Member:
-    """A server: the file it boots with, what is on its disk, and whether it runs at once.
+    """A server: the file it boots with, the contents of its disk, and whether it runs from the start.
 
     A `late` server starts at any time, or never; the others run when exploration begins.
     """
@@ -45,46 +45,47 @@ class Member:
     file: File
     durable: Durable = Durable()
     late: bool = False
-    other_files: tuple[File, ...] = ()  # a restart after a crash may load one of these, not the one it last ran with
+    other_files: tuple[File, ...] = ()  # a restart after a crash may load one of these instead of the last one
 
 
 @dataclass(frozen=True)
 class Planned:
     """One action of an operator: stop a server, or start it with a file.
 
-    `after` names servers that must have rejoined first: each has decided, and the leader it follows (or is)
-    leads with a quorum of its own view behind it. With `empty` a server starts with an empty data directory, as on
-    another host to which nobody has moved its disk.
+    `after` names servers that must have rejoined first: each has decided, and its leader (possibly the server itself)
+    leads with a quorum of the leader's view following it. With `empty` a server starts with an empty data directory, as
+    on another host without a copy of its disk.
     """
 
     action: str  # "stop" or "start"
     sid: Sid
-    file: File | None = None  # of a start
+    file: File | None = None  # for a start
     after: tuple[Sid, ...] = ()
     empty: bool = False
 
 
 @dataclass(frozen=True)
 class Prologue:
-    """What happened before exploration begins: some servers start, then everything that must happen does."""
+    """The past before exploration begins: some servers start, and all steps that must happen do."""
 
     start: tuple[Sid, ...] = ()
     settle: bool = True
 
 
 UNLIMITED = 1 << 30
-"""A budget that is never used up, where that adds no state."""
+"""A budget that is never used up, where this adds no state."""
 
 
 class Budgets(msgspec.Struct, frozen=True):
-    """How often each fault may happen, over the whole run. `heals` restore every cut link at once.
+    """The number of times each fault may happen, over the whole run. `heals` restore all cut links together.
 
-    `rebroadcasts` are notification time-outs, and may be UNLIMITED: what is sent again is merged with what is on its
-    way, so that states stay finite. Liveness wants it, since a real server never stops. `impatience` lets a server give
-    up on a leader, or on followers, that may still come; giving up on one that cannot come is never limited.
+    `rebroadcasts` are notification time-outs, and may be UNLIMITED: a repeated message is merged with the one in
+    flight, so states stay finite. Liveness needs this, because a real server never stops. `impatience` lets a server
+    give up on a leader, or on followers, that may still come; giving up on one that cannot come is never limited.
 
-    Where servers lead and follow: `disconnects` drop the connection of a learner with its leader; `elections` are
-    those by the oracle that make a leader; `writes` and `syncs` are asked for by clients; `pings` go out.
+    Where servers lead and follow: `disconnects` drop the connection of a learner with its leader; `elections` are the
+    elections by the oracle that make a leader; `writes` and `syncs` are client requests; `pings` are pings of the
+    leader.
     """
 
     crashes: int = 0
@@ -102,13 +103,13 @@ class Budgets(msgspec.Struct, frozen=True):
 
     @property
     def by_name(self) -> dict[str, int]:
-        """Each budget that allows something, by its name."""
+        """Each nonzero budget, by its name."""
         return {name: count for name, count in msgspec.structs.asdict(self).items() if count}
 
 
 @dataclass(frozen=True)
 class Setup:
-    """Everything that a model of an ensemble is made from. Raises ValueError where it does not fit together."""
+    """The input of a model of an ensemble. Raises ValueError where its parts are inconsistent."""
 
     members: tuple[Member, ...]
     grain: Grain = Grain.FINE
@@ -118,9 +119,9 @@ class Setup:
     round_limit: int = 3
     channels: ChannelRules = ChannelRules(merge_repeats=True)
     variants: frozenset[Variant] = frozenset()
-    zab: ZabRules | None = None  # None: the election alone
-    clients_anywhere: bool = False  # clients write at any server that serves, not at the leader only
-    discovery_in_one_step: bool = False  # with the oracle: FOLLOWERINFO, LEADERINFO and ACKEPOCH belong to the election
+    zab: ZabRules | None = None  # None: only the election
+    clients_anywhere: bool = False  # with the oracle: FOLLOWERINFO, LEADERINFO and ACKEPOCH are part of it
+    discovery_in_one_step: bool = False  # with the oracle: FOLLOWERINFO, LEADERINFO and ACKEPOCH are part of the election
 
     def __post_init__(self) -> None:
         known = {member.sid for member in self.members}
@@ -147,13 +148,13 @@ class Setup:
         return frozenset(sid for sid, action in first.items() if action == "start")
 
     def files_of(self, sid: Sid) -> tuple[File, ...]:
-        """Every file that a server may come to run with, the first one first."""
+        """Every file that a server may run with, the first one first."""
         member = next(member for member in self.members if member.sid == sid)
         planned = [p.file for p in self.plan if p.sid == sid and p.file is not None]
         return tuple(dict.fromkeys((member.file, *member.other_files, *planned)))
 
     def views_of(self, sid: Sid) -> tuple[View, ...]:
-        """Every view that a server may come to have by a file, the first one first."""
+        """Every view that a server may get from a file, the first one first."""
         return self._views_by_file[sid]
 
     @cached_property
@@ -162,7 +163,7 @@ class Setup:
 
     @property
     def files(self) -> tuple[File, ...]:
-        """Every file that some server may come to run with."""
+        """Every file that some server may run with."""
         return tuple(dict.fromkeys(file for sid in self.sids for file in self.files_of(sid)))
 
     @cached_property
@@ -177,7 +178,7 @@ class Setup:
 
     @cached_property
     def quorum_pairs(self) -> tuple[tuple[Sid, Sid], ...]:
-        """The pairs of servers, the smaller id first, of which one may come to follow the other."""
+        """The pairs of servers, the smaller id first, where one may follow the other."""
         return tuple(pair for pair in combinations(self.sids, 2) if self.talk(*pair))
 
     @cached_property
@@ -187,9 +188,9 @@ class Setup:
 
     @property
     def keeps_connections(self) -> bool:
-        """Whether election connections are a column: where elections are one step, and addresses differ.
+        """Whether election connections are a column: elections are one step, and addresses differ.
 
-        Message by message the channels are that state.
+        With the fine grain the channels hold that state.
         """
         return self.addressed and self.grain is Grain.ORACLE
 
@@ -199,18 +200,18 @@ class Setup:
         return any(view.version > 0 for view in self.reachable_views)
 
     def possible_views(self, sid: Sid) -> tuple[View, ...]:
-        """Every view that a server may come to have, by a file or by gossip."""
+        """Every view that a server may have, from a file or by gossip."""
         return self.reachable_views if self.gossip else self.views_of(sid)
 
     @property
     def connections_break(self) -> bool:
-        """Whether a connection can be lost, so that what was sent last matters."""
+        """Whether a connection can be lost, so that the last message sent matters."""
         budgets = self.budgets
         return bool(self.gossip or self.plan or budgets.crashes or budgets.cuts or budgets.partitions)
 
     @property
     def outsiders(self) -> bool:
-        """Whether a server may hear from one that is no voter in its view."""
+        """Whether a server may hear from a server that is not a voter in its view."""
         return any(
             self.talk(one, other) and not all(view.is_voter(other) for view in self.possible_views(one))
             for one in self.sids

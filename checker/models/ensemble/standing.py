@@ -1,7 +1,7 @@
-"""Where a server stands, as others and invariants see it: the projections that rules and properties read.
+"""Summaries of servers, as other servers and invariants see them: the projections that rules and properties read.
 
-A projection is small on purpose. What a rule reads of five servers is remembered for every combination, so it
-reads who leads and who follows whom, not whole servers.
+Projections are deliberately small. The values that a rule reads from five servers are cached for every combination, so
+a rule reads the leader that each server follows, not whole servers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ LOOKING, FOLLOWING, LEADING, OBSERVING = ServerState
 
 
 class Standing(NamedTuple):
-    """A server that runs: its state, whom it follows (itself, if it leads), and by which view it counts.
+    """The summary of a running server: its state, its leader (itself, if it leads), and the view it counts by.
 
     `serves`: it answers clients, which without Zab is the same as having decided.
     """
@@ -29,7 +29,7 @@ class Standing(NamedTuple):
 
 
 class InRound(NamedTuple):
-    """A standing, and the round it was reached in."""
+    """The summary of a server, and its round."""
 
     standing: Standing
     round: int
@@ -41,7 +41,7 @@ def is_running(server: Server) -> bool:
 
 
 def standing(server: Server) -> Standing | str:
-    """Where a server stands; "down" if it does not run (None would mean "never" to a rule)."""
+    """The summary of a server; "down" if it does not run (None would mean "never" to a rule)."""
     election = server.election
     if election is None:
         return "down"
@@ -50,18 +50,18 @@ def standing(server: Server) -> Standing | str:
 
 
 def is_serving(server: Server) -> bool:
-    """Whether a server leads or follows, and has come as far as BROADCAST."""
+    """Whether a server leads or follows, and has reached BROADCAST."""
     return server.zab is not None and server.zab.serves
 
 
 def in_round(server: Server) -> InRound | str:
-    """Where a server stands, and in which round."""
+    """The summary of a server, with its round."""
     found = standing(server)
     return found if isinstance(found, str) else InRound(found, server.election.round)  # type: ignore[union-attr]
 
 
 def followers(standings: Mapping[Sid, Standing | str], leader: Sid) -> frozenset[Sid]:
-    """The servers that follow a leader, and the leader; observers watch, and are not among them.
+    """The servers that follow a leader, and the leader itself; observers are not included.
 
     A server that cannot connect to the quorum port of its leader does not follow it.
     """
@@ -77,7 +77,7 @@ def followers(standings: Mapping[Sid, Standing | str], leader: Sid) -> frozenset
 
 
 def is_established(standings: Mapping[Sid, Standing | str], leader: Sid | None) -> bool:
-    """Whether a server leads, and a quorum of its own view follows it."""
+    """Whether a server leads and a quorum of the leader's view follows it."""
     if leader is None:
         return False
     own = standings.get(leader)
@@ -85,7 +85,7 @@ def is_established(standings: Mapping[Sid, Standing | str], leader: Sid | None) 
 
 
 def has_rejoined(standings: Mapping[Sid, Standing | str], sid: Sid) -> bool:
-    """Whether a server serves, and its leader is one that a quorum of the leader's view follows."""
+    """Whether a server serves, and a quorum of its leader's view follows that leader."""
     own = standings[sid]
     if not isinstance(own, Standing) or not own.serves or own.leader is None:
         return False

@@ -1,13 +1,15 @@
-"""What may happen where servers lead and follow: packets arrive, the disk catches up, clients write, sides lose each
-other. Actions, and their arguments:
+"""The actions of servers that lead and follow: packets arrive, the disk catches up, clients write, sides lose each
+other.
+
+The actions, and their arguments:
 
     receive a b packet     sync s operation       apply s zxid        client write s n     client sync s
     lose leader s l        lose quorum l          give up s           disconnect a b
     sync late s            resume s               ping l
 
-Losing each other is free where waiting is hopeless: the connection is gone, or the leader does not lead. Where
-the other may yet come it is an early time-out and costs `impatience`. A leader may give up as soon as its whole
-connections are no quorum, whether it has noticed the end of each or not: that is what its tick looks at.
+Losing each other is free where waiting is hopeless: the connection is gone, or the leader does not lead. Where the
+other side may still come it is an early time-out and costs `impatience`. A leader may give up as soon as its whole
+connections are not a quorum, even before it has noticed that each one ended: its tick checks exactly this.
 
 Source: `Learner.readPacket`, `LearnerHandler.run`, `Leader.lead`, `SyncRequestProcessor`, `CommitProcessor`.
 """
@@ -34,7 +36,7 @@ from spec.zab.state import Leader, Learner, ZabRules
 
 
 def rules(setup: Setup) -> Iterator[Rule]:
-    """The rules of leading and following; those that nothing can bring about in this setup are left out."""
+    """The rules of leading and following, without those that can never be enabled in this setup."""
     assert setup.zab is not None
     for one, other in setup.quorum_pairs:
         yield _receive(one, other)
@@ -76,7 +78,7 @@ def _receive(one: Sid, other: Sid) -> Rule:
     return Rule(f"receive {name}", (Read(name),), lambda connection: list(moves(connection)))
 
 
-# The disk and the commit processor: events of one server alone.
+# The disk and the commit processor: events of one server.
 
 
 def _own(action: str, sid: Sid, moves: Callable[[Sid, Server], list[Move] | None]) -> Rule:
@@ -111,12 +113,12 @@ def _resume_moves(sid: Sid, server: Server) -> list[Move] | None:
 
 
 def _clients(setup: Setup, sid: Sid) -> Iterator[Rule]:
-    """A client writes: at the leader, or where `clients_anywhere` says so at any server that serves."""
+    """A client writes at the leader, or with `clients_anywhere` at any server that serves."""
     serving = Read(server_name(sid), _serves if setup.clients_anywhere else _leads_and_serves)
     total = setup.budgets.writes
 
     def write(left: int, _: bool) -> list[Move]:
-        number = total - left + 1  # each write is another transaction
+        number = total - left + 1  # each write is a different transaction
         sends = (Send(FAULTS, Spend("writes")), Send(server_name(sid), ClientWrite(number)))
         return [Move("client write", (sid, number), sends)]
 
@@ -149,7 +151,7 @@ def _leads_and_serves(server: Server) -> bool | None:
 
 
 def _lose_leader(setup: Setup, sid: Sid, leader: Sid) -> Rule:
-    """A learner gives its leader up, since the connection is gone; or message by message, since it does not lead."""
+    """A learner gives up its leader: the connection is gone or, with the fine grain, the leader does not lead."""
     name = connection_name(sid, leader)
     give_up = Send(server_name(sid), LeaderLost())
     lost = [Move("lose leader", (sid, leader), (give_up,))]
@@ -174,12 +176,12 @@ def _lose_leader(setup: Setup, sid: Sid, leader: Sid) -> Rule:
 
 
 def _is_gone(connection: Connection | None) -> bool:
-    """Whether nobody holds the leader's side."""
+    """Whether the leader's side of the connection is closed."""
     return connection is None or not connection.leader_holds
 
 
 def _round_behind(server: Server, leader: Sid) -> int | None:
-    """The round in which a server came to follow this leader, if it may leave it now."""
+    """The round in which a server started to follow this leader, if it may leave the leader now."""
     election, part = server.election, server.zab
     if election is None or not isinstance(part, Learner) or part.leader != leader:
         return None
@@ -187,9 +189,9 @@ def _round_behind(server: Server, leader: Sid) -> int | None:
 
 
 def _lose_quorum(setup: Setup, sid: Sid) -> Rule:
-    """A leader gives up: its whole connections are no quorum, and nobody may come who would make them one.
+    """A leader gives up: its whole connections are not a quorum, and no server may come that would complete one.
 
-    With the oracle nobody comes on the way: a leader has its quorum from the first.
+    With the oracle no server is on the way: a leader has its quorum from the beginning.
     """
     others = [other for other in setup.sids if (min(sid, other), max(sid, other)) in setup.quorum_pairs]
     give_up = Send(server_name(sid), QuorumLost())
@@ -224,9 +226,9 @@ def _lose_quorum(setup: Setup, sid: Sid) -> Rule:
 
 
 def _may_come(other: InRound | str, view: View, election_round: int, link: Link, cut: frozenset[Link]) -> bool:
-    """Whether a server still looks for a leader, in a round and on a link by which it may find the first of the link.
+    """Whether a server is still LOOKING, in a round and on a link that allow it to find the first server of the link.
 
-    `view` is that of the leader, for its quorum port.
+    `view` is the view of the leader, for its quorum port.
     """
     if not isinstance(other, InRound) or other.standing.state is not LOOKING or other.round > election_round:
         return False
@@ -239,7 +241,7 @@ def _has_impatience(faults: Faults) -> bool:
 
 
 def _disconnect(one: Sid, other: Sid) -> Rule:
-    """The network drops one connection; both may connect again at once."""
+    """The network drops one connection; both sides may connect again immediately."""
     name = connection_name(one, other)
     sends = (Send(FAULTS, Spend("disconnects")), Send(name, Break()))
     whole = Read(name, lambda connection: True if connection is not None and connection.is_whole else None)
