@@ -7,7 +7,8 @@ Rules this package keeps:
 
 - Only voting members count: the argument may contain observers and servers outside the view, and they do not change the
   answer.
-- Values are frozen, hashable and canonical: two views of the same ensemble are equal, regardless of the order in the files.
+- Values are frozen, hashable and canonical: two views of the same ensemble are equal, regardless of the order in the
+  files.
 - Nothing here reads text or files; `spec.config` builds views from `zoo.cfg`.
 
 Sources: ZooKeeper's `QuorumVerifier`, `QuorumMaj` and `QuorumHierarchical`.

@@ -88,8 +88,7 @@ class Settled(msgspec.Struct, frozen=True):
 
 
 class Knock(msgspec.Struct, frozen=True):
-    """A learner connects to a quorum port by the `addresses` in its file; `first` are the first packets that it sends.
-    """
+    """A learner connects to a quorum port by the `addresses` in its file, and sends the packets `first`."""
 
     learner: Sid
     first: QuorumPacket

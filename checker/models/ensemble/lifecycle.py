@@ -137,9 +137,9 @@ def _crash(setup: Setup, sid: Sid) -> Rule:
 
 
 def _planned(setup: Setup, number: int) -> Rule:
-    """one rule for each, so that coverage shows a stuck plan"""
+    """The operator's next action, once the servers that it waits for have rejoined."""
     planned: Planned = setup.plan[number]
-    name = f"plan {number + 1}: {planned.action} {planned.sid}"  # one rule for each action, so that coverage shows a stuck plan
+    name = f"plan {number + 1}: {planned.action} {planned.sid}"  # one rule each, so that coverage shows a stuck plan
 
     file = planned.file or _member_file(setup, planned.sid)
     loaded: tuple[str, ...] = (file.name,) if planned.file or planned.empty else ()

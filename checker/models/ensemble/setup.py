@@ -120,8 +120,8 @@ class Setup:
     channels: ChannelRules = ChannelRules(merge_repeats=True)
     variants: frozenset[Variant] = frozenset()
     zab: ZabRules | None = None  # None: only the election
-    clients_anywhere: bool = False  # with the oracle: FOLLOWERINFO, LEADERINFO and ACKEPOCH are part of it
-    discovery_in_one_step: bool = False  # with the oracle: FOLLOWERINFO, LEADERINFO and ACKEPOCH are part of the election
+    clients_anywhere: bool = False  # clients write at any server that serves, not only at the leader
+    discovery_in_one_step: bool = False  # with the oracle: FOLLOWERINFO, LEADERINFO and ACKEPOCH are part of it
 
     def __post_init__(self) -> None:
         known = {member.sid for member in self.members}
