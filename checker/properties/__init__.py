@@ -1,8 +1,8 @@
-"""All properties of ensembles by name: how each is built, what it means, and what parameter it takes.
+"""The registry of all properties of ensembles: the constructor, the meaning and the parameter of each, by name.
 
-A scenario, or the command line, names a property and may give it a parameter (`Leads: 3`). Rules of this
-registry: a name that is not here raises `UnknownPropertyError` with the nearest one, a parameter that does
-not fit raises `ParameterError`; whoever calls adds the file and the line.
+A scenario, or the command line, names a property and may give it a parameter (`Leads: 3`). Rules of this registry: an
+unknown name raises `UnknownPropertyError` with the nearest one, a wrong parameter raises `ParameterError`; the caller
+adds the file and the line.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Entry:
-    """A property that can be named; `parameter` says what it takes, and is empty if it takes nothing.
+    """A property that can be named; `parameter` describes its parameter, and is empty for a property without one.
 
-    `needs_zab`: it speaks of servers that lead and follow.
+    `needs_zab`: it concerns servers that lead and follow.
     """
 
     name: str
@@ -228,15 +228,15 @@ _CAUGHT_UP = Entry(
 )
 PROPERTIES: Mapping[str, Entry] = {each.name: each for each in (*_ALL, *_ZAB, *_EFFECTS, _CAUGHT_UP)}
 DEFAULTS = ("OneLeader", "LeaderIsAVoter", "OnlyVotersCounted")
-"""What every ensemble is held to where servers elect and do no more, unless a scenario says otherwise."""
+"""The default invariants of an ensemble whose servers only elect."""
 ZAB_DEFAULTS = ("LeaderIsAVoter", "OnlyVotersCounted", *(each.name for each in _ZAB))
-"""The same where servers lead and follow; that two of them LEAD for a moment is no harm there."""
+"""The defaults where servers lead and follow; there two servers may both be LEADING for a moment."""
 
 
 def defaults(setup: Setup) -> tuple[str, ...]:
-    """The defaults that say something of this setup.
+    """The defaults that are meaningful for this setup.
 
-    The oracle's servers count no votes; and "within every quorum" means little where quorums are not of one kind.
+    The oracle's servers count no votes; and "within every quorum" means little where the quorums of views differ.
     """
     names = DEFAULTS if setup.zab is None else ZAB_DEFAULTS
     silent = {"OnlyVotersCounted"} if setup.grain is Grain.ORACLE else set()
@@ -246,7 +246,7 @@ def defaults(setup: Setup) -> tuple[str, ...]:
 
 
 def names() -> tuple[str, ...]:
-    """The names of all properties, in the order in which a reader is told them."""
+    """The names of all properties, in the order of listings."""
     return tuple(PROPERTIES)
 
 

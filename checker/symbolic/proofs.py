@@ -1,27 +1,27 @@
 """Proofs that quorums meet, for any number of servers and groups.
 
-What is proved, and by what means:
+The statements, and their proofs:
 
-- **Majorities** of one set: from the sizes of the two sets, their union and their intersection, for all
-  integers. The one fact about sets that is borrowed is |A| + |B| = |A u B| + |A n B|.
-- **Weights**: by induction over the servers. The invariant (`Walk.met`): if no server stood in both sets so
-  far, A and B together weigh no more than all. Base, step and conclusion are three obligations of linear
-  arithmetic. Nothing is assumed about how many servers there are or what they weigh, and nothing borrowed.
-- **Groups**: by the same induction, twice. Inside a group it gives a lemma: two sets that both win the group
-  share a server in it, and a group whose total is 0 is won by nobody. Over the groups it counts groups won,
-  knowing of each group what the lemma says and no more. The groups may be of any number, size and weight.
-- **Two views**: that the arithmetic rule is right in both directions. Where it promises nothing, the sizes
-  of two disjoint quorums are given as terms and checked; that sets of these sizes exist is plain.
+- **Majorities** of one set: from the sizes of the two sets, their union and their intersection, for all integers. The
+  one borrowed fact about sets is |A| + |B| = |A u B| + |A n B|.
+- **Weights**: by induction over the servers. The invariant (`Walk.met`): if no server so far is in both sets, A and B
+  together weigh at most as much as all servers. Base, step and conclusion are three obligations of linear arithmetic.
+  The proof makes no assumption about the number of servers or their weights, and borrows no fact.
+- **Groups**: by the same induction, twice. Inside a group it gives a lemma: two sets that both win the group share a
+  server in it, and a group whose total is 0 is won by no set. Over the groups it counts groups won, and uses only the
+  lemma about each group. The groups may be of any number, size and weight.
+- **Two views**: the arithmetic rule is right in both directions. Where it promises nothing, the sizes of two disjoint
+  quorums are given as terms and checked; sets of these sizes obviously exist.
 
 Rules this module keeps:
 
-- Each statement takes its rule as a parameter, so that a *mutant* can be put in its place: half for more than
-  half, weights below zero. A proof that survives its mutant says nothing.
-- `Refuted` is said only with a concrete counterexample. An obligation that fails while none is found gives
-  `Unproved`: the induction was too weak, and the statement may still hold.
+- Each statement takes its rule as a parameter, so that a *mutant* can replace it: half for more than half, weights
+  below zero. A proof that survives its mutant has no value.
+- `Refuted` always has a concrete counterexample. An obligation that fails without one gives `Unproved`: the induction
+  was too weak, and the statement may still hold.
 
-Sources: `QuorumMaj.containsQuorum`, `QuorumHierarchical.containsQuorum`. That quorums intersect is what the
-Zab paper (Junqueira, Reed, Serafini, DSN 2011) assumes of them.
+Sources: `QuorumMaj.containsQuorum`, `QuorumHierarchical.containsQuorum`. The Zab paper (Junqueira, Reed, Serafini, DSN
+2011) assumes that quorums intersect.
 """
 
 from collections.abc import Iterable
@@ -43,14 +43,14 @@ class Numbers(msgspec.Struct, frozen=True):
 
 
 class Proved(msgspec.Struct, frozen=True):
-    """A statement and the obligations the solver found valid."""
+    """A statement and the obligations that the solver found valid."""
 
     statement: str
     obligations: tuple[str, ...]
 
 
 class Refuted(msgspec.Struct, frozen=True):
-    """A statement that does not hold, and a case in which it fails."""
+    """A statement that does not hold, and a case where it fails."""
 
     statement: str
     counterexample: Numbers | WeightedSets
@@ -105,8 +105,8 @@ def groups_meet(
 def two_views_rule(strict: bool = True, empty_views: bool = False) -> Proof:
     """For majorities: every two quorums of two views meet iff quorum(A) + quorum(B) > |A u B|.
 
-    Mutants: `strict=False` reads >= for >; `empty_views` admits a view without voters, which has no quorum,
-    so that all its quorums meet whatever the sum.
+    Mutants: `strict=False` reads >= for >; `empty_views` admits a view without voters, which has no quorum, so that all
+    its quorums meet for every sum.
     """
     only_a, only_b, both = z3.Ints("only_a only_b both")
     voters_a, voters_b, union = only_a + both, only_b + both, only_a + only_b + both
@@ -115,7 +115,7 @@ def two_views_rule(strict: bool = True, empty_views: bool = False) -> Proof:
     views = z3.And(only_a >= 0, only_b >= 0, both >= 0, voters_a >= least, voters_b >= least)
     enough = quorum_a + quorum_b > union if strict else quorum_a + quorum_b >= union
 
-    # Disjoint quorums: from_a servers of A alone and from_both of the common ones, and so for B.
+    # Disjoint quorums: from_a servers of A only and both_a of the common ones, and likewise for B.
     from_a, both_a, from_b, both_b = z3.Ints("from_a both_a from_b both_b")
     disjoint = _disjoint_sizes(only_a, only_b, both, from_a, both_a, from_b, both_b)
     quorums = z3.And(disjoint, from_a + both_a >= quorum_a, from_b + both_b >= quorum_b)
@@ -137,7 +137,7 @@ def two_views_rule(strict: bool = True, empty_views: bool = False) -> Proof:
 def one_server_at_a_time(added: int = 1) -> Proof:
     """Growing (or, read backwards, shrinking) by one voter keeps every two quorums meeting, for every n >= 1.
 
-    The mutant adds more at once: with two, 3 to 5 is the counterexample.
+    The mutant adds several voters together: with two, 3 to 5 is the counterexample.
     """
     n = z3.Int("n")
     claim = z3.Implies(n >= 1, (n / 2 + 1) + ((n + added) / 2 + 1) > n + added)
@@ -146,12 +146,12 @@ def one_server_at_a_time(added: int = 1) -> Proof:
 
 
 def all_proofs() -> tuple[Proof, ...]:
-    """Every statement with ZooKeeper's own rules."""
+    """Every statement with ZooKeeper's rules."""
     return (majorities_meet(), weights_meet(), groups_meet(), two_views_rule(), one_server_at_a_time())
 
 
 def _server_induction(weights: Weights) -> list[_Obligation]:
-    """That `Walk.met` holds after any number of servers."""
+    """The obligations for `Walk.met` after any number of servers."""
     walk = Walk.anywhere()
     weight, in_a, in_b = z3.Int("weight"), z3.Bool("in_a"), z3.Bool("in_b")
     after = walk.step(weight, in_a, in_b, z3.And(in_a, in_b))
@@ -160,7 +160,7 @@ def _server_induction(weights: Weights) -> list[_Obligation]:
 
 
 def _group_lemma(inside: Share) -> list[_Obligation]:
-    """What the walk over one group's servers says about the group."""
+    """The consequences for a group of the walk over its servers."""
     walk = Walk.anywhere()
     a, b = inside.reached(walk.a, walk.total), inside.reached(walk.b, walk.total)
     shared = z3.Implies(z3.And(walk.met(), a, b), walk.common)
@@ -172,7 +172,7 @@ def _group_lemma(inside: Share) -> list[_Obligation]:
 
 
 def _group_induction(groups: Share) -> list[_Obligation]:
-    """That quorums meet, from the walk over the groups, each of which obeys the lemma and is else unknown."""
+    """The obligations for meeting quorums, from the walk over groups that are arbitrary except for the lemma."""
     walk = Walk.anywhere()
     weighs, won_a, won_b, shared = z3.Bools("weighs won_a won_b shared")
     lemma = z3.And(z3.Implies(z3.And(won_a, won_b), shared), z3.Implies(z3.Not(weighs), z3.Not(z3.Or(won_a, won_b))))
@@ -186,7 +186,7 @@ def _group_induction(groups: Share) -> list[_Obligation]:
 
 
 def _disjoint_sizes(only_a: z3.ArithRef, only_b: z3.ArithRef, both: z3.ArithRef, *taken: z3.ArithRef) -> z3.BoolRef:
-    """That sets of these sizes can be taken: some of A alone, of the common part, of B alone, of the rest."""
+    """The condition that sets of these sizes exist: some of A alone, of the common part, of B alone, of the rest."""
     from_a, both_a, from_b, both_b = taken
     return z3.And(*(size >= 0 for size in taken), from_a <= only_a, from_b <= only_b, both_a + both_b <= both)
 
@@ -196,7 +196,7 @@ def _smaller(left: z3.ArithRef, right: z3.ArithRef) -> z3.ArithRef:
 
 
 def _failing(obligations: Iterable[_Obligation]) -> tuple[str, z3.Solver] | None:
-    """The first obligation that is not valid, with the solver that says so."""
+    """The first obligation that is not valid, with the solver that refutes it."""
     for name, claim in obligations:
         solver = z3.Solver()
         solver.add(z3.Not(claim))
@@ -206,7 +206,7 @@ def _failing(obligations: Iterable[_Obligation]) -> tuple[str, z3.Solver] | None
 
 
 def _by_sizes(statement: str, obligations: list[_Obligation], names: tuple[z3.ArithRef, ...]) -> Proof:
-    """A proof in which a failing obligation is a counterexample at once: its variables are all there is."""
+    """A proof whose failing obligations are counterexamples, because their variables are the whole case."""
     failing = _failing(obligations)
     if failing is None:
         return Proved(statement, tuple(name for name, _ in obligations))
@@ -219,7 +219,7 @@ def _by_sizes(statement: str, obligations: list[_Obligation], names: tuple[z3.Ar
 
 
 def _by_induction(statement: str, obligations: list[_Obligation], counterexample: WeightedSets | None) -> Proof:
-    """A proof by induction, whose failing obligations prove nothing; the counterexample was sought apart."""
+    """A proof by induction, whose failing obligations prove nothing; the counterexample comes from another search."""
     if counterexample is not None:
         return Refuted(statement, counterexample)
     failing = _failing(obligations)

@@ -1,11 +1,11 @@
 """The induction behind the proofs: a walk over the servers of an ensemble, one at a time.
 
-A walk keeps four things about the servers seen so far: what they weigh together, what the two sets A and B
-weigh, and whether a server stood in both. Over groups the same walk counts groups in place of weights.
+A walk keeps four values for the servers seen so far: their total weight, the weights of the two sets A and B, and
+whether a server was in both. Over groups the same walk counts groups in place of weights.
 
 Rules this module keeps:
 
-- `met` is the invariant. It speaks about a walk of any length, since base and step are proved apart.
+- `met` is the invariant. It holds for a walk of any length, since base and step are proved separately.
 - The same walk, unrolled over a few servers, yields real counterexamples, which an induction alone cannot.
 
 Sources: `QuorumHierarchical.computeGroupWeight` and `containsQuorum`, which add up weights in this way.
@@ -23,32 +23,32 @@ from spec.quorum import Sid
 
 
 class Share(Enum):
-    """What part of a total makes a quorum: ZooKeeper's rule, and the mutant that must be refuted."""
+    """The part of a total that makes a quorum: ZooKeeper's rule, and the mutant that must be refuted."""
 
     MORE_THAN_HALF = "more than half"
     HALF = "half or more"
 
     def reached(self, part: z3.ArithRef, total: z3.ArithRef) -> z3.BoolRef:
-        """That `part` is enough; halves are rounded towards zero, as in Java."""
+        """The condition that `part` is enough; halves are rounded towards zero, as in Java."""
         if self is Share.HALF:
-            # The mutant must not win by counting nothing at all.
+            # The mutant must not win with a count of zero.
             return z3.And(part >= 1, 2 * part >= total)
         return part > z3.If(total >= 0, total / 2, -(-total / 2))
 
 
 class Weights(Enum):
-    """Which weights a server may have: those that make sense, all equal, or the mutant ZooKeeper accepts."""
+    """The weights that a server may have: the sensible ones, all equal, or the mutant that ZooKeeper accepts."""
 
     NOT_NEGATIVE = "0 or more"
     ANY = "any, below 0 too"
 
     def allowed(self, weight: z3.ArithRef) -> z3.BoolRef:
-        """That one server may weigh this much."""
+        """The condition that one server may have this weight."""
         return weight >= 0 if self is Weights.NOT_NEGATIVE else z3.BoolVal(True)
 
 
 class WeightedSets(msgspec.Struct, frozen=True):
-    """Two sets of servers that share none: a counterexample. Servers are numbered from 1, group by group.
+    """Two sets of servers with no common server: a counterexample. Servers are numbered from 1, group by group.
 
     `weights` holds one tuple per group, one weight per server.
     """
@@ -59,7 +59,7 @@ class WeightedSets(msgspec.Struct, frozen=True):
 
 
 class Walk(NamedTuple):
-    """Where a walk stands: total, weight of A, weight of B, and whether a server stood in both."""
+    """The state of a walk: total, weight of A, weight of B, and whether a server was in both."""
 
     total: z3.ArithRef
     a: z3.ArithRef
@@ -73,7 +73,7 @@ class Walk(NamedTuple):
 
     @classmethod
     def anywhere(cls) -> "Walk":
-        """A walk of which nothing is known."""
+        """A walk in an arbitrary state."""
         return cls(z3.Int("total"), z3.Int("a"), z3.Int("b"), z3.Bool("common"))
 
     def step(self, weight: z3.ArithRef, in_a: z3.BoolRef, in_b: z3.BoolRef, shared: z3.BoolRef) -> "Walk":
@@ -86,7 +86,7 @@ class Walk(NamedTuple):
         )
 
     def met(self) -> z3.BoolRef:
-        """The invariant: no set outweighs all, and two that share nothing do not outweigh all together."""
+        """The invariant: no set outweighs the total, and two disjoint sets together do not outweigh it."""
         apart = z3.Or(self.common, self.a + self.b <= self.total)
         return z3.And(self.a <= self.total, self.b <= self.total, apart)
 
@@ -106,9 +106,9 @@ class _Group(NamedTuple):
 
 
 def disjoint_sets(groups: Share | None, inside: Share, weights: Weights, most: tuple[int, int]) -> WeightedSets | None:
-    """Two disjoint sets that are both quorums, among few servers; None if there are none.
+    """Two disjoint sets that are both quorums, among few servers; None if there are no such sets.
 
-    `groups` is the share of the groups a quorum must win, None for weights without groups. `most` bounds the
+    `groups` is the share of the groups that a quorum must win, None for weights without groups. `most` bounds the
     number of groups and of servers in each; smaller ensembles are tried first.
     """
     for shape in _shapes(*most):
@@ -137,12 +137,12 @@ def _solve(groups: list[_Group], share: Share | None, inside: Share, weights: We
     outer = Walk.start()
     for group, walk in zip(groups, walks, strict=True):
         counted = z3.If(walk.total != 0, 1, 0)
-        # A group is won only by a set that has a server in it; the proofs can do without knowing that.
+        # A group is won only by a set that has a server in it; the proofs do not need this fact.
         a = z3.And(z3.Or(*group.in_a), inside.reached(walk.a, walk.total))
         b = z3.And(z3.Or(*group.in_b), inside.reached(walk.b, walk.total))
         outer = outer.step(counted, a, b, walk.common)
     solver = z3.Solver()
-    # A limit keeps the counterexample readable; it only makes the search for one less complete.
+    # The limit keeps the counterexample readable; it only makes the search less complete.
     solver.add(*(z3.And(weights.allowed(w), w >= -3, w <= 3) for group in groups for w in group.weights))
     share = share or Share.MORE_THAN_HALF
     solver.add(z3.Not(outer.common), share.reached(outer.a, outer.total), share.reached(outer.b, outer.total))

@@ -1,12 +1,12 @@
 """A trace as a Mermaid sequence diagram: lanes are participants, messages are arrows.
 
-An arrow stands where its message arrives, or is lost, and says when it was sent if that was in another step:
-a diagram has no room for two ends of one message. Notes tell everything else. Rules of this module:
+An arrow is placed where its message arrives or is lost, and names the step of the sending if that was another step: a
+diagram has no room for two ends of one message. Notes show everything else. Rules of this module:
 
-- The number on an arrow is the number of its step; notes open with theirs.
-- Steps that repeat for ever stand in a `loop`.
-- Whatever comes from a model is escaped, character by character, where Mermaid would read it as its own:
-  `#`, `;`, `%`, `<`, `>`, `&`, `$`, line breaks, and the word `end`.
+- The number on an arrow is the number of its step; notes begin with theirs.
+- Steps that repeat for ever are in a `loop`.
+- Text from a model is escaped, character by character, where Mermaid would read it as syntax: `#`, `;`, `%`, `<`, `>`,
+  `&`, `$`, line breaks, and the word `end`.
 
 Source: Mermaid's "Sequence diagrams" and "Entity codes to escape characters".
 """
@@ -25,12 +25,12 @@ ESCAPED = {character: f"#{ord(character)};" for character in "#;%<>&$"}
 
 
 def to_mermaid(trace: Trace) -> str:
-    """The diagram, with a newline at the end; it goes between ```mermaid fences as it is."""
+    """The diagram, with a newline at the end; it goes between ```mermaid fences without changes."""
     return "\n".join(_Diagram(trace).lines()) + "\n"
 
 
 def escaped(text: str) -> str:
-    """Text that Mermaid shows as it was, on one line of its source."""
+    """Text that Mermaid shows unchanged, on one line of its source."""
     text = "".join(ESCAPED.get(character, character) for character in text)
     text = re.sub(r"\bend\b", lambda match: f"#{ord(match[0][0])};{match[0][1:]}", text, flags=re.IGNORECASE)
     return "<br/>".join(on_a_line(line).strip() for line in text.splitlines()).strip()

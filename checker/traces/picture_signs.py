@@ -1,4 +1,4 @@
-"""Small signs of a picture: heads of arrows, crosses, and a sign for each truth, told apart by their shapes."""
+"""Small signs of a picture: heads of arrows, crosses, and a sign with a different shape for each truth value."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def truth_sign(x: float, y: float, truth: Truth, prop: str = "") -> str:
 
 
 def legend(x: float, y: float, truths: Sequence[Truth]) -> str:
-    """What the signs mean, in a line whose text is based at y."""
+    """The meaning of the signs, in a line whose text is based at y."""
     parts = []
     for truth in truths:
         parts += [truth_sign(x + 7, y - 4, truth), text(x + 18, y, MEANING[truth], "foot")]
@@ -46,5 +46,5 @@ def arrow_head(x: float, y: float, dx: float, dy: float) -> str:
 
 
 def cross(x: float, y: float) -> str:
-    """Where something ends that does not arrive."""
+    """A cross where a message is lost."""
     return tag("path", d=f"M{x - 5:.1f} {y - 5:.1f}l10 10m0 -10l-10 10", class_="cross")

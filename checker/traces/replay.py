@@ -1,11 +1,11 @@
-"""Runs a saved trace again, on the model it was made from, and sees that it comes to the same end.
+"""The replay of a saved trace on the model that it was made from, to check that it has the same end.
 
-At each step the successor is taken that has the recorded action and arguments and shows the recorded lanes.
-What the lens hides (the content of channels, say) is not in a trace, so there may be several; all are
-followed, and one that arrives is enough. Rules: nothing is taken on trust, and the finding at the end is
-evaluated anew; a mismatch names the step, what the file says and what the model says now. A run that never comes to
-its goal must close its loop, row by row and not only as it is shown, be fair, and have no goal; that none is within
-reach any more is looked up in as many states as `checker.engine.lasso.REMAINS` says.
+At each step the replay takes the successor that has the recorded action and arguments and the recorded lanes. The lens
+hides some state (the content of channels, for example), so there may be several such successors; all are followed, and
+one that arrives is enough. Rules of this module: no part of the trace is trusted, and the finding at the end is
+evaluated again; a mismatch names the step, the recorded value and the present value. A run that never reaches its goal
+must close its loop, row by row and not only in the displayed lanes; it must be fair, and it must have no goal. The
+check that no goal is still reachable examines at most `checker.engine.lasso.REMAINS` states.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from checker.job import Job, Json
 from checker.traces.trace import Lanes, Trace, TraceStep, changed_fields, lanes_of, values_of
 from checker.traces.values import brief, canonical, show, to_json
 
-LISTED = 6  # possible moves named in a message
+LISTED = 6  # the number of possible moves named in a message
 
 Path = tuple[Step, ...]
 
@@ -29,8 +29,7 @@ Path = tuple[Step, ...]
 class ReplayError(Exception):
     """A trace does not run on this model as it was recorded.
 
-    `step` is the number of the step that differs, `recorded` what the trace says of it, `now` what the model
-    says.
+    `step` is the number of the step that differs, `recorded` the step in the trace, `now` the step of the model.
     """
 
     def __init__(self, step: int, recorded: str, now: str) -> None:
@@ -42,7 +41,7 @@ class ReplayError(Exception):
 class Replayed:
     """A trace that ran as recorded. `path` has the model's own values, `found` is its finding made anew, if it has one.
 
-    `verified` says what was seen to be so, a line each.
+    `verified` lists the verified statements, one line each.
     """
 
     trace: Trace
@@ -76,7 +75,7 @@ def _property(trace: Trace, job: Job, kind: Kind) -> Property:
 
 
 def _advance(job: Job, step: TraceStep, paths: Iterable[Path]) -> list[Path]:
-    """The paths that go on as the step says, one to each row they reach."""
+    """The extensions of the paths by the recorded step, one for each row that they reach."""
     further: dict[Row, Path] = {}
     moves: list[Move] = []
     shown: list[Lanes] = []
@@ -141,7 +140,7 @@ def _find(trace: Trace, job: Job, prop: Property, paths: Iterable[Path]) -> Foun
 
 
 def _never(trace: Trace, job: Job, prop: Property, paths: Iterable[Path]) -> Replayed:
-    """A run that never comes to a goal, or ReplayError with what is wrong with it."""
+    """A run that never reaches a goal, or ReplayError with its error."""
     since, wrong = trace.since or 0, "there is none"
     for path in paths:
         flaw = lasso.flaw(job.model, prop, path, trace.loop, since)

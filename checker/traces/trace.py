@@ -2,16 +2,17 @@
 
 Rules of this module:
 
-- A trace holds JSON alone: no value of a model, no function. Two traces of one run are equal, and a trace
-  read from a file is equal to the one that was written.
-- Step 0 is the state that the run starts from; step n is the n-th move and the state after it.
+- A trace holds only JSON: no value of a model, no function. Two traces of one run are equal, and a trace read from a
+  file is equal to the one that was written.
+- Step 0 is the initial state of the run; step n is the n-th move and the state after it.
 - A lane holds the full state after each step, and the names of the fields that the step changed.
-- Equal message numbers are one message. Arrivals and losses take the oldest waiting message of their sender
-  and receiver that reads the same; what was sent out of sight gets a number when it is seen.
-- Of a message that is sent or lost the lane is the sender, of one that is delivered it is the receiver. A lens that
-  does not know any more where a message was sent (`checker.job.Drawn`) has that looked up here.
-- A run that never comes to a goal has a `loop`: its last state is that of this step, and what lies between repeats for
-  ever. Where nothing lies between, the run stays. A run that ends where nothing can happen has none.
+- Equal message numbers are one message. Arrivals and losses take the oldest waiting message of their sender and
+  receiver with the same text; a message without a visible sending gets a number when it first appears.
+- The lane of a sent or lost message is its sender, the lane of a delivered one its receiver. If a lens no longer knows
+  the destination of a message (`checker.job.Drawn`), this module looks it up.
+- A run that never reaches a goal has a `loop`: its last state is the state of that step, and the steps between them
+  repeat for ever. If there are no steps between them, the run stays in that state. A run that ends in a state without
+  successors has no loop.
 """
 
 from __future__ import annotations
@@ -29,27 +30,27 @@ from checker.job import Drawn, Job, Json, Verdict
 from checker.traces.values import canonical, to_json
 
 Lanes = Mapping[str, Mapping[str, Json]]
-RESERVED = ("#", "mbt::")  # the first characters of names that the Informal Trace Format keeps for itself
+RESERVED = ("#", "mbt::")  # the first characters of names that the Informal Trace Format reserves
 
 
 class Truth(Enum):
-    """What a property says of one state."""
+    """The value of a property in one state."""
 
     HOLDS = "holds"
     FAILS = "fails"
-    TRIVIAL = "trivial"  # its premise does not hold, or it speaks of other states only
+    TRIVIAL = "trivial"  # its premise does not hold, or it concerns other states only
     WITNESSED = "witnessed"
     UNSEEN = "not witnessed"
     REACHED = "reached"  # the state is a goal
-    OPEN = "open"  # it is none, and wants one
+    OPEN = "open"  # the state is not a goal, and requires one
 
 
 @dataclass(frozen=True)
 class TraceStep:
     """A move and the state after it; the first step has no action.
 
-    `lanes` maps each lane to its fields, `changed` each lane that the step touched to the fields that differ
-    (all of them in step 0, and also those that are gone). `truth` is that of each property after the step.
+    `lanes` maps each lane to its fields, `changed` each lane that the step touched to the fields that differ (all of
+    them in step 0, and also removed fields). `truth` is the value of each property after the step.
     """
 
     number: int
@@ -64,10 +65,10 @@ class TraceStep:
 
 @dataclass(frozen=True)
 class Trace:
-    """A run that ends in a finding of one property. `verdict` is that of the whole exploration.
+    """A run that ends in a finding of one property. `verdict` is the verdict of the whole exploration.
 
-    `loop` and `since` are those of `checker.engine.Found`. A run that somebody walked, and that ends in no finding,
-    has neither kind nor verdict, and no text for `prop` and `clause`.
+    `loop` and `since` have the meaning of `checker.engine.Found`. An interactively chosen run without a finding has
+    neither kind nor verdict, and no text for `prop` and `clause`.
     """
 
     job: str
@@ -90,12 +91,12 @@ class Trace:
 
     @property
     def is_liveness(self) -> bool:
-        """Whether the run is one that never comes to a goal."""
+        """Whether the run is one that never reaches a goal."""
         return self.kind is not None and self.kind.is_liveness
 
     @property
     def headline(self) -> str:
-        """What was found and where, in one line."""
+        """The finding and its place, in one line."""
         if self.kind is None:
             return f"walked: {_moves(self.depth)}, without a finding"
         if self.is_liveness:
@@ -106,13 +107,13 @@ class Trace:
 
     @property
     def shape(self) -> str:
-        """How long the stem of a run is, and its loop."""
+        """The lengths of the stem of a run and of its loop."""
         stem = self.depth if self.loop is None else self.loop
         ends = {None: ", which ends the run", self.depth: ", then nothing more"}
         return f"a stem of {_moves(stem)}" + ends.get(self.loop, f" and a loop of {_moves(self.depth - stem)}")
 
     def turning(self, number: int) -> list[str]:
-        """What a reader is told after a step of a run that never comes to a goal."""
+        """The remarks after a step of a run that never reaches a goal."""
         told = []
         if number == self.since:
             lost = self.kind is Kind.RECOVERABLE
@@ -135,10 +136,10 @@ class Trace:
 
 
 def trace_of(job: Job, found: Found, verdict: Verdict | None = None) -> Trace:
-    """The trace of a finding; without a verdict, the one that the finding alone would give.
+    """The trace of a finding; without a verdict, with the verdict that the finding alone would give.
 
-    Raises ValueError where the lens names a lane in a way that trace files cannot hold, and TypeError where
-    the job's source is not JSON.
+    Raises ValueError where the lens gives a lane a name that trace files cannot hold, and TypeError where the job's
+    source is not JSON.
     """
     own = {Kind.FINAL: Verdict.DEADLOCK, Kind.SOMETIMES: Verdict.PASSED}
     return replace(
@@ -154,7 +155,7 @@ def trace_of(job: Job, found: Found, verdict: Verdict | None = None) -> Trace:
 
 
 def walk_of(job: Job, path: tuple[Step, ...]) -> Trace:
-    """The trace of a run that is no finding: its first step has no move. Raises as `trace_of`."""
+    """The trace of a run without a finding: its first step has no move. Raises as `trace_of`."""
     return Trace(
         job=job.name,
         source=json.loads(json.dumps(dict(job.source))),
@@ -188,7 +189,7 @@ def lanes_of(job: Job, row: Row) -> Lanes:
 
 
 def changed_fields(before: Lanes, after: Lanes) -> dict[str, tuple[str, ...]]:
-    """For each lane that differs the names of the fields that do, in the order they are shown."""
+    """For each lane that differs, the names of the fields that differ, in the order of display."""
     changed = {}
     for lane in dict.fromkeys((*after, *before)):
         old, new = before.get(lane, {}), after.get(lane, {})
@@ -203,7 +204,7 @@ def changed_fields(before: Lanes, after: Lanes) -> dict[str, tuple[str, ...]]:
 
 
 def truths(model: Model, row: Row) -> dict[str, Truth]:
-    """What each property says of a row; those of final states speak of rows without a successor only."""
+    """The value of each property in a row; properties of final states concern only rows without a successor."""
     ends = any(prop.kind is Kind.FINAL for prop in model.properties) and not any(True for _ in successors(model, row))
     return {
         prop.name: _truth(model, prop, row) if prop.kind is not Kind.FINAL or ends else Truth.TRIVIAL
@@ -247,18 +248,18 @@ def _steps(job: Job, path: tuple[Step, ...]) -> tuple[TraceStep, ...]:
 
 
 class _Post:
-    """Numbers messages, and remembers which are on their way from whom to whom."""
+    """Numbers messages, and keeps the messages in flight for each sender and receiver."""
 
     def __init__(self) -> None:
         self._last = 0
         self._waiting: dict[tuple[str, str], list[Drawn]] = defaultdict(list)
 
     def all(self, drawn: Iterable[Drawn]) -> tuple[Drawn, ...]:
-        """What a step draws, with the numbers of messages."""
+        """The drawn elements of a step, with the numbers of messages."""
         return tuple(told for each in drawn if (told := self.number(each)) is not None)
 
     def number(self, drawn: Drawn) -> Drawn | None:
-        """The same with its message number, if it is about a message; None for the end of one that has ended before."""
+        """The element with its message number, if it shows a message; None for the second end of a message."""
         if drawn.kind == "late" or (drawn.kind == "lost" and drawn.peer is None):
             return self._wherever(drawn)
         if drawn.peer is None or drawn.kind not in ("send", "deliver", "lost"):
@@ -270,12 +271,12 @@ class _Post:
         backward, forward = (drawn.peer, drawn.lane), (drawn.lane, drawn.peer)
         if drawn.kind == "deliver":
             return replace(drawn, message=self._take([backward], drawn.text)[1])
-        # A lens may tell a loss from either end; whichever has such a message waiting is meant.
+        # A lens may report a loss from either end; the end that has such a message waiting is meant.
         (lane, peer), number = self._take([forward, backward], drawn.text)
         return replace(drawn, lane=lane, peer=peer, message=number)
 
     def _wherever(self, drawn: Drawn) -> Drawn | None:
-        """The end of the oldest waiting message of a sender that reads so, whoever it was sent to."""
+        """The end of the oldest waiting message of a sender with this text, regardless of the receiver."""
         mine = [
             each
             for (sender, _), waiting in self._waiting.items()
