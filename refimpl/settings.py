@@ -108,6 +108,7 @@ def settings_of(config: Config) -> Settings:
             skip_acl=properties.get("skipACL", "no") == "yes",
             super_digest=properties.get("DigestAuthenticationProvider.superDigest", ""),
             exists_needs_read=_is_true(properties, "quorate.existsNeedsRead", otherwise="true"),
+            max_multi_read=clients.max_buffer,
         ),
     )
     if config.client is None and "secureClientPort" not in properties:

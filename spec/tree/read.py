@@ -6,6 +6,8 @@ Rules this module keeps:
   null character.
 - Children and ephemeral znodes are returned in the order of their names; ZooKeeper returns them in no fixed order.
 - `spec.tree.watches.watch_of` decides whether a read also registers a watch.
+- The answer to a multiRead is bounded while it is made: one znode may be read any number of times in one request. Every
+  other answer is at most one znode, or the names of what is in the tree.
 
 Source: `FinalRequestProcessor.processRequest`, `handleGetChildrenRequest`, `handleGetDataRequest`.
 """
@@ -50,6 +52,9 @@ from spec.tree.store import Store
 from spec.tree.znode import Znode, stat_of
 
 Answer: TypeAlias = tuple[Code, Record | None]
+
+_HEADER, _LENGTH, _STAT = 9, 4, 68
+"""Bytes on the wire of a `MultiHeader`, of a length or an error code, and of a `Stat`."""
 
 
 class _Asker(msgspec.Struct, frozen=True, gc=False):
@@ -144,14 +149,28 @@ def _who_am_i(_view: Store, _request: WhoAmI, asker: _Asker) -> Answer:
 def _multi_read(view: Store, request: MultiRead, asker: _Asker) -> Answer:
     if any(type(operation) not in {GetData, GetChildren} for operation in request.operations):
         return Code.MARSHALLING_ERROR, None
-    results = []
+    results, size = [], _HEADER  # the closing header
     for operation in request.operations:
         code, reply = _RULES[type(operation)](view, operation, asker)
         if reply is None:
             results.append(OperationResult(-1, ErrorReply(code)))
         else:
             results.append(OperationResult(OPCODE_OF[type(operation)], reply))
+        size += _HEADER + _size(reply)
+        if 0 < asker.options.max_multi_read < size:
+            return Code.MARSHALLING_ERROR, None
     return Code.OK, MultiReply(tuple(results))
+
+
+def _size(reply: Record | None) -> int:
+    """Bytes of an operation's result on the wire, behind its header."""
+    match reply:
+        case DataReply(data=data):
+            return _LENGTH + len(data or b"") + _STAT
+        case ChildrenReply(children=children):
+            return _LENGTH + sum(_LENGTH + len(name.encode("utf-8", "surrogatepass")) for name in children)
+        case _:
+            return _LENGTH  # an error code
 
 
 # Each rule takes one type of record; the type of this table cannot express that.

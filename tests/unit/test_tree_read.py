@@ -6,6 +6,7 @@ getEphemerals, whoAmI, which ACLs are valid); `IPAuthenticationProvider` for net
 
 import pytest
 
+from refimpl.jute import encode
 from refimpl.store import Tree
 from spec.tree.acl import authenticate, digest_of, fix_up, permits
 from spec.tree.data import ANYONE, OPEN_ACL_UNSAFE, Acl, ClientInfo, Id, Stat
@@ -39,7 +40,7 @@ from spec.tree.requests import (
     WhoAmI,
 )
 from spec.tree.store import Put
-from spec.tree.znode import new_znode
+from spec.tree.znode import Znode, new_znode
 
 OPEN = OPEN_ACL_UNSAFE
 BOB = Id("digest", digest_of("bob:p"))
@@ -140,6 +141,34 @@ def test_a_multi_read_has_an_answer_or_an_error_for_each() -> None:
 
 def test_a_multi_read_of_anything_else_cannot_be_unmarshalled() -> None:
     assert read(Tree(), MultiRead((Exists("/", False),)), SESSION) == (Code.MARSHALLING_ERROR, None)
+
+
+def test_the_bound_of_a_multi_read_is_on_the_bytes_of_its_answer() -> None:
+    """Results of each kind: data, names beyond ASCII, and an error."""
+    operations = (GetData("/m", False), GetChildren("/", False), GetData("/none", False))
+    tree = tree_with("/m", "/ä")
+    reply = read(tree, MultiRead(operations), SESSION)[1]
+    assert reply is not None
+    size = len(encode(reply))
+    assert read(tree, MultiRead(operations), SESSION, options=Options(max_multi_read=size)) == (Code.OK, reply)
+    less = Options(max_multi_read=size - 1)
+    assert read(tree, MultiRead(operations), SESSION, options=less) == (Code.MARSHALLING_ERROR, None)
+
+
+def test_a_multi_read_ends_at_its_bound_and_reads_no_further() -> None:
+    class Counting(Tree):
+        reads = 0
+
+        def node(self, path: str) -> Znode | None:
+            self.reads += 1
+            return super().node(path)
+
+    tree = Counting()
+    tree.carry_out([Put("/large", new_znode(bytes(1000), OPEN, 3, 30, 0))])
+    operations = (GetData("/large", False),) * 1000
+    options = Options(max_multi_read=10_000)
+    assert read(tree, MultiRead(operations), SESSION, options=options) == (Code.MARSHALLING_ERROR, None)
+    assert tree.reads == 10
 
 
 def test_a_write_is_no_read() -> None:
