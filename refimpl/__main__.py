@@ -18,6 +18,8 @@ from refimpl.disk.files import DataError
 from refimpl.server import FailedError, StartError, read_settings, serve
 from spec.config import ConfigError
 
+logger = logging.getLogger("quorate.server")
+
 EXIT_STOPPED, EXIT_FAILED, EXIT_BAD_CONFIG = 0, 1, 151
 
 
@@ -62,8 +64,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 async def _run(settings: Any, journal: Path | None) -> None:
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
+
+    def stop(number: signal.Signals) -> None:
+        logger.info("stopping: %s", number.name)
+        stopping.set()
+
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stopping.set)
+        loop.add_signal_handler(number, stop, number)
     await serve(settings, journal, stopping)
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from refimpl.clients import Clients
 from refimpl.clients.server import ListenError
 from refimpl.clients.tls import TlsError
+from refimpl.descriptors import RESERVE, first_reserved, raise_limit
 from refimpl.journal import Journal
 from refimpl.jute import encode
 from refimpl.node import Node
@@ -86,7 +87,10 @@ async def serve(settings: Settings, journal_path: Path | None, stopping: asyncio
     server = Server(settings.sid, settings.view, storage.durable(loaded))
     config = render_ensemble(settings.config.ensemble) if settings.distributed else None
     replica = Replica(loaded.tree, loaded.last_zxid, settings.options, config)
-    clients = Clients(settings.clients, settings.options)
+    limit = raise_limit()
+    if limit < 2 * RESERVE:
+        logger.warning("only %d files may be open; allow at least %d (ulimit -n)", limit, 2 * RESERVE)
+    clients = Clients(settings.clients, settings.options, first_reserved(limit))
     journal = _journal(journal_path) if journal_path is not None else None
     node = Node(settings, server, replica, storage, clients, journal, failed)
     try:

@@ -3,6 +3,7 @@
 - `server.Clients`: the port itself; what the core of the node calls.
 - `service.Service`: what the core must offer to it.
 - `channel`, `connection`, `answers`: the way to one client, its requests, and the answers to them.
+- `turns`: how much is handled in one turn of the event loop.
 - `settings`, `tls`: what zoo.cfg says of the port. `words`: the four-letter words. `statistics`: their figures.
 """
 

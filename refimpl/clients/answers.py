@@ -12,6 +12,7 @@ Source: `FinalRequestProcessor.processRequest`; `ZooKeeperServer.processPacket` 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -32,6 +33,7 @@ from spec.tree.requests import (
     GetChildren,
     GetChildren2,
     GetData,
+    MultiRead,
     Ping,
     RemoveWatches,
     SetAuth,
@@ -44,6 +46,8 @@ from spec.tree.watches import Watches, watch_of
 if TYPE_CHECKING:
     from refimpl.clients.connection import Connection
     from refimpl.clients.server import Clients
+
+logger = logging.getLogger("quorate.clients")
 
 Answer: TypeAlias = tuple[Code, Record | None]
 
@@ -84,6 +88,9 @@ class Answers:
         if service is None:
             return Code.CONNECTION_LOSS, None
         code, reply = read(service.tree, record, connection.session, asked.auth, self._options)
+        if code is Code.MARSHALLING_ERROR and type(record) is MultiRead:
+            logger.warning("%s: a multiRead is refused: only getData and getChildren, %s bytes of answer at most",
+                           connection, self._options.max_multi_read or "any number of")  # fmt: skip
         if type(record) in _MAY_WATCH and record.watch:  # type: ignore[attr-defined]
             kind = watch_of(record, code)
             if kind is not None:

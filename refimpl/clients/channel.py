@@ -3,6 +3,7 @@
 Rules this module keeps:
 
 - What is sent in one turn of the event loop leaves in one write, in the order in which it was made.
+- A connection that is refused leaves one line in the log, under a rate limit.
 - What a client has not read is bounded: who does not read is told no more (`full`), and who still has too much
   unread, since events are not asked for, is disconnected.
 
@@ -18,12 +19,14 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, cast
 
 from refimpl.clients.statistics import ConnectionStatistics
+from refimpl.rate_limit import RateLimit
 from spec.tree.requests import SessionId
 
 if TYPE_CHECKING:
     from refimpl.clients.server import Clients
 
 logger = logging.getLogger("quorate.clients")
+logger.addFilter(RateLimit())
 
 MAX_BATCH = 256 * 1024
 """Bytes after which a client is sent what there is before more is made for it."""
@@ -46,6 +49,7 @@ class Channel(asyncio.Protocol, ABC):
         self.number = number
         self.phase = Phase.FRESH
         self.address, self.port = "", 0
+        self.descriptor = -1
         self.session: SessionId = 0
         self.statistics = ConnectionStatistics()
         self._transport: asyncio.Transport | None = None
@@ -75,6 +79,8 @@ class Channel(asyncio.Protocol, ABC):
         self._transport = cast(asyncio.Transport, transport)
         peer = transport.get_extra_info("peername") or ("", 0)
         self.address, self.port = peer[0], peer[1]
+        opened = transport.get_extra_info("socket")
+        self.descriptor = -1 if opened is None else opened.fileno()
 
     def pause_writing(self) -> None:
         """The client does not read: it is told no more until it does."""
@@ -159,6 +165,12 @@ class Channel(asyncio.Protocol, ABC):
         self._transport.write_eof()
         self.read_on(True)
         self.clients.linger(self.number)
+
+    def refuse(self, reason: str) -> None:
+        """Ends the connection for what its client has sent, with a line in the log."""
+        if self.phase is not Phase.ENDED:
+            logger.warning("%s: disconnected: %s", self, reason)
+        self.end(reason)
 
     def end(self, reason: str) -> None:
         """Ends the connection when all is written that was to be sent."""

@@ -86,7 +86,7 @@ class Connection(Channel):
         try:
             self._backlog.extend(self._frames.feed(data))
         except JuteError as error:
-            self.end(f"bad frame: {error}")
+            self.refuse(f"bad frame: {error}")
             return
         self.work()
 
@@ -110,7 +110,7 @@ class Connection(Channel):
         try:
             request = decode_connect_request(frame)
         except JuteError as error:
-            self.end(f"bad ConnectRequest: {error}")
+            self.refuse(f"bad ConnectRequest: {error}")
             return
         service = self.clients.service
         if service is None:
@@ -124,7 +124,7 @@ class Connection(Channel):
         verdict = present(presented, self.clients.settings.session_limits, last_zxid)
         match verdict:
             case TurnedAway(reason):
-                self.end(reason)
+                self.refuse(reason)
             case Invalid():
                 self.established_as(valid=False)
             case NewSession(timeout):
@@ -158,7 +158,7 @@ class Connection(Channel):
             while True:
                 if self._due and not self.full():
                     self._reply(*self._due.popleft())
-                elif self._backlog and not self._held_back():
+                elif self._backlog and not self._held_back() and self._has_turn():
                     self._handle(self._backlog.popleft())
                 else:
                     break
@@ -167,6 +167,9 @@ class Connection(Channel):
         if self._session_over and not self._due:
             self.finish("its session is closed")
         self.read_on(not self._backlog and not self._held_back())
+
+    def _has_turn(self) -> bool:
+        return self.clients.turns.may_handle(self, len(self._backlog[0]))
 
     def _held_back(self) -> bool:
         waiting, settings = len(self.waiting), self.clients.settings
@@ -206,7 +209,7 @@ class Connection(Channel):
             route = Route.REFUSED if error.code is Code.UNIMPLEMENTED else Route.MALFORMED
             self._arrived(Asked(error.xid, None, route))
         except JuteError as error:
-            self.end(f"bad packet: {error}")
+            self.refuse(f"bad packet: {error}")
         else:
             self._arrived(Asked(xid, record, ROUTES[type(record)], self.auth))
 

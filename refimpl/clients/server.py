@@ -15,6 +15,7 @@ Source: `ServerCnxnFactory`, `NIOServerCnxnFactory`, `NettyServerCnxnFactory`; `
 import asyncio
 import logging
 import ssl
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -25,6 +26,7 @@ from refimpl.clients.connection import Connection
 from refimpl.clients.service import Service
 from refimpl.clients.settings import ClientSettings
 from refimpl.clients.statistics import OPERATION_OF, ServerStatistics
+from refimpl.clients.turns import Turns
 from refimpl.clients.words import Words
 from refimpl.clock import monotonic_ms, wall_ms
 from spec.config.server_line import Address
@@ -52,18 +54,22 @@ class Clients:
     """The client port of one server.
 
     `now` is the time of this turn of the event loop, in milliseconds; `in_process` counts the requests of all
-    connections that wait.
+    connections that wait. `first_reserved` is the lowest file descriptor that no client gets.
     """
 
-    def __init__(self, settings: ClientSettings, options: Options = DEFAULTS) -> None:
+    def __init__(
+        self, settings: ClientSettings, options: Options = DEFAULTS, first_reserved: int = sys.maxsize
+    ) -> None:
         self.settings = settings
         self.service: Service | None = None
         self.statistics = ServerStatistics()
         self.answers = Answers(self, options)
+        self.turns = Turns(self._call_soon)
         self.in_process = 0
         self.now = 0
-        self.unsent: list[Channel] = _Unsent(self._schedule)
+        self.unsent: list[Channel] = _Unsent(lambda: self._call_soon(self._flush))
         self._words = Words(self)
+        self._first_reserved = first_reserved
         self._connections: dict[int, Connection] = {}
         self._count = 0
         self._of_address: Counter[str] = Counter()
@@ -150,8 +156,12 @@ class Clients:
         return self.service.last_zxid if self.service is not None else 0
 
     def admit(self, connection: Connection) -> bool:
-        """Whether one more connection may be, of all and of its address."""
+        """Whether one more connection is allowed: of all, of its address, and by its file descriptor."""
         of_address, limits = self._of_address[connection.address], self.settings
+        if connection.descriptor >= self._first_reserved:
+            self.statistics.refused += 1
+            logger.warning("%s is refused: the file descriptors that are left are kept for the server", connection)
+            return False
         if 0 < limits.max_cnxns <= len(self._connections) or 0 < limits.max_client_cnxns <= of_address:
             self.statistics.refused += 1
             logger.warning("too many connections: %s is refused (it has %d)", connection, of_address)
@@ -264,9 +274,9 @@ class Clients:
     def _turn(self) -> None:
         self.now = monotonic_ms()
 
-    def _schedule(self) -> None:
+    def _call_soon(self, function: Callable[[], None]) -> None:
         assert self._loop is not None
-        self._loop.call_soon(self._flush)
+        self._loop.call_soon(function)
 
     def _flush(self) -> None:
         unsent = tuple(self.unsent)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -504,3 +505,45 @@ def test_an_address_is_an_identity_of_its_connection(world: World) -> None:
     client.asks((1, Create("/mine", b"", (Acl(31, Id("ip", "127.0.0.1")),), 0)), (2, GetData("/mine", False)))
     elsewhere.asks((1, GetData("/mine", False)))
     assert (client.taken(), elsewhere.taken()) == ([(1, 0), (2, 0)], [(1, Code.NO_AUTH)])
+
+
+def test_small_requests_of_others_are_handled_between_large_ones(world: World) -> None:
+    """One large request is handled in a turn of the event loop; the other client is answered after the first one."""
+    flooding, other = Client(world), Client(world)
+    large = SetWatches(0, (), tuple(f"/{'x' * 1000}{n}" for n in range(100)), ())
+    flooding.asks(*((xid, large) for xid in range(1, 6)))
+    other.asks((1, Ping()))
+    answered = [number for number, _ in flooding.taken()]
+    assert len(answered) < 5
+    assert other.taken() == [(1, 0)]
+    while len(answered) < 5:
+        answered += [number for number, _ in flooding.taken()]
+    assert answered == [1, 2, 3, 4, 5]
+    assert flooding.wire.reading
+
+
+@pytest.mark.parametrize("limited", [{"max_buffer": 2000}], indirect=True)
+def test_a_frame_beyond_the_limit_leaves_one_line_in_the_log(limited: World, caplog: pytest.LogCaptureFixture) -> None:
+    client = Client(limited)
+    client.bytes(struct.pack(">i", 2001) + bytes(100))
+    client.bytes(bytes(100))
+    (line,) = caplog.messages
+    assert str(client.protocol) in line
+    assert "2001" in line
+
+
+def test_a_connection_with_a_reserved_descriptor_is_refused() -> None:
+    class Numbered(Wire):
+        def __init__(self, descriptor: int) -> None:
+            super().__init__()
+            self._extra["socket"] = SimpleNamespace(fileno=lambda: descriptor)
+
+    clients = Clients(ClientSettings(), first_reserved=100)
+    ended = []
+    for descriptor in (99, 100):
+        wire = Numbered(descriptor)
+        wire.protocol = clients.accept()
+        wire.protocol.connection_made(wire)
+        ended.append(wire.closed)
+    assert ended == [False, True]
+    assert clients.statistics.refused == 1

@@ -1,0 +1,47 @@
+"""The bytes of requests that the client port handles in one turn of the event loop.
+
+The bound is shared by all connections, so that a client with long requests delays the others by one of them. Without it
+15 requests of 1 MB each stopped the server for five seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from refimpl.clients.connection import Connection
+
+BYTES = 64 * 1024
+"""Bytes of requests in one turn; a longer request has a turn for itself."""
+
+
+class Turns:
+    """Which connections handle requests in this turn, and which do so later, in the order in which they asked.
+
+    `call_soon` runs a function in the next turn.
+    """
+
+    def __init__(self, call_soon: Callable[[Callable[[], None]], None]) -> None:
+        self._call_soon = call_soon
+        self._handled = 0
+        self._postponed: dict[Connection, None] = {}
+
+    def may_handle(self, connection: Connection, size: int) -> bool:
+        """Whether a request of this many bytes is handled now; if not, `connection.work` is called in a later turn."""
+        if not self._handled:
+            self._call_soon(self._next)
+        elif self._handled + size > BYTES:
+            self._postponed[connection] = None
+            return False
+        self._handled += max(size, 1)
+        return True
+
+    def _next(self) -> None:
+        self._handled = 0
+        while self._postponed:
+            connection = next(iter(self._postponed))
+            del self._postponed[connection]
+            connection.work()
+            if connection in self._postponed:
+                return
