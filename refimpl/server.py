@@ -1,9 +1,9 @@
-"""One server as a process runs it: from its files to a node that runs, until it is told to stop or its disk fails.
+"""The process of one server: it reads the files, runs the node, and ends on a signal or a failing disk.
 
-Rules this module keeps:
+Rules:
 
-- Everything that can be wrong before the first packet (files, directories, ports) is an error with what would be right.
-- Ports are opened before anything is promised. At the end the disk does what it was asked for, and then they close.
+- Invalid files, directories and ports are errors before the first packet; each message names the remedy.
+- The ports open before the node makes any promise. At the end the disk finishes its work, and then the ports close.
 
 Source: `QuorumPeerMain.initializeAndRun`, `runFromConfig`, `ZooKeeperServerMain`.
 """
@@ -38,17 +38,17 @@ logger = logging.getLogger("quorate.server")
 
 
 class StartError(Exception):
-    """The server cannot start: what is wrong, where, and what would be right."""
+    """The server cannot start; the message names the mistake, its place and the remedy."""
 
 
 class FailedError(Exception):
-    """The server had to stop: why."""
+    """The server had to stop; the message names the reason."""
 
 
 def read_settings(path: Path) -> Settings:
-    """The settings of a `zoo.cfg`, with the `myid` and the dynamic file that it leads to.
+    """The settings of a `zoo.cfg`, together with its `myid` and its dynamic file.
 
-    Raises ConfigError for what is wrong in them, StartError for a file that cannot be read.
+    Raises ConfigError for mistakes in them, and StartError for a file that cannot be read.
     """
     text = _read(path)
     if text is None:
@@ -127,12 +127,12 @@ async def _start(clients: Clients) -> None:
 
 
 async def _open_peers(node: Node, settings: Settings) -> None:
-    """The ports of an ensemble's member; a server alone has none."""
+    """Opens the election port of a member of an ensemble; a standalone server has none."""
     if not settings.distributed:
         return
     ensemble = settings.config.ensemble
     own = settings.peer(settings.sid)
-    assert own is not None  # parse_zoo_cfg has seen to it
+    assert own is not None  # parse_zoo_cfg refuses a myid without a server line
 
     def deliver(source: Sid, notification: Notification) -> None:
         node.submit(lambda: node.run(Deliver(source, notification)))

@@ -1,10 +1,10 @@
 """The client port: connections, sessions and four-letter words, around the decisions of `spec.service`.
 
-- `server.Clients`: the port itself; what the core of the node calls.
-- `service.Service`: what the core must offer to it.
-- `channel`, `connection`, `answers`: the way to one client, its requests, and the answers to them.
-- `turns`: how much is handled in one turn of the event loop.
-- `settings`, `tls`: what zoo.cfg says of the port. `words`: the four-letter words. `statistics`: their figures.
+- `server.Clients`: the port, and the interface for the core of the node.
+- `service.Service`: the interface that the core implements.
+- `channel`, `connection`, `answers`: the transport of one client, its requests, and their answers.
+- `turns`: the bound on requests in one turn of the event loop.
+- `settings`, `tls`: the keys of zoo.cfg for the port. `words`: the four-letter words. `statistics`: their figures.
 """
 
 from refimpl.clients.server import Clients

@@ -1,11 +1,11 @@
-"""The way to one client: what it is sent, when it is read from, and how the connection ends.
+"""The transport of one client: its output buffer, flow control, and the end of the connection.
 
-Rules this module keeps:
+Rules:
 
-- What is sent in one turn of the event loop leaves in one write, in the order in which it was made.
-- A connection that is refused leaves one line in the log, under a rate limit.
-- What a client has not read is bounded: who does not read is told no more (`full`), and who still has too much
-  unread, since events are not asked for, is disconnected.
+- The packets of one turn of the event loop leave in one write, in the order of their creation.
+- A refused connection leaves one line in the log, under a rate limit.
+- The unread bytes of a client are bounded. A client that does not read gets no further answers (`full`). Watch events
+  arrive without a request, so a client whose unread bytes exceed the bound is disconnected.
 
 Source: `NIOServerCnxn.sendBuffer`, `handleWrite`, `close`; `NettyServerCnxn`.
 """
@@ -29,20 +29,20 @@ logger = logging.getLogger("quorate.clients")
 logger.addFilter(RateLimit())
 
 MAX_BATCH = 256 * 1024
-"""Bytes after which a client is sent what there is before more is made for it."""
+"""Bytes of answers for one client in one turn; the next answer waits until these are written."""
 
 
 class Phase(enum.Enum):
-    """How far a connection has come."""
+    """The state of a connection."""
 
-    FRESH = "nothing is known of the client"
-    PRESENTED = "it waits for its session"
-    SERVING = "it has a session"
-    ENDED = "it is closed, or is when all is written"
+    FRESH = "no ConnectRequest has arrived"
+    PRESENTED = "the session is being created or renewed"
+    SERVING = "the client has a session"
+    ENDED = "closed, or closing as soon as the output is written"
 
 
 class Channel(asyncio.Protocol, ABC):
-    """The transport's side of a connection; `Connection` is the other one."""
+    """The transport half of a connection; its subclass `Connection` handles requests."""
 
     def __init__(self, clients: Clients, number: int) -> None:
         self.clients = clients
@@ -57,22 +57,22 @@ class Channel(asyncio.Protocol, ABC):
         self._unsent = 0
         self._unwritable = self._paused = False
 
-    # What the other side does.
+    # The requests, handled by the subclass.
 
     @abstractmethod
     def work(self) -> None:
-        """Goes on with what was stopped."""
+        """Resumes the handling of requests."""
 
     @abstractmethod
     def drop(self) -> None:
-        """Forgets what is not done yet."""
+        """Discards all pending requests."""
 
     @property
     @abstractmethod
     def stopped(self) -> bool:
-        """Whether there is something to go on with."""
+        """Whether requests or answers are pending."""
 
-    # What asyncio calls.
+    # The callbacks of asyncio.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A client has connected."""
@@ -83,16 +83,16 @@ class Channel(asyncio.Protocol, ABC):
         self.descriptor = -1 if opened is None else opened.fileno()
 
     def pause_writing(self) -> None:
-        """The client does not read: it is told no more until it does."""
+        """The client does not read: answers stop until it does."""
         self._unwritable = True
 
     def resume_writing(self) -> None:
-        """The client has read."""
+        """The client reads again."""
         self._unwritable = False
         self.work()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
-        """The connection is over."""
+        """The connection has ended."""
         self.phase = Phase.ENDED
         self._transport = None
         self._out.clear()
@@ -101,7 +101,7 @@ class Channel(asyncio.Protocol, ABC):
     # Bytes out.
 
     def send(self, data: bytes) -> None:
-        """Sends a packet, with others of this turn of the event loop."""
+        """Queues a packet, which leaves at the end of this turn of the event loop."""
         if self.phase is Phase.ENDED:
             return
         if not self._out:
@@ -112,7 +112,7 @@ class Channel(asyncio.Protocol, ABC):
         self.clients.statistics.sent += 1
 
     def flush(self) -> None:
-        """Gives the transport what is to be sent, and goes on with what waited for that."""
+        """Hands the queued packets to the transport, and resumes requests that waited for it."""
         if not self._out or self._transport is None:
             return
         data = b"".join(self._out)
@@ -120,28 +120,28 @@ class Channel(asyncio.Protocol, ABC):
         self._unsent = 0
         self._transport.write(data)
         if self._unwritable and self.unread() > self.clients.settings.max_unsent:
-            logger.warning("%s: disconnected: it does not read what it is sent", self)
+            logger.warning("%s: disconnected: it does not read its answers", self)
             self.abort()
         elif self._paused or self.stopped:
             self.work()
 
     def full(self) -> bool:
-        """Whether the client has to read before it is told more."""
+        """Whether further answers wait until the client reads."""
         return self._unwritable or self._unsent > MAX_BATCH
 
     def unread(self) -> int:
-        """How many bytes the client has not taken yet."""
+        """The number of bytes that the client has not read."""
         return self._transport.get_write_buffer_size() if self._transport is not None else 0
 
-    # Reading, and the end.
+    # Flow control and closing.
 
     def interest(self) -> int:
-        """What the connection waits for, as `cons` shows it: 1 to read, 4 to write."""
+        """The interest set of the connection, as `cons` shows it: 1 for reading, 4 for writing."""
         reading = not self._paused and self.phase in (Phase.PRESENTED, Phase.SERVING)
         return int(reading) | (4 if self.unread() else 0)
 
     def read_on(self, wanted: bool) -> None:
-        """Reads from the client, or does not."""
+        """Resumes or pauses reading from the client."""
         if self._transport is None or wanted is not self._paused or self._transport.is_closing():
             return
         self._paused = not wanted
@@ -151,10 +151,10 @@ class Channel(asyncio.Protocol, ABC):
             self._transport.pause_reading()
 
     def finish(self, reason: str) -> None:
-        """Ends the connection, and sees to it that the client can read what it was told last.
+        """Ends the connection so that the client can read the last answer.
 
-        A socket that is closed while there is something to read takes back what it has sent. So the client has some
-        time to close first; what else it sends is not read as requests.
+        A socket that is closed with unread input resets the connection, and the client may lose output. The client
+        therefore gets time to close first; its further input is discarded.
         """
         if self.phase is Phase.ENDED:
             return
@@ -167,26 +167,26 @@ class Channel(asyncio.Protocol, ABC):
         self.clients.linger(self.number)
 
     def refuse(self, reason: str) -> None:
-        """Ends the connection for what its client has sent, with a line in the log."""
+        """Ends the connection of a client that sent something invalid, and logs the reason."""
         if self.phase is not Phase.ENDED:
             logger.warning("%s: disconnected: %s", self, reason)
         self.end(reason)
 
     def end(self, reason: str) -> None:
-        """Ends the connection when all is written that was to be sent."""
+        """Ends the connection after all output is written."""
         if self.phase is not Phase.ENDED:
             self._leave(reason)
         self._close()
 
     def abort(self) -> None:
-        """Ends the connection at once."""
+        """Ends the connection immediately."""
         if self.phase is not Phase.ENDED:
             self._leave("aborted")
         if self._transport is not None:
             self._transport.abort()
 
     def _leave(self, reason: str) -> None:
-        """The client is sent what there is, and served no more."""
+        """Writes the queued packets and discards all requests."""
         logger.debug("%s: closed: %s", self, reason)
         self.phase = Phase.ENDED
         self.drop()

@@ -1,12 +1,12 @@
-"""One client's connection: bytes in, requests to where they belong, answers out in their order.
+"""One client's connection: it decodes requests, routes them, and sends the answers in order.
 
-Rules this module keeps:
+Rules:
 
-- What a request waits for, and what its answer does to the connection, `spec.service.connection` decides.
-- Nothing grows without bound. A client is not read from while it has too many requests waiting, while the server
-  has, or while it does not read what it is sent.
-- Bad bytes end this connection and nothing else.
-- Answers and events of one turn of the event loop leave in one write, in the order in which they were made.
+- `spec.service.connection` decides the order of the answers, and which answers end the connection.
+- All queues are bounded. Reading pauses while the client or the whole server has too many pending requests, and while
+  the client does not read its answers.
+- Invalid bytes end this connection and affect no other.
+- Answers and events of one turn of the event loop leave in one write, in the order of their creation.
 
 Source: `NIOServerCnxn`, `ServerCnxn`; `ZooKeeperServer.processConnectRequest`, `processPacket`, `finishSessionInit`.
 """
@@ -48,7 +48,7 @@ _NO_PASSWORD = bytes(16)
 
 
 class Connection(Channel):
-    """A client, from its connection to its end; `number` tells connections apart, and orders them."""
+    """The connection of one client; `number` identifies it and gives its age."""
 
     def __init__(self, clients: Clients, number: int) -> None:
         super().__init__(clients, number)
@@ -63,7 +63,7 @@ class Connection(Channel):
         self._due: deque[tuple[Asked, int, tuple[Code, Record | None] | None]] = deque()
         self._old_client = self._working = self._session_over = False
 
-    # What asyncio calls, but for what the channel answers itself.
+    # The callbacks of asyncio that `Channel` leaves to this class.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A client has connected."""
@@ -74,7 +74,7 @@ class Connection(Channel):
             self.abort()
 
     def data_received(self, data: bytes) -> None:
-        """Bytes from the client."""
+        """Decodes bytes from the client."""
         if self.phase is Phase.ENDED:
             return
         self.clients.heard(self)
@@ -91,14 +91,14 @@ class Connection(Channel):
         self.work()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is over."""
+        """The connection has ended."""
         super().connection_lost(exc)
         self.clients.forget(self)
 
-    # The beginning: a four-letter word, or a session.
+    # The first bytes: a four-letter word or a ConnectRequest.
 
     def _opened(self, data: bytes) -> bytes | None:
-        """The first bytes, if they begin a frame; None while there are too few, and for a four-letter word."""
+        """Returns the first bytes of a frame; None while they are incomplete, and for a four-letter word."""
         opening = (self._opening or b"") + data
         if len(opening) < WORD_LENGTH:
             self._opening = opening
@@ -106,7 +106,7 @@ class Connection(Channel):
         return None if self.clients.word(self, opening) else opening
 
     def _present(self, frame: bytes) -> None:
-        """The first frame: the client presents itself."""
+        """Handles the first frame, a ConnectRequest."""
         try:
             request = decode_connect_request(frame)
         except JuteError as error:
@@ -135,7 +135,7 @@ class Connection(Channel):
                 self.clients.renew_session(self, session)
 
     def established_as(self, valid: bool) -> None:
-        """The session is there, or is no more: the client is told, and served or left."""
+        """Sends the ConnectResponse; ends the connection if the session is invalid."""
         read_only = None if self._old_client else False
         if not valid:
             self.send(encode_connect_response(ConnectResponse(0, 0, _NO_PASSWORD, read_only)))
@@ -150,7 +150,7 @@ class Connection(Channel):
     # Requests.
 
     def work(self) -> None:
-        """Answers what is due and handles what has arrived, as far as this client may go on now."""
+        """Sends pending answers and handles pending requests within the bounds of this client."""
         if self._working:
             return
         self._working = True
@@ -182,7 +182,7 @@ class Connection(Channel):
         )
 
     def drop(self) -> None:
-        """What was asked is not answered any more."""
+        """Discards all pending requests."""
         self.clients.in_process -= len(self.waiting)
         self.waiting = ()
         self._arrivals.clear()
@@ -191,11 +191,11 @@ class Connection(Channel):
 
     @property
     def stopped(self) -> bool:
-        """Whether something waits for the client to be told more, or to be read from."""
+        """Whether answers or requests are pending."""
         return bool(self._due or self._backlog)
 
     def _handle(self, frame: bytes) -> None:
-        """One packet of the client."""
+        """Handles one packet of the client."""
         if self.phase is Phase.ENDED:
             return
         self.statistics.received += 1
@@ -225,7 +225,7 @@ class Connection(Channel):
     def settled(
         self, xid: int, route: Route, code: Code = Code.OK, reply: Record | None = None, *, closes: bool = False
     ) -> None:
-        """A transaction of this session, or the end of a sync: answers what it answers, and what waited behind it."""
+        """Answers a request whose transaction is applied or whose sync is complete, and the requests behind it."""
         before = self.waiting
         self.waiting, answered = settle(before, xid, route, closes=closes)
         if not answered:
@@ -238,18 +238,18 @@ class Connection(Channel):
         self.work()
 
     def session_closed(self) -> None:
-        """The session is over: the connection ends when what is due is answered."""
+        """The session is closed: the connection ends after the pending answers."""
         self._session_over = True
         self.work()
 
     def _reply(self, asked: Asked, arrived: int, outcome: tuple[Code, Record | None] | None) -> None:
-        """Answers a request: a write with its outcome, anything else with what the tree shows now."""
+        """Answers a request: a write with its outcome, any other request from the current tree."""
         if self.phase is Phase.ENDED:
             return
         code, reply = outcome if outcome is not None else self.clients.answers.answer(self, asked)
         after = ending(asked, code)
         if after is not Ending.DROPPED:
-            # Authentication and the refusal of unknown requests are no part of the tree's history.
+            # Answers to authentication and to unknown requests carry a constant in place of the last zxid.
             zxid = _ZXID_OF_REPLY.get(asked.route, self.clients.last_zxid)
             self._send_reply(asked, zxid, code, reply)
             self.clients.answered(self, asked, zxid, arrived)
@@ -260,7 +260,7 @@ class Connection(Channel):
         try:
             self.send(encode_reply(asked.xid, zxid, code, reply))
         except JuteError as error:
-            # Only a string that is no Unicode, put into the tree by another implementation, comes here.
+            # Another implementation has put a string into the tree that is not valid Unicode.
             logger.warning("session 0x%x: an answer cannot be encoded: %s", self.session % (1 << 64), error)
             self.send(encode_reply(asked.xid, zxid, Code.MARSHALLING_ERROR))
 

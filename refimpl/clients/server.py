@@ -1,12 +1,12 @@
-"""The client port: it listens, knows who is connected with which session, and carries what is applied to the clients.
+"""The client port: the listening sockets, the connections, and the sessions that belong to them.
 
-Rules this module keeps:
+Rules:
 
-- The core calls, and is called through `Service`; both in the one thread of the event loop.
-- Of each transaction the watches fire first, then the client that waits for it is answered, so no client learns of a
-  change before its watch does.
-- A session has at most one connection here: the newest. When its closeSession is applied the connection ends.
-- While the server does not serve, four-letter words are answered and sessions refused.
+- The core and this module call each other (`Service`) in one thread, the event loop.
+- A transaction first fires its watches and then answers its client, so that an event precedes any answer that shows
+  the change.
+- A session has at most one connection here, the newest. Its connection ends when its closeSession is applied.
+- A server that does not serve answers four-letter words and refuses sessions.
 
 Source: `ServerCnxnFactory`, `NIOServerCnxnFactory`, `NettyServerCnxnFactory`; `FinalRequestProcessor.applyRequest`;
 `ZooKeeperServer.createSession`, `reopenSession`.
@@ -41,20 +41,20 @@ from spec.tree.txns import Change, CloseSessionTxn, CreateSessionTxn
 logger = logging.getLogger("quorate.clients")
 
 _TICK = 1000
-"""Milliseconds between two looks for connections that are silent for too long."""
+"""Milliseconds between two checks for silent connections."""
 _LINGER = 2000
-"""Milliseconds for a client to take what it was sent last."""
+"""Milliseconds for a client to read its last answer."""
 
 
 class ListenError(OSError):
-    """The client port cannot be opened: which address, and why."""
+    """The client port cannot be opened; the message names the address and the reason."""
 
 
 class Clients:
     """The client port of one server.
 
-    `now` is the time of this turn of the event loop, in milliseconds; `in_process` counts the requests of all
-    connections that wait. `first_reserved` is the lowest file descriptor that no client gets.
+    `now` is the time of this turn of the event loop, in milliseconds. `in_process` counts the pending requests of all
+    connections. `first_reserved` is the lowest file descriptor that is kept from clients.
     """
 
     def __init__(
@@ -80,10 +80,10 @@ class Clients:
         self._ticking: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    # What the core calls.
+    # Calls of the core.
 
     async def start(self) -> None:
-        """Listens. Raises ListenError, and TlsError if a file for TLS cannot be used."""
+        """Opens the ports. Raises ListenError, and TlsError for a TLS file that cannot be used."""
         self._loop = asyncio.get_running_loop()
         context = self.settings.tls.context() if self.settings.tls else None
         try:
@@ -97,7 +97,7 @@ class Clients:
         self._tick()
 
     async def close(self) -> None:
-        """Stops listening, and ends every connection."""
+        """Closes the ports and all connections."""
         if self._ticking is not None:
             self._ticking.cancel()
         for listener in self._listeners:
@@ -108,18 +108,18 @@ class Clients:
         self._listeners.clear()
 
     def begin(self, service: Service) -> None:
-        """This server serves from now on."""
+        """The server begins to serve."""
         self.service = service
 
     def end(self) -> None:
-        """This server serves no more; its clients have to look for another one."""
+        """The server stops serving: its connections end, so that clients look for another server."""
         self.service = None
         for connection in tuple(self._connections.values()):
             if connection.phase is not Phase.FRESH:
                 connection.end("this server does not serve any more")
 
     def applied(self, change: Change, applied: Applied) -> None:
-        """A transaction is applied to the tree, of whatever server: the next one in the order."""
+        """The next transaction is applied to the tree; any server may have proposed it."""
         if applied.events:
             self.answers.fire(applied.events)
         connection = self._sessions.get(change.session)
@@ -136,19 +136,19 @@ class Clients:
             connection.session_closed()
 
     def synced(self, session: SessionId, cxid: int) -> None:
-        """A sync is done."""
+        """A sync is complete."""
         connection = self._sessions.get(session)
         if connection is not None:
             self._turn()
             connection.settled(cxid, Route.SYNC)
 
     def revalidated(self, session: SessionId, valid: bool) -> None:
-        """The leader has said whether a session lives, and that it belongs here now."""
+        """The leader has answered whether a session is alive; if so, this server owns it now."""
         connection = self._sessions.get(session)
         if connection is not None and connection.phase is Phase.PRESENTED:
             connection.established_as(valid)
 
-    # What the connections call.
+    # Calls of the connections.
 
     @property
     def last_zxid(self) -> int:
@@ -156,7 +156,7 @@ class Clients:
         return self.service.last_zxid if self.service is not None else 0
 
     def admit(self, connection: Connection) -> bool:
-        """Whether one more connection is allowed: of all, of its address, and by its file descriptor."""
+        """Whether a new connection is within the limits: in all, per address, and of file descriptors."""
         of_address, limits = self._of_address[connection.address], self.settings
         if connection.descriptor >= self._first_reserved:
             self.statistics.refused += 1
@@ -173,7 +173,7 @@ class Clients:
         return True
 
     def forget(self, connection: Connection) -> None:
-        """A connection is over: its watches go, its session stays until it expires."""
+        """Removes a connection and its watches; its session lives until it expires."""
         if self._connections.pop(connection.number, None) is None:
             return
         self._silent.remove(connection.number)
@@ -185,12 +185,12 @@ class Clients:
             del self._of_address[connection.address]
 
     def linger(self, number: int) -> None:
-        """This connection has been served; its client has a little time to close it."""
+        """Gives the client of a finished connection time to close it."""
         self._turn()
         self._silent.update(number, _LINGER, self.now)
 
     def heard(self, connection: Connection) -> None:
-        """Bytes have come from a client. One without a session gains no time by it."""
+        """A client has sent bytes. They extend its session, but not the time for a ConnectRequest."""
         self._turn()
         if connection.phase is Phase.SERVING:
             self._silent.update(connection.number, connection.timeout, self.now)
@@ -198,14 +198,14 @@ class Clients:
                 self.service.touch(connection.session, connection.timeout)
 
     def open_session(self, connection: Connection) -> None:
-        """A new session for this connection."""
+        """Creates a session for this connection."""
         assert self.service is not None
         session, self._next_session = self._next_session, next_session_id(self._next_session)
         self._attach(connection, session)
         self.service.write(Request(session, 0, CreateSession(connection.timeout)))
 
     def renew_session(self, connection: Connection, session: SessionId) -> None:
-        """An old session for this connection; another one that has it here ends."""
+        """Attaches an existing session to this connection, and ends its older connection here."""
         assert self.service is not None
         older = self._sessions.get(session)
         if older is not None:
@@ -214,7 +214,7 @@ class Clients:
         self.service.revalidate(session, connection.timeout)
 
     def forward(self, connection: Connection, asked: Asked) -> None:
-        """Passes a write or a sync on; a read that waits behind one stays where it is."""
+        """Passes a write or a sync to the core; a read behind it waits in the connection."""
         assert self.service is not None
         if asked.route is Route.SYNC:
             self.service.sync(connection.session, asked.xid)
@@ -222,29 +222,29 @@ class Clients:
             self.service.write(Request(connection.session, asked.xid, asked.record, asked.auth))
 
     def answered(self, connection: Connection, asked: Asked, zxid: int, arrived: int) -> None:
-        """A request is answered."""
+        """Counts an answered request."""
         now = self.now
         operation = OPERATION_OF.get(type(asked.record), "NA") if asked.record is not None else "NA"
         connection.statistics.answered(operation, asked.xid, zxid, arrived, now)
         self.statistics.latency.add(now - arrived)
 
     def word(self, connection: Connection, opening: bytes) -> bool:
-        """Whether these first bytes are a four-letter word; if so it is answered, and the connection ends."""
+        """Whether the first bytes are a four-letter word, which is then answered before the connection ends."""
         return self._words.answer(connection, opening)
 
-    # What the words ask.
+    # Queries of the four-letter words.
 
     @property
     def connections(self) -> tuple[Connection, ...]:
-        """Who is connected, oldest first."""
+        """All connections, oldest first."""
         return tuple(self._connections.values())
 
     def connected_by_expiry(self) -> Iterator[tuple[int, tuple[Connection, ...]]]:
-        """When connections end unless they are heard, on the clock of `now`."""
+        """The connections by the time at which each one times out, on the clock of `now`."""
         for when, numbers in self._silent.by_time():
             yield when, tuple(self._connections[number] for number in numbers)
 
-    # The inside.
+    # Internals.
 
     async def _listen(self, address: Address, context: ssl.SSLContext | None) -> None:
         assert self._loop is not None
@@ -258,11 +258,11 @@ class Clients:
         self._listeners.append(listener)
 
     def ports(self) -> tuple[int, ...]:
-        """The ports that are listened at, in the order of the settings; useful when 0 was asked for."""
+        """The open ports, in the order of the settings; a port of 0 in the settings has its real number here."""
         return tuple(listener.sockets[0].getsockname()[1] for listener in self._listeners)
 
     def accept(self) -> Connection:
-        """A new connection, as the event loop wants it."""
+        """Makes the protocol of a new connection, for asyncio."""
         self._count += 1
         return Connection(self, self._count)
 
@@ -296,14 +296,14 @@ class Clients:
 
 
 class _Unsent(list[Channel]):
-    """The connections with something to send; the first of a turn asks for the flush at its end."""
+    """The connections with queued packets; the first one of a turn schedules the flush."""
 
     def __init__(self, schedule: Callable[[], None]) -> None:
         super().__init__()
         self._schedule = schedule
 
     def append(self, connection: Channel) -> None:
-        """One more."""
+        """Adds a connection."""
         if not self:
             self._schedule()
         super().append(connection)

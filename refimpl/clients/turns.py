@@ -1,4 +1,4 @@
-"""The bytes of requests that the client port handles in one turn of the event loop.
+"""A bound on the requests that the client port handles in one turn of the event loop.
 
 The bound is shared by all connections, so that a client with long requests delays the others by one of them. Without it
 15 requests of 1 MB each stopped the server for five seconds.
@@ -17,7 +17,7 @@ BYTES = 64 * 1024
 
 
 class Turns:
-    """Which connections handle requests in this turn, and which do so later, in the order in which they asked.
+    """The budget of one turn, and the connections that wait for the next one, first come, first served.
 
     `call_soon` runs a function in the next turn.
     """
@@ -28,7 +28,7 @@ class Turns:
         self._postponed: dict[Connection, None] = {}
 
     def may_handle(self, connection: Connection, size: int) -> bool:
-        """Whether a request of this many bytes is handled now; if not, `connection.work` is called in a later turn."""
+        """Whether a request of this many bytes fits into this turn; otherwise a later turn calls `connection.work`."""
         if not self._handled:
             self._call_soon(self._next)
         elif self._handled + size > BYTES:

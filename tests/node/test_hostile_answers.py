@@ -1,7 +1,7 @@
-"""Requests whose answers are of variable size, and connections without number: what one client can cost a server.
+"""Requests with answers of variable size, and many connections: the memory, time and descriptors they cost a server.
 
-Expected: the page on the node, "What is bounded by what". The answer to a multiRead is at most jute.maxbuffer; every
-other answer is one znode or names in the tree; a client that does not read is told no more.
+Expected values: the bounds in docs/explanation-node.md. The answer to a multiRead is at most jute.maxbuffer. Every
+other answer is one znode, or names in the tree. A client that does not read gets no further answers.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Launch = Callable[..., Ensemble]
 MB = 1 << 20
 MAX_BUFFER = 0xFFFFF
 GROWTH, PEAK = 24 * MB, 64 * MB
-"""The most by which a server may have grown afterwards, and at any time."""
+"""Limits on the growth of resident memory: at the end of a test, and at any time."""
 CONNECT = framed(struct.pack(">iqiqi", 0, 0, 30_000, 0, 16) + bytes(16) + b"\0")
 LARGE, WIDE = "/large", "/wide"
 DATA, NAMES = 900_000, 4000
@@ -92,14 +92,14 @@ def exactly(of: socket.socket, size: int) -> bytes:
 
 
 def highest(ensemble: Ensemble) -> int:
-    """The most bytes of memory that the server has ever occupied (VmHWM)."""
+    """The largest resident memory of the server so far, in bytes (VmHWM)."""
     status = Path(f"/proc/{ensemble.process(1).pid}/status").read_text("utf-8")
     (line,) = [line for line in status.splitlines() if line.startswith("VmHWM")]
     return int(line.split()[1]) * 1024
 
 
 def multi_reads() -> dict[str, MultiRead]:
-    """Each would be answered with more than jute.maxbuffer, up to 45 GB."""
+    """Requests whose answers would exceed jute.maxbuffer, up to 45 GB."""
     data, children = GetData(LARGE, False), GetChildren(WIDE, False)
     counts = (2, 3, 5, 10, 100, 1000, 2000, 5000, 10_000, 20_000, 50_000)
     table = {f"{count} times the data": MultiRead((data,) * count) for count in counts}
@@ -125,7 +125,7 @@ def single_reads() -> dict[str, Record]:
 
 
 def test_fifty_requests_of_variable_answer_size(server: Ensemble) -> None:
-    """A multiRead beyond its bound is refused with one line in the log; any other read has one znode's answer."""
+    """A multiRead beyond its bound is refused, with one line in the log. Other answers are at most one znode."""
     refused, answered = multi_reads(), single_reads()
     assert len(refused) + len(answered) >= 50
     before, peak, said = resident(server), highest(server), log_of(server, 1).count("a multiRead is refused")
@@ -179,7 +179,7 @@ def test_a_frame_beyond_the_limit_is_refused_with_one_line(server: Ensemble) -> 
 
 
 def test_lines_about_refused_clients_are_limited(server: Ensemble) -> None:
-    """300 clients with a bad frame: at most 100 lines in ten seconds, and the next ones say how many are missing."""
+    """300 clients send a bad frame, within 20 seconds: at most 100 lines are logged in each ten."""
     said = log_of(server, 1).count("bad frame")
     for _ in range(300):
         with connection(server.client_port(1)) as to:
@@ -189,7 +189,7 @@ def test_lines_about_refused_clients_are_limited(server: Ensemble) -> None:
 
 
 def test_connections_are_refused_before_descriptors_run_out(tmp_path: Path) -> None:
-    """A server that may open 256 files writes log files and snapshots while a stranger opens 400 connections."""
+    """A server with 256 descriptors writes log files and snapshots while a stranger opens 400 connections."""
     extra = LONG_LIMITS | {"maxClientCnxns": "0", "snapCount": "100"}
     ensemble = Ensemble(["node"], tmp_path, tick_time=1000, extra=extra)
     ensemble.process(1).command[:0] = ["sh", "-c", 'ulimit -n 256; exec "$@"', "sh"]

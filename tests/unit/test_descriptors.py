@@ -1,4 +1,4 @@
-"""The limit on open files: raised at the start, and partly reserved for the server itself."""
+"""The limit on open files is raised at the start, and partly reserved for the server."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ print(raise_limit(), resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
 @pytest.mark.parametrize(("soft", "hard"), [(256, 900), (900, 900)])
 def test_the_soft_limit_is_raised_to_the_hard_one(soft: int, hard: int) -> None:
-    """In a process of its own: a hard limit cannot be raised again."""
+    """A subprocess sets its hard limit, which cannot be raised again."""
     ended = subprocess.run(
         [sys.executable, "-c", LIMITED.format(soft=soft, hard=hard)], capture_output=True, text=True, check=True
     )
