@@ -1,15 +1,15 @@
-"""The runs that `--nodes N` stands for, as descriptions: a named set that looks at an ensemble from several sides.
+"""The runs of `--nodes N`, as descriptions: a named set that checks an ensemble from several sides.
 
-    cold start           an election message by message, and what its leader begins then
+    cold start           an election with all its messages, and the first steps of its leader
     established          a leader that serves: writes, a crash, a return, re-election, synchronisation
     crash, observer, another view
                          the same with an observer, one server whose file does not name it, and a dropped connection
-    a broken link        an election message by message after a link was cut; the election alone
+    a broken link        an election with all its messages after a link was cut; the election alone
     faults of every kind the oracle's elections under every fault; the election alone
 
 Rules: each run checks every invariant of its protocol. An invariant whose premise never holds makes the run vacuous,
 except where the bounds of the run rule the premise out: these are listed in `silent`, and reported as allowed. A run
-that does not end soon by itself has a depth, which `--depth` replaces.
+that does not end soon has a depth, which `--depth` replaces.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from collections.abc import Iterator
 from typing import Any
 
 Described = dict[str, Any]
-FINE_UP_TO = 4  # servers whose election can be explored message by message
+FINE_UP_TO = 4  # the greatest number of servers whose election can be explored with all its messages
 
 RUN: Described = {
     "name": "as described", "nodes": 3, "observers": 0, "grain": "fine", "established": False, "other_views": {},
     "rounds": 2, "capacity": 2, "late": 0, "faults": {}, "silent": [], "variants": [], "protocol": "election",
     "discovery": "packets", "given": 0, "properties": [], "depth": None,
 }  # fmt: skip
-"""What holds of a run unless it says otherwise.
+"""The defaults of every run.
 
 `silent` names actions that need not fire and invariants whose premise need not hold. `given` is the number of
-transactions on every disk at the start. `properties` names the invariants; an empty list stands for the usual ones.
+transactions on every disk at the start. `properties` names the invariants; an empty list means the usual ones.
 """
 BEGINNING = ("LeaderIsAVoter", "OnlyVotersCounted", "Leadership", "OnlyVotersAck", "NoBadState")
 DEPTHS = {4: 30, 5: 22, 6: 17, 7: 13}
-"""How far runs of the whole server go which do not end soon by themselves, by the number of servers."""
+"""The depth of the runs of the whole server that do not end soon, by the number of servers."""
 
 
 def named_runs(nodes: int) -> Iterator[Described]:
-    """The set for so many servers."""
+    """The set for this number of servers."""
     fine, depth = nodes <= FINE_UP_TO, DEPTHS.get(nodes)
     run = {**RUN, "nodes": nodes, "depth": depth}
     if fine:
@@ -53,7 +53,7 @@ def named_runs(nodes: int) -> Iterator[Described]:
         other = {str(nodes - 1): list(range(1, nodes))}
         yield _whole(run, "crash, observer, another view", observers=1, other_views=other, disconnects=1)
     if nodes > 1 and fine:
-        # Who was cut off hears from those who have decided, and joins them without a decision of its own.
+        # A server that was cut off hears from the decided servers, and joins them without a `decide` step.
         links = {"cuts": 1, "heals": 1, "rebroadcasts": 1}
         yield {
             **RUN, "nodes": nodes, "name": "a broken link", "established": True, "faults": links, "silent": ["decide"],
@@ -68,14 +68,14 @@ def named_runs(nodes: int) -> Iterator[Described]:
 
 
 def _beginning(nodes: int) -> list[str]:
-    """What an ensemble can be held to before anything is committed; a server alone waits for nobody's ACK."""
+    """The invariants of an ensemble before its first commit; a single server waits for no ACK."""
     return [name for name in BEGINNING if nodes > 1 or name != "OnlyVotersAck"]
 
 
 def _whole(run: Described, name: str, observers: int = 0, other_views: Any = None, disconnects: int = 0) -> Described:
-    """The whole server, from a leader that serves on: two writes, a crash and a return, one more election."""
+    """The whole server, from a leader that serves: two writes, a crash and a return, one more election."""
     faults = {"elections": 1, "writes": 2, "crashes": 1, "restarts": 1, "disconnects": disconnects}
-    # Of two voters neither leads without the other, so the one with more transactions leads, and none is truncated.
+    # Neither of two voters leads without the other, so the one with more transactions leads, and none is truncated.
     silent = ["CommittedLogDurability"] if run["nodes"] - observers == 2 else []
     return {
         **run, "name": name, "protocol": "zab", "grain": "oracle", "discovery": "one-step", "established": True,

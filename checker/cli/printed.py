@@ -1,6 +1,6 @@
-"""What is printed of runs: the report of one, a line for each of several and a report of those that came out otherwise.
+"""The output of runs: the report of one, or a line for each of several and a report of each unexpected outcome.
 
-Nothing is judged here, and nothing is run.
+This module runs and judges nothing.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ def line(outcome: Outcome, names: Sequence[str]) -> str:
 
 
 def print_outcomes(ran: Sequence[Outcome], options: argparse.Namespace, *, asked: int) -> None:
-    """All there is to say of runs, of which so many were asked for; lines of several were printed before."""
+    """The complete output for `ran`, out of `asked` requested runs; the lines of several runs were printed before."""
     alone = asked == 1
     for each in ran:
         told = alone or each.judgement.exit_code != 0
         if each.exploration is None or each.job is None:
-            if alone or each.job is not None:  # else its line has said it
+            if alone or each.job is not None:  # otherwise its line says it
                 print(each.judgement.sentence)
         elif told:
             if not alone:
@@ -52,7 +52,7 @@ def _total(ran: Sequence[Outcome], options: argparse.Namespace, asked: int) -> s
 
 
 def told(outcome: Outcome) -> str:
-    """A run in full, as the text that reports carry: what it came to, and every run that was found."""
+    """A run in full, as the text in reports: its outcome, and every run that was found."""
     if outcome.job is None or outcome.exploration is None:
         return outcome.judgement.sentence
     report = "\n".join(report_lines(outcome.job, outcome.exploration, outcome.judgement))

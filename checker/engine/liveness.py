@@ -1,10 +1,10 @@
-"""Liveness for the table engine: what `plain_liveness` does with rows, done with the numbers of `graph`.
+"""Liveness for the table engine: the algorithm of `plain_liveness`, on the numbers of `graph` in place of rows.
 
-Each property is judged by itself: what it says of each state, the components of the part that is examined, and those
-in which a run may stay (`graph_kernels`). If there is one, a shortest way into it and a way around are searched, and
-handed to `checker.engine.lasso` as ordinals, which has them walked by the plain steps of the model.
+Each property is judged separately: its value in each state, the components of the examined part, and the components in
+which a run may stay (`graph_kernels`). If there is one, a shortest way into it and a way around it are searched, and
+given as ordinals to `checker.engine.lasso`, which checks them with the plain steps of the model.
 
-What this takes beside the graph is known before: NEEDED bytes a state.
+The memory for this in addition to the graph is known in advance: NEEDED bytes a state.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from checker.engine.tables import Tables
 
 Array = np.ndarray[Any, Any]
 NONE = int(kernels.NONE)
-NEEDED = 64  # bytes a state: offsets, where it is placed, the order of components, the stack of the search, edges
+NEEDED = 64  # bytes a state: offsets, its component, the order of components, the stack of the search, edges
 
 
 def judge(result: Exploration, prop: Property, graph: Graph, moves: Moves, history: History) -> None:
@@ -48,7 +48,7 @@ def judge(result: Exploration, prop: Property, graph: Graph, moves: Moves, histo
 
 
 class _Part:
-    """The part of the graph that is examined for one property, its components, and which of them are traps."""
+    """The part of the graph that is examined for one property, its components, and the traps among them."""
 
     def __init__(self, prop: Property, graph: Graph, moves: Moves) -> None:
         self.prop = prop
@@ -78,7 +78,7 @@ class _Part:
 
     @property
     def violated(self) -> bool:
-        """Whether a run from an open state never comes to a goal, or (RECOVERABLE) none from it can."""
+        """Whether a run from an open state never reaches a goal, or (RECOVERABLE) no run from it can."""
         return self.first_lost != NONE if self.prop.kind is Kind.RECOVERABLE else bool(self.traps.any())
 
     def units(self, state: int) -> set[int]:
@@ -96,7 +96,7 @@ class _Part:
 
 
 def _said(graph: Graph, prop: Property, states: int) -> Array:
-    """What a property says of each state: GOAL, OPEN or PASSED."""
+    """The value of a property in each state: GOAL, OPEN or PASSED."""
     tables = graph.tables
     position = tables.model.properties.index(prop)
     bundles = [int(number) for _, number in tables.bundles(Held.LIVENESS)]
@@ -114,13 +114,13 @@ def _units(tables: Tables, prop: Property) -> Array:
         return np.zeros(len(tables.labels), np.uint32)
     place = tables.fairness.index(prop.fair)
     numbers: dict[Any, int] = {None: 0}
-    # The first label is no move's, and has no units.
+    # The first label does not belong to a move, and has no units.
     units = [0, *(numbers.setdefault(label.units[place], len(numbers)) for label in tables.labels[1:])]
     return np.array(units, np.uint32)
 
 
 class _Search:
-    """The search for a run that is to be shown."""
+    """The search for the run of a finding."""
 
     def __init__(self, part: _Part, result: Exploration, history: History) -> None:
         self._part, self._model, self._history = part, result.model, history
@@ -129,7 +129,7 @@ class _Search:
         self._queue = np.empty(states, np.uint32)
 
     def found(self, levels: Array) -> Found:
-        """The finding: the shortest way into a trap, and a way around it. `levels` are where levels begin."""
+        """The finding: the shortest way into a trap, and a way around it. `levels` are the starts of the levels."""
         part, opening = self._part, self._part.part
         if part.prop.kind is Kind.RECOVERABLE:
             opening = np.zeros_like(part.part)
@@ -150,7 +150,7 @@ class _Search:
         return lasso(self._model, part.prop, before + way, loop, len(before))
 
     def _way(self, state: int) -> tuple[int, list[int]]:
-        """Where a search began that came to this state, and the ordinals from there."""
+        """The start of the search that reached this state, and the ordinals from there."""
         ordinals: list[int] = []
         while int(self._parents[state]) != state:
             ordinals.append(int(self._ways[state]))
@@ -158,7 +158,7 @@ class _Search:
         return state, ordinals[::-1]
 
     def _around(self, entry: int) -> list[int]:
-        """A closed walk that is fair: always on to the next thing that is owed to a unit, and at last back."""
+        """A closed walk that is fair: it visits each unit that is still owed in turn, and then returns."""
         at, walk, owed = entry, list[int](), self._part.units(entry)
         while owed:
             way, at, unit = self._next(at, owed, NONE)
@@ -167,7 +167,7 @@ class _Search:
         return walk if at == entry else walk + self._next(at, set(), entry)[0]
 
     def _next(self, start: int, owed: set[int], wanted: int) -> tuple[list[int], int, int]:
-        """The way to what `graph_kernels.seek` looks for, the state it leads to, and the unit of its last move."""
+        """The way to the target of `graph_kernels.seek`, the state that it leads to, and the unit of its last move."""
         part, is_owed = self._part, np.zeros(int(self._part.unit_of.max(initial=0)) + 1, np.uint8)
         is_owed[list(owed)] = 1
         state, ordinal, seen = kernels.seek(

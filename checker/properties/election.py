@@ -1,7 +1,7 @@
-"""What must hold, and what must be possible, of elections.
+"""The invariants and witnesses of elections.
 
-Every property answers with a value: the clause that decided and its witnesses. Properties read projections of
-servers (`checker.models.ensemble.standing`), so that each is evaluated once for every combination of those.
+Every property returns a value: the clause that decided and its witnesses. Properties read projections of servers
+(`checker.models.ensemble.standing`), so that each is evaluated once for every combination of projected values.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Answer = Finding | Trivial | None
 
 
 def _of_standings(setup: Setup, check: Callable[[Standings], Answer]) -> dict[str, Any]:
-    """The reads and the check of a property of where all servers stand."""
+    """The reads and the check of a property of the summaries of all servers."""
     return {
         "reads": tuple(Read(server_name(sid), standing) for sid in setup.sids),
         "check": lambda *seen: check(dict(zip(setup.sids, seen, strict=True))),
@@ -38,7 +38,7 @@ def _of_standings(setup: Setup, check: Callable[[Standings], Answer]) -> dict[st
 
 
 def one_leader(setup: Setup) -> Property:
-    """R11, for the election alone: no two servers each LEAD with a quorum of their own view behind them."""
+    """R11, for the election alone: no two servers LEAD at one time, each with a quorum of its view that follows it."""
 
     def check(standings: Standings) -> Answer:
         leaders = [sid for sid, each in standings.items() if is_established(standings, sid)]
@@ -92,7 +92,7 @@ def only_voters_counted(setup: Setup) -> Property:
 
 
 def leader_is_a_voter(setup: Setup) -> Property:
-    """R4: whoever leads, or is followed, is a voter in the view of the server that decided so."""
+    """R4: every server that leads or is followed is a voter in the view of the server that decided so."""
 
     def check(standings: Standings) -> Answer:
         decided = [(s, e) for s, e in standings.items() if isinstance(e, Standing) and e.leader is not None]
@@ -107,7 +107,7 @@ def leader_is_a_voter(setup: Setup) -> Property:
 
 
 def elected(setup: Setup) -> Property:
-    """A witness: some server leads with a quorum of its view behind it, none of them cut off from it."""
+    """A witness: some server leads and a quorum of its view follows it, with no cut link between them."""
 
     def check(cut: frozenset[Link], *seen: Standing | str) -> Answer:
         standings = dict(zip(setup.sids, seen, strict=True))
@@ -159,7 +159,7 @@ def never_leads(setup: Setup, leader: Sid) -> Property:
 
 
 class Bucket:
-    """What a table of the source says of one server: its state, and the last vote of each sender."""
+    """The entry of the source's table for one server: its state, and the last vote of each sender."""
 
     def __init__(self, state: ServerState, votes: Mapping[Sid, tuple[int, Sid]]) -> None:
         self.state, self.votes = state, dict(votes)

@@ -1,7 +1,7 @@
-"""Messages that must not arrive in the state in which they arrive: four families.
+"""Four families of messages that must not arrive in the state of their receiver.
 
-The specification reports such a message where it is read (`spec.zab.events.Unexpected`), and then does what the real
-server does. Each family is examined while somebody waits for messages of its kind.
+The specification reports such a message where it is read (`spec.zab.events.Unexpected`), and then continues like a real
+server. Each family is examined while some server waits for messages of its kind.
 
 Source: the TLA+ specifications of ZooKeeper: bad states, acks, proposals, commits.
 """
@@ -24,13 +24,13 @@ Duties = dict[Sid, Duty]
 
 
 def no_bad_state(setup: Setup) -> Property:
-    """A packet arrives in the phase it is meant for, and what UPTODATE asks for is done when its ACK is read."""
+    """A packet arrives in its phase, and the work that UPTODATE requests is done when its ACK is read."""
     meaning = "packets arrive in the phase they are meant for, and an ACK of UPTODATE means that all before is applied"
     return _family(setup, "NoBadState", Family.STATE, lambda _: True, meaning, also=_served_too_early)
 
 
 def no_bad_ack(setup: Setup) -> Property:
-    """The first ACK of a learner is that of NEWLEADER, and nothing is acknowledged that was not proposed."""
+    """The first ACK of a learner is the ACK of NEWLEADER, and nothing is acknowledged that was not proposed."""
     meaning = "the first ACK of a learner is that of NEWLEADER, and each later one is of something proposed"
     return _family(setup, "NoBadAck", Family.ACK, lambda each: each.awaits_acks, meaning)
 
@@ -69,7 +69,7 @@ def _family(
 
 
 def _served_too_early(duties: Duties) -> Finding | None:
-    """A leader has read an ACK of UPTODATE from a follower that has not applied what the leader began with."""
+    """A leader has read an ACK of UPTODATE from a follower that has not applied the leader's initial transactions."""
     for sid, leader in duties.items():
         for learner in leader.served:
             own = duties.get(learner)

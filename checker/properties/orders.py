@@ -1,7 +1,7 @@
-"""What must hold of the transactions that servers deliver: the broadcast properties of Zab, and agreement of replicas.
+"""Invariants of the delivered transactions: the broadcast properties of Zab, and agreement of replicas.
 
-"Delivered" is applied while serving, "log" is what was logged or handed to the disk. Every property answers with the
-clause that decided and its witnesses, and is trivial while nobody has delivered what it speaks of.
+"Delivered" means applied while serving; "log" means logged or handed to the disk. Every property returns the clause
+that decided and its witnesses, and is trivial while no server has delivered the transactions that it concerns.
 
 Sources: Junqueira, Reed, Serafini, "Zab" (DSN 2011), section 2 (Integrity, Total order, Agreement, Local and global
 primary order, Primary integrity); the TLA+ specifications of ZooKeeper, for the consistency of logs.
@@ -25,18 +25,18 @@ from spec.txn import Txn, epoch_of, told
 
 Answer = Finding | Trivial | None
 Servers = dict[Sid, Seen]
-"""The servers that lead or follow far enough to say something."""
+"""The servers that lead or follow and have reached the phases that `Seen` covers."""
 
 
-# Each server by itself.
+# Properties of one server.
 
 
 def applied_in_order(setup: Setup) -> Property:
-    """Each server applies the transactions of its log in zxid order, each of them once.
+    """Each server applies the transactions of its log once each, in zxid order.
 
     Source: Zab (DSN 2011), Integrity and Total order; `CommitProcessor` passes requests to `FinalRequestProcessor` in
     the order of their commits, and `DataTree.processTxn` applies one transaction at a time. The other invariants of
-    delivery derive what a server has delivered from its log; this one states that they may.
+    delivery derive the delivered transactions of a server from its log; this one justifies that.
     """
 
     def has_two(server: Server) -> bool:
@@ -63,7 +63,7 @@ def applied_in_order(setup: Setup) -> Property:
 
 
 def prefix_consistency(setup: Setup) -> Property:
-    """Of any two servers one has delivered a prefix of what the other has."""
+    """Of any two servers, one has delivered a prefix of the transactions that the other has delivered."""
 
     def check(servers: Servers) -> Answer:
         pairs = _able_to_differ(servers)
@@ -80,7 +80,7 @@ def prefix_consistency(setup: Setup) -> Property:
 
 
 def agreement(setup: Setup) -> Property:
-    """If one delivers a and another delivers b, the first delivers b too, or the second a."""
+    """If one server delivers a and another delivers b, the first delivers b too, or the second a."""
 
     def check(servers: Servers) -> Answer:
         pairs = _able_to_differ(servers)
@@ -98,7 +98,7 @@ def agreement(setup: Setup) -> Property:
 
 
 def total_order(setup: Setup) -> Property:
-    """If one delivers a before b, whoever delivers b delivers a before it."""
+    """If one server delivers a before b, every server that delivers b delivers a before it."""
 
     def check(servers: Servers) -> Answer:
         known = [s for s in servers if len(servers[s].delivered) > 1]
@@ -118,7 +118,7 @@ def total_order(setup: Setup) -> Property:
 
 
 def global_primary_order(setup: Setup) -> Property:
-    """A server delivers transactions of a lower epoch before those of a higher."""
+    """A server delivers transactions of a lower epoch before those of a higher one."""
 
     def check(servers: Servers) -> Answer:
         long = {s: each for s, each in servers.items() if len({epoch_of(txn.zxid) for txn in each.delivered}) > 1}
@@ -186,7 +186,7 @@ def _log_property(
 
 
 def commit_consistency(setup: Setup) -> Property:
-    """While both serve, what a follower has delivered is a prefix of what its leader has."""
+    """While both serve, a follower has delivered a prefix of the transactions that its leader has delivered."""
 
     def check(servers: Servers) -> Answer:
         pairs = [(a, b) for a, b in _led(servers) if servers[a].serves and servers[b].delivered]
@@ -203,7 +203,7 @@ def commit_consistency(setup: Setup) -> Property:
 
 
 def replicas_agree(setup: Setup) -> Property:
-    """Two servers that serve behind one leader have the same transaction under one zxid (R10, after healing)."""
+    """Two servers that serve under one leader have the same transaction under one zxid (R10, after healing)."""
 
     def check(servers: Servers) -> Answer:
         serving = [s for s in servers if servers[s].serves]
@@ -230,11 +230,11 @@ def replicas_agree(setup: Setup) -> Property:
     return _of_seen("ReplicasAgree", setup, check, meaning)
 
 
-# Against what was broadcast and committed before.
+# Comparison with earlier broadcasts and commits.
 
 
 def integrity(setup: Setup) -> Property:
-    """Whatever is delivered was proposed by a leader, or was on a disk from the beginning."""
+    """Every delivered transaction was proposed by a leader, or was on a disk from the beginning."""
     given = {txn for member in setup.members for txn in member.durable.txns}
 
     def check(_: Any, broadcast: tuple[Sent, ...], servers: Servers) -> Answer:
@@ -249,7 +249,7 @@ def integrity(setup: Setup) -> Property:
 
 
 def local_primary_order(setup: Setup) -> Property:
-    """If a leader proposes a before b, whoever delivers b has delivered a before it; for all pairs."""
+    """If a leader proposes a before b, every server that delivers b has delivered a before it; for all pairs."""
 
     def check(_: Any, broadcast: tuple[Sent, ...], servers: Servers) -> Answer:
         pairs = [(a.txn, b.txn) for a, b in combinations(broadcast, 2) if (a.epoch, a.leader) == (b.epoch, b.leader)]
@@ -270,7 +270,9 @@ def local_primary_order(setup: Setup) -> Property:
 
 
 def primary_integrity(setup: Setup) -> Property:
-    """A leader that proposes in its epoch has delivered everything of lower epochs that anybody ever delivered."""
+    """A leader that proposes in its epoch has delivered every transaction of lower epochs that any server ever
+    delivered.
+    """
 
     def check(committed: tuple[FirstCommit, ...], broadcast: tuple[Sent, ...], servers: Servers) -> Answer:
         proposing = {(each.epoch, each.leader) for each in broadcast}
@@ -297,7 +299,7 @@ def primary_integrity(setup: Setup) -> Property:
 
 
 def committed_log_monotonicity(setup: Setup) -> Property:
-    """The committed log only grows: every server has delivered a prefix of it, or it a prefix of theirs."""
+    """The committed log only grows: every server has delivered a prefix of it, or it is a prefix of theirs."""
 
     def check(committed: tuple[FirstCommit, ...], _: Any, servers: Servers) -> Answer:
         log = tuple(each.txn for each in committed)
@@ -317,7 +319,7 @@ def committed_log_monotonicity(setup: Setup) -> Property:
     return _of_past("CommittedLogMonotonicity", setup, check, meaning)
 
 
-# What they are made of.
+# The parts of these properties.
 
 
 def _of_seen(name: str, setup: Setup, check: Callable[[Servers], Answer], meaning: str) -> Property:
@@ -326,7 +328,9 @@ def _of_seen(name: str, setup: Setup, check: Callable[[Servers], Answer], meanin
 
 
 def _of_past(name: str, setup: Setup, check: Callable[[Any, Any, Servers], Answer], meaning: str) -> Property:
-    """A property of what was committed and proposed so far, and of what servers have delivered."""
+    """A property of the transactions committed and proposed so far, and of the transactions that servers have
+    delivered.
+    """
     reads = reads_of(setup, seen, Part.COMMITTED, Part.BROADCAST, Part.MISAPPLIED)
 
     def held(committed: Any, broadcast: Any, reports: tuple[Misapplied, ...], *views: Seen | str) -> Answer:
@@ -382,5 +386,5 @@ def _out_of_order(clause: str, one: Sid, other: Sid, before: Txn, after: Txn) ->
 
 
 def _zxids(txns: tuple[Txn, ...]) -> list[str]:
-    """Transactions as a reader is told them: zxid and value."""
+    """Transactions as text: zxid and value."""
     return [f"{told(txn.zxid)} ({txn.value})" for txn in txns]

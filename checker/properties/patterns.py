@@ -1,12 +1,10 @@
-"""Where servers stand at one moment, as a scenario writes it down: the parameters of several properties.
+"""Patterns of server states at one moment, as written in a scenario: the parameters of several properties.
 
-A pattern names some servers and says of each in what states it may be, whom it follows, and which file it
-runs with. It is written in words (`FOLLOWING 3`, `LEADING`, `down`), as a list of such words (any of them),
-or as a map with `state`, `leader` and `file`. A table of receive buckets is a pattern with the votes of each
-sender.
+A pattern names some servers and gives the allowed states, leader and file of each. It is written in words (`FOLLOWING
+3`, `LEADING`, `down`), as a list of such words (any of them), or as a map with `state`, `leader` and `file`. A table of
+receive buckets is a pattern with the votes of each sender.
 
-Rules of this module: a parameter that does not fit raises `ParameterError`, which says what would be right;
-nothing is guessed.
+Rules of this module: a wrong parameter raises `ParameterError`, which names the correct form; nothing is guessed.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ FORM = f"write {', '.join(STATES)} or {DOWN}, with the leader's id after it if t
 
 
 class ParameterError(Exception):
-    """A property's parameter is not what it takes: what is wrong, and what would be right.
+    """The parameter of a property is wrong; the error has the mistake and the correct form.
 
     `inside` leads from the parameter to the place, as keys.
     """
@@ -46,14 +44,14 @@ def check_parameter(name: object, takes: str, given: object) -> None:
 
 
 class Stand(NamedTuple):
-    """One way to stand: a state, and perhaps a leader and a file; a state of None is any that runs."""
+    """One allowed state of a server, with an optional leader and file; a state of None is any running state."""
 
     state: ServerState | str | None
     leader: Sid | None = None
     view: View | None = None
 
     def fits(self, standing: Standing | str) -> bool:
-        """Whether a server stands so."""
+        """Whether a server matches."""
         if isinstance(standing, str):
             return self.state == DOWN
         return (
@@ -64,11 +62,11 @@ class Stand(NamedTuple):
 
 
 Pattern = Mapping[Sid, tuple[Stand, ...]]
-"""For each server that matters the ways in which it may stand."""
+"""For each server in the pattern, the states that it may have."""
 
 
 def fits(pattern: Pattern, standings: Mapping[Sid, Standing | str]) -> bool:
-    """Whether every server of the pattern stands in one of its ways."""
+    """Whether every server of the pattern matches one of its allowed states."""
     return all(any(stand.fits(standings[sid]) for stand in stands) for sid, stands in pattern.items())
 
 
@@ -81,7 +79,7 @@ def server_of(setup: Setup, value: Any, inside: tuple[str | int, ...] = ()) -> S
 
 
 def pattern_of(setup: Setup, value: Any) -> Pattern:
-    """A pattern, from what stands in a scenario."""
+    """A pattern, from its value in a scenario."""
     if not isinstance(value, dict) or not value:
         raise ParameterError("a map from servers to how they stand is wanted", "write {1: LEADING}")
     return {server_of(setup, key, (key,)): tuple(_stands(setup, each, (key,))) for key, each in value.items()}
@@ -122,7 +120,7 @@ def _stands(setup: Setup, value: Any, inside: tuple[str | int, ...]) -> Iterable
 
 
 def _check_keys(value: Mapping[Any, Any], keys: tuple[str, ...], inside: tuple[str | int, ...]) -> None:
-    """Raises ParameterError for the first key that is none of these."""
+    """Raises ParameterError for the first key that is not allowed."""
     for key in value:
         if key not in keys:
             raise ParameterError("there is no such key", nearest(key, keys), (*inside, key))

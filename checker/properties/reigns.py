@@ -1,4 +1,4 @@
-"""What must hold of leaders and of what was committed: one leader an epoch, nothing committed is ever lost.
+"""Invariants of leaders and commits: one leader an epoch, and no committed transaction is ever lost.
 
 Sources: "Zab" (DSN 2011), section 4 (claims on established leaders); the TLA+ specifications of ZooKeeper (Leadership,
 leader log completeness, no loss of a committed log); requirements R4, R9, R11.
@@ -42,9 +42,9 @@ def leadership(setup: Setup) -> Property:  # noqa: ARG001 (every property is bui
 
 
 def leader_log_completeness(setup: Setup) -> Property:  # noqa: ARG001
-    """R9, R11: a leader begins with all that was committed in lower epochs, whenever that was committed.
+    """R9, R11: a leader begins with all transactions committed in lower epochs, at any time.
 
-    Also a commit in a lower epoch after the higher one was established must be among what its leader began with.
+    A commit in a lower epoch after the higher one was established must also be among the leader's initial transactions.
     """
 
     def check(established: tuple[Reign, ...], committed: tuple[FirstCommit, ...]) -> Answer:
@@ -69,10 +69,10 @@ def leader_log_completeness(setup: Setup) -> Property:  # noqa: ARG001
 
 
 def committed_log_durability(setup: Setup) -> Property:
-    """No leader makes a server drop what was committed in an earlier epoch.
+    """No leader makes a server drop a transaction that was committed in an earlier epoch.
 
-    That a leader takes back what it has proposed itself, and sends it again, is how a follower comes back while
-    proposals are outstanding; they may be committed in the meantime.
+    A leader may truncate its own proposals on a follower and send them again: a follower returns in this way while
+    proposals are outstanding. They may be committed in the meantime.
     """
 
     def check(lost: tuple[tuple[Sid, Txn], ...], committed: tuple[FirstCommit, ...], *truncating: bool) -> Answer:
@@ -106,9 +106,9 @@ def one_txn_per_zxid(setup: Setup) -> Property:  # noqa: ARG001
 
 
 def durability(setup: Setup) -> Property:
-    """R9: what a majority acknowledged, or a client was told, is on disk within every quorum.
+    """R9: a transaction acknowledged by a majority, or to a client, is on disk within every quorum.
 
-    Whatever crashes, the servers that are left and suffice to go on have it then. Views must be equal.
+    After any crash, the remaining servers have it if they suffice to continue. Views must be equal.
     """
 
     def check(committed: tuple[FirstCommit, ...], *disks: Held) -> Answer:
@@ -128,7 +128,7 @@ def durability(setup: Setup) -> Property:
 
 
 def only_voters_ack(setup: Setup) -> Property:
-    """R4: no observer, and nobody from outside the leader's view, is counted for an epoch or for a proposal."""
+    """R4: no observer and no server outside the leader's view is counted for an epoch or for a proposal."""
 
     def counted(server: Server) -> frozenset[Sid] | str:
         leader = server.zab

@@ -1,9 +1,9 @@
-"""Properties of where servers stand, for scenarios to say what they are about.
+"""Properties of the states of servers, for scenarios that describe a situation.
 
-`Stands` and `NeverStands` take a pattern (`checker.properties.patterns`). `Serves` and `ServesNoMore` speak
-of states in which nothing more can happen: what every run comes to when faults are over.
+`Stands` and `NeverStands` take a pattern (`checker.properties.patterns`). `Serves` and `ServesNoMore` concern states
+without a next step, where every run ends when faults are over.
 
-Each property answers with a value: the clause that decided and its witnesses.
+Each property returns a value: the clause that decided and its witnesses.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Standings = Mapping[Sid, Standing | str]
 
 
 def stands(pattern: Pattern, words: str) -> Property:
-    """A witness: at one moment the servers stand so."""
+    """A witness: at one moment the servers match the pattern."""
 
     def check(*seen: Standing | str) -> Finding | None:
         standings = dict(zip(pattern, seen, strict=True))
@@ -35,7 +35,7 @@ def stands(pattern: Pattern, words: str) -> Property:
 
 
 def never_stands(pattern: Pattern, words: str) -> Property:
-    """An invariant: at no moment do the servers all stand so."""
+    """An invariant: at no moment do all servers match the pattern."""
 
     def check(*seen: Standing | str) -> Finding | None:
         standings = dict(zip(pattern, seen, strict=True))
@@ -46,7 +46,7 @@ def never_stands(pattern: Pattern, words: str) -> Property:
 
 
 def serves(setup: Setup) -> Property:
-    """R2, R3: where nothing more can happen within the bounds, a server leads with a quorum within reach."""
+    """R2, R3: in a state without a next step within the bounds, a server leads with a quorum within reach."""
 
     def check(cut: frozenset[Link], *seen: Standing | str) -> Finding | None:
         standings = dict(zip(setup.sids, seen, strict=True))
@@ -59,7 +59,7 @@ def serves(setup: Setup) -> Property:
 
 
 def serves_no_more(setup: Setup) -> Property:
-    """R2, R3, R4: where nothing more can happen within the bounds, none leads with a quorum within reach."""
+    """R2, R3, R4: in a state without a next step within the bounds, no server leads with a quorum within reach."""
 
     def check(cut: frozenset[Link], *seen: Standing | str) -> Finding | None:
         standings = dict(zip(setup.sids, seen, strict=True))
@@ -97,7 +97,7 @@ def one_vote_per_sender(setup: Setup) -> Property:
 
 
 def serving(standings: Standings, cut: frozenset[Link]) -> list[Sid]:
-    """The servers that lead with a quorum of their own view behind them, counting those within reach only."""
+    """The servers that lead while a quorum of their view follows them, counting only followers within reach."""
     found = []
     for sid, each in standings.items():
         if isinstance(each, Standing) and each.state is LEADING:

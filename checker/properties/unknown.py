@@ -1,4 +1,4 @@
-"""What is said of a word that there is not: of a property in any of the registries, and inside a parameter."""
+"""The error for an unknown word: the name of a property in any of the registries, or a word inside a parameter."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 
 class UnknownPropertyError(Exception):
-    """There is no property of that name among the known ones; `right` says which is nearest."""
+    """The name is not a known property; `right` contains the nearest known name."""
 
     def __init__(self, name: object, known: Collection[str]) -> None:
         self.right = nearest(name, known)
@@ -16,6 +16,6 @@ class UnknownPropertyError(Exception):
 
 
 def nearest(word: object, known: Collection[str]) -> str:
-    """What would be right for a word that is not among the known ones: the nearest of them, or all."""
+    """A suggestion in place of an unknown word: the nearest of the known ones, or all of them."""
     close = get_close_matches(str(word)[:80], known, n=1, cutoff=0.5)
     return f"did you mean {close[0]}?" if close else "write one of " + ", ".join(known)

@@ -1,12 +1,12 @@
-"""What invariants of Zab see of a server: projections, each as small as the properties that read it allow.
+"""The projections of a server that the invariants of Zab read, each as small as the properties allow.
 
-Properties that read the same are looked up together, so there are three views and no more:
+Properties with equal reads are looked up together, so there are exactly three views:
 
-    seen    what a server has delivered and logged, in which epoch and behind whom
-    duty    what it waits for, and how far its learners have come
-    held    what is on its disk, and which quorums its view asks for
+    seen    the delivered and logged transactions, with the epoch and the leader
+    duty    the events that it waits for, and the progress of its learners
+    held    the contents of its disk, and the quorums of its view
 
-Rules: a projection is a value of few distinct ones; a server that a view says nothing about is a word, never None.
+Rules: a projection is a value of few distinct ones; a server outside a view is a word, never None.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from spec.txn import Txn, epoch_of
 from spec.zab.state import Leader, LeaderPhase, Learner, LearnerPhase, Mode, Stage, logged_and_queued
 
 AWAY = "away"
-"""A server that does not run, looks for a leader, or has not come far enough to say anything."""
+"""A server that does not run, is LOOKING, or has not yet reached a phase of the view."""
 
 
 class Seen(msgspec.Struct, frozen=True):
     """A server that leads an established epoch, or has acknowledged its leader's NEWLEADER.
 
-    `serves`: it is in BROADCAST. `delivered` are the transactions it has committed, as a leader, or applied while
-    serving, in the order of its log; `log` is everything it has logged or asked its disk to log.
+    `serves`: it is in BROADCAST. `delivered` are the transactions that it has committed, as a leader, or applied while
+    serving, in the order of its log; `log` is every transaction that it has logged or asked its disk to log.
     """
 
     leads: bool
@@ -63,11 +63,11 @@ def seen(server: Server) -> Seen | str:
 
 
 class Duty(msgspec.Struct, frozen=True):
-    """What a leader or a learner waits for, and what its counterpart may rely on.
+    """The events that a leader or a learner waits for, and the progress that its counterpart may rely on.
 
-    `initial` is the last zxid that a leader in BROADCAST began with; `served` are the followers whose ACK of UPTODATE
-    it has read (an observer applies what it was synchronised with after that ACK, and nobody counts it). `applied` is
-    the last zxid that a learner in BROADCAST has applied.
+    `initial` is the last zxid among the initial transactions of a leader in BROADCAST; `served` are the followers whose ACK of
+    UPTODATE it has read (an observer applies the transactions of its synchronisation after that ACK, and is not
+    counted). `applied` is the last zxid that a learner in BROADCAST has applied.
     """
 
     leads: bool
@@ -108,7 +108,7 @@ def duty(server: Server) -> Duty | str:
 
 
 class Held(msgspec.Struct, frozen=True):
-    """What is on a server's disk, and its view."""
+    """The contents of a server's disk, and its view."""
 
     txns: tuple[Txn, ...]
     view: View
@@ -129,7 +129,7 @@ def truncates(server: Server) -> bool:
 
 
 def as_applied(sid: Sid, each: Seen, reports: tuple[Misapplied, ...]) -> Seen:
-    """A server with what it reported as delivered, where that differs from its log (see `Misapplied`)."""
+    """A server with the delivered transactions that it reported, where they differ from its log (see `Misapplied`)."""
     for report in reports:
         count = len(report.logged)
         same = report.server == sid and each.serves and report.epoch == each.epoch

@@ -1,21 +1,21 @@
 """The final report of a run as a JSON object, for other programs.
 
-Fields of schema 1; a field is added without a new number, and changes its meaning only with one:
+Fields of schema 1; a new field does not change the number, but a new meaning of a field does:
 
     schema        1
     job           name, grain, bounds (list of texts), expected (a verdict or null), violations (the depth of each
-                  property that is expected to be violated, or null); null if there is no job, since the scenario
-                  cannot be read
+                  property that is expected to be violated, or null); null if the scenario cannot be read, so that
+                  there is no job
     verdict       violated | deadlock | error | incomplete | vacuous | passed
     as_expected   true | false | null (nothing was expected, or it is undecided)
-    exit_code     what the process exits with
+    exit_code     the exit code of the process
     sentence      the first line of the text report
     reasons       list of texts, every reason for the verdict
-    limits        depth, states, memory (bytes), seconds; null where there is none
+    limits        depth, states, memory (bytes), seconds; null for a missing limit
     properties    list of: name, kind (always | sometimes | final | recoverable | eventually), meaning, outcome (text),
-                  examined, premise (in how many states), allowed_silent, found (null, or depth, clause, values as a
-                  list of [name, value], since and loop: steps of a run that never comes to a goal, else null), liveness
-                  (null, or goals, open, states, edges, components, traps, seconds, size: what was examined to judge it)
+                  examined, premise (numbers of states), allowed_silent, found (null, or depth, clause, values as a
+                  list of [name, value], since and loop: steps of a run that never reaches a goal, else null), liveness
+                  (null, or goals, open, states, edges, components, traps, seconds, size of the examined graph)
     actions       list of: name, fired, new_states, allowed_silent
     search        engine, stop, exhausted, states, transitions, depth, levels (states at each depth), ends
                   (states without a successor), seconds, states_per_second, python_steps, python_calls, python_seconds,
@@ -40,7 +40,7 @@ SCHEMA = 1
 
 
 def report_json(job: Job | None, exploration: Exploration | None, judgement: Judgement) -> dict[str, Any]:
-    """The report as an object of the fields above; it holds what `json.dumps` takes, and nothing else."""
+    """The report as an object of the fields above; it contains only types that `json.dumps` accepts."""
     return {
         "schema": SCHEMA,
         "job": None

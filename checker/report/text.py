@@ -1,12 +1,12 @@
-"""The final report of a run as a person expects it.
+"""The final report of a run as text.
 
-The verdict is the first line. Then what was run and within which bounds, each property, each action, and
-what the search cost. Rules of this module:
+The first line is the verdict. After it come the job and its bounds, each property, each action, and the costs of the
+search. Rules of this module:
 
-- One layout everywhere. On a terminal the verdict and what needs attention have a colour, elsewhere no
-  control character is written and no line is folded.
-- Nothing is judged here; every statement is a number of the run or comes from its judgement.
-- Numbers that an engine does not keep (memory, Python steps) are left out, not shown as zero.
+- One layout everywhere. On a terminal the verdict and all warnings have a colour; elsewhere no control character is
+  written and no line is folded.
+- This module judges nothing; every statement is a number of the run or comes from its judgement.
+- Numbers that an engine does not measure (memory, Python steps) are left out, not shown as zero.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ ATTENTION = ("VIOLATED", "DEADLOCK", "NOT RECOVERABLE", "never")
 
 
 def report_lines(job: Job, exploration: Exploration, judgement: Judgement, *, levels: bool = False) -> list[str]:
-    """The whole report; with `levels`, also how many states each depth has."""
+    """The whole report; with `levels`, also the number of states at each depth."""
     sections = [
         [judgement_line(judgement), *_further(judgement)],
         _what(job, exploration),
@@ -69,7 +69,7 @@ def judgement_line(judgement: Judgement) -> str:
 def summary_line(
     job: Job, exploration: Exploration | None, judgement: Judgement, widths: Sequence[int] = (30, 14)
 ) -> str:
-    """A run of a set in one line; `widths` are those of the name and the grain. None: it could not begin."""
+    """A run of a set in one line; `widths` are the widths of the name and the grain. None: it could not begin."""
     name, grain = (text.ljust(width) for text, width in zip((job.name, job.grain), widths, strict=True))
     states = "-" if exploration is None else f"{exploration.states:,}"
     depth = "-" if exploration is None else str(exploration.depth)
@@ -78,7 +78,7 @@ def summary_line(
 
 
 def invariants_lines(explorations: Sequence[Exploration]) -> list[str]:
-    """What a set of runs put to the test: in how many states each invariant was examined, and its premise held."""
+    """The invariants that a set of runs tested: the number of examined states, and of states where the premise held."""
     counted: dict[str, list[tuple[int, int]]] = {}
     for exploration in explorations:
         for prop in exploration.model.properties:
@@ -115,7 +115,7 @@ def print_report(
 
 
 def _further(judgement: Judgement) -> list[str]:
-    """The reasons that the first line has no room for."""
+    """The reasons that do not fit in the first line."""
     return [f"  also {reason}" for reason in judgement.reasons[1:]]
 
 
@@ -152,7 +152,7 @@ def _property(exploration: Exploration, prop: Property, allowed: frozenset[str])
 
 
 def _examined(prop: Property, examined: Liveness) -> str:
-    """What a judgement of liveness rests on."""
+    """The basis of a judgement of liveness."""
     demanded = f"demanded in {examined.open:,}, " if prop.kind is Kind.EVENTUALLY else ""
     edges, components = _many(examined.edges, "edge"), _many(examined.components, "component")
     return f"goal in {_many(examined.goals, 'state')}; {demanded}{edges}, {components} examined"
@@ -163,7 +163,7 @@ def _many(count: int, what: str) -> str:
 
 
 def outcome(exploration: Exploration, prop: Property) -> str:
-    """What came of one property, in a few words."""
+    """The outcome of one property, in a few words."""
     found = exploration.found.get(prop.name)
     if prop.kind is Kind.SOMETIMES:
         return f"witnessed at depth {found.depth}" if found else "never witnessed"
