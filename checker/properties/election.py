@@ -1,7 +1,7 @@
 """The invariants and witnesses of elections.
 
-Every property returns a value: the clause that decided and its witnesses. Properties read projections of servers
-(`checker.models.ensemble.standing`), so that each is evaluated once for every combination of projected values.
+Every property returns a value: the clause that decided and its witnesses. Properties read small projections of servers
+(`Standing`), so that each is evaluated once for every combination of projected values.
 """
 
 from __future__ import annotations

@@ -65,8 +65,8 @@ def seen(server: Server) -> Seen | str:
 class Duty(msgspec.Struct, frozen=True):
     """The events that a leader or a learner waits for, and the progress that its counterpart may rely on.
 
-    `initial` is the last zxid among the initial transactions of a leader in BROADCAST; `served` are the followers whose ACK of
-    UPTODATE it has read (an observer applies the transactions of its synchronisation after that ACK, and is not
+    `initial` is the last zxid among the initial transactions of a leader in BROADCAST; `served` are the followers whose
+    ACK of UPTODATE it has read (an observer applies the transactions of its synchronisation after that ACK, and is not
     counted). `applied` is the last zxid that a learner in BROADCAST has applied.
     """
 
