@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,14 +26,23 @@ if TYPE_CHECKING:
 NAMES = ("r10-wrong-order", "r18-lock", "zookeeper-1419-never-elects", "r10-wrong-order-fine")
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with Server(Desk(map(job, NAMES), map(folder, NAMES))) as served:
+@contextmanager
+def serving(names: tuple[str, ...]) -> Iterator[Server]:
+    """An explorer of these scenarios that answers in a thread."""
+    with Server(Desk(map(job, names), map(folder, names))) as served:
         thread = threading.Thread(target=served.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
+        try:
+            yield served
+        finally:
+            served.shutdown()
+            thread.join()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with serving(NAMES) as served:
         yield served
-        served.shutdown()
-        thread.join()
 
 
 @pytest.fixture
@@ -350,6 +360,33 @@ def test_a_run_that_never_ends_is_walked_round_and_told_as_one(walker: Page) -> 
     walker.click("#back")
     at_step(walker, 5)
     assert not walker.locator(".finding").count()
+
+
+def test_the_moves_are_visible_without_scrolling(page: Page) -> None:
+    """In a window of 1280 by 800: all nine moves of a scenario with 24 properties, before and after a search."""
+    page.set_viewport_size({"width": 1280, "height": 800})
+    visible = """() => {
+      const list = document.getElementById("moves").getBoundingClientRect();
+      const moves = [...document.querySelectorAll("button.move")].map((each) => each.getBoundingClientRect());
+      return moves.filter((each) => each.top >= list.top && each.bottom <= Math.min(list.bottom, innerHeight)).length;
+    }"""
+    with serving(("zab-3-servers",)) as served:
+        page.goto(served.address)
+        at_step(page, 0)
+        assert page.locator("#truths li").count() == 24
+        assert page.locator("button.move").count() == page.evaluate(visible) == 9
+        page.select_option("#goal", label="a move with these words …")
+        page.fill("#words", "server.1 crashes")
+        page.click("#look")
+        at_step(page, 1)
+        assert page.locator("button.move").count() == page.evaluate(visible) > 0
+
+
+def test_the_moves_come_right_below_the_picture_in_a_narrow_window(walker: Page) -> None:
+    walker.set_viewport_size({"width": 700, "height": 800})
+    moves = walker.locator("button.move").first.bounding_box()
+    assert moves is not None and moves["y"] + moves["height"] < 800
+    assert walker.locator("#picture").bounding_box()["y"] < moves["y"]  # type: ignore[index]
 
 
 def test_entries_of_the_chooser_show_name_folder_and_expected_verdict(walker: Page) -> None:

@@ -71,6 +71,15 @@ function told(clause, values) {
 }
 
 /**
+ * The properties in their order, those that fail first, because the list can be longer than its panel.
+ * @param {import("./api.js").Truth[]} properties
+ */
+function failingFirst(properties) {
+  const fails = (each) => each.truth === "fails";
+  return [...properties.filter(fails), ...properties.filter((each) => !fails(each))];
+}
+
+/**
  * @param {View} view
  * @param {import("./api.js").PropertyOfJob[]} properties
  */
@@ -78,7 +87,7 @@ export function showTruths(view, properties) {
   const meanings = new Map(properties.map((each) => [each.name, each.meaning]));
   const toldAbove = new Map(view.findings.map((found) => [found.property, found]));
   byId("truths").replaceChildren(
-    ...view.properties.map((each) => {
+    ...failingFirst(view.properties).map((each) => {
       const ended = toldAbove.get(each.name);
       const never = Boolean(ended && each.truth === "open"); // the state is not wrong by itself, the run is
       const [sign, word] = never ? ["✗", "never on this run"] : TRUTHS[each.truth] ?? ["?", each.truth];
