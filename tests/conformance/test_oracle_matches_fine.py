@@ -1,8 +1,8 @@
-"""The election oracle comes to exactly what the messages come to, on three servers, exhaustively.
+"""The election oracle has exactly the outcomes of the election by messages, on three servers, exhaustively.
 
-An outcome is a leader with a quorum of its view behind it, and the servers that follow it. Both grains start the same
-servers at any time, with the same files, data and faults; the sets of outcomes that each can reach must be equal. The
-fine grain has rounds, and its limit leaves room for an election after every fault.
+An outcome is a leader with a quorum of its view that follows it, and the set of its followers. Both grains start the
+same servers at any time, with the same files, data and faults; the sets of outcomes that each can reach must be equal.
+The fine grain has rounds, and its limit leaves room for an election after every fault.
 """
 
 from collections.abc import Callable
@@ -38,7 +38,7 @@ TOLD: dict[str, tuple[tuple[View, View, View], tuple[int, int, int]]] = {
     "1 knows 3, and 3 only itself": ((majority_view([1, 3]), ALL, majority_view([3])), (0, 0, 0)),
     "2 and 3 each leave one out": ((ALL, majority_view([2, 3]), majority_view([1, 3])), (0, 0, 0)),
 }
-"""Where servers come to vote for what a stranger is told, and for no other reason."""
+"""Cases where servers vote for a leader only because of an answer to an outsider."""
 
 OLD = addresses_of({sid: {(f"h{sid}", 2888, 3888)} for sid in (1, 2, 3)})
 
@@ -62,7 +62,7 @@ ADDRESSES = {
 
 
 LEFT_OUT = ("1 knows only 1 and 2", "3 is an observer to 1 only")
-"""Where 1 has no 3 among its voters, and the two others have."""
+"""The cases where 3 is not among the voters of 1, and is among those of the two others."""
 
 
 def setup(name: str, grain: Grain, **budgets: int) -> Setup:
@@ -82,7 +82,7 @@ def _addressed(name: str) -> tuple[tuple[View, View, View], tuple[int, int, int]
 
 
 def recorder(made: Setup, seen: set[Outcome]) -> Property:
-    """A property that finds nothing and notes every outcome; what it is asked once is noted once."""
+    """A property that finds nothing and records every outcome; each distinct argument is recorded once."""
 
     def check(*standings: Standing | str) -> None:
         known = dict(zip(made.sids, standings, strict=True))
@@ -123,16 +123,16 @@ def test_so_it_does_when_a_server_crashes_at_any_time(name: str) -> None:
 @pytest.mark.parametrize("fault", ["impatience", "rebroadcasts"])
 @pytest.mark.parametrize("name", [name for name in SETS if name not in LEFT_OUT])
 def test_so_it_does_when_timers_fire_early(name: str, fault: str) -> None:
-    """Time-outs cost rounds and messages, and both are what the oracle abstracts from."""
+    """Time-outs cost rounds and messages, and the oracle abstracts from both."""
     assert outcomes(setup(name, Grain.FINE, **{fault: 1})) == outcomes(setup(name, Grain.ORACLE))
 
 
 @pytest.mark.parametrize("name", list(LEFT_OUT))
 def test_what_the_oracle_leaves_out_is_what_it_says(name: str) -> None:
-    """Two elections of which each counts a voter of the other's, with mismatched views and in two rounds.
+    """Two elections that each count a voter of the other, with mismatched views and in two rounds.
 
-    Server 1 has no 3 among its voters. It followed 2 once, looks again in round 2, and tells the stranger 3 whom it
-    followed last; 3 counts that as a vote for 2, and follows 2 while 1 does not yet.
+    Server 3 is not among the voters of server 1. Server 1 followed 2 once, is LOOKING again in round 2, and sends its
+    last leader to the outsider 3; 3 counts that as a vote for 2, and follows 2 while 1 does not yet.
     """
     fine, coarse = outcomes(setup(name, Grain.FINE, rebroadcasts=1)), outcomes(setup(name, Grain.ORACLE))
     assert coarse < fine
@@ -146,7 +146,7 @@ def only_leaders(found: set[Outcome]) -> set[Sid]:
 EXPECTED: dict[str, Callable[[set[Sid]], bool]] = {
     # With equal data server 1 never has the better vote; 2 may win before 3 is heard.
     "equal": lambda leaders: leaders == {2, 3},
-    # The newest data wins against everybody, and 3 beats 2 if 1 is not heard in time.
+    # The newest data wins every comparison, and 3 beats 2 if 1 is not heard in time.
     "one has newer data": lambda leaders: leaders == {1, 3},
     # An observer never leads.
     "an observer": lambda leaders: leaders == {2},

@@ -1,4 +1,4 @@
-"""The same commands at two ensembles are answered the same: real against real (the harness), real against ours."""
+"""The same commands at two ensembles have the same answers: real against real (the harness), real against ours."""
 
 import itertools
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ from benchmarks.servers.interpreter import Seen, first_difference, run_script
 from spec.tree.replies import Code
 
 SESSIONS = 3
-# Containers and TTL znodes are deleted at moments of the server's own choice: never, here.
+# Containers and TTL znodes are deleted at moments of the server's choice: never, here.
 OPTIONS = {
     "tick_time": 200,
     "extra": {
@@ -22,7 +22,7 @@ OPTIONS = {
         "initLimit": "100",
         "syncLimit": "100",
         "extendedTypesEnabled": "true",
-        # The real server here is 3.8.0, which tells anybody the Stat of any znode; ours does as 3.8.3 does.
+        # The real server here is 3.8.0, which returns the Stat of any znode to every client; ours behaves like 3.8.3.
         "quorate.existsNeedsRead": "false",
         "znode.container.checkIntervalMs": "86400000",
     },
@@ -42,14 +42,15 @@ EXAMPLES = settings(
 )
 
 MOST_STALLS = 5
-"""How often a real server may stop answering in one module: see `Twins`."""
+"""The number of times that a real server may stop answering in one module: see `Twins`."""
 
 
 class Twins:
-    """Two ensembles that have been asked the same ever since they began.
+    """Two ensembles that have had the same requests since they began.
 
-    Now and then a real 3.8.0 server stops answering in the middle of such a script, without a word in its log, beside
-    another real one as beside ours. What it would have said is not known then, so both begin anew (`renew`).
+    Sometimes a real 3.8.0 server stops answering in the middle of such a script, without a message in its log, in a
+    pair with another real server as well as with ours. Its missing answer is then unknown, so both begin again
+    (`renew`).
     """
 
     def __init__(self, start: Callable[[], tuple[Ensemble, Ensemble]]) -> None:
@@ -58,7 +59,7 @@ class Twins:
         self.both = start()
 
     def renew(self) -> None:
-        """Both again, from nothing."""
+        """Starts both again, with empty data."""
         self._stalls += 1
         assert self._stalls <= MOST_STALLS, f"real servers stopped answering {self._stalls} times"
         self.close()
@@ -95,7 +96,7 @@ ENTRIES = st.one_of(
 )
 SOME_ACLS = st.one_of(st.lists(ENTRIES, max_size=3).map(tuple), st.none())
 ACLS = st.one_of(st.just(c.OPEN), st.just(c.OPEN), SOME_ACLS)
-# Mode 7 is none.
+# There is no mode 7.
 FLAGS = st.one_of(st.integers(0, 3), st.integers(0, 7))
 CREATES = st.builds(
     c.Create,
@@ -107,7 +108,7 @@ CREATES = st.builds(
     by=st.sampled_from([c.CREATE, c.CREATE2, c.CREATE2, c.CREATE_CONTAINER, c.CREATE_TTL]),
     ttl=st.sampled_from([1_000_000, 0, -1, 1 << 41]),
 )
-# Most creates are plain ones: they let the other commands meet something.
+# Most creates are plain ones, so that the other commands find znodes.
 PLAIN_CREATES = st.builds(c.Create, who=WHO, path=PATHS, data=DATA, flags=st.integers(0, 3), by=st.just(c.CREATE2))
 CONTAINERS = st.builds(
     c.Create, who=WHO, path=PATHS, flags=st.just(c.CONTAINER), by=st.just(c.CREATE_CONTAINER), data=DATA
@@ -133,8 +134,8 @@ READS = st.one_of(
     st.builds(c.WhoAmI, who=WHO),
 )
 SOME_PATHS = st.lists(PATHS, max_size=3, unique=True).map(tuple)
-# Which types mean persistent watches too has changed: in 3.8, which answers here, 1 and 2 do, since 3.9 types 4 and 5
-# are for them. So types 1 and 2 are asked for only where no watch is persistent. Types and modes that do not exist are
+# The set of types that mean persistent watches has changed: in 3.8, which answers here, it is 1 and 2; since 3.9 it is
+# 4 and 5. Types 1 and 2 are therefore used only where no watch is persistent. Types and modes that do not exist are
 # left out: they cause exceptions in the real server's FinalRequestProcessor.
 ANY_WATCHES = st.one_of(
     st.builds(c.CheckWatches, who=WHO, path=PATHS, type=st.just(3)),
@@ -160,7 +161,7 @@ AUTHS = st.builds(
 MULTI_CREATES = st.one_of(CREATES, PLAIN_CREATES, PLAIN_CREATES).map(
     lambda create: msgspec.structs.replace(create, by=c.CREATE) if create.by == c.CREATE2 else create
 )
-# Flags that such a create may not have: there one operation fails, in later releases and ours the whole multi.
+# Flags that such a create may not have: 3.8.0 fails one operation, later releases and ours fail the whole multi.
 MULTI_CREATES = MULTI_CREATES.filter(lambda create: create.flags <= (6 if create.by == c.CREATE_TTL else c.CONTAINER))
 MULTI_PARTS = st.one_of(MULTI_CREATES, MULTI_CREATES, DELETES, SETS, CHECKS)
 MULTIS = st.builds(c.Multi, who=WHO, parts=st.lists(MULTI_PARTS, max_size=4).map(tuple))
@@ -198,7 +199,7 @@ _roots = itertools.count(1)
 
 
 def compare(twins: Twins, script: c.Script) -> None:
-    """Carry the script out at both, below a root of the same name, and show where they part."""
+    """Carry the script out at both, below a root of the same name, and show the first difference."""
     root = f"/run-{next(_roots)}"
     outcomes = []
     for ensemble in twins.both:
@@ -215,9 +216,9 @@ def compare(twins: Twins, script: c.Script) -> None:
 
 
 def without_a_check_too_many(real: Seen, other: Seen) -> Seen:
-    """What the first server said; a check of watches that it should have answered otherwise, as it should have.
+    """The first server's result, corrected if it is a check of watches with the known wrong answer.
 
-    3.8.0 says that a session has a watch at a path if anybody has (`WatchManager.containsWatcher`).
+    3.8.0 reports a watch of a session at a path if any session has one there (`WatchManager.containsWatcher`).
     """
     errors = tuple(getattr(seen.outcome, "err", None) for seen in (real, other))
     if isinstance(real.command, c.CheckWatches) and errors == (Code.OK, Code.NO_WATCHER):
@@ -226,7 +227,7 @@ def without_a_check_too_many(real: Seen, other: Seen) -> Seen:
 
 
 def drive(twins: Twins, commands: st.SearchStrategy[c.Command], examples: int, longest: int) -> None:
-    """Compare so many random scripts."""
+    """Compare this number of random scripts."""
 
     @settings(EXAMPLES, max_examples=examples)
     @given(st.lists(commands, min_size=1, max_size=longest).map(tuple))

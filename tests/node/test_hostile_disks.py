@@ -1,6 +1,7 @@
-"""Disks that fail: the server steps down at once, promises nothing more, says why in one line, and ends with code 1.
+"""Failing disks: the server steps down immediately, acknowledges nothing further, gives the reason in one line, and
+exits with code 1.
 
-What was acknowledged is there when the disk is back, and the other servers go on meanwhile.
+Acknowledged writes are there when the disk is back, and the other servers continue in the meantime.
 """
 
 import errno
@@ -26,9 +27,10 @@ from tests.node.patience import LONG_LIMITS
 LAUNCHER = Path(__file__).parent / "failing_disk.py"
 THREE = ["node", "node", "node"]
 MOST_ASKED = 200
-"""So many requests kazoo takes at once. For each it sends a byte to its own thread, by a socket that holds 278 of them
-where Linux gives it 212,992 bytes. Who asks once more waits until three quarters of these are read: for ever, if the
-server ends before."""
+"""The limit on concurrent requests through kazoo. For each it sends a byte to its own thread, over a socket that holds
+278 of them where Linux gives it 212,992 bytes. The next request blocks until three quarters of these are read: for
+ever, if the server ends before.
+"""
 FAILURES = [
     pytest.param("pwrite", errno.ENOSPC, id="full"),
     pytest.param("pwrite", errno.EIO, id="cannot be written"),
@@ -56,7 +58,7 @@ class Disk:
 
     @property
     def said(self) -> str:
-        """How the operating system names the failure."""
+        """The operating system's message for the failure."""
         return os.strerror(self._number)
 
     def fail(self) -> None:
@@ -67,7 +69,7 @@ class Disk:
 
 
 def check_stepped_down(ensemble: Ensemble, sid: int, why: str) -> None:
-    """The server has ended with code 1, and has said why in one line."""
+    """The server has ended with code 1, and has given the reason in one line."""
     process = ensemble.process(sid)
     wait_until(lambda: not process.alive, WAIT, f"server {sid} ends", process.log)
     said = log_of(ensemble, sid)
@@ -79,7 +81,7 @@ def check_stepped_down(ensemble: Ensemble, sid: int, why: str) -> None:
 
 
 class Writer:
-    """Writes without waiting, and remembers what was acknowledged."""
+    """Writes without waiting, and remembers the acknowledged writes."""
 
     def __init__(self, through: KazooClient) -> None:
         self._client = through
@@ -98,7 +100,7 @@ class Writer:
         return paths
 
     def acknowledged(self, ensemble: Ensemble, sid: int, disk_said: str) -> tuple[list[str], int]:
-        """What the server acknowledged until it ended, and how much it did not."""
+        """The writes that the server acknowledged until it ended, and the number of the others."""
         check_stepped_down(ensemble, sid, disk_said)
         self._client.stop()
         paths = [asked.value for asked in self._asked if asked.successful()]
@@ -106,7 +108,7 @@ class Writer:
 
 
 def missing(ensemble: Ensemble, sid: int, paths: list[str]) -> set[str]:
-    """Which of these a server does not have."""
+    """The paths that a server does not have."""
     with client(ensemble, sid) as asking:
         asking.sync("/")
         return set(paths) - {f"/{name}" for name in asking.get_children("/")}
@@ -183,7 +185,7 @@ def epochs_of(ensemble: Ensemble, sid: int) -> list[str]:
 
 @contextmanager
 def small_filesystem(at: Path, size: str) -> Iterator[Callable[[str], None]]:
-    """A filesystem of this size; what is given can change it. Skips where it cannot be mounted."""
+    """A filesystem of this size, and a function that changes the size. Skips where it cannot be mounted."""
     at.mkdir(parents=True, exist_ok=True)
     mounted = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", at], capture_output=True, text=True, check=False

@@ -1,6 +1,6 @@
 """Damaged disks: a bit flips or a file ends early; nothing is served that was not written, and no loss is silent.
 
-The last record of the log is the exception that every log has: damaged, it looks like one that a crash cut short.
+The last record of the log is the exception in every log: if it is damaged, it looks like one that a crash cut short.
 """
 
 import shutil
@@ -43,7 +43,7 @@ def change(zxid: int, size: int) -> Change:
 
 
 def write(directory: Path, files: list[list[int]], epochs: bool, padding: int) -> list[tuple[int, bytes]]:
-    """Write logs; with `epochs` each file begins a new one. What was written."""
+    """Write logs, and return the written records; with `epochs` each file begins a new epoch."""
     written, zxid = [], 0x1_0000_0000
     log = TxnLog(directory, preallocation=0)
     for sizes in files:
@@ -75,7 +75,7 @@ def cut(path: Path, position: int) -> None:
 
 
 def read_all(directory: Path) -> list[tuple[int, bytes]] | None:
-    """What the log has, None if it is refused; a refusal names a file and a place in it."""
+    """The records of the log, None if it is refused; a refusal names a file and a place in it."""
     try:
         return list(read(directory, 0))
     except DamagedLogError as error:
@@ -190,7 +190,7 @@ def test_a_damaged_directory_is_refused_or_gives_a_state_that_was(
             assert "version-2" in str(error)
             return
         assert value(loaded.tree) == states.contents[loaded.last_zxid]
-        # Only the end of the last log can go without a refusal.
+        # Only the end of the last log can be lost without a refusal.
         assert loaded.last_zxid == LAST or path.name == "log.9"
 
 

@@ -1,8 +1,9 @@
-"""Random schedules of whole ensembles: every invariant is checked in every state on the way.
+"""Random schedules of whole ensembles: every invariant is checked in every state of a run.
 
-A simulation, apart from the exhaustive runs: the ensembles are larger, with every fault at once, and what is random is
-which of the possible moves comes next. It proves nothing; it looks where exhausting is too much. A schedule is a seed
-and a weight for each action, so hypothesis shrinks a failing run to few faults, and the report says how to repeat it.
+This is a simulation, in addition to the exhaustive runs: the ensembles are larger, with every fault together, and each
+step is a random one of the possible moves. It proves nothing; it covers sizes that exhaustive search cannot reach. A
+schedule is a seed and a weight for each action, so hypothesis shrinks a failing run to few faults, and the report
+contains the command to repeat it.
 """
 
 from __future__ import annotations
@@ -35,10 +36,10 @@ RARE = {
     "crash": 0.1, "cut": 0.1, "partition": 0.1, "disconnect": 0.1, "give up": 0.1, "rebroadcast": 0.1, "heal": 0.2,
     "ping": 0.2, "client sync": 0.2, "lose leader": 0.5, "lose quorum": 0.5, "restart": 0.5, "client write": 0.5,
 }  # fmt: skip
-"""How likely an action is beside one of weight 1: budgets are spent late, or nothing comes of anything."""
+"""The weights of rare actions; the others have weight 1. Without them the budgets would be spent too early."""
 BUDGETED = ("crash", "cut", "partition", "disconnect", "client write")
 WEIGHED = ("receive", "sync", "apply", "elect", "client write", "crash", "restart", "disconnect", "lose leader")
-"""The actions whose weights a schedule varies: who is slow, and what comes early."""
+"""The actions whose weights a schedule varies: the slow servers, and the early events."""
 
 
 # -- Ensembles and schedules ---------------------------------------------------------------------------------
@@ -46,10 +47,10 @@ WEIGHED = ("receive", "sync", "apply", "elect", "client write", "crash", "restar
 
 @dataclass(frozen=True)
 class Schedule:
-    """Which moves come next: as likely as their actions weigh, and by the seed.
+    """The random choice of moves, by the weights of their actions and by the seed.
 
-    In a calm one faults and writes wait until little else is left to do: more reigns, each with writes of its own. In
-    one that is not they fall into the middle of things.
+    In a calm schedule faults and writes wait until little else is left to do: there are more reigns, each with writes.
+    In the others they occur in the middle of other steps.
     """
 
     seed: int
@@ -73,7 +74,7 @@ VIEWS: dict[str, View] = {
 
 
 def setup_of(view: View, budgets: Budgets, zab: ZabRules = RULES, **more: Any) -> Setup:
-    """An ensemble whose servers all have one file: what invariants promise, they promise of equal views."""
+    """An ensemble whose servers all have one file, because the invariants assume equal views."""
     file = File("zoo.cfg", view)
     members = tuple(Member(sid, file) for sid in sorted(view.members))
     return Setup(
@@ -123,19 +124,19 @@ schedules = st.builds(
 
 @dataclass
 class Memory:
-    """The last answer of every function of a model: one step changes little, and the rest need not be asked again."""
+    """The last result of every function of a model: one step changes little, so the rest is not computed again."""
 
     model: Model
     shown: dict[Read, tuple[Any, Any]] = field(default_factory=dict)
     answers: dict[str, tuple[list[Any], Any]] = field(default_factory=dict)
 
     def moves(self, row: Row) -> list[Move]:
-        """As `semantics.successors` lists them, before it is known which of them are possible."""
+        """The moves in the order of `semantics.successors`, before their guards are evaluated."""
         made = [self._ask(rule, partial(_listed, rule), row) for rule in self.model.rules]
         return [move for moves in made for move in moves]
 
     def answer(self, prop: Property, row: Row) -> Any:
-        """What the property says of this state."""
+        """The value of the property in this state."""
         answer = self._ask(prop, prop.check, row)
         return TRIVIAL if answer is _NEVER else answer
 
@@ -160,7 +161,7 @@ class Memory:
 
 
 _NEVER: tuple[()] = ()
-"""What a function answers whose projections say "never"."""
+"""The result of a function whose projections say "never"."""
 
 
 def _listed(rule: Rule, *seen: Any) -> list[Move]:
@@ -169,7 +170,9 @@ def _listed(rule: Rule, *seen: Any) -> list[Move]:
 
 @dataclass
 class Run:
-    """What one schedule came to: the moves, the finding that ended it, if any, and which invariants had a say."""
+    """The result of one schedule: the moves, the finding that ended it, if any, and the invariants that were not
+    trivial.
+    """
 
     schedule: Schedule
     moves: list[Move] = field(default_factory=list)
@@ -177,7 +180,7 @@ class Run:
     examined: Counter[str] = field(default_factory=Counter)
 
     def report(self, setup: Setup) -> str:
-        """The finding, how to repeat the run, and its moves, a line each."""
+        """The finding, the way to repeat the run, and its moves, a line each."""
         assert self.broken is not None
         prop, finding = self.broken
         lines = [
@@ -206,7 +209,7 @@ def simulate(model: Model, schedule: Schedule) -> Run:
 
 
 def _next(memory: Memory, row: Row, run: Run, chance: random.Random) -> Row | None:
-    """One of the possible moves, drawn by its weight; None where there is none."""
+    """One of the possible moves, drawn by its weight; None if no move is possible."""
     moves = memory.moves(row)
     while moves:
         drawn = chance.choices(range(len(moves)), [run.schedule.weight(move.action) for move in moves])[0]
@@ -219,12 +222,12 @@ def _next(memory: Memory, row: Row, run: Run, chance: random.Random) -> Row | No
 
 
 def model_of(setup: Setup) -> Model:
-    """The ensemble, held to all that ensembles are held to."""
+    """The ensemble with its default invariants."""
     return ensemble("a simulation", setup, [build(setup, name) for name in defaults(setup)])
 
 
 def runs(setup: Setup, seeds: range) -> Iterator[Run]:
-    """The runs of these seeds, each with the weights that it gives."""
+    """The runs of these seeds, each with the weights that its seed gives."""
     model = model_of(setup)
     for seed in seeds:
         chance = random.Random(seed)
@@ -245,7 +248,9 @@ def _word(argument: Any) -> str:
 
 
 def hold(setup: Setup, chosen: list[Schedule]) -> None:
-    """No run by these schedules violates anything; there are a few, since a model takes long to make."""
+    """Checks that no run by these schedules violates an invariant; one model serves several, because it is slow to
+    make.
+    """
     model = model_of(setup)
     for schedule in chosen:
         run = simulate(model, schedule)
@@ -269,7 +274,7 @@ def test_so_it_does_in_others_each_time(setup: Setup, chosen: list[Schedule]) ->
     hold(setup, chosen)
 
 
-# -- The simulation is worth something -----------------------------------------------------------------------
+# -- The value of the simulation ------------------------------------------------------------------------------
 
 EVERYTHING = Budgets(
     crashes=2, restarts=2, cuts=1, partitions=1, heals=1, disconnects=1, elections=4, writes=3, syncs=1, pings=1
@@ -277,7 +282,7 @@ EVERYTHING = Budgets(
 
 
 def test_schedules_go_deep_and_get_everywhere() -> None:
-    """Every action happens, and every invariant has something to say of some run."""
+    """Every action happens, and every invariant is examined in some run."""
     setup = setup_of(VIEWS["three"], EVERYTHING, ZabRules(True, True), clients_anywhere=True)
     done = list(runs(setup, range(30)))
     actions = {move.action for run in done for move in run.moves}
@@ -308,12 +313,12 @@ CAUGHT = (
     Variant.LOG_OUT_OF_ORDER,
     Variant.COMMIT_BEFORE_QUORUM,
 )
-"""Those of the variants that a few dozen schedules of three servers come across."""
+"""The variants that a few dozen schedules of three servers detect."""
 
 
 @pytest.mark.parametrize("variant", CAUGHT, ids=lambda variant: variant.value)
 def test_it_can_fail(variant: Variant) -> None:
-    """The same simulation of a specification that is wrong on purpose comes to a violation, and reports how."""
+    """The same simulation of a deliberately wrong specification finds a violation, and reports how to repeat it."""
     setup = setup_of(VIEWS["three"], EVERYTHING, ZabRules(variants=frozenset({variant})))
     broken = next((run for run in runs(setup, range(100)) if run.broken is not None), None)
 

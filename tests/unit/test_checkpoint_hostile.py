@@ -107,7 +107,7 @@ TEXTS = {
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with a checkpoint, beside a file that a forged name could reach."""
+    """A folder with a checkpoint, next to a file that a forged name could reach."""
     (tmp_path / "victim").write_text("precious")
     (tmp_path / "here").mkdir()
     (tmp_path / "here" / "checkpoint-x").mkdir()
@@ -121,7 +121,7 @@ def forge(folder: Path, text: bytes) -> None:
 
 
 def refusal(folder: Path) -> str:
-    """The one line with which a search is refused, which leaves every other file as it was."""
+    """The one line that refuses a search; every other file stays as it was."""
     around = folder.resolve().parent
     before = {path: path.read_bytes() for path in around.rglob("*") if path.is_file()}
     with pytest.raises(CheckpointError) as error:

@@ -1,4 +1,4 @@
-"""Ctrl-C, closed pipes, odd names and garbage: all end with a report or a message, and never in a stack trace."""
+"""Ctrl-C, closed pipes, odd names and garbage: all end with a report or a message, and never with a stack trace."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def no_stack_trace(ended: Ended) -> bool:
 
 @pytest.fixture
 def scenario(tmp_path: Path) -> Write:
-    """Writes a scenario beside the zoo.cfg files that it may name."""
+    """Writes a scenario next to the zoo.cfg files that it may name."""
     return scenarios_in(tmp_path)
 
 
@@ -39,7 +39,7 @@ def scenario(tmp_path: Path) -> Write:
 
 
 def read_until(terminal: int, wanted: bytes) -> bytes:
-    """What a terminal shows, until `wanted` is among it or the other side is closed."""
+    """The output on a terminal, until it contains `wanted` or the other side is closed."""
     shown = b""
     while wanted not in shown:
         try:
@@ -125,7 +125,7 @@ def test_an_interrupt_of_the_tables_is_no_defect_of_the_model(monkeypatch: pytes
     assert cli("tables") == Ended(20, "", "error: interrupted before there was anything to report\n")
 
 
-# -- what terminals, pipes and names do ----------------------------------------------------------------------
+# -- Output: terminals, pipes and names ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("words", [["list"], ["--nodes", "1"], ["--nodes", "2", "--json"], ["--help"]])
@@ -192,7 +192,7 @@ def test_a_name_longer_than_a_file_can_have_is_cut(scenario: Write) -> None:
     assert cli("run", path, "--traces", path.parent / "traces", "--format", "none").code == 0
 
 
-# -- anything at all: no stack trace, and a code of the design -----------------------------------------------
+# -- Arbitrary input: no stack trace, and a documented exit code ---------------------------------------------
 
 CODES = {0, 1, 2, 11, 12, 20, 21, 150, 151, 152}
 SHORT = ("--states", "30", "--time", "5s", "--workers", "1")
@@ -275,7 +275,7 @@ def test_any_bytes_as_a_trace_are_refused(folder: Path, content: bytes) -> None:
 
 @pytest.fixture(scope="module")
 def trace(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """A saved trace, as JSON: of two servers one comes to lead."""
+    """A saved trace, as JSON: one of two servers is elected."""
     folder = tmp_path_factory.mktemp("traces")
     assert cli("--nodes", 2, "--grain", "oracle", "--traces", folder, "--format", "none").code == 0
     (file,) = folder.glob("*.itf.json")

@@ -1,4 +1,4 @@
-"""Variants from the command line: they are listed, run beside what a scenario says, and refused where they are idle."""
+"""Variants from the command line: listed, added to those of a scenario, and refused where they have no effect."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COMMITS_EARLY = "commit-before-quorum"
 
 @pytest.fixture
 def scenario(tmp_path: Path) -> Write:
-    """Writes a scenario beside the zoo.cfg files that it may name."""
+    """Writes a scenario next to the zoo.cfg files that it may name."""
     return scenarios_in(tmp_path)
 
 
@@ -82,7 +82,7 @@ def test_two_variants_may_be_added(scenario: Write) -> None:
     assert f"with {COMMITS_EARLY}, half-is-a-quorum\n" in cli("run", scenario(ZAB), *words).out
 
 
-# What is refused.
+# Refusals.
 
 
 @pytest.mark.parametrize(

@@ -1,20 +1,20 @@
-"""The commands of the manual print what the manual shows.
+"""The commands in the manual print the output that the manual shows.
 
-A fenced block `console` is a talk with a shell in a checkout: a line that begins with `$ ` is a command, what stands
-behind it is what it prints. The commands of a page are run in its order, in one folder of its own which shows the
-folders of the checkout too, so that a file that one of them writes is there for the next.
+A fenced `console` block is a shell session in a checkout: a line that begins with `$ ` is a command, and the lines
+after it are its output. The commands of a page run in order, in one folder per page that also shows the folders of the
+checkout. A file written by one command is therefore there for the next.
 
-- `$ python -m checker ...` is run; it ends with exit code 0, unless `$ echo $?` behind it shows another. What it says
-  is wrong, on standard error, belongs to what it prints, its progress does not.
-- `$ cat FILE` shows a file: one of the checkout or of the commands before, as it is; any other is one that the reader
-  has written so, and is there from then on.
-- A line `...` stands for lines that are left out, and `...` in a line for whatever is another each time: a duration, a
-  rate, a size. Where nothing at all is shown, the command is run, and must not be refused.
-- `<!-- slow -->` before a block leaves it to the slow tests.
+- `$ python -m checker ...` is run. It must end with exit code 0, unless `$ echo $?` after it shows another code. Its
+  errors on standard error are part of the output; its progress is not.
+- `$ cat FILE` shows a file. A file of the checkout, or of an earlier command, must have these contents. Any other file
+  is one that the reader writes: it is created, and stays there.
+- A line `...` replaces omitted lines, and `...` in a line replaces text that differs between runs: a duration, a rate,
+  a size. A command without shown output is run, and must not be refused.
+- `<!-- slow -->` before a block moves it to the slow tests.
 
-`REWRITE_GOLDEN=1` writes what is printed into the page instead; read the diff. Commands of other programs, and of what
-only the reader has, stand in other blocks; there too the checker's options must exist. The pages of the gallery are
-written by a command, and have a test of their own.
+`REWRITE_GOLDEN=1` writes the actual output into the page instead; read the diff. Commands of other programs, and
+commands on files that only the reader has, are in other blocks; the options of the checker must exist there too. The
+pages of the gallery are written by a command, and have a separate test.
 """
 
 import argparse
@@ -49,19 +49,19 @@ VOLATILE = (
     re.compile(r"(?<=^  limits )( +)\S.* of memory$"),
     re.compile(r"(?<=^  Python steps )( +)\S.*"),
 )
-"""What is another each time in a report."""
+"""The parts of a report that differ between runs."""
 WRITTEN = re.compile(rf"(?:^|`| ){CHECKER}((?: [^`\n#]*)?)")
 
 
 class Said(NamedTuple):
-    """A command, and the lines that the page shows behind it."""
+    """A command, and the output that the page shows after it."""
 
     command: str
     shown: tuple[str, ...]
 
 
 def talk(block: str) -> Iterator[Said]:
-    """The commands of a block, each with what is shown behind it."""
+    """The commands of a block, each with the output shown after it."""
     for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
         command, *shown = part.splitlines()
         yield Said(command, tuple(shown))
@@ -77,7 +77,7 @@ def pages(slow: bool) -> list[Path]:
 
 
 class Shell:
-    """Runs commands in a folder that shows what is in the checkout."""
+    """Runs commands in a folder that also shows the contents of the checkout."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.code = folder, 0
@@ -85,7 +85,7 @@ class Shell:
             (folder / name).symlink_to(ROOT / name)
 
     def run(self, said: Said) -> list[str]:
-        """The lines that a command prints."""
+        """The output of a command, in lines."""
         if said.command == LAST_CODE:
             code, self.code = self.code, 0
             return [str(code)]
@@ -110,7 +110,7 @@ class Shell:
 
 
 def fits(shown: tuple[str, ...], printed: list[str]) -> bool:
-    """Whether lines were printed as they are shown, with what is left out."""
+    """Whether the printed lines match the shown ones, with omissions."""
     patterns = [
         r"(?:.*\n)*?" if line == LEFT_OUT else re.escape(line).replace(r"\.\.\.", ".*") + r"\n" for line in shown
     ]
@@ -118,10 +118,10 @@ def fits(shown: tuple[str, ...], printed: list[str]) -> bool:
 
 
 def rewritten(shown: tuple[str, ...], printed: list[str]) -> list[str]:
-    """What is printed, with as much left out as the page leaves out.
+    """The printed lines, with the same omissions as on the page.
 
-    Before the first `...` and behind the last stand as many lines as did; between two of them what begins and ends with
-    the lines that it began and ended with, or with lines of the same first words.
+    The parts before the first `...` and after the last keep their number of lines. A part between two of them keeps its
+    first and last line, or the lines with the same first word.
     """
     lines = [steady(line) for line in printed]
     if LEFT_OUT not in shown:
@@ -135,7 +135,7 @@ def rewritten(shown: tuple[str, ...], printed: list[str]) -> list[str]:
 
 
 def parts(shown: tuple[str, ...]) -> list[list[str]]:
-    """What stands between the places where lines are left out."""
+    """The parts between the omissions."""
     found: list[list[str]] = [[]]
     for line in shown:
         if line == LEFT_OUT:
@@ -146,7 +146,7 @@ def parts(shown: tuple[str, ...]) -> list[list[str]]:
 
 
 def place_of(line: str, lines: list[str], begin: int) -> int:
-    """Where this line stands from there on, or one with the same first word; else where it begins."""
+    """The position of this line after `begin`, or of one with the same first word; otherwise `begin`."""
     word = line.split()[:1]
     alike = [place for place in range(begin, len(lines)) if lines[place].split()[:1] == word]
     same = [place for place in alike if lines[place] == line]
@@ -154,7 +154,7 @@ def place_of(line: str, lines: list[str], begin: int) -> int:
 
 
 def steady(line: str) -> str:
-    """A line without what is another each time."""
+    """A line without the text that differs between runs."""
     for volatile in VOLATILE:
         line = volatile.sub(lambda found: f"{found[1]}{LEFT_OUT}", line)
     return line
@@ -223,7 +223,7 @@ def test_a_command_line_anywhere_on_a_page_has_options_that_exist(page: Path) ->
         assert not unknown, f"{page.name}: `{found[0].strip()}` has options that do not exist: {unknown}"
 
 
-# The test of the test: what fits, and what is written.
+# The test of the test: matching and rewriting.
 
 
 @pytest.mark.parametrize(

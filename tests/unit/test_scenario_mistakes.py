@@ -1,8 +1,8 @@
-"""A mistake in any key of a scenario is told with file, line, path and what would be right, whatever the key.
+"""A mistake in any key of a scenario is reported with the file, the line, the path and the correct form.
 
-The keys, and the types of their values, are those of `checker.scenario.schema`: each of its structs is put where it
-stands in a scenario that is right, and each of its fields is then misspelt, given values of other types, and numbers
-out of range. A key that comes to the schema comes into these tests.
+The keys, and the types of their values, are those of `checker.scenario.schema`: each of its structs is placed into a
+correct scenario, and each of its fields is then misspelt, or given values of other types and numbers out of range. A
+new key of the schema is covered without a change here.
 """
 
 import copy
@@ -66,14 +66,14 @@ WORDS: dict[tuple[type[msgspec.Struct], str], Sequence[str]] = {
         for field, words in (("expect", EXPECTED), ("variants", [v.value for v in Variant]))
     },
 }
-"""Fields with words to choose from. Actions and properties, which depend on the scenario, are below."""
+"""Fields with a fixed set of words. Actions and properties, which depend on the scenario, are below."""
 FORMATS = {
     (schema.ServerEntry, "zxid"): ("1-3", "1:3"),
     (schema.LogEntry, "zxid"): ("1-3", "1:3"),
     (schema.LimitsEntry, "memory"): ("lots", "2GB"),
     (schema.ServiceScenario, "paths"): ("a", "/a"),
 }
-"""Fields whose text has a form of its own: a text that has not, and the example that a reader is given."""
+"""Fields with a text format: a text in the wrong format, and the example in the error message."""
 FREE = {"name", "about", "value"}
 """Fields that may be any text."""
 ACTIONS = "may_not_fire"
@@ -86,7 +86,7 @@ def scenarios(tmp_path: FilePath) -> Scenarios:
     return Scenarios(tmp_path)
 
 
-# What may stand in a field, by its type.
+# The allowed values of a field, by its type.
 
 
 def hints(kind: type[msgspec.Struct]) -> dict[str, Any]:
@@ -94,18 +94,18 @@ def hints(kind: type[msgspec.Struct]) -> dict[str, Any]:
 
 
 def alternatives(hint: Any) -> tuple[Any, ...]:
-    """The types of which a value has one."""
+    """The alternatives of a type."""
     return typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
 
 
 def item_of(hint: Any) -> Any:
-    """The type of the items of a list; None if it is none."""
+    """The type of the items of a list; None if the type is not a list."""
     lists = [each for each in alternatives(hint) if typing.get_origin(each) is list]
     return typing.get_args(lists[0])[0] if lists else None
 
 
 def fits(value: Any, hint: Any) -> bool:
-    """Whether a value is of that type; what is `Any` is a map or a list of maps, or a word where that may stand."""
+    """Whether a value has that type; a value of type `Any` is a map or a list of maps, or a word in some fields."""
     if hint is Any:
         return isinstance(value, dict | list)
     kinds = alternatives(hint)
@@ -119,7 +119,7 @@ def wrong(hint: Any) -> list[Any]:
 
 
 def fields() -> Iterator[tuple[type[msgspec.Struct], dict[str, Any], Path, Any]]:
-    """Every field of every struct: the scenario in which it stands, its path, and its type."""
+    """Every field of every struct: the scenario that contains it, its path, and its type."""
     for kind, base, place in PLACES:
         for field, hint in hints(kind).items():
             yield kind, base, (*place, field), hint

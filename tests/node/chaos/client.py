@@ -2,10 +2,11 @@
 
 Rules this module keeps:
 
-- Whatever keeps an answer away (a closed connection, a time-out, a refused attachment) is `NoAnswerError`, and the
-  connection is gone with it. What became of the request is then unknown.
-- So is the connection of whoever is cancelled while it waits: the answer would be taken for that to the next request.
-- A session tells the newest zxid it has seen when it is attached again, so a server that is behind refuses it.
+- Every cause of a missing answer (a closed connection, a time-out, a refused attachment) is a `NoAnswerError`, and the
+  connection is closed with it. The outcome of the request is then unknown.
+- A cancellation while a request waits also closes the connection: otherwise its answer would be taken for the answer to
+  the next request.
+- A session sends the newest zxid that it has seen when it is attached again, so a server that is behind refuses it.
 
 Source: `ClientCnxn.SendThread`.
 """
@@ -26,7 +27,7 @@ class NoAnswerError(Exception):
 
 
 class Answer(NamedTuple):
-    """A reply: its error code (0 is none), the zxid of its header, its values (none beside an error)."""
+    """A reply: its error code (0 means success), the zxid of its header, and its values (absent after an error)."""
 
     err: int
     zxid: int
@@ -86,7 +87,7 @@ class Session:
             self.drop()
 
     def drop(self) -> None:
-        """Close the connection, and leave the session to its time-out."""
+        """Close the connection; the session ends by its time-out."""
         if self._streams is not None:
             self._streams[1].transport.abort()
             self._streams = None

@@ -1,15 +1,15 @@
-"""The links between servers, led through proxies so that they can be cut, silenced and healed.
+"""The links between servers, routed through proxies so that they can be cut, silenced and healed.
 
 Server A's `zoo.cfg` names, in place of server B's quorum and election ports, those of the proxies of the pair (A, B). A
-server also tells its own election address when it opens a connection, to be called back there: the proxy puts that of
-the way back in its place, so no connection goes past the proxies.
+server also sends its election address when it opens a connection, to be called back there: the proxy replaces it with
+the address of the way back, so no connection bypasses the proxies.
 
 Rules this module keeps:
 
-- A cut link closes what is open and refuses what is new. A silent one keeps every connection and carries nothing; when
-  it heals, what waited is carried, in order, as TCP does after a loss.
+- A cut link closes open connections and refuses new ones. A silent one keeps every connection and carries nothing; when
+  it heals, the waiting bytes are carried, in order, as TCP does after a loss.
 - Both directions of a pair are cut or silenced together unless one is named.
-- The proxies carry bytes and look at nothing but the opening of the election port.
+- The proxies carry bytes and read only the opening of the election port.
 
 Source: `QuorumCnxManager.InitialMessage`, `.startConnection`, `.handleConnection`.
 """
@@ -37,12 +37,12 @@ Pair = tuple[int, int]
 
 
 class Proxy:
-    """Carries connections from one port to another, as long as its link lets it."""
+    """Carries connections from one port to another, as long as its link allows it."""
 
     def __init__(self, target: int, calls_back: int | None = None) -> None:
         self.target = target
         self.calls_back = calls_back
-        """For the election port: the port at which the sender says it can be reached."""
+        """For the election port: the port where the sender says that it can be reached."""
         self._open = asyncio.Event()
         self._open.set()
         self._cut = False
@@ -70,7 +70,7 @@ class Proxy:
         self._open.set()
 
     async def close(self) -> None:
-        """Accept nothing more, close everything, and wait until it has ended."""
+        """Stop accepting, close everything, and wait until it has ended."""
         if self._server is not None:
             self._server.close()
         self.cut()
@@ -160,7 +160,7 @@ class Links:
                 await proxy.close()
 
     def _write(self, sid: int) -> None:
-        """Write a server's file: the other servers are where the proxies are."""
+        """Write a server's file: the other servers have the addresses of the proxies."""
         own = self._ensemble.member(sid)
         others = [
             replaced(self._ensemble.member(far), quorum_port=quorum, election_port=election)
@@ -171,7 +171,7 @@ class Links:
         write_zoo_cfg(replaced(self._view, members=listed), own, self._ensemble.directory / f"server-{sid}")
 
     def around(self, sid: int) -> list[Pair]:
-        """Every pair that a server is one of."""
+        """Every pair that contains a server."""
         return [pair for pair in self._proxies if sid in pair]
 
     def between(self, one: int, other: int) -> list[Pair]:

@@ -1,10 +1,11 @@
-"""What is done to the servers and their links, one fault at a time, drawn from a seed.
+"""The faults of the servers and their links, one at a time, drawn from a seed.
 
 Rules this module keeps:
 
-- A fault is done, lasts a while, and is undone, whatever went wrong meanwhile. It never touches the disk of a server.
-- The leader is the victim about every second time: most of what can go wrong goes wrong there.
-- Pauses and cuts are sometimes shorter and sometimes longer than the time after which a peer is given up.
+- A fault is done, lasts a while, and is undone, even if something fails in between. It never touches the disk of a
+  server.
+- The leader is the victim about every second time, because most failures concern it.
+- Pauses and cuts are sometimes shorter and sometimes longer than the time-out for a silent peer.
 - Durations are real time: a fault is a state of live processes, and its length is a part of it.
 """
 
@@ -21,7 +22,7 @@ from tests.node.chaos.links import Links, Pair
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """What was done, to whom, for how many seconds."""
+    """A fault, its victims, and its length in seconds."""
 
     name: str
     victims: tuple[int, ...]
@@ -32,9 +33,9 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 class Nemesis:
-    """Draws faults and carries them out; `patience` is the time after which servers give a silent peer up.
+    """Draws faults and carries them out; `patience` is the time-out of servers for a silent peer.
 
-    `only` are the names of the faults to draw from; all of them if it is empty.
+    `only` are the names of the faults to draw from; empty for all of them.
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class Nemesis:
         self._due: list[str] = []
 
     async def strike(self, leader: int) -> Fault:
-        """One fault, from its beginning to its end. In every round of draws each kind comes once."""
+        """One fault, from its beginning to its end. In every round of draws each kind occurs once."""
         if not self._due:
             self._due = self._random.sample(list(self._faults), len(self._faults))
         name = self._due.pop()

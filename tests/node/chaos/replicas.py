@@ -1,4 +1,4 @@
-"""What a server holds, read through its client port: every znode with its value and its Stat."""
+"""The contents of a server, read through its client port: every znode with its value and its Stat."""
 
 import asyncio
 import time
@@ -28,7 +28,7 @@ async def attached(port: int, seconds: float = SECONDS) -> Session:
 
 
 async def replica(sid: int, port: int, seconds: float = SECONDS) -> Replica:
-    """All znodes of a server, after a sync; read anew if the connection ends meanwhile. Raises NoAnswerError."""
+    """All znodes of a server, after a sync; read again if the connection ends meanwhile. Raises NoAnswerError."""
     deadline = time.monotonic() + seconds
     while True:
         try:

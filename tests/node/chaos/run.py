@@ -1,11 +1,11 @@
-"""Chaos: clients work while servers are killed, paused and cut off; what the clients saw is held to account.
+"""Chaos: clients work while servers are killed, paused and cut off; the answers to the clients are then checked.
 
 Rules this module keeps:
 
-- The ensemble starts empty, and its files are written anew, so that every link goes through a proxy.
+- The ensemble starts empty, and its files are written again, so that every link goes through a proxy.
 - After each fault everything is healed, and the ensemble has to carry out a write again within `recovery` seconds: a
   safe ensemble that stays silent fails too.
-- The whole record is saved beside the servers' logs before it is judged.
+- The whole record is saved next to the servers' logs before it is judged.
 """
 
 import asyncio
@@ -30,11 +30,11 @@ TICK = 200
 """Milliseconds."""
 SYNC_LIMIT = 5
 NOTICING = 2
-"""Ticks beyond syncLimit that a leader may need to see that its quorum is gone: one of counting, one of looking."""
+"""The ticks after syncLimit that a leader may need to notice the loss of its quorum: one to count, one to check."""
 CLIENTS = 6
 RECOVERY = 30.0
 FIRST_WRITES = 20
-"""So many are acknowledged before the first fault, so that there is something to lose."""
+"""The number of writes acknowledged before the first fault, so that there is data to lose."""
 CALM = (0.1, 0.6)
 """Seconds between a recovery and the next fault."""
 VIEW = View(
@@ -48,14 +48,14 @@ VIEW = View(
 
 
 class Cycle(msgspec.Struct, frozen=True):
-    """A fault, and how long after it a write was acknowledged again."""
+    """A fault, and the time from it to the next acknowledged write."""
 
     fault: Fault
     recovery: float
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What a run came to."""
+    """The result of a run."""
 
     seed: int
     cycles: tuple[Cycle, ...]
@@ -65,7 +65,7 @@ class Report(msgspec.Struct, frozen=True):
 
     @property
     def passed(self) -> bool:
-        """Whether every check passed and the ensemble came back after every fault."""
+        """Whether every check passed and the ensemble recovered after every fault."""
         return self.findings.passed and not self.stuck
 
     def __str__(self) -> str:
@@ -79,7 +79,7 @@ class Report(msgspec.Struct, frozen=True):
 
 
 def chaos(ensemble: Ensemble, cycles: int, seed: int, recovery: float = RECOVERY, only: Collection[str] = ()) -> Report:
-    """Run so many faults against an ensemble that was made and not started; it runs when this returns.
+    """Run this number of faults against an ensemble that is prepared and not started; it runs when this returns.
 
     `only` are the faults to draw from, see `Nemesis`.
     """
@@ -131,7 +131,7 @@ class _Run:
         return [Bound((SYNC_LIMIT + NOTICING) * TICK / 1000), *nemesis.pauses, *recorded]
 
     async def _root(self) -> None:
-        """Create the znode above all others; again, if the connection ends before the answer."""
+        """Create the root znode; again, if the connection ends before the answer."""
         deadline, allowed = time.monotonic() + self._recovery, {0}
         while True:
             session = await attached(self._ensemble.client_port(self._ensemble.sids[0]))
@@ -147,7 +147,7 @@ class _Run:
             return
 
     async def _strike(self, nemesis: Nemesis) -> str:
-        """The cycles; what kept the ensemble from coming back, or nothing."""
+        """Run the cycles; return the reason why the ensemble did not recover, or an empty text."""
         try:
             await self._wait(partial(self._has_written, FIRST_WRITES), f"{FIRST_WRITES} writes")
             while len(self._cycles) < self._wanted:

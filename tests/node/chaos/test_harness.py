@@ -1,4 +1,4 @@
-"""The chaos harness itself: links that are cut are cut, and servers that lose their disk do not get away with it."""
+"""The chaos harness itself: links that are cut are cut, and it detects servers that lose their disk."""
 
 import asyncio
 import shutil
@@ -58,7 +58,7 @@ def test_a_leader_whose_links_are_cut_is_replaced_and_comes_back_as_a_follower(
     async def run(ensemble: Ensemble) -> None:
         async with Links(ensemble, replaced(VIEW, sync_limit=10)) as links:
             await asyncio.to_thread(ensemble.start_all)
-            # One may have lost the others since it has served, and look for a leader anew.
+            # One may have lost the others since it served, and be LOOKING again.
             roles: dict[int, str | None] = {}
 
             def settled() -> bool:

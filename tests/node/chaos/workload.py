@@ -1,11 +1,11 @@
-"""What the clients do while servers die: writes and reads of known keys, each recorded from before it is sent.
+"""The work of the clients while servers die: writes and reads of known keys, each recorded before it is sent.
 
 Rules this module keeps:
 
-- Every value is written once. Registers are created, set, deleted and read by everybody; a ledger entry is created
-  once, by one client, and never touched again.
-- A client does one thing at a time, retries nothing, and moves its session to another server when a connection ends and
-  now and then without need.
+- Every value is written once. Registers are created, set, deleted and read by all clients; a ledger entry is created
+  once, by one client, and never changed.
+- A client does one thing at a time and retries nothing. It moves its session to another server when a connection ends,
+  and sometimes without need.
 """
 
 import asyncio
@@ -22,13 +22,13 @@ from tests.node.chaos.client import Answer, NoAnswerError, Session
 ROOT = "/chaos"
 REGISTERS = tuple(f"{ROOT}/register-{n}" for n in range(4))
 KINDS: Mapping[Kind, int] = {"create": 4, "set": 10, "delete": 1, "get": 6, "sync+get": 6}
-"""How often each kind is chosen."""
+"""The relative frequency of each kind."""
 LEDGER_SHARE = 0.15
 MOVE_SHARE = 0.01
 CONDITIONAL_SHARE = 0.15
 SESSION_TIMEOUT = 4000
 PATIENCE = 1.5
-"""Seconds after which a client gives an answer up."""
+"""Seconds after which a client gives up an answer."""
 PAUSE = 0.008
 """Seconds between two operations of one client."""
 RETRY = 0.05
@@ -39,11 +39,11 @@ DELETE, GET, SET, SYNC, CREATE2 = 2, 4, 5, 9, 15
 NODE_EXISTS = -110
 ERRORS = {-101: "NoNode", -103: "BadVersion", NODE_EXISTS: "NodeExists"}
 DROPPED = {-4: "ConnectionLoss", -7: "OperationTimeout"}
-"""Errors after which it is not known what became of the request."""
+"""Errors that leave the outcome of the request unknown."""
 
 
 class Worker:
-    """One client with its session, and what it saw."""
+    """One client with its session, and the operations that it recorded."""
 
     def __init__(self, number: int, ports: Mapping[int, int], seed: int) -> None:
         self.name = f"client-{number}"
@@ -57,7 +57,7 @@ class Worker:
         self._versions: dict[str, int] = {}
 
     async def run(self, until: asyncio.Event) -> None:
-        """Work until told to stop; the session is closed then."""
+        """Work until the event is set; then close the session."""
         while not until.is_set():
             if not self._session.attached or self._random.random() < MOVE_SHARE:
                 await self._move()

@@ -1,10 +1,10 @@
-"""The parent's end of all clients: it writes down what they say, and is the resource that they guard.
+"""The parent's end of all clients: it records their reports, and is the resource that they guard.
 
 Rules of this module:
 
-- One loop, so that everything has one order, which is the order of the record.
-- The resource takes a write iff its token is not below the greatest that it has taken. It asks nobody else.
-- What a client says is a line of JSON; a write alone is answered, by a line that says whether it was taken.
+- One event loop, so that all reports have one order, which is the order of the record.
+- The resource accepts a write iff its token is not below the greatest that it has accepted. It uses nothing else.
+- A report of a client is a line of JSON; only a write is answered, by a line that says whether it was accepted.
 """
 
 import asyncio
@@ -19,14 +19,14 @@ from tests.node.recipes_chaos.record import Entry
 
 
 class Guard:
-    """The guarded resources, by name; without `fences` they take whatever comes."""
+    """The guarded resources, by name; without `fences` they accept every write."""
 
     def __init__(self, *, fences: bool = True) -> None:
         self._fences = fences
         self._greatest: defaultdict[str, int] = defaultdict(int)
 
     def take(self, resource: str, token: int) -> bool:
-        """Whether a write with this token is taken."""
+        """Whether a write with this token is accepted."""
         if self._fences and token < self._greatest[resource]:
             return False
         self._greatest[resource] = token
@@ -34,7 +34,7 @@ class Guard:
 
 
 class Said(msgspec.Struct, frozen=True):
-    """A client's line: what, and the values that go with it."""
+    """A client's line: its kind, and its values."""
 
     what: str
     client: str
@@ -46,13 +46,13 @@ class Said(msgspec.Struct, frozen=True):
 
 
 class Hub:
-    """Listens at `port` from `open` on; `entries` is the record."""
+    """Listens at `port` after `open`; `entries` is the record."""
 
     def __init__(self, guard: Guard) -> None:
         self.entries: list[Entry] = []
         self.guard = guard
         self.holders: dict[str, str] = {}
-        """Who was told that it holds, and has not given it back, by client: the resource."""
+        """For each client that holds, and has not given it back, the resource."""
         self.resting: set[str] = set()
         self.connected: set[str] = set()
         """Clients that have had a session."""
@@ -66,16 +66,16 @@ class Hub:
         self.port = self._server.sockets[0].getsockname()[1]
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         if self._server is not None:
             self._server.close()
 
     def note(self, entry: Entry) -> None:
-        """Write something down."""
+        """Add an entry to the record."""
         self.entries.append(entry)
 
     def forget(self, clients: tuple[str, ...]) -> None:
-        """These clients are no more."""
+        """Records that these clients were killed."""
         self.note(record.Killed(time.monotonic(), clients))
         for client in clients:
             self.holders.pop(client, None)

@@ -1,10 +1,10 @@
-"""What must hold of a run, and what of it is counted: pure functions of what was written down.
+"""The clauses that must hold of a run, and its figures: pure functions of the record.
 
 Rules of this module:
 
-- A clause is violated by named values, and the message says which.
-- What a pause of a client, a slow network or an election of servers may take is no violation: `Bounds` says how long.
-- A stale write that the resource has refused is no violation: it is what the fence is there for, and is counted.
+- A violation of a clause has named values, and the message contains them.
+- Delays by a pause of a client, a slow network or an election of servers are not violations: `Bounds` limits them.
+- A stale write that the resource has refused is not a violation: the fence exists for this, and it is counted.
 """
 
 from collections import Counter, defaultdict
@@ -28,7 +28,7 @@ ORDER, OWNER, ALIVE, ORPHAN, SERVED, EMPTY, FAILED = (
 
 
 class Bounds(msgspec.Struct, frozen=True):
-    """How long something may take, in seconds: the sessions' time-out, an election of servers, a wait in the end."""
+    """The bounds of durations, in seconds: the sessions' time-out, an election of servers, a wait at the end."""
 
     time_out: float
     election: float
@@ -47,7 +47,7 @@ class Violation(msgspec.Struct, frozen=True):
 
 @dataclass
 class Findings:
-    """What is wrong, and the figures of the run."""
+    """The violations and the figures of a run."""
 
     violations: list[Violation]
     acquisitions: Counter[str] = field(default_factory=Counter)
@@ -61,7 +61,7 @@ class Findings:
     longest_wait: float = 0.0
     longest_last_wait: float = 0.0
     longest_window: float = 0.0
-    """How long after the first write of a later holder a client still wrote, and was refused."""
+    """The longest time after the first write of a later holder that a client still wrote, and was refused."""
 
     def __str__(self) -> str:
         by_resource = ", ".join(f"{name} {count}" for name, count in sorted(self.acquisitions.items()))
@@ -80,7 +80,7 @@ class Findings:
 
 
 def judge(entries: Sequence[Entry], bounds: Bounds) -> Findings:
-    """Everything that is wrong with a run, and its figures."""
+    """All violations of a run, and its figures."""
     found = Findings(
         [
             *_order(entries),
@@ -124,7 +124,7 @@ def _owners(entries: Sequence[Entry]) -> Iterator[Violation]:
 
 
 def _alive(entries: Sequence[Entry], bounds: Bounds) -> Iterator[Violation]:
-    """Of a session that has ended, as its client was told, or must have, since its client was killed."""
+    """Znodes in a queue whose session has ended: its client has seen the end, or was killed long enough ago."""
     ended: dict[int, float] = {}
     killed: dict[str, float] = {}
     owners = {entry.session: entry.client for entry in entries if isinstance(entry, record.Opened)}
@@ -152,7 +152,7 @@ def _alive(entries: Sequence[Entry], bounds: Bounds) -> Iterator[Violation]:
 
 
 def _lapsed(killed: float, disturbed: Sequence[record.Disturbed], bounds: Bounds) -> float:
-    """When the session of a client that was killed must have ended; a new leader gives all sessions their time anew."""
+    """The latest end of the session of a killed client; a new leader restarts the time-outs of all sessions."""
     lapsed = killed + 2 * bounds.time_out
     for each in disturbed:
         if each.at <= lapsed:
@@ -161,7 +161,7 @@ def _lapsed(killed: float, disturbed: Sequence[record.Disturbed], bounds: Bounds
 
 
 def _orphans(entries: Sequence[Entry], bounds: Bounds) -> Iterator[Violation]:
-    """Two znodes of one session in a queue, for longer than a deletion may be on its way."""
+    """Two znodes of one session in a queue, for longer than a deletion may be in flight."""
     since: dict[tuple[str, int, str, str], float] = {}
     named: set[tuple[str, int, str, str]] = set()
     patience = 2 * bounds.time_out + 2 * bounds.election
@@ -185,7 +185,7 @@ def _orphans(entries: Sequence[Entry], bounds: Bounds) -> Iterator[Violation]:
 
 
 def _served(entries: Sequence[Entry], bounds: Bounds) -> Iterator[Violation]:
-    """When the faults have stopped everybody has one more turn."""
+    """After the faults have stopped, every client has one more turn."""
     calm = next((entry.at for entry in entries if isinstance(entry, record.Calm)), None)
     if calm is None:
         yield Violation(SERVED, "the run has not come to its end without faults")
@@ -228,7 +228,7 @@ def _failed(entries: Sequence[Entry]) -> Iterator[Violation]:
 def _count(entries: Sequence[Entry], found: Findings) -> None:
     waiting: dict[str, record.Waits] = {}
     sessions: set[int] = set()
-    first: dict[str, dict[int, float]] = defaultdict(dict)  # of each token of a resource the time of its first write
+    first: dict[str, dict[int, float]] = defaultdict(dict)  # for each token of a resource the time of its first write
     for entry in entries:
         match entry:
             case record.Waits(_, client):

@@ -1,13 +1,13 @@
-"""What is done to workers, connections and servers, drawn from a seed.
+"""The faults of workers, connections and servers, drawn from a seed.
 
 Rules of this module:
 
 - Servers are killed one at a time, so that a quorum stays; every second time it is the leader. The next one is killed
   when all serve again.
-- A pause is mostly longer than the sessions' time-out, and mostly of a worker that holds something: it is the window in
-  which a client believes that it holds, and another one does.
-- A connection is lost at once, or as soon as a request was sent whose answer will then be missed.
-- Whatever was begun is ended: a worker that is paused goes on, one that was killed is replaced.
+- A pause is mostly longer than the sessions' time-out, and mostly of a worker that holds something: in this window a
+  client believes that it holds, and another one does.
+- A connection is lost immediately, or as soon as a request was sent, so that its answer is lost.
+- Every fault is undone: a paused worker is resumed, a killed one is replaced.
 """
 
 import asyncio
@@ -26,17 +26,17 @@ SERVERS_GAP = (2.0, 5.0)
 DOWN = (0.3, 2.0)
 REPLACED_AFTER = (0.0, 1.5)
 LONG_PAUSE, SHORT_PAUSE = (1.2, 2.0), (0.1, 0.8)
-"""Of the sessions' time-out."""
+"""In units of the sessions' time-out."""
 LONG_SHARE, HOLDER_SHARE, LEADER_SHARE = 0.7, 0.7, 0.5
 FAULTS = {"kill": 2, "pause": 4, "drop": 8}
-"""How often each is chosen."""
+"""The relative frequency of each fault."""
 WHEN = ("now", "create", "delete")
 
 
 class Nemesis:
-    """Strikes until told to stop; `workers` is changed in place when one is replaced.
+    """Carries out faults until it is stopped; `workers` is changed in place when one is replaced.
 
-    `only` are the faults of clients to draw from, and then no server is killed; without it, all of everything.
+    `only` are the faults of clients to draw from, and then no server is killed; without it, all faults occur.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Nemesis:
         self._random_of_servers = random.Random(f"{seed}/servers")
 
     async def strike(self, seconds: float) -> None:
-        """Faults for so long; returns when everything is undone. Raises ServerError if a server does not come back."""
+        """Faults for this many seconds; returns when all are undone. Raises ServerError if a server stays down."""
         until = time.monotonic() + seconds
         async with asyncio.TaskGroup() as tasks:
             if self._kills_servers:

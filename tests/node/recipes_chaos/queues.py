@@ -1,10 +1,10 @@
-"""What the servers have in a queue, and which sessions they have: read by a session that is nobody's.
+"""The contents of queues and the open sessions, according to the servers, read by a separate session.
 
 Rules of this module:
 
-- A look comes after a sync, so that it shows at least all that was committed when it began.
-- Sessions are asked of the leader, before and after the look: one that was open during all of it is among them.
-- Where a server does not answer there is no look, and no verdict.
+- A sample is read after a sync, so that it shows at least all that was committed when it began.
+- The leader lists the sessions, before and after the sample: a session that was open all the time is in both lists.
+- Without an answer of a server a sample is omitted, and gives no verdict.
 """
 
 import asyncio
@@ -25,14 +25,14 @@ EPHEMERALS = "ephemeral nodes dump"
 
 
 class Eye:
-    """Looks at queues; `at` is the client port of some server that runs."""
+    """Samples queues; `at` is the client port of some running server."""
 
     def __init__(self, ensemble: Ensemble, chance: random.Random) -> None:
         self._ensemble, self._random = ensemble, chance
         self._session = Session(TIME_OUT, PATIENCE)
 
     async def look(self, resource: str, *, asks_leader: bool = True) -> Sample | None:
-        """What is in a queue now; None if nobody tells."""
+        """The present contents of a queue; None if no server answers."""
         before = await self._alive() if asks_leader else None
         at = time.monotonic()
         try:
@@ -63,7 +63,7 @@ class Eye:
         return tuple(found)
 
     async def _asked(self, opcode: int, *values: Any) -> tuple[Any, ...] | None:
-        """The values of an answer; None if there is no such znode. Raises NoAnswerError."""
+        """The values of an answer; None if the path has no znode. Raises NoAnswerError."""
         answer = await self._session.ask(opcode, *values)
         if answer.err in (0, NO_NODE):
             return None if answer.err else answer.values
@@ -79,6 +79,6 @@ class Eye:
 
 
 def sessions_of(dump: str) -> frozenset[int] | None:
-    """The sessions in the answer to `dump`; None if it is not a whole one."""
+    """The sessions in the answer to `dump`; None if the answer is incomplete."""
     sessions, found, _ = dump.partition(EPHEMERALS)
     return frozenset(int(number, 16) for number in re.findall(r"0x[0-9a-f]+", sessions)) if found else None

@@ -1,9 +1,9 @@
-"""What is written down of a run, one entry after the other as the parent process saw them, and how it is saved.
+"""The record of a run: its entries in the order in which the parent process saw them, and its file format.
 
 Rules of this module:
 
-- All times are the parent's monotonic clock. A client's word is entered when it arrives, and what a client says before
-  it does something arrives before that can be seen anywhere else.
+- All times are the parent's monotonic clock. A report of a client is entered when it arrives, and a report that a
+  client sends before an action arrives before any other effect of that action.
 - A client is `worker/number`; a worker that was killed and replaced has another name.
 """
 
@@ -15,13 +15,13 @@ import msgspec
 
 
 class Entry(msgspec.Struct, frozen=True, tag=True):
-    """Something that happened at a time."""
+    """An event at a time."""
 
     at: float
 
 
 class Waits(Entry, frozen=True):
-    """A client wants to hold; `last`: it will do so once more and no further, and does not give up."""
+    """A client wants to hold; `last`: this is its last turn, and it does not give up."""
 
     client: str
     resource: str
@@ -29,13 +29,13 @@ class Waits(Entry, frozen=True):
 
 
 class GaveUp(Entry, frozen=True):
-    """It waits no more."""
+    """The client has given up waiting."""
 
     client: str
 
 
 class Held(Entry, frozen=True):
-    """It was told that it holds, with this token."""
+    """The recipe reported to the client that it holds, with this token."""
 
     client: str
     resource: str
@@ -43,33 +43,33 @@ class Held(Entry, frozen=True):
 
 
 class Released(Entry, frozen=True):
-    """It is done, and has given back what it held, or has lost it before."""
+    """The client is done, and has given back the resource, or has lost it before."""
 
     client: str
 
 
 class Rests(Entry, frozen=True):
-    """It has had its last turn, and wants nothing any more; its session goes on."""
+    """The client has had its last turn, and waits no longer; its session stays open."""
 
     client: str
 
 
 class Failed(Entry, frozen=True):
-    """Something was raised in a client that should not have been."""
+    """A client raised an unexpected exception."""
 
     client: str
     error: str
 
 
 class Opened(Entry, frozen=True):
-    """It is connected, with this session."""
+    """The client is connected, with this session."""
 
     client: str
     session: int
 
 
 class Ended(Entry, frozen=True):
-    """It was told that this session is no more."""
+    """The client was notified that this session has ended."""
 
     client: str
     session: int
@@ -85,26 +85,26 @@ class Write(Entry, frozen=True):
 
 
 class Fault(Entry, frozen=True):
-    """What was done, and to whom."""
+    """A fault and its victim."""
 
     name: str
     victim: str
 
 
 class Killed(Entry, frozen=True):
-    """These clients are no more."""
+    """These clients were killed."""
 
     clients: tuple[str, ...]
 
 
 class Disturbed(Entry, frozen=True):
-    """From here on a server was away, until `until`: sessions may live longer, and waits last."""
+    """A server was away from this time until `until`: sessions may live longer, and waits take longer."""
 
     until: float
 
 
 class Calm(Entry, frozen=True):
-    """No faults from here on, and all servers serve."""
+    """No faults after this time, and all servers serve."""
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -116,7 +116,7 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class Sample(Entry, frozen=True):
-    """What was in a queue, read after a sync that was asked for at this time; `alive` are the leader's sessions."""
+    """The contents of a queue, read after a sync that was requested at this time; `alive` are the leader's sessions."""
 
     resource: str
     places: tuple[Place, ...]
@@ -124,7 +124,7 @@ class Sample(Entry, frozen=True):
 
 
 class Emptied(Entry, frozen=True):
-    """The last look at a queue, when everybody rests: what is left in it, and since when nobody wants anything."""
+    """The last sample of a queue, when all clients rest: its contents, and the time since all clients rest."""
 
     resource: str
     left: tuple[Place, ...]

@@ -1,10 +1,10 @@
-"""A run: workers work on an ensemble while faults strike, then have one more turn in peace, and rest.
+"""A run: workers use an ensemble during faults, then have one more turn without faults, and rest.
 
 Rules of this module:
 
-- The record is saved beside the servers' logs before it is judged.
-- After the last fault every server serves again; from there on the bound for the last turn counts.
-- The queues are looked at for the last time when everybody rests with a session that goes on: what is left then is an
+- The record is saved next to the servers' logs before it is judged.
+- After the last fault every server serves again; the bound for the last turn begins then.
+- The last samples of the queues are read when all clients rest with an open session: a remaining znode is then an
   orphan, or outlives its session.
 """
 
@@ -36,9 +36,9 @@ POLL = 0.05
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """Faults for so many seconds, to so many workers with so many clients each, who use these recipes in turn.
+    """Faults for `seconds`, on `workers` with `clients` each, which use these recipes in turn.
 
-    `fences`: the resources refuse what is stale. `only`: as for the nemesis.
+    `fences`: the resources refuse stale writes. `only`: as for the nemesis.
     """
 
     seconds: float
@@ -53,7 +53,7 @@ class Plan(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Report:
-    """What came of a run; `stuck` says what kept it from its end."""
+    """The result of a run; `stuck` is the reason why it did not end."""
 
     plan: Plan
     kind: str
@@ -63,7 +63,7 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether the run ended without a violation."""
         return not self.findings.violations and not self.stuck
 
     def __str__(self) -> str:
@@ -125,7 +125,7 @@ class _Run:
         self._hub.note(record.Calm(time.monotonic()))
         for worker in self._workers:
             worker.tell("last")
-        with suppress(ServerError):  # the judge says who does not
+        with suppress(ServerError):  # the judge reports the clients that do not rest
             await self._until(lambda: self._all(self._hub.resting), self._plan.bounds.served, "every client rests")
         await self._empty(time.monotonic())
 
@@ -138,7 +138,7 @@ class _Run:
         return all(client in clients for worker in self._workers for client in worker.clients)
 
     async def _look(self) -> None:
-        """Look at all queues again and again; what a server does not tell is left out."""
+        """Sample all queues repeatedly; a sample without an answer of the server is omitted."""
         while True:
             for each in self._resources:
                 if (sample := await self._eye.look(each)) is not None:
@@ -146,7 +146,7 @@ class _Run:
                 await asyncio.sleep(LOOK_EVERY / len(self._resources))
 
     async def _empty(self, since: float) -> None:
-        """Look until the queues are empty, or until sessions have had their time twice, and an election its own."""
+        """Sample until the queues are empty, or until two session time-outs and the time of an election have passed."""
         for each in self._resources:
             eye = Eye(self._ensemble, random.Random(f"{self._plan.seed}/{each}"))
             while True:

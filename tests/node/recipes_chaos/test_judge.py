@@ -36,7 +36,7 @@ PEACE: list[Entry] = [
 
 
 def clauses(*entries: Entry) -> list[str]:
-    """What is violated in a run of two clients that ends well, with these entries in it."""
+    """The violated clauses in a run of two clients that ends well, with these entries in it."""
     return [violation.clause for violation in judge([*OPENED, *entries, *PEACE], BOUNDS).violations]
 
 

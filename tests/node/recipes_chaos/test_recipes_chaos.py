@@ -1,6 +1,6 @@
-"""The recipes on live servers while clients, connections and servers die: what they promise holds all the while.
+"""The recipes on live servers while clients, connections and servers die: their guarantees hold all the time.
 
-Ours and the real ZooKeeper alike; the seed is part of every report.
+The tests cover our server and the real ZooKeeper; the seed is part of every report.
 """
 
 from pathlib import Path
@@ -46,7 +46,7 @@ def test_recipes_keep_their_promises_for_five_minutes_with_fifty_clients(kind: s
 @pytest.mark.slow
 def test_a_lock_without_protection_is_found_out(tmp_path: Path) -> None:
     bounds = Bounds(time_out=TIME_OUT, election=8.0, served=8.0)
-    # No pauses and no kills: by the end of its session the orphan would go.
+    # No pauses and no kills: the orphan would disappear with its session.
     plan = Plan(8.0, workers=2, clients=5, seed=1, recipes=("unprotected",), only=("drop",), bounds=bounds)
     report = run("node", tmp_path, plan)
 

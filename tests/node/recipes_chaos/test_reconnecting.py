@@ -1,4 +1,4 @@
-"""Why the workers' connections go on counting: what a server answers to a request with the number of a lost one."""
+"""The reason why the workers' connections continue their numbering: a request with the number of a lost one."""
 
 from collections.abc import Iterator
 
@@ -20,8 +20,8 @@ def ensemble(launch: Launch) -> Iterator[Ensemble]:
 
 
 def test_a_request_is_not_answered_with_the_outcome_of_a_lost_one_of_its_number(ensemble: Ensemble) -> None:
-    # A session leaves a server with a creation on its way and asks the next server something under the same number,
-    # as kazoo does. The real server mistakes one for the other in about a tenth of the cases.
+    # A session leaves a server with a creation in flight and sends the next server a request under the same number, as
+    # kazoo does. The real server mistakes one for the other in about a tenth of the cases.
     for number in range(TIMES):
         first, then = (ensemble.client_port(sid) for sid in (1 + number % 3, 1 + number // 3 % 3))
         session = Session(6000)

@@ -1,9 +1,9 @@
-"""Each recipe as a sequence of turns: want to hold, work with the token, give it back.
+"""Each recipe as a sequence of turns: wait to hold, work with the token, give it back.
 
 Rules of this module:
 
-- What a recipe raises to say that it was lost ends a turn; anything else is for the caller to report.
-- The work gets a token, and nothing that could tell it whether it still holds.
+- A recipe's exception for a loss ends the turn; the caller reports every other exception.
+- The work gets a token, and no way to find out whether it still holds.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ class Turns(Protocol):
     """A recipe as a sequence of turns."""
 
     def turn(self, timeout: float | None, work: Work) -> bool:
-        """Wait until it holds, at most so long, and call `work(token)` then; whether it did."""
+        """Wait until it holds, at most until the time-out, and then call `work(token)`; return whether it did."""
 
 
 class LockTurns:
@@ -56,7 +56,7 @@ class LockTurns:
         return True
 
     def _taken_twice(self, token: int, work: Work) -> None:
-        """Taken again it has the same token, unless it was lost; then it is another hold, or none in time."""
+        """The second hold has the same token, unless the lock was lost; then it is a new hold, or fails in time."""
         again = self._lock.acquire(0.0)
         try:
             if again and self._lock.token == token:
@@ -85,7 +85,7 @@ class LatchTurns:
 
 
 class SelectorTurns:
-    """With one `LeaderSelector`, that is queued anew."""
+    """With one `LeaderSelector` that is queued again for each turn."""
 
     def __init__(self, client: KazooClient, path: str, name: str, _: random.Random) -> None:
         self._selector = LeaderSelector(client, path, self._lead, id=name)
@@ -94,7 +94,7 @@ class SelectorTurns:
         self._started = False
 
     def turn(self, _timeout: float | None, work: Work) -> bool:
-        """One call of take_leadership; the selector has no way to give up but to close."""
+        """One call of take_leadership; a selector can give up only by closing."""
         self._work = work
         self._done.clear()
         if not self._started:
@@ -142,7 +142,8 @@ class ElectionTurns:
 
 
 def unprotected(client: KazooClient, path: str, name: str, chance: random.Random) -> LockTurns:
-    """A lock that does not look for what it may have created (a variant of the specification): it leaves orphans."""
+    """A lock that does not search for its znode after a lost answer (a variant of the specification): it leaves orphans.
+    """
     turns = LockTurns(client, path, name, chance)
     rules = lock_rules(path, frozenset({Variant.NO_PROTECTION}))
     turns._lock._step = partial(spec_lock.step, rules)

@@ -1,16 +1,16 @@
-"""A worker process: some clients, each a thread with a kazoo client of its own, who want to hold again and again.
+"""A worker process: several clients, each a thread with a separate kazoo client, that repeatedly want to hold.
 
     python -m tests.node.recipes_chaos.worker NAME RECIPE PATH CLIENTS HOSTS HUB_PORT TIME_OUT SEED
 
-Lines on standard input: `drop N now`, `drop N create`, `drop N delete` (the connection of client N goes, at once or as
-soon as its next request of that kind is sent, so that the answer is lost), `last` (everybody has one more turn, and
-rests), `quit`.
+Lines on standard input: `drop N now`, `drop N create`, `drop N delete` (client N loses its connection, immediately or
+as soon as its next request of that kind is sent, so that the answer is lost), `last` (all clients have one more turn,
+and rest), `quit`.
 
 Rules of this module:
 
-- An application here is naive: it sends its writes with the token that it was given, and never looks again whether it
-  still holds. What keeps that from doing harm is the fence alone.
-- Whatever a recipe raises that is not its way to say that it was lost is a failure, and said so.
+- The application here is naive: it sends its writes with its token, and never checks again whether it still holds. Only
+  the fence prevents harm.
+- An exception of a recipe that does not mean a loss is a failure, and is reported.
 """
 
 import contextlib
@@ -38,7 +38,7 @@ WRITES = (1, 3)
 PAUSE = (0.005, 0.08)
 """Seconds before each write."""
 REST = (0.0, 0.1)
-"""Seconds between two turns: in the unfair election whoever was the leader would else be the first to ask again."""
+"""Seconds between two turns: in the unfair election the previous leader would otherwise always be the first to ask."""
 KINDS = {"create": (Create, Create2), "delete": (Delete,)}
 
 
@@ -53,19 +53,19 @@ class Line:
         self._sending = threading.Lock()
 
     def say(self, what: str, **values: Any) -> None:
-        """Say something; returns when it is on its way."""
+        """Send a line; returns when it is on its way."""
         line = json.dumps({"what": what, "client": self._client, "resource": self._resource, **values})
         with self._sending:
             self._socket.sendall(line.encode() + b"\n")
 
     def write(self, token: int) -> bool:
-        """Send a write to the guarded resource; whether it was taken."""
+        """Send a write to the guarded resource; return whether it was accepted."""
         self.say("write", token=token)
         return self._answers.readline() == b"taken\n"
 
 
 class Dropper:
-    """Takes the socket away under a kazoo client."""
+    """Closes the socket of a kazoo client."""
 
     def __init__(self, client: Any) -> None:
         self._connection = client._connection
@@ -74,7 +74,7 @@ class Dropper:
         self._connection._submit = self._submitted
 
     def drop(self, when: str) -> None:
-        """At once, or after the next request of a kind was sent."""
+        """Immediately, or after the next request of a kind was sent."""
         if when == "now":
             self._cut()
         else:
@@ -89,13 +89,13 @@ class Dropper:
     def _cut(self) -> None:
         held = self._connection._socket
         if held is not None:
-            # What was sent still arrives; nothing comes back.
+            # Sent bytes still arrive; no answer comes back.
             with contextlib.suppress(OSError):
                 held.shutdown(socket.SHUT_RDWR)
 
 
 class Client(threading.Thread):
-    """One client, from its session's first day to its last."""
+    """One client, from the start to the end of its session."""
 
     def __init__(
         self, worker: str, number: int, recipe: str, path: str, hosts: str, port: int, time_out: float, seed: str
@@ -149,7 +149,7 @@ class Client(threading.Thread):
         self._line.say("released")
 
     def _heard(self, state: str) -> None:
-        """Kazoo's news; said before anybody else hears of it."""
+        """Reports a state change of kazoo, before any other listener."""
         if state == KazooState.CONNECTED:
             self._session = self._kazoo.client_id[0]
             self._line.say("opened", session=self._session)
@@ -158,7 +158,7 @@ class Client(threading.Thread):
 
 
 def main() -> None:
-    """Run until told to quit, or until standard input ends."""
+    """Run until `quit`, or until standard input ends."""
     name, recipe, path, clients, hosts, port, time_out, seed = sys.argv[1:]
     logging.basicConfig(format="%(asctime)s %(threadName)s %(name)s %(levelname)s %(message)s", level=logging.WARNING)
     threads = [

@@ -1,10 +1,10 @@
-"""The worker processes, as their parent has them: started, told, paused, killed, replaced.
+"""The worker processes, managed by their parent: started, given commands, paused, killed, replaced.
 
 Rules of this module:
 
-- A process is stopped and ended by the id that it was started with, and by whoever started it. When its parent ends, so
-  does its standard input, and so does it.
-- A worker that is replaced keeps its place and has a new name, so that nobody takes one for the other.
+- A process is stopped and ended by the id that it was started with, and by the process that started it. A worker ends
+  when its standard input ends, which happens when its parent ends.
+- A replacement worker keeps the place and has a new name, so that the two cannot be confused.
 """
 
 import os
@@ -23,13 +23,13 @@ RECIPES = ("lock", "latch", "selector", "fair", "unfair")
 
 
 def resource(recipe: str) -> str:
-    """What the clients of a recipe fight for: the path of their queue, and the name of what they guard."""
+    """The path of the queue of a recipe, which is also the name of the guarded resource."""
     return f"/chaos-{recipe}"
 
 
 @dataclass(frozen=True)
 class Employment:
-    """What all workers have in common."""
+    """The settings that all workers share."""
 
     hosts: str
     hub_port: int
@@ -41,7 +41,7 @@ class Employment:
 
 
 class Worker:
-    """The worker at a place; `generation` counts those that were there before."""
+    """The worker at a place; `generation` counts the earlier ones."""
 
     def __init__(self, place: int, employment: Employment, generation: int = 0) -> None:
         self.place, self.generation = place, generation
@@ -71,7 +71,7 @@ class Worker:
         return self._process.poll() is None
 
     def tell(self, line: str) -> None:
-        """Give it a line; a worker that is paused reads it afterwards."""
+        """Send it a line; a paused worker reads it afterwards."""
         assert self._process.stdin is not None
         self._process.stdin.write(line.encode() + b"\n")
         self._process.stdin.flush()
@@ -92,7 +92,7 @@ class Worker:
         self._process.wait()
 
     def quit(self, seconds: float = 10.0) -> None:
-        """Have it end by itself; SIGKILL if it does not."""
+        """Ask it to end; SIGKILL if it does not."""
         if self.alive:
             self.tell("quit")
             try:
@@ -101,5 +101,5 @@ class Worker:
                 self.kill()
 
     def successor(self) -> "Worker":
-        """A new one at the same place."""
+        """A new worker at the same place."""
         return Worker(self.place, self._employment, self.generation + 1)
