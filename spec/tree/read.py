@@ -7,7 +7,7 @@ Rules this module keeps:
 - Children and ephemeral znodes are returned in the order of their names; ZooKeeper returns them in no fixed order.
 - `spec.tree.watches.watch_of` decides whether a read also registers a watch.
 - The answer to a multiRead is bounded while it is made: one znode may be read any number of times in one request. Every
-  other answer is at most one znode, or the names of what is in the tree.
+  other answer is at most one znode, or the names of znodes.
 
 Source: `FinalRequestProcessor.processRequest`, `handleGetChildrenRequest`, `handleGetDataRequest`.
 """

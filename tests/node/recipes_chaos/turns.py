@@ -142,8 +142,7 @@ class ElectionTurns:
 
 
 def unprotected(client: KazooClient, path: str, name: str, chance: random.Random) -> LockTurns:
-    """A lock that does not search for its znode after a lost answer (a variant of the specification): it leaves orphans.
-    """
+    """A lock without a search for its znode after a lost answer (a variant of the specification): it leaves orphans."""
     turns = LockTurns(client, path, name, chance)
     rules = lock_rules(path, frozenset({Variant.NO_PROTECTION}))
     turns._lock._step = partial(spec_lock.step, rules)
