@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 
 from checker.models.ensemble.applied import misapplied
-from checker.models.ensemble.history import History, Part, Sent, history_actor
+from checker.models.ensemble.history import History, Part, Reign, Sent, history_actor
 from checker.validate.committed import Committed, Log, Txns
 from checker.validate.order import NONE
 from checker.validate.replay import known_from
@@ -217,7 +217,16 @@ class Past:
         return fact
 
     def _folded(self, fact: Fact) -> None:
-        """Adds a fact to the history; the settled transactions are already in it."""
+        """Adds a fact to the history; the settled transactions are already in it.
+
+        A server may report the end of a life before it carries out the effects, and be killed. Its next life then
+        establishes the same epoch with the same log, which is one reign.
+        """
+        if (
+            isinstance(fact, EpochEstablished)
+            and Reign(fact.epoch, fact.leader, fact.initial) in self.history.established
+        ):
+            return
         floor, known = self.floor, len(self.history.committed)
         if isinstance(fact, Delivered):
             fact = replace(fact, txns=tuple(txn for txn in fact.txns if txn.zxid > floor))

@@ -37,10 +37,12 @@ def explored(name: str, monkeypatch: pytest.MonkeyPatch, *, held: bool) -> tuple
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_the_shipped_scenarios_pass_with_held_commits(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Premises that need a COMMIT before UPTODATE do not hold, so a run may be vacuous."""
     job, exploration = explored(name, monkeypatch, held=True)
     judged = judge(job, exploration, job.actions)
 
-    assert (judged.verdict, exploration.stop) == (Verdict.PASSED, Stop.EXHAUSTED), judged.sentence
+    assert judged.verdict in (Verdict.PASSED, Verdict.VACUOUS), judged.sentence
+    assert exploration.stop is Stop.EXHAUSTED
 
 
 @pytest.mark.parametrize(("held", "stop"), [(False, Stop.FOUND), (True, Stop.EXHAUSTED)])

@@ -284,7 +284,7 @@ EVERYTHING = Budgets(
 def test_schedules_go_deep_and_get_everywhere() -> None:
     """Every action happens, and every invariant is examined in some run."""
     setup = setup_of(VIEWS["three"], EVERYTHING, ZabRules(True, True), clients_anywhere=True)
-    done = list(runs(setup, range(30)))
+    done = list(runs(setup, range(60)))
     actions = {move.action for run in done for move in run.moves}
     silent = {name: sum(not run.examined[name] for run in done) for name in defaults(setup)}
 

@@ -278,6 +278,7 @@ WRONG: dict[str, str] = {
     "limits": SERVERS + "limits: {memory: much}\n",
     "until_witnessed": SERVERS + "until_witnessed: maybe\n",
     "expect": SERVERS + "expect: success\n",
+    "violations": SERVERS + "expect: violated\nviolations: {OneLeader: deep}\n",
     "may_not_fire": SERVERS + "may_not_fire: [reboot]\n",
 }
 

@@ -278,4 +278,4 @@ def test_the_report_for_machines_is_one_object(path: Path, capsys: pytest.Captur
     main(["validate", str(path), "--json"])
     report = json.loads(capsys.readouterr().out)
     assert (report["verdict"], report["exit_code"], report["records"], report["misfits"]) == ("passed", 0, 6, [])
-    assert report["invariants"]["Leadership"]["premise"] > 0
+    assert report["invariants"]["Integrity"]["premise"] > 0
