@@ -1,8 +1,9 @@
 """Mutation: which invariant each variant of Zab breaks, as a table that is generated here and kept in the manual.
 
 Every default invariant of Zab must be broken by some variant, every variant must break some invariant, and without a
-variant the same ensembles break none. Mutants of effects break the other ones (`test_mutation_scenarios`). REWRITE_GOLDEN=1 rewrites docs/reference-variants.md; look at the difference before it is
-committed: each entry says that an invariant fails, and in how many steps at least.
+variant the same ensembles break none. Mutants of effects break the other ones (`test_mutation_scenarios`).
+REWRITE_GOLDEN=1 rewrites docs/reference-variants.md; look at the difference before it is committed: each entry says
+that an invariant fails, and in how many steps at least.
 """
 
 from __future__ import annotations
