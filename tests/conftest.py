@@ -61,3 +61,8 @@ def _group_of(item: pytest.Item) -> str:
     if item.path == SCENARIOS and isinstance(item, pytest.Function) and hasattr(item, "callspec"):
         return f"scenario {item.callspec.params['name']}"
     return str(item.path.relative_to(HERE))
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """One process more than cores for `--numprocesses auto`: the process with the live servers mostly waits."""
+    return (os.cpu_count() or 1) + 1
