@@ -102,33 +102,33 @@ def outcomes(made: Setup) -> set[Outcome]:
 
 
 @pytest.mark.parametrize("name", [*SETS, *TOLD])
-def test_the_oracle_comes_to_what_the_messages_come_to(name: str) -> None:
+def test_the_oracle_and_the_messages_have_the_same_outcomes(name: str) -> None:
     fine = outcomes(setup(name, Grain.FINE))
     assert fine == outcomes(setup(name, Grain.ORACLE))
     assert fine, "an election that comes to nothing compares nothing"
 
 
 @pytest.mark.parametrize("name", list(ADDRESSES))
-def test_so_it_does_where_addresses_differ(name: str) -> None:
+def test_the_outcomes_are_the_same_where_addresses_differ(name: str) -> None:
     assert outcomes(setup(name, Grain.FINE)) == outcomes(setup(name, Grain.ORACLE)) != set()
     assert outcomes(setup(name, Grain.FINE, crashes=1)) == outcomes(setup(name, Grain.ORACLE, crashes=1))
 
 
 @pytest.mark.parametrize("name", list(SETS))
-def test_so_it_does_when_a_server_crashes_at_any_time(name: str) -> None:
+def test_the_outcomes_are_the_same_when_a_server_crashes_at_any_time(name: str) -> None:
     fine = outcomes(setup(name, Grain.FINE, crashes=1))
     assert fine == outcomes(setup(name, Grain.ORACLE, crashes=1))
 
 
 @pytest.mark.parametrize("fault", ["impatience", "rebroadcasts"])
 @pytest.mark.parametrize("name", [name for name in SETS if name not in LEFT_OUT])
-def test_so_it_does_when_timers_fire_early(name: str, fault: str) -> None:
+def test_the_outcomes_are_the_same_when_timers_fire_early(name: str, fault: str) -> None:
     """Time-outs cost rounds and messages, and the oracle abstracts from both."""
     assert outcomes(setup(name, Grain.FINE, **{fault: 1})) == outcomes(setup(name, Grain.ORACLE))
 
 
 @pytest.mark.parametrize("name", list(LEFT_OUT))
-def test_what_the_oracle_leaves_out_is_what_it_says(name: str) -> None:
+def test_the_oracle_omits_exactly_the_documented_outcomes(name: str) -> None:
     """Two elections that each count a voter of the other, with mismatched views and in two rounds.
 
     Server 3 is not among the voters of server 1. Server 1 followed 2 once, is LOOKING again in round 2, and sends its
@@ -154,6 +154,6 @@ EXPECTED: dict[str, Callable[[set[Sid]], bool]] = {
 
 
 @pytest.mark.parametrize("name", list(EXPECTED))
-def test_who_can_lead_is_what_the_order_of_votes_says(name: str) -> None:
+def test_the_possible_leaders_follow_from_the_order_of_votes(name: str) -> None:
     """Requirements R4 and R7."""
     assert EXPECTED[name](only_leaders(outcomes(setup(name, Grain.ORACLE))))

@@ -135,7 +135,7 @@ def test_a_server_alone_acknowledges_nothing_that_its_disk_has_not(function: str
 
 @pytest.mark.parametrize("role", ["leader", "follower"])
 @pytest.mark.parametrize(("function", "number"), [("pwrite", errno.ENOSPC), ("fdatasync", errno.EIO)])
-def test_the_others_go_on_and_it_comes_back(role: str, function: str, number: int, tmp_path: Path) -> None:
+def test_the_others_continue_and_the_server_returns(role: str, function: str, number: int, tmp_path: Path) -> None:
     with ensemble_of(THREE, tmp_path) as ensemble:
         disks = {sid: Disk(ensemble, sid, function, number) for sid in ensemble.sids}
         ensemble.start_all()

@@ -117,7 +117,7 @@ def test_a_log_file_that_ends_anywhere_gives_what_is_before_or_is_refused(
 
 @FEW
 @given(FILES, st.integers(0, 1 << 16), st.booleans())
-def test_what_is_appended_after_recovery_follows_what_was_good(
+def test_records_appended_after_recovery_follow_the_undamaged_ones(
     files: list[list[int]], position: int, flips: bool
 ) -> None:
     with scratch() as directory:

@@ -270,7 +270,7 @@ def test_every_invariant_holds_in_every_state_of_a_random_schedule(setup: Setup,
 @pytest.mark.slow
 @given(setups(), a_few)
 @settings(max_examples=2000, deadline=None, print_blob=True)
-def test_so_it_does_in_others_each_time(setup: Setup, chosen: list[Schedule]) -> None:
+def test_every_invariant_holds_in_new_random_schedules_each_time(setup: Setup, chosen: list[Schedule]) -> None:
     hold(setup, chosen)
 
 

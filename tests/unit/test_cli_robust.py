@@ -89,7 +89,7 @@ def test_20_and_a_report_of_what_was_seen_when_a_search_is_interrupted(
     assert b"Traceback" not in shown + out
 
 
-def test_an_interrupt_between_two_runs_keeps_what_the_first_came_to(
+def test_an_interrupt_between_two_runs_keeps_the_result_of_the_first(
     scenario: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Interrupted(runner.Progress):
@@ -129,7 +129,7 @@ def test_an_interrupt_of_the_tables_is_no_defect_of_the_model(monkeypatch: pytes
 
 
 @pytest.mark.parametrize("words", [["list"], ["--nodes", "1"], ["--nodes", "2", "--json"], ["--help"]])
-def test_a_reader_who_has_seen_enough_is_no_error_worth_a_stack_trace(words: list[str]) -> None:
+def test_a_closed_pipe_causes_no_stack_trace(words: list[str]) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONUNBUFFERED"}
@@ -142,7 +142,7 @@ def test_a_reader_who_has_seen_enough_is_no_error_worth_a_stack_trace(words: lis
     assert ended.stderr == ""
 
 
-def test_who_leaves_takes_neither_the_verdict_nor_the_reports_along(scenario: Write) -> None:
+def test_a_closed_pipe_loses_neither_the_verdict_nor_the_reports(scenario: Write) -> None:
     path = scenario(f"{PASSES}always: [{{NeverLeads: 3}}]\n")
     report = path.parent / "junit.xml"
     reader, writer = os.pipe()
@@ -177,7 +177,7 @@ def test_a_name_that_the_output_cannot_hold_is_written_in_another_way(scenario: 
 
 
 @pytest.mark.parametrize("form", ["text", "markdown", "mermaid", "shiviz"])
-def test_a_name_cannot_tell_a_terminal_what_to_do(scenario: Write, form: str) -> None:
+def test_control_characters_in_a_name_are_escaped(scenario: Write, form: str) -> None:
     path = scenario('name: "a\\e[2Jb\\nc"\nservers: [1, 2, 3]\nfile: zoo-3.cfg\nalways: [{NeverLeads: 3}]\n')
     ended = cli("run", path, "--format", form)
 

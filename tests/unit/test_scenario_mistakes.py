@@ -153,7 +153,7 @@ def test_the_scenarios_without_a_mistake_are_loaded(base: dict[str, Any], scenar
 
 
 @EACH_PLACE
-def test_a_misspelt_key_is_told_with_the_nearest_one(
+def test_a_misspelt_key_is_reported_with_the_nearest_one(
     kind: type[msgspec.Struct], base: dict[str, Any], place: Path, scenarios: Scenarios
 ) -> None:
     for field in kind.__struct_fields__:
@@ -163,7 +163,7 @@ def test_a_misspelt_key_is_told_with_the_nearest_one(
 
 
 @EACH_PLACE
-def test_a_key_that_resembles_none_is_told_with_all_of_them(
+def test_an_unknown_key_is_reported_with_all_valid_ones(
     kind: type[msgspec.Struct], base: dict[str, Any], place: Path, scenarios: Scenarios
 ) -> None:
     said = scenarios.refused(misspelt_key(base, (*place, "?"), "qqq"), (*place, "qqq"))
@@ -171,7 +171,7 @@ def test_a_key_that_resembles_none_is_told_with_all_of_them(
 
 
 @EACH_PLACE
-def test_a_value_of_another_type_is_told_with_the_one_that_is_wanted(
+def test_a_value_of_the_wrong_type_is_reported_with_the_right_type(
     kind: type[msgspec.Struct], base: dict[str, Any], place: Path, scenarios: Scenarios
 ) -> None:
     for field, hint in hints(kind).items():
@@ -184,7 +184,7 @@ def test_a_value_of_another_type_is_told_with_the_one_that_is_wanted(
 
 
 @EACH_PLACE
-def test_what_a_map_cannot_be_without_is_told(
+def test_a_missing_key_is_reported(
     kind: type[msgspec.Struct], base: dict[str, Any], place: Path, scenarios: Scenarios
 ) -> None:
     for field in msgspec.structs.fields(kind):
@@ -211,7 +211,7 @@ def test_a_number_out_of_range_is_refused_at_its_line(
 
 
 @pytest.mark.parametrize(("kind", "field"), WORDS, ids=[f"{field} of {kind.__name__}" for kind, field in WORDS])
-def test_a_misspelt_word_is_told_with_the_nearest_one(
+def test_a_misspelt_word_is_reported_with_the_nearest_one(
     kind: type[msgspec.Struct], field: str, scenarios: Scenarios
 ) -> None:
     base, place = next((base, (*place, field)) for each, base, place in PLACES if each is kind)
@@ -223,7 +223,7 @@ def test_a_misspelt_word_is_told_with_the_nearest_one(
 
 
 @pytest.mark.parametrize(("kind", "field"), FORMATS, ids=[f"{field} of {kind.__name__}" for kind, field in FORMATS])
-def test_a_text_of_another_form_is_told_with_an_example(
+def test_a_text_in_the_wrong_format_is_reported_with_an_example(
     kind: type[msgspec.Struct], field: str, scenarios: Scenarios
 ) -> None:
     text, example = FORMATS[kind, field]
@@ -240,7 +240,7 @@ def test_a_text_of_another_form_is_told_with_an_example(
 
 
 @pytest.mark.parametrize("base", [ENSEMBLE, RECIPE, SERVICE], ids=["ensemble", "recipe", "service"])
-def test_a_misspelt_action_is_told_with_the_nearest_one(base: dict[str, Any], scenarios: Scenarios) -> None:
+def test_a_misspelt_action_is_reported_with_the_nearest_one(base: dict[str, Any], scenarios: Scenarios) -> None:
     scenarios.write(base)
     for action in load(scenarios.file).actions:
         said = scenarios.refused(changed(base, (ACTIONS,), [misspellings(action)[0]]), (ACTIONS, 0))
@@ -255,7 +255,7 @@ REGISTRIES = pytest.mark.parametrize(
 
 
 @REGISTRIES
-def test_a_misspelt_property_is_told_with_the_nearest_one(
+def test_a_misspelt_property_is_reported_with_the_nearest_one(
     base: dict[str, Any], registry: Mapping[str, Any], scenarios: Scenarios
 ) -> None:
     for name, entry in registry.items():
@@ -266,7 +266,7 @@ def test_a_misspelt_property_is_told_with_the_nearest_one(
 
 
 @REGISTRIES
-def test_a_property_in_another_list_is_told_which_is_its_own(
+def test_a_property_in_the_wrong_list_is_reported_with_the_right_list(
     base: dict[str, Any], registry: Mapping[str, Any], scenarios: Scenarios
 ) -> None:
     for name, entry in registry.items():
@@ -275,7 +275,7 @@ def test_a_property_in_another_list_is_told_which_is_its_own(
 
 
 @REGISTRIES
-def test_a_parameter_too_many_or_missing_is_told(
+def test_an_extra_or_missing_parameter_is_reported(
     base: dict[str, Any], registry: Mapping[str, Any], scenarios: Scenarios
 ) -> None:
     for name, entry in registry.items():
@@ -285,7 +285,7 @@ def test_a_parameter_too_many_or_missing_is_told(
 
 
 @pytest.mark.parametrize("request_", ["create", "get", "stat", "ls", "set", "delete", "check", "sync", "close"])
-def test_a_misspelt_request_is_told_with_the_nearest_one(request_: str, scenarios: Scenarios) -> None:
+def test_a_misspelt_request_is_reported_with_the_nearest_one(request_: str, scenarios: Scenarios) -> None:
     for misspelt in misspellings(request_):
         for step in (f"{misspelt} /a", [f"{misspelt} /a"], {"one of": [f"{misspelt} /a"]}):
             said = scenarios.refused(changed(SERVICE, ("service", 1, 0), step), ("service", 1, 0))
@@ -308,7 +308,7 @@ def test_a_misspelt_request_is_told_with_the_nearest_one(request_: str, scenario
         (7, "write a request like"),
     ],
 )  # fmt: skip
-def test_a_request_that_is_none_is_told_with_an_example(step: Any, said: str, scenarios: Scenarios) -> None:
+def test_an_invalid_request_is_reported_with_an_example(step: Any, said: str, scenarios: Scenarios) -> None:
     assert said in scenarios.refused(changed(SERVICE, ("service", 1, 0), step), ("service", 1, 0))
 
 
@@ -321,7 +321,7 @@ def test_a_request_that_is_none_is_told_with_an_example(step: Any, said: str, sc
         (SERVICE, "again", "it is a key of scenarios with the key recipe"),
     ],
 )
-def test_a_key_of_another_kind_of_scenario_is_told_to_be_one(
+def test_a_key_of_another_kind_of_scenario_is_reported_as_one(
     base: dict[str, Any], key: str, said: str, scenarios: Scenarios
 ) -> None:
     assert scenarios.refused(changed(base, (key,), 1), (key,)).endswith(said)

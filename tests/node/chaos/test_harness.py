@@ -125,7 +125,7 @@ def test_a_proxy_carries_both_ways() -> None:
     through_a_proxy(check)
 
 
-def test_a_cut_ends_what_is_open() -> None:
+def test_a_cut_closes_open_connections() -> None:
     async def check(proxy: Proxy, streams: Streams) -> None:
         streams[1].write(b"hello")
         await streams[0].readexactly(5)

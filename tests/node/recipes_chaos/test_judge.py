@@ -74,7 +74,7 @@ def test_a_znode_of_a_session_that_the_leader_does_not_know_is_found() -> None:
     assert clauses(record.Sample(4.0, Q, place, (1, 2))) == []
 
 
-def test_a_znode_of_a_session_that_nobody_had_is_found() -> None:
+def test_a_znode_of_an_unknown_session_is_found() -> None:
     assert clauses(record.Sample(4.0, Q, (Place("n_1", 7, 10),))) == [ALIVE]
 
 
@@ -134,11 +134,11 @@ def test_what_is_left_in_a_queue_is_found() -> None:
     assert [violation.clause for violation in judge([*OPENED, *left], BOUNDS).violations] == [EMPTY]
 
 
-def test_a_queue_that_nobody_has_looked_at_is_found() -> None:
+def test_a_queue_without_a_last_sample_is_found() -> None:
     assert [violation.clause for violation in judge([*OPENED, *PEACE[:-1]], BOUNDS).violations] == [EMPTY]
 
 
-def test_what_a_client_raised_is_found() -> None:
+def test_an_exception_of_a_client_is_found() -> None:
     assert clauses(record.Failed(1.0, A, "AssertionError")) == [FAILED]
 
 
