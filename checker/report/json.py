@@ -15,7 +15,7 @@ Fields of schema 1; a new field does not change the number, but a new meaning of
     properties    list of: name, kind (always | sometimes | final | recoverable | eventually), meaning, outcome (text),
                   examined, premise (numbers of states), allowed_silent, found (null, or depth, clause, values as a
                   list of [name, value], since and loop: steps of a run that never reaches a goal, else null), liveness
-                  (null, or goals, open, states, edges, components, traps, seconds, size of the examined graph)
+                  (null, or goals, open, states, edges, components, traps, seconds, size (bytes): the examined graph)
     actions       list of: name, fired, new_states, allowed_silent
     search        engine, stop, exhausted, states, transitions, depth, levels (states at each depth), ends
                   (states without a successor), seconds, states_per_second, python_steps, python_calls, python_seconds,
