@@ -123,11 +123,12 @@ def _page() -> list[str]:
 _HEAD = """\
 # Variants: wrong on purpose
 
-A variant is the specification with one thing done wrong, at one place: a known defect of ZooKeeper, named after the
-issue that reported it, or a mutant of our own. `python -m checker --list-variants` lists them, `--variant NAME` runs
-one. This page is written by `tests/quality/test_zab_variants.py`, which fails where it is not what the checker finds.
-The number behind an invariant is the least number of steps in which it fails, in the small ensemble of that test; the
-scenarios in `spec/scenarios/known-defects` are tuned to show one invariant each.
+A variant is the specification with one deliberate error in one place. It is a known defect of ZooKeeper, named after
+the issue that reported it, or a mutant that we added. Variants show that the invariants can fail.
+`python -m checker --list-variants` lists them, `--variant NAME` runs one. The test `tests/quality/test_zab_variants.py`
+writes this page, and fails if the page differs from the results of the checker. The number behind an invariant is the
+least number of steps to its failure, in the small ensemble of that test. The scenarios in
+`spec/scenarios/known-defects` are tuned to show one invariant each.
 """.splitlines()
 _ELECTION = "Breaks the election: see `tests/quality/test_variants.py` and the scenario of that name."
 
