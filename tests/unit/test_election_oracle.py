@@ -130,3 +130,16 @@ def test_a_server_that_cannot_hear_the_leader_does_not_join_on_the_word_of_its_f
 
     assert decisions(ensemble) == {5: sets({1})}
     assert decisions(ensemble, [frozenset({1, 5})]) == {}
+
+
+def test_a_candidate_that_a_better_vote_lifts_to_a_round_supports_that_vote_there() -> None:
+    """`lookForLeader`: a later round clears the votes received, and the better proposal replaces the server's own one.
+
+    3 looks in round 2, and 2 can enter that round only with the vote of 3. So only the voters of round 1 elect 2.
+    """
+    servers = [summary(looking(sid, THREE)) for sid in (1, 2, 3)]
+    servers[2] = msgspec.structs.replace(servers[2], round=2)
+    found = [each for each in outcomes(servers) if each.leader == 2]
+
+    assert {each.round for each in found} == {1}
+    assert all(1 in each.members for each in found)

@@ -67,8 +67,8 @@ def test_a_leader_that_does_not_serve_yet_has_as_long_as_initlimit_allows() -> N
 
 
 def test_of_a_snapshot_without_its_transactions_only_those_beyond_it_are_known_to_be_lost() -> None:
-    beyond = Txn(make_zxid(1, 3), "beyond")
-    peer = Peer(2, majority_view([1, 2, 3]), Durable(2, 1, 0, (OLD, beyond)))
+    last, beyond = Txn(make_zxid(1, 2), "last"), Txn(make_zxid(1, 3), "beyond")
+    peer = Peer(2, majority_view([1, 2, 3]), Durable(2, 1, 0, (OLD, last, beyond)))
     waiting = Learner(1, LearnerPhase.SYNCHRONIZATION, 2)
     done = learner.step(peer, waiting, Receive(1, Snap(make_zxid(1, 2), None)), RULES)
     assert done is not None
