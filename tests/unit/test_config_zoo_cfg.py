@@ -154,6 +154,10 @@ class TestBadFiles:
             parse(HEAD + text)
         assert [problem.line for problem in caught.value.problems] == [5, 6, 7, 8]
 
+    def test_a_bad_server_line_is_no_missing_participant(self) -> None:
+        (found,) = errors(HEAD + "server.1=zk1\nserver.2=zk2:2888:3888:observer\n", myid="2")
+        assert "server.1" in found
+
     def test_what_is_missing_is_an_error_without_a_line(self) -> None:
         assert [line.split(";")[0] for line in errors(THREE)] == [
             "zoo.cfg: dataDir is not set",

@@ -143,3 +143,16 @@ def test_a_candidate_that_a_better_vote_lifts_to_a_round_supports_that_vote_ther
 
     assert {each.round for each in found} == {1}
     assert all(1 in each.members for each in found)
+
+
+def test_servers_that_elect_a_leader_in_one_round_do_not_elect_it_in_a_later_one() -> None:
+    """The two outcomes differ only in the round, and the lower one comes first.
+
+    2 has the newest data, so the vote of 3 in round 2 lifts it without a change of its vote.
+    """
+    servers = [summary(looking(sid, THREE, zxid=10 if sid == 2 else 0)) for sid in (1, 2, 3)]
+    servers[2] = msgspec.structs.replace(servers[2], round=2)
+    found = [(each.members, each.round) for each in outcomes(servers) if each.leader == 2]
+
+    assert ((1, 2), 1) in found
+    assert ((1, 2), 2) not in found
