@@ -1,10 +1,12 @@
-"""What every view for readers says of a trace in words: the claim, the turns of a step, what is not shown.
+"""The words that every view of a trace shares: the claim, the turns of a step, the list of what is hidden.
 
-The claim is a sentence or two that tell the run before its details: the steps in which something was decided, broke,
-began or was marked, in the words of their captions, and the last one, where the finding is. Rules of this module:
+The claim is a summary of the run in one sentence. It names the decisive steps, so that a reader knows the cause of the
+finding before the details. Rules of this module:
 
-- Nothing is added to what the trace says: each part of a claim is the caption of a step, and names that step.
-- A claim is short: of more than `PARTS` steps the last ones are told, since they are nearest to the finding.
+- The claim consists of captions of steps, each with the number of its step, and adds nothing to the trace.
+- The decisive steps are the last step, the turning steps (a crash, a start, a cut, a heal, a decision or a marked
+  note), the steps right before the finding, and the other steps with a note, in this order of precedence.
+- The claim has at most `PARTS` steps. Later steps of a class are preferred, because they are closer to the finding.
 """
 
 from __future__ import annotations
@@ -15,9 +17,10 @@ from checker.traces.pieces import is_marked
 from checker.traces.trace import Trace, TraceStep, Truth
 from checker.traces.values import show
 
-PARTS = 7
-NEAR = 4  # steps at the end that are told where little else is to tell, or where they repeat for ever
-TURNING = frozenset({"crash", "start", "cut", "heal", "decide"})  # what a reader must not miss, by its kind
+PARTS = 8
+NEAR = 3  # steps right before the finding, with the last step
+FEWEST = 4  # steps at the end of a run that repeats for ever, or that has fewer decisive steps than this
+TURNING = frozenset({"crash", "start", "cut", "heal", "decide"})  # kinds of drawings that make a step a turning step
 WORDS = {
     Truth.FAILS: "fails",
     Truth.WITNESSED: "is witnessed",
@@ -37,18 +40,25 @@ MEANING = {
 
 def claim(trace: Trace) -> str:
     """The run in short: `step 1: the operator stops server.2; step 6: server.1 elects server.3; ...`."""
-    moves = trace.steps[1:]
-    told = {step.number for step in moves if _is_turning(step)}
-    if len(told) < 2:
-        told |= {step.number for step in moves if any(drawn.kind == "note" for drawn in step.drawn)}
-    last = NEAR if len(told) < 2 or (trace.loop is not None and trace.loop < trace.depth) else 1
-    told |= {step.number for step in moves[-last:]}
-    parts = [f"step {number}: {trace.steps[number].caption}" for number in sorted(told)[-PARTS:]]
-    if len(told) > PARTS:
-        parts.insert(0, "…")
+    told, complete = _decisive(trace)
+    parts = [] if complete else ["…"]
+    parts += [f"step {number}: {trace.steps[number].caption}" for number in told]
     if trace.loop is not None:
         parts += [f"then {line}" for line in trace.turning(trace.loop) if "repeat" in line or "nothing" in line]
     return "; ".join(parts) or "the run ends where it begins"
+
+
+def _decisive(trace: Trace) -> tuple[list[int], bool]:
+    """The numbers of the decisive steps in ascending order, and whether every turning step is among them."""
+    numbers = [step.number for step in reversed(trace.steps[1:])]
+    turning = [number for number in numbers if _is_turning(trace.steps[number])]
+    noted = [number for number in numbers if any(drawn.kind == "note" for drawn in trace.steps[number].drawn)]
+    repeats = trace.loop is not None and trace.loop < trace.depth
+    first = numbers[: FEWEST if repeats else 1]
+    told = list(dict.fromkeys([*first, *turning, *numbers[:NEAR], *noted]))[:PARTS]
+    if len(told) < FEWEST:
+        told = list(dict.fromkeys([*told, *numbers[:FEWEST]]))
+    return sorted(told), set(turning) <= set(told)
 
 
 def _is_turning(step: TraceStep) -> bool:

@@ -337,7 +337,25 @@ def test_a_claim_of_a_long_run_tells_its_end_and_says_that_more_went_before():
     steps = [("at first", {"a": {"n": 0}}, [])]
     steps += [(f"turn {n}", {"a": {"n": n}}, [Drawn("decide", "a", str(n))]) for n in range(1, 20)]
     told = claim(made(steps, [{}] * 20))
-    assert told.startswith("…; step 13: turn 13; ") and told.endswith("step 19: turn 19")
+    assert told.startswith("…; step 12: turn 12; ") and told.endswith("step 19: turn 19")
+
+
+def test_a_claim_names_the_crash_the_election_and_the_steps_right_before_the_finding():
+    lanes = {"a": {}, "b": {}}
+    kinds = {2: Drawn("crash", "a", "stops"), 4: Drawn("decide", "b", "LEADING"), 1: Drawn("note", "b", "a write")}
+    steps = [("at first", lanes, [])]
+    steps += [(f"step {n} of it", lanes, [kinds[n]] if n in kinds else []) for n in range(1, 10)]
+    told = claim(made(steps, [{}] * 10))
+    assert told == "; ".join(f"step {n}: step {n} of it" for n in (1, 2, 4, 7, 8, 9))
+
+
+def test_a_claim_prefers_turning_steps_to_the_steps_before_the_finding_and_to_notes():
+    lanes = {"a": {}}
+    kinds = ["note"] * 3 + ["decide"] * 7 + ["note"] * 3
+    steps = [("at first", lanes, [])]
+    steps += [(f"step {n} of it", lanes, [Drawn(kind, "a", "so")]) for n, kind in enumerate(kinds, 1)]
+    told = claim(made(steps, [{}] * 14))
+    assert told == "; ".join(f"step {n}: step {n} of it" for n in (4, 5, 6, 7, 8, 9, 10, 13))
 
 
 def test_the_truth_of_a_property_is_told_by_steps():
