@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Sequence
 
 from rich.cells import cell_len
 
@@ -90,6 +91,11 @@ def text(x: float, y: float, words: str, class_: str, **attributes: str | float 
 def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> str:
     """A straight line."""
     return tag("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=class_)
+
+
+def polyline(corners: Sequence[tuple[float, float]], class_: str) -> str:
+    """A line with corners."""
+    return tag("polyline", points=" ".join(f"{number(x)},{number(y)}" for x, y in corners), class_=class_)
 
 
 def box(x: float, y: float, width: float, height: float, class_: str, radius: float = 3) -> str:

@@ -20,7 +20,6 @@ from checker.job import Verdict
 from checker.traces.claim import NOT_SHOWN, about, claim, finding
 from checker.traces.drawing import (
     BOLD,
-    MONO,
     SANS,
     box,
     columns_in,
@@ -50,6 +49,9 @@ from checker.traces.picture_messages import Arrows, band_drawn
 from checker.traces.picture_signs import arrow_head, legend, truth_sign
 from checker.traces.trace import Trace, Truth
 
+FOOT = 42.0  # from the lowest row to the first line below the names of the lanes
+ABOUT_LINES = 12  # of one row of the caption below the picture
+
 STYLE = (files(__package__ or "checker.traces") / "picture.svg.css").read_text(encoding="utf-8")
 
 
@@ -75,8 +77,8 @@ class _Picture:
     def whole(self, *, styled: bool) -> str:
         """The element."""
         places = self._places
-        foot = list(self._foot(places.bottom + 34))
-        height = places.bottom + 34 + 16 * len(foot) + 6
+        foot = list(self._foot(places.bottom + FOOT))
+        height = places.bottom + FOOT + 16 * len(foot)
         parts = [
             tag("title", escaped(f"{self._trace.job}: {self._trace.headline}")),
             *([f"<style>{STYLE}</style>"] if styled else []),
@@ -85,8 +87,8 @@ class _Picture:
             *(self._back(row) for row in places.rows),
             *self._lanes(),
             *self._loop(),
-            *self._arrows.shafts(),
             *(self._step(row) for row in places.rows),
+            *self._arrows.shafts(),
             *self._arrows.words(),
             *foot,
         ]
@@ -114,9 +116,16 @@ class _Picture:
         truths = [truth for truth in Truth if any(truth in step.truth.values() for step in self._trace.steps)]
         if truths:
             yield legend(EDGE, low, truths)
-        columns = columns_in(self._places.width - 2 * EDGE, 11, SANS)
-        for place, words in enumerate(wrapped(f"Shown: {NOT_SHOWN}.", columns, 3), 1 if truths else 0):
-            yield text(EDGE, low + 16 * place, words, "foot")
+        columns = columns_in(self._places.width - 2 * EDGE, SMALL, SANS)
+        low += 16 if truths else 0
+        for words in wrapped(f"Shown: {NOT_SHOWN}.", columns, 3):
+            yield text(EDGE, low, words, "foot")
+            low += 16
+        for name, words in about(self._trace) if self._heading else ():
+            whole = f"{name}: {words}"
+            for each in wrapped(whole, columns, ABOUT_LINES):
+                yield tag("text", title(whole) + escaped(each), x=EDGE, y=low, class_="about")
+                low += 16
 
     # -- rows and lanes --------------------------------------------------------------------------------------
 
@@ -222,9 +231,8 @@ class _Picture:
             yield tag("circle", cx=self._places.life(lane), cy=y, r=3.6, class_="dot")
 
     def _block(self, lane: str, block: Block) -> str:
-        x = self._places.life(lane) + (9 if block.kind in ("changes", "note") else -9)
-        columns = max(cell_len(f"{name} {words}" if name else words) for name, words in block.lines)
-        parts = [title(block.whole), box(x, block.top, columns * SMALL * MONO + 10, block.height, "", 3)]
+        x, top, right, bottom = self._places.box(lane, block)
+        parts = [title(block.whole), box(x, top, right - x, bottom - top, "", 3)]
         for place, (name, words) in enumerate(block.lines):
             label = tag("tspan", escaped(name), class_="field") + " " if name else ""
             inside = label + escaped(words)
@@ -239,9 +247,8 @@ def _heading(trace: Trace, width: float) -> Iterator[tuple[str, str, str, float]
     rows = [
         (f"headline{bad}", trace.headline, 19.0, BOLD, 2),
         ("finding", finding(trace), 12.5, BOLD, 5),
-        ("claim", claim(trace), 13.5, SANS, 5),
-        *(("about", f"{name}: {words}", 11.0, SANS, 8) for name, words in about(trace)),
+        ("claim", claim(trace), 13.5, SANS, 8),
     ]
     for class_, words, size, ratio, most in (row for row in rows if row[1]):
         for place, each in enumerate(wrapped(words, columns_in(width - 2 * EDGE, size, ratio), most)):
-            yield class_, each, words, size + (12 if place == 0 and class_ != "about" else 5)
+            yield class_, each, words, size + (12 if place == 0 else 5)

@@ -25,16 +25,19 @@ from checker.traces.post import Message, messages_of
 from checker.traces.trace import Trace, TraceStep
 from checker.traces.values import show
 
-SIZE, SMALL = 12.5, 10.5  # fonts: captions; what stands beside lanes
-LINE, SLOT = 13.5, 15.0  # heights of a line beside a lane, and of the end of a message
-LOOP_WIDTH, NUMBER_WIDTH, CAPTION_WIDTH, TRUTH_WIDTH = 38.0, 34.0, 190.0, 17.0
-LANES_WIDTH, NARROWEST, WIDEST = 930.0, 138.0, 285.0  # of all lanes together, of one
-LIFE = 22.0  # from the left of a lane to its line
+SIZE, SMALL = 12.5, 12.0  # fonts: captions; what stands beside lanes
+LINE, SLOT = 15.0, 17.0  # heights of a line beside a lane, and of the end of a message
+LOOP_WIDTH, NUMBER_WIDTH, CAPTION_WIDTH, TRUTH_WIDTH = 38.0, 28.0, 155.0, 17.0
+LANES_WIDTH, NARROWEST, WIDEST = 720.0, 144.0, 285.0  # of all lanes together, of one
+LIFE = 16.0  # from the left of a lane to its line
+BESIDE, PADDING, CHANNEL = 9.0, 10.0, 14.0  # from a line to its boxes, within a box, from a box to the next line
+MARK = -4.0  # from a line to the box of a crash, a start or a decision
 EDGE = 14.0
 FIRST = 14.0  # from the top of a row to the first thing in it
 HEADER = 30.0
 NAME_COLUMNS = 24  # of a property, written upwards
 FIELD_LINES = 4  # lines of one field at most
+TOLD_COLUMNS = 22  # of the words on a property below a caption: as wide as the caption and the space right of it
 LINKS = ("cut", "heal")
 
 
@@ -115,17 +118,24 @@ class Layout:
         """Where a lane's line is, from the left."""
         return self.lanes_left + self.lanes.index(lane) * self.lane_width + LIFE
 
+    def box(self, lane: str, block: Block) -> tuple[float, float, float, float]:
+        """The left, the top, the right and the bottom of the box of a block."""
+        left = self.life(lane) + (BESIDE if block.kind in ("changes", "note") else MARK)
+        columns = max(cell_len(f"{name} {words}" if name else words) for name, words in block.lines)
+        return left, block.top, left + columns * SMALL * MONO + PADDING, block.top + block.height
+
     @property
     def box_columns(self) -> int:
         """Columns of text beside a lane."""
-        return columns_in(self.lane_width - LIFE - 24, SMALL, MONO)
+        return columns_in(self.lane_width - BESIDE - PADDING - CHANNEL, SMALL, MONO)
 
     def _lane_width(self) -> float:
         most = max(NARROWEST, min(WIDEST, LANES_WIDTH / len(self.lanes)))
         words = [f"{name} {value}" for step in self.trace.steps for name, value in _every_change(self.trace, step)]
         words += [f"m{message.number} {message.text}" for message in self.messages]
         words += [drawn.text for step in self.trace.steps for drawn in step.drawn if drawn.kind != "note"]
-        need = max([*map(cell_len, words), *map(cell_len, self.lanes)], default=0) * SMALL * MONO + LIFE + 28
+        columns = max([*map(cell_len, words), *map(cell_len, self.lanes)], default=0)
+        need = columns * SMALL * MONO + BESIDE + PADDING + CHANNEL + 1
         return round(max(NARROWEST, min(most, need)))
 
     def _rows(self) -> Iterator[Row]:
@@ -142,7 +152,7 @@ class Layout:
     def _row(self, step: TraceStep, top: float, ending: list[Message]) -> Row:
         columns = columns_in(CAPTION_WIDTH - 14, SIZE, SANS)
         caption = tuple(wrapped(step.caption, columns, 5))
-        told = tuple(line for each in turns(self.trace, step) for line in wrapped(each, columns, 3))
+        told = tuple(line for each in turns(self.trace, step) for line in wrapped(each, TOLD_COLUMNS, 3))
         heights, sends = self._ends(top + FIRST, ending)
         sending = [sends.get(message.sender, top + FIRST) for message in self.messages if message.sent == step.number]
         low = max([top + FIRST - 4, *(height + FIRST for height in heights.values()), *(y + 5 for y in sending)])
@@ -150,7 +160,7 @@ class Layout:
         for kind, pairs in _linked(step):
             low = low + SLOT if bands or heights else top + FIRST
             bands.append(Band(kind, pairs, low))
-        low += 14 if any(band.kind != "between" for band in bands) else 8
+        low += 14 if any(band.kind != "between" for band in bands) or (bands and sending) else 8
         blocks = {lane: tuple(self._blocks(step, lane, low)) for lane in self.lanes}
         low = max([low, *(each.top + each.height for stack in blocks.values() for each in stack)])
         words = top + 9 + 16 * len(caption) + 14 * len(told)

@@ -14,8 +14,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from checker.traces.drawing import SANS, columns_in, escaped, line, shortened, tag, text, title
-from checker.traces.picture_layout import LIFE, SMALL, Band, Layout
+from checker.traces.drawing import SANS, columns_in, escaped, line, polyline, shortened, tag, text, title
+from checker.traces.picture_layout import CHANNEL, SMALL, Band, Layout
+from checker.traces.picture_routes import Routes
 from checker.traces.picture_signs import arrow_head, cross
 from checker.traces.post import Fate, Message
 
@@ -30,6 +31,9 @@ class Arrows:
     def __init__(self, places: Layout, prefix: str) -> None:
         self._places, self._prefix = places, prefix
         self._rows = {row.step.number: row for row in places.rows}
+        stacks = [(lane, stack) for row in places.rows for lane, stack in row.blocks.items()]
+        boxes = [places.box(lane, block) for lane, stack in stacks for block in stack]
+        self._routes = Routes(boxes, [places.life(lane) for lane in places.lanes])
 
     def shafts(self) -> Iterator[str]:
         """A group for each message: its line, a dot where it begins, a head or a cross where it ends."""
@@ -64,10 +68,11 @@ class Arrows:
     def _arrow(self, message: Message) -> str:
         (x1, y1), (x2, y2, _) = self._start(message), self._end(message)
         dot = tag("circle", cx=x1, cy=y1, r=3, class_="dot")
-        shaft = line(x1, y1, x2, y2, "shaft")
+        *corners, before, end = self._routes.route((x1, y1), (x2, y2))
+        shaft = polyline([*corners, before, end], "shaft") if corners else line(x1, y1, x2, y2, "shaft")
         if message.fate is Fate.LOST:
             return self._group(message, shaft + dot + cross(x2, y2))
-        return self._group(message, shaft + dot + arrow_head(x2, y2, x2 - x1, y2 - y1))
+        return self._group(message, shaft + dot + arrow_head(x2, y2, x2 - before[0], y2 - before[1]))
 
     def _stub(self, message: Message) -> str:
         """A short arrow towards the receiver; those of one sender, step and side lie upon each other."""
@@ -90,7 +95,7 @@ class Arrows:
             x, y, side = self._end(message)
             lost = " lost" if message.fate is Fate.LOST else ""
             name = f"m{message.number}{lost}"
-            yield self._label(x + side * 9, y + 11, side, (name, message.text, message.told), lost)
+            yield self._label(x + side * 9, y + 12, side, (name, message.text, message.told), lost)
         for (x, y, side), messages in under_way.items():
             words = ", ".join(f"m{each.number} to {each.receiver}" for each in messages)
             whole = "\n".join(each.told for each in messages)
@@ -99,7 +104,7 @@ class Arrows:
     def _label(self, x: float, y: float, side: int, words: tuple[str, str, str], kind: str) -> str:
         """Words that go from x to that side: a name, more of them, and all of it to point at."""
         name, more, whole = words
-        columns = columns_in(self._places.lane_width - abs(x - self._nearest(x)) - LIFE + 4, SMALL, SANS)
+        columns = columns_in(self._places.lane_width - abs(x - self._nearest(x)) - CHANNEL, SMALL, SANS)
         told = shortened(more, columns - len(name) - 1)
         inside = title(whole) + (tag("tspan", name, class_="id") + " " if name else "") + escaped(told)
         return tag("text", inside, x=x, y=y, class_=f"label{kind}", text_anchor="end" if side < 0 else "start")

@@ -32,7 +32,7 @@ def legend(x: float, y: float, truths: Sequence[Truth]) -> str:
     parts = []
     for truth in truths:
         parts += [truth_sign(x + 7, y - 4, truth), text(x + 18, y, MEANING[truth], "foot")]
-        x += 36 + len(MEANING[truth]) * 11 * SANS
+        x += 36 + len(MEANING[truth]) * 12 * SANS
     return tag("g", "".join(parts), class_="legend")
 
 

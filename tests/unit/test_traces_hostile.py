@@ -76,7 +76,7 @@ def test_hostile_words_are_shown_as_they_are_and_nothing_of_them_is_markup(trace
     titles = [squeezed(each.text or "") for each in picture.iter("{http://www.w3.org/2000/svg}title")]
     assert all(squeezed(written(lane)) in titles for lane in trace.lanes)
     assert {each.tag.split("}")[1] for each in picture.iter()} <= {
-        "svg", "title", "style", "rect", "line", "g", "text", "tspan", "path", "circle", "a",
+        "svg", "title", "style", "rect", "line", "polyline", "g", "text", "tspan", "path", "circle", "a",
     }  # fmt: skip
 
     page = Page(shown["html"])
