@@ -389,6 +389,41 @@ def test_the_moves_come_right_below_the_picture_in_a_narrow_window(walker: Page)
     assert walker.locator("#picture").bounding_box()["y"] < moves["y"]  # type: ignore[index]
 
 
+def test_no_text_is_smaller_than_12_pixels(server: Server, walker: Page) -> None:
+    """Also in the picture, which is scaled to the width of its panel."""
+    smaller = """() => [...document.querySelectorAll("header *, main *")]
+      .filter((each) => [...each.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim()))
+      .filter((each) => !["title", "option", "optgroup"].includes(each.nodeName) && each.checkVisibility())
+      .map((each) => [parseFloat(getComputedStyle(each).fontSize) * (each.closest("svg")
+        ? each.closest("svg").getBoundingClientRect().width / each.closest("svg").viewBox.baseVal.width : 1), each])
+      .filter(([size]) => size < 11.99).map(([size, each]) => `${size}: ${each.textContent}`)"""
+    for name in ("r10-wrong-order-fine", "r18-lock"):
+        choose(walker, name)
+        assert walker.evaluate(smaller) == []
+    choose(walker, NAMES[0])
+    begin_at(walker, server, 8)
+    assert walker.evaluate(smaller) == []
+
+
+def test_the_names_of_the_lanes_stay_visible_while_the_picture_scrolls(server: Server, walker: Page) -> None:
+    begin_at(walker, server, 8)
+    picture, heads = walker.locator("#picture"), walker.locator("#picture .heads")
+    names = [f"server.{number}" for number in range(1, 6)]
+    edge = picture.bounding_box()
+    assert edge is not None
+    assert heads.locator(".lane-name").all_text_contents() == names
+    for scroll in ("element => element.scrollHeight", "element => element.scrollHeight / 2"):
+        picture.evaluate(f"element => {{ element.scrollTop = ({scroll})(element); }}")
+        heads.locator("svg").wait_for()
+        strip = heads.locator("svg").bounding_box()
+        assert strip is not None and abs(strip["y"] - edge["y"]) < 1
+        line = walker.locator("#picture .life").nth(0).bounding_box()
+        box = heads.locator(".lane rect").first.bounding_box()
+        assert line is not None and box is not None and box["x"] < line["x"] < box["x"] + box["width"]
+    picture.evaluate("element => { element.scrollTop = 0; }")
+    heads.wait_for(state="hidden")
+
+
 def test_entries_of_the_chooser_show_name_folder_and_expected_verdict(walker: Page) -> None:
     assert walker.locator("#jobs option").all_text_contents()[: len(NAMES)] == [
         "R10, three to five in the wrong order · r10-three-to-five/r10-wrong-order.yaml"

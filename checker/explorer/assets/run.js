@@ -4,7 +4,7 @@ import { byId, counted, make } from "./dom.js";
 /** @typedef {import("./api.js").View} View */
 /** @typedef {import("./api.js").Finding} Finding */
 
-const SMALLEST = 0.68; // of its own size; smaller letters are not read with ease
+const SVG = "http://www.w3.org/2000/svg";
 
 /** The words and the sign of each truth; the signs are those of the picture. */
 const TRUTHS = {
@@ -34,9 +34,43 @@ function showPicture(svg) {
   const place = byId("picture");
   const parsed = new DOMParser().parseFromString(svg, "image/svg+xml").documentElement;
   const picture = /** @type {any} */ (document.importNode(parsed, true));
-  picture.style.minWidth = `${SMALLEST * Number(picture.getAttribute("width"))}px`;
-  place.replaceChildren(picture);
+  const width = Number(picture.getAttribute("width"));
+  const heads = headsOf(picture, width);
+  heads.style.minWidth = picture.style.minWidth = `${width}px`; // its letters have 12 px at this width
+  place.replaceChildren(heads, picture);
   place.scrollTop = place.scrollHeight;
+  place.onscroll = () => showHeads(place, heads, picture);
+  place.onscroll();
+}
+
+/**
+ * The names of the lanes once more, for the upper edge of the panel. They stay there while the picture scrolls.
+ * @param {any} picture
+ * @param {number} width
+ */
+function headsOf(picture, width) {
+  const lanes = [...picture.querySelectorAll(".lane")];
+  const heightOf = (lane) => Number(lane.querySelector("rect").getAttribute("y"));
+  const top = Math.min(...lanes.map(heightOf));
+  const strip = document.createElementNS(SVG, "svg");
+  strip.setAttribute("class", "quorate-trace");
+  strip.setAttribute("viewBox", `0 ${top - 3} ${width} 26`);
+  const paper = document.createElementNS(SVG, "rect");
+  const shape = { class: "paper", x: 0, y: top - 3, width, height: 26 };
+  for (const [name, value] of Object.entries(shape)) paper.setAttribute(name, String(value));
+  strip.append(paper, ...lanes.filter((lane) => heightOf(lane) === top).map((lane) => lane.cloneNode(true)));
+  return make("div", { class: "heads", "aria-hidden": "true", "data-top": top }, strip);
+}
+
+/**
+ * Show the names at the upper edge only while those of the picture are out of sight.
+ * @param {HTMLElement} place
+ * @param {any} heads
+ * @param {any} picture
+ */
+function showHeads(place, heads, picture) {
+  const scale = picture.getBoundingClientRect().width / Number(picture.getAttribute("width"));
+  heads.hidden = place.scrollTop <= Number(heads.dataset.top) * scale;
 }
 
 /** The end of the run stays in sight when the window changes its size. */
