@@ -1,4 +1,4 @@
-"""Answers what the page asks for: a walk, a look ahead, a saved trace, a file. It knows nothing of HTTP.
+"""The answers to the requests of the page: a walk, a look ahead, a saved trace, a file. It knows nothing of HTTP.
 
     GET  /api/jobs                    the jobs that may be walked, and where to begin
     POST /api/walk     Walked         a walk, as `checker.explorer.views` tells it
@@ -111,7 +111,7 @@ class Desk:
         return view
 
     def load(self, asked: Saved) -> dict[str, Json]:
-        """Replay a saved trace; what was verified, and the walk that it is. Raises AskedWrongError."""
+        """Replay a saved trace; returns the verified facts and the walk. Raises AskedWrongError."""
         try:
             trace = read_itf(asked.text, asked.name)
             opened = self._add(job_of(trace.source))
@@ -127,7 +127,7 @@ class Desk:
         }
 
     def begin_with(self, asked: Saved) -> str:
-        """Have the page begin with a saved trace; returns what it is. Raises AskedWrongError."""
+        """Let the page begin with a saved trace; returns its headline. Raises AskedWrongError."""
         loaded = self.load(asked)
         self._start = loaded["job"]["key"], tuple(loaded["path"])
         return str(loaded["headline"])
@@ -179,7 +179,7 @@ class Desk:
     # -- searches --------------------------------------------------------------------------------------------
 
     def find(self, asked: Ahead, progress: Progress) -> dict[str, Json]:
-        """Look ahead; the ordinals of the moves to what was found, or why nothing was. Raises AskedWrongError."""
+        """Look ahead; returns the ordinals of the moves to the goal, or the reason. Raises AskedWrongError."""
         opened = self._open(asked.job)
         row = opened.walks.path(asked.path)[-1].row
         with self._search():

@@ -1,11 +1,10 @@
-"""A walk as JSON, for the page: the picture of it, its last state, what each property says, and what may happen next.
+"""A walk as JSON, for the page: its picture, its last state, the truth of each property, and the possible moves.
 
 Rules of this module:
 
-- Values are sent as a reader is told them: JavaScript would round large numbers.
-- Of each move the page learns what it would change and where it leads: back to a state of this walk, to a state that a
-  property speaks of, or to one in which nothing can happen. For that each next state is made; none after it is, but for
-  the question whether there is one.
+- Values are sent as text, because JavaScript would round large numbers.
+- The view of a move has its changes and its target: a state of this walk, a state with a finding, or a state without
+  successors. Each next state is computed for that, and its successors only up to the first.
 """
 
 from __future__ import annotations
@@ -36,23 +35,23 @@ from checker.traces.trace import (
 )
 from checker.traces.values import canonical, show
 
-ELSEWHERE = "the whole"  # what a move is listed under that neither draws nor changes anything of a lane
-SAID = (Truth.FAILS, Truth.WITNESSED, Truth.REACHED)  # what is told of where a move leads
+ELSEWHERE = "the whole"  # the lane of a move that neither draws nor changes anything of a lane
+SAID = (Truth.FAILS, Truth.WITNESSED, Truth.REACHED)  # the truth values that the list of moves shows
 
 
 def fingerprint(job: Job) -> str:
-    """What a job is known by in links: a digest of all that it was made from."""
+    """The identity of a job in links: a digest of its source."""
     return hashlib.sha256(canonical(dict(job.source)).encode()).hexdigest()[:16]
 
 
 def check_of(trace: Trace) -> str:
-    """A digest of what a walk tells, so that a link is not followed to somewhere else by another release."""
+    """A digest of the captions and the lanes of a walk; it detects a link of a release with other moves."""
     told = [[step.caption, dict(step.lanes)] for step in trace.steps]
     return hashlib.sha256(canonical(told).encode()).hexdigest()[:12]
 
 
 def job_view(job: Job, key: str, folder: str) -> dict[str, Json]:
-    """What does not change while a job is walked."""
+    """The view of a job; it is the same for all walks."""
     return {
         "key": key,
         "name": job.name,
@@ -71,13 +70,13 @@ def job_view(job: Job, key: str, folder: str) -> dict[str, Json]:
 
 
 def _file(source: Mapping[str, Json]) -> str:
-    """The name of the scenario file; nothing if the job does not come from a scenario."""
+    """The name of the scenario file; empty if the job does not come from a scenario."""
     origin = source.get("of")
     return _file(origin) if isinstance(origin, Mapping) else str(source.get("file", ""))
 
 
 def _about(source: Mapping[str, Json]) -> str:
-    """What a scenario says of itself; nothing if the job is of none."""
+    """The description in a scenario; empty if the job does not come from a scenario."""
     if isinstance(source.get("of"), Mapping):
         return _about(source["of"])
     text = source.get("text")
@@ -86,7 +85,7 @@ def _about(source: Mapping[str, Json]) -> str:
 
 
 def walk_view(job: Job, key: str, walks: Walks, ordinals: tuple[int, ...]) -> dict[str, Json]:
-    """Everything the page shows of a walk. Raises AskedWrongError where a move is not there."""
+    """The view of a walk. Raises AskedWrongError for a move that is not possible."""
     path = walks.path(ordinals)
     found = walks.findings(path)
     trace = trace_of(job, found[0]) if found else walk_of(job, path)
@@ -104,12 +103,12 @@ def walk_view(job: Job, key: str, walks: Walks, ordinals: tuple[int, ...]) -> di
 
 
 def picture_view(trace: Trace) -> str:
-    """The picture of a walk without its style, which the page has as a file; what is at the end is told beside it."""
+    """The picture of a walk without style and heading; the page has both itself."""
     return picture(trace, heading=False, selected=trace.depth, prefix="p-", styled=False)
 
 
 def finding_view(job: Job, found: Found) -> dict[str, Json]:
-    """What a run ends in."""
+    """The view of the finding at the end of a run."""
     return {
         "property": found.prop.name,
         "kind": found.prop.kind.value,
@@ -124,7 +123,7 @@ def _finding(finding: Finding) -> dict[str, Json]:
 
 
 def _lanes(step: TraceStep) -> list[Json]:
-    """The lanes after a step, with the fields that it changed; of step 0 none is marked."""
+    """The lanes after a step, with marks on the changed fields; step 0 has no marks."""
     changed = step.changed if step.number else {}
     return [
         {
@@ -156,7 +155,7 @@ def _property(job: Job, prop: Property, row: Row, trace: Trace) -> dict[str, Jso
     return view | (_finding(said) if isinstance(said, Finding) else {})
 
 
-# -- what may happen next ------------------------------------------------------------------------------------
+# -- the possible moves -------------------------------------------------------------------------------------
 
 
 def _move(job: Job, walks: Walks, path: Path, last: TraceStep, ordinal: int, move: Move, after: Row) -> dict[str, Json]:
@@ -182,7 +181,7 @@ def _move(job: Job, walks: Walks, path: Path, last: TraceStep, ordinal: int, mov
 
 
 def _changes(changed: Mapping[str, tuple[str, ...]], before: Lanes, after: Lanes) -> Iterator[Json]:
-    """Each field that differs, as it is and as it would be, None where it is not there; of a record what differs."""
+    """Each changed field with its value before and after, None for a missing field; only the changes of a record."""
     for lane, names in changed.items():
         old, new = before.get(lane, {}), after.get(lane, {})
         for name in names:
@@ -192,7 +191,7 @@ def _changes(changed: Mapping[str, tuple[str, ...]], before: Lanes, after: Lanes
 
 
 def _told(drawn: Drawn) -> str:
-    """What becomes of a message."""
+    """The fate of a message in words."""
     if drawn.kind == "lost":
         return f"what {drawn.lane} has sent{f' to {drawn.peer}' if drawn.peer else ''} is lost: {drawn.text}"
     word = {"send": "sends to", "deliver": "hears"}[drawn.kind]

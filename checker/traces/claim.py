@@ -19,7 +19,7 @@ from checker.traces.values import show
 
 PARTS = 8
 NEAR = 3  # steps right before the finding, with the last step
-FEWEST = 4  # steps at the end of a run that repeats for ever, or that has fewer decisive steps than this
+FEWEST = 4  # steps at the end of a run that repeats for ever; also the fewest decisive steps
 TURNING = frozenset({"crash", "start", "cut", "heal", "decide"})  # kinds of drawings that make a step a turning step
 WORDS = {
     Truth.FAILS: "fails",
@@ -39,7 +39,7 @@ MEANING = {
 
 
 def claim(trace: Trace) -> str:
-    """The run in short: `step 1: the operator stops server.2; step 6: server.1 elects server.3; ...`."""
+    """The summary of the run: `step 1: the operator stops server.2; step 6: server.1 elects server.3; ...`."""
     told, complete = _decisive(trace)
     parts = [] if complete else ["…"]
     parts += [f"step {number}: {trace.steps[number].caption}" for number in told]
@@ -72,14 +72,14 @@ def finding(trace: Trace) -> str:
 
 
 def about(trace: Trace) -> list[tuple[str, str]]:
-    """What was run, as (what, told): the job, its grain, its verdict, its bounds."""
+    """The job, its grain, its verdict and its bounds, as pairs of a name and a text."""
     rows = [("run", trace.job), ("grain", trace.grain)]
     rows += [] if trace.verdict is None else [("verdict", trace.verdict.value)]
     return [*rows, ("bounds", "; ".join(trace.bounds))] if trace.bounds else rows
 
 
 def turns(trace: Trace, step: TraceStep) -> list[str]:
-    """What a reader is told after a step: properties that begin to fail, hold again or are witnessed; and of a loop."""
+    """The remarks on a step: properties that begin to fail, hold again or are witnessed, and the ends of a loop."""
     before = trace.steps[step.number - 1].truth if step.number else {}
     told = []
     for name, truth in step.truth.items():
@@ -90,7 +90,7 @@ def turns(trace: Trace, step: TraceStep) -> list[str]:
 
 
 def truth_told(trace: Trace) -> list[tuple[str, str]]:
-    """For each property what it says of which steps: `holds in 0, 6-7; says nothing of 1-5; fails in 8`."""
+    """The steps of each truth value of each property: `holds: 0, 6-7; says nothing: 1-5; fails: 8`."""
     told = []
     for name in dict.fromkeys(name for step in trace.steps for name in step.truth):
         where: dict[Truth, list[int]] = {}

@@ -2,9 +2,9 @@
 
 Rules of this module:
 
-- A picture is XML 1.0 whatever a model's words are: characters that XML has no way to write stand as their code.
-- Nothing is measured with a font, since none can be relied on: text is counted in columns (a wide East Asian character
-  is two), and a column is as wide as in a font that is rather wide.
+- A picture is XML 1.0 for all words of a model: a character that XML cannot contain is written as its code.
+- No font is measured, because the fonts of a reader are unknown. Text is counted in columns: a wide East Asian
+  character has two columns, and a column has the width of a rather wide font.
 - Numbers have one decimal at most, so that equal traces give equal pictures on every machine.
 """
 
@@ -31,12 +31,12 @@ def escaped(text: str) -> str:
 
 
 def columns_in(width: float, size: float, ratio: float) -> int:
-    """How many columns of a font of that size fit; at least four."""
+    """The number of columns of a font of that size in a width; at least four."""
     return max(4, int(width / (size * ratio)))
 
 
 def shortened(text: str, columns: int) -> str:
-    """Text in so many columns, with an ellipsis where it was cut."""
+    """Text within a number of columns; a cut text ends in an ellipsis."""
     text = " ".join(written(text).split())
     if cell_len(text) <= columns:
         return text
@@ -47,7 +47,7 @@ def shortened(text: str, columns: int) -> str:
 
 
 def wrapped(text: str, columns: int, lines: int) -> list[str]:
-    """Text in at most so many lines of so many columns; what is too long is shortened."""
+    """Text within a number of lines and columns; a longer text is cut as in `shortened`."""
     words = [piece for word in written(text).split() for piece in _pieces(word, columns)]
     filled: list[str] = [""]
     for place, word in enumerate(words):
@@ -104,5 +104,5 @@ def box(x: float, y: float, width: float, height: float, class_: str, radius: fl
 
 
 def title(words: str) -> str:
-    """What a browser shows while the pointer rests on the element that this stands in."""
+    """The title of an element, for the pointer of a browser."""
     return tag("title", "\n".join(escaped(each) for each in words.split("\n")))

@@ -1,12 +1,14 @@
 """The picture of a trace: lanes with time going down, messages as arrows from sending to arrival.
 
-`picture` makes one `<svg>` element: the pages and the documents that show a trace all show this one. Rules:
+`picture` makes one `<svg>` element. Every page and every document with a picture of a trace uses it. Rules:
 
-- `data-step` is on the row of a step, which also has the id `step-7`, and on what stands in it; a message is a group
-  with the id `m3`, `data-message`, `data-sent` and `data-ended`. Classes are those of `picture.svg.css`.
-- From the back to the front: rows, lines of lanes, messages, what stands beside lanes, words on messages.
-- A colour never says something alone: a lost message ends in a cross, a crash has its word, a truth its own shape.
-- Whatever is shortened is told in full in a title, which a browser shows where the pointer rests.
+- The row of a step has the id `step-7` and the attribute `data-step`; the group of its contents has `data-step` too. A
+  message is a group with the id `m3`, `data-message`, `data-sent` and `data-ended`. The classes are those of
+  `picture.svg.css`.
+- The order from the back to the front is: rows, lines of lanes, contents of rows, arrows, words on messages. A box
+  therefore never hides an arrow.
+- A colour is never the only sign: a lost message ends in a cross, a crash has its word, each truth value has a shape.
+- A shortened text is complete in a title. A browser shows the title at the pointer.
 """
 
 from __future__ import annotations
@@ -50,7 +52,7 @@ from checker.traces.picture_signs import arrow_head, legend, truth_sign
 from checker.traces.trace import Trace, Truth
 
 FOOT = 42.0  # from the lowest row to the first line below the names of the lanes
-ABOUT_LINES = 12  # of one row of the caption below the picture
+ABOUT_LINES = 12  # of one paragraph of the caption below the picture
 
 STYLE = (files(__package__ or "checker.traces") / "picture.svg.css").read_text(encoding="utf-8")
 
@@ -60,8 +62,9 @@ def picture(
 ) -> str:
     """One `<svg>` element, without a newline at the end.
 
-    `heading` tells what was found above the picture; `selected` is the number of a step to mark; `prefix` comes
-    before every id, for a document that holds several pictures; a page that has `STYLE` itself wants no `styled` one.
+    `heading` adds the finding above the picture and the bounds below it. `selected` is the number of a step to mark.
+    `prefix` precedes every id, for a document with several pictures. A page that includes `STYLE` sets `styled` to
+    False.
     """
     return _Picture(trace, heading=heading, selected=selected, prefix=prefix).whole(styled=styled)
 
@@ -146,7 +149,7 @@ class _Picture:
         )
 
     def _turns_bad(self, row: Row) -> bool:
-        """Whether a property begins to fail in a step, or the finding stands there."""
+        """Whether a property begins to fail in a step, or the step has the finding."""
         before = self._trace.steps[row.step.number - 1].truth if row.step.number else {}
         fails = (name for name, truth in row.step.truth.items() if truth is Truth.FAILS)
         ends = row.step.number == self._trace.depth and self._trace.kind is not None
@@ -170,7 +173,7 @@ class _Picture:
             yield tag("text", words, class_=shown, transform=f"translate({x:.1f} {y:.1f}) rotate(-90)")
 
     def _spans(self, lane: str) -> Iterator[tuple[float, float, bool]]:
-        """From where to where a lane is up or down, as (top, bottom, up)."""
+        """The spans of a lane, up or down, as (top, bottom, up)."""
         turns = [
             (row.at(lane), drawn.kind == "start")
             for row in self._places.rows
@@ -198,7 +201,7 @@ class _Picture:
         words = tag("text", "repeats for ever", transform=turned, text_anchor="middle")
         yield tag("g", tag("path", d=path) + arrow_head(right + 1, top, 1, 0) + words, class_="loop")
 
-    # -- what stands in a row --------------------------------------------------------------------------------
+    # -- the contents of a row ------------------------------------------------------------------------------
 
     def _step(self, row: Row) -> str:
         places, number = self._places, row.step.number
@@ -221,7 +224,7 @@ class _Picture:
         return tag("g", "".join(parts), class_="step", data_step=number)
 
     def _dots(self, row: Row) -> Iterator[str]:
-        """Where lanes do something in a step: at what arrives, at what they send, or at the top."""
+        """The dots of the lanes that act in a step: at an arrival, at a sending, or at the top of the row."""
         busy = {lane for lane in row.step.changed if lane not in row.sends} if row.step.number else set()
         marked = {d.lane for d in row.step.drawn if d.kind not in ("lost", "send", "deliver", *LINKS)}
         spots = {(lane, row.line) for lane in busy | marked}
@@ -242,7 +245,7 @@ class _Picture:
 
 
 def _heading(trace: Trace, width: float) -> Iterator[tuple[str, str, str, float]]:
-    """What stands above the picture, as (class, words of a line, all of them, height of the line)."""
+    """The lines above the picture, as (class, words of the line, words of the paragraph, height of the line)."""
     bad = " bad" if trace.verdict not in (None, Verdict.PASSED) else ""
     rows = [
         (f"headline{bad}", trace.headline, 19.0, BOLD, 2),

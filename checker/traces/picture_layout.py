@@ -1,12 +1,12 @@
-"""Where everything of a trace's picture stands: columns from left to right, rows from the top down.
+"""The layout of a trace's picture: the columns from left to right, and the rows from the top down.
 
-From the left: the number of a step, what happens, the lanes, and a narrow column for each property. A row is a step:
-on its top are the ends of messages, then links that break or heal, then what stands beside each lane (marks, notes,
-what changed). Nothing is drawn here. Rules of this module:
+The columns are the number of a step, its caption, the lanes, and a narrow column for each property. A row is a step. At
+its top are the ends of messages, below them the links that break or heal, and below these the boxes of each lane:
+marks, notes and changes. This module draws nothing. Rules of this module:
 
-- Lengths are in pixels; text is counted in columns (`checker.traces.drawing`).
-- Lanes are of equal width: what their words want, within bounds that the number of lanes gives.
-- Ends of messages at one lane in one step stand below each other, so that none hides another.
+- Lengths are in pixels. Text is counted in columns (`checker.traces.drawing`).
+- All lanes have the width of the longest words, within bounds that depend on the number of lanes.
+- Ends of messages at one lane in one step are below each other, so that they do not overlap.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from checker.traces.post import Message, messages_of
 from checker.traces.trace import Trace, TraceStep
 from checker.traces.values import show
 
-SIZE, SMALL = 12.5, 12.0  # fonts: captions; what stands beside lanes
-LINE, SLOT = 15.0, 17.0  # heights of a line beside a lane, and of the end of a message
+SIZE, SMALL = 12.5, 12.0  # fonts: captions; boxes of lanes
+LINE, SLOT = 15.0, 17.0  # heights of a line in a box, and of the end of a message
 LOOP_WIDTH, NUMBER_WIDTH, CAPTION_WIDTH, TRUTH_WIDTH = 38.0, 28.0, 155.0, 17.0
 LANES_WIDTH, NARROWEST, WIDEST = 720.0, 144.0, 285.0  # of all lanes together, of one
 LIFE = 16.0  # from the left of a lane to its line
@@ -37,15 +37,15 @@ FIRST = 14.0  # from the top of a row to the first thing in it
 HEADER = 30.0
 NAME_COLUMNS = 24  # of a property, written upwards
 FIELD_LINES = 4  # lines of one field at most
-TOLD_COLUMNS = 22  # of the words on a property below a caption: as wide as the caption and the space right of it
+TOLD_COLUMNS = 22  # of a remark on a property: the width of the caption and of the space right of it
 LINKS = ("cut", "heal")
 
 
 @dataclass(frozen=True)
 class Block:
-    """Something that stands at a lane: `kind` is crash, start, decide, marked, note or changes.
+    """A box of a lane: `kind` is crash, start, decide, marked, note or changes.
 
-    The lines of changes are pairs (name of the field or nothing, words); of others the first of a pair is empty.
+    The lines are pairs (name of the field, words). The name is empty except for the first line of a field.
     """
 
     kind: str
@@ -61,7 +61,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Band:
-    """Links that broke or healed in a step, or a connection that a note is about."""
+    """Links that broke or healed in a step, or the connection of a note."""
 
     kind: str
     pairs: tuple[tuple[str, str], ...]
@@ -70,9 +70,9 @@ class Band:
 
 @dataclass(frozen=True)
 class Row:
-    """A step's place; `ends` maps messages that end in it to heights, `sends` lanes to that of what they send.
+    """The place of a step. `ends` maps the messages that end in it to heights, `sends` maps lanes to their sendings.
 
-    Words on messages lie in the gaps between lanes; no two ends have the same place at a lane, or in a gap.
+    Words on messages are in the gaps between lanes. Two ends never have the same place at a lane, or in a gap.
     """
 
     step: TraceStep
@@ -87,16 +87,16 @@ class Row:
 
     @property
     def line(self) -> float:
-        """Where the first thing of the step happens."""
+        """The height of the first event of the step."""
         return self.top + FIRST
 
     def at(self, lane: str) -> float:
-        """Where a lane sends, or does what it does in this step: below the words of what arrives."""
+        """The height of the events of a lane in this step: below the words of the messages that arrive."""
         return self.sends.get(lane, self.line)
 
 
 class Layout:
-    """The places of one trace's picture; `top` is how much room its heading takes."""
+    """The places of one trace's picture; `top` is the height of its heading."""
 
     def __init__(self, trace: Trace, top: float) -> None:
         self.trace = trace
@@ -115,7 +115,7 @@ class Layout:
         self.bottom = self.rows[-1].top + self.rows[-1].height
 
     def life(self, lane: str) -> float:
-        """Where a lane's line is, from the left."""
+        """The distance of a lane's line from the left."""
         return self.lanes_left + self.lanes.index(lane) * self.lane_width + LIFE
 
     def box(self, lane: str, block: Block) -> tuple[float, float, float, float]:
@@ -126,7 +126,7 @@ class Layout:
 
     @property
     def box_columns(self) -> int:
-        """Columns of text beside a lane."""
+        """Columns of text in a box."""
         return columns_in(self.lane_width - BESIDE - PADDING - CHANNEL, SMALL, MONO)
 
     def _lane_width(self) -> float:
@@ -167,7 +167,7 @@ class Layout:
         return Row(step, top, max(low, words, top + 24) + 7 - top, caption, told, heights, tuple(bands), blocks, sends)
 
     def _ends(self, top: float, ending: list[Message]) -> tuple[dict[int, float], dict[str, float]]:
-        """Where messages end, the first of them at `top`, and where lanes at which some do send what they send."""
+        """The heights of the ends of messages, from `top` down, and of the sendings of their receivers."""
         heights, sends = {}, {}
         taken: Counter[str | int] = Counter()
         for message in ending:
@@ -180,7 +180,7 @@ class Layout:
         return heights, sends
 
     def _blocks(self, step: TraceStep, lane: str, top: float) -> Iterator[Block]:
-        """What stands beside a lane, each below the other."""
+        """The boxes of a lane, from the top down."""
         columns = self.box_columns
         for drawn in step.drawn:
             words = _words(step, drawn)
@@ -196,7 +196,7 @@ class Layout:
 
 
 def _lines(changed: list[tuple[str, str]], columns: int) -> Iterator[tuple[str, str]]:
-    """A field a line; what does not fit goes on below it."""
+    """One line for each field, and more lines for a long one."""
     for name, value in changed:
         label = wrapped(name, max(4, columns - 4), 1)[0]
         rest = columns - cell_len(label) - 1
@@ -210,7 +210,7 @@ def _lines(changed: list[tuple[str, str]], columns: int) -> Iterator[tuple[str, 
 
 
 def _words(step: TraceStep, drawn: Drawn) -> tuple[str, str] | None:
-    """The kind and the words of a mark or note beside a lane; None for what is drawn otherwise, or said already."""
+    """The kind and the words of a mark or a note; None for other drawings, and for a note equal to the caption."""
     if drawn.kind in ("crash", "start", "decide"):
         return drawn.kind, drawn.text
     if drawn.kind == "note" and drawn.text != step.caption:
@@ -219,7 +219,7 @@ def _words(step: TraceStep, drawn: Drawn) -> tuple[str, str] | None:
 
 
 def _linked(step: TraceStep) -> Iterator[tuple[str, tuple[tuple[str, str], ...]]]:
-    """Links of a step by what became of them; the pair of a note that is about two lanes is `between`."""
+    """Links of a step as cut or healed; the pair of a note on two lanes is `between`."""
     for kind in LINKS:
         pairs = tuple((d.lane, d.peer or d.lane) for d in step.drawn if d.kind == kind)
         if pairs:
@@ -235,7 +235,7 @@ def _every_change(trace: Trace, step: TraceStep) -> Iterator[tuple[str, str]]:
 
 
 def _whole(lane: str, step: TraceStep) -> str:
-    """A lane's fields in full, for whoever points at what changed."""
+    """All fields of a lane, for the title of its changes."""
     fields = step.lanes.get(lane, {})
     values = [f"{name} = {show(value)}" for name, value in fields.items()]
     return "\n".join([f"{lane} after step {step.number}", *values])

@@ -2,11 +2,11 @@
 
 Rules of this module:
 
-- A shaft goes from the place of sending to that of arrival, so that its slope shows how long a message took. Words
-  stand below the end of a shaft, since it comes from above.
-- A lost message ends in a cross short of its receiver. One that is still on its way at the end is a short arrow towards
-  its receiver, and its words say to whom.
-- Where all of one side have lost all of another, the line is drawn once, with filled ends for one side.
+- A shaft runs from the sending to the arrival, beside the boxes (`checker.traces.picture_routes`). Words are below the
+  end of a shaft, since the shaft arrives from above.
+- A lost message ends in a cross short of its receiver. A message in flight at the end of the run is a short arrow
+  towards its receiver, and its words name the receiver.
+- One line shows the cuts between all lanes of one side and all lanes of another, with filled ends for one side.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from checker.traces.picture_routes import Routes
 from checker.traces.picture_signs import arrow_head, cross
 from checker.traces.post import Fate, Message
 
-LOST_SHORT = 20.0  # how far before the receiver's line a lost message ends
-STUB = 26.0  # length of the arrow of a message that is still on its way
+LOST_SHORT = 20.0  # distance from the cross to the receiver's line of a lost message
+STUB = 26.0  # length of the arrow of a message in flight
 CAPTIONS = {"cut": "cut", "heal": "whole again", "between": ""}
 
 
@@ -58,7 +58,7 @@ class Arrows:
         )
 
     def _end(self, message: Message) -> tuple[float, float, int]:
-        """Where a message ends, and on which side of the receiver: -1 if it comes from the left."""
+        """The end of a message, and its side of the receiver: -1 for the left."""
         assert message.ended is not None
         x, from_x = self._places.life(message.receiver), self._places.life(message.sender)
         side = -1 if from_x <= x else 1
@@ -75,18 +75,18 @@ class Arrows:
         return self._group(message, shaft + dot + arrow_head(x2, y2, x2 - before[0], y2 - before[1]))
 
     def _stub(self, message: Message) -> str:
-        """A short arrow towards the receiver; those of one sender, step and side lie upon each other."""
+        """A short arrow towards the receiver; those of one sender, step and side overlap."""
         x, y = self._start(message)
         end = x + self._side(message) * STUB
         dot = tag("circle", cx=x, cy=y, r=3, class_="dot")
         return self._group(message, line(x, y, end, y, "shaft") + dot + arrow_head(end, y, end - x, 0))
 
     def _side(self, message: Message) -> int:
-        """Where a message goes to: 1 for the right."""
+        """The direction of a message: 1 for the right."""
         return 1 if self._places.life(message.receiver) >= self._places.life(message.sender) else -1
 
     def words(self) -> Iterator[str]:
-        """The words on messages: below their ends, where no shaft comes from; behind the stubs of what is under way."""
+        """The words on messages: below the ends of shafts, and behind the stubs of messages in flight."""
         under_way = defaultdict(list)
         for message in self._places.messages:
             if message.ended is None:
@@ -102,7 +102,7 @@ class Arrows:
             yield self._label(x + side * (STUB + 4), y + 4, side, ("", words, whole), " under-way")
 
     def _label(self, x: float, y: float, side: int, words: tuple[str, str, str], kind: str) -> str:
-        """Words that go from x to that side: a name, more of them, and all of it to point at."""
+        """Words from x towards a side: a name, more words, and the whole text for the title."""
         name, more, whole = words
         columns = columns_in(self._places.lane_width - abs(x - self._nearest(x)) - CHANNEL, SMALL, SANS)
         told = shortened(more, columns - len(name) - 1)
@@ -132,7 +132,7 @@ def band_drawn(places: Layout, band: Band) -> str:
 
 
 def _sides(pairs: tuple[tuple[str, str], ...]) -> tuple[set[str], set[str]]:
-    """The two sides of links that broke, if all of one have lost all of the other; else everyone is on the first."""
+    """The two sides of cut links, if all of one side have lost all of the other; otherwise one side with all lanes."""
     one = {pairs[0][0]} | {a if b == pairs[0][1] else b for a, b in pairs if pairs[0][1] in (a, b)}
     other = {lane for pair in pairs for lane in pair} - one
     if other and {frozenset(pair) for pair in pairs} == {frozenset((a, b)) for a in one for b in other}:

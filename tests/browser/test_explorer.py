@@ -1,6 +1,6 @@
-"""The explorer as its users have it: walked by clicks and keys in a browser, saved, linked to, opened again.
+"""The explorer in a browser: walks by clicks and keys, saved traces, links, searches.
 
-No test of these lets the page ask anything of anybody but its own server, or write an error to the console.
+The fixture `walker` fails a test whose page sends a request to another server, or writes an error to the console.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def walker(server: Server, context: BrowserContext, page: Page) -> Iterator[Page]:
-    """The page at the first state of the first scenario; in the end nothing was asked elsewhere, and nothing wrong."""
+    """The page at the first state of the first scenario; checks the requests and the console after the test."""
     asked: list[str] = []
     said: list[str] = []
     context.on("request", lambda request: asked.append(request.url))
@@ -77,7 +77,7 @@ def walk(page: Page, captions: tuple[str, ...] = SCRIPT, begin: int = 0) -> None
 
 
 def begin_at(page: Page, server: Server, number: int) -> None:
-    """Show the run in the wrong order after that step, by its link, which is quicker than to click there."""
+    """Show the run in the wrong order after that step by its link, which is quicker than clicks."""
     key = server.desk.jobs()["jobs"][0]["key"]
     link = server.desk.walk(Walked(key, WRONG_ORDER[:number]))["link"]
     page.evaluate("(link) => { location.hash = link; }", link)
@@ -92,7 +92,7 @@ def choose(page: Page, name: str) -> None:
 
 
 def red(where: Locator) -> bool:
-    """Whether text is written in a colour in which red is the strongest, by far."""
+    """Whether red is by far the strongest part of the colour of a text."""
     colour = where.evaluate("element => getComputedStyle(element).color")
     r, g, b = map(int, re.findall(r"\d+", colour)[:3])
     return r > 1.5 * max(g, b)
@@ -455,7 +455,7 @@ def test_nothing_spills_over_and_everything_has_a_name(walker: Page) -> None:
 
 
 def test_words_can_be_read_on_light_and_on_dark(server: Server, walker: Page) -> None:
-    """Against what is behind it, text has the contrast of 4.5 that WCAG 2.1 asks for (success criterion 1.4.3)."""
+    """Text has a contrast of 4.5 to its background, as WCAG 2.1 demands (success criterion 1.4.3)."""
     begin_at(walker, server, 8)
     contrast = """() => {
       const light = (c) => c.map((v) => v / 255).map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))

@@ -25,7 +25,7 @@ SCRIPT = (
     "the operator starts server.2 with zoo-5.cfg",
     "server.2 and server.4 elect server.5",
 )
-"""How the roll-out in the wrong order goes wrong on the real system, as requirement R10 tells it."""
+"""The failure of the roll-out in the wrong order on the real system (requirement R10)."""
 KINDS = (
     ("r10-wrong-order", Kind.ALWAYS),
     ("r19-no-protection-alone", Kind.FINAL),
@@ -36,9 +36,9 @@ KINDS = (
     ("zookeeper-1419-never-elects", Kind.EVENTUALLY),
     ("r21-never-learns", Kind.EVENTUALLY),
 )
-"""Shipped scenarios in which a property of that kind finds something, in a few thousand states at most.
+"""Shipped scenarios with a finding of that kind in a few thousand states at most.
 
-Those of liveness end, stay, and go round.
+The runs of the liveness findings end, stay, and repeat.
 """
 
 
@@ -59,7 +59,7 @@ def _path(name: str) -> Path:
 
 
 def as_told(name: str, captions: Sequence[str]) -> tuple[int, ...]:
-    """The ordinals of a walk whose steps are told so."""
+    """The ordinals of a walk with these captions."""
     row, path = job(name).model.initial(), []
     for caption in captions:
         told = [(job(name).lens.caption(move), after) for move, after in successors(job(name).model, row)]
@@ -75,12 +75,12 @@ def desk(*names: str) -> Desk:
 
 
 def key_of(one: Desk, place: int = 0) -> str:
-    """What a job of a desk is known by."""
+    """The key of a job of a desk."""
     return str(one.jobs()["jobs"][place]["key"])
 
 
 def patient(_states: int, _depth: int) -> bool:
-    """A progress that never has enough."""
+    """A progress callback that never cancels."""
     return True
 
 

@@ -175,7 +175,7 @@ def test_the_clocks_of_a_shiviz_log_are_valid(name):
             assert dominated(at[message.sent][sender], at[message.ended][receiver])
             assert not dominated(at[message.ended][receiver], at[message.sent][sender])
             arrivals[message.ended, receiver].add(sender)
-    # Causes come with messages alone: a host that heard nothing in a step knows no more of others than before.
+    # Only messages carry causes: a host without an arrival in a step learns nothing about other hosts.
     known = defaultdict(dict)
     for step, clocks in at.items():
         for host, clock in clocks.items():
@@ -230,7 +230,7 @@ def run_pytest(folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_trace_as_a_test_passes_where_it_happens_again_and_fails_where_it_does_not(tmp_path):
-    """One trace is of a deadlock in votes that repeat, one of a violation; of the second a copy claims another end."""
+    """A trace of votes that repeat, a trace of a violation, and a copy of the second with a false end."""
     format_ = FORMATS["pytest"]
     for place, name in enumerate(["votes for ever", "an election in one step"]):
         (tmp_path / format_.file_name(f"Run-{place}.x")).write_text(to_pytest(shipped(name)), encoding="utf-8")
@@ -309,7 +309,7 @@ def plainly(name: str, shown: str) -> str:
 @pytest.mark.parametrize("format_name", READERS)
 @pytest.mark.parametrize("name", EVERY)
 def test_a_trace_for_readers_is_readable(name, format_name):
-    """The ten rules: what was found first, then the claim, what is bounded and hidden, each step, each message."""
+    """The order in formats for readers: the finding, the claim, bounds and hidden parts, each step, each message."""
     trace = trace_called(name)
     shown = plainly(format_name, READERS[format_name](trace))
     first = shown.index(" ".join(trace.headline.split()))

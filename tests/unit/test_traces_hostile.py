@@ -1,4 +1,4 @@
-"""Every format of a trace whose words are as hostile as they come: each is read back by a reader of its own."""
+"""Every format of a trace with hostile words, parsed by an independent reader of the format."""
 
 import ast
 import json
@@ -106,7 +106,7 @@ def test_hostile_words_are_shown_as_they_are_and_nothing_of_them_is_markup(trace
 
 
 def on_a_line(text: str) -> str:
-    """A name as Markdown shows it: on one line, with what nobody can see as its code."""
+    """A name as Markdown shows it: on one line, with the codes of invisible characters."""
     return squeezed(UNREADABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", " ".join(text.splitlines())))
 
 

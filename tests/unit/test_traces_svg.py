@@ -1,4 +1,4 @@
-"""The picture of a trace, read back by an XML parser: where things stand is what the trace says of them."""
+"""The picture of a trace, parsed as XML: the positions of the elements agree with the trace."""
 
 import re
 from itertools import pairwise
@@ -35,13 +35,13 @@ def whole(element: ET.Element) -> str:
 
 
 def rows(root: ET.Element) -> list[tuple[float, float]]:
-    """From where to where each row reaches."""
+    """The top and the bottom of each row."""
     found = [(float(each.get("y", 0)), float(each.get("height", 0))) for each in classed(root, "row")]
     return [(top, top + height) for top, height in found]
 
 
 def lives(root: ET.Element, trace: Trace) -> dict[str, float]:
-    """How far from the left the line of each lane is; lines are drawn in the order of lanes."""
+    """The distance of each lane's line from the left; lines are drawn in the order of lanes."""
     at = list(dict.fromkeys(float(each.get("x1", 0)) for each in classed(root, "life")))
     named = list(dict.fromkeys(whole(each.find(f"{SVG}title")) for each in classed(root, "lane")))
     assert set(trace.lanes) <= set(named)
@@ -66,7 +66,7 @@ def shafts(root: ET.Element) -> dict[int, tuple[float, float, float, float]]:
 
 
 def boxes(root: ET.Element) -> list[tuple[float, float, float, float]]:
-    """The left, the top, the right and the bottom of each box beside a lane."""
+    """The left, the top, the right and the bottom of each box of a lane."""
     found = [each.find(f"{SVG}rect") for each in classed(root, "block")]
     edges = [tuple(float(each.get(name, 0)) for name in ("x", "y", "width", "height")) for each in found]
     return [(x, y, x + width, y + height) for x, y, width, height in edges]
@@ -283,7 +283,7 @@ def test_a_picture_is_as_wide_as_its_lanes_want():
 
 
 def test_words_of_messages_that_end_in_one_gap_stand_below_each_other():
-    """Both ways between two lanes in one step: the words of both lie between the two."""
+    """The words of two opposite messages between two lanes in one step are in the same gap."""
     lanes = {"a": {"x": 1}, "b": {"x": 1}}
     crossing = [Drawn("deliver", "b", "vote 1", "a", 1), Drawn("deliver", "a", "vote 1", "b", 2)]
     asked = [send("a", "b", 1), send("b", "a", 2)]
