@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext, Locator, Page
 
 NAMES = ("r10-wrong-order", "r18-lock", "zookeeper-1419-never-elects", "r10-wrong-order-fine")
+VISIBLE_MOVES = """() => {
+  const list = document.getElementById("moves").getBoundingClientRect();
+  const moves = [...document.querySelectorAll("button.move")].map((each) => each.getBoundingClientRect());
+  return moves.filter((each) => each.top >= list.top && each.bottom <= Math.min(list.bottom, innerHeight)).length;
+}"""
 
 
 @contextmanager
@@ -86,7 +91,7 @@ def begin_at(page: Page, server: Server, number: int) -> None:
 
 def choose(page: Page, name: str) -> None:
     """Show another of the scenarios."""
-    entry = page.locator("#jobs option", has_text=f"/{name}.yaml")
+    entry = page.locator("#jobs option", has_text=f"/{name}.yaml").first
     page.select_option("#jobs", value=entry.get_attribute("value"))
     page.get_by_role("heading", name=job(name).name, exact=True).wait_for()
 
@@ -365,21 +370,27 @@ def test_a_run_that_never_ends_is_walked_round_and_told_as_one(walker: Page) -> 
 def test_the_moves_are_visible_without_scrolling(page: Page) -> None:
     """In a window of 1280 by 800: all nine moves of a scenario with 24 properties, before and after a search."""
     page.set_viewport_size({"width": 1280, "height": 800})
-    visible = """() => {
-      const list = document.getElementById("moves").getBoundingClientRect();
-      const moves = [...document.querySelectorAll("button.move")].map((each) => each.getBoundingClientRect());
-      return moves.filter((each) => each.top >= list.top && each.bottom <= Math.min(list.bottom, innerHeight)).length;
-    }"""
     with serving(("zab-3-servers",)) as served:
         page.goto(served.address)
         at_step(page, 0)
         assert page.locator("#truths li").count() == 24
-        assert page.locator("button.move").count() == page.evaluate(visible) == 9
+        assert page.locator("button.move").count() == page.evaluate(VISIBLE_MOVES) == 9
         page.select_option("#goal", label="a move with these words …")
         page.fill("#words", "server.1 crashes")
         page.click("#look")
         at_step(page, 1)
-        assert page.locator("button.move").count() == page.evaluate(visible) > 0
+        assert page.locator("button.move").count() == page.evaluate(VISIBLE_MOVES) > 0
+
+
+def test_the_moves_with_long_captions_are_visible_without_scrolling(walker: Page) -> None:
+    """Nine moves of two lines each, before the last move of the run message by message."""
+    walker.click("#whole")
+    at_step(walker, 8)
+    walker.click("#refine")
+    walker.locator("#progress", has_text="The same run message by message").wait_for()
+    walker.click("#back")
+    walker.locator(".hint", has_text="forward").wait_for()
+    assert walker.locator("button.move").count() == walker.evaluate(VISIBLE_MOVES) == 9
 
 
 def test_the_moves_come_right_below_the_picture_in_a_narrow_window(walker: Page) -> None:
