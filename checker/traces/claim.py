@@ -4,8 +4,9 @@ The claim is a summary of the run in one sentence. It names the decisive steps, 
 finding before the details. Rules of this module:
 
 - The claim consists of captions of steps, each with the number of its step, and adds nothing to the trace.
-- The decisive steps are the last step, the turning steps (a crash, a start, a cut, a heal, a decision or a marked
-  note), the steps right before the finding, and the other steps with a note, in this order of precedence.
+- The decisive steps are the last step, the step from which a liveness property fails, the turning steps (a crash, a
+  start, a cut, a heal, a decision or a marked note), the steps right before the finding, and the other steps with a
+  note, in this order of precedence.
 - The claim has at most `PARTS` steps. Later steps of a class are preferred, because they are closer to the finding.
 """
 
@@ -54,7 +55,7 @@ def _decisive(trace: Trace) -> tuple[list[int], bool]:
     turning = [number for number in numbers if _is_turning(trace.steps[number])]
     noted = [number for number in numbers if any(drawn.kind == "note" for drawn in trace.steps[number].drawn)]
     repeats = trace.loop is not None and trace.loop < trace.depth
-    first = numbers[: FEWEST if repeats else 1]
+    first = [*numbers[: FEWEST if repeats else 1], *([trace.since] if trace.since else [])]
     told = list(dict.fromkeys([*first, *turning, *numbers[:NEAR], *noted]))[:PARTS]
     if len(told) < FEWEST:
         told = list(dict.fromkeys([*told, *numbers[:FEWEST]]))

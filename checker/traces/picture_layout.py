@@ -27,7 +27,7 @@ from checker.traces.values import show
 
 SIZE, SMALL = 12.5, 12.0  # fonts: captions; boxes of lanes
 LINE, SLOT = 15.0, 17.0  # heights of a line in a box, and of the end of a message
-LOOP_WIDTH, NUMBER_WIDTH, CAPTION_WIDTH, TRUTH_WIDTH = 38.0, 28.0, 155.0, 17.0
+LOOP_WIDTH, NUMBER_WIDTH, CAPTION_WIDTH, TRUTH_WIDTH = 38.0, 28.0, 160.0, 17.0
 LANES_WIDTH, NARROWEST, WIDEST = 720.0, 144.0, 285.0  # of all lanes together, of one
 LIFE = 16.0  # from the left of a lane to its line
 BESIDE, PADDING, CHANNEL = 9.0, 10.0, 14.0  # from a line to its boxes, within a box, from a box to the next line
@@ -37,7 +37,7 @@ FIRST = 14.0  # from the top of a row to the first thing in it
 HEADER = 30.0
 NAME_COLUMNS = 24  # of a property, written upwards
 FIELD_LINES = 4  # lines of one field at most
-TOLD_COLUMNS = 22  # of a remark on a property: the width of the caption and of the space right of it
+TOLD_COLUMNS = 21  # of a remark on a property: the width of the caption and of the space right of it
 LINKS = ("cut", "heal")
 
 

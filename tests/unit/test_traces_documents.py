@@ -349,6 +349,13 @@ def test_a_claim_names_the_crash_the_election_and_the_steps_right_before_the_fin
     assert told == "; ".join(f"step {n}: step {n} of it" for n in (1, 2, 4, 7, 8, 9))
 
 
+def test_a_claim_names_the_step_from_which_the_goal_is_out_of_reach():
+    steps = [("at first", {"a": {}}, [])]
+    steps += [(f"step {n} of it", {"a": {}}, [Drawn("crash", "a", "stops")] if n > 6 else []) for n in range(1, 10)]
+    told = claim(made(steps, [{"P": Truth.OPEN}] * 10, kind=Kind.RECOVERABLE, since=2))
+    assert told == "; ".join(f"step {n}: step {n} of it" for n in (2, 7, 8, 9))
+
+
 def test_a_claim_prefers_turning_steps_to_the_steps_before_the_finding_and_to_notes():
     lanes = {"a": {}}
     kinds = ["note"] * 3 + ["decide"] * 7 + ["note"] * 3
