@@ -4,9 +4,9 @@ The claim is a summary of the run in one sentence. It names the decisive steps, 
 finding before the details. Rules of this module:
 
 - The claim consists of captions of steps, each with the number of its step, and adds nothing to the trace.
-- The decisive steps are the last step, the step from which a liveness property fails, the turning steps (a crash, a
-  start, a cut, a heal, a decision or a marked note), the steps right before the finding, and the other steps with a
-  note, in this order of precedence.
+- The decisive steps are the last step, the first step of the failure of a liveness property, the turning steps (a
+  crash, a start, a cut, a heal, a decision or a marked note), the steps right before the finding, and the other steps
+  with a note, in this order of precedence.
 - The claim has at most `PARTS` steps. Later steps of a class are preferred, because they are closer to the finding.
 """
 

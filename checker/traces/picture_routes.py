@@ -1,11 +1,11 @@
-"""Routes of the arrows in a picture: each arrow runs beside the boxes, because a box must not hide it.
+"""Routes of the arrows in a picture: each arrow avoids the boxes, so that it stays visible.
 
 An arrow is straight where no box is in its way. Otherwise it has three parts: a part below the sending, a vertical
 part in the gap left of a lane, and a part to the receiver. Rules of this module:
 
 - Each row has a zone above its boxes (`checker.traces.picture_layout`). The first and the last part are in such zones.
 - The vertical part is in the gap closest to the receiver that has a free track. Two vertical parts with a common height
-  have different tracks, and share one only if there is no other.
+  share a track only if every other one runs into a box or is taken.
 - An arrow is straight if every track runs into a box. The picture draws it over the boxes.
 """
 
