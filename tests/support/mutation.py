@@ -58,14 +58,15 @@ def _run(mutant: Mutant, folder: Path, arguments: list[str], seconds: int) -> su
     file.write_text(mutant.text, encoding="utf-8")
     environment = {**os.environ, "PYTHONPATH": f"{folder}:{REPOSITORY}", "PYTHONDONTWRITEBYTECODE": "1"}
 
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
-
+    command = [sys.executable, "-P", *arguments]
     try:
-        return subprocess.run(
-            [sys.executable, "-P", *arguments], cwd=REPOSITORY, env=environment, capture_output=True, text=True,
-            check=False, preexec_fn=limit,
-        )  # fmt: skip
+        with subprocess.Popen(
+            command, cwd=REPOSITORY, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
+            # Not by `preexec_fn`, which forks: a test process with large tables has too much memory to be copied.
+            resource.prlimit(process.pid, resource.RLIMIT_CPU, (seconds, seconds + 5))
+            out, err = process.communicate()
+        return subprocess.CompletedProcess(command, process.returncode, out, err)
     finally:
         file.write_bytes((REPOSITORY / mutant.path).read_bytes())
 
