@@ -239,7 +239,11 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize(("old", "new", "stages"), CHANGES.values(), ids=CHANGES)
+SLOW = {"5 to 3"}
+MARKED = [pytest.param(*CHANGES[name], id=name, marks=pytest.mark.slow if name in SLOW else ()) for name in CHANGES]
+
+
+@pytest.mark.parametrize(("old", "new", "stages"), MARKED)
 def test_a_safe_way_is_found(old: str, new: str, stages: int) -> None:
     made = planned(old, new)
     assert made.outcome is Outcome.SAFE and len(made.advised) == stages
@@ -284,7 +288,7 @@ def test_a_safe_way_from_three_to_seven_has_four_stages() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("old", "new", "stages"), CHANGES.values(), ids=CHANGES)
+@pytest.mark.parametrize(("old", "new", "stages"), MARKED)
 def test_a_safe_way_is_safe_under_a_fault_too(old: str, new: str, stages: int) -> None:
     made = planned(old, new, None, None, 1)
     assert made.outcome is Outcome.SAFE and len(made.advised) == stages

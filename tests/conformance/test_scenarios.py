@@ -20,9 +20,9 @@ from checker.job import Job, Verdict
 from checker.report.verdict import judge
 from checker.scenario import bundled, from_source, load
 
-PLAIN_UP_TO = {False: 20_000, True: 2_000}  # states: the plain engine explores larger spaces in slow tests only
-PLAIN_IN_SLOW_TESTS = 5  # times as many
-FIRST_LEVELS = {False: 20_000, True: 2_000}  # True: costly models, with steps that take twenty times as long
+PLAIN_UP_TO = {False: 6_000, True: 1_000}  # states: the plain engine explores larger spaces in slow tests only
+PLAIN_IN_SLOW_TESTS = 16  # times as many
+FIRST_LEVELS = {False: 6_000, True: 1_000}  # True: costly models, with steps that take twenty times as long
 SLOW = {  # from two seconds to some minutes each
     "r10-wrong-order-tables", "r11-6-servers", "r11-5-servers", "r10-zab-both-commit", "r10-zab-leader-last",
     "r10-zab-leader-last-partition", "r10-zab-three-to-four-partition", "r10-zab-four-to-five-partition",

@@ -244,7 +244,7 @@ def test_a_real_follower_that_joins_under_writes_gets_no_commit_too_early(launch
     for thread in threads:
         thread.start()
     try:
-        for _ in range(8):
+        for _ in range(4):
             ensemble.kill(1)
             ensemble.start(1)
             ensemble.wait_serving([1])

@@ -21,7 +21,7 @@ import pytest
 from tests.support.mutants import REPOSITORY, Mutant, all_mutants, write_copy
 from tests.support.mutation import killed_by_scenarios, killed_by_tests
 
-IN_THE_GATE = 8
+IN_THE_GATE = 5
 IN_SLOW_TESTS = 150
 BY_TESTS = 0.97
 BY_SCENARIOS = 0.75

@@ -41,7 +41,14 @@ def found(name: str) -> Mutant:
     return mutant
 
 
-@pytest.mark.parametrize(("name", "scenario"), CAUGHT.items(), ids=range(len(CAUGHT)))
+IN_THE_GATE = 4
+ALL = [
+    pytest.param(*each, marks=() if number % (len(CAUGHT) // IN_THE_GATE) == 0 else pytest.mark.slow)
+    for number, each in enumerate(CAUGHT.items())
+]
+
+
+@pytest.mark.parametrize(("name", "scenario"), ALL, ids=range(len(CAUGHT)))
 def test_a_scenario_alone_catches_the_mutant(name: str, scenario: str, tmp_path: Path) -> None:
     write_copy(tmp_path)
     assert killed_by_scenarios(found(name), tmp_path, [scenario]).startswith(f"{scenario}: ")

@@ -92,7 +92,13 @@ def test_every_invariant_is_broken_by_a_variant(name: str) -> None:
     assert [variant.value for variant in ZAB_VARIANTS if name in broken_by(variant)]
 
 
-@pytest.mark.parametrize("setup", [USUAL, *SCENES.values()], ids=["usual", *(each.value for each in SCENES)])
+@pytest.mark.parametrize(
+    "setup",
+    [
+        pytest.param(USUAL, id="usual"),
+        *(pytest.param(SCENES[each], id=each.value, marks=pytest.mark.slow) for each in SCENES),
+    ],
+)
 def test_without_a_variant_nothing_is_broken_there(setup: Setup) -> None:
     assert findings(setup)[1] == {}
 
