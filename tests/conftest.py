@@ -49,6 +49,7 @@ def disjoint_ports() -> None:
         module.PORTS = module.PORTS[int(worker) * size :][:size]
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Assign each test to its group of pytest-xdist."""
     for item in items:
