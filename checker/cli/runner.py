@@ -44,7 +44,7 @@ from checker.traces.trace import Trace
 
 __all__ = ["Refused", "Wanted", "compile_kernels", "outcome_of", "run_all", "run_wanted", "with_traces"]
 
-CUT_SHORT = (Stop.TIME, Stop.MEMORY, Stop.INTERRUPTED)  # the place depends on the machine
+CUT_SHORT = (Stop.TIME, Stop.WORK, Stop.MEMORY, Stop.INTERRUPTED)  # the place depends on the machine or the engine
 
 
 def run_all(jobs: Sequence[Job], options: argparse.Namespace) -> int:

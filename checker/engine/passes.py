@@ -48,6 +48,7 @@ class Passes:
     def __init__(self, parts: Parts, workers: int, looks: int, check: Callable[[], None]) -> None:
         self._parts, self._check = parts, check
         self.following: list[Block] = []
+        self.expanded = 0  # successors generated, taken in or not
         self._helper = ThreadPoolExecutor(1) if workers > 1 else None
         self._taking_in: Future[None] | None = None
         self._spent: list[Block] = []
@@ -123,6 +124,7 @@ class Passes:
             missing, batch.size, put_aside, deadlocked, error = (int(c) for c in counters)
             if error or (position == before and not missing):
                 raise ModelError("a move leads to operations without end, or a state has too many moves")
+            self.expanded += batch.size
             again.append(aside[:put_aside].copy())
             self._hand_over(block, batch, dead[:deadlocked].copy(), base)
             if missing:

@@ -12,7 +12,7 @@ import psutil
 
 from checker.engine import plain_liveness
 from checker.engine.model import TRIVIAL, Finding, Kind, Model, Row
-from checker.engine.result import Coverage, Evaluations, Exploration, Found, Limits, Stop, wanted
+from checker.engine.result import VALUE, Coverage, Evaluations, Exploration, Found, Limits, Stop, wanted
 from checker.engine.semantics import answer, by_rule, ordinals, rebuild
 from checker.engine.values import unhashable
 
@@ -27,7 +27,7 @@ def explore(
     progress: Callable[[Exploration], None] = lambda _: None,
 ) -> Exploration:
     """Breadth-first exploration; a level is finished before what was found in it ends the search."""
-    began = time.monotonic(), time.process_time(), psutil.Process().memory_info().rss
+    began = time.monotonic(), psutil.Process().memory_info().rss
     result = Exploration(model, "plain", limits)
     result.evaluations = {prop.name: Evaluations() for prop in model.properties}
     parents: dict[Row, tuple[Row, int] | None] = {_hashable(model, model.initial()): None}
@@ -42,7 +42,7 @@ def explore(
 def _explore(
     result: Exploration,
     parents: dict[Row, tuple[Row, int] | None],
-    began: tuple[float, float, int],
+    began: tuple[float, int],
     progress: Callable[[Exploration], None],
     *,
     until_witnessed: bool,
@@ -78,17 +78,17 @@ def _hold(result: Exploration, parents: dict[Row, tuple[Row, int] | None], level
         result.levels += [held] if held else []
 
 
-def _measure(result: Exploration, began: tuple[float, float, int]) -> None:
+def _measure(result: Exploration, began: tuple[float, int]) -> None:
     result.seconds = time.monotonic() - began[0]
-    result.processor_seconds = time.process_time() - began[1]
-    result.peak_bytes = max(result.peak_bytes, psutil.Process().memory_info().rss - began[2])
+    result.work = VALUE * result.transitions
+    result.peak_bytes = max(result.peak_bytes, psutil.Process().memory_info().rss - began[1])
 
 
 def _expand(
     result: Exploration,
     parents: dict[Row, tuple[Row, int] | None],
     level: list[Row],
-    began: tuple[float, float, int],
+    began: tuple[float, int],
     graph: plain_liveness.Graph,
 ) -> list[Row]:
     following: list[Row] = []

@@ -12,6 +12,12 @@ from typing import NamedTuple
 
 from checker.engine.model import Finding, Kind, Model, Move, Property, Row
 
+VALUE = 25
+"""The work of Python for each value that a model function is called with, in transitions of the table engine.
+
+Measured: calls take 10 to 13 microseconds for each value, a transition takes 0.4 to 0.5.
+"""
+
 COMPILING = "compiling kernels, on first use only"
 """The line of progress for a compilation, which takes up to a minute."""
 
@@ -26,6 +32,7 @@ class Stop(Enum):
     STATES = "states"
     MEMORY = "memory"
     TIME = "time"
+    WORK = "work"
     INTERRUPTED = "interrupted"
 
 
@@ -40,19 +47,20 @@ class Step(NamedTuple):
 class Limits:
     """The limits of a run; None means unlimited. Memory is the growth of the resident size, in bytes.
 
-    `seconds` is elapsed time, `processor` the processor time of this process over all its threads. Time and memory are
-    those since the start or the resumption of the search.
+    `seconds` is elapsed time. `work` is `Exploration.work`, which is equal on every machine: with the same number of
+    workers, a search with this limit always ends in the same place. Time, memory and work are those since the start or
+    the resumption of the search.
     """
 
     depth: int | None = None
     states: int | None = None
     memory: int | None = None
     seconds: float | None = None
-    processor: float | None = None
+    work: int | None = None
 
     @property
     def inside_a_level(self) -> Limits:
-        """The limits that end a search inside a level: time and memory."""
+        """The limits that end a search inside a level: time, memory and work."""
         return replace(self, depth=None, states=None)
 
     def reached(self, exploration: Exploration) -> Stop | None:
@@ -65,8 +73,8 @@ class Limits:
             return Stop.MEMORY
         if self.seconds is not None and exploration.seconds - exploration.seconds_before >= self.seconds:
             return Stop.TIME
-        if self.processor is not None and exploration.processor_seconds >= self.processor:
-            return Stop.TIME
+        if self.work is not None and exploration.work >= self.work:
+            return Stop.WORK
         return None
 
 
@@ -141,7 +149,7 @@ class Exploration:
     deadlocks: int = 0  # states without a successor, expected or not
     seconds: float = 0.0
     seconds_before: float = 0.0  # of these, before the search was put down and taken up again; no limit counts them
-    processor_seconds: float = 0.0  # of this sitting
+    work: int = 0  # of this sitting: transitions, and VALUE more for each value that a model function was called with
     python_steps: int = 0  # calls of step functions
     python_calls: int = 0  # of any function of the model, these included
     python_seconds: float = 0.0

@@ -4,7 +4,8 @@ Rules:
 - a level is finished before a finding in it ends the search, so that a reported path is shortest;
 - a path is rebuilt by the plain engine from ordinals, and its last row must be the one that the tables reached;
 - the graph is kept only where liveness is asked for, and liveness is judged when everything was seen, not before;
-- between two blocks nothing is under way: only there is a search kept in a folder, and put down if it is.
+- between two blocks nothing is under way: only there is a search kept in a folder, and put down if it is;
+- work is counted by the thread that expands, so that it does not depend on how far the other one is.
 """
 
 from __future__ import annotations
@@ -60,13 +61,13 @@ class Search:
         self.result = Exploration(model, "tables", limits)
         self._keeper = None if checkpoint is None else Keeper(checkpoint, model)
         self.tables = Tables(model) if self._keeper is None else self._keeper.tables
+        self._work_before = self.tables.work
         self._until_witnessed, self._progress = until_witnessed, progress or _on_terminal
         self._parts = parts = Parts.of(self.result, self.tables, fingerprints=self._keeper is not None)
         self._history, self._visited, self._graph = parts.history, parts.visited, parts.graph
         self._passes = Passes(parts, workers, LOOKS, self._check_limits)
         self._level: list[Block] = []  # the rest of the current level, the next block last
         self._began = self._reported = time.monotonic()
-        self._processor_began = time.process_time()
 
     def run(self) -> Exploration:
         """Explore until everything was seen or there is a reason to stop. Raises ModelError."""
@@ -137,6 +138,7 @@ class Search:
             base += size
             self._put_down()
         self._passes.wait()
+        self._count_work()
         self.result.compiling = False
 
     def _judge_liveness(self, graph: Graph) -> None:
@@ -164,7 +166,6 @@ class Search:
             # What this took counts, but no limit of time counts it: else a search might be taken up again for ever.
             began, self._began = self._began, time.monotonic()
             self.result.seconds_before += self._began - began
-            self._processor_began = time.process_time()
 
     def _put_down(self) -> None:
         """Between two blocks: keep the search if it is time, and if it must end, end it, kept."""
@@ -189,18 +190,26 @@ class Search:
         return self.result.limits.inside_a_level.reached(self.result)
 
     def _check_limits(self) -> None:
-        """Check time and memory now and then; a search with a checkpoint continues to the end of its block."""
-        if time.monotonic() - self._reported < REPORT_EVERY:
+        """Check the limits: work always, time and memory now and then.
+
+        A search with a checkpoint continues to the end of its block.
+        """
+        self._count_work()
+        if time.monotonic() - self._reported >= REPORT_EVERY:
+            self._report()
+        elif self.result.limits.work is None or self.result.work < self.result.limits.work:
             return
-        self._report()
         if self._keeper is None and self._over() is not None:
             raise _LimitReachedError
+
+    def _count_work(self) -> None:
+        """Count the work, where that is equal each time: after a batch was handed over, or at the end of a level."""
+        self.result.work = self._passes.expanded + self.tables.work - self._work_before
 
     def _report(self) -> None:
         self._passes.make_room_for_moves()
         result, self._reported = self.result, time.monotonic()
         result.seconds = result.seconds_before + self._reported - self._began
-        result.processor_seconds = time.process_time() - self._processor_began
         result.peak_bytes = max(result.peak_bytes, self._process.memory_info().rss - self._resident)
         result.python_steps, result.python_calls = self.tables.steps, self.tables.calls
         result.python_seconds = self.tables.seconds

@@ -21,6 +21,7 @@ from checker.engine import kernels, memo_kernels
 from checker.engine.calls import call, step
 from checker.engine.layout import Bundle, Group, Held, Layout, Role, held
 from checker.engine.model import TRIVIAL, Finding, Kind, Model, ModelError, Move, Read, Row, Send, Trivial
+from checker.engine.result import VALUE
 from checker.engine.values import same_types, unhashable
 from checker.engine.vectors import Memo, Vector
 
@@ -64,6 +65,7 @@ class Tables:
     def __init__(self, model: Model) -> None:
         self.model = model
         self.calls, self.steps, self.seconds = 0, 0, 0.0  # of all functions, and of steps among them
+        self.work = 0  # of the calls, in transitions
         self.memo = Memo()
         self.zobrist, self.bases = Vector(np.uint64), Vector(np.uint32)
         self.listed, self.entries = Vector(np.uint64), Vector(np.uint64)
@@ -350,9 +352,11 @@ class Tables:
     def _ask(self, who: str, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a function of the model; often twice, to check that it is deterministic. Raises ModelError."""
         self.calls += 1
+        self.work += VALUE * len(arguments)
         answer = call(who, function, *arguments)
         called = self._called[who] = self._called.get(who, 0) + 1
         if called <= VERIFIED_CALLS or called % VERIFIED_EVERY == 0:
+            self.work += VALUE * len(arguments)
             again = call(who, function, *arguments)
             if again != answer:
                 raise ModelError(

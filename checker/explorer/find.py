@@ -34,6 +34,7 @@ LOOK_EVERY = 64  # rows between two looks at the clock
 LIMITS = {
     Stop.TIME: "the time for a search is over",
     Stop.MEMORY: "the memory for a search is used up",
+    Stop.WORK: "the work for a search is done",
     Stop.STATES: "it has seen as many states as were asked for",
     Stop.DEPTH: "it has come as deep as was asked for",
     Stop.INTERRUPTED: "it was cancelled",

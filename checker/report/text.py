@@ -39,6 +39,7 @@ ENDS = {
     Stop.STATES: "stopped at the number of states given",
     Stop.MEMORY: "stopped at the memory given",
     Stop.TIME: "stopped at the time given",
+    Stop.WORK: "stopped at the work given",
     Stop.INTERRUPTED: "interrupted",
 }
 ATTENTION = ("VIOLATED", "DEADLOCK", "NOT RECOVERABLE", "never")
@@ -131,7 +132,7 @@ def _limits(limits: Limits) -> str:
         "states": None if limits.states is None else f"{limits.states:,} states",
         "memory": None if limits.memory is None else f"{memory(limits.memory)} of memory",
         "time": None if limits.seconds is None else f"{limits.seconds:g} s",
-        "processor": None if limits.processor is None else f"{limits.processor:g} s of processor time",
+        "work": None if limits.work is None else f"{limits.work:,} transitions of work",
     }
     return ", ".join(part for part in parts.values() if part)
 

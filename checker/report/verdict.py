@@ -234,8 +234,9 @@ def _limit(exploration: Exploration) -> str:
     if exploration.stop is Stop.MEMORY:
         return f"the state space is too large for the memory given ({memory(limits.memory or 0)})"
     if exploration.stop is Stop.TIME:
-        given = f"{limits.processor:g} s of processor time" if limits.seconds is None else f"{limits.seconds:g} s"
-        return f"the time given ({given}) ended the search"
+        return f"the time given ({limits.seconds:g} s) ended the search"
+    if exploration.stop is Stop.WORK:
+        return f"the work given ({limits.work:,} transitions) ended the search"
     if exploration.stop is Stop.STATES:
         return f"the number of states given ({limits.states:,}) ended the search"
     return "the search was interrupted"

@@ -1,22 +1,42 @@
-"""The budget of a roll-out: processor time that its runs share.
+"""The budget of a roll-out: work that its runs share, in seconds of a reference machine.
 
-Processor time measures work. So a machine that is busy with other work does not change the verdict.
+Rules of this module: only the runs themselves are counted, by the transitions and calls that they made. So a verdict
+depends neither on the machine nor on what else it does. Elapsed time and processor time vary; the work never does.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 from checker.budget import TimeLeft
+from checker.rollout.runs import Ran, Runner
+from checker.rollout.scenarios import Asked
+
+
+class Meter:
+    """A runner that adds up the work of its runs."""
+
+    def __init__(self, run: Runner) -> None:
+        self._run = run
+        self._used = 0.0
+
+    def used(self) -> float:
+        """The work of all runs so far, in seconds."""
+        return self._used
+
+    def run(self, asked: Asked, seconds: float) -> Ran:
+        """Explore a question with at most this work. Raises what the runner raises."""
+        ran = self._run(asked, seconds)
+        self._used += ran.seconds
+        return ran
 
 
 class Budget(TimeLeft):
-    """The processor time for all runs of a roll-out, in seconds."""
+    """The work for all runs of a roll-out, in seconds; `used` gives the work so far."""
 
-    def __init__(self, seconds: float, clock: Callable[[], float] = time.process_time) -> None:
-        super().__init__(seconds, clock)
+    def __init__(self, seconds: float, used: Callable[[], float]) -> None:
+        super().__init__(seconds, used)
 
     def share(self, runs: int) -> float:
-        """The time of one of this number of runs: twice its part, since most runs need less than their part."""
+        """The work of one of this number of runs: twice its part, since most runs need less than their part."""
         return min(self.left, 2 * self.left / max(runs, 1))

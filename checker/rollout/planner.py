@@ -15,14 +15,13 @@ Rules of this module:
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
 from checker.rollout.answer import Plan, Wish
 from checker.rollout.assess import Assessed, Assessor, Order, too_large
-from checker.rollout.budget import Budget
+from checker.rollout.budget import Budget, Meter
 from checker.rollout.differences import check_startable
 from checker.rollout.runs import Outcome, Runner
 from checker.rollout.scenarios import Question
@@ -38,23 +37,23 @@ SHARE_OF_OTHER_LEADERS = 0.25  # of the rest of the budget, for all leaders of a
 ORDERS_OF_A_STAGE = 6  # tried until one has no wait in vain
 
 
-def plan(wish: Wish, run: Runner, clock: Callable[[], float] = time.process_time) -> Plan:
-    """The plan, in the time that a clock shows.
+def plan(wish: Wish, runner: Runner) -> Plan:
+    """The plan, within the work that the wish allows; the same wish always has the same plan.
 
     Raises OrderError, spec.config.ConfigError for a new file that ZooKeeper refuses where it accepts the old one, and
     checker.symbolic.disjoint.UndecidedError.
     """
-    budget = Budget(wish.seconds, clock)
+    meter = Meter(runner)
     check_startable(wish.old.servers, wish.new.servers)
     stage = whole(wish.old, wish.new, wish.now.applied if wish.now else frozenset())
     _check_servers(wish, stage)
     if wish.now is None:
-        made = _judged(wish, stage, run, budget)
+        made = _judged(wish, stage, meter.run, Budget(wish.seconds, meter.used))
     else:
-        made = _judged(wish, stage, run, Budget(wish.seconds / 2, clock))
-        made.back = _Work(wish, run, Budget(wish.seconds / 2, clock)).searched(_way_back(stage)).direct
+        made = _judged(wish, stage, meter.run, Budget(wish.seconds / 2, meter.used))
+        made.back = _Work(wish, meter.run, Budget(wish.seconds / 2, meter.used)).searched(_way_back(stage)).direct
         made.notes.append(_which_applied(stage))
-    made.seconds = budget.used
+    made.seconds = meter.used()
     return made
 
 

@@ -11,7 +11,6 @@ Rules of this module:
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -33,7 +32,9 @@ from checker.traces.trace import Trace
 from spec.quorum import Sid
 
 SHARE_OF_MEMORY = 0.4  # of the free memory
-LEAST_SECONDS = 0.5  # of processor time for a run that begins before the budget is used up
+A_SECOND = 2_000_000  # transitions: the work that a processor of 2023 does in about a second
+A_RUN = 0.03  # seconds of work: to build a model, whatever is explored of it
+LEAST_SECONDS = 0.5  # of work for a run that begins before the budget is used up
 
 
 class Outcome(Enum):
@@ -49,8 +50,9 @@ class Outcome(Enum):
 class Ran:
     """A run: the question and the outcome, with its size, its bounds and the finding, if any.
 
-    `seconds` is its processor time. `levels` are those of the exploration. `stuck`: the server that the operator waits
-    for in vain. `text` is the scenario. `possible` is False for a run that the model cannot begin.
+    `seconds` is its work, in seconds of a reference machine. `levels` are those of the exploration. `stuck`: the server
+    that the operator waits for in vain. `text` is the scenario. `possible` is False for a run
+    that the model cannot begin.
     """
 
     asked: Asked
@@ -93,25 +95,17 @@ class Ran:
 
 
 Runner = Callable[[Asked, float], Ran]
-"""Runs a question for at most this number of seconds of processor time."""
+"""Runs a question with at most this number of seconds of work."""
 
 
 class Engine:
-    """Runs questions with the table engine. Its clock is the processor time of this process, less that of compilation.
-
-    Kernels are compiled once for each installation, so no run pays for them.
-    """
+    """Runs questions with the table engine, and compiles its kernels where they are needed first."""
 
     def __init__(self) -> None:
-        self._compiling = 0.0
         self._compiled: set[bool] = set()
 
-    def clock(self) -> float:
-        """Processor time in seconds, over all threads."""
-        return time.process_time() - self._compiling
-
     def run(self, asked: Asked, seconds: float) -> Ran:
-        """Explore a question for at most this number of seconds of processor time."""
+        """Explore a question with at most this number of seconds of work."""
         self._compile(asked)
         return run(asked, seconds)
 
@@ -121,11 +115,9 @@ class Engine:
 
         if asked.recoverable in self._compiled:
             return
-        began = time.process_time()
         with Progress() as progress:
             search.explore(job_of(asked).model, Limits(depth=1), progress=progress)
         self._compiled.add(asked.recoverable)
-        self._compiling += time.process_time() - began
 
 
 def job_of(asked: Asked) -> Job:
@@ -134,8 +126,9 @@ def job_of(asked: Asked) -> Job:
 
 
 def run(asked: Asked, seconds: float) -> Ran:
-    """Explore a question for at most this number of seconds of processor time."""
-    return run_within(asked, Limits(memory=free_memory(SHARE_OF_MEMORY), processor=max(seconds, LEAST_SECONDS)))
+    """Explore a question with at most this number of seconds of work."""
+    work = round(max(seconds, LEAST_SECONDS) * A_SECOND)
+    return run_within(asked, Limits(memory=free_memory(SHARE_OF_MEMORY), work=work))
 
 
 def not_begun(asked: Asked) -> Ran:
@@ -180,7 +173,7 @@ def _ran(asked: Asked, job: Job, explored: Exploration) -> Ran:
     text = scenario_of(asked)
     levels = tuple(explored.levels)
     ran = Ran(
-        asked, Outcome.SAFE, "", explored.states, explored.depth, explored.processor_seconds, job.bounds, text,
+        asked, Outcome.SAFE, "", explored.states, explored.depth, A_RUN + explored.work / A_SECOND, job.bounds, text,
         levels=levels, exhausted=explored.exhausted and not explored.unjudged,
     )  # fmt: skip
     if violations:

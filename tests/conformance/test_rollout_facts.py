@@ -17,7 +17,7 @@ from checker.job import Verdict
 from checker.report import judge
 from checker.rollout import Outcome, Plan, Wish, plan, read_folder
 from checker.rollout.assess import Assessed, Assessor, Cell
-from checker.rollout.budget import Budget
+from checker.rollout.budget import Budget, Meter
 from checker.rollout.runs import LEAST_SECONDS, Ran, run_within
 from checker.rollout.scenarios import Asked, Question, scenario_of
 from checker.rollout.stages import Stage, whole
@@ -33,26 +33,15 @@ ELECTION, COMMITS, HEALING = Question.ELECTION, Question.COMMITS, Question.HEALI
 STATES_PER_SECOND = 100_000
 
 
-class Counted:
-    """A runner with a clock that counts states, so that a plan has the same runs on every machine."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def clock(self) -> float:
-        return self.now
-
-    def run(self, asked: Asked, seconds: float) -> Ran:
-        ran = run_within(asked, Limits(states=round(max(seconds, LEAST_SECONDS) * STATES_PER_SECOND)))
-        took = ran.states / STATES_PER_SECOND
-        self.now += took
-        return replace(ran, seconds=took)
+def whole_levels(asked: Asked, seconds: float) -> Ran:
+    """A runner that counts states as work, and ends a run between two levels only."""
+    ran = run_within(asked, Limits(states=round(max(seconds, LEAST_SECONDS) * STATES_PER_SECOND)))
+    return replace(ran, seconds=ran.states / STATES_PER_SECOND)
 
 
 def planned_for(asked: Wish) -> Plan:
-    """A plan in the time that is counted."""
-    counted = Counted()
-    return plan(asked, counted.run, counted.clock)
+    """A plan whose work is counted in states."""
+    return plan(asked, whole_levels)
 
 
 def wish(old: str, new: str, order: tuple[int, ...] | None = None, leader: int | None = None, faults: int = 0) -> Wish:
@@ -169,8 +158,8 @@ def test_the_leader_last_with_one_partition_has_two_leaders() -> None:
 def grown(order: tuple[int, ...]) -> Assessed:
     """Judge an order from three to five until it is unsafe: commits without faults, leaders with one fault as well."""
     growth = stage("three", "five")
-    counted = Counted()
-    assessor = Assessor(Budget(60.0, counted.clock), counted.run, 1)
+    meter = Meter(whole_levels)
+    assessor = Assessor(Budget(60.0, meter.used), meter.run, 1)
     trial: Assessed = assessor.begin(growth)
     found = assessor.without_faults(trial, 2, steps_of(growth, order), 1)
     if trial.outcome is not Outcome.UNSAFE:
@@ -273,7 +262,7 @@ def test_an_order_in_which_somebody_waits_in_vain_is_not_followed_where_stages_a
     """When 5 has been stopped 4 leads, and by the new file 1 cannot follow it."""
     shrinking = stage("five", "three")
     steps = next(unsplit(shrinking, 5))
-    assessor = Assessor(Budget(60.0, Counted().clock), Counted().run, 0)
+    assessor = Assessor(Budget(60.0, lambda: 0.0), whole_levels, 0)
     (vain, *_) = assessor.without_faults(assessor.begin(shrinking), 5, steps, 1).vain
     assert str(steps[0]) == "stop 5" and vain.stuck == 1
     assert len(planned("five", "three").stages) == 2

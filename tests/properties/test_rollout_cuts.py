@@ -97,7 +97,7 @@ def cells(wish: Wish, cuts: dict[int, int]) -> tuple[Cells, list[Ran]]:
         made.append(cut_off(ran, cuts[len(made)]) if len(made) in cuts else ran)
         return made[-1]
 
-    direct = plan(wish, run, lambda: 0.0).direct
+    direct = plan(wish, run).direct
     return {(q, faulty): direct.cell(q, faulty=faulty).outcome for q in Question for faulty in (False, True)}, made
 
 

@@ -49,7 +49,7 @@ def swept(count: int) -> tuple[int, list[str]]:
                 _write(Path(name, "now"), old, new, applied)
                 now = read_now(Path(name, "now"), old, new)
                 assert now.applied == applied | _same(old, new)
-                made = plan(Wish(old, new, now=now), limited, lambda: 0.0)
+                made = plan(Wish(old, new, now=now), limited)
             except (ConfigError, OrderError) as refusal:
                 assert str(refusal)
                 return

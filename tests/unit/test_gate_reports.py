@@ -458,5 +458,5 @@ def test_the_report_names_the_command_and_what_its_runs_have_in_common(tmp_path:
     assert report["command"] == list(words)
     expected = {"depth": 3, "time": 30.0, "memory": 10**9, "workers": 1, "engine": "tables", "budget": None}
     assert expected.items() <= report["parameters"].items()
-    limits = {"depth": 3, "states": None, "memory": 10**9, "seconds": 30.0, "processor": None}
+    limits = {"depth": 3, "states": None, "memory": 10**9, "seconds": 30.0, "work": None}
     assert report["runs"][0]["limits"] == limits

@@ -165,7 +165,7 @@ def test_the_json_report_says_the_same():
         "since": None,
         "loop": None,
     }
-    assert report["limits"] == {"depth": 2, "states": 1000, "memory": 2_000_000, "seconds": 60.0, "processor": None}
+    assert report["limits"] == {"depth": 2, "states": 1000, "memory": 2_000_000, "seconds": 60.0, "work": None}
     assert [(action["name"], action["fired"]) for action in report["actions"]] == [
         ("crash", 0),
         ("start", 9),

@@ -54,7 +54,7 @@ def exhausted(asked: Asked, seconds: float) -> Ran:
 
 
 def planned(old: Folder, new: Folder, *order: Sid, leader: Sid | None = None, in_one_go: bool = False) -> Plan:
-    return plan(Wish(old, new, order or None, leader, in_one_go=in_one_go), small, lambda: 0.0)
+    return plan(Wish(old, new, order or None, leader, in_one_go=in_one_go), small)
 
 
 def vain(made: Plan) -> list[Sid | None]:
@@ -104,7 +104,7 @@ def test_new_ports_everywhere_are_planned_one_server_at_a_time(tmp_path: Path) -
 def test_a_leader_that_was_not_explored_leaves_the_question_open(tmp_path: Path) -> None:
     """A proof about quorums says nothing about addresses."""
     wish = Wish(folder(tmp_path, "old", OLD), folder(tmp_path, "new", OLD | {1: PORTS[1]}), None, in_one_go=True)
-    made = plan(wish, exhausted, lambda: 0.0)
+    made = plan(wish, exhausted)
     assert [order.explored for order in made.direct.orders] == [True, False, False]
     assert made.direct.cell(Question.HEALING, faulty=False).outcome is Outcome.OPEN
     assert made.outcome is Outcome.OPEN

@@ -115,7 +115,7 @@ def test_runs_that_reach_no_end_leave_everything_but_the_proof_undecided() -> No
     """No engine at all: every run says that it was not finished."""
 
     def unfinished(asked: Asked, seconds: float) -> Ran:
-        return Ran(asked, Outcome.OPEN, "not all", 10, 2, seconds, (), asked.name)
+        return Ran(asked, Outcome.OPEN, "not all", 10, 2, 0.0, (), asked.name)
 
     direct = plan(Wish(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "five"), (4, 5, 1, 3, 2), 2), unfinished)
     assert direct.outcome is Outcome.OPEN
@@ -145,7 +145,7 @@ def test_an_ensemble_that_is_too_large_to_explore_rests_on_the_proof_and_says_so
 
 def test_an_order_that_leaves_servers_as_they_are_is_not_called_safe() -> None:
     def fine(asked: Asked, seconds: float) -> Ran:
-        return Ran(asked, Outcome.SAFE, "all", 10, 2, seconds, (), asked.name)
+        return Ran(asked, Outcome.SAFE, "all", 10, 2, 0.0, (), asked.name)
 
     part = plan(Wish(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "four"), (4, 2), 2), fine)
     assert part.left_out == (1, 3)
@@ -283,7 +283,7 @@ def test_a_change_that_is_safe_only_in_stages_never_passes_a_gate(in_one_go: boo
 
     def unsafe_in_one_go(asked: Asked, seconds: float) -> Ran:
         direct = asked.stage.title == "{1, 2, 3} to {1, 2, 4} (adds 4, removes 3)"
-        return Ran(asked, Outcome.UNSAFE if direct else Outcome.SAFE, "made up", 10, 2, seconds, (), asked.name)
+        return Ran(asked, Outcome.UNSAFE if direct else Outcome.SAFE, "made up", 10, 2, 0.0, (), asked.name)
 
     folders = (read_folder(FOLDERS / "three"), read_folder(FOLDERS / "replaced"))
     made = plan(Wish(*folders, faults=0, in_one_go=in_one_go), unsafe_in_one_go)

@@ -146,7 +146,7 @@ def test_no_direction_is_safe_where_addresses_change(tmp_path: Path) -> None:
 
 def test_every_form_of_the_answer_has_the_states() -> None:
     def fine(asked: Asked, seconds: float) -> Ran:
-        return Ran(asked, Outcome.SAFE, "all", 10, 2, seconds, (), asked.name)
+        return Ran(asked, Outcome.SAFE, "all", 10, 2, 0.0, (), asked.name)
 
     made = plan(Wish(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "four"), (4, 2, 1, 3), 2), fine)
     (order,) = data(made)["direct"]["orders"]
@@ -169,7 +169,7 @@ def test_no_run_from_a_state_of_the_plan_contradicts_the_proof(number: int) -> N
     def limited(asked: Asked, seconds: float) -> Ran:
         return run_within(asked, Limits(states=5_000))
 
-    made = plan(Wish(*folders, faults=0, now=Now("now", applied, ())), limited, lambda: 0.0)
+    made = plan(Wish(*folders, faults=0, now=Now("now", applied, ())), limited)
     outcomes = {ran.outcome for _, ran in made.runs if ran.asked.question is not Question.HEALING}
     assert made.runs and outcomes <= {Outcome.SAFE, Outcome.OPEN}
 

@@ -24,7 +24,7 @@ FOLDERS = Path(__file__).parents[2] / "spec" / "scenarios" / "rollouts"
 
 
 def exhausted(asked: Asked, seconds: float) -> Ran:
-    return Ran(asked, Outcome.SAFE, "all", 10, 2, seconds, (), asked.name)
+    return Ran(asked, Outcome.SAFE, "all", 10, 2, 0.0, (), asked.name)
 
 
 def cut(asked: Asked, seconds: float) -> Ran:

@@ -49,7 +49,7 @@ def limited(asked: Asked, seconds: float) -> Ran:
 def planned(now: Now, old: str, new: str, faults: int = 0, **wishes: object) -> Plan:
     """The plan from a state between two shipped folders, on a clock that does not move."""
     folders = read_folder(FOLDERS / old), read_folder(FOLDERS / new)
-    return plan(Wish(*folders, faults=faults, now=now, **wishes), limited, lambda: 0.0)  # type: ignore[arg-type]
+    return plan(Wish(*folders, faults=faults, now=now, **wishes), limited)  # type: ignore[arg-type]
 
 
 STATES = {
@@ -153,7 +153,7 @@ def test_the_headline_and_the_exit_code_are_those_of_both_directions() -> None:
         def split(asked: Asked, seconds: float, onward: str = onward) -> Ran:
             unsafe = asked.stage.new.label == onward
             outcome = Outcome.UNSAFE if unsafe else Outcome.OPEN
-            return Ran(asked, outcome, "made up", 10, 2, seconds, (), asked.name)
+            return Ran(asked, outcome, "made up", 10, 2, 0.0, (), asked.name)
 
         made = plan(Wish(*folders, leader=2, now=now), split)
         verdicts = ("UNSAFE", "UNDECIDED") if code == 12 else ("UNDECIDED", "UNSAFE")
@@ -172,7 +172,7 @@ def test_every_mixed_state_agrees_with_the_arithmetic_of_its_quorums(old: str, n
     for applied in (frozenset(some) for count in range(len(sids) + 1) for some in combinations(sids, count)):
         stage = whole(*folders, applied)
         behind = stage.running - stage.renewed
-        leader = max(Assessor(Budget(1.0), limited, 1).leaders(stage), default=None)
+        leader = max(Assessor(Budget(1.0, lambda: 0.0), limited, 1).leaders(stage), default=None)
         if leader is None:
             continue
         asked = Asked(
@@ -203,7 +203,7 @@ def test_a_state_without_a_leader_is_explored_as_well(tmp_path: Path) -> None:
         lines += [f"server.{sid}=zoo{sid}:2888:3888" for sid in sids]
         (tmp_path / name / "zoo.cfg").write_text("\n".join(lines) + "\n", encoding="utf-8")
     folders = read_folder(tmp_path / "old"), read_folder(tmp_path / "new")
-    made = plan(Wish(*folders, faults=0, now=Now("now", frozenset({1, 3}), ())), limited, lambda: 0.0)
+    made = plan(Wish(*folders, faults=0, now=Now("now", frozenset({1, 3}), ())), limited)
     assert made.direct.runs and made.back is not None and made.back.runs
 
 
@@ -224,7 +224,7 @@ def test_a_state_with_one_file_for_all_needs_no_run_in_the_direction_without_ste
     """Quorums of one file meet, for any other file."""
 
     def unfinished(asked: Asked, seconds: float) -> Ran:
-        return Ran(asked, Outcome.OPEN, "not all", 10, 2, seconds, (), asked.name)
+        return Ran(asked, Outcome.OPEN, "not all", 10, 2, 0.0, (), asked.name)
 
     folders = read_folder(FOLDERS / "three"), read_folder(FOLDERS / "five")
     made = plan(Wish(*folders, now=state(FOLDERS / files, "three", "five")), unfinished)
@@ -239,7 +239,7 @@ def test_the_way_back_to_an_old_host_is_never_safe(tmp_path: Path) -> None:
     (tmp_path / "zoo.cfg").write_text(text, encoding="utf-8")
 
     def fine(asked: Asked, seconds: float) -> Ran:
-        return Ran(asked, Outcome.SAFE, "all", 10, 2, seconds, (), asked.name)
+        return Ran(asked, Outcome.SAFE, "all", 10, 2, 0.0, (), asked.name)
 
     folders = read_folder(FOLDERS / "three"), read_folder(tmp_path)
     made = plan(Wish(*folders, now=Now("now", frozenset({3}), ())), fine)

@@ -94,8 +94,7 @@ def _run(options: argparse.Namespace) -> int:
         for folder in (options.traces, options.scenarios, options.stages):
             if folder is not None:
                 make_folder(folder)
-        engine = Engine()
-        made = plan(wish, engine.run, engine.clock)
+        made = plan(wish, Engine().run)
         answer = data(made)
         for folder, write_all in (
             (options.traces, write_traces),
