@@ -311,7 +311,7 @@ def _checked(plan: Plan) -> list[str]:
         lines.append(f"| {' | '.join(cells)} | {ran.states:,} | {ran.depth} | {ran.seconds:.1f} |")
     lines += [
         "",
-        f"{plan.seconds:.0f} s of processor time in all. A run that is not finished ended at its share of it. Bounds:",
+        f"{plan.seconds:.0f} s of work in all. A run that is not finished ended at its share of it. Bounds:",
         "",
     ]
     return [*lines, *_bounds([ran for _, ran in plan.runs])]

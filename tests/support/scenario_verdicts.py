@@ -15,7 +15,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 
 from checker.engine.model import ModelError
 from checker.engine.search import explore
@@ -63,11 +63,11 @@ def profile() -> dict[str, tuple[float, list[str]]]:
     """For each scenario that ends within the limit: its processor time, and the functions of `spec` that it calls."""
     found: dict[str, tuple[float, list[str]]] = {}
     for path in bundled():
-        called: set[tuple[str, str]] = set()
+        called: dict[int, CodeType] = {}  # by identity: to compare code takes long
 
-        def note(frame: FrameType, event: str, _: object, called: set[tuple[str, str]] = called) -> None:
+        def note(frame: FrameType, event: str, _: object, called: dict[int, CodeType] = called) -> None:
             if event == "call":
-                called.add((frame.f_code.co_filename, frame.f_code.co_qualname))
+                called[id(frame.f_code)] = frame.f_code
 
         began = time.process_time()
         sys.setprofile(note)
@@ -78,15 +78,15 @@ def profile() -> dict[str, tuple[float, list[str]]]:
             continue
         finally:
             sys.setprofile(None)
-        functions = {name for file, qualname in called if (name := function_name(file, qualname))}
+        functions = {name for code in called.values() if (name := function_name(code))}
         found[path.stem] = (round(time.process_time() - began, 2), sorted(functions))
     return found
 
 
-def function_name(file: str, qualname: str) -> str:
+def function_name(code: CodeType) -> str:
     """The function of `spec` as a mutant names it, or an empty text. Comprehensions belong to their function."""
-    _, is_spec, path = file.rpartition("/spec/")
-    return f"spec/{path}: {qualname.replace('.<locals>', '').partition('.<')[0]}" if is_spec else ""
+    _, is_spec, path = code.co_filename.rpartition("/spec/")
+    return f"spec/{path}: {code.co_qualname.replace('.<locals>', '').partition('.<')[0]}" if is_spec else ""
 
 
 if __name__ == "__main__":

@@ -42,7 +42,11 @@ def _options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--down", type=sids, default=(), metavar="4,5", help="servers that do not run, now or later")
     parser.add_argument(
-        "--budget", type=seconds, default=60.0, metavar="T", help="processor time for all runs, such as 60s or 5m (60s)"
+        "--budget",
+        type=seconds,
+        default=60.0,
+        metavar="T",
+        help="work for all runs, in seconds of a usual processor, such as 60s or 5m (60s)",
     )
     parser.add_argument("--json", action="store_true", help="the answer for machines, on standard output")
     parser.add_argument(
