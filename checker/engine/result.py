@@ -48,8 +48,8 @@ class Limits:
     """The limits of a run; None means unlimited. Memory is the growth of the resident size, in bytes.
 
     `seconds` is elapsed time. `work` is `Exploration.work`, which is equal on every machine: with the same number of
-    workers, a search with this limit always ends in the same place. Time, memory and work are those since the start or
-    the resumption of the search.
+    workers, a search that this limit ends always ends in the same place. Time, memory and work are those since the
+    start or the resumption of the search. The plain engine counts VALUE for each transition.
     """
 
     depth: int | None = None
@@ -149,7 +149,7 @@ class Exploration:
     deadlocks: int = 0  # states without a successor, expected or not
     seconds: float = 0.0
     seconds_before: float = 0.0  # of these, before the search was put down and taken up again; no limit counts them
-    work: int = 0  # of this sitting: transitions, and VALUE more for each value that a model function was called with
+    work: int = 0  # of this sitting: transitions, VALUE for each value of a call of a model function, graph examined
     python_steps: int = 0  # calls of step functions
     python_calls: int = 0  # of any function of the model, these included
     python_seconds: float = 0.0

@@ -61,7 +61,8 @@ class Search:
         self.result = Exploration(model, "tables", limits)
         self._keeper = None if checkpoint is None else Keeper(checkpoint, model)
         self.tables = Tables(model) if self._keeper is None else self._keeper.tables
-        self._work_before = self.tables.work
+        self._work_before = self.tables.work  # of another sitting
+        self._judged = 0  # states and edges that liveness examined
         self._until_witnessed, self._progress = until_witnessed, progress or _on_terminal
         self._parts = parts = Parts.of(self.result, self.tables, fingerprints=self._keeper is not None)
         self._history, self._visited, self._graph = parts.history, parts.visited, parts.graph
@@ -154,6 +155,8 @@ class Search:
                 result.stop = stop
                 return
             liveness.judge(result, prop, graph, moves, self._history)
+            self._judged += result.liveness[prop.name].states + result.liveness[prop.name].edges
+            self._count_work()
 
     # -- keeping ---------------------------------------------------------------------------------------------
 
@@ -166,6 +169,7 @@ class Search:
             # What this took counts, but no limit of time counts it: else a search might be taken up again for ever.
             began, self._began = self._began, time.monotonic()
             self.result.seconds_before += self._began - began
+            self._work_before = self.tables.work
 
     def _put_down(self) -> None:
         """Between two blocks: keep the search if it is time, and if it must end, end it, kept."""
@@ -197,14 +201,12 @@ class Search:
         self._count_work()
         if time.monotonic() - self._reported >= REPORT_EVERY:
             self._report()
-        elif self.result.limits.work is None or self.result.work < self.result.limits.work:
-            return
         if self._keeper is None and self._over() is not None:
             raise _LimitReachedError
 
     def _count_work(self) -> None:
-        """Count the work, where that is equal each time: after a batch was handed over, or at the end of a level."""
-        self.result.work = self._passes.expanded + self.tables.work - self._work_before
+        """Count the work, where it is equal each time: after a batch was handed over, or where nothing is under way."""
+        self.result.work = self._passes.expanded + self.tables.work - self._work_before + self._judged
 
     def _report(self) -> None:
         self._passes.make_room_for_moves()

@@ -11,7 +11,7 @@ Fields of schema 1; a new field does not change the number, but a new meaning of
     exit_code     the exit code of the process
     sentence      the first line of the text report
     reasons       list of texts, every reason for the verdict
-    limits        depth, states, memory (bytes), seconds; null for a missing limit
+    limits        depth, states, memory (bytes), seconds, work; null for a missing limit
     properties    list of: name, kind (always | sometimes | final | recoverable | eventually), meaning, outcome (text),
                   examined, premise (numbers of states), allowed_silent, found (null, or depth, clause, values as a
                   list of [name, value], since and loop: steps of a run that never reaches a goal, else null), liveness

@@ -26,13 +26,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from itertools import product
 
 from checker.rollout.budget import Budget
 from checker.rollout.differ import after_split
 from checker.rollout.observers import losses
 from checker.rollout.quorums import Pair, pairs_of
-from checker.rollout.runs import Outcome, Ran, Runner, impossible, leads_first, not_begun
+from checker.rollout.runs import End, Outcome, Ran, Runner, impossible, leads_first, not_begun
 from checker.rollout.scenarios import CRASHES, DISCONNECTS, NO_LOSS, PARTITIONS, SAFE_DATA, Asked, Question
 from checker.rollout.stages import Stage
 from checker.rollout.steps import Steps, counts_an_observer, left_out, may_lead
@@ -42,12 +43,6 @@ from spec.quorum import Sid
 LEADERS = ("Leadership", "OneLeader", "LeaderIsAVoter")
 BRIEFLY = 3.0  # seconds for a run that cannot change the verdict
 SHARE_BESIDE_A_PROOF = 0.06  # of the budget, for a run whose answer is proved already
-COUNTED = (
-    "a server runs as an observer while the leader's file counts it as a voter: it acknowledges without a log, and a "
-    "committed write can be lost; restart a promoted server first, a demoted server last"
-)
-PROVED = "proved by z3"
-UNCHANGED = "as without the roll-out: no step changes a configuration as it is modelled"
 LARGEST = 9  # servers that are explored: an election looks at every set of them
 QUESTIONS = (Question.ELECTION, Question.COMMITS, Question.HEALING)
 
@@ -72,13 +67,39 @@ class Order:
         return self.explored and self.open_run is None
 
 
+class Reason(Enum):
+    """The reason for an answer. `checker.rollout.sentences` has the sentence for each."""
+
+    PROVED = "proved"  # by z3
+    UNCHANGED = "unchanged"  # no step changes a configuration as it is modelled
+    EXPLORED = "explored"  # by the runs, finished or not
+    FOUND = "found"  # by the run of the cell: a violation or a stall
+    FOUND_WITHOUT_FAULTS = "found without faults"
+    STEPS_OPEN = "steps open"  # the run about leaders that settles the steps was not finished
+    OPEN_WITHOUT_FAULTS = "open without faults"
+    NO_WORK_LEFT = "no work left"
+    NO_FAULTS = "no faults"  # were asked for
+    NO_SUCH_ELECTION = "no such election"  # of the model ends in the first state
+    VERSIONS = "versions"  # configurations have versions, which commits do not carry here
+    TOO_LARGE = "too large"  # to be explored
+    OLD_DISK = "old disk"  # a server comes back to a host whose disk may be outdated
+    ANY_ADDRESS = "any address"  # a server listens on all addresses of its machine
+    NOT_MODELLED = "not modelled"  # a key that changes
+    OBSERVER_COUNTED = "observer counted"  # as a voter, by the leader's file
+
+
 @dataclass(frozen=True)
 class Cell:
-    """The answer to a question, with or without faults: the outcome, its reason, and the run with a finding."""
+    """The answer to a question, with or without faults: the outcome, its reason, and the run with a finding.
+
+    `runs` are the runs that the answer shows, `subjects` the servers or keys that the reason is about.
+    """
 
     outcome: Outcome
-    because: str
+    reason: Reason
     ran: Ran | None = None
+    runs: tuple[Ran, ...] = ()
+    subjects: tuple[Sid | str, ...] = ()
 
 
 @dataclass
@@ -119,53 +140,48 @@ class Assessed:
     def cell(self, question: Question, *, faulty: bool) -> Cell:
         """The answer to a question. SAFE is withheld if the change is outside of the model."""
         found = self._found(question, faulty=faulty)
-        if found.outcome is Outcome.SAFE and (reason := self._not_modelled(question)) is not None:
-            return Cell(Outcome.OPEN, reason)
-        return found
+        return self._not_modelled(question) or found if found.outcome is Outcome.SAFE else found
 
-    def _not_modelled(self, question: Question) -> str | None:
-        """The reason why neither the proof nor the runs answer this question for this change."""
+    def _not_modelled(self, question: Question) -> Cell | None:
+        """The answer where neither the proof nor the runs cover this question for this change."""
         if not self.stage.remaining:
             return None
         if self.stage.outdated:
-            sids = ", ".join(map(str, sorted(self.stage.outdated)))
-            return f"server {sids} has run with another address: a disk on its old host may lack acknowledged writes"
+            return Cell(Outcome.OPEN, Reason.OLD_DISK, subjects=tuple(sorted(self.stage.outdated)))
         if self.stage.uncertain and question is Question.HEALING:
-            sids = ", ".join(map(str, self.stage.uncertain))
-            return f"server {sids} listens on all addresses of its machine: which host names reach it is unknown"
+            return Cell(Outcome.OPEN, Reason.ANY_ADDRESS, subjects=tuple(self.stage.uncertain))
         if self.stage.unmodelled:
-            return f"the roll-out changes {', '.join(self.stage.unmodelled)}, which is not modelled"
+            return Cell(Outcome.OPEN, Reason.NOT_MODELLED, subjects=tuple(self.stage.unmodelled))
         if question is Question.COMMITS and any(counts_an_observer(self.stage, order.steps) for order in self.orders):
-            return COUNTED
+            return Cell(Outcome.OPEN, Reason.OBSERVER_COUNTED)
         return None
 
     def _found(self, question: Question, *, faulty: bool) -> Cell:
         """The answer by the runs and the proof."""
         runs = [ran for ran in self.runs if ran.asked.question is question and bool(ran.asked.faults) == faulty]
-        absent = runs[0].sentence if runs else self._not_run()
+        absent = self._absent(runs)
         if not any(ran.begun for ran in runs):
             runs = []
         worst = next((ran for outcome in Outcome for ran in runs if ran.outcome is outcome), None)
         if worst and worst.outcome is Outcome.UNSAFE:
-            return Cell(Outcome.UNSAFE, worst.sentence, worst)
+            return Cell(Outcome.UNSAFE, Reason.FOUND, worst)
         if faulty and (plain := self.cell(question, faulty=False)).outcome is Outcome.UNSAFE:
-            return Cell(Outcome.UNSAFE, "already without faults", plain.ran)
+            return Cell(Outcome.UNSAFE, Reason.FOUND_WITHOUT_FAULTS, plain.ran)
         if worst and worst.outcome is Outcome.STALLS:
-            return Cell(Outcome.STALLS, worst.sentence, worst)
+            return Cell(Outcome.STALLS, Reason.FOUND, worst)
         if self.unchanged and not runs:
-            return Cell(Outcome.SAFE, PROVED if question is not Question.HEALING else UNCHANGED)
+            return Cell(Outcome.SAFE, Reason.PROVED if question is not Question.HEALING else Reason.UNCHANGED)
         proved = self.proved and not self.stage.gossips and question in (Question.ELECTION, Question.COMMITS)
-        seen = _seen(runs)
         if proved:
-            return Cell(Outcome.SAFE, f"{PROVED}{f'; {seen}' if seen else ''}")
+            return Cell(Outcome.SAFE, Reason.PROVED, runs=tuple(runs))
         if worst is None:
             return Cell(Outcome.OPEN, absent)
-        if worst.outcome is Outcome.SAFE and (missing := self._missing(question, faulty=faulty)):
-            return Cell(Outcome.OPEN, f"{seen}, but {missing}")
-        return Cell(worst.outcome, seen)
+        missing = self._missing(question, faulty=faulty) if worst.outcome is Outcome.SAFE else None
+        outcome = worst.outcome if missing is None else Outcome.OPEN
+        return Cell(outcome, missing or Reason.EXPLORED, runs=tuple(runs))
 
-    def _missing(self, question: Question, *, faulty: bool) -> str:
-        """The unfinished run that the runs of a question depend on, as a sentence; empty if they are all finished.
+    def _missing(self, question: Question, *, faulty: bool) -> Reason | None:
+        """The unfinished run that the runs of a question depend on; None if they are all finished.
 
         All runs depend on the steps. Runs under faults also depend on the answer without faults. Where quorums always
         meet no two leaders can split the data, and healing is explored without waits, so it depends on nothing else.
@@ -173,26 +189,26 @@ class Assessed:
         """
         healing = question is Question.HEALING and not self.stage.readdressed
         if self.proved and not self.stage.gossips and healing:
-            return ""
+            return None
         if not all(order.decided for order in self.orders):
-            return "the run about leaders that they rest on was not finished"
+            return Reason.STEPS_OPEN
         if faulty and self.cell(question, faulty=False).outcome is Outcome.OPEN:
-            return "the same without faults has no answer"
-        return ""
+            return Reason.OPEN_WITHOUT_FAULTS
+        return None
 
     def _has_begun(self, question: Question) -> bool:
         """Whether a run without faults has looked at some states for a question."""
         return any(ran.begun for ran in self.runs if ran.asked.question is question and not ran.asked.faults)
 
-    def _not_run(self) -> str:
-        """The reason for a missing answer."""
+    def _absent(self, runs: list[Ran]) -> Reason:
+        """The reason for a missing answer, where no run has begun."""
+        if runs:
+            return Reason.NO_SUCH_ELECTION if runs[0].end is End.IMPOSSIBLE else Reason.NO_WORK_LEFT
         if self.stage.gossips:
-            return "not explored where configurations have versions"
+            return Reason.VERSIONS
         if too_large(self.stage):
-            return f"more than {LARGEST} servers are not explored"
-        if not self.faults:
-            return "no faults were asked for"
-        return "no time was left for it"
+            return Reason.TOO_LARGE
+        return Reason.NO_WORK_LEFT if self.faults else Reason.NO_FAULTS
 
     @property
     def outcome(self) -> Outcome:
@@ -225,21 +241,6 @@ class Assessed:
             return Outcome.OPEN
         stalls = self.stage.readdressed and Outcome.STALLS in cells.values()
         return Outcome.STALLS if stalls else Outcome.SAFE
-
-
-def _seen(runs: list[Ran]) -> str:
-    """What runs without a violation have seen."""
-    if not runs:
-        return ""
-    states = sum(ran.states for ran in runs)
-    unfinished = sum(ran.outcome is not Outcome.SAFE for ran in runs)
-    what = f"{len(runs)} run{'s' * (len(runs) > 1)}, {states:,} states"
-    if any(ran.asked.opening for ran in runs):
-        what += ", behind one order of the steps before"
-    if not unfinished:
-        return f"{what}, all explored"
-    which = "" if unfinished == len(runs) else f"{unfinished} of the runs "
-    return f"{what}, {which}not explored to the end"
 
 
 class Assessor:

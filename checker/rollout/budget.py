@@ -1,12 +1,11 @@
 """The budget of a roll-out: work that its runs share, in seconds of a reference machine.
 
-Rules of this module: only the runs themselves are counted, by the transitions and calls that they made. So a verdict
-depends neither on the machine nor on what else it does. Elapsed time and processor time vary; the work never does.
+Rules of this module: only the runs themselves are counted, by the transitions and calls that they made. So a busy or
+slow machine comes to the same verdict, since elapsed time and processor time vary and the work does not. One limit
+depends on the machine: a run that fills its share of the free memory ends, and says so.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 from checker.budget import TimeLeft
 from checker.rollout.runs import Ran, Runner
@@ -20,7 +19,7 @@ class Meter:
         self._run = run
         self._used = 0.0
 
-    def used(self) -> float:
+    def clock(self) -> float:
         """The work of all runs so far, in seconds."""
         return self._used
 
@@ -32,10 +31,7 @@ class Meter:
 
 
 class Budget(TimeLeft):
-    """The work for all runs of a roll-out, in seconds; `used` gives the work so far."""
-
-    def __init__(self, seconds: float, used: Callable[[], float]) -> None:
-        super().__init__(seconds, used)
+    """The work for all runs of a roll-out, in seconds; its clock is `Meter.clock`."""
 
     def share(self, runs: int) -> float:
         """The work of one of this number of runs: twice its part, since most runs need less than their part."""

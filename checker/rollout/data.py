@@ -1,15 +1,19 @@
 """The plan as data, for `--json`.
 
-Fields of schema 1: verdict (safe | unsafe | undecided), exit_code, headline, seconds, before and after (folder, voters,
-observers, taken), differences (server, key, before, after, effect; null is the value of a key that is not set), notes,
-left_out (servers that are missing from the given order), direct and stages. `verdict` is the verdict on `stages` if
-there are any, else on `direct`; `direct.verdict` is always the verdict on the change in one go, and exit_code is 22
-where only the stages are safe. After an interruption `now` (folder, applied, taken) has the servers that need no step,
-`direct` is the rest of the change, and `back` is the stage that leads to the old files; else both are null. A stage has
-title, verdict, proved, pairs, answers (question, faults, verdict, because), orders (leader, steps with action, server,
-wait; failures), files (name to text) and runs (scenario, question, faults, leader, outcome, property, sentence, states,
-depth, seconds, bounds). A failure is the state if a step fails: step (its number), server, new and old (the servers
-that run with such a file), service (whether they are a quorum), going_on and going_back (verdict, because, steps).
+Fields of schema 1: verdict (safe | unsafe | undecided | stalls), exit_code, headline, seconds (of work), before and
+after (folder, voters, observers, taken), differences (server, key, before, after, effect; null is the value of a key
+that is not set), notes, left_out (servers that are missing from the given order), direct and stages. `verdict` is the
+verdict on `stages` if there are any, else on `direct`; `direct.verdict` is always the verdict on the change in one go,
+and exit_code is 22 where only the stages are safe. After an interruption `now` (folder, applied, taken) has the
+servers that need no step, `direct` is the rest of the change, and `back` is the stage that leads to the old files;
+else both are null. A stage has title, verdict, proved, pairs, answers (question, faults, verdict, reason, because),
+orders (leader, steps with action, server, wait; failures), files (name to text) and runs (scenario, question, faults,
+leader, outcome, property, end, sentence, states, depth, seconds of work, bounds). A failure is the state if a step
+fails: step (its number), server, new and old (the servers that run with such a file), service (whether they are a
+quorum), going_on and going_back (verdict, basis, because, steps).
+
+`reason`, `end` and `basis` are codes (`Reason`, `End`, `Basis`); `because`, `sentence`, `headline` and `notes` are for
+people.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ from checker.rollout.failures import Failure, failures
 from checker.rollout.folders import Folder
 from checker.rollout.interrupted import Now
 from checker.rollout.runs import Ran
+from checker.rollout.sentences import of_answer, of_cell, of_run
 from checker.rollout.steps import Step
 from checker.rollout.words import WORDS, headline
 from spec.quorum import Sid
@@ -88,7 +93,8 @@ def _stage(assessed: Assessed, down: frozenset[Sid]) -> dict[str, Any]:
                 "question": question.name.lower(),
                 "faults": assessed.faults if faulty else 0,
                 "verdict": WORDS[(cell := assessed.cell(question, faulty=faulty)).outcome].lower(),
-                "because": cell.because,
+                "reason": cell.reason.value,
+                "because": of_cell(cell),
             }
             for question in assessed.questions
             for faulty in (False, True)
@@ -112,7 +118,7 @@ def _step(step: Step) -> dict[str, Any]:
 
 def _failure(failure: Failure) -> dict[str, Any]:
     on, back = (
-        {"verdict": WORDS[answer.outcome].lower(), "because": answer.because}
+        {"verdict": WORDS[answer.outcome].lower(), "basis": answer.basis.value, "because": of_answer(answer)}
         for answer in (failure.going_on, failure.going_back)
     )
     return {
@@ -134,7 +140,8 @@ def _run(ran: Ran) -> dict[str, Any]:
         "leader": ran.asked.leader,
         "outcome": ran.outcome.value,
         "property": ran.prop or None,
-        "sentence": ran.sentence,
+        "end": ran.end.value,
+        "sentence": of_run(ran),
         "states": ran.states,
         "depth": ran.depth,
         "seconds": ran.seconds,

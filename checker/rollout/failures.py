@@ -17,26 +17,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 
-from checker.rollout.assess import PROVED, Assessed, Order
+from checker.rollout.assess import Assessed, Cell, Order
 from checker.rollout.runs import Outcome
 from checker.rollout.scenarios import CRASHES, Question
 from checker.rollout.steps import RESTART, START, STOP, Step, Steps, has_quorum
 from spec.quorum import Sid
 
 SAFETY = (Question.ELECTION, Question.COMMITS)
-CRASH_EXPLORED = "explored with a crash of any server at any time, which starts again with either file"
-ON_NOT_EXPLORED = "no finished run has a server that fails"
-ADDRESSES = "addresses change: a failed server may have two disks, on its old and on its new host"
-BACK_NOT_EXPLORED = "not explored; `--now` asks about it"
+
+
+class Basis(Enum):
+    """The basis of an answer about a failed step. `checker.rollout.sentences` has the sentence for each."""
+
+    PROVED = "proved"  # by z3, for every mixture of files
+    PLAN = "plan"  # the answer about the whole plan
+    CRASH_EXPLORED = "crash explored"  # of any server at any time
+    NO_CRASH_EXPLORED = "no crash explored"
+    TWO_DISKS = "two disks"  # addresses change, so a failed server may have two
+    BACK_NOT_EXPLORED = "back not explored"
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The verdict on one direction, with its reason."""
+    """The verdict on one direction, with its basis, and the cell where that is the plan."""
 
     outcome: Outcome
-    because: str
+    basis: Basis
+    cell: Cell | None = None
 
 
 @dataclass(frozen=True)
@@ -91,7 +100,7 @@ def _not_safe(assessed: Assessed) -> Answer | None:
     asked = (False, True) if assessed.faults else (False,)
     cells = [assessed.cell(question, faulty=faulty) for question in SAFETY for faulty in asked]
     return next(
-        (Answer(cell.outcome, cell.because) for outcome in (Outcome.UNSAFE, Outcome.OPEN) for cell in cells
+        (Answer(cell.outcome, Basis.PLAN, cell) for outcome in (Outcome.UNSAFE, Outcome.OPEN) for cell in cells
          if cell.outcome is outcome),
         None,
     )  # fmt: skip
@@ -99,11 +108,11 @@ def _not_safe(assessed: Assessed) -> Answer | None:
 
 def _going_on(assessed: Assessed, order: Order) -> Answer:
     if _proved(assessed):
-        return Answer(Outcome.SAFE, PROVED)
+        return Answer(Outcome.SAFE, Basis.PROVED)
     if (answer := _not_safe(assessed)) is not None:
         return answer
     if assessed.stage.readdressed:
-        return Answer(Outcome.OPEN, ADDRESSES)
+        return Answer(Outcome.OPEN, Basis.TWO_DISKS)
     crashed = {
         ran.asked.question
         for ran in assessed.runs
@@ -112,10 +121,12 @@ def _going_on(assessed: Assessed, order: Order) -> Answer:
         and ran.outcome is Outcome.SAFE
     }
     covered = crashed.issuperset(SAFETY)
-    return Answer(Outcome.SAFE, CRASH_EXPLORED) if covered else Answer(Outcome.OPEN, ON_NOT_EXPLORED)
+    if covered:
+        return Answer(Outcome.SAFE, Basis.CRASH_EXPLORED)
+    return Answer(Outcome.OPEN, Basis.NO_CRASH_EXPLORED)
 
 
 def _going_back(assessed: Assessed) -> Answer:
     if _proved(assessed):
-        return Answer(Outcome.SAFE, PROVED)
-    return Answer(Outcome.OPEN, ADDRESSES if assessed.stage.readdressed else BACK_NOT_EXPLORED)
+        return Answer(Outcome.SAFE, Basis.PROVED)
+    return Answer(Outcome.OPEN, Basis.TWO_DISKS if assessed.stage.readdressed else Basis.BACK_NOT_EXPLORED)

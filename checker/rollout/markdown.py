@@ -20,11 +20,12 @@ from collections.abc import Iterator, Sequence
 
 from checker.markdown import escaped, fenced, folded
 from checker.rollout.answer import Plan
-from checker.rollout.assess import Assessed, Cell, Order
+from checker.rollout.assess import Assessed, Cell, Order, Reason
 from checker.rollout.quorums import ENOUGH, view_words
-from checker.rollout.runs import Outcome, Ran, who_looks
+from checker.rollout.runs import End, Outcome, Ran
 from checker.rollout.scenarios import Question
 from checker.rollout.sections import differences, if_a_step_fails
+from checker.rollout.sentences import of_cell, who_looks
 from checker.rollout.stages import Stage, one_at_a_time
 from checker.rollout.steps import START, STOP, Step, quorum_without, unwaited
 from checker.rollout.words import WORDS, clause, headline, in_short, not_covered, order_words, verdict_of
@@ -107,9 +108,9 @@ def _table(assessed: Assessed) -> list[str]:
 def _cell(cell: Cell) -> str:
     word = WORDS[cell.outcome]
     if cell.outcome is Outcome.UNSAFE and cell.ran is not None:
-        why = cell.because if cell.because.startswith("already") else clause(cell.ran)
+        why = clause(cell.ran) if cell.reason is Reason.FOUND else of_cell(cell)
         return f"**{word}**: {why}"
-    return f"{word}: {cell.because}"
+    return f"{word}: {of_cell(cell)}"
 
 
 # The steps.
@@ -248,7 +249,7 @@ def _wrong(plan: Plan, *, traces: bool) -> list[str]:
         for question in assessed.questions:
             for faulty in (False, True):
                 cell = assessed.cell(question, faulty=faulty)
-                if cell.ran and cell.ran.found and not cell.because.startswith("already"):
+                if cell.ran and cell.ran.found and cell.reason is Reason.FOUND:
                     shown.setdefault((cell.ran.prop, bool(cell.ran.asked.faults)), cell.ran)
     if not shown:
         return []
@@ -311,10 +312,17 @@ def _checked(plan: Plan) -> list[str]:
         lines.append(f"| {' | '.join(cells)} | {ran.states:,} | {ran.depth} | {ran.seconds:.1f} |")
     lines += [
         "",
-        f"{plan.seconds:.0f} s of work in all. A run that is not finished ended at its share of it. Bounds:",
+        f"{plan.seconds:.0f} s of work in all. A run that is not finished has used up its share of {_shared(plan)}. "
+        "Bounds:",
         "",
     ]
     return [*lines, *_bounds([ran for _, ran in plan.runs])]
+
+
+def _shared(plan: Plan) -> str:
+    """What an unfinished run has used up."""
+    full = any(ran.end is End.MEMORY for _, ran in plan.runs)
+    return "the budget, or of the free memory" if full else "the budget"
 
 
 def _rows(plan: Plan) -> list[tuple[str, str, Ran]]:

@@ -38,7 +38,7 @@ ORDERS_OF_A_STAGE = 6  # tried until one has no wait in vain
 
 
 def plan(wish: Wish, runner: Runner) -> Plan:
-    """The plan, within the work that the wish allows; the same wish always has the same plan.
+    """The plan, within the work that the wish allows; with enough memory the same wish always has the same plan.
 
     Raises OrderError, spec.config.ConfigError for a new file that ZooKeeper refuses where it accepts the old one, and
     checker.symbolic.disjoint.UndecidedError.
@@ -48,12 +48,12 @@ def plan(wish: Wish, runner: Runner) -> Plan:
     stage = whole(wish.old, wish.new, wish.now.applied if wish.now else frozenset())
     _check_servers(wish, stage)
     if wish.now is None:
-        made = _judged(wish, stage, meter.run, Budget(wish.seconds, meter.used))
+        made = _judged(wish, stage, meter.run, Budget(wish.seconds, meter.clock))
     else:
-        made = _judged(wish, stage, meter.run, Budget(wish.seconds / 2, meter.used))
-        made.back = _Work(wish, meter.run, Budget(wish.seconds / 2, meter.used)).searched(_way_back(stage)).direct
+        made = _judged(wish, stage, meter.run, Budget(wish.seconds / 2, meter.clock))
+        made.back = _Work(wish, meter.run, Budget(wish.seconds / 2, meter.clock)).searched(_way_back(stage)).direct
         made.notes.append(_which_applied(stage))
-    made.seconds = meter.used()
+    made.seconds = meter.clock()
     return made
 
 

@@ -19,11 +19,11 @@ from functools import cached_property
 from checker.engine import Exploration, Found, Limits
 from checker.engine.memory import free_memory
 from checker.engine.model import Kind
+from checker.engine.result import Stop
 from checker.job import Job
 from checker.models.ensemble.names import PLAN, server_name
 from checker.models.ensemble.standing import Standing, is_established, standing
 from checker.report import Progress
-from checker.report.verdict import told
 from checker.rollout.scenarios import Asked, scenario_of
 from checker.scenario import ScenarioError, from_text
 from checker.traces import trace_of
@@ -46,18 +46,30 @@ class Outcome(Enum):
     SAFE = "safe"
 
 
+class End(Enum):
+    """The reason for the end of a run."""
+
+    VIOLATION = "violation"
+    STALL = "stall"  # some servers never find a leader
+    EXHAUSTED = "exhausted"
+    WORK = "work"  # the run has done its share of the budget
+    MEMORY = "memory"  # the run has filled its share of the free memory
+    ELECTIONS = "elections"  # the bound on elections is used up before all servers settle
+    NO_WORK_LEFT = "no work left"  # the run never began
+    IMPOSSIBLE = "impossible"  # no election of the model ends in the first state, or the opening cannot be followed
+
+
 @dataclass(frozen=True)
 class Ran:
-    """A run: the question and the outcome, with its size, its bounds and the finding, if any.
+    """A run: the question, the outcome and the reason for its end, with its size, its bounds and the finding, if any.
 
     `seconds` is its work, in seconds of a reference machine. `levels` are those of the exploration. `stuck`: the server
-    that the operator waits for in vain. `text` is the scenario. `possible` is False for a run
-    that the model cannot begin.
+    that the operator waits for in vain. `text` is the scenario.
     """
 
     asked: Asked
     outcome: Outcome
-    sentence: str
+    end: End
     states: int
     depth: int
     seconds: float
@@ -68,7 +80,6 @@ class Ran:
     stuck: Sid | None = None
     looking: tuple[Sid, ...] = ()
     exhausted: bool = False
-    possible: bool = True
 
     @property
     def begun(self) -> bool:
@@ -132,23 +143,24 @@ def run(asked: Asked, seconds: float) -> Ran:
 
 
 def not_begun(asked: Asked) -> Ran:
-    """A run for which no time was left."""
-    return Ran(asked, Outcome.OPEN, "no time was left for it", 0, 0, 0.0, (), scenario_of(asked))
+    """A run for which no work was left."""
+    return Ran(asked, Outcome.OPEN, End.NO_WORK_LEFT, 0, 0, 0.0, (), scenario_of(asked))
 
 
 def impossible(asked: Asked) -> Ran:
     """A run that the model cannot begin: no election ends in its first state, or its opening cannot be followed."""
-    sentence = "not explored: the model has no election that ends in this first state"
-    return replace(not_begun(asked), sentence=sentence, possible=False)
+    return replace(not_begun(asked), end=End.IMPOSSIBLE)
 
 
 def run_within(asked: Asked, limits: Limits) -> Ran:
-    """Explore a question within limits of any kind."""
+    """Explore a question within limits of any kind. An interrupt ends it, as KeyboardInterrupt."""
     from checker.engine import search  # noqa: PLC0415 (kernels load when they are needed)
 
     job = job_of(asked)
     with Progress(job.name) as progress:
         explored = search.explore(job.model, limits, progress=progress, workers=2)
+    if explored.stop is Stop.INTERRUPTED:
+        raise KeyboardInterrupt
     return _ran(asked, job, explored)
 
 
@@ -172,19 +184,19 @@ def _ran(asked: Asked, job: Job, explored: Exploration) -> Ran:
     violations = explored.violations
     text = scenario_of(asked)
     levels = tuple(explored.levels)
+    seconds = A_RUN + explored.work / A_SECOND
     ran = Ran(
-        asked, Outcome.SAFE, "", explored.states, explored.depth, A_RUN + explored.work / A_SECOND, job.bounds, text,
+        asked, Outcome.SAFE, End.EXHAUSTED, explored.states, explored.depth, seconds, job.bounds, text,
         levels=levels, exhausted=explored.exhausted and not explored.unjudged,
     )  # fmt: skip
     if violations:
         found = min(violations, key=lambda each: (each.prop.kind is not Kind.ALWAYS, each.depth))
         if found.prop.kind is Kind.RECOVERABLE:
             return _not_recoverable(ran, job, found)
-        return replace(ran, outcome=Outcome.UNSAFE, sentence=told(found), found=found)
+        return replace(ran, outcome=Outcome.UNSAFE, end=End.VIOLATION, found=found)
     if not explored.exhausted or explored.unjudged:
-        sentence = f"{explored.states:,} states to depth {explored.depth}, not all; no violation among them"
-        return replace(ran, outcome=Outcome.OPEN, sentence=sentence)
-    return replace(ran, sentence=f"all {explored.states:,} states, no violation")
+        return replace(ran, outcome=Outcome.OPEN, end=End.MEMORY if explored.stop is Stop.MEMORY else End.WORK)
+    return ran
 
 
 def _not_recoverable(ran: Ran, job: Job, found: Found) -> Ran:
@@ -194,8 +206,7 @@ def _not_recoverable(ran: Ran, job: Job, found: Found) -> Ran:
         1 for move, _ in found.path if move and move.action == "elect" and move.arguments[0] in move.arguments[1]
     )
     if asked.zab and made >= asked.elections:
-        sentence = f"{ran.states:,} states within {asked.elections} elections; that bound is used up before all settle"
-        return replace(ran, outcome=Outcome.OPEN, sentence=sentence)
+        return replace(ran, outcome=Outcome.OPEN, end=End.ELECTIONS)
     row, index = found.path[-1].row, job.model.index
     looking = tuple(
         sid
@@ -205,15 +216,7 @@ def _not_recoverable(ran: Ran, job: Job, found: Found) -> Ran:
         and each.leader is None
     )
     stuck = _waited_for(asked, row[index[PLAN]]) if PLAN in index else None
-    sentence = f"{who_looks(looking)} LOOKING, and waiting does not help"
-    return replace(ran, outcome=Outcome.STALLS, sentence=sentence, found=found, stuck=stuck, looking=looking)
-
-
-def who_looks(looking: tuple[Sid, ...]) -> str:
-    """Who stays so: `server 2 stays`, `servers 2 and 4 stay`."""
-    if len(looking) == 1:
-        return f"server {looking[0]} stays"
-    return f"servers {', '.join(map(str, looking[:-1]))} and {looking[-1]} stay" if looking else "some servers stay"
+    return replace(ran, outcome=Outcome.STALLS, end=End.STALL, found=found, stuck=stuck, looking=looking)
 
 
 def _waited_for(asked: Asked, done: int) -> Sid | None:

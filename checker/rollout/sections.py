@@ -7,6 +7,7 @@ from checker.rollout.answer import Plan
 from checker.rollout.assess import Assessed
 from checker.rollout.failures import Failure, failures
 from checker.rollout.runs import Outcome
+from checker.rollout.sentences import of_answer
 from checker.rollout.words import WORDS, order_words
 from spec.quorum import Sid
 
@@ -61,6 +62,6 @@ def _of_orders(plan: Plan, part: Assessed) -> list[str]:
 
 def _failure(row: Failure) -> tuple[str, ...]:
     new, old = (", ".join(map(str, sids)) or "none" for sids in (row.new, row.old))
-    on, back = (f"{WORDS[each.outcome]}: {each.because}" for each in (row.going_on, row.going_back))
+    on, back = (f"{WORDS[each.outcome]}: {of_answer(each)}" for each in (row.going_on, row.going_back))
     way = ", ".join(map(str, row.undo))
     return f"{row.number}. {row.step}", new, old, "yes" if row.serves else "no", on, back, way

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from checker.rollout.assess import Assessed, Assessor, Order
+from checker.rollout.runs import End
 from checker.rollout.scenarios import Asked, Question
 from checker.rollout.stages import Stage
 from checker.rollout.steps import RESTART, START, STOP, Steps
@@ -33,7 +34,7 @@ def with_versions(assessed: Assessed, assessor: Assessor, steps: Steps, leaders:
                     always=("OneLeader", "LeaderIsAVoter", "OnlyVotersCounted"), opening=opening,
                 )  # fmt: skip
                 ran = assessor.explore(asked, len(steps) * len(leaders))
-                if not ran.possible:
+                if ran.end is End.IMPOSSIBLE:
                     order = replace(order, explored=False)  # the steps after this one were not run
                     break
                 assessed.runs.append(ran)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from checker.rollout.answer import Plan
-from checker.rollout.assess import Assessed, Cell, Order
-from checker.rollout.runs import Outcome, Ran, who_looks
+from checker.rollout.assess import Assessed, Cell, Order, Reason
+from checker.rollout.runs import Outcome, Ran
 from checker.rollout.scenarios import Question
+from checker.rollout.sentences import of_cell, of_run, who_looks
 from spec.quorum import Sid
 
 WORDS = {Outcome.UNSAFE: "UNSAFE", Outcome.OPEN: "UNDECIDED", Outcome.STALLS: "STALLS", Outcome.SAFE: "SAFE"}
@@ -184,7 +185,7 @@ def _violations(assessed: Assessed) -> list[str]:
     for faulty in (False, True):
         for question in assessed.questions:
             cell = assessed.cell(question, faulty=faulty)
-            if cell.outcome is Outcome.UNSAFE and cell.ran and not cell.because.startswith("already"):
+            if cell.outcome is Outcome.UNSAFE and cell.ran and cell.reason is Reason.FOUND:
                 disk = " (empty disk)" if question is Question.EMPTY_DISK else ""
                 under = "with " + cell.ran.asked.under if faulty else "without any fault"
                 found.append(f"{under} {clause(cell.ran)}{disk}")
@@ -200,7 +201,7 @@ def _where_it_stops(cell: Cell) -> str:
     """The step behind which the operator waits in vain, and the servers that look for a leader then."""
     ran = cell.ran
     if ran is None or ran.stuck is None:
-        return cell.because
+        return of_cell(cell)
     number = next(n for n, step in enumerate(ran.asked.steps, start=1) if step.sid == ran.stuck)
     return f"after step {number}, {ran.asked.steps[number - 1]}, {who_looks(ran.looking)} LOOKING"
 
@@ -213,10 +214,10 @@ def _open(assessed: Assessed) -> list[str]:
             cell = assessed.cell(question, faulty=faulty)
             if cell.outcome is Outcome.OPEN and (assessed.faults or not faulty):
                 what = f"{question.value} {'under' if faulty else 'without'} faults"
-                reasons.setdefault(cell.because, []).append(what)
+                reasons.setdefault(of_cell(cell), []).append(what)
     return [f"{' and '.join(what)} ({because})" for because, what in reasons.items()]
 
 
 def clause(ran: Ran) -> str:
     """The violation of a run, for readers without knowledge of the properties."""
-    return CLAUSES.get(ran.prop, ran.sentence)
+    return CLAUSES.get(ran.prop) or of_run(ran)

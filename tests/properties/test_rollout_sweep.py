@@ -26,6 +26,7 @@ from checker.rollout import Engine, Outcome, Plan, Wish, plan, read_folder
 from checker.rollout.assess import LARGEST, LEADERS
 from checker.rollout.runs import run_within
 from checker.rollout.scenarios import CRASHES, SAFE_DATA, Asked, Question
+from checker.rollout.sentences import of_run
 from checker.rollout.steps import OrderError, may_lead, steps_of
 from checker.scenario import ScenarioError
 from spec.config import ConfigError
@@ -115,7 +116,7 @@ def contradictions(made: Plan, random: Random) -> Iterator[str]:
             except ScenarioError:
                 continue
             if ran.found is not None and ran.found.prop.kind is Kind.ALWAYS:
-                yield f"{asked.name}: {ran.sentence}"
+                yield f"{asked.name}: {of_run(ran)}"
 
 
 def _spin(ready: multiprocessing.synchronize.Event) -> None:

@@ -15,7 +15,7 @@ import pytest
 from checker.engine import Limits, plain
 from checker.report.verdict import ExitCode
 from checker.rollout.answer import Plan, Wish
-from checker.rollout.assess import QUESTIONS
+from checker.rollout.assess import QUESTIONS, Reason
 from checker.rollout.folders import Folder, read_folder
 from checker.rollout.markdown import markdown
 from checker.rollout.planner import plan
@@ -25,6 +25,7 @@ from checker.rollout.stages import one_at_a_time, whole
 from checker.rollout.steps import quorum_without, steps_of
 from checker.rollout.words import headline
 from spec.quorum import Sid
+from tests.support.rollout_runs import made_up
 
 OLD = {1: "a:2888:3888", 2: "b:2888:3888", 3: "c:2888:3888"}
 PORTS = {sid: line.replace(":2888:3888", ":2889:3889") for sid, line in OLD.items()}
@@ -50,7 +51,7 @@ def small(asked: Asked, seconds: float) -> Ran:
 
 def exhausted(asked: Asked, seconds: float) -> Ran:
     """A run without an engine that has seen everything, and has taken an hour."""
-    return Ran(asked, Outcome.SAFE, "all", 10, 2, 3600.0, (), asked.name)
+    return made_up(asked, Outcome.SAFE, seconds=3600.0)
 
 
 def planned(old: Folder, new: Folder, *order: Sid, leader: Sid | None = None, in_one_go: bool = False) -> Plan:
@@ -148,7 +149,7 @@ def test_a_moved_leader_may_lose_a_write_without_any_crash(tmp_path: Path) -> No
     """The leader is one of the two servers with the write. It returns without it, and elects the third."""
     made = planned(folder(tmp_path, "old", OLD), folder(tmp_path, "new", OLD | {3: "d:2888:3888"}), leader=3)
     assert made.direct.cell(Question.EMPTY_DISK, faulty=False).outcome is Outcome.UNSAFE
-    assert made.direct.cell(Question.EMPTY_DISK, faulty=True).because == "already without faults"
+    assert made.direct.cell(Question.EMPTY_DISK, faulty=True).reason is Reason.FOUND_WITHOUT_FAULTS
 
 
 def test_a_host_behind_a_wildcard_leaves_healing_undecided(tmp_path: Path) -> None:
@@ -159,7 +160,7 @@ def test_a_host_behind_a_wildcard_leaves_healing_undecided(tmp_path: Path) -> No
     assert (made.direct.stage.moved, made.direct.stage.uncertain) == ((3,), (3,))
     cell = made.direct.cell(Question.HEALING, faulty=False)
     assert (cell.outcome, made.outcome_with_disks) == (Outcome.OPEN, Outcome.OPEN)
-    assert cell.because == "server 3 listens on all addresses of its machine: which host names reach it is unknown"
+    assert (cell.reason, cell.subjects) == (Reason.ANY_ADDRESS, (3,))
 
 
 def test_a_wildcard_in_the_own_line_is_no_change_of_addresses(tmp_path: Path) -> None:

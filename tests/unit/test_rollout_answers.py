@@ -17,7 +17,7 @@ import pytest
 from checker.cli.main import main
 from checker.job import Verdict
 from checker.rollout.answer import Plan, Wish
-from checker.rollout.assess import QUESTIONS, Assessed, Order, splits
+from checker.rollout.assess import QUESTIONS, Assessed, Order, Reason, splits
 from checker.rollout.budget import Budget
 from checker.rollout.data import data
 from checker.rollout.folders import read_folder
@@ -26,10 +26,12 @@ from checker.rollout.planner import plan
 from checker.rollout.quorums import pairs_of
 from checker.rollout.runs import Outcome, Ran
 from checker.rollout.scenarios import Asked, Question
+from checker.rollout.sentences import of_cell
 from checker.rollout.stages import whole
 from checker.rollout.steps import quorum_without, steps_of
 from checker.scenario import bundled, load
 from tests.support.command_line import Ended, cli
+from tests.support.rollout_runs import made_up
 
 FOLDERS = bundled()[0].parent.parent / "rollouts"
 
@@ -41,7 +43,7 @@ def assessed_of(old: str, new: str, outcomes: dict[tuple[Question, bool], Outcom
     made = Assessed(stage, pairs_of(stage), faults, [Order(2, steps)])
     for (question, faulty), outcome in outcomes.items():
         asked = Asked(stage, steps, 2, question, {"partitions": 1} if faulty else {})
-        made.runs.append(Ran(asked, outcome, "as made up", 100, 5, 0.1, ("a bound",), f"{question} {faulty}"))
+        made.runs.append(made_up(asked, outcome, states=100, name=f"{question} {faulty}"))
     return made
 
 
@@ -60,13 +62,13 @@ def test_a_proof_carries_what_was_not_explored_and_says_so() -> None:
     made = assessed_of("three", "four", ALL_SAFE | {(Question.COMMITS, True): Outcome.OPEN})
     cell = made.cell(Question.COMMITS, faulty=True)
     assert cell.outcome is Outcome.SAFE
-    assert cell.because == "proved by z3; 1 run, 100 states, not explored to the end"
+    assert of_cell(cell) == "proved by z3; 1 run, 100 states, not explored to the end"
 
 
 def test_a_violation_outweighs_a_proof() -> None:
     made = assessed_of("three", "four", ALL_SAFE | {(Question.COMMITS, False): Outcome.UNSAFE})
     assert made.proved and made.cell(Question.COMMITS, faulty=False).outcome is Outcome.UNSAFE
-    assert made.cell(Question.COMMITS, faulty=True).because == "already without faults"
+    assert made.cell(Question.COMMITS, faulty=True).reason is Reason.FOUND_WITHOUT_FAULTS
     assert made.outcome is Outcome.UNSAFE
 
 
@@ -115,7 +117,7 @@ def test_runs_that_reach_no_end_leave_everything_but_the_proof_undecided() -> No
     """No engine at all: every run says that it was not finished."""
 
     def unfinished(asked: Asked, seconds: float) -> Ran:
-        return Ran(asked, Outcome.OPEN, "not all", 10, 2, 0.0, (), asked.name)
+        return made_up(asked, Outcome.OPEN)
 
     direct = plan(Wish(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "five"), (4, 5, 1, 3, 2), 2), unfinished)
     assert direct.outcome is Outcome.OPEN
@@ -136,8 +138,8 @@ def test_an_ensemble_that_is_too_large_to_explore_rests_on_the_proof_and_says_so
 
     one = plan(Wish(folders[11], folders[12]), never)
     assert one.direct.proved and one.outcome is Outcome.OPEN  # healing is not a matter of quorums
-    assert one.direct.cell(Question.COMMITS, faulty=True).because == "proved by z3"
-    assert one.direct.cell(Question.HEALING, faulty=False).because == "more than 9 servers are not explored"
+    assert one.direct.cell(Question.COMMITS, faulty=True).reason is Reason.PROVED
+    assert one.direct.cell(Question.HEALING, faulty=False).reason is Reason.TOO_LARGE
     two = plan(Wish(folders[11], folders[13]), never)
     assert not two.direct.proved and [part.proved for part in two.stages] == [True, True]
     assert "None of its orders was run." in markdown(two)
@@ -145,7 +147,7 @@ def test_an_ensemble_that_is_too_large_to_explore_rests_on_the_proof_and_says_so
 
 def test_an_order_that_leaves_servers_as_they_are_is_not_called_safe() -> None:
     def fine(asked: Asked, seconds: float) -> Ran:
-        return Ran(asked, Outcome.SAFE, "all", 10, 2, 0.0, (), asked.name)
+        return made_up(asked, Outcome.SAFE)
 
     part = plan(Wish(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "four"), (4, 2), 2), fine)
     assert part.left_out == (1, 3)
@@ -283,7 +285,7 @@ def test_a_change_that_is_safe_only_in_stages_never_passes_a_gate(in_one_go: boo
 
     def unsafe_in_one_go(asked: Asked, seconds: float) -> Ran:
         direct = asked.stage.title == "{1, 2, 3} to {1, 2, 4} (adds 4, removes 3)"
-        return Ran(asked, Outcome.UNSAFE if direct else Outcome.SAFE, "made up", 10, 2, 0.0, (), asked.name)
+        return made_up(asked, Outcome.UNSAFE if direct else Outcome.SAFE)
 
     folders = (read_folder(FOLDERS / "three"), read_folder(FOLDERS / "replaced"))
     made = plan(Wish(*folders, faults=0, in_one_go=in_one_go), unsafe_in_one_go)

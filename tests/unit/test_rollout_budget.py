@@ -8,18 +8,21 @@ import sys
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import pytest
 
 from checker.engine import Exploration, Limits, plain, search
+from checker.engine.checkpoint import Checkpoint
 from checker.engine.result import VALUE, Stop
 from checker.rollout import Wish, plan, read_folder
-from checker.rollout.runs import Outcome, Ran, job_of, run_within
+from checker.rollout.runs import End, Outcome, Ran, job_of, run_within
 from checker.rollout.scenarios import CRASHES, Asked, Question
 from checker.rollout.stages import whole
 from checker.rollout.steps import steps_of
 from checker.scenario import bundled
-from tests.support.graphs import graph
+from tests.support.graphs import graph, recoverable
+from tests.support.rollout_runs import made_up
 
 TWO_STEPS = graph([(0, "go", 1), (1, "go", 2)])
 FOLDERS = bundled()[0].parent.parent / "rollouts"
@@ -100,7 +103,7 @@ def test_runs_that_use_all_their_work_keep_the_budget(old: str, new: str, second
 
     def greedy(asked: Asked, seconds: float) -> Ran:
         used.append(seconds)
-        return Ran(asked, Outcome.OPEN, "not all", 10, 2, seconds, (), asked.name)
+        return made_up(asked, Outcome.OPEN, seconds=seconds)
 
     made = plan(Wish(read_folder(FOLDERS / old), read_folder(FOLDERS / new), seconds=seconds), greedy)
     assert sum(used) <= seconds * (1 + 1e-9)
@@ -118,3 +121,32 @@ def test_a_slow_machine_gives_the_same_plan(monkeypatch: pytest.MonkeyPatch) -> 
     for clock in (time.monotonic, time.process_time, time.perf_counter):
         monkeypatch.setattr(time, clock.__name__, partial(slowed, clock))
     assert runs() == quiet and len(quiet) > 3
+
+
+def test_judging_liveness_is_work() -> None:
+    """A graph of a thousand states with one goal: the judgement examines states and edges besides the search."""
+    chain = [(n, "go", n + 1) for n in range(1000)]
+    alone = search.explore(graph(chain))
+    judged = search.explore(graph(chain, recoverable(1000)))
+    stats = judged.liveness["Back"]
+    answers = VALUE * (judged.python_calls - alone.python_calls)
+    assert judged.work >= alone.work + answers + stats.states + stats.edges > alone.work + answers + 1500
+
+
+def test_a_resumed_search_has_its_own_work(tmp_path: Path) -> None:
+    model = job_of(four_servers()).model
+    first = search.explore(model, Limits(depth=8), checkpoint=Checkpoint(tmp_path))
+    again = search.explore(model, Limits(depth=8), checkpoint=Checkpoint(tmp_path, resume=True))
+    assert first.work > 0 and again.work == 0 and again.levels == first.levels
+
+
+@pytest.mark.parametrize(("limits", "end"), [(Limits(memory=0), End.MEMORY), (Limits(work=1), End.WORK)])
+def test_a_run_says_which_limit_ended_it(limits: Limits, end: End) -> None:
+    assert run_within(four_servers(), limits).end is end
+
+
+def test_an_interrupt_ends_the_plan_and_not_only_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped = Exploration(job_of(four_servers()).model, "tables", Limits(), levels=[1], stop=Stop.INTERRUPTED)
+    monkeypatch.setattr(search, "explore", lambda *_, **__: stopped)
+    with pytest.raises(KeyboardInterrupt):
+        run_within(four_servers(), Limits())

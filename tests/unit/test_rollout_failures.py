@@ -12,7 +12,7 @@ from checker.rollout import Outcome, Wish, plan, read_folder
 from checker.rollout.answer import Plan
 from checker.rollout.assess import Assessed, Order
 from checker.rollout.data import data
-from checker.rollout.failures import CRASH_EXPLORED, Failure, failures
+from checker.rollout.failures import Basis, Failure, failures
 from checker.rollout.interrupted import Now
 from checker.rollout.markdown import markdown
 from checker.rollout.quorums import pairs_of
@@ -21,6 +21,7 @@ from checker.rollout.scenarios import Asked, Question
 from checker.rollout.stages import Stage, reverse, whole
 from checker.rollout.steps import steps_of
 from checker.scenario import bundled
+from tests.support.rollout_runs import made_up
 
 FOLDERS = bundled()[0].parent.parent / "rollouts"
 
@@ -37,7 +38,7 @@ def assessed(old: str, new: str, order: tuple[int, ...], *outcomes: tuple[Questi
     made = Assessed(of, pairs_of(of), 1, [Order(2, steps)])
     for question, kind, outcome in outcomes:
         asked = Asked(of, steps, 2, question, {kind: 1} if kind else {})
-        made.runs.append(Ran(asked, outcome, "made up", 100, 5, 0.1, (), f"{question} {kind}"))
+        made.runs.append(made_up(asked, outcome, states=100, name=f"{question} {kind}"))
     return made
 
 
@@ -82,13 +83,13 @@ def test_service_without_the_failed_server_is_a_matter_of_quorums() -> None:
 def test_a_proof_covers_both_directions_from_every_state() -> None:
     for row in rows(assessed("three", "four", (4, 1, 3, 2))):
         assert [answer.outcome for answer in (row.going_on, row.going_back)] == [Outcome.SAFE] * 2
-        assert {answer.because for answer in (row.going_on, row.going_back)} == {"proved by z3"}
+        assert {answer.basis for answer in (row.going_on, row.going_back)} == {Basis.PROVED}
 
 
 def test_without_a_proof_going_on_rests_on_runs_with_a_crash_and_going_back_on_nothing() -> None:
     covered = assessed("three", "five", (4, 1, 3, 2, 5), *ALL)
     assert {row.going_on.outcome for row in rows(covered)} == {Outcome.SAFE}
-    assert {row.going_on.because for row in rows(covered)} == {CRASH_EXPLORED}
+    assert {row.going_on.basis for row in rows(covered)} == {Basis.CRASH_EXPLORED}
     assert {row.going_back.outcome for row in rows(covered)} == {Outcome.OPEN}
 
 
@@ -136,7 +137,7 @@ def test_no_direction_is_safe_where_addresses_change(tmp_path: Path) -> None:
     of = whole(read_folder(FOLDERS / "three"), read_folder(tmp_path))
     steps = steps_of(of, (1, 2, 3))
     runs = [
-        Ran(Asked(of, steps, 2, question, {kind: 1} if kind else {}), outcome, "", 1, 1, 0.1, (), f"{question}{kind}")
+        made_up(Asked(of, steps, 2, question, {kind: 1} if kind else {}), outcome, name=f"{question}{kind}")
         for question, kind, outcome in ALL
     ]
     made = Assessed(of, pairs_of(of), 1, [Order(2, steps)], runs)
@@ -146,7 +147,7 @@ def test_no_direction_is_safe_where_addresses_change(tmp_path: Path) -> None:
 
 def test_every_form_of_the_answer_has_the_states() -> None:
     def fine(asked: Asked, seconds: float) -> Ran:
-        return Ran(asked, Outcome.SAFE, "all", 10, 2, 0.0, (), asked.name)
+        return made_up(asked, Outcome.SAFE)
 
     made = plan(Wish(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "four"), (4, 2, 1, 3), 2), fine)
     (order,) = data(made)["direct"]["orders"]

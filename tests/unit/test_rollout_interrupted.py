@@ -23,6 +23,7 @@ from checker.rollout.words import headline
 from checker.scenario import bundled, from_text
 from spec.config import ConfigError
 from tests.support.command_line import cli
+from tests.support.rollout_runs import made_up
 
 FOLDERS = bundled()[0].parent.parent / "rollouts"
 
@@ -153,7 +154,7 @@ def test_the_headline_and_the_exit_code_are_those_of_both_directions() -> None:
         def split(asked: Asked, seconds: float, onward: str = onward) -> Ran:
             unsafe = asked.stage.new.label == onward
             outcome = Outcome.UNSAFE if unsafe else Outcome.OPEN
-            return Ran(asked, outcome, "made up", 10, 2, 0.0, (), asked.name)
+            return made_up(asked, outcome)
 
         made = plan(Wish(*folders, leader=2, now=now), split)
         verdicts = ("UNSAFE", "UNDECIDED") if code == 12 else ("UNDECIDED", "UNSAFE")
@@ -224,7 +225,7 @@ def test_a_state_with_one_file_for_all_needs_no_run_in_the_direction_without_ste
     """Quorums of one file meet, for any other file."""
 
     def unfinished(asked: Asked, seconds: float) -> Ran:
-        return Ran(asked, Outcome.OPEN, "not all", 10, 2, 0.0, (), asked.name)
+        return made_up(asked, Outcome.OPEN)
 
     folders = read_folder(FOLDERS / "three"), read_folder(FOLDERS / "five")
     made = plan(Wish(*folders, now=state(FOLDERS / files, "three", "five")), unfinished)
@@ -239,7 +240,7 @@ def test_the_way_back_to_an_old_host_is_never_safe(tmp_path: Path) -> None:
     (tmp_path / "zoo.cfg").write_text(text, encoding="utf-8")
 
     def fine(asked: Asked, seconds: float) -> Ran:
-        return Ran(asked, Outcome.SAFE, "all", 10, 2, 0.0, (), asked.name)
+        return made_up(asked, Outcome.SAFE)
 
     folders = read_folder(FOLDERS / "three"), read_folder(tmp_path)
     made = plan(Wish(*folders, now=Now("now", frozenset({3}), ())), fine)
