@@ -28,7 +28,7 @@ from checker.rollout.interrupted import Now
 from checker.rollout.runs import Ran
 from checker.rollout.sentences import of_answer, of_cell, of_run
 from checker.rollout.steps import Step
-from checker.rollout.words import WORDS, headline
+from checker.rollout.words import headline
 from spec.quorum import Sid
 
 SCHEMA = 1
@@ -38,8 +38,8 @@ def data(plan: Plan) -> dict[str, Any]:
     """The plan as plain data for `json.dumps`."""
     return {
         "schema": SCHEMA,
-        "verdict": WORDS[plan.outcome].lower(),
-        "verdict_with_disks": WORDS[plan.outcome_with_disks].lower(),
+        "verdict": plan.outcome.value,
+        "verdict_with_disks": plan.outcome_with_disks.value,
         "exit_code": int(plan.exit_code),
         "headline": headline(plan),
         "seconds": plan.seconds,
@@ -77,8 +77,8 @@ def _folder(folder: Folder) -> dict[str, Any]:
 def _stage(assessed: Assessed, down: frozenset[Sid]) -> dict[str, Any]:
     return {
         "title": assessed.stage.title,
-        "verdict": WORDS[assessed.outcome].lower(),
-        "verdict_with_disks": WORDS[assessed.outcome_with_disks].lower(),
+        "verdict": assessed.outcome.value,
+        "verdict_with_disks": assessed.outcome_with_disks.value,
         "proved": assessed.proved,
         "pairs": [
             {
@@ -92,7 +92,7 @@ def _stage(assessed: Assessed, down: frozenset[Sid]) -> dict[str, Any]:
             {
                 "question": question.name.lower(),
                 "faults": assessed.faults if faulty else 0,
-                "verdict": WORDS[(cell := assessed.cell(question, faulty=faulty)).outcome].lower(),
+                "verdict": (cell := assessed.cell(question, faulty=faulty)).outcome.value,
                 "reason": cell.reason.value,
                 "because": of_cell(cell),
             }
@@ -118,7 +118,7 @@ def _step(step: Step) -> dict[str, Any]:
 
 def _failure(failure: Failure) -> dict[str, Any]:
     on, back = (
-        {"verdict": WORDS[answer.outcome].lower(), "basis": answer.basis.value, "because": of_answer(answer)}
+        {"verdict": answer.outcome.value, "basis": answer.basis.value, "because": of_answer(answer)}
         for answer in (failure.going_on, failure.going_back)
     )
     return {

@@ -38,10 +38,10 @@ LEAST_SECONDS = 0.5  # of work for a run that begins before the budget is used u
 
 
 class Outcome(Enum):
-    """The outcome of a run, the worst first."""
+    """The outcome of a run, and the verdict on a question, a stage or a plan; the worst first."""
 
     UNSAFE = "unsafe"
-    OPEN = "not finished"
+    OPEN = "undecided"
     STALLS = "stalls"
     SAFE = "safe"
 
