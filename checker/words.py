@@ -19,9 +19,15 @@ def one_of(words: Iterable[str]) -> str:
     return "write one of " + ", ".join(words)
 
 
+def similar(word: object, words: Iterable[str]) -> str | None:
+    """Return the most similar valid word for a misspelt word; None if none is similar."""
+    folded = {each.casefold(): each for each in words}
+    close = get_close_matches(str(word)[:80].casefold(), folded, n=1)
+    return folded[close[0]] if close else None
+
+
 def nearest(word: object, words: Iterable[str]) -> str:
     """Return the advice for a misspelt word: the most similar valid word, or all valid words."""
     valid = list(words)
-    folded = {each.casefold(): each for each in valid}
-    close = get_close_matches(str(word)[:80].casefold(), folded, n=1)
-    return f"did you mean {folded[close[0]]}?" if close else one_of(valid)
+    close = similar(word, valid)
+    return f"did you mean {close}?" if close else one_of(valid)

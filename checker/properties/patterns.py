@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from checker.models.ensemble.setup import File, Setup
 from checker.models.ensemble.standing import Standing
 from checker.properties.election import Bucket
-from checker.properties.unknown import nearest
+from checker.words import nearest, similar
 from spec.election.vote import ServerState
 from spec.quorum import Sid, View
 
@@ -129,10 +129,9 @@ def _check_keys(value: Mapping[Any, Any], keys: tuple[str, ...], inside: tuple[s
 def _stand(setup: Setup, value: Any, inside: tuple[str | int, ...]) -> Stand:
     words = value.split() if isinstance(value, str) else []
     if not words or len(words) > 2 or words[0] not in (*STATES, DOWN) or (len(words) == 2 and words[0] == DOWN):
-        near = nearest(words[0], (*STATES, DOWN)) if words and len(words) <= 2 else FORM
-        raise ParameterError(
-            f"{_quoted(value)} is no way for a server to stand", near if near.endswith("?") else FORM, inside
-        )
+        near = similar(words[0], (*STATES, DOWN)) if words and len(words) <= 2 else None
+        right = f"did you mean {near}?" if near else FORM
+        raise ParameterError(f"{_quoted(value)} is not the status of a server", right, inside)
     leader = None
     if len(words) == 2:
         leader = server_of(setup, int(words[1]) if words[1].isdecimal() and len(words[1]) < 20 else words[1], inside)

@@ -1,9 +1,10 @@
-"""The error for an unknown word: the name of a property in any of the registries, or a word inside a parameter."""
+"""The error for an unknown name of a property, in any of the registries."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from difflib import get_close_matches
+
+from checker.words import nearest
 
 
 class UnknownPropertyError(Exception):
@@ -13,9 +14,3 @@ class UnknownPropertyError(Exception):
         self.right = nearest(name, known)
         self.what = f"there is no property {str(name)[:80]!r}"
         super().__init__(f"{self.what}; {self.right}")
-
-
-def nearest(word: object, known: Collection[str]) -> str:
-    """A suggestion in place of an unknown word: the nearest of the known ones, or all of them."""
-    close = get_close_matches(str(word)[:80], known, n=1, cutoff=0.5)
-    return f"did you mean {close[0]}?" if close else "write one of " + ", ".join(known)

@@ -222,7 +222,7 @@ def _unless_lost(setup: ServiceSetup) -> Idle | None:
 
 
 def _unless_kept(setup: ServiceSetup) -> Idle | None:
-    return _unless(setup.keeps_watches, "watches go with connections", "keeps-watches: true")
+    return _unless(setup.keeps_watches, "watches go with connections", "keeps_watches: true")
 
 
 def _unless_watched(asked: _Asked) -> Idle | None:

@@ -24,7 +24,6 @@ from spec.tree import requests
 from spec.tree.data import Id
 from spec.tree.fields import Record
 from spec.tree.replies import Code
-from spec.tree.requests import OPCODES
 
 
 class Route(enum.Enum):
@@ -39,7 +38,24 @@ class Route(enum.Enum):
     REFUSED = "answer Unimplemented, at once, and end the connection"
 
 
-_WRITES = (
+_READS: tuple[type[Record], ...] = (
+    requests.Exists,
+    requests.GetData,
+    requests.GetAcl,
+    requests.GetChildren,
+    requests.GetChildren2,
+    requests.GetEphemerals,
+    requests.GetAllChildrenNumber,
+    requests.MultiRead,
+    requests.CheckWatches,
+    requests.RemoveWatches,
+    requests.SetWatches,
+    requests.SetWatches2,
+    requests.AddWatch,
+    requests.Ping,
+    requests.WhoAmI,
+)
+_WRITES: tuple[type[Record], ...] = (
     requests.Create,
     requests.Create2,
     requests.CreateContainer,
@@ -53,10 +69,10 @@ _WRITES = (
 )
 # Servers ask for these two among themselves. ZooKeeper lets a client send them too, and then answers createSession
 # with a second ConnectResponse; no client is known to do so.
-_INTERNAL = (requests.CreateSession, requests.DeleteContainer)
+_INTERNAL: tuple[type[Record], ...] = (requests.CreateSession, requests.DeleteContainer)
 
 ROUTES: dict[type[Record], Route] = (
-    dict.fromkeys(OPCODES.values(), Route.READ)
+    dict.fromkeys(_READS, Route.READ)
     | dict.fromkeys(_WRITES, Route.WRITE)
     | dict.fromkeys(_INTERNAL, Route.REFUSED)
     | {
@@ -66,7 +82,7 @@ ROUTES: dict[type[Record], Route] = (
         requests.Sasl: Route.UNIMPLEMENTED,
     }
 )
-"""What is done with each request. An opcode that is in no table is refused."""
+"""What is done with each request of `OPCODES`; every one is named here. Any other opcode is refused."""
 
 
 class Asked(msgspec.Struct, frozen=True, gc=False):

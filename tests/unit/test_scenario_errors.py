@@ -95,7 +95,7 @@ def error_of(text: str) -> ScenarioError:
         ),
         (
             BASE + "sometimes:\n  - Stands:\n      1: LOOKING\n      2: LEADNG\n",
-            "s.yaml:6: sometimes[0].Stands.2: 'LEADNG' is no way for a server to stand; did you mean LEADING?",
+            "s.yaml:6: sometimes[0].Stands.2: 'LEADNG' is not the status of a server; did you mean LEADING?",
         ),
         (
             BASE + "limits: {memory: lots}\n",

@@ -16,6 +16,15 @@ def asked(xid: int, route: Route) -> Asked:
     return Asked(xid, None, route)
 
 
+def test_every_request_has_a_route_and_no_write_is_a_read() -> None:
+    """PrepRequestProcessor knows the requests that change the tree: they become transactions."""
+    assert set(ROUTES) == set(OPCODES.values())
+    writes = {record for record, route in ROUTES.items() if route is Route.WRITE}
+    made = {requests.Create, requests.Create2, requests.CreateContainer, requests.CreateTtl, requests.Delete}
+    changed = {requests.SetData, requests.SetAcl, requests.Check, requests.Multi, requests.CloseSession}
+    assert writes == made | changed
+
+
 def all_of(*routes: Route) -> Waiting:
     """Requests that have arrived one after the other, with the xids 1, 2, ..."""
     waiting: Waiting = ()
