@@ -95,6 +95,14 @@ def test_its_metadata_names_the_distribution_and_what_it_needs(wheel: Path) -> N
     assert {"msgspec", "numba", "numpy", "pyyaml", "z3-solver"} <= needed
 
 
+def test_it_holds_the_licence_that_its_metadata_names(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        files = {name.partition(".dist-info/")[2]: archive.read(name) for name in archive.namelist()}
+    metadata = message_from_string(files["METADATA"].decode())
+    assert (metadata["License-Expression"], metadata["License-File"]) == ("Apache-2.0", "LICENSE")
+    assert files["licenses/LICENSE"] == (ROOT / "LICENSE").read_bytes()
+
+
 def test_it_explores_a_model_from_another_folder(installed: Path, tmp_path: Path) -> None:
     """PYTHONPATH comes before a checkout that is installed as well; the paths printed say which it was."""
     ran = subprocess.run(
