@@ -1,11 +1,14 @@
 """Scripts from plain text: requests as ZooKeeper's command line words them, for scenarios.
 
     create /a      create -e /a     create -s /q/n_    create -e -s /q/n_
+    create -c /a   create -t 60000 /a                  create -a world:anyone:r /a
     get /a         get -w /a        stat -w /a         ls -w /q          sync /a
     set /a         set -v 0 /a      delete /a          delete -v 2 /a    check -v 0 /a
-    close
+    getAcl /a      setAcl -a world:anyone:cdrwa -v 0 /a
+    getEphemerals /                 getAllChildrenNumber /a              close
 
 A list of requests is a multi, `{one of: [...]}` a choice. Data is not given: each update writes its own (`scripts`).
+`get /a => NoNode` states the expected answer (`checker.scenario.answers`); the last element of a multi may state it.
 """
 
 from __future__ import annotations
@@ -15,39 +18,56 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from checker.models.service.scripts import Script
+from checker.scenario.answers import AskingError, expected_of
 from checker.scenario.errors import nearest
-from spec.tree.data import OPEN_ACL_UNSAFE
+from spec.tree.data import OPEN_ACL_UNSAFE, Acl, Id
 from spec.tree.fields import Record
 from spec.tree.paths import fault_of
 from spec.tree.requests import (
     Check,
     CloseSession,
+    Create,
     Create2,
+    CreateContainer,
+    CreateMode,
+    CreateTtl,
     Delete,
     Exists,
+    GetAcl,
+    GetAllChildrenNumber,
     GetChildren2,
     GetData,
+    GetEphemerals,
     Multi,
+    SetAcl,
     SetData,
     Sync,
 )
 
 CHOICE = "one of"
-
-
-class AskingError(ValueError):
-    """A request is not worded as it should be; the message says what is wrong, and `right` what would be right."""
-
-    def __init__(self, wrong: str, right: str) -> None:
-        super().__init__(f"{wrong}; {right}")
-        self.wrong, self.right = wrong, right
+EXPECTS = "=>"
 
 
 def script_of(steps: Sequence[Any], pipeline: int = 1) -> Script:
     """A script; each step is a text, a list of texts (a multi), or {one of: [texts or lists]}. Raises AskingError."""
     if pipeline < 1:
         raise AskingError(f"pipeline: {pipeline}", "a client leaves at least 1 request unanswered before it waits")
-    return Script(tuple(map(step_of, steps)), pipeline)
+    requests, expected = zip(*map(_split, steps), strict=True) if steps else ((), ())
+    records = tuple(map(step_of, requests))
+    if pipeline > 1 and any(expected):
+        raise AskingError(f"pipeline: {pipeline} with expected answers", "leave pipeline out")
+    answers = tuple(expected_of(*each) if each[1] else None for each in zip(records, expected, strict=True))
+    return Script(records, pipeline, answers if any(answers) else ())
+
+
+def _split(step: Any) -> tuple[Any, str]:
+    """A step without its expected answer, and this answer; empty if there is none."""
+    if isinstance(step, str) and EXPECTS in step:
+        asked, _, expected = step.partition(EXPECTS)
+        return asked.strip(), expected.strip() or EXPECTS
+    if isinstance(step, list) and step and isinstance(step[-1], str) and step[-1].startswith(EXPECTS):
+        return step[:-1], step[-1].removeprefix(EXPECTS).strip() or EXPECTS
+    return step, ""
 
 
 def step_of(step: Any) -> tuple[Record, ...]:
@@ -67,7 +87,7 @@ def request_of(words: Any) -> Record:
         raise AskingError(f"{words!r}", "write a request like `get -w /a`, or a list of them for a multi")
     operations = tuple(map(_request, words))
     for operation in operations:
-        if not isinstance(operation, Create2 | SetData | Delete | Check):
+        if not isinstance(operation, Create | SetData | Delete | Check):
             raise AskingError(f"{list(words)}", "a multi consists of create, set, delete and check")
     return Multi(operations)
 
@@ -76,51 +96,75 @@ def _request(words: str) -> Record:
     name, *rest = words.split() or [""]
     if name not in _REQUESTS:
         raise AskingError(f"{words!r}: there is no request {name!r}", nearest(name, _REQUESTS))
+    make, options = _REQUESTS[name]
     if name == "close":
         if rest:
             raise AskingError(f"{words!r}", "write close alone")
         return CloseSession()
-    flags, version, paths = set[str](), -1, list[str]()
-    allowed = _FLAGS.get(name, frozenset())
+    given, paths = dict[str, str](), list[str]()
     rest_of = iter(rest)
     for word in rest_of:
         if not word.startswith("-"):
             paths.append(word)
-        elif word not in allowed:
-            takes = f"{name} takes {' and '.join(sorted(allowed))}" if allowed else f"{name} takes no option"
+        elif word not in options.split():
+            takes = f"{name} takes {' and '.join(options.split())}" if options else f"{name} takes no option"
             raise AskingError(f"{words!r}: {name} knows no {word}", takes)
-        elif word == "-v":
-            version = _version(words, next(rest_of, ""))
         else:
-            flags.add(word)
+            given[word] = next(rest_of, "") if word in _VALUES else word
+    for option in given.keys() & _VALUES.keys():
+        pattern, right = _VALUES[option]
+        if not re.fullmatch(pattern, given[option]):
+            raise AskingError(f"{words!r}", right)
     if len(paths) != 1 or fault_of(paths[0]) is not None:
         raise AskingError(f"{words!r}", f"{name} is about one absolute path, like /a")
-    return _REQUESTS[name](paths[0], flags, version)
+    return make(paths[0], given)
 
 
-def _version(words: str, number: str) -> int:
-    if not re.fullmatch("[0-9]{1,9}", number):
-        raise AskingError(f"{words!r}", "-v is followed by the version that the znode must have, like `-v 0`")
-    return int(number)
-
-
-_FLAGS = {
-    "create": frozenset({"-e", "-s"}),
-    "get": frozenset({"-w"}),
-    "stat": frozenset({"-w"}),
-    "ls": frozenset({"-w"}),
-    "set": frozenset({"-v"}),
-    "delete": frozenset({"-v"}),
-    "check": frozenset({"-v"}),
+_VALUES = {
+    "-v": ("[0-9]{1,9}", "-v is followed by the version that the znode must have, like `-v 0`"),
+    "-t": ("[0-9]{1,15}", "-t is followed by a time to live in milliseconds, like `-t 60000`"),
+    "-a": ("[a-z]{1,20}:[^: ]{0,80}(:[^: ]{1,80})?:[cdrwa]{1,5}", "-a is followed by an ACL, like `world:anyone:r`"),
 }
-_REQUESTS: dict[str, Callable[[str, set[str], int], Record]] = {
-    "create": lambda path, flags, _: Create2(path, b"", OPEN_ACL_UNSAFE, ("-e" in flags) + 2 * ("-s" in flags)),
-    "get": lambda path, flags, _: GetData(path, "-w" in flags),
-    "stat": lambda path, flags, _: Exists(path, "-w" in flags),
-    "ls": lambda path, flags, _: GetChildren2(path, "-w" in flags),
-    "set": lambda path, _, version: SetData(path, b"", version),
-    "delete": lambda path, _, version: Delete(path, version),
-    "check": lambda path, _, version: Check(path, version),
-    "sync": lambda path, _flags, _version: Sync(path),
-    "close": lambda _path, _flags, _version: CloseSession(),
+"""The options with a value: its form, and the advice for any other."""
+
+
+def _create(path: str, given: Mapping[str, str]) -> Record:
+    acl = _acl(given)
+    if "-t" in given:
+        return CreateTtl(path, b"", acl, 5 + ("-s" in given), int(given["-t"]))
+    if "-c" in given:
+        return CreateContainer(path, b"", acl, CreateMode.CONTAINER)
+    return Create2(path, b"", acl, ("-e" in given) + 2 * ("-s" in given))
+
+
+def _acl(given: Mapping[str, str]) -> tuple[Acl, ...]:
+    if "-a" not in given:
+        return OPEN_ACL_UNSAFE
+    scheme, _, rest = given["-a"].partition(":")
+    identity, _, letters = rest.rpartition(":")
+    return (Acl(sum(_PERMS[letter] for letter in set(letters)), Id(scheme, identity)),)
+
+
+def _version(given: Mapping[str, str]) -> int:
+    return int(given.get("-v", -1))
+
+
+_PERMS = {"r": 1, "w": 2, "c": 4, "d": 8, "a": 16}
+"""The bits of permissions (`ZooDefs.Perms`), by the letters of `zkCli.sh`."""
+
+_REQUESTS: dict[str, tuple[Callable[[str, Mapping[str, str]], Record], str]] = {
+    "create": (_create, "-e -s -c -t -a"),
+    "get": (lambda path, given: GetData(path, "-w" in given), "-w"),
+    "stat": (lambda path, given: Exists(path, "-w" in given), "-w"),
+    "ls": (lambda path, given: GetChildren2(path, "-w" in given), "-w"),
+    "set": (lambda path, given: SetData(path, b"", _version(given)), "-v"),
+    "delete": (lambda path, given: Delete(path, _version(given)), "-v"),
+    "check": (lambda path, given: Check(path, _version(given)), "-v"),
+    "getAcl": (lambda path, _: GetAcl(path), ""),
+    "setAcl": (lambda path, given: SetAcl(path, _acl(given), _version(given)), "-v -a"),
+    "getEphemerals": (lambda path, _: GetEphemerals(path), ""),
+    "getAllChildrenNumber": (lambda path, _: GetAllChildrenNumber(path), ""),
+    "sync": (lambda path, _: Sync(path), ""),
+    "close": (lambda _path, _given: CloseSession(), ""),
 }
+"""Each request by its name: how it is made, and the options that it takes."""

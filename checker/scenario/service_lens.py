@@ -36,6 +36,7 @@ from checker.models.service.setup import (
 from checker.models.service.words import Broken, Commit, Refuse
 from spec.client.library import Library
 from spec.tree.store import FrozenStore
+from spec.tree.znode import Kind, kind_of
 
 Fields = dict[str, Json]
 _STATES = {
@@ -196,8 +197,9 @@ def scripted_fields(model: Model) -> Callable[[int, Row], Mapping[str, Json]]:
     return fields
 
 
-def _owner(session: int) -> str:
-    return f" @{client_of(session)}" if session else ""
+def _owner(owner: int) -> str:
+    """The client that owns an ephemeral znode."""
+    return f" @{client_of(owner)}" if kind_of(owner) is Kind.EPHEMERAL else ""
 
 
 def _pending(each: Any) -> str:

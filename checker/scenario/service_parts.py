@@ -102,6 +102,8 @@ def applicable(scripts: Iterable[Script]) -> tuple[str, ...]:
         silent |= {"EphemeralsEndWithSession", "EphemeralsLiveWithSession"}
     if not asked.writes:
         silent |= {"UpdatesInOrder", "AcceptedIsNotLost"}
+    if not asked.expects:
+        silent.add("ExpectedAnswers")
     if not asked.multi:
         silent.add("AllOrNothing")
     if not asked.sync:
@@ -125,6 +127,7 @@ class _Asked:
     multi: bool = False
     sync: bool = False
     closes: bool = False
+    expects: bool = False
     watches: int = 0
 
     @classmethod
@@ -150,6 +153,7 @@ class _Asked:
             multi=any(isinstance(record, Multi) for record in asked),
             sync=any(isinstance(record, Sync) for record in asked),
             closes=any(isinstance(record, CloseSession) for record in asked),
+            expects=any(each is not None for script in scripts for each in script.expected),
             watches=max(watched, default=0),
         )
 

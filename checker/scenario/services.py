@@ -13,7 +13,8 @@ from checker.models.service.scripts import Script
 from checker.properties import service as registry
 from checker.properties.service.views import Run
 from checker.scenario import listed
-from checker.scenario.asking import AskingError, script_of
+from checker.scenario.answers import AskingError
+from checker.scenario.asking import script_of
 from checker.scenario.clients import budgets_of, check_counts, clocks_of
 from checker.scenario.errors import one_of
 from checker.scenario.located import Located, Path, position

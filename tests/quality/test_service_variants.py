@@ -44,6 +44,14 @@ def run(*clients: list[Any], paths: str = "", pipeline: int = 1, **parameters: A
 
 RUNS: dict[str, dict[str, Any]] = {
     "numbers": run(["create -s /q/n_"], ["delete /q/n_0000000000", "create -s /q/n_"], paths="/q"),
+    "answers": run(
+        [
+            "create -s /q/n_ => ok path=/q/n_0000000000",
+            "delete /q/n_0000000000 => ok",
+            "create -s /q/n_ => ok path=/q/n_0000000001",
+        ],
+        paths="/q",
+    ),
     "znodes": run(
         ["create /a", "create -e -s /q/n_"],
         ["create /a", "delete /q/n_0000000000", "create -e -s /q/n_"],

@@ -20,7 +20,7 @@ from spec.tree.apply import Event, EventType
 from spec.tree.fields import Record
 from spec.tree.paths import parent_of
 from spec.tree.requests import SessionId
-from spec.tree.txns import CreateTxn, DeleteTxn, MultiTxn, SetDataTxn
+from spec.tree.txns import CreateContainerTxn, CreateTtlTxn, CreateTxn, DeleteTxn, MultiTxn, SetDataTxn
 
 HISTORY = "history"
 _SEQUENTIAL = re.compile(r"\d{10}$").search
@@ -51,7 +51,7 @@ def history_actor(notes: frozenset[Note]) -> Actor:
                 history = _deleted(history, txn)
             if isinstance(txn, CreateTxn):
                 history = _created(history, fact, txn, notes)
-            if isinstance(txn, CreateTxn | SetDataTxn) and txn.data:
+            if isinstance(txn, CreateTxn | CreateContainerTxn | CreateTtlTxn | SetDataTxn) and txn.data:
                 history = _updated(history, txn.data, notes)
         if Note.CREATED in notes:
             for event in fact.events:

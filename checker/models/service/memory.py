@@ -17,6 +17,8 @@ from typing import TypeAlias
 import msgspec
 from msgspec.structs import replace
 
+from checker.models.service import telling
+from checker.models.service.expected import Expected, difference
 from checker.models.service.words import Notice, Reply
 from spec.client.library import EXPLAINED, Awaits, awaited
 from spec.tree.data import Stat
@@ -29,7 +31,7 @@ READS = (Exists, GetData, GetChildren2)
 
 
 class Note(enum.Enum):
-    """What may be asked for: of the first seven a client remembers something, of the others `history` alone."""
+    """The notes that properties ask for. A client keeps the first seven and the last, `history` keeps the others."""
 
     CREATED = "which paths were created, and who was told so"
     ACCEPTED = "which of its updates were accepted"
@@ -42,6 +44,7 @@ class Note(enum.Enum):
     EPHEMERALS = "the ephemeral znodes that were created"
     ORDER = "the last update of each client"
     COMMITTED = "the updates that were committed"
+    ANSWERS = "the first answer that is not the expected one"
 
 
 At: TypeAlias = tuple[int, int] | None
@@ -67,6 +70,8 @@ class Memory(msgspec.Struct, frozen=True):
     noticed: frozenset[Waiting] = frozenset()
     outdated: tuple[str, At] | None = None  # this path was read as it was before the notice of its change
     heard: tuple[tuple[str, str], ...] | None = ()  # None: after a reconnection events come in another order
+    compared: bool = False  # an answer was compared with the expected one
+    unexpected: tuple[str, str] | None = None  # the request, and the part of its answer that is not as expected
 
 
 def asked(memory: Memory, notes: frozenset[Note], zxid: int) -> Memory:
@@ -80,6 +85,15 @@ def replied(memory: Memory, notes: frozenset[Note], answer: Reply, place: int) -
         if note in notes:
             memory = kept(memory, answer, place)
     return memory
+
+
+def compared(memory: Memory, expected: Expected | None, answer: Reply) -> Memory:
+    """An answer is compared with the expected one."""
+    if expected is None or memory.unexpected is not None:
+        return memory
+    differs = difference(expected, answer)
+    wrong = None if differs is None else (telling.request(answer.asked), differs)
+    return replace(memory, compared=True, unexpected=wrong)
 
 
 def _created(memory: Memory, answer: Reply, _place: int) -> Memory:

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from checker.engine import Actor, Column, Move, Outcome, Read, Rule, Send
 from checker.models.service import memory as notes_of
+from checker.models.service.expected import Expected
 from checker.models.service.leader import Leader
 from checker.models.service.memory import Memory, Note
 from checker.models.service.setup import LEADER, ServiceSetup, client_name, link_name
@@ -31,10 +32,14 @@ Step: TypeAlias = tuple[Record, ...]
 
 @dataclass(frozen=True)
 class Script:
-    """What a client asks, and how many requests it leaves unanswered before it waits."""
+    """The requests of a client, and how many of them it leaves unanswered before it waits.
+
+    `expected` has the right answer to each step, or None; it is empty if no answer is expected.
+    """
 
     steps: tuple[Step, ...]
     pipeline: int = 1
+    expected: tuple[Expected | None, ...] = ()
 
     @classmethod
     def of(cls, *steps: Record | Sequence[Record], pipeline: int = 1) -> Script:
@@ -52,6 +57,7 @@ class Script:
                 for number, step in enumerate(self.steps, 1)
             ),
             self.pipeline,
+            self.expected,
         )
 
 
@@ -154,6 +160,9 @@ class _Scripted:
                 place = standing.outstanding.index(answer.asked)  # type: ignore[union-attr]
                 left = standing.outstanding[:place] + standing.outstanding[place + 1 :]
                 memory = notes_of.replied(memory, self._notes, answer, place)  # type: ignore[arg-type]
+                if Note.ANSWERS in self._notes and self._script.expected:
+                    expected = self._script.expected[standing.step - 1]  # it waits for each answer
+                    memory = notes_of.compared(memory, expected, answer)  # type: ignore[arg-type]
                 return replace(standing, outstanding=left, memory=memory)
             case Disconnected():
                 if any(isinstance(record, CloseSession) for record in standing.outstanding):

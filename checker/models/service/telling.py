@@ -13,24 +13,32 @@ from spec.tree.requests import (
     Create,
     CreateMode,
     CreateSession,
+    CreateTtl,
     Delete,
     Exists,
+    GetAcl,
+    GetAllChildrenNumber,
     GetChildren,
     GetChildren2,
     GetData,
+    GetEphemerals,
     Multi,
     SessionId,
+    SetAcl,
     SetData,
     Sync,
 )
 from spec.tree.txns import (
     Change,
     CloseSessionTxn,
+    CreateContainerTxn,
     CreateSessionTxn,
+    CreateTtlTxn,
     CreateTxn,
     DeleteTxn,
     ErrorTxn,
     MultiTxn,
+    SetAclTxn,
     SetDataTxn,
 )
 
@@ -39,6 +47,7 @@ _MODES = {
     CreateMode.EPHEMERAL: "-e ",
     CreateMode.PERSISTENT_SEQUENTIAL: "-s ",
     CreateMode.EPHEMERAL_SEQUENTIAL: "-e -s ",
+    CreateMode.CONTAINER: "-c ",
 }
 _EVENTS = {
     EventType.NODE_CREATED: "{} was created",
@@ -53,6 +62,12 @@ def request(record: Record) -> str:
     match record:
         case Create(path, data, _, flags):
             return f"create {_MODES.get(CreateMode(flags), '')}{path}{_data(data)}"
+        case CreateTtl(path, data, _, flags, ttl):
+            sequential = "-s " if flags == CreateMode.PERSISTENT_SEQUENTIAL_WITH_TTL else ""
+            return f"create {sequential}-t {ttl} {path}{_data(data)}"
+        case GetAcl(path) | SetAcl(path) | GetAllChildrenNumber(path) | GetEphemerals(path):
+            name = type(record).__name__
+            return f"{name[0].lower()}{name[1:]} {path}"
         case SetData(path, data, version):
             return f"set {'' if version == -1 else f'-v {version} '}{path}{_data(data)}"
         case Delete(path, version):
@@ -128,6 +143,12 @@ def transaction(change: Change) -> str:
     match change.record:
         case CreateTxn(path, data, _, ephemeral):
             return f"create {'-e ' if ephemeral else ''}{path}{_data(data)}"
+        case CreateContainerTxn(path, data):
+            return f"create -c {path}{_data(data)}"
+        case CreateTtlTxn(path, data, _, _, ttl):
+            return f"create -t {ttl} {path}{_data(data)}"
+        case SetAclTxn(path):
+            return f"setAcl {path}"
         case SetDataTxn(path, data):
             return f"set {path}{_data(data)}"
         case DeleteTxn(path):

@@ -19,7 +19,7 @@ from checker.models.service.memory import Note
 from checker.models.service.scripts import Script, scripted
 from checker.models.service.setup import ServiceSetup
 from checker.properties.patterns import check_parameter
-from checker.properties.service import r12, r13, r14
+from checker.properties.service import answers, r12, r13, r14
 from checker.properties.service.views import Run
 from checker.properties.unknown import UnknownPropertyError
 
@@ -69,6 +69,12 @@ _ALL = (
         Note.EPHEMERALS,
     ),
     _always("UpdatesInOrder", "a client's updates take effect in its order (R13)", r13.updates_in_order, Note.ORDER),
+    _always(
+        "ExpectedAnswers",
+        "each answer is the one that the script states (R12, R13)",
+        answers.expected_answers,
+        Note.ANSWERS,
+    ),
     _always("AllOrNothing", "of a multi everything shows in a tree, or nothing (R13)", r13.all_or_nothing),
     _always(
         "SingleSystemImage",

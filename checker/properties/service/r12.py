@@ -10,6 +10,7 @@ from checker.models.service.telling import session as told_session
 from checker.properties.service.views import Answer, Run, found, keepers, memories, trees
 from spec.tree.requests import SessionId
 from spec.tree.store import FrozenStore
+from spec.tree.znode import Kind, Znode, kind_of
 
 Owned = tuple[SessionId, str]
 
@@ -60,7 +61,7 @@ def ephemerals_end(run: Run) -> Property:
 
     def orphans(store: FrozenStore, _zxid: int) -> tuple[bool, tuple[Owned, ...]]:
         open_ = {session for session, _ in store.sessions}
-        owned = [(znode.ephemeral_owner, path) for path, znode in store.nodes if znode.ephemeral_owner]
+        owned = [(znode.ephemeral_owner, path) for path, znode in store.nodes if _is_ephemeral(znode)]
         return bool(owned), tuple((session, path) for session, path in owned if session not in open_)
 
     def check(*shown: tuple[bool, tuple[Owned, ...]]) -> Answer:
@@ -77,11 +78,16 @@ def ephemerals_end(run: Run) -> Property:
     return Property("EphemeralsEndWithSession", trees(run.setup, orphans), check)
 
 
+def _is_ephemeral(znode: Znode) -> bool:
+    """Whether a session owns the znode. The owner field also marks containers and times to live (`EphemeralType`)."""
+    return kind_of(znode.ephemeral_owner) is Kind.EPHEMERAL
+
+
 def ephemerals_live(run: Run) -> Property:
     """An ephemeral znode that nobody has deleted is in every tree that has seen it created, and its session open."""
 
     def living(store: FrozenStore, zxid: int) -> tuple[int, frozenset[SessionId], frozenset[Owned]]:
-        owned = frozenset((znode.ephemeral_owner, path) for path, znode in store.nodes if znode.ephemeral_owner)
+        owned = frozenset((znode.ephemeral_owner, path) for path, znode in store.nodes if _is_ephemeral(znode))
         return zxid, frozenset(session for session, _ in store.sessions), owned
 
     def ephemerals(history: History) -> frozenset[tuple[SessionId, str, int]] | None:

@@ -1,0 +1,16 @@
+"""Expected answers: each answer to a script is the one that the scenario states."""
+
+from __future__ import annotations
+
+from checker.engine import Property
+from checker.models.service.memory import Memory
+from checker.properties.service.views import Run, flagged
+
+
+def expected_answers(run: Run) -> Property:
+    """Each answer with an expectation has the expected code, and the expected fields."""
+
+    def look(memory: Memory) -> tuple[bool, tuple[str, str] | None]:
+        return memory.compared, memory.unexpected
+
+    return flagged(run, "ExpectedAnswers", look, "an answer is not the expected one", ("request", "answer"))
