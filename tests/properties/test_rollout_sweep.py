@@ -8,6 +8,7 @@ The gate runs a few pairs; `pytest -m slow` runs 200, each twice, once with the 
 from __future__ import annotations
 
 import multiprocessing
+import os
 import tempfile
 import time
 from collections import Counter
@@ -152,7 +153,7 @@ def test_a_few_pairs_end_in_an_answer_that_brute_force_does_not_contradict() -> 
 @pytest.mark.slow
 def test_two_hundred_pairs_and_the_same_answers_on_a_busy_machine() -> None:
     quiet = swept(MANY, brute_force=True)
-    with busy(4):
+    with busy(os.cpu_count() or 2):
         again = swept(MANY, brute_force=False)
     kinds = Counter(answer if isinstance(answer, str) else "a plan" for answer in quiet.answers)
     outcomes = Counter(
