@@ -6,6 +6,7 @@ The bound is shared by all connections, so that a client with long requests dela
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -17,15 +18,16 @@ BYTES = 64 * 1024
 
 
 class Turns:
-    """The budget of one turn, and the connections that wait for the next one, first come, first served.
+    """The budget of one turn, and the connections that wait for the next one.
 
-    `call_soon` runs a function in the next turn.
+    The connections are served in the order in which they began to wait. The first one is served in the next turn. A
+    connection that has been served and waits again goes to the end. `call_soon` runs a function in the next turn.
     """
 
     def __init__(self, call_soon: Callable[[Callable[[], None]], None]) -> None:
         self._call_soon = call_soon
         self._handled = 0
-        self._postponed: dict[Connection, None] = {}
+        self._postponed: OrderedDict[Connection, None] = OrderedDict()
 
     def may_handle(self, connection: Connection, size: int) -> bool:
         """Whether a request of this many bytes fits into this turn; otherwise a later turn calls `connection.work`."""
@@ -40,8 +42,10 @@ class Turns:
     def _next(self) -> None:
         self._handled = 0
         while self._postponed:
-            connection = next(iter(self._postponed))
-            del self._postponed[connection]
+            connection, _ = self._postponed.popitem(last=False)
+            before = self._handled
             connection.work()
             if connection in self._postponed:
+                if self._handled == before:
+                    self._postponed.move_to_end(connection, last=False)
                 return
