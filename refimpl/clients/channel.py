@@ -44,12 +44,11 @@ class Phase(enum.Enum):
 class Channel(asyncio.Protocol, ABC):
     """The transport half of a connection; its subclass `Connection` handles requests."""
 
-    def __init__(self, clients: Clients, number: int) -> None:
+    def __init__(self, clients: Clients, number: int, address: str, port: int) -> None:
         self.clients = clients
         self.number = number
         self.phase = Phase.FRESH
-        self.address, self.port = "", 0
-        self.descriptor = -1
+        self.address, self.port = address, port
         self.session: SessionId = 0
         self.statistics = ConnectionStatistics()
         self._transport: asyncio.Transport | None = None
@@ -75,12 +74,10 @@ class Channel(asyncio.Protocol, ABC):
     # The callbacks of asyncio.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A client has connected."""
+        """The connection is open, after its TLS handshake; the client port may be closed by then."""
         self._transport = cast(asyncio.Transport, transport)
-        peer = transport.get_extra_info("peername") or ("", 0)
-        self.address, self.port = peer[0], peer[1]
-        opened = transport.get_extra_info("socket")
-        self.descriptor = -1 if opened is None else opened.fileno()
+        if self.phase is Phase.ENDED:
+            self._transport.abort()
 
     def pause_writing(self) -> None:
         """The client does not read: answers stop until it does."""
@@ -134,6 +131,11 @@ class Channel(asyncio.Protocol, ABC):
         return self._transport.get_write_buffer_size() if self._transport is not None else 0
 
     # Flow control and closing.
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the connection has a transport: since its TLS handshake, until its end."""
+        return self._transport is not None
 
     def interest(self) -> int:
         """The interest set of the connection, as `cons` shows it: 1 for reading, 4 for writing."""

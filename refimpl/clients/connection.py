@@ -50,10 +50,10 @@ _NO_PASSWORD = bytes(16)
 class Connection(Channel):
     """The connection of one client; `number` identifies it and gives its age."""
 
-    def __init__(self, clients: Clients, number: int) -> None:
-        super().__init__(clients, number)
+    def __init__(self, clients: Clients, number: int, address: str, port: int) -> None:
+        super().__init__(clients, number, address, port)
         self.timeout = clients.settings.connect_timeout
-        self.auth: tuple[Id, ...] = ()
+        self.auth: tuple[Id, ...] = (Id("ip", address),)
         self.established = wall_ms()
         self.waiting: Waiting = ()
         self._arrivals: deque[int] = deque()
@@ -66,12 +66,10 @@ class Connection(Channel):
     # The callbacks of asyncio that `Channel` leaves to this class.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A client has connected."""
+        """The connection is open, after its TLS handshake."""
         super().connection_made(transport)
-        self.auth = (Id("ip", self.address),)
-        if not self.clients.admit(self):
-            self.phase = Phase.ENDED
-            self.abort()
+        if self.phase is not Phase.ENDED:
+            self.clients.opened(self)
 
     def data_received(self, data: bytes) -> None:
         """Decodes bytes from the client."""

@@ -7,6 +7,8 @@ Rules:
   the change.
 - A session has at most one connection here, the newest. Its connection ends when its closeSession is applied.
 - A server that does not serve answers four-letter words and refuses sessions.
+- A connection counts towards all limits when it is accepted, before a TLS handshake. A refused one is closed in the
+  same call, so that the number of refused sockets never uses up the descriptors of the server.
 
 Source: `ServerCnxnFactory`, `NIOServerCnxnFactory`, `NettyServerCnxnFactory`; `FinalRequestProcessor.applyRequest`;
 `ZooKeeperServer.createSession`, `reopenSession`.
@@ -14,11 +16,13 @@ Source: `ServerCnxnFactory`, `NIOServerCnxnFactory`, `NettyServerCnxnFactory`; `
 
 import asyncio
 import logging
+import socket
 import ssl
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 from refimpl.clients.answers import Answers
 from refimpl.clients.channel import Channel, Phase
@@ -29,6 +33,7 @@ from refimpl.clients.statistics import OPERATION_OF, ServerStatistics
 from refimpl.clients.turns import Turns
 from refimpl.clients.words import Words
 from refimpl.clock import monotonic_ms, wall_ms
+from refimpl.listening import Listener, bind
 from spec.config.server_line import Address
 from spec.service.connection import Asked, Route
 from spec.service.expiry import ExpiryQueue
@@ -76,7 +81,8 @@ class Clients:
         self._sessions: dict[SessionId, Connection] = {}
         self._next_session = first_session_id(settings.server_id, wall_ms())
         self._silent = ExpiryQueue(_TICK)
-        self._listeners: list[asyncio.Server] = []
+        self._listeners: list[Listener] = []
+        self._opening: set[asyncio.Task[None]] = set()
         self._ticking: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -88,9 +94,9 @@ class Clients:
         context = self.settings.tls.context() if self.settings.tls else None
         try:
             if self.settings.address is not None:
-                await self._listen(self.settings.address, None)
+                self._listen(self.settings.address, None)
             if self.settings.secure_address is not None:
-                await self._listen(self.settings.secure_address, context)
+                self._listen(self.settings.secure_address, context)
         except ListenError:
             await self.close()
             raise
@@ -102,6 +108,8 @@ class Clients:
             self._ticking.cancel()
         for listener in self._listeners:
             listener.close()
+        for opening in tuple(self._opening):
+            opening.cancel()
         self.end()
         for connection in tuple(self._connections.values()):
             connection.abort()
@@ -155,22 +163,27 @@ class Clients:
         """The zxid of the last transaction applied."""
         return self.service.last_zxid if self.service is not None else 0
 
-    def admit(self, connection: Connection) -> bool:
-        """Whether a new connection is within the limits: in all, per address, and of file descriptors."""
-        of_address, limits = self._of_address[connection.address], self.settings
-        if connection.descriptor >= self._first_reserved:
+    def admit(self, address: str, port: int, descriptor: int = -1) -> Connection | None:
+        """A new connection, if it is within the limits: in all, per address, and of file descriptors."""
+        self._count += 1
+        connection = Connection(self, self._count, address, port)
+        of_address, limits = self._of_address[address], self.settings
+        if descriptor >= self._first_reserved:
             self.statistics.refused += 1
             logger.warning("%s is refused: the file descriptors that are left are kept for the server", connection)
-            return False
+            return None
         if 0 < limits.max_cnxns <= len(self._connections) or 0 < limits.max_client_cnxns <= of_address:
             self.statistics.refused += 1
             logger.warning("too many connections: %s is refused (it has %d)", connection, of_address)
-            return False
+            return None
         self._connections[connection.number] = connection
-        self._of_address[connection.address] += 1
+        self._of_address[address] += 1
+        return connection
+
+    def opened(self, connection: Connection) -> None:
+        """A connection is open, after its TLS handshake: its time for a ConnectRequest begins."""
         self._turn()
         self._silent.update(connection.number, connection.timeout, self.now)
-        return True
 
     def forget(self, connection: Connection) -> None:
         """Removes a connection and its watches; its session lives until it expires."""
@@ -246,12 +259,9 @@ class Clients:
 
     # Internals.
 
-    async def _listen(self, address: Address, context: ssl.SSLContext | None) -> None:
-        assert self._loop is not None
-        timeout = self.settings.connect_timeout / 1000 if context is not None else None
-        make = partial(self._loop.create_server, self.accept, address.host, address.port)
+    def _listen(self, address: Address, context: ssl.SSLContext | None) -> None:
         try:
-            listener = await make(backlog=128, ssl=context, ssl_handshake_timeout=timeout)
+            listener = Listener(bind(address.host, address.port), partial(self._accepted, context))
         except OSError as error:
             why = error.strerror or str(error)
             raise ListenError(error.errno, f"cannot listen for clients at {address}: {why}") from None
@@ -259,12 +269,32 @@ class Clients:
 
     def ports(self) -> tuple[int, ...]:
         """The open ports, in the order of the settings; a port of 0 in the settings has its real number here."""
-        return tuple(listener.sockets[0].getsockname()[1] for listener in self._listeners)
+        return tuple(listener.port for listener in self._listeners)
 
-    def accept(self) -> Connection:
-        """Makes the protocol of a new connection, for asyncio."""
-        self._count += 1
-        return Connection(self, self._count)
+    def _accepted(self, context: ssl.SSLContext | None, opened: socket.socket, peer: tuple[Any, ...]) -> None:
+        connection = self.admit(peer[0], peer[1], opened.fileno())
+        if connection is None:
+            opened.close()
+            return
+        assert self._loop is not None
+        opening = self._loop.create_task(self._open(connection, opened, context))
+        self._opening.add(opening)
+        opening.add_done_callback(self._opening.discard)
+
+    async def _open(self, connection: Connection, opened: socket.socket, context: ssl.SSLContext | None) -> None:
+        """Makes the transport of an admitted connection, after the handshake on a TLS port."""
+        assert self._loop is not None
+        timeout = self.settings.connect_timeout / 1000 if context is not None else None
+        make = partial(self._loop.connect_accepted_socket, lambda: connection, opened)
+        try:
+            await make(ssl=context, ssl_handshake_timeout=timeout)
+        except ConnectionResetError:
+            logger.debug("%s: closed by the client before it was open", connection)
+        except OSError as error:
+            logger.warning("%s: disconnected before it was open: %s", connection, error)
+        finally:
+            if not connection.is_open:
+                self.forget(connection)
 
     def _attach(self, connection: Connection, session: SessionId) -> None:
         connection.session = session

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -43,8 +42,8 @@ EVENT = -1
 class Wire(asyncio.Transport):
     """What a connection writes and wants; a peer that takes nothing has `unread` bytes."""
 
-    def __init__(self, address: str = "127.0.0.1") -> None:
-        super().__init__({"peername": (address, 5000)})
+    def __init__(self) -> None:
+        super().__init__()
         self.protocol: Any = None
         self.written = bytearray()
         self.writes = 0
@@ -107,8 +106,10 @@ class Client:
     """A client with its session, unless it is to send its own first bytes."""
 
     def __init__(self, world: World, presents: bool = True, address: str = "127.0.0.1") -> None:
-        self.world, self.wire = world, Wire(address)
-        self.protocol: Connection = world.clients.accept()
+        self.world, self.wire = world, Wire()
+        admitted = world.clients.admit(address, 5000)
+        assert admitted is not None
+        self.protocol: Connection = admitted
         self.wire.protocol = self.protocol
         self.protocol.connection_made(self.wire)
         if presents:
@@ -453,7 +454,7 @@ def test_large_answers_are_made_only_as_fast_as_they_are_read(world: World, befo
 @pytest.mark.parametrize("limited", [{"max_client_cnxns": 2}], indirect=True)
 def test_an_address_may_have_so_many_connections_and_gets_them_back(limited: World) -> None:
     first, second = Client(limited), Client(limited)
-    assert Client(limited, presents=False).wire.closed
+    assert limited.clients.admit("127.0.0.1", 5000) is None
     assert not Client(limited, address="127.0.0.2").wire.over
     first.wire.close()
     assert not Client(limited).wire.over
@@ -463,7 +464,7 @@ def test_an_address_may_have_so_many_connections_and_gets_them_back(limited: Wor
 @pytest.mark.parametrize("limited", [{"max_cnxns": 1, "max_client_cnxns": 0}], indirect=True)
 def test_the_server_may_have_so_many_connections(limited: World) -> None:
     Client(limited)
-    assert Client(limited, presents=False, address="127.0.0.2").wire.closed
+    assert limited.clients.admit("127.0.0.2", 5000) is None
 
 
 def test_a_client_that_is_gone_leaves_nothing_behind(world: World) -> None:
@@ -533,17 +534,17 @@ def test_a_frame_beyond_the_limit_leaves_one_line_in_the_log(limited: World, cap
 
 
 def test_a_connection_with_a_reserved_descriptor_is_refused() -> None:
-    class Numbered(Wire):
-        def __init__(self, descriptor: int) -> None:
-            super().__init__()
-            self._extra["socket"] = SimpleNamespace(fileno=lambda: descriptor)
-
     clients = Clients(ClientSettings(), first_reserved=100)
-    ended = []
-    for descriptor in (99, 100):
-        wire = Numbered(descriptor)
-        wire.protocol = clients.accept()
-        wire.protocol.connection_made(wire)
-        ended.append(wire.closed)
-    assert ended == [False, True]
+    assert clients.admit("127.0.0.1", 5000, descriptor=99) is not None
+    assert clients.admit("127.0.0.1", 5000, descriptor=100) is None
     assert clients.statistics.refused == 1
+
+
+def test_a_connection_that_opens_after_its_port_has_closed_ends() -> None:
+    world = World()
+    connection, wire = world.clients.admit("127.0.0.1", 5000), Wire()
+    assert connection is not None
+    wire.protocol = connection
+    world.close()
+    connection.connection_made(wire)
+    assert wire.closed

@@ -5,7 +5,11 @@ from __future__ import annotations
 import asyncio
 import ssl
 import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -18,6 +22,7 @@ from spec.service.connecting import Limits
 from tests.support.memory_server import MemoryServer
 
 PASSWORD = "secret"
+Run: TypeAlias = Callable[[Coroutine[Any, Any, Any]], Any]
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +81,97 @@ def test_a_client_is_asked_for_its_certificate_unless_told_otherwise(store: Path
     tls = TlsSettings.of(keys(store))
     assert ask(tls, trusting(store, presents=True)) == b"imok"
     assert ask(tls, trusting(store)) == b""
+
+
+# Connections without a handshake.
+
+
+@pytest.fixture(params=["asyncio", "uvloop"])
+def run(request: pytest.FixtureRequest) -> Run:
+    """Runs an event loop of this kind, for at most 20 seconds."""
+    found = pytest.importorskip(request.param).run
+    return lambda coroutine: found(asyncio.wait_for(coroutine, 20))
+
+
+@asynccontextmanager
+async def secure(store: Path, first_reserved: int = sys.maxsize, **limits: Any) -> AsyncIterator[Clients]:
+    """A client port with TLS only. A client has a minute for its handshake, longer than a test."""
+    tls = TlsSettings.of(keys(store, ssl_clientAuth="none"))
+    settings = ClientSettings(
+        secure_address=Address("127.0.0.1", 0), tls=tls, words=frozenset("*"), connect_timeout=60_000, **limits
+    )
+    clients = Clients(settings, first_reserved=first_reserved)
+    await clients.start()
+    clients.begin(MemoryServer(clients))
+    try:
+        yield clients
+    finally:
+        await clients.close()
+
+
+async def refused(clients: Clients) -> bool:
+    """Whether the secure port ends a connection that says nothing."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", clients.ports()[0])
+    try:
+        return await asyncio.wait_for(reader.read(), 5) == b""
+    except ConnectionError:
+        return True
+    except TimeoutError:
+        return False
+    finally:
+        writer.close()
+
+
+@pytest.mark.parametrize("limit", ["max_client_cnxns", "max_cnxns"])
+def test_a_connection_without_a_handshake_counts_towards_the_limits(store: Path, run: Run, limit: str) -> None:
+    async def third() -> bool:
+        async with secure(store, **{limit: 2}) as clients:
+            silent = [await asyncio.open_connection("127.0.0.1", clients.ports()[0]) for _ in range(2)]
+            ended = await refused(clients)
+            for _, writer in silent:
+                writer.close()
+            return ended and clients.statistics.refused == 1
+
+    assert run(third())
+
+
+def test_a_connection_without_a_handshake_needs_an_unreserved_descriptor(store: Path, run: Run) -> None:
+    async def first() -> bool:
+        async with secure(store, first_reserved=0) as clients:
+            return await refused(clients)
+
+    assert run(first())
+
+
+def test_a_connection_that_ends_before_its_handshake_leaves_its_place(store: Path, run: Run) -> None:
+    async def next_one() -> bytes:
+        async with secure(store, max_client_cnxns=1) as clients:
+            _, writer = await asyncio.open_connection("127.0.0.1", clients.ports()[0])
+            while not clients.connections:
+                await asyncio.sleep(0.01)
+            writer.close()
+            while clients.connections:
+                await asyncio.sleep(0.01)
+            reader, writer = await asyncio.open_connection("127.0.0.1", clients.ports()[0], ssl=trusting(store))
+            writer.write(b"ruok")
+            answer = await reader.read()
+            writer.close()
+            return answer
+
+    assert run(next_one()) == b"imok"
+
+
+def test_a_port_that_closes_ends_the_connections_without_a_handshake(store: Path, run: Run) -> None:
+    async def silent() -> bytes:
+        async with secure(store) as clients:
+            reader, writer = await asyncio.open_connection("127.0.0.1", clients.ports()[0])
+            while not clients.connections:
+                await asyncio.sleep(0.01)
+        received = await reader.read()
+        writer.close()
+        return received
+
+    assert run(silent()) == b""
 
 
 def test_the_password_may_be_in_a_file(store: Path) -> None:

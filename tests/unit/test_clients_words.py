@@ -100,10 +100,10 @@ ZOO_CFG = "tickTime=2000\ndataDir=/tmp/data\nclientPort=24181\nmaxClientCnxns=0\
 
 
 class Wire(asyncio.Transport):
-    """Records what a connection from this port writes."""
+    """Records what a connection writes."""
 
-    def __init__(self, port: int) -> None:
-        super().__init__({"peername": ("127.0.0.1", port)})
+    def __init__(self) -> None:
+        super().__init__()
         self.written, self.ended = bytearray(), False
 
     def write(self, data: Any) -> None:
@@ -138,7 +138,8 @@ class World:
         self.loop.run_until_complete(self.clients.start())
 
     def connect(self, port: int, data: bytes) -> tuple[Any, Wire]:
-        connection, wire = self.clients.accept(), Wire(port)
+        connection, wire = self.clients.admit("127.0.0.1", port), Wire()
+        assert connection is not None
         connection.connection_made(wire)
         connection.data_received(data)
         self.loop.run_until_complete(asyncio.sleep(0))

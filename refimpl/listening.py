@@ -1,0 +1,117 @@
+"""Listening sockets: each accepted connection is checked before it costs more than one file descriptor.
+
+Rules:
+
+- The receiver of an accepted socket decides in the same call, so at most one refused socket is open at a time. The
+  servers of asyncio create a protocol for each socket first, and on a TLS port they call it only after the handshake.
+- A turn of the event loop accepts at most `ACCEPTS` connections of each socket. The others wait in the kernel, where
+  they cost no descriptor of this process.
+- Without a free descriptor a port pauses for a second.
+
+Source: `NIOServerCnxnFactory.AcceptThread.doAccept`, `pauseAccept`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import logging
+import socket
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
+
+logger = logging.getLogger("quorate.listening")
+
+ACCEPTS = 8
+"""Connections that one listening socket accepts in one turn of the event loop."""
+PAUSE = 1.0
+"""Seconds without accepting after the system has refused a socket."""
+_BACKLOG = 128
+"""Connections that wait in the kernel."""
+
+Accepted: TypeAlias = Callable[[socket.socket, tuple[Any, ...]], None]
+"""Receives a socket, which it owns, and the address of the peer."""
+
+
+class Listener:
+    """Bound sockets of one port, listening until `close`. It is made in the event loop's thread. Raises OSError."""
+
+    def __init__(self, bound: Iterable[socket.socket], accepted: Accepted) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._accepted = accepted
+        self._sockets = tuple(bound)
+        self._paused: dict[socket.socket, asyncio.TimerHandle] = {}
+        try:
+            for listening in self._sockets:
+                listening.setblocking(False)
+                listening.listen(_BACKLOG)
+        except OSError:
+            self.close()
+            raise
+        for listening in self._sockets:
+            self._resume(listening)
+
+    @property
+    def port(self) -> int:
+        """The number of the port."""
+        number: int = self._sockets[0].getsockname()[1]
+        return number
+
+    def close(self) -> None:
+        """Stops listening. Connections that were accepted are not affected."""
+        for handle in self._paused.values():
+            handle.cancel()
+        for listening in self._sockets:
+            self._loop.remove_reader(listening)
+            listening.close()
+        self._sockets = ()
+
+    def _resume(self, listening: socket.socket) -> None:
+        self._paused.pop(listening, None)
+        self._loop.add_reader(listening, self._accept, listening)
+
+    def _accept(self, listening: socket.socket) -> None:
+        for _ in range(ACCEPTS):
+            if listening not in self._sockets:
+                return  # the receiver of a connection has closed the port
+            try:
+                opened, peer = listening.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                logger.warning("port %d: no connection is accepted for %g s: %s", self.port, PAUSE, error.strerror)
+                self._loop.remove_reader(listening)
+                self._paused[listening] = self._loop.call_later(PAUSE, self._resume, listening)
+                return
+            opened.setblocking(False)
+            self._accepted(opened, peer)
+
+
+def bind(host: str, port: int) -> list[socket.socket]:
+    """Sockets at the addresses of a host that this machine has; an empty name means all interfaces.
+
+    Raises OSError, and ValueError for a name that is not a host's.
+    """
+    # The protocol is explicit in each socket: asyncio sets TCP_NODELAY only there.
+    found = socket.getaddrinfo(host or None, port, proto=socket.IPPROTO_TCP, flags=socket.AI_PASSIVE)
+    missing = OSError(errno.EADDRNOTAVAIL, f"{host} has no address")
+    made: list[socket.socket] = []
+    with contextlib.ExitStack() as unfinished:
+        for family, kind, protocol, _, address in dict.fromkeys(found):
+            try:
+                bound = unfinished.enter_context(socket.socket(family, kind, protocol))
+                bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                if family == socket.AF_INET6:
+                    bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+                bound.bind(address)
+            except OSError as error:
+                if error.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
+                    raise
+                missing = error
+            else:
+                made.append(bound)
+        if not made:
+            raise missing
+        unfinished.pop_all()
+    return made
