@@ -7,8 +7,20 @@ lower numbers are in use.
 
 import resource
 
-RESERVE = 512
-"""Descriptors for the disk, the ports, 256 connections of peers, and connections that are accepted at the same time."""
+from refimpl.listening import ACCEPTS
+from refimpl.peers.ports import MAX_STRANGERS
+
+_STRANGERS = 4 * MAX_STRANGERS
+"""Connections of peers on two ports: those without an introduction, and those outside the configuration."""
+_REFUSED = 4 * 4 * ACCEPTS
+"""Refused connections of peers, which are closed within four turns of the event loop, on four listening sockets.
+
+A refused client is closed before the next one is accepted.
+"""
+_OWN = 128
+"""Descriptors for the disk, the listening sockets, the event loop, and the connections with configured servers."""
+RESERVE = _STRANGERS + _REFUSED + _OWN
+"""Descriptors that no client gets: 512."""
 _UNLIMITED = 1 << 20
 
 

@@ -4,8 +4,8 @@ Rules:
 
 - The receiver of an accepted socket decides in the same call, so at most one refused socket is open at a time. The
   servers of asyncio create a protocol for each socket first, and on a TLS port they call it only after the handshake.
-- A turn of the event loop accepts at most `ACCEPTS` connections of each socket. The others wait in the kernel, where
-  they cost no descriptor of this process.
+- A turn of the event loop accepts at most `ACCEPTS` connections of each socket; a server of asyncio accepts as many as
+  its backlog. The others wait in the kernel, where they cost no descriptor of this process.
 - Without a free descriptor a port pauses for a second.
 
 Source: `NIOServerCnxnFactory.AcceptThread.doAccept`, `pauseAccept`.
@@ -86,6 +86,22 @@ class Listener:
                 return
             opened.setblocking(False)
             self._accepted(opened, peer)
+
+
+def serve(bound: Iterable[socket.socket], protocol: Callable[[], asyncio.Protocol]) -> Listener:
+    """Listens with a protocol for each connection, as `create_server` does. Raises OSError.
+
+    A connection that its protocol closes when it is made is closed three turns of the event loop later.
+    """
+    loop = asyncio.get_running_loop()
+    opening: set[asyncio.Task[Any]] = set()
+
+    def accepted(opened: socket.socket, _peer: tuple[Any, ...]) -> None:
+        task = loop.create_task(loop.connect_accepted_socket(protocol, opened))
+        opening.add(task)
+        task.add_done_callback(opening.discard)
+
+    return Listener(bound, accepted)
 
 
 def bind(host: str, port: int) -> list[socket.socket]:

@@ -95,7 +95,7 @@ async def serve(settings: Settings, journal_path: Path | None, stopping: asyncio
     node = Node(settings, server, replica, storage, clients, journal, failed)
     try:
         await _start(clients)
-        await _open_peers(node, settings)
+        _open_peers(node, settings)
         node.start()
         purging = asyncio.create_task(_purge(storage, settings)) if settings.purge_interval else None
         await stopping.wait()
@@ -126,7 +126,7 @@ async def _start(clients: Clients) -> None:
         raise StartError(f"the address for clients cannot be used: {error}") from None
 
 
-async def _open_peers(node: Node, settings: Settings) -> None:
+def _open_peers(node: Node, settings: Settings) -> None:
     """Opens the election port of a member of an ensemble; a standalone server has none."""
     if not settings.distributed:
         return
@@ -141,7 +141,7 @@ async def _open_peers(node: Node, settings: Settings) -> None:
     node.election_port = election
     node.quorum_port = QuorumSockets(node, own, ensemble)
     try:
-        await election.listen()
+        election.listen()
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise StartError(f"the election port of server.{own.sid} cannot be opened: {why}") from None

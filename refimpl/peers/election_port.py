@@ -25,6 +25,7 @@ from typing import cast
 from msgspec.structs import replace
 
 from refimpl.jute import JuteError
+from refimpl.listening import Listener, bind, serve
 from refimpl.peers import closing
 from refimpl.peers.ports import MAX_STRANGERS
 from refimpl.rate_limit import RateLimit
@@ -191,19 +192,18 @@ class ElectionSockets:
         self._servers = {server.sid: server for server in ensemble.servers}
         self._links: dict[Sid, Link] = {}
         self._strangers: dict[ElectionSocket, asyncio.TimerHandle] = {}
-        self._listening: list[asyncio.Server] = []
+        self._listening: list[Listener] = []
 
-    async def listen(self) -> None:
-        """Accepts peers, on every address of the own server line. Raises OSError."""
-        loop = asyncio.get_running_loop()
+    def listen(self) -> None:
+        """Accepts peers, on every address of the own server line. Raises OSError, and ValueError for a bad host."""
         for address in self._own.addresses:
-            server = await loop.create_server(lambda: ElectionSocket(self, None), address.host, address.election_port)
-            self._listening.append(server)
+            bound = bind(address.host, address.election_port)
+            self._listening.append(serve(bound, lambda: ElectionSocket(self, None)))
 
     def close(self) -> None:
         """Stops listening, and ends every connection."""
-        for server in self._listening:
-            server.close()
+        for listener in self._listening:
+            listener.close()
         for socket in tuple(self._strangers):
             socket.close()
         for link in self._links.values():

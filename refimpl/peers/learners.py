@@ -12,11 +12,10 @@ Source: `LearnerHandler.run`, `LearnerMaster.revalidateSession`, `Leader.lead`, 
 
 from __future__ import annotations
 
-import asyncio
-import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from refimpl.listening import Listener, bind, serve
 from refimpl.peers.ports import MAX_STRANGERS, ListenError
 from refimpl.peers.quorum_side import Side, logger
 from refimpl.peers.quorum_socket import QuorumSocket
@@ -42,7 +41,7 @@ class Learners(Side):
         super().__init__(node)
         self._own = own
         self._known = {server.sid for server in ensemble.servers}
-        self._listening: list[asyncio.Server | socket.socket] = []
+        self._listening: list[Listener] = []
         self._strangers: set[QuorumSocket] = set()
         self._learners: dict[Sid, QuorumSocket] = {}
         self._phase: LeaderPhase | None = None
@@ -53,32 +52,25 @@ class Learners(Side):
         super().begin()
         self._phase, self._phase_began = None, self.loop.time()
         for address in self._own.addresses:
-            listening = _listening_at(address.host, address.quorum_port)
-            self._listening.append(listening)
-            self.loop.create_task(self._accept(listening))
+            self._listening.append(self._listen(address.host, address.quorum_port))
 
     def end(self) -> None:
         """Its reign is over: it stops listening, and every connection ends."""
         super().end()
-        for listening in self._listening:
-            listening.close()
+        for listener in self._listening:
+            listener.close()
         self._listening.clear()
         for sid in tuple(self._learners):
             self.disconnect(sid)
         for stranger in tuple(self._strangers):
             stranger.close()
 
-    async def _accept(self, listening: socket.socket) -> None:
-        if listening not in self._listening:
-            return  # its reign is over
-        # In two steps: asyncio waits at the end of the second one. The end of the role must then close the server,
-        # not its socket, which the event loop looks at by then.
-        accepting = await self.loop.create_server(lambda: self.socket(None), sock=listening, start_serving=False)
-        if listening not in self._listening:
-            accepting.close()
-            return
-        self._listening[self._listening.index(listening)] = accepting
-        await accepting.start_serving()
+    def _listen(self, host: str, port: int) -> Listener:
+        try:
+            return serve(bind(host, port), lambda: self.socket(None))
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or error
+            raise ListenError(f"cannot listen for learners at {host}:{port}: {why}") from None
 
     def of(self, sid: Sid) -> QuorumSocket | None:
         """The connection of a learner."""
@@ -226,14 +218,3 @@ class Learners(Side):
                 self.node.lose_quorum("too few learners are left")
         elif self.loop.time() - self._phase_began > self.limit(synced=False):
             self.node.lose_quorum(f"no quorum for {part.phase.name} within initLimit")
-
-
-def _listening_at(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        listening = socket.create_server((host, port), family=family, backlog=128)
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise ListenError(f"cannot listen for learners at {host}:{port}: {why}") from None
-    listening.setblocking(False)
-    return listening

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import socket
 import struct
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -17,6 +19,7 @@ import pytest
 
 pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[recipes]'")
 
+from kazoo.client import KazooClient
 from kazoo.security import ACL, OPEN_ACL_UNSAFE, Id
 
 from benchmarks.servers import Ensemble
@@ -36,7 +39,7 @@ from spec.tree.requests import (
     SetWatches,
     WhoAmI,
 )
-from tests.node.hostile import check_unharmed, client, connection, framed, has_ended, log_of, resident, send
+from tests.node.hostile import check_unharmed, client, connection, framed, has_ended, log_of, resident, send, wait_said
 from tests.node.patience import LONG_LIMITS
 
 Launch = Callable[..., Ensemble]
@@ -188,25 +191,93 @@ def test_lines_about_refused_clients_are_limited(server: Ensemble) -> None:
     assert 1 <= log_of(server, 1).count("bad frame") - said <= 200
 
 
-def test_connections_are_refused_before_descriptors_run_out(tmp_path: Path) -> None:
-    """A server with 256 descriptors writes log files and snapshots while a stranger opens 400 connections."""
+@contextmanager
+def few_descriptors(directory: Path, uvloop: bool = True) -> Iterator[Ensemble]:
+    """A server with 256 descriptors, which begins a log file and a snapshot every hundred transactions.
+
+    Without uvloop the server runs asyncio's event loop.
+    """
     extra = LONG_LIMITS | {"maxClientCnxns": "0", "snapCount": "100"}
-    ensemble = Ensemble(["node"], tmp_path, tick_time=1000, extra=extra)
+    ensemble = Ensemble(["node"], directory, tick_time=1000, extra=extra)
     ensemble.process(1).command[:0] = ["sh", "-c", 'ulimit -n 256; exec "$@"', "sh"]
+    if not uvloop:
+        (directory / "uvloop.py").write_text("raise ImportError")
+        paths = ensemble.process(1).environment
+        paths["PYTHONPATH"] = f"{directory}:{paths['PYTHONPATH']}"
     try:
         ensemble.start_all()
-        with client(ensemble) as writing, ExitStack() as opened:
-            for _ in range(400):
-                opened.enter_context(connection(ensemble.client_port(1)))
-            for n in range(500):
-                writing.create(f"/n{n}", b"x")
-            assert ensemble.running == (1,)
-            assert psutil.Process(ensemble.process(1).pid).num_fds() < 200
-            assert "file descriptors" in log_of(ensemble, 1)
-            assert len(list(ensemble.data(1).rglob("snapshot.*"))) > 1
-        with client(ensemble) as after:
-            assert len(after.get_children("/")) == 501
+        yield ensemble
         ensemble.process(1).stop()
         assert "stopping: SIGTERM" in log_of(ensemble, 1)
     finally:
         ensemble.close()
+
+
+def check_writes_its_disk(ensemble: Ensemble, writing: KazooClient, znodes: int) -> None:
+    """The server creates znodes, writes log files and snapshots, and stays."""
+    for n in range(znodes):
+        writing.create(f"/n{n}", b"x")
+    assert ensemble.running == (1,)
+    assert len(list(ensemble.data(1).rglob("snapshot.*"))) > 1
+    assert len(writing.get_children("/")) == znodes + 1
+
+
+def test_connections_are_refused_before_descriptors_run_out(tmp_path: Path) -> None:
+    """A server with 256 descriptors writes log files and snapshots while a stranger opens 400 connections."""
+    with few_descriptors(tmp_path) as ensemble:
+        with client(ensemble) as writing, ExitStack() as opened:
+            for _ in range(400):
+                opened.enter_context(connection(ensemble.client_port(1)))
+            check_writes_its_disk(ensemble, writing, 500)
+            assert psutil.Process(ensemble.process(1).pid).num_fds() < 200
+            assert "file descriptors" in log_of(ensemble, 1)
+        with client(ensemble) as after:
+            assert len(after.get_children("/")) == 501
+
+
+@pytest.mark.parametrize(
+    ("port", "refusal"),
+    [
+        ("client_port", "is refused: the file descriptors"),
+        ("quorum_port", "others have not said who they are"),
+        ("election_port", "others have not said who they are"),
+    ],
+)
+def test_bursts_of_connections_leave_descriptors_for_the_disk(tmp_path: Path, port: str, refusal: str) -> None:
+    """A server with 256 descriptors writes its disk while a stranger begins 300 connections at a time.
+
+    An asyncio server accepts as many of them in a turn as its backlog, one of uvloop accepts a single one.
+    """
+    with few_descriptors(tmp_path, uvloop=False) as ensemble, client(ensemble) as writing:
+        with bursts(getattr(ensemble.member(1), port)):
+            wait_said(ensemble, 1, refusal)
+            check_writes_its_disk(ensemble, writing, 250)
+        said = log_of(ensemble, 1)
+        assert "no connection is accepted" not in said
+        assert "out of system resource" not in said
+
+
+BURST = """
+import socket, sys
+before = []
+while True:
+    begun = [socket.socket() for _ in range(150)]
+    for each in begun:
+        each.setblocking(False)
+        each.connect_ex(("127.0.0.1", int(sys.argv[1])))
+    for each in before:
+        each.close()
+    before = begun
+"""
+
+
+@contextmanager
+def bursts(port: int) -> Iterator[None]:
+    """Two processes begin 150 connections at a time; they end them when the next ones have begun."""
+    strangers = [subprocess.Popen([sys.executable, "-c", BURST, str(port)]) for _ in range(2)]
+    try:
+        yield
+    finally:
+        for stranger in strangers:
+            stranger.kill()
+            stranger.wait()

@@ -10,10 +10,11 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, TypeAlias
 
+import psutil
 import pytest
 
 from refimpl import listening
-from refimpl.listening import ACCEPTS, Listener, bind
+from refimpl.listening import ACCEPTS, Listener, bind, serve
 
 LOOPBACK = "127.0.0.1"
 BURST = 100
@@ -85,6 +86,31 @@ def test_a_turn_accepts_a_limited_number_of_connections(run: Run) -> None:
         return counts
 
     assert max(run(by_turn())) == ACCEPTS
+
+
+def test_a_connection_that_its_protocol_closes_is_closed_within_four_turns(run: Run) -> None:
+    class Refusing(asyncio.Protocol):
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            transport.close()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            ended.append(exc)
+
+    ended: list[Exception | None] = []
+
+    async def descriptors() -> list[int]:
+        process = psutil.Process()
+        listener = serve(bind(LOOPBACK, 0), Refusing)
+        with burst(listener.port):
+            found = [process.num_fds()]
+            while len(ended) < BURST:
+                await asyncio.sleep(0)
+                found.append(process.num_fds())
+        listener.close()
+        return found
+
+    before, *turns = run(descriptors())
+    assert max(turns) - before <= 4 * ACCEPTS
 
 
 def test_a_port_that_closes_accepts_no_further_connection(run: Run) -> None:

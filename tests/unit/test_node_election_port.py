@@ -114,7 +114,7 @@ class Stage:
 def play(scene: Callable[[Stage], Awaitable[None]]) -> None:
     async def run() -> None:
         stage = Stage(free_ports(3))
-        await stage.port.listen()
+        stage.port.listen()
         try:
             await asyncio.wait_for(scene(stage), WAIT)
         finally:
