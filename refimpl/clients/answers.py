@@ -21,6 +21,7 @@ from refimpl.wire.packet import MAX_AUTHINFO
 from spec.service.connection import Asked, Route
 from spec.tree.acl import authenticate, permits
 from spec.tree.apply import Event
+from spec.tree.checks import RefusedError
 from spec.tree.data import Perms
 from spec.tree.fields import Record
 from spec.tree.options import Options
@@ -33,7 +34,6 @@ from spec.tree.requests import (
     GetChildren,
     GetChildren2,
     GetData,
-    MultiRead,
     Ping,
     RemoveWatches,
     SetAuth,
@@ -87,10 +87,11 @@ class Answers:
             return special(connection, record)
         if service is None:
             return Code.CONNECTION_LOSS, None
-        code, reply = read(service.tree, record, connection.session, asked.auth, self._options)
-        if code is Code.MARSHALLING_ERROR and type(record) is MultiRead:
-            logger.warning("%s: a multiRead is refused: only getData and getChildren, %s bytes of answer at most",
-                           connection, self._options.max_multi_read or "any number of")  # fmt: skip
+        try:
+            code, reply = read(service.tree, record, connection.session, asked.auth, self._options)
+        except RefusedError as refused:
+            logger.warning("%s: %s is refused: %s", connection, type(record).__name__, refused.reason)
+            return refused.code, None
         if type(record) in _MAY_WATCH and record.watch:  # type: ignore[attr-defined]
             kind = watch_of(record, code)
             if kind is not None:

@@ -2,7 +2,7 @@
 
 Rules this module keeps:
 
-- A check that fails raises `RefusedError` with ZooKeeper's code; nobody but `prepare` catches it.
+- A check that fails raises `RefusedError` with ZooKeeper's code, which `prepare` catches.
 - Versions count as Java's int does.
 
 Source: `PrepRequestProcessor.validatePath`, `getParentPathAndValidate`, `getRecordForPath`, `checkAndIncVersion`;
@@ -23,10 +23,11 @@ _HIGHEST_INT = (1 << 31) - 1
 
 
 class RefusedError(Exception):
-    """A request is refused with this code."""
+    """A request is refused with this code; `reason` is for a log, where the code does not say it."""
 
-    def __init__(self, code: Code) -> None:
-        self.code = code
+    def __init__(self, code: Code, reason: str = "") -> None:
+        super().__init__(code, reason)
+        self.code, self.reason = code, reason
 
 
 class Asker(msgspec.Struct, frozen=True, gc=False):

@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from spec.tree.acl import client_info, hide_digests, permits
+from spec.tree.checks import RefusedError
 from spec.tree.data import Id, Perms
 from spec.tree.fields import Record
 from spec.tree.options import DEFAULTS, Options
@@ -64,7 +65,10 @@ class _Asker(msgspec.Struct, frozen=True, gc=False):
 
 
 def read(view: Store, record: Record, session: int, auth: tuple[Id, ...] = (), options: Options = DEFAULTS) -> Answer:
-    """The answer to a request that does not change the tree; UNIMPLEMENTED for other requests."""
+    """The answer to a request that does not change the tree; UNIMPLEMENTED for other requests.
+
+    Raises RefusedError, with its reason, for a multiRead that is not answered.
+    """
     rule = _RULES.get(type(record))
     if rule is None:
         return Code.UNIMPLEMENTED, None
@@ -147,8 +151,10 @@ def _who_am_i(_view: Store, _request: WhoAmI, asker: _Asker) -> Answer:
 
 
 def _multi_read(view: Store, request: MultiRead, asker: _Asker) -> Answer:
-    if any(type(operation) not in {GetData, GetChildren} for operation in request.operations):
-        return Code.MARSHALLING_ERROR, None
+    for operation in request.operations:
+        if type(operation) not in {GetData, GetChildren}:
+            reason = f"it contains {type(operation).__name__}, and only GetData and GetChildren are possible"
+            raise RefusedError(Code.MARSHALLING_ERROR, reason)
     results, size = [], _HEADER  # the closing header
     for operation in request.operations:
         code, reply = _RULES[type(operation)](view, operation, asker)
@@ -158,7 +164,8 @@ def _multi_read(view: Store, request: MultiRead, asker: _Asker) -> Answer:
             results.append(OperationResult(OPCODE_OF[type(operation)], reply))
         size += _HEADER + _size(reply)
         if 0 < asker.options.max_multi_read < size:
-            return Code.MARSHALLING_ERROR, None
+            reason = f"its answer exceeds {asker.options.max_multi_read} bytes"
+            raise RefusedError(Code.MARSHALLING_ERROR, reason)
     return Code.OK, MultiReply(tuple(results))
 
 

@@ -131,7 +131,7 @@ def test_fifty_requests_of_variable_answer_size(server: Ensemble) -> None:
     """A multiRead beyond its bound is refused, with one line in the log. Other answers are at most one znode."""
     refused, answered = multi_reads(), single_reads()
     assert len(refused) + len(answered) >= 50
-    before, peak, said = resident(server), highest(server), log_of(server, 1).count("a multiRead is refused")
+    before, peak, said = resident(server), highest(server), log_of(server, 1).count("MultiRead is refused")
     with session(server) as asking:
         for xid, record in enumerate([*refused.values(), *answered.values()], 1):
             assert send(asking, packet(xid, record))
@@ -144,7 +144,7 @@ def test_fifty_requests_of_variable_answer_size(server: Ensemble) -> None:
                 assert code in (Code.OK, Code.NO_NODE)
                 assert len(reply) <= MAX_BUFFER
     assert highest(server) - peak < PEAK
-    assert log_of(server, 1).count("a multiRead is refused") - said == len(refused)
+    assert log_of(server, 1).count("MultiRead is refused") - said == len(refused)
     check_unharmed(server, before, GROWTH)
 
 

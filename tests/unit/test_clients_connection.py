@@ -12,11 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from refimpl.clients import Clients, ClientSettings
+from refimpl.clients.answers import Answers
 from refimpl.clients.connection import Connection
 from refimpl.jute import encode
 from spec.service.sessions import password
 from spec.tree.data import OPEN_ACL_UNSAFE, Acl, Id
 from spec.tree.fields import Record
+from spec.tree.options import Options
 from spec.tree.replies import Code
 from spec.tree.requests import (
     OPCODE_OF,
@@ -26,6 +28,7 @@ from spec.tree.requests import (
     Exists,
     GetChildren,
     GetData,
+    MultiRead,
     Ping,
     Reconfig,
     Sasl,
@@ -531,6 +534,14 @@ def test_a_frame_beyond_the_limit_leaves_one_line_in_the_log(limited: World, cap
     (line,) = caplog.messages
     assert str(client.protocol) in line
     assert "2001" in line
+
+
+def test_the_reason_of_a_refused_read_is_in_the_log(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    client = Client(world)
+    world.clients.answers = Answers(world.clients, Options(max_multi_read=100))
+    client.asks((1, MultiRead((GetData("/", False),) * 2)))
+    assert client.taken() == [(1, Code.MARSHALLING_ERROR)]
+    assert caplog.messages == [f"{client.protocol}: MultiRead is refused: its answer exceeds 100 bytes"]
 
 
 def test_a_connection_with_a_reserved_descriptor_is_refused() -> None:

@@ -9,6 +9,7 @@ import pytest
 from refimpl.jute import encode
 from refimpl.store import Tree
 from spec.tree.acl import authenticate, digest_of, fix_up, permits
+from spec.tree.checks import RefusedError
 from spec.tree.data import ANYONE, OPEN_ACL_UNSAFE, Acl, ClientInfo, Id, Stat
 from spec.tree.fields import Record
 from spec.tree.options import Options
@@ -140,7 +141,10 @@ def test_a_multi_read_has_an_answer_or_an_error_for_each() -> None:
 
 
 def test_a_multi_read_of_anything_else_cannot_be_unmarshalled() -> None:
-    assert read(Tree(), MultiRead((Exists("/", False),)), SESSION) == (Code.MARSHALLING_ERROR, None)
+    with pytest.raises(RefusedError) as refused:
+        read(Tree(), MultiRead((GetData("/", False), Exists("/", False))), SESSION)
+    assert refused.value.code is Code.MARSHALLING_ERROR
+    assert refused.value.reason == "it contains Exists, and only GetData and GetChildren are possible"
 
 
 def test_the_bound_of_a_multi_read_is_on_the_bytes_of_its_answer() -> None:
@@ -152,7 +156,10 @@ def test_the_bound_of_a_multi_read_is_on_the_bytes_of_its_answer() -> None:
     size = len(encode(reply))
     assert read(tree, MultiRead(operations), SESSION, options=Options(max_multi_read=size)) == (Code.OK, reply)
     less = Options(max_multi_read=size - 1)
-    assert read(tree, MultiRead(operations), SESSION, options=less) == (Code.MARSHALLING_ERROR, None)
+    with pytest.raises(RefusedError) as refused:
+        read(tree, MultiRead(operations), SESSION, options=less)
+    assert refused.value.code is Code.MARSHALLING_ERROR
+    assert refused.value.reason == f"its answer exceeds {size - 1} bytes"
 
 
 def test_a_multi_read_ends_at_its_bound_and_reads_no_further() -> None:
@@ -167,7 +174,8 @@ def test_a_multi_read_ends_at_its_bound_and_reads_no_further() -> None:
     tree.carry_out([Put("/large", new_znode(bytes(1000), OPEN, 3, 30, 0))])
     operations = (GetData("/large", False),) * 1000
     options = Options(max_multi_read=10_000)
-    assert read(tree, MultiRead(operations), SESSION, options=options) == (Code.MARSHALLING_ERROR, None)
+    with pytest.raises(RefusedError):
+        read(tree, MultiRead(operations), SESSION, options=options)
     assert tree.reads == 10
 
 
