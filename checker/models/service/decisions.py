@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from checker.models.service.setup import IDENTITIES
 from checker.models.service.words import Propose
 from spec.service.connecting import Limits, Presented, TurnedAway, present
 from spec.service.connection import ROUTES, Route
@@ -48,7 +49,7 @@ class Decisions:
         if Variant.REUSED_SEQUENCE_NUMBER in self._variants and isinstance(record, Create):
             record = _numbered_by_siblings(store, record)
         view = store if propose.view is None else propose.view
-        change = prepare(view, Request(session, 0, record), 0, Code.OK if open_ else Code.SESSION_EXPIRED)
+        change = prepare(view, Request(session, 0, record, IDENTITIES), 0, Code.OK if open_ else Code.SESSION_EXPIRED)
         if Variant.HALF_A_MULTI in self._variants and isinstance(change.record, MultiTxn):
             change = replace(change, record=_up_to_the_error(change.record))
         return change

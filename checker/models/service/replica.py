@@ -20,7 +20,15 @@ from msgspec.structs import replace
 
 from checker.engine import Actor, Outcome, Send
 from checker.models.service.decisions import Decisions, answered_early, replicated
-from checker.models.service.setup import LEADER, ServiceSetup, client_of, link_name, server_name, watches_name
+from checker.models.service.setup import (
+    IDENTITIES,
+    LEADER,
+    ServiceSetup,
+    client_of,
+    link_name,
+    server_name,
+    watches_name,
+)
 from checker.models.service.words import (
     Add,
     Apply,
@@ -167,7 +175,7 @@ def marker_or_read(server: int, store: FrozenStore, zxid: int, asked: Request | 
     if isinstance(record, Sync):
         yield Send(link, Push(Reply(record, Code.OK, PathReply(record.path), zxid)))
         return
-    code, reply = read(store, record, asked.session)
+    code, reply = read(store, record, asked.session, IDENTITIES)
     kind = watch_of(record, code)
     if kind is not None:
         yield Send(watches_name(server), Add(asked.client, kind, record.path))  # type: ignore[attr-defined]

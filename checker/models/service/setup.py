@@ -10,10 +10,13 @@ from enum import Enum
 
 import msgspec
 
+from spec.tree.data import Id
 from spec.tree.requests import SessionId
 from spec.variants import Variant
 
 _SESSIONS = 16  # more than a client ever opens
+IDENTITIES = (Id("ip", "10.0.0.1"),)
+"""The identities of each client: its address (`IPAuthenticationProvider`)."""
 
 
 class Clocks(Enum):
