@@ -19,7 +19,7 @@ from checker.models.service.memory import Note
 from checker.models.service.scripts import Script, scripted
 from checker.models.service.setup import ServiceSetup
 from checker.properties.patterns import check_parameter
-from checker.properties.service import answers, r12, r13, r14
+from checker.properties.service import answers, consistency, watches, znodes
 from checker.properties.service.views import Run
 from checker.properties.unknown import UnknownPropertyError
 
@@ -52,79 +52,85 @@ def _sometimes(name: str, meaning: str, build: Callable[[Run], Property], *notes
 
 
 _ALL = (
-    _always("OneCreator", "of several creators of one path exactly one succeeds (R12)", r12.one_creator, Note.CREATED),
+    _always(
+        "OneCreator", "of several creators of one path exactly one succeeds (R12)", znodes.one_creator, Note.CREATED
+    ),
     _always(
         "SequenceNumbersAreUnique",
         "no sequential name is given twice while the parent lives (R12)",
-        r12.sequence_numbers,
+        znodes.sequence_numbers,
         Note.NUMBERS,
     ),
     _always(
-        "EphemeralsEndWithSession", "where a session has ended, its ephemeral znodes are gone (R12)", r12.ephemerals_end
+        "EphemeralsEndWithSession",
+        "where a session has ended, its ephemeral znodes are gone (R12)",
+        znodes.ephemerals_end,
     ),
     _always(
         "EphemeralsLiveWithSession",
         "neither a lost connection nor another server ends an ephemeral znode (R12)",
-        r12.ephemerals_live,
+        znodes.ephemerals_live,
         Note.EPHEMERALS,
     ),
-    _always("UpdatesInOrder", "a client's updates take effect in its order (R13)", r13.updates_in_order, Note.ORDER),
+    _always(
+        "UpdatesInOrder", "a client's updates take effect in its order (R13)", consistency.updates_in_order, Note.ORDER
+    ),
     _always(
         "ExpectedAnswers",
         "each answer is the one that the script states (R12, R13)",
         answers.expected_answers,
         Note.ANSWERS,
     ),
-    _always("AllOrNothing", "of a multi everything shows in a tree, or nothing (R13)", r13.all_or_nothing),
+    _always("AllOrNothing", "of a multi everything shows in a tree, or nothing (R13)", consistency.all_or_nothing),
     _always(
         "SingleSystemImage",
         "within a session no client is shown an older state than it has seen (R13)",
-        r13.single_system_image,
+        consistency.single_system_image,
         Note.NEWEST,
     ),
     _always(
         "AcceptedIsNotLost",
         "an update that a client was told is done is committed (R13)",
-        r13.accepted_is_kept,
+        consistency.accepted_is_kept,
         Note.ACCEPTED,
         Note.COMMITTED,
     ),
     _always(
         "ReadAfterSyncIsFresh",
         "a read after a sync sees all that was committed when the sync was asked (R13)",
-        r13.read_after_sync,
+        consistency.read_after_sync,
         Note.FRESHNESS,
     ),
     _sometimes(
         "StaleRead",
         "without a sync, a read may show an older state than was committed when it was asked (R13)",
-        r13.stale_read,
+        consistency.stale_read,
         Note.FRESHNESS,
     ),
     _always(
         "EventBeforeData",
         "no client sees a change before the notice that it waits for (R14)",
-        r14.event_before_data,
+        watches.event_before_data,
         Note.WATCHES,
     ),
-    _always("WatchIsOneShot", "a watch is heard of once (R14)", r14.heard_once, Note.WATCHES),
+    _always("WatchIsOneShot", "a watch is heard of once (R14)", watches.heard_once, Note.WATCHES),
     _always(
         "NoEventIsLost",
         "what a connected client waits for has not happened at its server, or the notice is on its way (R14)",
-        r14.no_event_lost,
+        watches.no_event_lost,
         Note.WATCHES,
     ),
     _sometimes(
         "OutdatedAfterNotice",
         "a client that moves after a notice may still read what was there before it (R14)",
-        r14.outdated_after_notice,
+        watches.outdated_after_notice,
         Note.WATCHES,
         Note.NOTICED,
     ),
     _always(
         "EventsInOrder",
         "on one connection, events are heard in the order in which they happened (R14)",
-        r14.events_in_order,
+        watches.events_in_order,
         Note.EVENTS,
     ),
 )
