@@ -22,7 +22,6 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from http import HTTPStatus
-from itertools import chain, repeat
 
 from checker.cli.sources import SourceError, job_of
 from checker.engine.model import Kind, ModelError
@@ -57,12 +56,12 @@ class Open:
 class Desk:
     """The jobs that are walked, and the answers. Threads may share it.
 
-    `folders` names the folder of the scenario file of each job, in the order of `jobs`. The page shows it, because
-    scenarios can have similar names.
+    Each job comes with the name of the folder of its scenario file. The page shows it, because scenarios can have
+    similar names.
     """
 
-    def __init__(self, jobs: Iterable[Job] = (), folders: Iterable[str] = ()) -> None:
-        self._first = {each.key: each for each in map(_opened, jobs, chain(folders, repeat("")))}
+    def __init__(self, jobs: Iterable[tuple[Job, str]] = ()) -> None:
+        self._first = {each.key: each for each in (_opened(job, folder) for job, folder in jobs)}
         self._loaded: OrderedDict[str, Open] = OrderedDict()
         self._lock, self._searches = threading.Lock(), threading.BoundedSemaphore(SEARCHES)
         self._start: tuple[str, tuple[int, ...]] | None = None

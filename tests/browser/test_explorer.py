@@ -18,7 +18,7 @@ from checker.explorer import Desk, Server
 from checker.explorer.requests import Walked
 from checker.scenario import from_text
 from checker.traces import read_itf, replay
-from tests.support.explorer import SCRIPT, WRONG_ORDER, folder, job
+from tests.support.explorer import SCRIPT, WRONG_ORDER, job, with_folder
 
 if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext, Locator, Page
@@ -34,7 +34,7 @@ VISIBLE_MOVES = """() => {
 @contextmanager
 def serving(names: tuple[str, ...]) -> Iterator[Server]:
     """An explorer of these scenarios that answers in a thread."""
-    with Server(Desk(map(job, names), map(folder, names))) as served:
+    with Server(Desk(map(with_folder, names))) as served:
         thread = threading.Thread(target=served.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
         try:
@@ -496,7 +496,7 @@ def test_words_can_be_read_on_light_and_on_dark(server: Server, walker: Page) ->
 def test_words_of_a_scenario_are_never_read_as_markup(page: Page) -> None:
     name = "<img src=x onerror=boom()> & <b>R18</b>"
     text = job("r18-lock").source["text"].replace("name: R18, the lock", f"name: {name}")
-    with Server(Desk([from_text(text, lambda _: None)])) as served:
+    with Server(Desk([(from_text(text, lambda _: None), "")])) as served:
         thread = threading.Thread(target=served.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
         try:

@@ -48,9 +48,9 @@ def job(name: str) -> Job:
     return load(_path(name))
 
 
-def folder(name: str) -> str:
-    """The folder of the scenario of that name."""
-    return _path(name).parent.name
+def with_folder(name: str) -> tuple[Job, str]:
+    """The job of the scenario of that name, and the name of its folder."""
+    return job(name), _path(name).parent.name
 
 
 def _path(name: str) -> Path:
@@ -71,7 +71,7 @@ def as_told(name: str, captions: Sequence[str]) -> tuple[int, ...]:
 @cache
 def desk(*names: str) -> Desk:
     """A desk with the jobs of these scenarios."""
-    return Desk(job(name) for name in names)
+    return Desk(map(with_folder, names))
 
 
 def key_of(one: Desk, place: int = 0) -> str:

@@ -160,7 +160,7 @@ def test_every_link_of_a_scenario_changes_with_its_text(tmp_path: Path) -> None:
     (path,) = (path for path in bundled() if path.stem == "r18-lock")
     other = tmp_path / path.name
     other.write_text(path.read_text(encoding="utf-8") + "# a remark\n", encoding="utf-8")
-    assert key_of(Desk([load(other)])) != key_of(Desk([load(path)]))
+    assert key_of(Desk([(load(other), "")])) != key_of(Desk([(load(path), "")]))
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from checker.explorer.walk import Walks
 from checker.traces import read_itf, replay, trace_of
 from checker.traces.formats import FORMATS
 from checker.traces.trace import Truth, truths
-from tests.support.explorer import KINDS, WRONG_ORDER, desk, job, key_of, patient, random_walk, walked
+from tests.support.explorer import KINDS, WRONG_ORDER, desk, job, key_of, patient, random_walk, walked, with_folder
 
 # -- files ---------------------------------------------------------------------------------------------------
 
@@ -73,13 +73,19 @@ def test_a_walk_is_no_file_of_a_finding_that_it_does_not_end_in() -> None:
 
 
 def test_traces_of_many_jobs_may_be_opened_and_the_first_jobs_stay() -> None:
-    one = Desk([job("r10-wrong-order")])
+    one = Desk([with_folder("r10-wrong-order")])
     for number in range(12):
         source = json.loads(desk("r10-leader-last").file(key_of(desk("r10-leader-last")), (0,), "itf", None)[2])
         source["#meta"]["source"]["text"] += f"# {number}\n"
         one.load(Saved("trace", json.dumps(source)))
     keys = [each["key"] for each in one.jobs()["jobs"]]
     assert keys[0] == key_of(desk("r10-wrong-order")) and len(keys) == 9
+
+
+def test_each_job_has_the_folder_that_it_came_with() -> None:
+    pairs = [with_folder(name) for name in ("r18-lock", "r10-wrong-order")]
+    opened = Desk(pairs).jobs()["jobs"]
+    assert [(each["name"], each["folder"]) for each in opened] == [(job.name, folder) for job, folder in pairs]
 
 
 # -- finding -------------------------------------------------------------------------------------------------
@@ -204,7 +210,7 @@ def test_the_whole_space_gives_the_verdict_and_a_walk_to_each_finding() -> None:
 
 
 def test_no_more_searches_run_than_may_and_places_are_given_back() -> None:
-    one = Desk([job("r10-wrong-order")])
+    one = Desk([with_folder("r10-wrong-order")])
     ahead = Ahead(key_of(one), (), Property("OneLeader"))
 
     def second(_states: int, _depth: int) -> bool:
@@ -233,7 +239,7 @@ def test_a_property_that_there_is_not_is_refused_with_those_that_there_are() -> 
 
 
 def test_a_violation_by_the_oracle_is_walked_message_by_message() -> None:
-    one = Desk([job("r10-wrong-order")])
+    one = Desk([with_folder("r10-wrong-order")])
     fine = one.refine(Refined(key_of(one), WRONG_ORDER, "OneLeader"))
     assert fine["job"]["grain"].startswith("fine") and len(fine["path"]) > len(WRONG_ORDER)
     view = one.walk(Walked(fine["job"]["key"], tuple(fine["path"])))

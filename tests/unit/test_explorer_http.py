@@ -44,7 +44,7 @@ class Answer(NamedTuple):
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with Server(Desk([load(scenario("r10-wrong-order")), load(scenario("r18-lock"))])) as served:
+    with Server(Desk((load(scenario(name)), "") for name in ("r10-wrong-order", "r18-lock"))) as served:
         thread = threading.Thread(target=served.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
         yield served

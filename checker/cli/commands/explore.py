@@ -36,8 +36,7 @@ def _run(options: argparse.Namespace) -> int:
         right = "name a scenario (python -m checker list), or a trace: --trace FILE"
         return refused(f"there is nothing to explore; {right}", ExitCode.COMMAND_LINE)
     try:
-        folders = [path.resolve().parent.name for path in options.files]
-        desk = Desk((load(path, options.variants) for path in options.files), folders)
+        desk = Desk((load(path, options.variants), path.resolve().parent.name) for path in options.files)
         _begin(desk, options.trace)
         server = Server(desk, options.port)
     except (ScenarioError, AskedWrongError) as error:
