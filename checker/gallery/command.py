@@ -6,6 +6,7 @@ its page stays as it was.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -52,9 +53,10 @@ def write(gallery: Path, files: Sequence[Path]) -> int:
 
 def _chosen(files: Sequence[Path], shipped: Sequence[Path]) -> list[Path]:
     """The shipped scenarios that are named. Raises ScenarioError for a file that is none of them."""
-    known = {path.resolve(): path for path in shipped}
-    for file in files:
-        if file.resolve() not in known:
+    known = {os.path.realpath(path): path for path in shipped}
+    named = [os.path.realpath(file) for file in files]  # `Path.resolve` raises for a symlink loop
+    for file, real in zip(files, named, strict=True):
+        if real not in known:
             right = "name one of those that `python -m checker list` lists, by its path"
             raise ScenarioError(str(file), 0, "", "this is no scenario that comes with the package", right)
-    return [known[file.resolve()] for file in files] if files else list(shipped)
+    return [known[real] for real in named] if files else list(shipped)

@@ -252,6 +252,12 @@ def test_the_command_refuses_what_it_cannot_show(
     assert why in capsys.readouterr().err
 
 
+def test_the_command_refuses_a_symlink_loop_with_one_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "loop.yaml").symlink_to("loop.yaml")
+    assert main(["explore", str(tmp_path / "loop.yaml")]) == 150
+    assert capsys.readouterr().err.count("\n") == 1
+
+
 def test_the_command_refuses_a_port_that_is_taken(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explore", str(scenario("r18-lock")), "--port", str(server.server_port), "--no-browser"]) == 2
     assert f"--port {server.server_port}" in capsys.readouterr().err

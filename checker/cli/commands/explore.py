@@ -36,7 +36,7 @@ def _run(options: argparse.Namespace) -> int:
         right = "name a scenario (python -m checker list), or a trace: --trace FILE"
         return refused(f"there is nothing to explore; {right}", ExitCode.COMMAND_LINE)
     try:
-        desk = Desk((load(path, options.variants), path.resolve().parent.name) for path in options.files)
+        desk = Desk((load(path, options.variants), _folder_of(path)) for path in options.files)
         _begin(desk, options.trace)
         server = Server(desk, options.port)
     except (ScenarioError, AskedWrongError) as error:
@@ -66,6 +66,11 @@ def _begin(desk: Desk, trace: Path | None) -> None:
     except (OSError, ValueError) as error:
         raise AskedWrongError(f"{trace}: it cannot be read ({error}); name a saved trace") from None
     print(f"{trace}: {desk.begin_with(Saved(str(trace), text))}")
+
+
+def _folder_of(path: Path) -> str:
+    """Return the name of the folder that contains a file. `Path.resolve` raises for a symlink loop."""
+    return Path(os.path.realpath(path)).parent.name
 
 
 def _has_screen() -> bool:
