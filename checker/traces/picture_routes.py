@@ -7,12 +7,15 @@ part in the gap left of a lane, and a part to the receiver. Rules of this module
 - The vertical part is in the gap closest to the receiver that has a free track. Two vertical parts with a common height
   share a track only if every other one runs into a box or is taken.
 - An arrow is straight if every track runs into a box. The picture draws it over the boxes.
+- A part of an arrow is compared only with the boxes at its height, which two binary searches find. So the time for an
+  arrow grows with its own height, not with the height of the picture.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 Point = tuple[float, float]
 Box = tuple[float, float, float, float]  # left, top, right, bottom
@@ -28,7 +31,7 @@ class Routes:
     """The routes of the arrows of one picture; `lives` are the positions of the lanes from left to right."""
 
     def __init__(self, boxes: Sequence[Box], lives: Sequence[float]) -> None:
-        self._boxes, self._lives = boxes, lives
+        self._boxes, self._lives = Boxes(boxes), lives
         self._tracks: list[tuple[float, float, float]] = []
 
     def route(self, start: Point, end: Point) -> list[Point]:
@@ -60,10 +63,28 @@ class Routes:
                 track -= TRACK
 
     def _is_free(self, corners: Sequence[Point]) -> bool:
-        return not any(crosses(*part, box, CLEAR) for part in pairwise(corners) for box in self._boxes)
+        return not any(self._boxes.cross(*part) for part in pairwise(corners))
 
     def _is_taken(self, track: float, top: float, low: float) -> bool:
         return any(abs(x - track) < TRACK and top < bottom and begin < low for x, begin, bottom in self._tracks)
+
+
+class Boxes:
+    """The boxes of a picture in the order of their tops.
+
+    `_tops` are the tops, and `_lows` the lowest bottoms up to each box, both with the clear space. Both ascend.
+    """
+
+    def __init__(self, boxes: Sequence[Box]) -> None:
+        self._boxes = sorted(boxes, key=lambda box: box[1])
+        self._tops = [top - CLEAR for _, top, _, _ in self._boxes]
+        self._lows = list(accumulate((bottom + CLEAR for _, _, _, bottom in self._boxes), max))
+
+    def cross(self, one: Point, other: Point) -> bool:
+        """Whether a straight part enters a box, or comes too close to it."""
+        high, low = sorted((one[1], other[1]))
+        first, end = bisect_right(self._lows, high), bisect_left(self._tops, low)
+        return any(crosses(one, other, box, CLEAR) for box in self._boxes[first:end])
 
 
 def crosses(one: Point, other: Point, box: Box, clear: float = 0.0) -> bool:

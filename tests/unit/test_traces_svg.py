@@ -1,5 +1,6 @@
 """The picture of a trace, parsed as XML: the positions of the elements agree with the trace."""
 
+import random
 import re
 from itertools import pairwise
 from xml.etree import ElementTree as ET
@@ -7,8 +8,8 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from checker.job import Drawn
-from checker.traces import Trace, Truth
-from checker.traces.picture_routes import Routes, crosses
+from checker.traces import Trace, Truth, picture_routes
+from checker.traces.picture_routes import CLEAR, Boxes, Routes, crosses
 from checker.traces.picture_signs import SIGNS
 from checker.traces.post import messages_of
 from checker.traces.svg import picture, to_svg
@@ -128,6 +129,26 @@ def test_an_arrow_turns_round_a_box_and_two_arrows_have_different_tracks():
 
 def test_an_arrow_without_a_free_track_is_straight():
     assert Routes([(0, 20, 100, 60)], [0, 100]).route((0, 0), (100, 80)) == [(0, 0), (100, 80)]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_boxes_are_crossed_exactly_where_one_of_them_is(seed):
+    """Whole numbers, so that parts often touch the edge of a box."""
+    chance = random.Random(seed)
+    corners = [sorted(chance.choices(range(60), k=2)) + sorted(chance.choices(range(60), k=2)) for _ in range(12)]
+    boxes = [(left, top, right, bottom) for left, right, top, bottom in corners]
+    together = Boxes(boxes)
+    for _ in range(200):
+        one, other = chance.choices(range(60), k=2), chance.choices(range(60), k=2)
+        assert together.cross(one, other) is any(crosses(one, other, box, CLEAR) for box in boxes)
+
+
+def test_an_arrow_is_compared_only_with_the_boxes_at_its_height(monkeypatch):
+    compared = []
+    monkeypatch.setattr(picture_routes, "crosses", lambda _one, _other, box, _clear: compared.append(box) or False)
+    boxes = [(10, 100 * row, 90, 100 * row + 50) for row in range(1000)]
+    Routes(boxes, [0, 100]).route((0, 50_060), (100, 50_120))
+    assert compared == [(10, 50_100, 90, 50_150)]
 
 
 def test_a_message_that_is_lost_ends_in_a_cross_where_it_is_lost():
