@@ -7,12 +7,14 @@ finding before the details. Rules of this module:
 - The decisive steps are the last step, the first step of the failure of a liveness property, the turning steps (a
   crash, a start, a cut, a heal, a decision or a marked note), the steps right before the finding, and the other steps
   with a note, in this order of precedence.
-- The claim has at most `PARTS` steps. Later steps of a class are preferred, because they are closer to the finding.
+- The claim has at most `PARTS` steps. Later steps of a class are preferred, because they are closer to the finding. A
+  "…" is in the place of turning steps that are left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from checker.traces.pieces import is_marked
 from checker.traces.trace import Trace, TraceStep, Truth
@@ -41,16 +43,18 @@ MEANING = {
 
 def claim(trace: Trace) -> str:
     """The summary of the run: `step 1: the operator stops server.2; step 6: server.1 elects server.3; ...`."""
-    told, complete = _decisive(trace)
-    parts = [] if complete else ["…"]
-    parts += [f"step {number}: {trace.steps[number].caption}" for number in told]
+    told, omitted = _decisive(trace)
+    parts = []
+    for before, number in pairwise([0, *told]):
+        parts += ["…"] if any(before < each < number for each in omitted) else []
+        parts.append(f"step {number}: {trace.steps[number].caption}")
     if trace.loop is not None:
         parts += [f"then {line}" for line in trace.turning(trace.loop) if "repeat" in line or "nothing" in line]
     return "; ".join(parts) or "the run ends where it begins"
 
 
-def _decisive(trace: Trace) -> tuple[list[int], bool]:
-    """The numbers of the decisive steps in ascending order, and whether every turning step is among them."""
+def _decisive(trace: Trace) -> tuple[list[int], set[int]]:
+    """The numbers of the decisive steps in ascending order, and those of the turning steps that are left out."""
     numbers = [step.number for step in reversed(trace.steps[1:])]
     turning = [number for number in numbers if _is_turning(trace.steps[number])]
     noted = [number for number in numbers if any(drawn.kind == "note" for drawn in trace.steps[number].drawn)]
@@ -59,7 +63,7 @@ def _decisive(trace: Trace) -> tuple[list[int], bool]:
     told = list(dict.fromkeys([*first, *turning, *numbers[:NEAR], *noted]))[:PARTS]
     if len(told) < FEWEST:
         told = list(dict.fromkeys([*told, *numbers[:FEWEST]]))
-    return sorted(told), set(turning) <= set(told)
+    return sorted(told), set(turning) - set(told)
 
 
 def _is_turning(step: TraceStep) -> bool:

@@ -356,6 +356,27 @@ def test_a_claim_names_the_step_from_which_the_goal_is_out_of_reach():
     assert told == "; ".join(f"step {n}: step {n} of it" for n in (2, 7, 8, 9))
 
 
+def test_a_claim_has_its_gap_where_turning_steps_are_left_out():
+    """The goal is out of reach from step 1 on; the claim has no room for steps 2 to 4."""
+    steps = [("at first", {"a": {}}, [])]
+    steps += [(f"turn {n}", {"a": {}}, [Drawn("decide", "a", str(n))]) for n in range(1, 12)]
+    told = claim(made(steps, [{"P": Truth.OPEN}] * 12, kind=Kind.RECOVERABLE, since=1))
+    assert told == "; ".join(["step 1: turn 1", "…", *(f"step {n}: turn {n}" for n in range(5, 12))])
+
+
+def test_a_claim_has_a_gap_for_each_run_of_turning_steps_that_are_left_out():
+    steps = [("at first", {"a": {}}, [])]
+    steps += [(f"turn {n}", {"a": {}}, [Drawn("decide", "a", str(n))]) for n in range(1, 14)]
+    told = claim(made(steps, [{"P": Truth.OPEN}] * 14, kind=Kind.RECOVERABLE, since=3))
+    assert told.startswith("…; step 3: turn 3; …; step 7: turn 7; step 8: turn 8; ")
+
+
+def test_a_claim_has_no_gap_for_other_steps_that_are_left_out():
+    steps = [("at first", {"a": {}}, [])]
+    steps += [(f"turn {n}", {"a": {}}, [Drawn("decide", "a", "")] if n > 14 else []) for n in range(1, 20)]
+    assert "…" not in claim(made(steps, [{}] * 20))
+
+
 def test_a_claim_prefers_turning_steps_to_the_steps_before_the_finding_and_to_notes():
     lanes = {"a": {}}
     kinds = ["note"] * 3 + ["decide"] * 7 + ["note"] * 3
