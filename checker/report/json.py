@@ -33,7 +33,7 @@ from checker.engine.model import Property
 from checker.engine.result import Coverage, Exploration
 from checker.job import Job
 from checker.report.text import outcome
-from checker.report.verdict import Judgement
+from checker.report.verdict import Judgement, may_be_idle
 from checker.traces.trace import values_of
 
 SCHEMA = 1
@@ -65,11 +65,10 @@ def report_json(job: Job | None, exploration: Exploration | None, judgement: Jud
 
 
 def _properties(job: Job | None, exploration: Exploration) -> list[dict[str, Any]]:
-    allowed = frozenset() if job is None else job.allowed_silent
-    return [_property(exploration, prop, allowed) for prop in exploration.model.properties]
+    return [_property(job, exploration, prop) for prop in exploration.model.properties]
 
 
-def _property(exploration: Exploration, prop: Property, allowed: frozenset[str]) -> dict[str, Any]:
+def _property(job: Job | None, exploration: Exploration, prop: Property) -> dict[str, Any]:
     found = exploration.found.get(prop.name)
     count = exploration.evaluations.get(prop.name)
     examined = exploration.liveness.get(prop.name)
@@ -80,7 +79,7 @@ def _property(exploration: Exploration, prop: Property, allowed: frozenset[str])
         "outcome": outcome(exploration, prop),
         "examined": 0 if count is None else count.states,
         "premise": 0 if count is None else count.premise,
-        "allowed_silent": prop.name in allowed,
+        "allowed_silent": job is not None and may_be_idle(job, prop),
         "found": None
         if found is None
         else {

@@ -20,7 +20,7 @@ from checker.engine.model import Kind, Property
 from checker.engine.result import Coverage, Exploration, Limits, Liveness, Stop
 from checker.job import Job, Verdict
 from checker.report.console import LeavableConsole
-from checker.report.verdict import Judgement, memory
+from checker.report.verdict import Judgement, is_idle, may_be_idle, memory
 from checker.words import on_a_line
 
 STYLES = {
@@ -138,13 +138,13 @@ def _limits(limits: Limits) -> str:
 
 
 def _properties(job: Job, exploration: Exploration) -> list[str]:
-    rows = [_property(exploration, prop, job.allowed_silent) for prop in exploration.model.properties]
+    rows = [_property(job, exploration, prop) for prop in exploration.model.properties]
     return ["properties", *_columns(rows)] if rows else ["properties: none"]
 
 
-def _property(exploration: Exploration, prop: Property, allowed: frozenset[str]) -> tuple[str, ...]:
+def _property(job: Job, exploration: Exploration, prop: Property) -> tuple[str, ...]:
     count = exploration.evaluations.get(prop.name)
-    excuse = " (allowed)" if prop.name in allowed and count is not None and count.states and not count.premise else ""
+    excuse = " (allowed)" if is_idle(exploration, prop) and may_be_idle(job, prop) else ""
     held = "" if count is None else f"examined {count.states:,} times, {_premise(count.states, count.premise)}{excuse}"
     examined = exploration.liveness.get(prop.name)
     if prop.kind.is_liveness:

@@ -24,7 +24,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 
-from checker.engine.model import Kind
+from checker.engine.model import Kind, Property
 from checker.engine.result import Exploration, Found, Stop
 from checker.job import Job, Verdict
 
@@ -143,6 +143,17 @@ def _undecided(job: Job, exploration: Exploration, silent: tuple[str, ...], *, b
     )
 
 
+def is_idle(exploration: Exploration, prop: Property) -> bool:
+    """Whether an invariant was examined, and its premise never held."""
+    count = exploration.evaluations.get(prop.name)
+    return prop.kind is Kind.ALWAYS and count is not None and count.states > 0 and not count.premise
+
+
+def may_be_idle(job: Job, prop: Property) -> bool:
+    """Whether the job excuses an invariant whose premise never holds."""
+    return prop.kind is Kind.ALWAYS and prop.name in job.allowed_silent
+
+
 def told(found: Found) -> str:
     """A finding in words: the property, its depth, the clause and the values."""
     from checker.traces.trace import values_of  # noqa: PLC0415 (a package of many modules)
@@ -193,13 +204,12 @@ def _gaps(job: Job, exploration: Exploration, silent: Iterable[str]) -> tuple[st
     for prop in exploration.model.properties:
         if prop.kind is Kind.SOMETIMES and prop.name not in exploration.found:
             reasons.append(f"{prop.name} was never witnessed")
-        count = exploration.evaluations.get(prop.name)
-        idle = count is not None and count.states and not count.premise
-        if prop.kind is Kind.ALWAYS and idle and prop.name not in job.allowed_silent:
+        if is_idle(exploration, prop) and not may_be_idle(job, prop):
             reasons.append(f"the premise of {prop.name} never held")
         examined = exploration.liveness.get(prop.name)
         if examined is not None and not examined.open and not (prop.kind is Kind.RECOVERABLE and examined.goals):
             reasons.append(f"{prop.name} was demanded in no state")
+        count = exploration.evaluations.get(prop.name)
         if prop.kind is Kind.FINAL and (count is None or not count.states):
             reasons.append(f"{prop.name} was never examined, since no run ends")
     return tuple(reasons)

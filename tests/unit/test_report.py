@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -80,6 +81,16 @@ def test_each_property_has_its_outcome_and_how_often_its_premise_held():
 
 def test_a_property_holds_only_if_all_states_were_seen():
     assert "Safe always no violation seen" in " ".join(words(lines_of(a_run(stop=Stop.DEPTH))))
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_only_an_invariant_is_marked_as_allowed_where_its_premise_never_held(kind):
+    """An action and a property of another kind can share a name, which excuses the action alone."""
+    run = replace(a_run(replace(SAFE, kind=kind)), evaluations={"Safe": Evaluations(6, 0)})
+    job = replace(job_for(run), allowed_silent=frozenset({"Safe"}))
+    judgement = judge(job, run)
+    assert any("(allowed)" in line for line in report_lines(job, run, judgement)) is (kind is Kind.ALWAYS)
+    assert report_json(job, run, judgement)["properties"][0]["allowed_silent"] is (kind is Kind.ALWAYS)
 
 
 def test_an_action_that_never_fired_is_flagged():
