@@ -29,7 +29,7 @@ def a_run(*properties: Property, stop: Stop = Stop.EXHAUSTED, found: tuple[str, 
     return Exploration(
         model,
         "tables",
-        Limits(depth=2, states=1000, memory=2_000_000, seconds=60.0),
+        Limits(depth=2, states=1000, memory=2_000_000, seconds=60.0, work=500),
         levels=[1, 2, 3],
         transitions=9,
         stop=stop,
@@ -69,7 +69,7 @@ def test_grain_bounds_and_limits_are_named():
         "pair",
         "grain fine",
         "bounds 1 crash",
-        "limits depth 2, 1,000 states, 2 MB of memory, 60 s",
+        "limits depth 2, 1,000 states, 2 MB of memory, 60 s, 500 transitions of work",
     ]
 
 
@@ -176,7 +176,7 @@ def test_the_json_report_says_the_same():
         "since": None,
         "loop": None,
     }
-    assert report["limits"] == {"depth": 2, "states": 1000, "memory": 2_000_000, "seconds": 60.0, "work": None}
+    assert report["limits"] == {"depth": 2, "states": 1000, "memory": 2_000_000, "seconds": 60.0, "work": 500}
     assert [(action["name"], action["fired"]) for action in report["actions"]] == [
         ("crash", 0),
         ("start", 9),
