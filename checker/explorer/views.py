@@ -71,17 +71,21 @@ def job_view(job: Job, key: str, folder: str) -> dict[str, Json]:
 
 def _file(source: Mapping[str, Json]) -> str:
     """The name of the scenario file; empty if the job does not come from a scenario."""
-    origin = source.get("of")
-    return _file(origin) if isinstance(origin, Mapping) else str(source.get("file", ""))
+    return str(_scenario(source).get("file", ""))
 
 
 def _about(source: Mapping[str, Json]) -> str:
     """The description in a scenario; empty if the job does not come from a scenario."""
-    if isinstance(source.get("of"), Mapping):
-        return _about(source["of"])
-    text = source.get("text")
+    text = _scenario(source).get("text")
     written = read_yaml(text, "").value if isinstance(text, str) else None
     return str(written.get("about") or "") if isinstance(written, dict) else ""
+
+
+def _scenario(source: Mapping[str, Json]) -> Mapping[str, Json]:
+    """The source at the end of a chain: the source of a finer run has that of the coarser run as `of`."""
+    while isinstance(source.get("of"), Mapping):
+        source = source["of"]
+    return source
 
 
 def walk_view(job: Job, key: str, walks: Walks, ordinals: tuple[int, ...]) -> dict[str, Json]:

@@ -248,3 +248,11 @@ def test_a_violation_by_the_oracle_is_walked_message_by_message() -> None:
     assert Desk().load(Saved("fine", text))["path"] == fine["path"]
     with pytest.raises(AskedWrongError, match="ends in no finding of OneLeader"):
         one.refine(Refined(key_of(one), WRONG_ORDER[:3], "OneLeader"))
+
+
+def test_a_finer_run_has_the_file_and_the_description_of_its_scenario() -> None:
+    one = Desk([with_folder("r10-wrong-order")])
+    (coarse,) = one.jobs()["jobs"]
+    finer = one.refine(Refined(key_of(one), WRONG_ORDER, None))["job"]
+    assert coarse["file"] == "r10-wrong-order.yaml" and coarse["about"] != ""
+    assert (finer["file"], finer["about"]) == (coarse["file"], coarse["about"])
