@@ -12,6 +12,9 @@ transactions are therefore removed from every log and every part of the history 
   prefix that it agrees with, and the invariants see the difference.
 - A snapshot contains the log of its sender at the time of sending. A snapshot from a server without a journal is taken
   as given, and so is everything before the logs begin.
+- The records of a turn reach the system before its effects are carried out. A server can report there that it has
+  established an epoch, and be killed before the epoch is on its disk. A later life then establishes the same epoch with
+  the same log, which is one reign. Every other second establishment is a second reign.
 
 Source: `checker.models.ensemble.history` for the fold; `spec.zab.synchronising` for the log of a synchronising server.
 """
@@ -49,7 +52,8 @@ class Image:
     """The state of a server according to all journals: its log on disk, and `tree` in memory after TRUNC and SNAP.
 
     `agreed`: the length of the prefix of the committed log that it has on disk, and has delivered if it serves;
-    maintained while it is present.
+    maintained while it is present. `turn`: the epochs that it has established in its latest turn. `unentered`: the
+    epochs that it established in the last turn of a life, and that did not reach its disk.
     """
 
     server: Server
@@ -57,6 +61,8 @@ class Image:
     tree: Log | None = None
     agreed: int = 0
     present: bool = False
+    turn: set[int] = field(default_factory=set)
+    unentered: set[int] = field(default_factory=set)
 
 
 class Past:
@@ -88,6 +94,8 @@ class Past:
         """A server starts with the contents of its disk; `Replay` has found that they are possible."""
         image = self.images[server.sid]
         image.tree, image.present = None, False
+        image.unentered |= {epoch for epoch in image.turn if epoch > server.durable.current_epoch}
+        image.turn.clear()
         log = image.log.up_to(server.durable.last_zxid)
         known = log.txns[-1].zxid if log.txns else self._before(log)
         more = tuple(txn for txn in server.durable.txns if txn.zxid > known)
@@ -102,12 +110,19 @@ class Past:
         server = image.server
         image.server, image.tree, image.present = Server(sid, server.view, server.durable), None, False
 
-    def stepped(self, record: int, before: Server, after: Server, event: Event, effects: Effects, sent: int) -> None:
-        """A step; `record` is its number, `sent` the number of the record that sent the packet it reads, or NONE."""
+    def stepped(
+        self, record: int, before: Server, after: Server, event: Event, effects: Effects, sent: int, *, first: bool
+    ) -> None:
+        """A step; `record` is its number, `sent` the number of the record that sent the packet it reads, or NONE.
+
+        `first`: the step begins a turn.
+        """
         sid = after.sid
         image = self.images[sid]
         log = image.log
         image.server = after
+        if first:
+            image.turn.clear()
         self._follow(image, before, event, effects, sent)
         for effect in effects:
             if isinstance(effect, Send) and isinstance(effect.message, Snap) and effect.peer in self.images:
@@ -115,7 +130,8 @@ class Past:
         self._appear(image)
         self._widen()
         for fact in self._facts(image, log, event, effects):
-            self._folded(fact)
+            if not (isinstance(fact, EpochEstablished) and self._is_same_reign(image, fact)):
+                self._folded(fact)
         if (report := misapplied(before, after, effects)) is not None:
             self._folded(report)
         self._advance(image)
@@ -216,17 +232,15 @@ class Past:
             return replace(fact, txns=(*older, *fact.txns))
         return fact
 
-    def _folded(self, fact: Fact) -> None:
-        """Adds a fact to the history; the settled transactions are already in it.
+    def _is_same_reign(self, image: Image, fact: EpochEstablished) -> bool:
+        """Whether a server establishes again, with the same log, an epoch that did not reach its disk."""
+        unentered = fact.epoch in image.unentered
+        image.unentered.discard(fact.epoch)
+        image.turn.add(fact.epoch)
+        return unentered and Reign(fact.epoch, fact.leader, fact.initial) in self.history.established
 
-        A server may report the end of a life before it carries out the effects, and be killed. Its next life then
-        establishes the same epoch with the same log, which is one reign.
-        """
-        if (
-            isinstance(fact, EpochEstablished)
-            and Reign(fact.epoch, fact.leader, fact.initial) in self.history.established
-        ):
-            return
+    def _folded(self, fact: Fact) -> None:
+        """Adds a fact to the history; the settled transactions are already in it."""
         floor, known = self.floor, len(self.history.committed)
         if isinstance(fact, Delivered):
             fact = replace(fact, txns=tuple(txn for txn in fact.txns if txn.zxid > floor))

@@ -178,7 +178,7 @@ class Ensemble:
             if beyond:
                 self.past.given_by(record.event)
                 self.held.leave_out(UNKNOWN_DISKS)
-            self.past.stepped(number, before, replay.stepped, record.event, effects, sent)
+            self.past.stepped(number, before, replay.stepped, record.event, effects, sent, first=record.first)
         broken = self.held.evaluate()
         if broken is not None:
             prop, finding = broken

@@ -10,6 +10,7 @@ import pytest
 from checker.cli.main import main
 from checker.job import Verdict
 from checker.validate import JournalError, validate
+from checker.validate.replay import Replay
 from refimpl.journal import Journal
 from spec import server as spec_server
 from spec.durable import Durable
@@ -213,6 +214,40 @@ def test_what_the_last_turn_asked_of_the_disk_may_not_have_happened(path: Path) 
     Live(path).does(Start(ALONE), Fired(Timer.FINALIZE_WAIT), flushes=False)
     Live(path, Durable()).boots()
     assert validate([path]).verdict is Verdict.PASSED
+
+
+def test_an_epoch_that_never_reached_the_disk_is_established_again_without_a_second_reign(path: Path) -> None:
+    """Two lives end in the turn that establishes epoch 1, and a life between them ends before."""
+    Live(path).does(Start(ALONE), Fired(Timer.FINALIZE_WAIT), flushes=False)
+    Live(path).does(Start(ALONE))
+    Live(path).does(Start(ALONE), Fired(Timer.FINALIZE_WAIT), flushes=False)
+    Live(path).boots()
+    found = validate([path])
+    assert (found.verdict, found.lives, found.counts["Leadership"].premise) == (Verdict.PASSED, 4, 0)
+
+
+def test_an_epoch_that_is_established_again_after_later_turns_violates_leadership(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk has lost the epoch. Restarts are not compared here, so only the invariant can see it."""
+    monkeypatch.setattr(Replay, "_compare", lambda *_: None)
+    Live(path).boots().does(ClientWrite("a"))
+    Live(path).boots()
+    (misfit,) = validate([path]).misfits
+    assert (misfit.line, misfit.invariant) == (7, "Leadership")
+    assert misfit.clause == "one leader establishes one epoch twice"
+
+
+def test_a_life_establishes_an_epoch_at_most_once_also_where_an_earlier_life_was_cut_short(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first life never entered epoch 1, and the second did; the third is a second reign."""
+    monkeypatch.setattr(Replay, "_compare", lambda *_: None)
+    Live(path).does(Start(ALONE), Fired(Timer.FINALIZE_WAIT), flushes=False)
+    Live(path).boots().does(ClientWrite("a"))
+    Live(path).boots()
+    (misfit,) = validate([path]).misfits
+    assert (misfit.line, misfit.invariant) == (10, "Leadership")
 
 
 def test_a_restart_reads_the_end_of_its_log_only(path: Path) -> None:
