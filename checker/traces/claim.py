@@ -49,7 +49,7 @@ def claim(trace: Trace) -> str:
         parts += ["…"] if any(before < each < number for each in omitted) else []
         parts.append(f"step {number}: {trace.steps[number].caption}")
     if trace.loop is not None:
-        parts += [f"then {line}" for line in trace.turning(trace.loop) if "repeat" in line or "nothing" in line]
+        parts.append(f"then {trace.repetition}")
     return "; ".join(parts) or "the run ends where it begins"
 
 

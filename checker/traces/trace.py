@@ -112,6 +112,17 @@ class Trace:
         ends = {None: ", which ends the run", self.depth: ", then nothing more"}
         return f"a stem of {_moves(stem)}" + ends.get(self.loop, f" and a loop of {_moves(self.depth - stem)}")
 
+    @property
+    def repetition(self) -> str:
+        """The remark on the loop, at its beginning; empty for a run that ends."""
+        if self.loop is None:
+            return ""
+        if self.loop == self.depth:
+            return "nothing more need happen"
+        first, last = self.loop + 1, self.depth
+        steps = f"step {last} repeats" if first == last else f"steps {first} to {last} repeat"
+        return f"the loop begins here: {steps} for ever"
+
     def turning(self, number: int) -> list[str]:
         """The remarks after a step of a run that never reaches a goal."""
         told = []
@@ -119,12 +130,7 @@ class Trace:
             lost = self.kind is Kind.RECOVERABLE
             told.append(f"{self.prop}: {'no run reaches the goal any more' if lost else 'demanded from here on'}")
         if number == self.loop:
-            if self.loop == self.depth:
-                told.append("nothing more need happen")
-            else:
-                first, last = self.loop + 1, self.depth
-                steps = f"step {last} repeats" if first == last else f"steps {first} to {last} repeat"
-                told.append(f"the loop begins here: {steps} for ever")
+            told.append(self.repetition)
         elif number == self.depth and self.loop is not None:
             told.append(f"as after step {self.loop}: the loop is closed")
         return told
