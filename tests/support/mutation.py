@@ -41,11 +41,14 @@ def killed_by_tests(mutant: Mutant, folder: Path, seconds: int = SECONDS_OF_TEST
     return ""
 
 
-def killed_by_scenarios(mutant: Mutant, folder: Path, names: list[str], seconds: int = SECONDS_OF_SCENARIOS) -> str:
-    """The first scenario with another verdict than it expects, or an empty text."""
+def killed_by_scenarios(
+    mutant: Mutant, folder: Path, names: list[str], seconds: int = SECONDS_OF_SCENARIOS, *, sizes: bool = False
+) -> str:
+    """The first scenario with another verdict than it expects, or with `sizes` another size; or an empty text."""
     if not names:
         return ""
-    ran = _run(mutant, folder, ["-m", "tests.support.scenario_verdicts", *names], seconds)
+    flags = ["--sizes"] if sizes else []
+    ran = _run(mutant, folder, ["-m", "tests.support.scenario_verdicts", *flags, *names], seconds)
     if ran.returncode < 0:
         return ""
     lines = ran.stdout.splitlines()

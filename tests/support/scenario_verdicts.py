@@ -2,10 +2,11 @@
 
 `python -m tests.support.scenario_verdicts NAME...` has exit code 0 if every scenario has the verdict that it expects.
 Otherwise the exit code is 1, and the last line names the scenario and the verdict. A search that does not end within
-`WORK` ends there, and does not count as another verdict.
+`WORK` ends there, and does not count as another verdict. With `--sizes` the number of states and of transitions must
+also be those on the scenario's page in `docs/gallery`.
 
-`python -m tests.support.scenario_verdicts --profile` runs all scenarios up to that size. It prints, as JSON, for each
-scenario that ends with its verdict the processor time in seconds and the functions of `spec` that it calls.
+`python -m tests.support.scenario_verdicts --profile` runs all scenarios up to that amount of work. It prints, as JSON,
+for each scenario that ends with its verdict the processor time in seconds and the functions of `spec` that it calls.
 """
 
 from __future__ import annotations
@@ -23,12 +24,13 @@ from checker.job import Verdict
 from checker.report.verdict import judge
 from checker.scenario import bundled, load
 
+GALLERY = Path(__file__).parents[2] / "docs" / "gallery"
 WORK = 20_000_000
 """A search ends here: ten seconds of work of the planner's budget."""
 
 
-def unexpected(path: Path) -> str:
-    """The difference between a scenario's verdict and the expected one, or an empty text. Raises TooLargeError."""
+def unexpected(path: Path, *, sizes: bool = False) -> str:
+    """The verdict, or with `sizes` the size, that is not the expected one; or an empty text. Raises TooLargeError."""
     try:
         job = load(path)
         limits = replace(job.limits, work=WORK)
@@ -38,19 +40,23 @@ def unexpected(path: Path) -> str:
     judged = judge(job, exploration, job.actions)
     if judged.verdict is Verdict.INCOMPLETE and job.expected is not Verdict.INCOMPLETE:
         raise TooLargeError
-    return "" if judged.as_expected else f"{path.stem}: {judged.sentence[:100]}"
+    if not judged.as_expected:
+        return f"{path.stem}: {judged.sentence[:100]}"
+    size = f"{exploration.states:,} states and {exploration.transitions:,} transitions, to depth {exploration.depth};"
+    page = GALLERY / path.parent.name / f"{path.stem}.md"
+    return f"{path.stem}: {size}" if sizes and size not in page.read_text(encoding="utf-8") else ""
 
 
 class TooLargeError(Exception):
     """The search did not end within `WORK`."""
 
 
-def run(names: list[str]) -> int:
+def run(names: list[str], *, sizes: bool) -> int:
     """Run the scenarios of these names, in this order."""
     paths = {path.stem: path for path in bundled()}
     for name in names:
         try:
-            why = unexpected(paths[name])
+            why = unexpected(paths[name], sizes=sizes)
         except TooLargeError:
             continue
         if why:
@@ -93,4 +99,4 @@ if __name__ == "__main__":
     if sys.argv[1:] == ["--profile"]:
         print(json.dumps(profile()))
     else:
-        sys.exit(run(sys.argv[1:]))
+        sys.exit(run([name for name in sys.argv[1:] if name != "--sizes"], sizes="--sizes" in sys.argv))
