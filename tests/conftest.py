@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from benchmarks.servers import processes
+from harness import processes
 from refimpl import demo
 
 HERE = Path(__file__).parent

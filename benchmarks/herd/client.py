@@ -20,8 +20,8 @@ import struct
 import time
 
 from benchmarks.herd.ways import Way
-from benchmarks.servers.layouts import read, write
-from benchmarks.servers.processes import LOOPBACK, ServerError
+from harness.layouts import read, write
+from harness.processes import LOOPBACK, ServerError
 from refimpl.jute import decode, encode
 from refimpl.wire.client import MAX_FRAME, NOTIFICATION_XID
 from refimpl.wire.frames import Frames

@@ -21,9 +21,9 @@ from typing import Self
 
 from benchmarks.herd.client import Candidate
 from benchmarks.herd.ways import Way
-from benchmarks.servers import Ensemble, ServerError
-from benchmarks.servers.processes import srvr
-from benchmarks.servers.session import Session
+from harness import Ensemble, ServerError
+from harness.processes import srvr
+from harness.session import Session
 
 SECONDS = 10.0
 GOODBYE = 3.0

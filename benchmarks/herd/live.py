@@ -17,7 +17,7 @@ from benchmarks.herd.crowd import Crowd, Death, StalledError
 from benchmarks.herd.ways import WAYS, Way
 from benchmarks.node.moment import HEAP, Say
 from benchmarks.outcome import Missed
-from benchmarks.servers import KINDS, Ensemble, ServerError
+from harness import KINDS, Ensemble, ServerError
 
 SERVERS = 3
 TICK = 2000

@@ -15,7 +15,7 @@ from benchmarks.node.measure import measure
 from benchmarks.node.moment import Say
 from benchmarks.node.moments import MOMENTS, moments
 from benchmarks.node.table import as_json, as_text
-from benchmarks.servers import KINDS
+from harness import KINDS
 
 EXIT_MEASURED = 0
 EXIT_MISSED = 1

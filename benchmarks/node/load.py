@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from benchmarks.node.requests import CLOSE_SESSION, CREATE, OPEN, VALUE, Batch, first_wrong, opening, request
 from benchmarks.outcome import NotMeasured
-from benchmarks.servers.processes import LOOPBACK
+from harness.processes import LOOPBACK
 
 SECONDS = 20.0
 """How long one answer may take."""

@@ -23,7 +23,7 @@ from benchmarks.node.moment import HEAP, Moment, Say
 from benchmarks.node.requests import OPERATIONS, VALUE, batch
 from benchmarks.node.stub import stub
 from benchmarks.outcome import Missed, NotMeasured
-from benchmarks.servers import KINDS, Ensemble, ServerError
+from harness import KINDS, Ensemble, ServerError
 
 WARM_UP = 20_000
 QUICK = 20

@@ -16,7 +16,7 @@ from pathlib import Path
 from benchmarks.node.load import make, session
 from benchmarks.node.moment import HEAP, Moment, Say
 from benchmarks.outcome import Missed, NotMeasured
-from benchmarks.servers import KINDS, Ensemble, ServerError
+from harness import KINDS, Ensemble, ServerError
 from refimpl.disk.snapshot import save
 from refimpl.store import Tree
 from spec.tree.data import OPEN_ACL_UNSAFE

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.servers.layouts import write, write_request
+from harness.layouts import write, write_request
 
 OPERATIONS = ("create", "set", "get")
 CREATE, GET, SET, CLOSE_SESSION = 1, 4, 5, -11

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from multiprocessing.connection import Connection
 
 from benchmarks.node.requests import Batch, answers, framed, opening
-from benchmarks.servers.layouts import write
-from benchmarks.servers.processes import LOOPBACK
+from harness.layouts import write
+from harness.processes import LOOPBACK
 
 CHUNK = 1 << 18
 SESSION = (0, 30_000, 1, bytes(16), False)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.servers import KINDS, Ensemble
+from harness import KINDS, Ensemble
 
 
 def need(kind: str) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 from kazoo.client import KazooClient
 
-from benchmarks.servers import Ensemble, wait_until
+from harness import Ensemble, wait_until
 
 LOOPBACK = "127.0.0.1"
 WAIT = 60.0

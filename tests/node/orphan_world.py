@@ -21,8 +21,8 @@ pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[reci
 
 from kazoo.client import KazooClient
 
-from benchmarks.servers import Ensemble, wait_until
-from benchmarks.servers.processes import LOOPBACK
+from harness import Ensemble, wait_until
+from harness.processes import LOOPBACK
 from tests.node.recipes import WAIT, Running
 
 TICK = 2000

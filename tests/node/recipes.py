@@ -13,8 +13,8 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import ConnectionDropped
 from kazoo.protocol.states import KazooState
 
-from benchmarks.servers import Ensemble
-from benchmarks.servers.session import DisconnectedError, Session
+from harness import Ensemble
+from harness.session import DisconnectedError, Session
 from tests.node.patience import SESSION
 
 WAIT = 20.0

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.servers import Ensemble
+from harness import Ensemble
 from tests.node.patience import PATIENT
 
 JARS = Path("/usr/share/java")

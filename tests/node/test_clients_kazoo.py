@@ -22,7 +22,7 @@ from kazoo.exceptions import (
 )
 from kazoo.security import make_acl, make_digest_acl
 
-from benchmarks.servers import Ensemble
+from harness import Ensemble
 from tests.node.patience import PATIENT, SESSION
 
 # Each test makes its own chroot by its first request.

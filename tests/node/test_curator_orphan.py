@@ -32,8 +32,8 @@ pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[reci
 
 from kazoo.client import KazooClient
 
-from benchmarks.servers import Ensemble, View, wait_until
-from benchmarks.servers.zoo_cfg import write_zoo_cfg
+from harness import Ensemble, View, wait_until
+from harness.zoo_cfg import write_zoo_cfg
 from refimpl.recipes import Lock, keep_counting
 from tests.node.conftest import need
 from tests.node.orphan_world import FLUSH, LEADS, PROGRAM, READS, TAKES, TICK, Curator, Relay, World

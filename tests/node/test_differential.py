@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
-from benchmarks.servers import Ensemble, ServerError
-from benchmarks.servers import commands as c
-from benchmarks.servers.interpreter import Seen, first_difference, run_script
+from harness import Ensemble, ServerError
+from harness import commands as c
+from harness.interpreter import Seen, first_difference, run_script
 from spec.tree.replies import Code
 
 SESSIONS = 3

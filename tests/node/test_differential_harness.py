@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.servers import Ensemble, Member, Process, ServerError, View, free_ports, wait_until, word
-from benchmarks.servers import commands as c
-from benchmarks.servers.interpreter import Seen, first_difference, run_script
-from benchmarks.servers.layouts import read, write
-from benchmarks.servers.zoo_cfg import write_zoo_cfg
+from harness import Ensemble, Member, Process, ServerError, View, free_ports, wait_until, word
+from harness import commands as c
+from harness.interpreter import Seen, first_difference, run_script
+from harness.layouts import read, write
+from harness.zoo_cfg import write_zoo_cfg
 from spec.config import parse_zoo_cfg
 
 LASTING = c.Create(0, "/lasting", flags=c.TTL, by=c.CREATE_TTL, ttl=1_000_000)

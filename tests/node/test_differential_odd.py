@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
-from benchmarks.servers import Ensemble
-from benchmarks.servers.commands import OPEN
-from benchmarks.servers.session import DisconnectedError, Session
+from harness import Ensemble
+from harness.commands import OPEN
+from harness.session import DisconnectedError, Session
 from spec.tree.replies import Code
 
 # name: (opcode, body)

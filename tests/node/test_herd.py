@@ -8,7 +8,7 @@ from benchmarks.herd.crowd import Crowd
 from benchmarks.herd.live import TICK
 from benchmarks.herd.model import count
 from benchmarks.herd.ways import WAYS
-from benchmarks.servers import Ensemble
+from harness import Ensemble
 from tests.node.conftest import Launch
 
 CLIENTS, DEATHS = 5, 2

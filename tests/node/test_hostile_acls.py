@@ -13,7 +13,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import InvalidACLError, NoAuthError
 from kazoo.security import ACL, Id, make_acl, make_digest_acl
 
-from benchmarks.servers import Ensemble, word
+from harness import Ensemble, word
 from refimpl.jute import decode, encode
 from spec.tree import replies
 from spec.tree.requests import OPCODE_OF, AddWatch, GetAllChildrenNumber, GetData, GetEphemerals, MultiRead

@@ -22,7 +22,7 @@ pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[reci
 from kazoo.client import KazooClient
 from kazoo.security import ACL, OPEN_ACL_UNSAFE, Id
 
-from benchmarks.servers import Ensemble
+from harness import Ensemble
 from refimpl.jute import encode
 from spec.tree.fields import Record
 from spec.tree.replies import Code

@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[recipes]'")
 
-from benchmarks.servers import Ensemble, Member, word
+from harness import Ensemble, Member, word
 from tests.node.hostile import (
     check_unharmed,
     connection,

@@ -19,7 +19,7 @@ pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[reci
 
 from kazoo.client import KazooClient
 
-from benchmarks.servers import Ensemble, wait_until
+from harness import Ensemble, wait_until
 from tests.node.conftest import need
 from tests.node.hostile import SIGNS_OF_A_DEFECT, WAIT, client, log_of
 from tests.node.patience import LONG_LIMITS

@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[recipes]'")
 
-from benchmarks.servers import Ensemble
+from harness import Ensemble
 from refimpl.rate_limit import LINES, PERIOD
 from refimpl.wire.packet import PacketType
 from tests.node.hostile import (

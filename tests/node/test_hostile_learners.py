@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[recipes]'")
 
-from benchmarks.servers import Ensemble, wait_until
+from harness import Ensemble, wait_until
 from refimpl.jute import encode
 from refimpl.wire import quorum as wire
 from refimpl.wire.packet import Packet, PacketDecoder, PacketType, encode_raw

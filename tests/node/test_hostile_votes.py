@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[recipes]'")
 
-from benchmarks.servers import Ensemble, wait_until
+from harness import Ensemble, wait_until
 from tests.node.hostile import (
     WAIT,
     check_unharmed,

@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
-from benchmarks.servers import Ensemble
-from benchmarks.servers.commands import CREATE2, OPEN
-from benchmarks.servers.layouts import write_request
-from benchmarks.servers.session import Session
+from harness import Ensemble
+from harness.commands import CREATE2, OPEN
+from harness.layouts import write_request
+from harness.session import Session
 
 SYNC, GET = 9, 4
 ROUNDS = 50

@@ -16,8 +16,8 @@ pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[reci
 from kazoo.client import KazooClient
 from kazoo.protocol.states import ZnodeStat
 
-from benchmarks.servers import Ensemble
-from benchmarks.servers.processes import wait_until
+from harness import Ensemble
+from harness.processes import wait_until
 from refimpl.disk.logreader import read
 from tests.node.conftest import launching
 

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[recipes]'")
 
-from benchmarks.servers import Ensemble
+from harness import Ensemble
 from refimpl.recipes import LeaderLatch, LeaderSelector, Leadership, Lock
 from tests.node.patience import PATIENT
 from tests.node.recipes import BRIEF, WAIT, World, eventually, world

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[recipes]'")
 
-from benchmarks.servers import Ensemble
+from harness import Ensemble
 from tests.node.patience import PATIENT
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to-use-the-recipes.md"

@@ -11,7 +11,7 @@ from kazoo.client import KazooClient
 from kazoo.protocol.serialization import Create2
 from kazoo.security import make_acl
 
-from benchmarks.servers import Ensemble
+from harness import Ensemble
 from refimpl.recipes import ClientClosed, Election, Leadership, Participant, Refused
 from tests.node.patience import PATIENT
 from tests.node.recipes import WAIT, Running, World, drop, eventually, lose_answer, world

@@ -12,7 +12,7 @@ from kazoo.protocol.serialization import Create2
 from kazoo.protocol.states import KazooState
 from kazoo.security import make_acl
 
-from benchmarks.servers import Ensemble
+from harness import Ensemble
 from refimpl.recipes import ClientClosed, LatchClosed, LatchState, LeaderLatch, Refused
 from tests.node.patience import PATIENT
 from tests.node.recipes import (

@@ -11,7 +11,7 @@ pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[reci
 
 from kazoo.security import make_acl
 
-from benchmarks.servers import Ensemble
+from harness import Ensemble
 from refimpl.recipes import AsyncLock, Lock, Refused
 from spec.tree.replies import Code
 from tests.node.patience import PATIENT

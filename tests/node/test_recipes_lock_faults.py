@@ -10,7 +10,7 @@ pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[reci
 from kazoo.protocol.serialization import Create2, Delete, GetChildren, GetData
 from kazoo.protocol.states import KazooState
 
-from benchmarks.servers import Ensemble
+from harness import Ensemble
 from refimpl.recipes import ClientClosed, Lock, LockLost
 from tests.node.patience import PATIENT
 from tests.node.recipes import (

@@ -11,7 +11,7 @@ pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[reci
 
 from kazoo.protocol.states import KazooState
 
-from benchmarks.servers import Ensemble
+from harness import Ensemble
 from refimpl.recipes import LeaderSelector, Leadership
 from tests.node.patience import PATIENT
 from tests.node.recipes import BRIEF, WAIT, World, becomes, drop, eventually, world

@@ -10,11 +10,11 @@ import pytest
 
 pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[recipes]'")
 
-from benchmarks.servers import Ensemble
 from checker.rollout import read_folder
 from checker.rollout.stages import whole
 from checker.rollout.steps import START, unsplit
 from checker.scenario import bundled
+from harness import Ensemble
 from tests.node.conftest import need
 from tests.node.hostile import client
 from tests.node.patience import PATIENT

@@ -9,7 +9,7 @@ pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[reci
 
 from kazoo.client import KazooClient
 
-from benchmarks.servers import Ensemble, wait_until
+from harness import Ensemble, wait_until
 from tests.node.conftest import need
 
 WAIT = 60.0

@@ -16,8 +16,8 @@ pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[reci
 from kazoo.client import KazooClient
 from kazoo.handlers.threading import KazooTimeoutError
 
-from benchmarks.servers import Ensemble
-from benchmarks.servers.processes import LOOPBACK, free_ports
+from harness import Ensemble
+from harness.processes import LOOPBACK, free_ports
 from tests.node.hostile import client, connection, log_of
 from tests.node.patience import LONG_LIMITS
 

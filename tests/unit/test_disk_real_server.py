@@ -12,8 +12,8 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import NodeExistsError
 from kazoo.security import make_digest_acl
 
-from benchmarks.servers import real
-from benchmarks.servers.processes import Process, free_ports, wait_until, word
+from harness import real
+from harness.processes import Process, free_ports, wait_until, word
 from refimpl.disk import database, epochs, snapshot
 from refimpl.disk.epochs import Epochs
 from refimpl.disk.purge import purge

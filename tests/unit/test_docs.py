@@ -24,7 +24,7 @@ EACH_PAGE = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.rel
 REWRITE = bool(os.environ.get("REWRITE_GOLDEN"))
 BLOCK = re.compile(r"^```python\n(?P<code>.*?)^```\n(?:\n```text\n(?P<output>.*?)^```\n)?", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]+\]\((?P<target>[^)\s]+)\)")
-SOURCE_PATH = re.compile(r"`((?:checker|spec|refimpl|tests|docs|benchmarks)/[\w./-]*)`")
+SOURCE_PATH = re.compile(r"`((?:checker|spec|refimpl|tests|docs|harness|benchmarks)/[\w./-]*)`")
 
 
 class Example(NamedTuple):

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 ARCHITECTURE, GLOSSARY = DOCS / "architecture.md", DOCS / "glossary.md"
 EACH_PAGE = pytest.mark.parametrize("page", [ARCHITECTURE, GLOSSARY], ids=lambda page: page.stem)
-TOPS = "spec|checker|refimpl|benchmarks|tests|docs"
+TOPS = "spec|checker|refimpl|harness|benchmarks|tests|docs"
 PATH = re.compile(rf"(?<![\w./-])(?:\.\./)?((?:{TOPS})/[\w./-]*)")
 LINK = re.compile(rf"\[`(?P<label>(?:{TOPS})/[^`]*)`\]\(\.\./(?P<file>[^)#]+)\)")
 NAMES = re.compile(LINK.pattern + r"(?P<names>(?:,\s+`[\w.]+`)+)")
@@ -117,7 +117,7 @@ def _defined(body: list[ast.stmt]) -> Iterator[str]:
 
 def packaged() -> Iterator[Path]:
     """The modules of the project, and the page of the explorer; without the packages installed below a test."""
-    for top in ("spec", "checker", "refimpl", "benchmarks", "tests"):
+    for top in ("spec", "checker", "refimpl", "harness", "benchmarks", "tests"):
         for path in (ROOT / top).rglob("*"):
             if path.suffix in {".py", ".js", ".pml"} and "node_modules" not in path.parts:
                 yield path

@@ -17,8 +17,8 @@ from benchmarks.node.requests import OPERATIONS, Batch, answers, batch, opening,
 from benchmarks.node.stub import serve, stub
 from benchmarks.node.table import HEADINGS, as_json, as_text
 from benchmarks.outcome import Missed
-from benchmarks.servers.layouts import read, read_answer
-from benchmarks.servers.processes import free_ports
+from harness.layouts import read, read_answer
+from harness.processes import free_ports
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.servers.processes import free_ports
+from harness.processes import free_ports
 
 ROOT = Path(__file__).parents[2]
 MEMBERS = {"initLimit": "5", "syncLimit": "5"} | {f"server.{n}": f"127.0.0.1:{n}1:{n}2" for n in (1, 2, 3)}

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 
-from benchmarks.servers.processes import free_ports
+from harness.processes import free_ports
 from refimpl.peers import election_port
 from refimpl.peers.election_port import ElectionSockets
 from refimpl.peers.ports import MAX_STRANGERS

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.servers import free_ports
+from harness import free_ports
 from refimpl.peers.learners import Learners
 
 Run = Callable[[Coroutine[Any, Any, Any]], Any]

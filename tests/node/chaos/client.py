@@ -15,8 +15,8 @@ import asyncio
 import struct
 from typing import Any, NamedTuple
 
-from benchmarks.servers.layouts import read, read_answer, write, write_request
-from benchmarks.servers.processes import LOOPBACK
+from harness.layouts import read, read_answer, write, write_request
+from harness.processes import LOOPBACK
 
 REPLY = struct.Struct("!iqi")
 CLOSE_SESSION = -11

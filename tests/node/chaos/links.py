@@ -23,9 +23,9 @@ from dataclasses import replace as replaced
 from types import TracebackType
 from typing import Self
 
-from benchmarks.servers import Ensemble, View, free_ports
-from benchmarks.servers.processes import LOOPBACK
-from benchmarks.servers.zoo_cfg import write_zoo_cfg
+from harness import Ensemble, View, free_ports
+from harness.processes import LOOPBACK
+from harness.zoo_cfg import write_zoo_cfg
 
 CHUNK = 65536
 ATTEMPTS = 5

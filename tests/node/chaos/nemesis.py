@@ -16,8 +16,8 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 
 import msgspec
 
-from benchmarks.servers import Ensemble
 from checker.histories import Pause
+from harness import Ensemble
 from tests.node.chaos.links import Links, Pair
 
 

@@ -3,8 +3,8 @@
 import asyncio
 import time
 
-from benchmarks.servers.layouts import Stat
 from checker.histories import Leaf, Replica
+from harness.layouts import Stat
 from tests.node.chaos.client import NoAnswerError, Session
 
 GET, SYNC, GET_CHILDREN = 4, 9, 8

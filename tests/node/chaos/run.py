@@ -17,9 +17,9 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.servers import Ensemble, ServerError, View
 from checker import histories
 from checker.histories import Bound, Entry, Findings
+from harness import Ensemble, ServerError, View
 from tests.node.chaos.client import NoAnswerError
 from tests.node.chaos.links import Links
 from tests.node.chaos.nemesis import Fault, Nemesis

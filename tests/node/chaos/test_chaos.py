@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.servers import Ensemble
 from checker.validate import lines, validate
+from harness import Ensemble
 from tests.node.chaos.run import Report, chaos
 from tests.node.conftest import need
 

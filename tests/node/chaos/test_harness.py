@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.servers import Ensemble, free_ports
-from benchmarks.servers.processes import LOOPBACK
 from checker.histories.replicas import DURABLE
+from harness import Ensemble, free_ports
+from harness.processes import LOOPBACK
 from tests.node.chaos.client import Session
 from tests.node.chaos.links import OPENING, Links, Proxy
 from tests.node.chaos.run import VIEW, chaos

@@ -13,7 +13,7 @@ from collections import defaultdict
 
 import msgspec
 
-from benchmarks.servers.processes import LOOPBACK
+from harness.processes import LOOPBACK
 from tests.node.recipes_chaos import record
 from tests.node.recipes_chaos.record import Entry
 

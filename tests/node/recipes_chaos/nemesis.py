@@ -15,7 +15,7 @@ import random
 import time
 from collections.abc import Collection
 
-from benchmarks.servers import Ensemble, ServerError
+from harness import Ensemble, ServerError
 from tests.node.recipes_chaos import record
 from tests.node.recipes_chaos.hub import Hub
 from tests.node.recipes_chaos.workers import Worker

@@ -13,8 +13,8 @@ import re
 import time
 from typing import Any
 
-from benchmarks.servers import Ensemble, ServerError
-from benchmarks.servers.layouts import Stat
+from harness import Ensemble, ServerError
+from harness.layouts import Stat
 from tests.node.chaos.client import NoAnswerError, Session
 from tests.node.recipes_chaos.record import Place, Sample
 

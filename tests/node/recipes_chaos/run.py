@@ -18,7 +18,7 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.servers import Ensemble, ServerError
+from harness import Ensemble, ServerError
 from tests.node.recipes_chaos import judge, record
 from tests.node.recipes_chaos.hub import Guard, Hub
 from tests.node.recipes_chaos.judge import Bounds, Findings

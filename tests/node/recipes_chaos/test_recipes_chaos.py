@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.servers import Ensemble
+from harness import Ensemble
 from tests.node.conftest import need
 from tests.node.recipes_chaos.judge import EMPTY, ORDER, SERVED, Bounds
 from tests.node.recipes_chaos.run import TICK, TIME_OUT, Plan, Report, chaos

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from benchmarks.servers import Ensemble
-from benchmarks.servers.session import Session
+from harness import Ensemble
+from harness.session import Session
 from tests.node.conftest import Launch
 
 CREATE2, SYNC = 15, 9

@@ -22,10 +22,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from benchmarks.servers import commands as c
-from benchmarks.servers.layouts import MULTI, MULTI_READ, Stat
-from benchmarks.servers.processes import ServerError, srvr, wait_until
-from benchmarks.servers.session import PING, SECONDS, Answer, DisconnectedError, Session
+from harness import commands as c
+from harness.layouts import MULTI, MULTI_READ, Stat
+from harness.processes import ServerError, srvr, wait_until
+from harness.session import PING, SECONDS, Answer, DisconnectedError, Session
 
 TIMEOUT = 60_000
 SHORTEST = 1

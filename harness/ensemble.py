@@ -17,9 +17,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from benchmarks.servers import node, real
-from benchmarks.servers.processes import LOOPBACK, Process, ServerError, srvr, wait_until, word
-from benchmarks.servers.zoo_cfg import Member, View, members, write_zoo_cfg
+from harness import node, real
+from harness.processes import LOOPBACK, Process, ServerError, srvr, wait_until, word
+from harness.zoo_cfg import Member, View, members, write_zoo_cfg
 
 KINDS = {"real": real.available, "node": node.available}
 """The kinds of server; calling a value gives None, or why that kind cannot be started here."""

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import refimpl
-from benchmarks.servers.processes import ServerError
+from harness.processes import ServerError
 
 ROOT = Path(refimpl.__file__).parent.parent
 

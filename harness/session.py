@@ -19,8 +19,8 @@ import socket
 import struct
 from typing import Any, NamedTuple
 
-from benchmarks.servers.layouts import read, read_answer, write, write_request
-from benchmarks.servers.processes import LOOPBACK, ServerError
+from harness.layouts import read, read_answer, write, write_request
+from harness.processes import LOOPBACK, ServerError
 
 SECONDS = 15.0
 REPLY = struct.Struct("!iqi")

@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.servers.processes import ServerError
+from harness.processes import ServerError
 
 JARS = Path("/usr/share/java")
 CLASS_PATH = (JARS / "zookeeper.jar", JARS / "slf4j-simple.jar")

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.servers.processes import LOOPBACK, free_ports
+from harness.processes import LOOPBACK, free_ports
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ Rules: servers listen on 127.0.0.1 only; a data directory belongs to a server an
 come back as the other kind; every wait is bounded and says what it waited for; nothing is installed.
 """
 
-from benchmarks.servers.ensemble import KINDS, Ensemble
-from benchmarks.servers.processes import Process, ServerError, free_ports, wait_until, word
-from benchmarks.servers.zoo_cfg import Member, View
+from harness.ensemble import KINDS, Ensemble
+from harness.processes import Process, ServerError, free_ports, wait_until, word
+from harness.zoo_cfg import Member, View
 
 __all__ = ["KINDS", "Ensemble", "Member", "Process", "ServerError", "View", "free_ports", "wait_until", "word"]
