@@ -12,6 +12,8 @@ search. Rules of this module:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum
+from typing import NamedTuple
 
 from rich.console import Console
 from rich.text import Text
@@ -42,23 +44,41 @@ ENDS = {
     Stop.WORK: "stopped at the work given",
     Stop.INTERRUPTED: "interrupted",
 }
-ATTENTION = ("VIOLATED", "DEADLOCK", "NOT RECOVERABLE", "never")
+
+
+class Importance(Enum):
+    """The importance of a line; its value is the style on a terminal."""
+
+    HEADING = "bold"
+    WARNING = "yellow"  # a finding, or a part of the run that never happened
+    PLAIN = ""
+
+
+class Line(NamedTuple):
+    """A line of the report."""
+
+    text: str
+    importance: Importance = Importance.PLAIN
 
 
 def report_lines(job: Job, exploration: Exploration, judgement: Judgement, *, levels: bool = False) -> list[str]:
     """The whole report; with `levels`, also the number of states at each depth."""
+    return [line.text for line in _lines(job, exploration, judgement, levels=levels)]
+
+
+def _lines(job: Job, exploration: Exploration, judgement: Judgement, *, levels: bool) -> list[Line]:
     sections = [
-        [judgement_line(judgement), *_further(judgement)],
+        [Line(judgement_line(judgement)), *_further(judgement)],
         _what(job, exploration),
         _properties(job, exploration),
         _actions(job, exploration, judgement),
         _search(exploration),
         _levels(exploration) if levels else [],
     ]
-    lines: list[str] = []
+    lines: list[Line] = []
     for section in sections:
         if section:
-            lines += [*([""] if lines else []), *map(on_a_line, section)]
+            lines += [*([Line("")] if lines else []), *(Line(on_a_line(text), level) for text, level in section)]
     return lines
 
 
@@ -103,27 +123,31 @@ def print_report(
 ) -> None:
     """Print the report, on standard output unless a console is given."""
     console = console or LeavableConsole()
-    first, *others = report_lines(job, exploration, judgement, levels=levels)
+    first, *others = _lines(job, exploration, judgement, levels=levels)
     style = STYLES[judgement.verdict] if judgement.as_expected is not True else STYLES[Verdict.PASSED]
-    console.print(Text(first, style), soft_wrap=True)
+    console.print(Text(first.text, style), soft_wrap=True)
     for line in others:
-        noted = any(word in line for word in ATTENTION) and line.startswith(" ")
-        heading = line != "" and not line.startswith(" ")
-        console.print(Text(line, "yellow" if noted else "bold" if heading else ""), soft_wrap=True)
+        console.print(Text(line.text, line.importance.value), soft_wrap=True)
 
 
 # -- sections ------------------------------------------------------------------------------------------------
 
 
-def _further(judgement: Judgement) -> list[str]:
+def _further(judgement: Judgement) -> list[Line]:
     """The reasons that do not fit in the first line."""
-    return [f"  also {reason}" for reason in judgement.reasons[1:]]
+    return [Line(f"  also {reason}", Importance.WARNING) for reason in judgement.reasons[1:]]
 
 
-def _what(job: Job, exploration: Exploration) -> list[str]:
+def _what(job: Job, exploration: Exploration) -> list[Line]:
     rows = [("grain", job.grain), *(("bound" if n else "bounds", text) for n, text in enumerate(job.bounds))]
     limits = _limits(exploration.limits)
-    return [job.name, *_columns([*rows, *([("limits", limits)] if limits else [])])]
+    return _section(job.name, [*rows, *([("limits", limits)] if limits else [])])
+
+
+def _section(heading: str, rows: Sequence[tuple[str, ...]], warned: Sequence[bool] = ()) -> list[Line]:
+    """A heading, and rows in columns; `warned` marks the rows that are warnings."""
+    levels = [Importance.WARNING if each else Importance.PLAIN for each in warned] or [Importance.PLAIN] * len(rows)
+    return [Line(heading, Importance.HEADING), *map(Line, _columns(rows), levels)]
 
 
 def _limits(limits: Limits) -> str:
@@ -137,9 +161,18 @@ def _limits(limits: Limits) -> str:
     return ", ".join(part for part in parts.values() if part)
 
 
-def _properties(job: Job, exploration: Exploration) -> list[str]:
-    rows = [_property(job, exploration, prop) for prop in exploration.model.properties]
-    return ["properties", *_columns(rows)] if rows else ["properties: none"]
+def _properties(job: Job, exploration: Exploration) -> list[Line]:
+    properties = exploration.model.properties
+    rows = [_property(job, exploration, prop) for prop in properties]
+    if not rows:
+        return [Line("properties: none", Importance.HEADING)]
+    return _section("properties", rows, [_is_warning(exploration, prop) for prop in properties])
+
+
+def _is_warning(exploration: Exploration, prop: Property) -> bool:
+    """Whether a property is violated, without a witness, or idle."""
+    found = prop.name in exploration.found
+    return not found if prop.kind is Kind.SOMETIMES else found or is_idle(exploration, prop)
 
 
 def _property(job: Job, exploration: Exploration, prop: Property) -> tuple[str, ...]:
@@ -185,17 +218,18 @@ def _premise(states: int, premise: int) -> str:
     return "its premise held in all" if premise == states else f"its premise held in {premise:,}"
 
 
-def _actions(job: Job, exploration: Exploration, judgement: Judgement) -> list[str]:
-    rows = []
+def _actions(job: Job, exploration: Exploration, judgement: Judgement) -> list[Line]:
+    rows, silences = [], []
     for name in sorted({*exploration.coverage, *judgement.silent}):
         coverage = exploration.coverage.get(name, Coverage())
         silent = "never fired" + (" (allowed)" if name in job.allowed_silent else "")
         fired = f"fired {coverage.fired:,} times" if coverage.fired else silent
         rows.append((name, fired, f"{coverage.new:,} new states" if coverage.fired else ""))
-    return ["actions", *_columns(rows)] if rows else []
+        silences.append(not coverage.fired)
+    return _section("actions", rows, silences) if rows else []
 
 
-def _search(exploration: Exploration) -> list[str]:
+def _search(exploration: Exploration) -> list[Line]:
     e = exploration
     rate = f" ({e.states / e.seconds:,.0f} states/s)" if e.seconds > 0 else ""
     rows = [
@@ -217,7 +251,7 @@ def _search(exploration: Exploration) -> list[str]:
         rows.append(("memory", f"{memory(e.peak_bytes)} ({e.peak_bytes / e.states:,.0f} bytes a state)"))
     rows.append(("collisions", _collisions(e)))
     rows += [("checkpoint", note) for note in e.notes]
-    return [f"search by the {e.engine} engine", *_columns(rows)]
+    return _section(f"search by the {e.engine} engine", rows)
 
 
 def _collisions(exploration: Exploration) -> str:
@@ -226,10 +260,11 @@ def _collisions(exploration: Exploration) -> str:
     return f"probability at most {exploration.collision_probability:.1e}"
 
 
-def _levels(exploration: Exploration) -> list[str]:
+def _levels(exploration: Exploration) -> list[Line]:
     rows = [(str(depth), f"{states:,}") for depth, states in enumerate(exploration.levels)]
     longest = max(len(states) for _, states in rows) if rows else 0
-    return ["new states at each depth", *(f"  {depth:>5}  {states:>{longest}}" for depth, states in rows)]
+    shown = (Line(f"  {depth:>5}  {states:>{longest}}") for depth, states in rows)
+    return [Line("new states at each depth", Importance.HEADING), *shown]
 
 
 def _columns(rows: Sequence[tuple[str, ...]]) -> list[str]:

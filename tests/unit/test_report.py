@@ -163,6 +163,18 @@ def test_a_terminal_gets_colours():
     assert "\x1b[1;32mpassed" in out.getvalue()
 
 
+def test_a_warning_is_coloured_by_what_happened_and_not_by_its_words():
+    """The bounds say "never", which is no warning; the silent action is one."""
+    out = io.StringIO()
+    run = a_run()
+    job = replace(job_for(run), bounds=("never more than one crash, VIOLATED on purpose",))
+    console = Console(file=out, force_terminal=True, color_system="standard")
+    print_report(job, run, judge(job, run, ["start", "stop"]), console=console)
+    coloured = [line for line in out.getvalue().splitlines() if "\x1b[33m" in line]
+    assert not [line for line in coloured if "one crash" in line]
+    assert [line for line in coloured if "stop" in line]
+
+
 def test_the_json_report_says_the_same():
     run = a_run(stop=Stop.FOUND, found=("Safe",))
     job = job_for(run, Verdict.PASSED)
