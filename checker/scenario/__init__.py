@@ -1,9 +1,9 @@
-"""Scenarios: an ensemble with its zoo.cfg files, a history, a plan, faults, and what is expected, as YAML.
+"""Scenarios: an ensemble with its zoo.cfg files, a history, a plan, faults and expectations, as YAML.
 
-`load` makes a `checker.job.Job` of a file; `bundled` lists the scenarios that come with the package. Whatever
-is wrong with a scenario is a `ScenarioError` with file, line and key, and with what would be right; whatever
-is wrong with a zoo.cfg is a `spec.config.ConfigError`. A variant that was asked for beside the scenario, and changes
-nothing in it, is a `VariantError`. `checker.scenario.schema` says what may stand in a scenario.
+`load` makes a `checker.job.Job` of a file. `bundled` lists the scenarios that come with the package. An error in a
+scenario is a `ScenarioError` with file, line and key, and with the correction; an error in a zoo.cfg is a
+`spec.config.ConfigError`. A variant that is added to a scenario and changes nothing in it is a `VariantError`.
+`checker.scenario.schema` defines the format of a scenario.
 """
 
 from checker.scenario.actions import known_actions

@@ -1,7 +1,7 @@
-"""The actions that a model of an ensemble has, so that one that never fires can be told.
+"""The actions of a model of an ensemble, so that an action that never fires is reported.
 
-Rules of this module: actions are known from the names of the model's rules, which begin with them; nothing
-else of a rule is read. What need not fire is named here once.
+Rules of this module: an action is the prefix of a rule's name; nothing else of a rule is read. The actions that need
+not fire are listed here, and nowhere else.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ ACTIONS = (
     "ping",
     "disconnect",
 )
-PLAN = "plan "  # an action of the operator's, each of them by itself
+PLAN = "plan "  # each action of the operator's plan is an action here
 GIVE_UP = "give up"  # listed by the rules that lose a leader or a quorum, and possible with impatience only
 LOSSES = frozenset({"lose leader", "lose quorum"})
-"""What happens only after something else: without a fault, or with enough servers left, it need not."""
+"""Actions that need another event first: without a fault, or with enough servers left, they need not fire."""
 OF_WRITES = frozenset({"sync", "sync late", "apply"})
-"""What need not happen where nothing is written, by a client or to bring a learner up to date.
+"""Actions that need not fire if nothing is written, neither by a client nor to bring a learner up to date.
 
-That a client never writes is told by itself.
+`client write` is not one of them: a client that never writes is reported as a silent action.
 """
 OF_ELECTIONS = frozenset({"deliver", "decide", "elect"})
-"""What need not happen again where a leader leads already, and what is explored is what it does."""
+"""Actions that need not fire after a prologue with an established leader, when only its work is explored."""
 
 
 def known_actions(model: Model) -> frozenset[str]:
@@ -63,5 +63,5 @@ def may_be_silent(setup: Setup) -> frozenset[str]:
 
 
 def _action(rule: str) -> str | None:
-    """The action of a rule: the longest whose name it begins with."""
+    """The action of a rule: the longest one that is a prefix of its name."""
     return max((action for action in ACTIONS if f"{rule} ".startswith(f"{action} ")), key=len, default=None)

@@ -1,7 +1,7 @@
 """Expected answers from plain text, for scripts: `NoNode`, `ok`, `ok version=0 children=a,b`, `ok | NodeExists`.
 
-Codes have the names of ZooKeeper's `KeeperException.Code`, in capitals or not. `ok` may be followed by fields of the
-reply, as `checker.models.service.expected.FIELDS` shows them.
+Codes have the names of ZooKeeper's `KeeperException.Code`, in any case. `ok` may be followed by fields of the reply, in
+the notation of `checker.models.service.expected.FIELDS`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ REPLIES: dict[type[Record], type[Record]] = {
 
 
 class AskingError(ValueError):
-    """A request or an answer has a wrong form; the message says what is wrong, and `right` what would be right."""
+    """A malformed request or answer; `wrong` is the mistake, and `right` the correction."""
 
     def __init__(self, wrong: str, right: str) -> None:
         super().__init__(f"{wrong}; {right}")

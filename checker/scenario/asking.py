@@ -125,7 +125,7 @@ _VALUES = {
     "-t": ("[0-9]{1,15}", "-t is followed by a time to live in milliseconds, like `-t 60000`"),
     "-a": ("[a-z]{1,20}:[^: ]{0,80}(:[^: ]{1,80})?:[cdrwa]{1,5}", "-a is followed by an ACL, like `world:anyone:r`"),
 }
-"""The options with a value: its form, and the advice for any other."""
+"""The options with a value: the pattern of the value, and the advice for a value that does not match."""
 
 
 def _create(path: str, given: Mapping[str, str]) -> Record:
@@ -167,4 +167,4 @@ _REQUESTS: dict[str, tuple[Callable[[str, Mapping[str, str]], Record], str]] = {
     "sync": (lambda path, _: Sync(path), ""),
     "close": (lambda _path, _given: CloseSession(), ""),
 }
-"""Each request by its name: how it is made, and the options that it takes."""
+"""Each request by its name: its constructor, and its options."""

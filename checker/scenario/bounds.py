@@ -1,7 +1,8 @@
-"""What a model of an ensemble bounds, in words that stand in every report and trace.
+"""The bounds of a model of an ensemble, in words, for every report and trace.
 
-Rules of this module: a bound is named even where it is the default, since "no violation" is said within it; and so is
-what the specification of leading and following leaves out, as the modules of `spec.zab` and of the model say it.
+Rules of this module: a bound is listed even if it is the default, since "no violation" holds only within it. The parts
+of the server that the specification of leading and following omits are listed too, as the modules of `spec.zab` and of
+the model state them.
 """
 
 from __future__ import annotations
@@ -36,11 +37,11 @@ _LEFT_OUT = (
     "a snapshot is taken only of what a SNAP or a TRUNC left in memory",
     "no sessions and no reconfiguration",
 )
-"""What the specification of leading and following, and its connections, leave out of the real server."""
+"""The parts of the real server that the specification of leading and following, and of its connections, omits."""
 
 
 def bounds_of(setup: Setup, opening: int, *, fast: bool = False) -> tuple[str, ...]:
-    """The bounds of a setup; `opening` is the number of steps whose order is given, `fast` the network."""
+    """The bounds of a setup; `opening` is the number of steps in a fixed order, `fast` selects the fast network."""
     said = [] if setup.zab else ["epochs and zxids stay as given: only the election is explored"]
     said.append(_at_most(_FAULTS, setup) or "no faults")
     if setup.plan:
@@ -63,7 +64,7 @@ def bounds_of(setup: Setup, opening: int, *, fast: bool = False) -> tuple[str, .
 
 
 def _at_most(words: Mapping[str, tuple[str, str]], setup: Setup) -> str:
-    """What these budgets allow; empty if that is nothing."""
+    """The events that these budgets allow; empty if they allow none."""
     allowed = {name: count for name, count in setup.budgets.by_name.items() if name in words and count < UNLIMITED}
     told = ", ".join(f"{count} {words[name][count > 1]}" for name, count in allowed.items())
     return f"at most {told}" if told else ""

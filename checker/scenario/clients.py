@@ -1,4 +1,4 @@
-"""What scenarios of clients say alike, with a recipe or of a service: what is counted, faults, and whose clocks."""
+"""The keys that the scenarios of clients share, with a recipe or of a service: counts, faults, and clocks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_FAULTS = 9
 
 
 def check_counts(scenario: Common, located: Located, most: Mapping[str, tuple[int, int]]) -> None:
-    """See that what a scenario counts is within these bounds. Raises ScenarioError."""
+    """Check that each count of a scenario is within its bounds. Raises ScenarioError."""
     for key, (least, greatest) in most.items():
         count = getattr(scenario, key)
         if not least <= count <= greatest:
@@ -24,7 +24,7 @@ def check_counts(scenario: Common, located: Located, most: Mapping[str, tuple[in
 
 
 def budgets_of(faults: Any, located: Located) -> Budgets:
-    """How often each fault may happen."""
+    """The budget of each fault."""
     if faults is msgspec.UNSET:
         return Budgets()
     path: Path = ("faults",)
@@ -38,5 +38,5 @@ def budgets_of(faults: Any, located: Located) -> Budgets:
 
 
 def clocks_of(clocks: str, located: Located) -> Clocks:
-    """Whether a client's clock tells it of its session's end in time."""
+    """The `Clocks` of a scenario: whether a client learns from its clock in time that its session has ended."""
     return Clocks(word(located, clocks, [each.value for each in Clocks], ("clocks",)))

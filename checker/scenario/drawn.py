@@ -1,9 +1,9 @@
-"""What a picture of a step shows, told from the rows before and after it.
+"""The elements of a picture of a step, derived from the rows before and after it.
 
-Rules of this module: what a channel holds is what is in flight, oldest first, and then what is queued. A
-message that is in it after a step and was not before was sent (or sent again, on a new connection); one that
-is not in it any more arrived if the step delivered it, and else was lost, be it in a crash, with a cut link,
-or replaced in the send queue by a newer one.
+Rules of this module: the content of a channel is the messages in flight, oldest first, followed by the queued one. A
+message that is there only after a step was sent (or sent again, on a new connection). A message that is there only
+before it arrived if the step delivered it. Otherwise it was lost: in a crash, with a cut link, or replaced in the send
+queue by a newer one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from spec.server import Server
 
 
 def leader_words(leader: Sid) -> int | str:
-    """Whom a vote names; a server without a voice names nobody."""
+    """The leader of a vote; the vote of a server that does not vote has none."""
     return leader if leader >= 0 else "nobody"
 
 
@@ -37,14 +37,14 @@ def vote_words(message: Message) -> str:
 
 
 def decided(sid: Sid, leader: Sid, watches: bool) -> str:
-    """What a server has become: `LEADING`, `FOLLOWING 3`."""
+    """The outcome of a server's decision: `LEADING`, `FOLLOWING 3`."""
     if sid == leader:
         return ServerState.LEADING.name
     return f"{(ServerState.OBSERVING if watches else ServerState.FOLLOWING).name} {leader}"
 
 
 class Events:
-    """What happens between two rows of an ensemble."""
+    """The events between two rows of an ensemble."""
 
     def __init__(self, model: Model, setup: Setup, file_of: Callable[[Sid, View], str]) -> None:
         sids = setup.sids
@@ -60,7 +60,7 @@ class Events:
         ]
 
     def of(self, before: Row, move: Move, after: Row) -> tuple[Drawn, ...]:
-        """All of it, in the order in which a reader should meet it."""
+        """All events of a step, in the order in which a picture shows them."""
         messages = [*self._messages(before, move, after), *self._packets.of(before, move, after)]
         arrived = [each for each in messages if each.kind == "deliver"]
         lost = [each for each in messages if each.kind == "lost"]

@@ -1,7 +1,7 @@
 """Conversion of a scenario of an ensemble to a job: the model with its properties, lens, limits and expectations.
 
-Rules of this module: `Job.bounds` describes in words everything that the model itself bounds, so that the result of the
-job can be trusted without other documents.
+Rules of this module: `Job.bounds` describes in words every bound of the model, so that the result of the job can be
+read without other documents.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class Files:
             listed = ", ".join(f"server.{each}" for each in sorted(config.view.members)) or "no server"
             what = f"{name} names {listed}, and this is server {sid}"
             raise self._located.error(path, what, f"name a file with a line server.{sid}")
-        # The second time for the mistakes of this server alone.
+        # Parsed again with its myid: this finds the mistakes that concern this server only.
         parse_zoo_cfg(text, file=name, myid=f"{sid}\n", read=self._text, complete=False)
         return File(name, replace(config.view, addresses=config.peer_addresses))
 
@@ -75,9 +75,9 @@ class Files:
 
 
 def with_needed_addresses(setup: Setup) -> Setup:
-    """The setup without addresses if every server reaches every other one, whichever of their files they have.
+    """The setup, without addresses if every server reaches every other one, with any of their files.
 
-    Addresses that make no difference would only tell files apart, and with them states.
+    Addresses that make no difference would only distinguish files, and with them states.
     """
     files = [(sid, file.view.addresses) for sid in setup.sids for file in setup.files_of(sid)]
     if any(not _connect(*one, *other) for one, other in permutations(files, 2) if one[0] != other[0]):

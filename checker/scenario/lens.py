@@ -39,7 +39,7 @@ class EnsembleLens:
         self._events = Events(model, setup, self.file_of)
 
     def file_of(self, sid: Sid, view: View) -> str:
-        """The name of a file with that view: one of the server's files, if one of them has it."""
+        """The name of a file with that view; the server's own files are searched first."""
         files = (*self._setup.files_of(sid), *self._setup.files)
         names = [file.name for file in files if file.view == view]
         return names[0] if names else f"voters {sorted(view.voters)}"
@@ -95,7 +95,7 @@ class EnsembleLens:
         return (*noted, *self._events.of(before, move, after))
 
     def watches(self, sid: Sid) -> bool:
-        """Whether a server is an observer by every file that it may have."""
+        """Whether a server is an observer in every file that it may load."""
         return all(sid in view.observers for view in self._setup.views_of(sid))
 
     def others(self, side: tuple[Sid, ...]) -> list[Sid]:
@@ -156,4 +156,4 @@ _PLANNED: dict[str, Any] = {
     "start": _starts("the operator starts {}"),
     "stop": lambda _, sid: f"the operator stops {server_name(sid)}",
 }
-"""The same for "plan 3: stop 1"."""
+"""The verbs of the operator's plan, like "stop" in "plan 3: stop 1"."""

@@ -1,7 +1,7 @@
 """The keys that all scenarios have: properties by name, the verdict, violations, actions that may not fire.
 
-Rules of this module: each property is of the kind of its list, and no two have one name; an error names the line of
-the item that is wrong, and the nearest name that would be right.
+Rules of this module: each property is of the kind of its list, and names are unique; an error names the line of the
+item that is wrong, and the nearest valid name.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _places(value: Any, inside: Path) -> Iterator[str | int]:
 
 
 def name_of(scenario: Common, located: Located, added: Iterable[Variant]) -> str:
-    """The name of a run: that of the scenario or of its file, with the variants that were added."""
+    """The name of a run: the name of the scenario or of its file, with the added variants."""
     with_variants = names(added)
     return (scenario.name or FilePath(located.file).stem) + (f" with {with_variants}" if with_variants else "")
 
@@ -136,7 +136,7 @@ def violations(scenario: Common, located: Located, properties: Iterable[Property
 
 
 def may_not_fire(scenario: Common, known: Collection[str], located: Located) -> frozenset[str]:
-    """What need not fire, as the scenario says."""
+    """The actions that need not fire according to the scenario."""
     for number, action in enumerate(scenario.may_not_fire):
         if action not in known:
             path: Path = ("may_not_fire", position(number))

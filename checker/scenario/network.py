@@ -1,11 +1,11 @@
-"""A network that is fast beside everything else, for what a run on one machine or in one rack comes to.
+"""A network that is faster than every timer, as on one machine or in one rack.
 
-A server waits 200 ms before it decides (finalizeWait), and an operator's restart takes longer still, while a
-notification takes less than one. With `network: fast` no such wait ends, and no operator acts, while a
-notification is in flight. Without it messages may take any time, and all orders are explored.
+A server waits 200 ms before it decides (finalizeWait), and an operator's restart takes longer still. A notification
+takes less than 1 ms. With `network: fast` no such wait ends, and no operator acts, while a notification is in flight.
+Without it messages may take any time, and all orders are explored.
 
-Rules of this module: steps are only ever taken away, so what is found is a run of the whole model; what is
-not found is not found on a fast network, and the bounds of the job say so.
+Rules of this module: steps are only removed, so a finding is a run of the whole model. The absence of a finding holds
+for a fast network only, and the bounds of the job say so.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from checker.models.ensemble.setup import Setup
 from spec.election.channel import Channel
 
 WAITING = ("decide ", "plan ")
-"""How the names of the rules begin whose steps take longer than a message."""
+"""The prefixes of the names of rules whose steps take longer than a message."""
 
 
 def fast(model: Model, setup: Setup) -> Model:
-    """The model without the steps that a notification in flight would forestall; fine grain only."""
+    """The model without the steps that wait while a notification is in flight; fine grain only."""
     quiet = tuple(Read(channel_name(a, b), _nothing_in_flight) for a, b in pairs(setup))
     rules = tuple(_waiting(rule, quiet) if rule.name.startswith(WAITING) else rule for rule in model.rules)
     return Model(model.name, model.columns, model.actors, rules, model.properties)

@@ -1,17 +1,16 @@
 """The opening of a run: its first steps in one given order, after which every order is explored.
 
-An election among five servers has too many interleavings to be searched to its end. Where the order of the
-first steps is known (one server is stopped, and the others have decided before it returns), an opening takes
-these steps one by one. They are steps of the model like all others: what is found behind an opening is a run
-of the whole model, and a trace shows it from its beginning. What is *not* found is not found behind this
-opening only, and the bounds of the job say so.
+An election among five servers has too many interleavings for an exhaustive search. Where the order of the first steps
+is known (one server is stopped, and the others have decided before it returns), an opening takes these steps one by
+one. They are ordinary steps of the model: a finding after an opening is a run of the whole model, and its trace begins
+with the opening. The *absence* of a finding holds for this opening only, and the bounds of the job say so.
 
     planned: n        the operator's next n actions
-    settle: [s, ...]  all that must happen among these servers: losses are noticed, messages arrive, waits
-                      end, elections end, disks catch up; messages to and from others stay where they are
+    settle: [s, ...]  everything that must happen among these servers: losses are noticed, messages arrive, waits
+                      end, elections end, disks catch up; messages to and from other servers stay in flight
     arrive: [s, ...]  messages and packets between these servers only, as long as one can be read
-    crash, cut, cut_off, disconnect   one fault, from the budget for it
-    write: s          a client writes at server s, from the budget for that
+    crash, cut, cut_off, disconnect   one fault, from its budget
+    write: s          a client writes at server s, from the budget of writes
 """
 
 from __future__ import annotations
@@ -29,15 +28,15 @@ from spec.quorum import Sid
 
 OPENING = "opening"
 ARRIVALS = ("deliver", "receive")
-OWN = ("sync", "resume", "apply", "sync late")  # what goes on in one server
+OWN = ("sync", "resume", "apply", "sync late")  # steps inside one server
 URGENCY = ("lose leader", "lose quorum", *ARRIVALS, *OWN, "decide", "elect")
-LONGEST = 1000  # steps that may be needed to settle
+LONGEST = 1000  # the limit for the steps of an opening
 Step = tuple[Move, Row]
 Choice = Callable[[list[Step]], Step | None]
 
 
 def opened(model: Model, entries: list[Any], setup: Setup, located: Located) -> tuple[Model, int]:
-    """The model with that opening, and how many steps it has. Raises ScenarioError for an impossible one."""
+    """The model with that opening, and the number of its steps. Raises ScenarioError for an impossible one."""
     row, moves = model.initial(), []
     for number, value in enumerate(entries):
         path: Path = (OPENING, position(number))
@@ -60,7 +59,7 @@ def opened(model: Model, entries: list[Any], setup: Setup, located: Located) -> 
 
 
 def _choices(entry: OpeningEntry, setup: Setup, located: Located, path: Path) -> list[Choice]:
-    """How to choose the steps of an entry that is not `settle`; one choice for each step."""
+    """One choice for each step of an entry other than `settle` and `arrive`, which have none."""
     given = [name for name in entry.__struct_fields__ if getattr(entry, name) is not None]
     if len(given) != 1:
         right = f"write one of {', '.join(entry.__struct_fields__)}"
@@ -93,7 +92,7 @@ def _by(wanted: Callable[[Move], bool]) -> Choice:
 
 
 def _settling(model: Model, row: Row, among: list[Sid] | None, actions: tuple[str, ...]) -> Iterable[Step]:
-    """What must happen among these servers, the most urgent first, until there is nothing left."""
+    """The steps that must happen among these servers, the most urgent first, until none is left."""
     while among is not None:
         steps = [step for step in successors(model, row) if step[0].action in actions]
         possible = [step for step in steps if _concerns(step[0], set(among))]
@@ -116,7 +115,7 @@ def _concerns(move: Move, among: set[Sid]) -> bool:
 
 
 def _urgency(move: Move) -> tuple[int, ...]:
-    """An election by the oracle takes as many servers as it can, and then the best vote."""
+    """The order of a move. Of elections by the oracle the one with the most servers comes first, then the best vote."""
     if move.action != "elect":
         return (URGENCY.index(move.action),)
     vote = move.sends[0].operation.vote
@@ -124,7 +123,7 @@ def _urgency(move: Move) -> tuple[int, ...]:
 
 
 def _forced(model: Model, moves: tuple[Move, ...]) -> Model:
-    """The same model, whose first moves are these and no others."""
+    """The same model, with these as its first moves."""
     done = Read(OPENING, lambda taken: True if taken == len(moves) else None)
     actor = Actor(OPENING, (OPENING,), lambda values, _: Outcome((values[0] + 1,)))
     waiting = [Rule(rule.name, (*rule.reads, done), _without_last(rule.moves)) for rule in model.rules]

@@ -107,13 +107,13 @@ def _history(scenario: Scenario, located: Located, sids: tuple[Sid, ...]) -> Ite
 
 
 def check_server(located: Located, sid: Sid, sids: Iterable[Sid], path: Path) -> None:
-    """Raises ScenarioError unless the scenario has that server."""
+    """Raise ScenarioError unless the scenario has that server."""
     if sid not in sids:
         raise located.error(path, f"there is no server {sid} here", one_of(map(str, sids)))
 
 
 class _Plan:
-    """Reads the plan; `after` are the servers that the next action waits for."""
+    """Read the plan; `after` are the servers that must have rejoined before the next action."""
 
     def __init__(self, located: Located, files: Files, boots_with: dict[Sid, File]) -> None:
         self._located, self._files, self._boots_with = located, files, boots_with
@@ -147,7 +147,7 @@ class _Plan:
 
 
 def _check_running(setup: Setup, located: Located) -> None:
-    """A plan that stops a stopped server, or starts a running one, would block for ever."""
+    """Reject a plan that stops a stopped server or starts a running one, since it would block forever."""
     begun = {sid for prologue in setup.prologue for sid in prologue.start}
     for member in setup.members:
         first = next((p.action for p in setup.plan if p.sid == member.sid), None)

@@ -1,7 +1,7 @@
-"""What servers do besides electing a leader, and how often things may happen: protocol, disk, clients, budgets.
+"""The protocol of servers after the election, and the budgets of events: protocol, disk, clients, faults.
 
-Rules of this module: a key that would change nothing in this run is an error, since whoever wrote it expects more of
-the run than it says.
+Rules of this module: a key that would change nothing in this run is an error, because its author expects more of the
+run than it checks.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from spec.zab.state import ZabRules
 ELECTION, ZAB = PROTOCOLS = ("election", "zab")
 SYNCHRONOUS, ASYNCHRONOUS = "sync", "async"
 AT_LEADER, ANYWHERE = "leader", "anywhere"
-WITHOUT_LIMIT = "unlimited"  # of notification time-outs
+WITHOUT_LIMIT = "unlimited"  # the number of notification timeouts
 PACKETS, ONE_STEP = "packets", "one-step"
-ELECTIONS = 3  # by the oracle, unless a scenario says otherwise
+ELECTIONS = 3  # the budget of elections by the oracle, unless the scenario gives one
 _OF_ZAB = ("discovery", "disk", "commits", "clients", "elections")
-"""The keys that say something of leading and following only, besides `workload`."""
+"""The keys, with `workload`, that concern only leading and following."""
 
 
 def word(located: Located, written: str, words: Iterable[str], path: Path) -> str:
-    """One of these words. Raises ScenarioError with the nearest one."""
+    """Return a word if it is one of these. Raises ScenarioError with the nearest one."""
     valid = list(words)
     if written not in valid:
         raise located.error(path, f"{written[:60]!r} is not known here", nearest(written, valid))
@@ -50,7 +50,7 @@ def zab_of(scenario: Scenario, located: Located, variants: frozenset[Variant]) -
 
 
 def budgets_of(scenario: Scenario, located: Located, grain: Grain) -> Budgets:
-    """How often each fault may happen, how much clients ask for, and how many leaders the oracle makes."""
+    """The budgets of faults, of client requests, and of elections by the oracle."""
     given: dict[str, int] = {}
     for key, kind in (("faults", FaultsEntry), ("workload", WorkloadEntry)):
         value = getattr(scenario, key)
@@ -80,15 +80,15 @@ def variants_of(scenario: Common, located: Located) -> frozenset[Variant]:
 
 
 def check_that_all_matters(scenario: Scenario, setup: Setup, located: Located) -> None:
-    """Raises ScenarioError for what was asked for and would change nothing."""
+    """Raise ScenarioError for a key that would change nothing."""
     for path, what, right in _idle(scenario, setup):
         raise located.error(path, what, right)
 
 
 def _idle(scenario: Scenario, setup: Setup) -> Iterator[tuple[Path, str, str]]:
-    """Each such place, why it changes nothing, and what would be right."""
+    """The place of each key that changes nothing, the reason, and the correction."""
     budgets = setup.budgets.by_name
-    if setup.grain is Grain.ORACLE:  # there are no messages, votes or timers of elections
+    if setup.grain is Grain.ORACLE:  # an election is one step, without messages, votes and timers
         for name in ("rebroadcasts", "impatience"):
             if name in budgets:
                 yield ("faults", name), "it changes nothing where an election is one step", "write grain: fine"

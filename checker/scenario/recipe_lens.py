@@ -1,14 +1,15 @@
-"""How a recipe is shown: a lane for each client, one for the service, one for the resource, and what travels between.
+"""The display of a recipe: a lane for each client, one for the service, one for the resource, and the messages.
 
 Rules of this module:
 
-- A client's lane holds what it knows: what it is at, whether it is connected, its znode. When it comes to believe that
-  it holds, or leads, and when it ceases to, a note says so, since that is what all of this is about.
-- The service's lane is the truth: the znodes with their owners, the watches with those who will be told, the sessions
-  that are over, and what servers that lag have not applied.
-- A request is drawn from its sending to its arrival, an answer or a notice likewise; what a lost connection took with
-  it is drawn as lost.
-- A note that says no more than the caption is worded like it: a table then leaves it out, a picture needs it.
+- A client's lane shows the client's knowledge: its phase, its connection, its znode. A note marks the step in which it
+  begins or ceases to believe that it holds or leads, since that is what a recipe is about.
+- The service's lane shows the truth: the znodes with their owners, the watches with their clients, the sessions that
+  are
+  over, and the transactions that lagging servers have not applied.
+- A request is drawn from its sending to its arrival, and so are replies and notifications. A message that was in flight
+  on a lost connection is drawn as lost.
+- A note that repeats the caption has the caption's words: a table then omits it, and a picture needs it.
 """
 
 from __future__ import annotations
@@ -44,10 +45,10 @@ from spec.tree.store import FrozenStore
 
 SERVICE = "service"
 DRAWN_OTHERWISE = frozenset({"arrive", "arrive late", "deliver", "reach", "crash"})
-"""Actions that have an arrow or a mark of their own; of all others a picture shows the caption."""
+"""Actions with an arrow or a mark in a picture; for every other action a picture shows the caption."""
 OF_THE_SERVICE = frozenset({"remove", "expire", "lapse", "apply"})
 BETWEEN = frozenset({"disconnect", "reconnect", "open"})
-"""Where captions stand: over the service, over client and service, or over the client."""
+"""The actions whose captions are over the service, or over client and service; others are over the client."""
 
 
 class RecipeLens:
@@ -64,7 +65,7 @@ class RecipeLens:
     # -- lanes -----------------------------------------------------------------------------------------------
 
     def lanes(self, row: Row) -> dict[str, dict[str, Json]]:
-        """Clients, the service, the resource."""
+        """The clients, the service and the resource."""
         lanes = {client_name(client): self._client(client, row) for client in self._setup.client_ids}
         lanes[SERVICE] = self._service(row)
         if self._setup.writes:
@@ -88,7 +89,7 @@ class RecipeLens:
         return fields
 
     def _state(self, place: Any) -> str:
-        """What a client is at, and what it believes where that is something else."""
+        """The phase of a client, and its belief if that differs."""
         at = str(place.phase.value)
         if (at == "holding") is place.holds:
             return f"{self._word}ing" if place.holds else at
@@ -127,13 +128,13 @@ class RecipeLens:
     # -- words -----------------------------------------------------------------------------------------------
 
     def caption(self, move: Move) -> str:
-        """Who does what, in a sentence."""
+        """One sentence with the actor and the action."""
         return self._captions.of(move)
 
     # -- pictures --------------------------------------------------------------------------------------------
 
     def drawn(self, before: Row, move: Move, after: Row) -> tuple[Drawn, ...]:
-        """What arrived, what was lost, what broke, what was sent."""
+        """The arrivals, losses, broken connections and sent messages of a step."""
         return tuple(self._events(before, move, after))
 
     def _events(self, before: Row, move: Move, after: Row) -> Iterator[Drawn]:
@@ -149,7 +150,7 @@ class RecipeLens:
             yield from self._beliefs(each, before, after)
 
     def _beliefs(self, client: int, before: Row, after: Row) -> Iterator[Drawn]:
-        """Whether a client has come to believe that it holds, or ceased to."""
+        """A note if the client begins or ceases to believe that it holds."""
         holds = self._setup.machine.holds
         states = [self._at(row, client_name(client)) for row in (before, after)]
         was, now = (not state.crashed and holds(state.recipe) for state in states)
@@ -170,7 +171,7 @@ class RecipeLens:
             yield Drawn("send", client_name(client), f"write, token {now[-1].token}", peer=RESOURCE)
 
     def _traffic(self, client: int, move: Move, before: Row, after: Row) -> Iterator[Drawn]:
-        """Requests, answers and notices of one connection."""
+        """The requests, replies and notifications of one connection."""
         lane = client_name(client)
         was: Link = self._at(before, link_name(client))
         now: Link = self._at(after, link_name(client))
@@ -196,7 +197,7 @@ class RecipeLens:
 
 
 def _added(was: Link, now: Link) -> tuple[Any, ...]:
-    """What was put on its way to the client; at most one message has left before it."""
+    """The messages that were sent to the client; at most one earlier message has left the connection."""
     for gone in (0, 1):
         kept = was.down[gone:]
         if now.down[: len(kept)] == kept:
@@ -205,14 +206,14 @@ def _added(was: Link, now: Link) -> tuple[Any, ...]:
 
 
 def _dropped(was: Link, now: Link, move: Move | None) -> list[Record]:
-    """The requests that will not arrive any more; `move` is what has happened on this connection, if anything has."""
+    """The requests that were lost; `move` is the step of this connection, or None if the step was another one's."""
     action = move.action if move else ""
     stray, up = list(was.stray), list(was.up)
     if action == "arrive":
         up = up[1:]
     elif action == "arrive late":
         stray = stray[1:]
-    # Connected again, the client may have asked for the same once more.
+    # After a reconnection the client may have sent an equal request again.
     kept = now.stray if action == "reconnect" else now.stray + now.up
     return [request for request in stray + up if request not in kept]
 
@@ -223,7 +224,7 @@ def _znodes(store: FrozenStore) -> list[tuple[str, Any]]:
 
 
 def _behind(own: FrozenStore, newest: FrozenStore) -> str:
-    """What a server has not applied: the znodes that it lacks, and those that it still has."""
+    """The transactions that a server has not applied, as the znodes that it lacks and those that it still has."""
     old, new = ([told_path(path) for path, _ in _znodes(store)] for store in (own, newest))
     lacks, keeps = ([path for path in one if path not in other] for one, other in ((new, old), (old, new)))
     told = [f"{word} {', '.join(paths)}" for word, paths in (("lacks", lacks), ("still has", keeps)) if paths]
@@ -231,13 +232,13 @@ def _behind(own: FrozenStore, newest: FrozenStore) -> str:
 
 
 class _Captions:
-    """A sentence for each action; `alone`: there is one server, which need not be told."""
+    """A sentence for each action; `alone`: the only server is not named."""
 
     def __init__(self, word: str, *, alone: bool) -> None:
         self._word, self._alone = word, alone
 
     def of(self, move: Move) -> str:
-        """Who does what."""
+        """One sentence with the actor and the action."""
         words = getattr(self, f"_{move.action.replace(' ', '_')}", None)
         return str(words(*move.arguments)) if words else " ".join([move.action, *map(str, move.arguments)])
 

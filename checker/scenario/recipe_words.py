@@ -1,11 +1,11 @@
-"""Requests, answers and notices in a few words, for captions and pictures.
+"""Requests, replies and notifications in a few words, for captions and pictures.
 
 Rules of this module:
 
-- A path is told by its last name, and by a slash before it where nothing is above it; a sequence number is told
-  without its leading zeros, and a protected name without its `_c_`.
+- A path is shown as its last name, with a slash before it if its parent is the root. A sequence number is shown without
+  leading zeros, and a protected name without its `_c_`.
 - Requests have the names of ZooKeeper's API.
-- A caption tells an answer without the path that was asked for; in a picture requests and answers are told in full.
+- A caption shows a reply without the path of its request; a picture shows requests and replies in full.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _PROTECTED = "_c_"
 
 
 def told_path(path: str) -> str:
-    """A path: its last name, with a short number."""
+    """A path as its last name, with a short sequence number."""
     name = _NUMBER.sub(r"\1", name_of(path).removeprefix(_PROTECTED))
     return f"/{name}" if parent_of(path) in ("", "/") and path.startswith("/") else name
 
 
 def told_name(record: Record) -> str:
-    """The name of a request, or of what a transaction does."""
+    """The name of a request, or of the operation of a transaction."""
     word = type(record).__name__.removesuffix("Txn").removesuffix("2")
     return f"{word[0].lower()}{word[1:]}"
 
@@ -51,7 +51,7 @@ def told_request(record: Record) -> str:
 
 
 def told_answer(message: Reply | Notice | Broken) -> str:
-    """An answer, or a notice, in full."""
+    """A reply or a notification in full."""
     match message:
         case Notice(type_, path):
             return f"{told_path(path)} {_EVENTS[type_]}"
@@ -62,14 +62,14 @@ def told_answer(message: Reply | Notice | Broken) -> str:
 
 
 def told_shortly(message: Reply | Notice | Broken) -> str:
-    """The same without what was asked for but its name."""
+    """A reply with only the name of its request; other messages in full."""
     if isinstance(message, Reply):
         return f"{told_name(message.asked)}: {_told_reply(message.code, message.reply)}"
     return told_answer(message)
 
 
 def told_commit(waiting: Commit | Marker) -> str:
-    """What a server that lags applies."""
+    """The transaction or sync that a lagging server applies."""
     if isinstance(waiting, Marker):
         return told_request(waiting.origin.asked)
     path = getattr(waiting.change.record, "path", None)

@@ -1,4 +1,4 @@
-"""Conversion of a scenario with the key `recipe` to a job: clients with a recipe, the service between them, faults.
+"""Conversion of a scenario with the key `recipe` to a job: clients with a recipe, their service, faults.
 
 Rules of this module: every bound of the model is described in words; a value that would change nothing is an error.
 """

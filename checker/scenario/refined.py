@@ -1,7 +1,7 @@
-"""A finding of the oracle grain told message by message, as a job of its own that can be replayed.
+"""The refinement of a finding of the oracle grain to single messages, as a separate job that can be replayed.
 
 The finer job has the same servers, history, plan and faults at the fine grain, and the same properties. It is not
-explored: the coarse run says where to go, and `checker.models.ensemble.refine` finds the messages.
+explored: the coarse run is the guide, and `checker.models.ensemble.refine` finds the messages.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ KIND = "refined"
 
 @dataclass(frozen=True)
 class Refinement:
-    """How a job by the oracle is told at the fine grain. See `checker.job.Refinement`."""
+    """The refinement of a job of the oracle grain to the fine grain. See `checker.job.Refinement`."""
 
     coarse: Job
     setup: Setup
 
     def job(self) -> Job:
-        """The job of which a fine run is a run."""
+        """The job at the fine grain, to replay its runs."""
         return self._job(self._model())
 
     def found(self, found: Found) -> tuple[Job, Found]:
@@ -60,5 +60,5 @@ class Refinement:
 
 
 def with_refinement(job: Job, setup: Setup) -> Job:
-    """The job with its refinement, if it is one by the oracle."""
+    """The job, with its refinement if its grain is the oracle."""
     return replace(job, refinement=Refinement(job, setup)) if setup.grain is Grain.ORACLE else job

@@ -136,7 +136,7 @@ class LogEntry(msgspec.Struct):
 
 
 class HistoryEntry(msgspec.Struct):
-    """Servers that are started one after the other; then all steps that must happen do."""
+    """Servers that are started one after the other; then every step that must happen is taken."""
 
     start: list[int]
 
@@ -216,7 +216,7 @@ KINDS: dict[str, type[Common]] = {RECIPE: RecipeScenario, SERVICE: ServiceScenar
 
 def decode(kind: type[T], located: Located, value: Any, path: Path) -> T:
     """A map as a struct. Raises ScenarioError with the line of the first error."""
-    fields = tuple(sorted(kind.__struct_fields__, key=lambda name: name in Common.__struct_fields__))  # its own first
+    fields = tuple(sorted(kind.__struct_fields__, key=lambda name: name in Common.__struct_fields__))  # the kind's own fields first
     if not isinstance(value, dict):
         raise located.error(path, f"{_named(value)} stands where a map is wanted", _keys_of(fields))
     for key in value:
@@ -259,7 +259,7 @@ _WORDS = {
     "bool": "true or false",
     "null": "nothing",
 }
-"""What msgspec calls the types of values, in this project's words."""
+"""The names of msgspec's types in this project's words."""
 _FORMS = {
     "array": "a list, like [1, 2]",
     "object": "a map, like {key: 1}",

@@ -1,8 +1,8 @@
-"""The servers of a scenario: the file of each, and what is on its disk.
+"""The servers of a scenario: the file of each, and the content of its disk.
 
-Rules of this module: a disk is one that a server starts with. `QuorumPeer.loadDataBase` refuses a currentEpoch that
-is beyond the acceptedEpoch, or behind the last zxid, and so it is refused here; the second only where servers lead
-and follow, since an election compares whatever votes it is given.
+Rules of this module: a disk must be one with which a server starts. `QuorumPeer.loadDataBase` refuses a currentEpoch
+beyond the acceptedEpoch, or behind the last zxid, and so does this module. The second check applies only where servers
+lead and follow, since an election compares any votes.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _epoch(located: Located, epoch: int, path: Path) -> int:
 
 
 def _log(located: Located, entries: list[Any], snapshot: int, path: Path) -> Iterator[Txn]:
-    """The transactions behind the snapshot; the value of one that has none of its own is the text of its zxid."""
+    """The transactions after the snapshot; the default for a value is the text of the zxid."""
     last = snapshot
     for number, value in enumerate(entries):
         place: Path = (*path, position(number))

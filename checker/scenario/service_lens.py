@@ -1,14 +1,14 @@
-"""How a service is shown: a lane for the leader, each server and each client, short captions, and what travels.
+"""The display of a service: a lane for the leader, each server and each client, short captions, and messages.
 
 Rules of this module:
 
-- A field is there only while it says something: no watches where there are none, nothing pending where nothing is.
-- A tree leaves out znodes that were there at first and are as they were. A znode is its data, `@1` behind it if it is
-  ephemeral and of a session of client 1.
-- A request of a lost connection is on its way until it arrives late, and lost when the client has a connection again.
-- Where servers do not lag, what a client asks reaches `leader`, which is then the whole service.
+- A field is present only while it has information: an empty set of watches and an empty queue are omitted.
+- A tree omits the initial znodes that are unchanged. A znode is shown as its data, followed by `@1` if it is ephemeral
+  and owned by a session of client 1.
+- A request of a lost connection is in flight until it arrives late. It is lost when the client is connected again.
+- Where servers do not lag, requests arrive at `leader`, which represents the whole service.
 
-Whoever plugs in clients of its own gives `fields`, which shows what a client's columns hold.
+For clients other than those with scripts, `fields` returns the fields of a client's columns.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class ServiceLens:
     # Lanes.
 
     def lanes(self, row: Row) -> dict[str, Fields]:
-        """The leader, the servers, the clients."""
+        """The leader, the servers and the clients."""
         leader = self._value(row, LEADER)
         lanes: dict[str, Fields] = {LEADER: {"zxid": leader.zxid, **self._tree(leader.store)}}
         for server in self._setup.server_ids:
@@ -116,7 +116,7 @@ class ServiceLens:
     # Captions.
 
     def caption(self, move: Move) -> str:
-        """Who does what, in a sentence."""
+        """One sentence with the actor and the action."""
         words = _WORDS.get(move.action)
         if words is None:
             return " ".join([move.action, *map(str, move.arguments)])
@@ -124,10 +124,10 @@ class ServiceLens:
             return f"server {move.arguments[1]} tells client {move.arguments[0]} that its session is over"
         return str(words(*move.arguments))
 
-    # What a picture shows.
+    # Pictures.
 
     def drawn(self, before: Row, move: Move, after: Row) -> tuple[Drawn, ...]:
-        """What arrived or was lost, what happened at one place, what was sent."""
+        """The arrivals and losses of a step, then its note, then the sent messages."""
         left: list[Drawn] = []
         sent: list[Drawn] = []
         for client in self._setup.client_ids:
@@ -187,7 +187,7 @@ class ServiceLens:
 
 
 def scripted_fields(model: Model) -> Callable[[int, Row], Mapping[str, Json]]:
-    """What is shown of a client that runs a script: what it has asked and not been answered."""
+    """The fields of a client that runs a script: its requests without a reply."""
 
     def fields(client: int, row: Row) -> Fields:
         standing = row[model.index[client_name(client)]]
@@ -211,7 +211,7 @@ def _committed(commit: Commit) -> str:
 
 
 def _is_of_all(each: Any) -> bool:
-    """Whether something that waits came from the leader as a transaction."""
+    """Whether a pending item is a transaction of the leader."""
     return isinstance(each, Commit)
 
 

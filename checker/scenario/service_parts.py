@@ -1,7 +1,7 @@
-"""From plain parameters, as a scenario gives them, to what a job of the service consists of.
+"""Conversion of plain parameters, as a scenario gives them, to the parts of a job of the service.
 
-Rules of this module: whatever the model bounds or leaves out is said in words, and so is why a variant would change
-nothing in a run.
+Rules of this module: every bound and every omission of the model is described in words, and so is the reason why a
+variant would change nothing in a run.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from spec.tree.requests import (
 from spec.variants import Variant
 
 DEFAULTS = tuple(name for name, entry in SERVICE_PROPERTIES.items() if entry.is_invariant)
-"""What a run is held to unless it says otherwise; `applicable` leaves out what its scripts say nothing about."""
+"""The invariants that are checked by default; `applicable` leaves out those that the scripts make vacuous."""
 
 
 @dataclass(frozen=True)
 class ServiceJobParts:
-    """What goes into a `checker.job.Job`: the rest (name, limits, expected verdict) is the scenario's."""
+    """The parts of a `checker.job.Job` other than name, limits and expected verdict, which the scenario gives."""
 
     model: Model
     setup: ServiceSetup
@@ -77,10 +77,10 @@ def service_setup(
 def service_job_parts(
     name: str, setup: ServiceSetup, clients: Sequence[Script], properties: Iterable[str] | None = None
 ) -> ServiceJobParts:
-    """A service whose clients run scripts. Raises UnknownPropertyError, which says what is wrong.
+    """A service whose clients run scripts. Raises UnknownPropertyError with the mistake.
 
-    `clients` come from `checker.scenario.asking.script_of`. Without `properties`, all invariants that say
-    something of these scripts.
+    `clients` come from `checker.scenario.asking.script_of`. The default for `properties` is every invariant that is not
+    vacuous for these scripts.
     """
     wanted = applicable(clients) if properties is None else tuple(properties)
     model = service_model(name, setup, clients, wanted)
@@ -91,7 +91,7 @@ def service_job_parts(
 
 
 def applicable(scripts: Iterable[Script]) -> tuple[str, ...]:
-    """The invariants that say something of a run: those that would be vacuous are left out."""
+    """The invariants that are not vacuous in a run of these scripts."""
     asked = _Asked.of(scripts)
     silent = set()
     if not asked.creates:
@@ -132,7 +132,7 @@ class _Asked:
 
     @classmethod
     def of(cls, scripts: Iterable[Script]) -> _Asked:
-        """Of all steps of all scripts; of watches the most that one client asks for."""
+        """The summary of all steps of all scripts; `watches` is the greatest number for one client."""
         scripts = tuple(scripts)
         asked = [record for script in scripts for step in script.steps for record in step]
         whole = [each for record in asked for each in (record.operations if isinstance(record, Multi) else (record,))]
@@ -159,7 +159,7 @@ class _Asked:
 
 
 def bounds_of(setup: ServiceSetup, scripts: Sequence[Script]) -> Iterator[str]:
-    """What a run bounds and leaves out, in words."""
+    """The bounds and omissions of a run, in words."""
     steps = ", ".join(f"{len(script.steps)} of client {n}" for n, script in enumerate(scripts, 1))
     yield f"requests, each asked once: {steps}"
     for n, script in enumerate(scripts, 1):
@@ -189,7 +189,7 @@ def bounds_of(setup: ServiceSetup, scripts: Sequence[Script]) -> Iterator[str]:
 
 
 def why_idle(variant: Variant, setup: ServiceSetup, scripts: Sequence[Script]) -> Idle | None:
-    """Why a variant changes nothing in a run, and what would let it; None if it may change something."""
+    """The reason why a variant changes nothing in a run, and the correction; None if it may change something."""
     asked = _Asked.of(scripts)
     unless = {
         Variant.STALE_AFTER_MOVING: _unless_lag(setup) or _unless_lost(setup),

@@ -1,4 +1,4 @@
-"""Conversion of a scenario with the key `service` to a job: clients that run scripts, the service between them, faults.
+"""Conversion of a scenario with the key `service` to a job: clients that run scripts, their service, faults.
 
 Rules of this module: every bound of the model is described in words; a value that would change nothing is an error.
 """

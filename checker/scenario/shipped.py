@@ -1,7 +1,7 @@
-"""The scenarios that come with the package: `spec/scenarios`, found wherever the package is installed.
+"""The scenarios that come with the package: `spec/scenarios`, in the folder where the package is installed.
 
-Rules of this module: a shipped scenario is a YAML file in a folder of `spec/scenarios`, beside the zoo.cfg
-files that it names; the folders and files are data, and no code knows their names.
+Rules of this module: a shipped scenario is a YAML file in a folder of `spec/scenarios`, next to the zoo.cfg files that
+it names; the folders and files are data, and the code does not contain their names.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Variants in a setup: which of them change something there, and how one is added.
+"""Variants in a setup: which of them change something there, and how to add one.
 
-Rules of this module: a variant that cannot change anything is refused, since a run with it would say that the defect
-does no harm.
+Rules of this module: a variant that cannot change anything is rejected, since a run with it would suggest that the
+defect is harmless.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ OF_THE_DISK = frozenset(
         Variant.TORN_RECORD,
     }
 )
-"""What is wrong only while something that the disk was asked for is not on it yet."""
+"""Variants that differ from the protocol only while a requested disk operation is not complete."""
 
 
 _ELSEWHERE = {
@@ -35,14 +35,14 @@ _ELSEWHERE = {
 
 
 class Idle(NamedTuple):
-    """Why a variant changes nothing, and what would be right."""
+    """The reason why a variant changes nothing, and the correction."""
 
     what: str
     right: str
 
 
 class VariantError(Exception):
-    """A variant that there is not, or that changes nothing in the run it was asked for."""
+    """A variant that does not exist, or that changes nothing in its run."""
 
     def __init__(self, name: str, idle: Idle) -> None:
         super().__init__(f"the variant {name}: {idle.what}; {idle.right}")
@@ -59,12 +59,12 @@ def named(name: str) -> Variant:
 
 
 def names(variants: Iterable[Variant]) -> str:
-    """Some variants, for a reader."""
+    """The names of variants, sorted, as text."""
     return ", ".join(sorted(variant.value for variant in variants))
 
 
 def why_idle(variant: Variant, setup: Setup) -> Idle | None:
-    """Why a variant changes nothing in a setup; None if it may."""
+    """The reason why a variant changes nothing in a setup; None if it may change something."""
     area = DESCRIBED[variant].area
     if area in (Area.SERVICE, Area.RECIPES):
         return Idle(f"it is of {area.value}, and here are servers alone", _ELSEWHERE[area])
@@ -82,7 +82,7 @@ def why_idle(variant: Variant, setup: Setup) -> Idle | None:
 
 
 def with_variants(setup: Setup, added: Iterable[Variant]) -> Setup:
-    """The setup with these variants too. Raises VariantError for one that changes nothing there."""
+    """The setup with these variants added. Raises VariantError for a variant that changes nothing there."""
     variants = setup.variants | frozenset(added)
     for variant in sorted(variants, key=lambda each: each.value):
         idle = why_idle(variant, setup)

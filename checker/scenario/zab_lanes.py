@@ -1,11 +1,11 @@
-"""What a lane shows of a server that leads or follows, and of its disk.
+"""The fields of a lane for a server that leads or follows, and for its disk.
 
 Rules of this module:
 
-- A field is there only while it says something: nothing of a handler whose learner serves, nothing of a queue that is
-  empty, no epoch that a learner has from LEADERINFO, since acceptedEpoch says it.
-- Zxids are told as scenarios write them. A transaction is its zxid, and its value behind "=" unless the value says no
-  more than the zxid, so that two transactions of one zxid can be told apart.
+- A field is present only while it has information: a handler whose learner serves, an empty queue, and the epoch that a
+  learner has from LEADERINFO, which equals acceptedEpoch, are omitted.
+- Zxids are shown as scenarios write them. A transaction is its zxid, followed by "=" and its value if the value differs
+  from the zxid, so that two transactions with one zxid can be distinguished.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ Fields = dict[str, Json]
 
 
 def part_of(server: Server) -> Fields:
-    """What a server does as a leader or a learner; nothing while it looks for one, or does not run."""
+    """The state of a server as a leader or a learner; empty while it is LOOKING or down."""
     if isinstance(server.zab, Leader):
         return _leader(server.zab)
     return {} if server.zab is None else _learner(server.zab)
 
 
 def disk_of(server: Server) -> Fields:
-    """What is on its disk, what is on the way to it, and what two variants leave in memory."""
+    """The content of a server's disk, its pending writes, and the memory that two variants leave behind."""
     queue = () if server.zab is None else server.zab.queue
     writing: Fields = {"writing": [asked(operation) for operation in queue]} if queue else {}
     return {**_durable(server.durable), **writing, **_remains(server.remains)}
 
 
 def transaction(txn: Txn) -> str:
-    """A transaction: `1:2=x`; `1:2` if it has no value of its own."""
+    """A transaction: `1:2=x`; `1:2` if its value is the text of its zxid."""
     zxid = told(txn.zxid)
     return zxid if txn.value is None or txn.value == zxid else f"{zxid}={brief(to_json(txn.value))}"
 
 
 def asked(operation: DiskOperation) -> str:
-    """What a disk was asked for: `1:2`, `currentEpoch 2`, `snapshot 1:2`."""
+    """A requested disk operation: `1:2`, `currentEpoch 2`, `snapshot 1:2`."""
     match operation:
         case Append(txn=txn):
             return transaction(txn)
@@ -106,7 +106,7 @@ def _durable(durable: Durable) -> Fields:
 
 
 def _remains(remains: Remains) -> Fields:
-    """What a former life as a learner left in memory: a sync thread's queue, a tree that is behind its log."""
+    """The memory that a former life as a learner left behind: a sync thread's queue, a tree that is behind its log."""
     fields: Fields = {"oldQueue": _transactions(remains.queue)} if remains.queue else {}
     if remains.tree is not None:
         fields["treeZxid"] = told(remains.tree)

@@ -1,7 +1,7 @@
-"""Captions of what servers do besides electing a leader, and what a picture draws of it.
+"""Captions of the actions of leading and following, and their elements in a picture.
 
-Rules of this module: a packet is told as `spec.zab.packets.described` tells it. Of a connection that breaks, everything
-in flight is lost; a connection that takes the place of another one of the same two servers loses what the old one held.
+Rules of this module: a packet is shown as `spec.zab.packets.described` formats it. When a connection breaks, all its
+packets in flight are lost; when it is replaced by another one of the same two servers, the packets of the old one are.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from spec.zab.packets import QuorumPacket, described
 from spec.zab.state import Append, EnterEpoch, LeaderPhase, LearnerPhase
 
 BY_ONE_SERVER = frozenset({"sync", "sync late", "apply", "resume", "client write", "client sync", "ping"})
-"""Actions that a picture notes at the server that they are about, the first of their arguments."""
+"""Actions that a picture notes at one server, the first of their arguments."""
 _SERVING = (LeaderPhase.BROADCAST, LearnerPhase.BROADCAST)
 
 
 def caption(move: Move) -> str | None:
-    """Who does what, in a sentence; None for an action that is none of leading and following."""
+    """One sentence with the actor and the action; None for an action outside leading and following."""
     words = _WORDS.get(move.action)
     return None if words is None else str(words(*move.arguments))
 
@@ -60,7 +60,7 @@ _WORDS: dict[str, Any] = {
 
 
 def began_to_serve(old: Server, new: Server) -> str | None:
-    """What a leader or a learner has become in a step: it serves, in an epoch."""
+    """The note of the step in which a leader or a learner begins to serve, with its epoch; None for other steps."""
     was, now = old.zab, new.zab
     if now is None or now.phase not in _SERVING or (was is not None and was.phase in _SERVING):
         return None
@@ -74,7 +74,7 @@ class Packets:
         self._connections = [model.index[name] for pair in pairs if (name := connection_name(*pair)) in model.index]
 
     def of(self, before: Row, move: Move, after: Row) -> Iterator[Drawn]:
-        """What arrived, what was lost, what was sent."""
+        """The arrivals, losses and sent packets of a step."""
         for place in self._connections:
             if before[place] is not after[place]:
                 yield from _travelled(before[place], move, after[place])
@@ -95,13 +95,13 @@ def _travelled(old: Connection | None, move: Move, new: Connection | None) -> It
 
 
 def _may_be_the_same(old: Connection, new: Connection) -> bool:
-    """Not if the roles have changed, nor if somebody holds it who did not."""
+    """False if the roles have changed, or if a server holds the connection that did not hold it before."""
     held_again = (new.learner_holds and not old.learner_holds) or (new.leader_holds and not old.leader_holds)
     return (old.learner, old.leader) == (new.learner, new.leader) and not held_again
 
 
 def _streams(connection: Connection | None) -> dict[tuple[Sid, Sid], tuple[QuorumPacket, ...]]:
-    """What is on its way from whom to whom, oldest first."""
+    """The packets in flight by sender and receiver, oldest first."""
     if connection is None:
         return {}
     learner, leader = connection.learner, connection.leader

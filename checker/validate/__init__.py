@@ -1,11 +1,11 @@
-"""Journals of live servers, held to the specification: the same step functions, the same invariants.
+"""Validation of the journals of live servers against the specification: the same step functions, the same invariants.
 
-- `words`, `journals`: what a journal says, and how its files are read.
-- `replay`: one server by itself: every step again, and what its disk held after a restart.
-- `order`: all servers: who heard what of whom, and an order of all steps in which nothing is heard before it is sent.
-- `past`: the logs and the history that follow from that order, kept short, with the `committed` log and where each
-  server is `standing`; `held`: the invariants, evaluated on them.
-- `validate`, `report`: all of it in one call, and what is told of it.
+- `words`, `journals`: the words of a journal, and the reader of its files.
+- `replay`: the replay of one server: every step, and the contents of its disk after a restart.
+- `order`: the messages between the servers, and an order of all steps in which every message is sent before it is read.
+- `past`: the logs and the history that follow from that order, kept short. `committed` is the committed log, and
+  `standing` reads the position of each server. `held`: the invariants, evaluated on them.
+- `validate`, `report`: the complete validation in one call, and its report.
 """
 
 from checker.validate.journals import JournalError

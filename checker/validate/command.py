@@ -2,9 +2,9 @@
 
 Rules this module keeps:
 
-- Exit codes: 0 where everything fits, 12 where something does not, 21 where no invariant had anything to say, 150 for a
-  file that cannot be read, 20 for an interrupt.
-- Progress is one line that changes on a terminal, and a plain one every few seconds elsewhere.
+- Exit codes: 0 if everything fits, 12 if something does not, 21 if every evaluation of an invariant was trivial, 150
+  for a file that cannot be read, 20 for an interrupt.
+- On a terminal, progress is one line that is redrawn; elsewhere it is a plain line every few seconds.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from checker.validate.validate import validate
 
 
 def validate_command(paths: Sequence[Path], *, as_json: bool = False) -> int:
-    """Validates journals and prints the report; the exit code."""
+    """Validate journals and print the report; return the exit code."""
     progress = _Progress()
     try:
         found = validate(paths, progress)
@@ -43,7 +43,7 @@ def validate_command(paths: Sequence[Path], *, as_json: bool = False) -> int:
 
 
 class _Progress:
-    """How far a validation is."""
+    """The progress of a validation, as a callback."""
 
     def __init__(self) -> None:
         self._console = Console(stderr=True)

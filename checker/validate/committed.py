@@ -1,6 +1,6 @@
-"""The committed log in whole, and the logs that are compared with it.
+"""The complete committed log, and the logs that are compared with it.
 
-Some tens of bytes a transaction are kept, in arrays: a journal may tell of millions.
+The committed log is kept in arrays, at some tens of bytes per transaction: a journal may contain millions.
 """
 
 from __future__ import annotations
@@ -19,22 +19,23 @@ Txns = tuple[Txn, ...]
 
 @dataclass
 class Log:
-    """Transactions in order; `base` is the place of the first in the committed log, where it agrees with that."""
+    """Transactions in order; `base` is the position of the first one in the committed log, if the log agrees with that.
+    """
 
     base: int = 0
     txns: Txns = ()
 
     def up_to(self, zxid: int) -> Log:
-        """Without what is beyond this zxid."""
+        """The log without the transactions after this zxid."""
         return Log(self.base, tuple(txn for txn in self.txns if txn.zxid <= zxid))
 
     def and_then(self, txns: Iterable[Txn]) -> Log:
-        """With these behind it."""
+        """The log with these transactions appended."""
         return Log(self.base, (*self.txns, *txns))
 
 
 class Committed:
-    """The committed log in whole: the zxid and the value of each, when it was first committed, and who proposed it."""
+    """The complete committed log: zxid, value, epoch of the first commit, and proposer of each transaction."""
 
     def __init__(self) -> None:
         self.zxids, self.epochs = array("q"), array("q")
@@ -46,7 +47,7 @@ class Committed:
         return len(self.zxids)
 
     def add(self, first: FirstCommit) -> None:
-        """One more; who proposed it is told when it is settled."""
+        """Append a transaction; its proposer is filled in when the transaction is settled."""
         self.ascending = self.ascending and (not self.zxids or first.txn.zxid > self.zxids[-1])
         self.zxids.append(first.txn.zxid)
         self.values.append(int(first.txn.value, 16))
@@ -55,23 +56,23 @@ class Committed:
         self.leaders.append(NONE)
 
     def txn(self, place: int) -> Txn:
-        """The transaction at a place."""
+        """The transaction at a position."""
         return Txn(self.zxids[place], f"{self.values[place]:016x}")
 
     def is_at(self, place: int, txn: Txn) -> bool:
-        """Whether it is this one that stands there."""
+        """Whether the transaction at this position is `txn`."""
         return self.zxids[place] == txn.zxid and self.values[place] == int(txn.value, 16)
 
     def epoch_of(self, txn: Txn) -> int | None:
-        """The epoch in which a transaction was first committed; None if it was not. For an ascending log."""
+        """The epoch in which a transaction was first committed; None if it was not. The log must be ascending."""
         place = bisect_left(self.zxids, txn.zxid)
         return self.epochs[place] if place < len(self) and self.is_at(place, txn) else None
 
     def is_before(self, end: int, txn: Txn) -> bool:
-        """Whether it stands before a place. For an ascending log."""
+        """Whether a transaction is committed at a position before `end`. The log must be ascending."""
         place = bisect_left(self.zxids, txn.zxid)
         return place < min(end, len(self)) and self.is_at(place, txn)
 
     def first_commits(self, start: int, end: int) -> Iterator[FirstCommit]:
-        """A part of it, as the history has it."""
+        """The entries from `start` up to `end`, in the form that the history uses."""
         return (FirstCommit(self.txn(place), self.epochs[place]) for place in range(start, end))

@@ -1,12 +1,14 @@
-"""The invariants of the models, evaluated on what live servers did: after every step, by the same functions.
+"""The evaluation of the models' invariants on the behaviour of live servers, after every step, by the same functions.
 
 Rules this module keeps:
 
-- A property gets what it gets of a model: servers and the history, less what is settled (`checker.validate.past`).
-- Where much is under way at once, the inside of a run of transactions is left out of every sequence at once: a run is
-  transactions that follow each other in all sequences, end in none, and are of one epoch and one proposer. Ends of runs
-  stay, so the answers are the same; properties that look at all pairs could not be evaluated otherwise.
-- A property is asked again when something it reads has changed.
+- A property gets the same arguments as in a model: servers and the history, without the settled transactions
+  (`checker.validate.past`).
+- If a log has more than WHOLE transactions, the inside of each run is removed from all sequences together. A run is a
+  series of transactions that are adjacent in every sequence and have one epoch and one proposer; no sequence ends
+  inside it. The ends of the runs stay, so the answers are the same. Properties over all pairs of transactions would
+  otherwise be too expensive.
+- A property is evaluated again only if a value that it reads has changed.
 """
 
 from __future__ import annotations
@@ -32,19 +34,19 @@ from spec.txn import Txn, epoch_of
 from spec.zab.state import Append, Leader, ZabRules
 
 WHOLE = 16
-"""Logs up to this length are looked at in whole."""
+"""The length up to which logs are evaluated in full."""
 
 
 @dataclass
 class Count:
-    """How often an invariant was evaluated, and how often it had something to say."""
+    """The number of evaluations of an invariant, and the number of those in which its premise held."""
 
     evaluated: int = 0
     premise: int = 0
 
 
 class Held:
-    """All invariants of an ensemble whose servers have these journals."""
+    """The invariants of an ensemble, given the servers at the start of their journals."""
 
     def __init__(self, past: Past, servers: Mapping[Sid, Server], zab: ZabRules | None) -> None:
         self._past = past
@@ -65,13 +67,13 @@ class Held:
         self._row: dict[str, Any] = {}
 
     def leave_out(self, name: str) -> None:
-        """From here on an invariant is not evaluated."""
+        """Exclude an invariant from all later evaluations."""
         if name in self.counts and name not in self.left_out:
             self.left_out.append(name)
             self.properties = [prop for prop in self.properties if prop.name != name]
 
     def evaluate(self) -> tuple[Property, Finding] | None:
-        """All invariants in this state; the first that is violated."""
+        """Evaluate all invariants in the present state; return the first violation, or None."""
         changed = self._look()
         stale: set[str] = set()
         for read, readers in self._readers.items():
@@ -97,10 +99,11 @@ class Held:
             return TRIVIAL
         return prop.check(*seen)
 
-    # What properties read.
+    # The values that properties read.
 
     def _look(self) -> set[str]:
-        """The row of values as a model has it, a column for each server and the history; the columns that changed."""
+        """Update the row: a column for each server and one for the history, as in a model. Return the changed columns.
+        """
         past = self._past
         logs = {each: past.log_of(image) for each, image in past.images.items()}
         queued = {each: _queued(image.server) for each, image in past.images.items()}
@@ -122,7 +125,7 @@ def _queued(server: Server) -> Txns:
 
 
 def _server(server: Server, log: Txns, inside: frozenset[Txn]) -> Server:
-    """A server whose log is this one, without the inside of runs."""
+    """A server with this log, without the inside of runs."""
     shown = replace(server, durable=replace(server.durable, txns=_without(log, inside)))
     if not inside or shown.zab is None or not shown.zab.queue:
         return shown
@@ -149,10 +152,10 @@ def _without(txns: Txns, inside: frozenset[Txn]) -> Txns:
 
 
 def _inside(wholes: Mapping[Sid, Txns], logs: Mapping[Sid, Txns], past: Past) -> frozenset[Txn]:
-    """What can be left out: see the rules of this module.
+    """The transactions that can be left out; see the rules of this module.
 
-    `spine` is the longest log. Up to `common` every sequence follows it as far as the sequence goes; a run ends where a
-    sequence does, where a server's deliveries do, and where epoch or proposer change.
+    `spine` is the longest log. Every sequence agrees with it up to `common`, or up to its end if that comes first. A
+    run ends at the end of a sequence, at the last delivery of a server, and where the epoch or the proposer changes.
     """
     spine = max(wholes.values(), key=len)
     history = past.history
@@ -181,7 +184,7 @@ def _inside(wholes: Mapping[Sid, Txns], logs: Mapping[Sid, Txns], past: Past) ->
 
 
 def _agreed(sequence: Txns, spine: Txns) -> int:
-    """How far a sequence follows the spine."""
+    """The length of the common prefix of a sequence and the spine."""
     length = min(len(sequence), len(spine))
     if sequence[:length] == spine[:length]:
         return length
@@ -189,7 +192,7 @@ def _agreed(sequence: Txns, spine: Txns) -> int:
 
 
 def _changes(spine: Txns, history: History) -> Iterable[int]:
-    """The places where another epoch begins, another proposer, or another epoch of the first commit."""
+    """The positions at which the epoch, the proposer, or the epoch of the first commit changes."""
     proposers = {each.txn: (each.epoch, each.leader) for each in history.broadcast}
     commits = {each.txn: each.epoch for each in history.committed}
     kinds = [(epoch_of(txn.zxid), proposers.get(txn), commits.get(txn)) for txn in spine]

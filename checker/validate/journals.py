@@ -1,11 +1,11 @@
-"""Reads journals: a file has the runs of one server, each with a start record and numbered steps.
+"""The reader of journals. A file has the runs of one server, each with a start record and numbered steps.
 
 Rules:
 
 - A damaged file, a mixed one, or one in another format raises `JournalError` with the line and the correction.
 - The last line of a run may be incomplete, since the process may have been killed during the write. That is reported,
   but is not an error. An incomplete line is followed by a start record or by the end of the file.
-- A file is read as a stream, so memory does not grow with it. Files and lines have a limit of size (`checker.reading`).
+- A file is read as a stream, so memory does not grow with it. Files and lines have a size limit (`checker.reading`).
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ class JournalError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A start record: the server's configuration and disk; the rules without variants, whose names are apart."""
+    """A start record: the server's configuration and disk; the rules without variants, and the names of the variants.
+    """
 
     line: int
     time: float
@@ -55,8 +56,8 @@ class Begun:
 class Handled:
     """A step: its number in this life, the event, the facts as written and the digest of the effects.
 
-    `first` of the records that reached the system together. `oldest` is the first zxid that is still in memory, where
-    that has changed.
+    `first` marks the first of the records that reached the system together. `oldest` is the first zxid that is still in
+    memory, if that has changed.
     """
 
     line: int
@@ -71,7 +72,7 @@ class Handled:
 
 @dataclass(frozen=True, slots=True)
 class Torn:
-    """A line that is no record, at the end of a life."""
+    """An unreadable line at the end of a life."""
 
     line: int
 

@@ -1,17 +1,19 @@
-"""Who heard what of whom: an order of the steps of all servers in which nothing is heard before it is sent.
+"""The order of the steps of all servers, in which every message is sent before it is read.
 
 Rules this module keeps:
 
-- A quorum connection is a stream in each direction. What a leader read of a learner on one connection is the beginning
-  of what the learner sent on one, and the other way round; connections of two servers follow each other in the same
-  order on both sides. What ended unread is lost.
-- A notification was sent before it is heard. One may be overtaken by a newer, and the last one sent comes again with a
-  new connection, so of a sender's notifications each that is heard is at or behind the one before; where a socket of an
-  older connection is slow it may be an earlier one.
-- A life that ends torn may have lost its last records: what others heard of it beyond its journal is tolerated, and
-  told. So is the end of a journal that is shorter than what others heard, since journals are copied one by one.
-- What a REQUEST asks for is not compared, since a leader reads the transaction it comes to; nor what a SNAP holds.
-- Among the orders that are left the one nearest to the clocks is taken. Memory is some tens of bytes a message.
+- A quorum connection is a stream in each direction. The packets that a leader read on one connection are a prefix of
+  the packets that the learner sent on it, and vice versa. The connections of two servers follow each other in the same
+  order on both sides. The unread rest of a stream is lost.
+- A notification is sent before it is heard. A newer one may overtake it, and a new connection repeats the last one
+  sent. The notifications heard of a sender therefore never go backwards in the order of sending, except over a slow
+  socket of an older connection.
+- A life with a torn end may have lost its last records. Messages heard of it beyond the end of its journal are
+  tolerated and reported. The same holds for a journal that ends before messages that others heard, since journals are
+  copied one after the other.
+- The contents of a REQUEST are not compared, since the leader's journal has the resulting transaction in its place; nor
+  are the contents of a SNAP.
+- Of the remaining orders, the one nearest to the clocks is used. Memory is some tens of bytes per message.
 """
 
 from __future__ import annotations
@@ -37,13 +39,13 @@ _SERVER_BITS = 40
 
 @dataclass
 class Stream:
-    """Messages in one direction: the record of each, and a word that equal messages share."""
+    """Messages in one direction: the record of each, and a hash that equal messages share."""
 
     records: array[int] = field(default_factory=lambda: array("q"))
     words: array[int] = field(default_factory=lambda: array("q"))
 
     def add(self, record: int, message: Message) -> None:
-        """One more message."""
+        """Append a message."""
         self.records.append(record)
         self.words.append(_word(message))
 
@@ -53,7 +55,7 @@ class Stream:
 
 @dataclass
 class Connection:
-    """One side of a quorum connection; `life` in which it was made."""
+    """One side of a quorum connection; `life` is the index of the life in which it was made."""
 
     life: int
     sent: Stream = field(default_factory=Stream)
@@ -70,7 +72,7 @@ class Life:
 
 
 class Track:
-    """What one journal says of messages. Records are numbered from 0 through all lives, start records included."""
+    """The messages in one journal. Records are numbered from 0 through all lives, start records included."""
 
     def __init__(self, path: Path, sid: Sid, journaled: frozenset[Sid]) -> None:
         self.path, self.sid = path, sid
@@ -86,17 +88,17 @@ class Track:
         return len(self.lines)
 
     def begun(self, begun: Begun) -> None:
-        """A start record."""
+        """Add a start record."""
         self._open.clear()
         self.lives.append(Life(len(self), len(self)))
         self._numbered(begun)
 
     def torn(self) -> None:
-        """The present life ends with a line that is no record."""
+        """Mark the end of the present life as torn."""
         self.lives[-1].torn = True
 
     def handled(self, handled: Handled, effects: Effects) -> None:
-        """A step: what was heard, then what was sent."""
+        """Add a step: the message that it read, then the messages that it sent."""
         number = len(self)
         self._numbered(handled)
         self.lives[-1].last = number
@@ -150,9 +152,9 @@ def _word(message: Message) -> int:
 
 @dataclass
 class Needs:
-    """For each record the one that must come before it, as a number of `_at`, or NONE; and what was tolerated.
+    """For each record, the record that must precede it (as a number of `_at`) or NONE; and the tolerated deviations.
 
-    `beyond` are records that read what its sender's journal does not have any more.
+    `beyond` are records that read a message from beyond the end of the sender's journal.
     """
 
     of: dict[Sid, array[int]]
@@ -165,12 +167,14 @@ def _at(server: int, record: int) -> int:
 
 
 def sender_of(need: int) -> tuple[int, int]:
-    """The place of the server in the list of tracks, and the number of its record."""
+    """The position of the server in the list of tracks, and the number of its record."""
     return need >> _SERVER_BITS, need & ((1 << _SERVER_BITS) - 1)
 
 
 def needs(tracks: list[Track]) -> Needs | Misfit:
-    """What must come before what; the first message, by its time, that nobody sent is a misfit."""
+    """The precedence between records. If a server read a message that was not sent, the earliest such record, by its
+    time, is the misfit.
+    """
     found = Needs({each.sid: array("q", [NONE]) * len(each) for each in tracks}, {each.sid: set() for each in tracks})
     wrong: list[tuple[float, Misfit]] = []
     for place, sender in enumerate(tracks):
@@ -220,7 +224,7 @@ def _notified(place: int, sender: Track, reader: Track, found: Needs) -> Misfit 
     return None
 
 
-# Quorum connections: those that a learner made, and those that a leader accepted, in the order of both.
+# Quorum connections: those made by the learner and those accepted by the leader, in the order of both.
 
 
 def _connected(tracks: list[Track], learner: Track, leader: Track, found: Needs) -> Misfit | None:
@@ -236,7 +240,7 @@ def _connected(tracks: list[Track], learner: Track, leader: Track, found: Needs)
 def _joined(
     tracks: list[Track], learner: Track, leader: Track, one: Connection | None, other: Connection | None, found: Needs
 ) -> Misfit | None:
-    """Both sides of one connection; a side that is missing has sent nothing."""
+    """Match both sides of one connection; a missing side has sent nothing."""
     empty = Connection(NONE)
     one, other = one or empty, other or empty
     ways = ((learner, leader, one, other), (leader, learner, other, one))
@@ -269,24 +273,24 @@ def _streamed(
 
 
 def _life_of(track: Track, connection: Connection) -> Life | None:
-    """The life of a connection; of one that its journal does not know of, the last life that ends torn."""
+    """The life of a connection; for a connection that the journal does not contain, the last life with a torn end."""
     if connection.life != NONE:
         return track.lives[connection.life]
     return next((life for life in reversed(track.lives) if life.torn), None)
 
 
 def _ends_early(track: Track, life: Life, time: float) -> bool:
-    """Whether the records of a life may have an end that is lost: torn, or copied before the others."""
+    """Whether the last records of a life may be missing: it ends torn, or its journal was copied before the others."""
     return life.torn or (life is track.lives[-1] and track.times[life.last] <= time)
 
 
 def _paired(
     made: list[Connection], accepted: list[Connection]
 ) -> Iterator[tuple[Connection | None, Connection | None]]:
-    """Which connection of a learner is which of its leader: those that fit best, in the order of both.
+    """Pair the connections of a learner with those of its leader: the best match that keeps both orders.
 
-    A connection that one side alone knows of says nothing, unless that side has read something on it: this is what the
-    costs of a pairing count. The table is small, since connections are few.
+    A connection in only one journal costs nothing, unless that side has read packets on it; the cost is their number.
+    The table is small, since there are few connections.
     """
     rows, columns = len(made), len(accepted)
     best = [[0] * (columns + 1) for _ in range(rows + 1)]
@@ -310,7 +314,7 @@ def _paired(
 
 
 def _cost(one: Connection, other: Connection) -> int:
-    """How many packets were read on either side from the first on that the other did not send."""
+    """The number of packets, on both sides, from the first one that the other side did not send."""
     return _unmatched(one.sent, other.read) + _unmatched(other.sent, one.read)
 
 
@@ -326,7 +330,7 @@ def _unmatched(sent: Stream, read: Stream) -> int:
 
 
 def merged(tracks: list[Track], needed: Needs) -> Iterator[int | Misfit]:
-    """The places of the servers whose next record comes next; a misfit where every next one waits for another."""
+    """Yield, for each record in order, the position of its server; a misfit if every server waits for another one."""
     done = [0] * len(tracks)
     need = [needed.of[track.sid] for track in tracks]
     left = sum(len(track) for track in tracks)
@@ -348,7 +352,7 @@ def merged(tracks: list[Track], needed: Needs) -> Iterator[int | Misfit]:
 
 
 def _knot(tracks: list[Track], done: list[int], need: list[array[int]]) -> Misfit:
-    """Every server waits for what another has yet to send."""
+    """The misfit for a cycle: every server waits for a record that another server has not reached."""
     waits = []
     for place, track in enumerate(tracks):
         if done[place] < len(track):

@@ -1,10 +1,11 @@
-"""What a validation came to: the verdict, its exit code, and the report for a reader and for a machine.
+"""The result of a validation: the verdict, its exit code, and the report for a reader and for a program.
 
 Rules this module keeps:
 
 - The verdict is one of the lattice (`checker.job.Verdict`), and opens the report. A step that does not fit, a message
-  that nobody sent and an invariant that does not hold are all violations: what ran is not what was specified.
-- What was taken as given or tolerated is told beside the verdict, whatever it is.
+  that was never sent, and an invariant that does not hold are all violations: the running system differs from the
+  specification.
+- Facts that were taken as given or tolerated are always reported, whatever the verdict is.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from spec.quorum import Sid, View
 
 @dataclass
 class Validation:
-    """What was read, what was found. `steps` counts records, `merged` those of them that the order came to."""
+    """The input and the findings. `steps` counts all records, `merged` those that were reached in the common order."""
 
     paths: tuple[Path, ...]
     sids: tuple[Sid, ...]
@@ -42,20 +43,20 @@ class Validation:
 
     @property
     def verdict(self) -> Verdict:
-        """The first of the lattice that applies."""
+        """The first verdict of the lattice that applies."""
         if self.misfits:
             return Verdict.VIOLATED
         return Verdict.PASSED if any(count.premise for count in self.counts.values()) else Verdict.VACUOUS
 
     @property
     def exit_code(self) -> ExitCode:
-        """12 for anything that does not fit, 21 where no invariant had anything to say."""
+        """12 for anything that does not fit, 21 if the premise of every invariant was false everywhere."""
         codes = {Verdict.VIOLATED: ExitCode.SAFETY, Verdict.VACUOUS: ExitCode.VACUOUS}
         return codes.get(self.verdict, ExitCode.PASSED)
 
     @property
     def without_journal(self) -> tuple[Sid, ...]:
-        """Servers that a view names and that have no journal here."""
+        """The servers that a view names and that have no journal here."""
         return tuple(sorted({sid for view in self.views.values() for sid in view.members} - set(self.sids)))
 
     @property
@@ -74,7 +75,7 @@ def _told(misfit: Misfit) -> str:
 
 
 def lines(found: Validation) -> list[str]:
-    """The report."""
+    """The report as lines of text."""
     report = [found.sentence]
     for misfit in found.misfits:
         if misfit is not found.misfits[0]:
@@ -114,7 +115,7 @@ def _time(seconds: float) -> str:
 
 
 def data(found: Validation) -> dict[str, Any]:
-    """The report for a machine."""
+    """The report as data for a program."""
     return {
         "schema": "quorate-validation/1",
         "verdict": found.verdict.value,

@@ -1,6 +1,7 @@
-"""Where a server stands: whether it counts, what it has delivered, what its disk has just ended.
+"""The position of a server: whether it counts, the last zxid that it delivered, the snapshot that its disk has just
+written.
 
-Each is read off the server and, for the disk, the effects of its step.
+Each function reads only the server and, for the disk, the effects of its step.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ def is_present(server: Server) -> bool:
 
 
 def delivered(server: Server) -> int | None:
-    """The zxid up to which a server that serves has delivered; None if it does not serve."""
+    """The last zxid that a serving server has delivered; None if it does not serve."""
     part = server.zab
     if part is None or not part.serves:
         return None
@@ -28,17 +29,17 @@ def delivered(server: Server) -> int | None:
 
 
 def tree_in_memory(server: Server) -> tuple[Txn, ...] | None:
-    """What a learner holds after TRUNC or SNAP, until it is on its disk; None if that is what the disk has."""
+    """The tree of a learner after TRUNC or SNAP, until it is on disk; None if the disk already has it."""
     return server.zab.tree if isinstance(server.zab, Learner) else None
 
 
 def _queue(server: Server) -> tuple[DiskOperation, ...]:
-    """What its disk is still to do."""
+    """The pending operations of the disk."""
     return () if server.zab is None else tuple(server.zab.queue)
 
 
 def written(before: Server, after: Server, effects: Effects) -> TakeSnapshot | None:
-    """The snapshot that the disk has ended in this step."""
+    """The snapshot that the disk has finished in this step."""
     asked = (*_queue(before), *(each.operation for each in effects if isinstance(each, Persist)))
     left = _queue(after)
     ended = (each for each in asked if isinstance(each, TakeSnapshot) and each not in left)

@@ -1,11 +1,11 @@
-"""Journals of an ensemble, validated: each by itself, then all of them in one order.
+"""The validation of the journals of an ensemble: each one alone, then all of them in one order.
 
 Rules this module keeps:
 
-- The first pass replays each journal and notes who heard what; only then is there an order. The second pass replays
-  them together, a record at a time, and evaluates the invariants after each.
-- Where a server does not fit by itself the others are still replayed, and what was read of each other compared; nothing
-  is said of invariants then. The misfit that is earliest by the clocks is named first.
+- The first pass replays each journal and records the messages; the order follows from them. The second pass replays all
+  journals together, record by record, and evaluates the invariants after each record.
+- If one server does not fit alone, the others are still replayed and the messages between them compared, but the
+  invariants are not evaluated. The earliest misfit, by the clocks, comes first.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from spec.server import Server
 from spec.txn import told as zxid_told
 
 Progress = Callable[[str, int, int], None]
-"""Called now and then with what is under way, the records done, and how many there are (0: not known yet)."""
+"""A progress callback: the present activity, the number of records done, and their total (0: not yet known)."""
 OFTEN = 500  # records between calls
 UNKNOWN_DISKS = "Durability"
-"""The invariant that asks what all disks hold at one moment: nobody can say where not all of them are known."""
+"""The invariant over the contents of all disks at one moment; it cannot be decided unless all of them are known."""
 
 
 def validate(paths: Sequence[Path], progress: Progress = lambda *_: None) -> Validation:
-    """Validates the journals of one ensemble, a file for each server. Raises JournalError."""
+    """Validate the journals of one ensemble, a file for each server. Raises JournalError."""
     began = time.monotonic()
     firsts = _firsts(paths)
     found = Validation(tuple(firsts.values()), tuple(firsts))
@@ -66,11 +66,11 @@ def _firsts(paths: Sequence[Path]) -> dict[Sid, Path]:
     return dict(sorted(found.items()))
 
 
-# One server by itself.
+# One server alone.
 
 
 def _alone(sid: Sid, path: Path, journaled: frozenset[Sid], found: Validation, progress: Progress) -> Track:
-    """Replays one journal to its end, or to the first record that does not fit."""
+    """Replay one journal to its end, or to the first record that does not fit."""
     track, replay = Track(path, sid, journaled), None
     for record in read(path):
         if isinstance(record, Torn):
@@ -88,7 +88,7 @@ def _alone(sid: Sid, path: Path, journaled: frozenset[Sid], found: Validation, p
             assert replay is not None  # a journal begins with a start record
             effects = replay.step(record)
             if isinstance(effects, Misfit):
-                track.torn()  # what it sent from here on nobody can say
+                track.torn()  # the messages that it sent from here on are unknown
                 found.misfits.append(effects)
                 break
             track.handled(record, effects)
@@ -99,7 +99,7 @@ def _alone(sid: Sid, path: Path, journaled: frozenset[Sid], found: Validation, p
 
 
 def _begun(begun: Begun, replay: Replay | None, found: Validation, path: Path) -> Misfit | None:
-    """What a start record says; None if the server may start so."""
+    """Process a start record; return None if the server may start in this way."""
     if begun.variants:
         found.notes.append(f"{path}:{begun.line}: server {begun.sid} says it runs the variants "
                            f"{', '.join(begun.variants)}; it is held to the specification without them")  # fmt: skip
@@ -160,7 +160,7 @@ class Ensemble:
             self.held.leave_out(UNKNOWN_DISKS)
 
     def take(self, place: int) -> Misfit | None:
-        """The next record of a server; a misfit if an invariant does not hold after it."""
+        """Process the next record of a server; return a misfit if an invariant does not hold after it."""
         track, replay, number = self._tracks[place], self._replays[place], self._done[place]
         record = self._first[place] or next(self._records[place])
         self._first[place] = None
@@ -172,7 +172,7 @@ class Ensemble:
         else:
             before, need = replay.server, self._needed.of[track.sid][number]
             effects = replay.step(record)
-            assert not isinstance(effects, Misfit)  # the first pass has found that it fits
+            assert not isinstance(effects, Misfit)  # the first pass has checked that it fits
             beyond = number in self._needed.beyond[track.sid]
             sent = NONE if need == NONE or beyond else sender_of(need)[1]
             if beyond:

@@ -1,11 +1,12 @@
-"""The words of a journal: plain data as records of `spec`, and records as the plain data whose digest a journal holds.
+"""Conversion between records of `spec` and the plain data of a journal, which also serves as the input of digests.
 
 Rules this module keeps:
 
-- A struct is an array: its name, then its fields in their order. A transaction is `[zxid, digest of its value]`, an
-  enumeration its value, a view a map. The table of names is made from the annotations of `spec`.
-- What does not fit raises `WordError`, which says what would be right.
-- Nothing of the node's own writer is used: two readings of one format show a mistake in either.
+- A struct is an array: its name, then its fields in order. A transaction is `[zxid, digest of its value]`, an
+  enumeration member is its value, and a view is a map. The table of names is derived from the annotations of `spec`.
+- Data that does not fit raises `WordError`, with the correction in the message.
+- The module shares no code with the writer in the node. With two independent implementations of the format, a mistake
+  in either becomes visible.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ from spec.zab.state import ZabRules
 
 Json = Any
 ROWS = (tuple[Txn, ...], tuple[Txn, ...] | None)
-"""How fields that hold transactions are annotated."""
+"""The annotations of the fields that hold transactions."""
 
 
 class WordError(ValueError):
-    """Plain data that is no word of a journal; the message says what would be right."""
+    """Plain data that is not a word of a journal; the message contains the correction."""
 
 
 # -- From plain data to records ------------------------------------------------------------------------------
@@ -54,7 +55,7 @@ _HINTS: dict[type, dict[str, Any]] = {}
 
 
 def event_of(plain: Json) -> Event:
-    """An event. Raises WordError."""
+    """Convert plain data to an event. Raises WordError."""
     event: Event = _struct(plain, EVENTS, "event")
     return event
 
@@ -116,7 +117,7 @@ _INTERNED: dict[tuple[int, str], Txn] = {}
 
 
 def _txn(where: str, plain: Json) -> Txn:
-    """A transaction; those seen last are one object each, so that rows of them are compared fast."""
+    """Convert plain data to a transaction. Recent ones are interned, so that comparing long rows of them is fast."""
     pair = _list(where, plain)
     if len(pair) != 2 or type(pair[0]) is not int:
         raise WordError(f"{where} is {str(plain)[:60]!r}; a transaction is [zxid, digest of its value]")
@@ -131,7 +132,7 @@ def _txn(where: str, plain: Json) -> Txn:
 
 
 def view_of(plain: Json) -> View:
-    """A server's view of the ensemble. Raises WordError."""
+    """Convert plain data to a server's view of the ensemble. Raises WordError."""
     try:
         observers, version = frozenset(plain["observers"]), plain["version"]
         if "voters" in plain:
@@ -145,7 +146,7 @@ def view_of(plain: Json) -> View:
 
 
 def durable_of(plain: Json) -> Durable:
-    """What is on a server's disk. Raises WordError."""
+    """Convert plain data to the contents of a server's disk. Raises WordError."""
     right = "it has accepted, current, snapshot and txns"
     try:
         numbers = (plain["accepted"], plain["current"], plain["snapshot"])
@@ -159,13 +160,15 @@ def durable_of(plain: Json) -> Durable:
 
 
 def rules_of(plain: Json) -> tuple[Rules, tuple[str, ...]]:
-    """The rules of the election without variants, and the variants by name. Raises WordError."""
+    """Convert plain data to the election rules without variants, and the names of the variants. Raises WordError."""
     bare, variants = _bare(plain)
     return _converted(bare, Rules), variants
 
 
 def zab_rules_of(plain: Json) -> tuple[ZabRules | None, tuple[str, ...]]:
-    """The rules of Zab without variants, None for an election alone, and the variants. Raises WordError."""
+    """Convert plain data to the rules of Zab without variants (None for an election alone), and the names of the
+    variants. Raises WordError.
+    """
     if plain is None:
         return None, ()
     bare, variants = _bare(plain)
@@ -189,14 +192,14 @@ def _converted(plain: dict[str, Any], cls: type[Any]) -> Any:
 
 
 class Words:
-    """Records as plain data, as in the how-to; `rows` says what becomes of several transactions."""
+    """Records as plain data, as in the how-to; `rows` converts a sequence of transactions."""
 
     def __init__(self, rows: Callable[[Sequence[Txn]], Json]) -> None:
         self._rows = rows
         self._fields: dict[type, tuple[tuple[str, bool], ...]] = {}
 
     def __call__(self, value: Any) -> Json:
-        """Any value that a field may have."""
+        """Convert any value that a field may have."""
         if isinstance(value, Txn):
             return [value.zxid, value.value]
         if isinstance(value, View):
@@ -225,7 +228,9 @@ def _plain_view(view: View) -> Json:
 
 
 def summary(txns: Sequence[Txn]) -> Json:
-    """Transactions in short: how many, the first zxid, the last, and a digest of all; [0] for none."""
+    """A summary of transactions: their number, the first zxid, the last one, and a digest of all; [0] if there are
+    none.
+    """
     if not txns:
         return [0]
     each = b"".join(txn.zxid.to_bytes(8, "big", signed=True) + str(txn.value).encode() for txn in txns)
@@ -237,7 +242,8 @@ _json = msgspec.json.Encoder().encode
 
 
 def digest_of(effects: Effects) -> str | None:
-    """The digest of effects, None for no effects; of several transactions in one field the last zxid counts."""
+    """The digest of effects, or None without effects; of a field with several transactions only the last zxid counts.
+    """
     if not effects:
         return None
     return blake2b(_json([_effect_words(each) for each in effects]), digest_size=8).hexdigest()
@@ -247,9 +253,10 @@ _fact_words = Words(lambda txns: txns)
 
 
 def fits(written: Json, fact: Any) -> bool:
-    """Whether a fact is what a journal says it was.
+    """Whether a fact equals the one written in a journal.
 
-    A node keeps the end of its log only, so it may report fewer transactions than a longer memory has: the last ones.
+    A node keeps only the end of its log. It may therefore report fewer transactions than the specification knows, but
+    these must be the last ones.
     """
     ours = _fact_words(fact)
     if not isinstance(written, list) or len(written) != len(ours):
@@ -274,5 +281,5 @@ _told_words = Words(summary)
 
 
 def told(record: Any) -> str:
-    """A record as a journal would have it, for a message."""
+    """A record in the form of a journal, for a message."""
     return msgspec.json.encode(_told_words(record)).decode()
