@@ -1,6 +1,7 @@
-"""What a client library keeps between an application and a server: what was seen, what is watched, what is awaited.
+"""The state that a client library keeps between an application and a server.
 
-- `library`: the state machine; its events are what the application asks and what the connection brings.
+- `library`: the state machine. Its events are the requests of the application and the packets and state changes of the
+  connection.
 
 Source: ZooKeeper's `ClientCnxn`, `ZKWatchManager`.
 """

@@ -1,14 +1,16 @@
-"""The client library as a state machine: the connection, the last zxid seen, the watches it has, what is awaited.
+"""The client library as a state machine: its connection, the last zxid it has seen, its watches and open requests.
 
-Rules this module keeps:
+Rules of this module:
 
-- The library has seen a zxid when an answer with that zxid was handed to the application; a notice counts for nothing.
-  It tells a server what it has seen when it connects, and is taken in only by one that has seen as much.
-- Answers come in the order of the requests. When a connection ends, whatever is unanswered is told so, oldest first.
-- A watch is registered by the answer to the read that asked for it, and gone with the first notice that it explains.
-- A library that keeps its watches registers them anew on a connection of the same session, and says what it had seen,
-  so that it is told at once what it missed. A new session begins without watches. kazoo forgets them instead, with
-  every connection.
+- The library has seen a zxid when it has handed a reply with that zxid to the application. A notification does not
+  count. The library sends the last zxid seen when it connects, and a server accepts it only if the server has seen at
+  least as much.
+- Replies arrive in the order of the requests. When a connection ends, every unanswered request fails, oldest first.
+- The reply to a read registers the watch that the read asked for. The first notification that explains the watch
+  removes it.
+- A library that keeps its watches registers them again on a new connection of the same session. It sends the last zxid
+  seen along, so that the server immediately reports the events in between. A new session starts without watches. kazoo
+  instead forgets its watches with every connection.
 
 Source: `ClientCnxn.SendThread` (`readResponse`, `primeConnection`, `onConnected`), `ZKWatchManager.materialize`,
 `ZooKeeper.WatchRegistration`.
@@ -28,19 +30,19 @@ from spec.tree.watches import WatchKind, watch_of
 
 
 class Phase(enum.Enum):
-    """Where a library stands with its session."""
+    """The state of a library's session, as far as the library knows."""
 
     CONNECTED = "connected"
-    CONNECTING = "connecting"  # there was a connection, and the session may live
-    EXPIRED = "expired"  # the session is known to be gone; the next connection asks for a new one
-    CLOSED = "closed"  # by the application, or with its process
+    CONNECTING = "connecting"  # the connection was lost, and the session may still be alive
+    EXPIRED = "expired"  # the session is known to have expired; the next connection asks for a new one
+    CLOSED = "closed"  # by the application, or because its process ended
 
 
 class Awaits(enum.Enum):
-    """What the library's own watch at a path waits for."""
+    """The event that a watch of the library waits for."""
 
     DATA = "data"
-    CREATION = "exist"  # of an exists that found nothing
+    CREATION = "exist"  # the watch of an exists that found no znode
     CHILDREN = "children"
 
 
@@ -48,7 +50,7 @@ Watch: TypeAlias = tuple[Awaits, str]
 
 
 class Library(msgspec.Struct, frozen=True):
-    """A library: `outstanding` requests oldest first, and the watches that wait."""
+    """A library: its `outstanding` requests, oldest first, and its registered watches."""
 
     phase: Phase = Phase.CONNECTED
     session: SessionId = 0
@@ -58,7 +60,7 @@ class Library(msgspec.Struct, frozen=True):
 
     @property
     def set_watches(self) -> SetWatches | None:
-        """The request that registers all watches anew; None if there are none."""
+        """The request that registers all watches again; None if there are no watches."""
         if not self.watches:
             return None
         paths = {kind: tuple(sorted(path for had, path in self.watches if had is kind)) for kind in Awaits}
@@ -71,16 +73,16 @@ EXPLAINED = {
     EventType.NODE_CHILDREN_CHANGED: (Awaits.CHILDREN,),
     EventType.NODE_DELETED: (Awaits.DATA, Awaits.CREATION, Awaits.CHILDREN),
 }
-"""The watches that an event explains (`ZKWatchManager.materialize`)."""
+"""The watches that a notification of each event type fires (`ZKWatchManager.materialize`)."""
 
 
 def submit(library: Library, record: Record) -> Library:
-    """The application asks for something, on a connection."""
+    """Record a request that the application sends on the connection."""
     return replace(library, outstanding=(*library.outstanding, record))
 
 
 def answered(library: Library, asked: Record, code: Code, zxid: int) -> Library:
-    """The answer to a request has come."""
+    """Record the reply to a request."""
     watches = library.watches
     watch = awaited(asked, code)
     if watch is not None:
@@ -91,7 +93,7 @@ def answered(library: Library, asked: Record, code: Code, zxid: int) -> Library:
 
 
 def awaited(asked: Record, code: Code) -> Watch | None:
-    """What a library waits for after this answer to a read; None if the read asked for no watch, or got none."""
+    """The watch that this reply to a read registers; None if the read asked for none or the reply grants none."""
     match watch_of(asked, code):
         case None:
             return None
@@ -99,38 +101,38 @@ def awaited(asked: Record, code: Code) -> Watch | None:
             kind = Awaits.CHILDREN
         case _:
             kind = Awaits.CREATION if code is Code.NO_NODE else Awaits.DATA
-    return kind, asked.path  # type: ignore[attr-defined]  # whatever is watched has a path
+    return kind, asked.path  # type: ignore[attr-defined]  # every request that sets a watch has a path
 
 
 def _without(outstanding: tuple[Record, ...], asked: Record) -> tuple[Record, ...]:
-    """The rest; an answer that nothing waits for changes nothing (the library of an application ends then)."""
+    """The requests without this one. A closed library has none, and a reply that matches none changes nothing."""
     at = outstanding.index(asked) if asked in outstanding else len(outstanding)
     return outstanding[:at] + outstanding[at + 1 :]
 
 
 def notified(library: Library, type_: EventType, path: str) -> Library:
-    """A notice has come: the watches that it explains are gone."""
+    """Record a notification: the watches that it fires are removed."""
     gone = {(kind, path) for kind in EXPLAINED[type_]}
     return replace(library, watches=library.watches - gone) if library.watches & gone else library
 
 
 def lost(library: Library, *, keeps_watches: bool) -> Library:
-    """The connection is gone, and with it whatever is outstanding."""
+    """Record the loss of the connection: all outstanding requests are dropped."""
     watches = library.watches if keeps_watches else frozenset()
     return replace(library, phase=Phase.CONNECTING, watches=watches, outstanding=())
 
 
 def connected(library: Library, session: SessionId) -> Library:
-    """A server has taken the client in; with a new session there is nothing to watch yet."""
+    """Record that a server accepted the client. A new session starts without watches."""
     watches = library.watches if session == library.session else frozenset()
     return replace(library, phase=Phase.CONNECTED, session=session, watches=watches)
 
 
 def expired(library: Library) -> Library:
-    """The servers say that the session is no more; what it had seen binds no session after it."""
+    """Record that the session has expired. The last zxid seen does not constrain a later session."""
     return Library(Phase.EXPIRED, library.session)
 
 
 def closed() -> Library:
-    """Nothing of it matters any more."""
+    """A closed library, without the state of the old one."""
     return Library(Phase.CLOSED)
