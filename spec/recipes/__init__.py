@@ -1,14 +1,15 @@
-"""What a client decides that takes part in an election, or waits for a lock, on ordinary znodes.
+"""The decisions of a client that takes part in an election, or waits for a lock, on ordinary znodes.
 
-    events      what a recipe hears, asks for and reports
-    names       how places in a queue are named, and ordered
+    events      the events, requests and reports of a recipe
+    names       the names of places in a queue, and their order
     place       a place in a queue, as a value
-    queue       its steps: what fair election, lock, latch and selector have in common
+    queue       its steps, shared by fair election, lock, latch and selector
+    moves       the single actions of these steps
+    answers     the handling of each reply
     unfair      election on one ephemeral znode
-    election    the official fair election, with an announcement of the leader
-    lock        re-entrant, on a place in a queue
+    lock        a re-entrant lock, on a place in a queue
     selector    leadership while a procedure runs
-    recipes     all of them by name, in one shape
+    recipes     all of them by name, with one interface
 
 The same functions run in the checker (`checker.models.recipes`) and, with a real client, in `refimpl.recipes`.
 """

@@ -1,9 +1,9 @@
-"""What a client in a queue makes of the answer to what it asked, for each phase that waits for one.
+"""The handling of replies by a client in a queue: one function for each phase that waits for a reply.
 
 Rules of this module:
 
-- Whoever is not wanted any more leaves, with whatever the answer has told it about its znode.
-- To find nothing there is an answer to a deletion, and the znode is gone.
+- A client that is not wanted leaves the queue, with all that the reply has revealed about its znode.
+- NO_NODE is a successful reply to a deletion: the znode is gone.
 
 Source: as in `spec.recipes.queue`.
 """
@@ -25,7 +25,7 @@ Answering = Callable[[Rules, Place, Answered], Step[Place]]
 
 
 def answered(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
-    """What becomes of a place with the answer that its phase waits for; in others it is nobody's."""
+    """Handle the reply that the phase of this place waits for; ignore a reply in any other phase."""
     return ANSWERS[place.phase](rules, place, answer) if place.phase in ANSWERS else Step(place)
 
 
@@ -37,7 +37,7 @@ def _entered(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
 
 
 def _with_token(place: Place, stat: Stat) -> Place:
-    """The token is the znode's czxid; only a variant has an older one here."""
+    """Set the token to the znode's czxid; only a variant has an older token here."""
     return replace(place, token=stat.czxid if place.token is None else place.token)
 
 
@@ -65,7 +65,7 @@ def _claimed(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
 
 
 def _looked(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
-    """`StandardLockInternalsDriver.getsTheLock`, with one who may hold at a time."""
+    """`StandardLockInternalsDriver.getsTheLock`, for one holder at a time."""
     if not place.stays:
         return moves.leave(rules, place)
     if not isinstance(answer.reply, ChildrenReply):
@@ -81,9 +81,10 @@ def _looked(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
 
 
 def _deleted(rules: Rules, place: Place) -> Step[Place]:
-    """Somebody has deleted its znode. Who has lost a lock is told so, anybody else queues anew.
+    """Handle the loss of the place's znode to a deletion. After a lost lock the place is out; others queue again.
 
-    Its announcement is still there, if it made one, and would keep all others waiting: that is taken back first.
+    If the place has announced itself, the announcement still exists and would keep all others waiting. It is retracted
+    first.
     """
     lost = moves.no_longer(place, "deleted")
     if place.announced:
@@ -110,7 +111,7 @@ def _watched(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
 
 
 def _asked(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
-    """Nobody may have announced itself yet; what matters is the watch, which is set."""
+    """Handle the reply with the leader's announcement. There may be none yet; the watch is set in either case."""
     if not place.stays:
         return moves.leave(rules, place)
     if place.notified:
@@ -144,7 +145,7 @@ def _retracted(_rules: Rules, place: Place, answer: Answered) -> Step[Place]:
 
 
 def _left(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
-    """The znode is gone. A latch that was reset queues anew, and so does who was wanted again meanwhile."""
+    """Handle the deletion of the znode. A reset latch, and a place that is wanted again meanwhile, enter the queue."""
     if answer.code not in (Code.OK, Code.NO_NODE):
         return moves.refused(place, answer)
     return moves.enter(rules, place) if place.wanted else moves.out(place)

@@ -1,19 +1,19 @@
-"""What a recipe hears, what it asks for, and what it reports: the words that every recipe here is written in.
+"""The vocabulary of all recipes: the events that they receive, the requests that they send and the facts they report.
 
-A recipe is a pure client state machine, `step(rules, state, event) -> Step(state, effects)`. Whoever runs it keeps
-the connection: the checker with its model of the service, an application with a real client library.
+A recipe is a pure client state machine, `step(rules, state, event) -> Step(state, effects)`. Its caller keeps the
+connection: the checker with its model of the service, an application with a real client library.
 
-Rules of this module, which both sides keep:
+Rules of this module, for the recipes and for their callers:
 
-- At most one request is outstanding. `Answered` or `Unanswered` belongs to the last `Ask`, and each `Ask` gets one.
-- `Unanswered` says that the connection was lost before the answer came: the server may have done it, may not have,
-  and may still do it until the client is connected again, but not after that.
-- `Suspended`: the connection is gone and the session may live. `Expired`: the session is known to be gone.
-  `Connected` ends either; `resumed` says that the session is the one from before.
-- Watches do not outlive a connection, as those of kazoo do not. Where they do (Java's client) a notice too many
-  is harmless.
-- `id` is this client's: no other client's znode is ever named with it. It comes from outside, since a step knows no
-  randomness.
+- At most one request is outstanding. Each `Ask` gets exactly one `Answered` or `Unanswered`, before the next `Ask`.
+- `Unanswered` means that the connection was lost before the reply arrived. The server may have executed the request,
+  and it may still execute it until the client is connected again, but not later.
+- `Suspended`: the connection is lost and the session may still be alive. `Expired`: the session is known to have
+  expired. `Connected` follows either; `resumed` means that the session is the same as before.
+- Watches do not outlive a connection, as in kazoo. With a client that keeps them (Java's), an extra notification is
+  harmless.
+- `id` belongs to this client alone: no other client uses it in the name of a znode. It is an input, because a step has
+  no source of randomness.
 
 Source: `org.apache.curator.framework.state.ConnectionState`; kazoo's `KazooState`.
 """
@@ -31,13 +31,13 @@ S = TypeVar("S")
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """Take part: stand for election, or acquire the lock."""
+    """Take part: run for election, or acquire the lock."""
 
     id: str
 
 
 class Unwanted(msgspec.Struct, frozen=True):
-    """Take part no more: release, close, or give up waiting."""
+    """Stop taking part: release, close, or give up waiting."""
 
 
 class Returned(msgspec.Struct, frozen=True):
@@ -45,18 +45,18 @@ class Returned(msgspec.Struct, frozen=True):
 
 
 class Interrupted(msgspec.Struct, frozen=True):
-    """The application wants its running `take_leadership` to end, and to stay in the election."""
+    """The application wants its running `take_leadership` to end, and to remain a candidate."""
 
 
 class Answered(msgspec.Struct, frozen=True):
-    """The answer to the outstanding request."""
+    """The reply to the outstanding request."""
 
     code: Code
     reply: Record | None = None
 
 
 class Unanswered(msgspec.Struct, frozen=True):
-    """The outstanding request will have no answer."""
+    """The outstanding request will get no reply."""
 
 
 class Notified(msgspec.Struct, frozen=True):
@@ -67,18 +67,18 @@ class Notified(msgspec.Struct, frozen=True):
 
 
 class Suspended(msgspec.Struct, frozen=True):
-    """The connection is gone."""
+    """The connection is lost."""
 
 
 class Connected(msgspec.Struct, frozen=True):
-    """There is a connection: of the session from before, or of a new one. `id` is for a znode yet to be created."""
+    """A connection exists, of the previous session or of a new one. `id` is for a znode yet to be created."""
 
     resumed: bool
     id: str
 
 
 class Expired(msgspec.Struct, frozen=True):
-    """The session is gone, and its ephemeral znodes with it."""
+    """The session has expired, and its ephemeral znodes are deleted."""
 
 
 Event: TypeAlias = (
@@ -93,14 +93,14 @@ class Ask(msgspec.Struct, frozen=True):
 
 
 class Holds(Fact, frozen=True):
-    """From now on the client holds the lock, or leads. `token` is its znode's czxid, which fences."""
+    """The client now holds the lock, or leads. `token` is its znode's czxid, a fencing token."""
 
     path: str
     token: int
 
 
 class HoldsNoMore(Fact, frozen=True):
-    """From now on the client does not hold the lock, or lead, as far as it knows."""
+    """The client no longer holds the lock, or leads, as far as it knows."""
 
     why: str
 
@@ -118,7 +118,7 @@ class Waits(Fact, frozen=True):
 
 
 class Follows(Fact, frozen=True):
-    """The client knows who leads: the znode of the leader."""
+    """The client knows the leader; `leader` identifies it by its znode, or by its id in the unfair election."""
 
     leader: str
 
@@ -130,15 +130,15 @@ class TakeLeadership(Fact, frozen=True):
 
 
 class Interrupt(Fact, frozen=True):
-    """The running `take_leadership` is to end."""
+    """The running `take_leadership` has to end."""
 
 
 class Gone(Fact, frozen=True):
-    """The client takes no part any more, and has no znode."""
+    """The client does not take part any longer, and has no znode."""
 
 
 class Failed(Fact, frozen=True):
-    """The servers refuse what the recipe needs; the client takes no part any more."""
+    """The servers refuse a request that the recipe needs, and the client does not take part any longer."""
 
     code: Code
 
@@ -154,5 +154,5 @@ class Step(msgspec.Struct, Generic[S], frozen=True):
 
 
 def facts(effects: tuple[Effect, ...]) -> tuple[Fact, ...]:
-    """What these effects report."""
+    """The facts that these effects report."""
     return tuple(effect.fact for effect in effects if isinstance(effect, Observe))

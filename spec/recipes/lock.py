@@ -1,11 +1,11 @@
-"""A re-entrant lock: a place in a queue, and how often its holder has taken it.
+"""A re-entrant lock: a place in a queue, and the number of times that its holder has taken it.
 
 Rules of this module:
 
-- Whoever holds takes it again at once; only as many releases give it up.
-- A lock that was lost (its session expired, its znode was deleted) is not taken again by itself: its holder has to
-  be told, and whatever it did since may not have been alone.
-- Who tells one thread from another is the application's side; here a client is one owner.
+- A holder takes the lock again immediately; it is given up after as many releases.
+- A lost lock (its session expired, its znode was deleted) is not acquired again automatically. Its holder has to know
+  of the loss, because its work since then may not have been exclusive.
+- Here a client is one owner. Telling threads apart is the duty of the application's side.
 
 Source: Curator's `InterProcessMutex.internalLock`, `release`.
 """
@@ -21,14 +21,14 @@ from spec.variants import Variant
 
 
 class Lock(msgspec.Struct, frozen=True):
-    """`taken` is how often the lock was taken and not yet released, waiting included."""
+    """`taken` is the number of acquisitions without a release yet, including one that still waits."""
 
     place: Place = Place()
     taken: int = 0
 
 
 def step(rules: Rules, lock: Lock, event: Event) -> Step[Lock]:
-    """What becomes of a lock with an event."""
+    """The step of a lock on an event."""
     match event:
         case Wanted() if lock.taken:
             return _again(rules, replace(lock, taken=lock.taken + 1), event)
@@ -51,7 +51,7 @@ def _again(rules: Rules, lock: Lock, event: Wanted) -> Step[Lock]:
 
 
 def _through(rules: Rules, lock: Lock, event: Event) -> Step[Lock]:
-    """The place decides; whoever is out has taken nothing."""
+    """Step the place; a place that has left the queue has taken nothing."""
     done = queue.step(rules, lock.place, event)
     out = Observe(Gone()) in done.effects
     return Step(Lock(done.state, 0 if out else lock.taken), done.effects)

@@ -1,11 +1,11 @@
-"""What a client in a queue may do next, each as a step: the vocabulary of `spec.recipes.queue` and `answers`.
+"""The actions of a client in a queue, each as a step: the vocabulary of `spec.recipes.queue` and `answers`.
 
 Rules of this module:
 
-- Each function that ends in an `Ask` sets the phase that waits for its answer.
-- Nothing here looks at an event: what has happened is decided by those who call.
+- Each function that ends in an `Ask` sets the phase that waits for its reply.
+- No function here decides what has happened; its callers have evaluated the event.
 
-Source: as in `spec.recipes.queue`, beside each function.
+Source: as in `spec.recipes.queue`, and noted at each function.
 """
 
 from collections.abc import Callable
@@ -24,13 +24,13 @@ from spec.variants import Variant
 
 
 def after(first: Step[Place], then: Callable[[Place], Step[Place]]) -> Step[Place]:
-    """One step after another, as one."""
+    """Compose two steps into one."""
     second = then(first.state)
     return Step(second.state, (*first.effects, *second.effects))
 
 
 def own(place: Place) -> str:
-    """The path of its znode, which it has in the phases where this is asked."""
+    """The path of the place's znode. Callers ask only in phases that have one."""
     assert place.path is not None, "a client in this phase has a znode"
     return place.path
 
@@ -43,7 +43,7 @@ def _ask(place: Place, phase: Phase, record: Record) -> Step[Place]:
 
 
 def enter(rules: Rules, place: Place) -> Step[Place]:
-    """Create a znode with a name of its own (`CreateBuilderImpl`, `withProtection`)."""
+    """Create a znode with a unique name (`CreateBuilderImpl`, `withProtection`)."""
     name = names.protected("" if Variant.NO_PROTECTION in rules.variants else place.id, rules.word)
     record = Create2(below(rules.root, name), rules.data, OPEN_ACL_UNSAFE, CreateMode.EPHEMERAL_SEQUENTIAL)
     token = place.token if Variant.OLD_TOKEN in rules.variants else None
@@ -52,17 +52,17 @@ def enter(rules: Rules, place: Place) -> Step[Place]:
 
 
 def sync(rules: Rules, place: Place) -> Step[Place]:
-    """Have the server catch up, to look for a znode that may have been created."""
+    """Ask the server to catch up, before the search for a znode that may have been created."""
     return _ask(place, Phase.SYNCING, Sync(rules.root))
 
 
 def search(rules: Rules, place: Place) -> Step[Place]:
-    """Look for the znode that may have been created (`findProtectedNodeInForeground`)."""
+    """Search for the znode that may have been created (`findProtectedNodeInForeground`)."""
     return _ask(place, Phase.SEARCHING, GetChildren(rules.root, False))
 
 
 def claim(place: Place) -> Step[Place]:
-    """Ask for the Stat of a znode that was found, since its czxid is the token."""
+    """Ask for the Stat of the znode that the search found, because its czxid is the token."""
     return _ask(place, Phase.CLAIMING, Exists(own(place), False))
 
 
@@ -70,20 +70,20 @@ def claim(place: Place) -> Step[Place]:
 
 
 def look(rules: Rules, place: Place) -> Step[Place]:
-    """Look who is in the queue (`LockInternals.getSortedChildren`)."""
+    """List the queue (`LockInternals.getSortedChildren`)."""
     watch = Variant.WATCH_THE_CHILDREN in rules.variants
     return _ask(replace(place, behind=rules.root if watch else None), Phase.LOOKING, GetChildren(rules.root, watch))
 
 
 def watch(rules: Rules, place: Place, behind: str) -> Step[Place]:
-    """Watch the znode before its own (`LeaderLatch.checkLeadership`: "previously we used exists()")."""
+    """Watch the predecessor's znode (`LeaderLatch.checkLeadership`: "previously we used exists()")."""
     by_exists = Variant.EXISTS_AND_WATCH in rules.variants
     record: Record = Exists(behind, True) if by_exists else GetData(behind, True)
     return _ask(replace(place, behind=behind), Phase.WATCHING, record)
 
 
 def ask_leader(place: Place, announcement: str) -> Step[Place]:
-    """Ask who leads, while the watch is set already."""
+    """Read the leader's announcement; the watch on the predecessor is already set."""
     return _ask(place, Phase.ASKING, GetData(announcement, False))
 
 
@@ -96,7 +96,7 @@ def wait(place: Place) -> Step[Place]:
 
 
 def lead(rules: Rules, place: Place) -> Step[Place]:
-    """It is first: hold, or announce it before."""
+    """Act as the first in the queue: hold, or create the announcement before holding."""
     if rules.announces is None or Variant.LEAD_UNANNOUNCED in rules.variants:
         return hold(place)
     record = Create2(rules.announces, own(place).encode(), OPEN_ACL_UNSAFE, CreateMode.EPHEMERAL)
@@ -105,18 +105,18 @@ def lead(rules: Rules, place: Place) -> Step[Place]:
 
 
 def defer(place: Place, announcement: str) -> Step[Place]:
-    """There is an announcement: its own, whose answer was lost, or that of a leader not quite gone."""
+    """Read the existing announcement: the place's own, whose reply was lost, or that of a leader not yet gone."""
     return _ask(replace(place, behind=announcement), Phase.DEFERRING, GetData(announcement, True))
 
 
 def hold(place: Place) -> Step[Place]:
-    """Hold, and report it unless it was known."""
+    """Hold, and report it unless the place already believes it."""
     held = replace(place, phase=Phase.HOLDING, holds=True, held=True, behind=None)
     return Step(held, () if place.holds else (Observe(Holds(own(place), place.token or 0)),))
 
 
 def no_longer(place: Place, why: str) -> Step[Place]:
-    """Believe no more that it holds."""
+    """Give up the belief that the place holds, and report it."""
     return Step(replace(place, holds=False), (Observe(HoldsNoMore(why)),)) if place.holds else Step(place)
 
 
@@ -124,9 +124,9 @@ def no_longer(place: Place, why: str) -> Step[Place]:
 
 
 def leave(rules: Rules, place: Place) -> Step[Place]:
-    """Take back the announcement if there may be one, then delete the znode; believe nothing from now on.
+    """Release the place: retract a possible announcement, then delete the znode.
 
-    While the znode is there nobody else is first, so that the announcement is its own.
+    As long as the znode exists, no other place is first, so the announcement is the place's own.
     """
     announcement = rules.announces if place.announced else None
     released = no_longer(replace(place, behind=None), "released")
@@ -139,16 +139,16 @@ def retract(place: Place, announcement: str) -> Step[Place]:
 
 
 def delete(place: Place) -> Step[Place]:
-    """Delete its znode."""
+    """Delete the place's znode."""
     return _ask(place, Phase.LEAVING, Delete(own(place), -1))
 
 
 def out(place: Place) -> Step[Place]:
-    """It has no znode, and wants none."""
+    """Leave the queue without a znode."""
     return after(no_longer(place, "out"), lambda p: Step(Place(link=p.link), (Observe(Gone()),)))
 
 
 def refused(place: Place, answer: Answered) -> Step[Place]:
-    """No way on: the root is missing, or an ACL forbids. A znode that cannot be deleted goes with the session."""
+    """Fail: the root is missing, or an ACL forbids it. A znode that cannot be deleted goes with the session."""
     told = after(no_longer(place, "refused"), lambda p: Step(p, (Observe(Failed(answer.code)),)))
     return after(told, out)

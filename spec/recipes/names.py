@@ -1,10 +1,10 @@
-"""The names of znodes in a queue: a protection id, a word, and the sequence number that the server adds.
+"""The names of znodes in a queue: a protection id, a word, and the sequence number that the server appends.
 
 Rules of this module:
 
-- Order is by the number alone: what stands before the word differs from client to client.
-- A name without the word and a number behind it is no place in the queue, and is left out.
-- After 2147483647 ZooKeeper counts on from -2147483648, and the order is wrong there, as it is for every recipe.
+- Only the number determines the order, because the part before the word differs between clients.
+- A name without the word and a number after it is not a place in the queue and is left out.
+- After 2147483647 ZooKeeper continues at -2147483648. The order is wrong there, as it is for every recipe.
 
 Source: Curator's `ProtectedUtils` (`_c_` + id + `-`), `LockInternals.getSortedChildren`.
 """
@@ -18,7 +18,7 @@ _NUMBER = re.compile(r"-?[0-9]{9,10}").fullmatch
 
 
 def protected(id: str, word: str) -> str:
-    """The name to create, before the server adds its number; without an id there is no protection."""
+    """The name to create, before the server appends its number; without an id the name is not protected."""
     return f"_c_{id}-{word}" if id else word
 
 
@@ -28,17 +28,17 @@ def of_id(names: Iterable[str], id: str) -> str | None:
 
 
 def number(name: str, word: str) -> int | None:
-    """The sequence number behind the last occurrence of the word (Curator's `fixForSorting`)."""
+    """The sequence number after the last occurrence of the word (Curator's `fixForSorting`); None if there is none."""
     _, found, digits = name.rpartition(word)
     return int(digits) if found and _NUMBER(digits) else None
 
 
 def in_order(names: Iterable[str], word: str) -> tuple[str, ...]:
-    """The names that are places in the queue, first come first."""
+    """The names that are places in the queue, in the order of their numbers."""
     numbered = sorted((found, name) for name in names if (found := number(name, word)) is not None)
     return tuple(name for _, name in numbered)
 
 
 def paths(root: str, names: Iterable[str], word: str) -> tuple[str, ...]:
-    """The paths of the places in the queue, first come first."""
+    """The paths of the places in the queue, in the order of their numbers."""
     return tuple(below(root, name) for name in in_order(names, word))

@@ -1,9 +1,9 @@
-"""A place in a queue of ephemeral sequential znodes, as a value: what a client knows of its part.
+"""A place in a queue of ephemeral sequential znodes, as a value: a client's knowledge of its part.
 
 The steps are in `spec.recipes.queue`. Rules of this module:
 
-- `holds` is belief: what the client would say if it were asked now. What is true is known to the servers alone.
-- Whoever has no znode has no path, no token, and nothing that it watches: one meaning, one value.
+- `holds` is belief: the client's answer if it were asked now. Only the servers know the truth.
+- A place without a znode has no path, no token and no watch, so that each meaning has exactly one value.
 """
 
 import enum
@@ -14,26 +14,26 @@ from spec.variants import Variant
 
 
 class Phase(enum.Enum):
-    """What a client is at; most phases wait for the answer to one request."""
+    """The phase of a client; most phases wait for the reply to one request."""
 
     OUT = "out"  # has no znode, and waits for nothing
-    ENTERING = "entering"  # asked for its znode
-    SYNCING = "syncing"  # asked its server to catch up, to look for its znode then
-    SEARCHING = "searching"  # asked for the children, to look for its znode
+    ENTERING = "entering"  # asked to create its znode
+    SYNCING = "syncing"  # asked its server to catch up, before it searches for its znode
+    SEARCHING = "searching"  # asked for the children, to find its znode
     CLAIMING = "claiming"  # found its znode, and asked for its Stat
-    LOOKING = "looking"  # asked for the children, to see who is before it
+    LOOKING = "looking"  # asked for the children, to find its predecessor
     WATCHING = "watching"  # asked for the predecessor, with a watch
-    ASKING = "asking"  # asked who leads, before it waits
+    ASKING = "asking"  # asked for the leader's announcement, before it waits
     WAITING = "waiting"  # until the watch fires
-    ANNOUNCING = "announcing"  # is first, and asked for the announcement
-    DEFERRING = "deferring"  # asked whose the announcement is that was there, with a watch
+    ANNOUNCING = "announcing"  # is first, and asked to create the announcement
+    DEFERRING = "deferring"  # asked for the announcement that already exists, with a watch
     HOLDING = "holding"
-    RETRACTING = "retracting"  # asked for the deletion of its announcement
-    LEAVING = "leaving"  # asked for the deletion of its znode
+    RETRACTING = "retracting"  # asked to delete its announcement
+    LEAVING = "leaving"  # asked to delete its znode
 
 
 class Link(enum.Enum):
-    """What the client knows of its connection."""
+    """The client's knowledge of its connection."""
 
     CONNECTED = "connected"
     SUSPENDED = "suspended"
@@ -41,11 +41,12 @@ class Link(enum.Enum):
 
 
 class Rules(msgspec.Struct, frozen=True):
-    """What differs between recipes that queue.
+    """The differences between recipes that queue.
 
-    `resets`: whoever held when the connection was lost queues anew when it is back (LeaderLatch); else it looks
-    whether it still holds. `returns`: whoever held and lost its znode queues anew; else it is out, as one who has
-    lost a lock must be told. `announces`: the path of the announcement by which a leader says that it knows.
+    `resets`: a place that held when the connection was lost queues again after the reconnect (LeaderLatch); otherwise
+    it checks that it still holds. `returns`: a place that held and lost its znode queues again; otherwise it is out,
+    because a client must learn that its lock was lost. `announces`: the path of the znode that a leader creates to
+    announce itself.
     """
 
     root: str
@@ -60,10 +61,10 @@ class Rules(msgspec.Struct, frozen=True):
 class Place(msgspec.Struct, frozen=True):
     """A client's part in the queue.
 
-    `wanted`: it takes part. `lost`: the answer that its phase waits for will not come. `path` and `token` are those
-    of its znode, `behind` is what it watches, `holds` is what it believes, `held` whether it ever did since it was
-    wanted, and `announced` whether its announcement may be there. `released`: what it held was given up, and is to go
-    before it queues again.
+    `wanted`: it takes part. `lost`: the reply that its phase waits for will not arrive. `path` and `token` belong to
+    its znode, `behind` is the path that it watches, `holds` is its belief, `held` whether it ever held since it was
+    wanted, and `announced` whether its announcement may exist. `released`: it gave up what it held, and its znode has
+    to be deleted before it queues again.
     """
 
     phase: Phase = Phase.OUT

@@ -1,20 +1,20 @@
-"""The steps of a place in a queue of ephemeral sequential znodes: what the fair recipes have in common.
+"""The steps of a place in a queue of ephemeral sequential znodes, shared by the fair recipes.
 
-Who wants something creates a znode `_c_<id>-<word>NNNNNNNNNN` below the root. The smallest number holds; everybody
-else watches the znode just below its own, and looks again at all of them when that one is gone.
+Each participant creates a znode `_c_<id>-<word>NNNNNNNNNN` below the root. The smallest number holds. Every other
+participant watches the znode just below its own, and lists the queue again when that znode is gone.
 
 Rules of this module:
 
-- Whoever has lost the answer to a creation looks for its id before it creates again, and has the server catch up
-  before it looks: a znode that was created may not have arrived there yet.
-- The predecessor is watched with getData, not with exists, so that no watch is left where nothing is any more.
-- A predecessor that is gone says nothing by itself: it may have given up in the middle of the queue.
-- A client that is not connected does not hold, as far as it knows, and whatever it knew is looked at again.
-- A deletion is asked for until it is answered.
-- What was held and given up is deleted, though it be wanted again before: each hold has a token of its own.
-- The token is the znode's czxid: greater for whoever comes later, and known to the servers (Chubby's sequencer).
-- Where leaders announce themselves: to have no predecessor is not to know it. Who is first creates the announcement,
-  and holds when that is there; others learn from it alone who leads. It is taken back before the place is.
+- After a lost reply to a creation, the client searches for its id before it creates again. It has the server catch up
+  before the search, because a created znode may not have arrived there yet.
+- The predecessor is watched with getData, not with exists, so that no watch remains on a path without a znode.
+- The absence of the predecessor alone proves nothing: it may have left from the middle of the queue.
+- A client without a connection does not hold, as far as it knows, and it reads everything again after a reconnect.
+- A deletion is repeated until it is answered.
+- A place that was held and given up is deleted even if it is wanted again before: each hold has a separate token.
+- The token is the znode's czxid: it is greater for a later holder, and the servers know it (Chubby's sequencer).
+- In a recipe with announcements, the first in the queue creates the announcement and holds once it exists. Others learn
+  only from the announcement who the leader is. The announcement is deleted before the place.
 
 Source: ZooKeeper's recipes, "Leader Election" and "Locks"; Curator's `LockInternals.internalLockLoop`,
 `LeaderLatch.checkLeadership`, `LeaderLatch.handleStateChange`, `CreateBuilderImpl.findProtectedNodeInForeground`.
@@ -43,10 +43,10 @@ from spec.variants import Variant
 
 
 def step(rules: Rules, place: Place, event: Event) -> Step[Place]:
-    """What becomes of a place with an event."""
+    """The step of a place on an event."""
     match event:
         case Wanted(id):
-            # An id by which a creation may yet have to be found is kept; what was held before is given up.
+            # Keep an id that a search for a created znode may still need; a hold from before is given up.
             kept = place.id if place.phase not in (Phase.OUT, Phase.LEAVING) else id
             return _go_on(rules, replace(place, wanted=True, held=place.held and place.wanted, id=kept))
         case Unwanted():
@@ -72,13 +72,13 @@ def step(rules: Rules, place: Place, event: Event) -> Step[Place]:
 
 
 def _go_on(rules: Rules, place: Place) -> Step[Place]:
-    """Who takes part, is connected and has no znode creates one."""
+    """Create a znode for a place that is wanted, connected and out of the queue."""
     able = place.phase is Phase.OUT and place.wanted and place.link is Link.CONNECTED
     return moves.enter(rules, place) if able else Step(place)
 
 
 def _unwanted(rules: Rules, place: Place) -> Step[Place]:
-    """Give up what is held at once, and the znode as soon as there is a connection and nothing outstanding."""
+    """Give up a hold immediately, and the znode as soon as there is a connection and nothing is outstanding."""
     if place.phase is Phase.OUT:
         return Step(place, (Observe(Gone()),))
     if place.phase in (Phase.WAITING, Phase.HOLDING) and place.link is Link.CONNECTED:
@@ -87,7 +87,7 @@ def _unwanted(rules: Rules, place: Place) -> Step[Place]:
 
 
 def _notified(rules: Rules, place: Place, path: str) -> Step[Place]:
-    """A watch of another time is none of our business; one that overtakes an answer is remembered."""
+    """Handle a notification: ignore one of an earlier watch, and remember one that overtakes a reply."""
     if path != place.behind or place.link is not Link.CONNECTED:
         return Step(place)
     if place.phase is not Phase.WAITING:
@@ -99,7 +99,7 @@ def _notified(rules: Rules, place: Place, path: str) -> Step[Place]:
 
 
 def _expired(rules: Rules, place: Place) -> Step[Place]:
-    """The znode goes with the session; who held it is out, unless the recipe stands again."""
+    """Handle the loss of the session and its znode; a place that held is out, unless the recipe queues again."""
     if Variant.NO_RESET in rules.variants and place.phase is Phase.HOLDING:
         return Step(replace(place, link=Link.EXPIRED))
     wanted = place.wanted and (rules.returns or not place.held)
@@ -108,14 +108,14 @@ def _expired(rules: Rules, place: Place) -> Step[Place]:
 
 
 def _anew(rules: Rules, place: Place, id: str) -> Step[Place]:
-    """There is a new session, and nothing left of the old one."""
+    """Continue in a new session, in which nothing of the old one is left."""
     if Variant.NO_RESET in rules.variants and place.phase is Phase.HOLDING:
         return moves.hold(place)
     return _go_on(rules, replace(place, id=id))
 
 
 def _resumed(rules: Rules, place: Place, id: str) -> Step[Place]:
-    """The session lives on; what was asked and not answered, and what was watched, has to be asked again."""
+    """Continue in the same session: repeat the unanswered request, and read again what was watched."""
     if place.lost:
         return _again(rules, place)
     match place.phase:
@@ -126,14 +126,14 @@ def _resumed(rules: Rules, place: Place, id: str) -> Step[Place]:
         case Phase.HOLDING if rules.resets and Variant.NO_RESET not in rules.variants:
             return moves.leave(rules, replace(place, id=id))
         case Phase.WAITING | Phase.HOLDING:
-            # What held may have been deleted meanwhile, by an operator, though the session is the same.
+            # Meanwhile an operator may have deleted the znode of a holder, although the session is the same.
             return moves.look(rules, place) if place.stays else moves.leave(rules, place)
         case _:
-            return Step(place)  # an answer, or the news that there will be none, is still to come
+            return Step(place)  # a reply, or Unanswered, is still to arrive
 
 
 def _again(rules: Rules, place: Place) -> Step[Place]:
-    """The outstanding request has no answer, and there is a connection to ask again."""
+    """Ask again after a lost reply, now that there is a connection."""
     place = replace(place, lost=False)
     match place.phase:
         case Phase.ENTERING if rules.variants & {Variant.NO_PROTECTION, Variant.RETRY_WITHOUT_LOOKING}:

@@ -1,9 +1,9 @@
-"""Every recipe by its name, in one shape: the rules it goes by, what it begins with, and what it believes.
+"""Every recipe by its name, with one interface: its rules, its initial state, and projections of its state.
 
 Rules of this module:
 
-- A recipe is told apart by its rules alone where that is possible: election, lock and latch are one machine.
-- `holds` is what the client would say now; `waits` is that it wants to hold and does not.
+- Recipes differ by their rules alone where that is possible: election, lock and latch are one machine.
+- `holds` is the client's own belief; `waits` means that it wants to hold and does not.
 
 Source: the requirements' R15 (unfair), R16 (fair), R18 (lock), R21 (LeaderLatch), R22 (LeaderSelector).
 """
@@ -24,38 +24,38 @@ NONE: frozenset[Variant] = frozenset()
 
 
 def fair_rules(path: str, variants: frozenset[Variant] = NONE, data: bytes = b"") -> Rules:
-    """The official fair election, with an announcement of the leader beside the queue."""
+    """The official fair election, with an announcement of the leader next to the queue."""
     return Rules(path, "n_", data, announces=f"{path}-leader", variants=variants)
 
 
 def lock_rules(path: str, variants: frozenset[Variant] = NONE, data: bytes = b"") -> Rules:
-    """A lock that was lost is not taken again by itself. The names are those of Curator's `InterProcessMutex`."""
+    """A lock. A lost lock is not acquired again automatically. The names are those of Curator's `InterProcessMutex`."""
     return Rules(path, "lock-", data, returns=False, variants=variants)
 
 
 def latch_rules(path: str, variants: frozenset[Variant] = NONE, data: bytes = b"") -> Rules:
-    """A latch stands again whenever it comes back. The names are those of Curator's `LeaderLatch`."""
+    """A latch. It queues again after every reconnect. The names are those of Curator's `LeaderLatch`."""
     return Rules(path, "latch-", data, resets=True, variants=variants)
 
 
 def selector_rules(path: str, variants: frozenset[Variant] = NONE, data: bytes = b"") -> Rules:
-    """The selector's own queue; Curator's is an `InterProcessMutex`."""
+    """The selector's queue; Curator uses an `InterProcessMutex`."""
     return Rules(path, "lock-", data, returns=False, variants=variants)
 
 
 def unfair_rules(path: str, variants: frozenset[Variant] = NONE) -> unfair.Rules:
-    """One znode for all, below the path."""
+    """One znode for all candidates, below the path."""
     return unfair.Rules(below(path, "leader"), variants)
 
 
 class Recipe(msgspec.Struct, frozen=True):
-    """A recipe: `step(rules, state, event)`, and what may be asked of a client's state, or of a tree.
+    """A recipe: `step(rules, state, event)`, and projections of a client's state or of a tree.
 
-    `place` is the client's place, or candidacy. `holds` is what it believes, `acts` that it may act as a leader (a
-    procedure that was interrupted still runs), `waits` that it wants to hold and does not, `idle` that it may be
-    wanted anew, `out` that it has nothing either. `token` is the czxid of its znode, or of that by which it acts,
-    `path` is that of its znode, empty if it has none. `first` is the path of the znode that holds in truth. `calls`:
-    leadership is a call, which returns.
+    `place` is the client's place, or candidacy. `holds` is its belief, `acts` that it may act as a leader (also while
+    an interrupted procedure still runs), `waits` that it wants to hold and does not, `idle` that it may be wanted
+    again, `out` that it also has no znode. `token` is the czxid of its znode, or the token of the running call, `path`
+    the path of its znode, empty if it has none. `first` is the path of the znode that holds according to the tree.
+    `calls`: leadership is a call, which returns.
     """
 
     name: str
@@ -95,7 +95,7 @@ def _of_queue(
     *,
     calls: bool = False,
 ) -> Recipe:
-    """A recipe on a place in a queue, which `place` finds in the state; `called` is the token of a call that runs."""
+    """A recipe on a place in a queue: `place` extracts it from the state; `called` is the token of a running call."""
     return Recipe(
         name,
         rules,

@@ -1,14 +1,14 @@
-"""Leadership while a procedure of the application runs: a place in a queue that is given up when it returns.
+"""Leadership while a procedure of the application runs: a place in a queue that is given up when the procedure returns.
 
 Rules of this module:
 
-- The procedure is called when the client comes to hold, and is never called while an earlier call still runs.
-- Whatever ends the belief in leadership interrupts the procedure: a lost connection, an expired session, the
+- The procedure is called when the client starts to hold, and never while an earlier call still runs.
+- The procedure is interrupted when the belief in leadership ends (a lost connection, an expired session), and by the
   application's `interrupt_leadership` or `close`.
-- When the procedure has returned the place is given up. With `requeues` the client then queues anew.
+- When the procedure has returned, the place is given up. With `requeues` the client then queues again.
 
-Source: Curator's `LeaderSelector.doWork`, `interruptLeadership`, `autoRequeue`; `LeaderSelectorListenerAdapter`
-for the interruption on SUSPENDED and LOST.
+Source: Curator's `LeaderSelector.doWork`, `interruptLeadership`, `autoRequeue`; `LeaderSelectorListenerAdapter` for the
+interruption on SUSPENDED and LOST.
 """
 
 import msgspec
@@ -36,7 +36,7 @@ from spec.recipes.place import Phase, Place, Rules
 
 
 class Selector(msgspec.Struct, frozen=True):
-    """`called` is the token with which the procedure that runs was called. `open`: the client was not closed."""
+    """`called` is the token passed to the running procedure. `open`: the client was not closed."""
 
     place: Place = Place()
     called: int | None = None
@@ -51,14 +51,14 @@ class Selector(msgspec.Struct, frozen=True):
 
 
 def step(rules: Rules, selector: Selector, event: Event) -> Step[Selector]:
-    """What becomes of a selector with an event."""
+    """The step of a selector on an event."""
     match event:
         case Wanted(id):
             if selector.runs or selector.place.wanted:
                 return Step(replace(selector, open=True, id=id))
             return _through(rules, replace(selector, open=True, id=id), event)
         case Unwanted() if selector.runs:
-            # The place is kept until the procedure has returned, so that nobody else leads meanwhile.
+            # The place is kept until the procedure has returned, so that no other client leads meanwhile.
             return Step(replace(selector, open=False), (Observe(Interrupt()),))
         case Unwanted():
             return _through(rules, replace(selector, open=False), event)
@@ -71,7 +71,7 @@ def step(rules: Rules, selector: Selector, event: Event) -> Step[Selector]:
 
 
 def _returned(rules: Rules, selector: Selector) -> Step[Selector]:
-    """Leadership is given up; if there is none any more, it may be time to queue anew."""
+    """Give up leadership; if the place is already out, queue again if that is due."""
     if selector.place.phase is Phase.OUT:
         return _anew(rules, selector)
     return _through(rules, selector, Unwanted())
@@ -84,7 +84,7 @@ def _anew(rules: Rules, selector: Selector) -> Step[Selector]:
 
 
 def _through(rules: Rules, selector: Selector, event: Event) -> Step[Selector]:
-    """The place decides, and what it reports is what the procedure is called or interrupted by."""
+    """Step the place, and call or interrupt the procedure according to its reports."""
     done = queue.step(rules, selector.place, event)
     selector = replace(selector, place=done.state)
     effects: list[Effect] = []
@@ -102,7 +102,7 @@ def _through(rules: Rules, selector: Selector, event: Event) -> Step[Selector]:
 
 
 def _settled(rules: Rules, selector: Selector, effects: tuple[Effect, ...]) -> Step[Selector]:
-    """Whoever is out queues anew if it is to, but not for what the servers have refused."""
+    """Queue again after the place is out, if the rules say so, but not after a refusal by the servers."""
     refused = any(isinstance(fact, Failed) for fact in facts(effects))
     following = _anew(rules, selector) if Observe(Gone()) in effects and not refused else Step(selector)
     return Step(following.state, (*effects, *following.effects))

@@ -1,15 +1,15 @@
-"""Election on one ephemeral znode: whoever creates it leads, all others watch it and try again when it is gone.
+"""Election on one ephemeral znode: its creator leads, all others watch it and try again when it is gone.
 
-It is the shortest recipe, and the herd's: with n clients the death of a leader notifies n - 1, of whom n - 2 ask in
-vain. Who comes next is a matter of luck.
+This is the shortest recipe, and it has the herd effect: with n clients the death of a leader notifies n - 1, and n - 2
+of them ask in vain. The next leader is a matter of luck.
 
 Rules of this module:
 
-- The znode holds the id of whoever created it. A creation whose answer was lost is asked for again, and the refusal
-  "it exists" is followed by a look at whose it is: it may be one's own.
-- A deletion whose answer was lost is not asked for again without a look: by then the znode may be another's. The look
-  waits until the server has caught up.
-- The watch is set by the same getData that tells who leads, so nothing can happen between the two.
+- The znode holds the id of its creator. A creation whose reply was lost is repeated. A refusal with NODE_EXISTS is
+  followed by a read of the znode, which may be the candidate's own.
+- A deletion whose reply was lost is not repeated without a read: by then the znode may belong to another candidate. The
+  read waits until the server has caught up.
+- The getData that reads the leader also sets the watch, so nothing can happen between the two.
 
 Source: the requirements' "unfair election" (R15); `org.I0Itec.zkclient` users' usual way.
 """
@@ -47,29 +47,29 @@ from spec.variants import Variant
 
 
 class Phase(enum.Enum):
-    """What a candidate is at."""
+    """The phase of a candidate."""
 
     OUT = "out"
-    ENTERING = "entering"  # asked for the znode
-    READING = "reading"  # asked whose it is, with a watch
+    ENTERING = "entering"  # asked to create the znode
+    READING = "reading"  # asked for the znode's owner, with a watch
     WAITING = "waiting"  # until the watch fires
     HOLDING = "holding"
-    LEAVING = "leaving"  # asked for its deletion
-    SYNCING = "syncing"  # the answer to the deletion was lost: asked the server to catch up
-    CHECKING = "checking"  # asked whose it is now
+    LEAVING = "leaving"  # asked to delete the znode
+    SYNCING = "syncing"  # the reply to the deletion was lost: asked the server to catch up
+    CHECKING = "checking"  # asked for the znode's current owner
 
 
 class Rules(msgspec.Struct, frozen=True):
-    """The znode that is fought for."""
+    """The contested znode."""
 
     path: str
     variants: frozenset[Variant] = frozenset()
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """A client's part. `token` is the czxid of the znode it created, `holds` what it believes.
+    """A client's part. `token` is the czxid of the znode it created, `holds` is its belief.
 
-    `released`: what it held was given up, and is to go before it stands again.
+    `released`: it gave up what it held, and the znode has to be deleted before it is a candidate again.
     """
 
     phase: Phase = Phase.OUT
@@ -89,7 +89,7 @@ class Candidate(msgspec.Struct, frozen=True):
 
 
 def step(rules: Rules, candidate: Candidate, event: Event) -> Step[Candidate]:
-    """What becomes of a candidate with an event."""
+    """The step of a candidate on an event."""
     match event:
         case Wanted(id):
             fresh = id if candidate.phase is Phase.OUT else candidate.id
@@ -124,16 +124,16 @@ def _connected(rules: Rules, candidate: Candidate, resumed: bool, id: str) -> St
         return _again(rules, candidate)
     if candidate.phase is Phase.WAITING and Variant.NO_REREAD_ON_RECONNECT in rules.variants:
         return Step(candidate)
-    # Whoever held looks whether the znode is still its own; the watch of the others is lost.
+    # A holder checks that the znode is still its own; the others have lost their watch.
     return _read(rules, candidate)
 
 
 def _again(rules: Rules, candidate: Candidate) -> Step[Candidate]:
-    """The outstanding request has no answer, and there is a connection to ask again."""
+    """Ask again after a lost reply, now that there is a connection."""
     candidate = replace(candidate, lost=False)
     match candidate.phase:
         case Phase.ENTERING:
-            # If it is there already, the refusal says so, and then comes the look.
+            # If the znode already exists, the refusal says so, and a read follows.
             return _enter(rules, candidate)
         case Phase.LEAVING | Phase.SYNCING | Phase.CHECKING:
             if Variant.RETRY_WITHOUT_LOOKING in rules.variants:
@@ -157,7 +157,7 @@ def _go_on(rules: Rules, candidate: Candidate) -> Step[Candidate]:
 
 
 def _unwanted(rules: Rules, candidate: Candidate) -> Step[Candidate]:
-    """Give up leadership at once, and the znode as soon as possible."""
+    """Give up leadership immediately, and the znode as soon as possible."""
     if candidate.phase is Phase.OUT:
         return Step(candidate, (Observe(Gone()),))
     released = _no_longer(candidate, "released")
@@ -173,7 +173,7 @@ def _unwanted(rules: Rules, candidate: Candidate) -> Step[Candidate]:
 
 
 def _no_longer(candidate: Candidate, why: str) -> Step[Candidate]:
-    """Believe no more that it leads."""
+    """Give up the belief that the candidate leads, and report it."""
     if not candidate.holds:
         return Step(candidate)
     return Step(replace(candidate, holds=False), (Observe(HoldsNoMore(why)),))
@@ -221,7 +221,7 @@ def _answered(rules: Rules, candidate: Candidate, answer: Answered) -> Step[Cand
 
 
 def _free(rules: Rules, candidate: Candidate) -> Step[Candidate]:
-    """The znode is not its own, and may be nobody's: it is created by whoever wants it, or wants it again meanwhile."""
+    """Create the znode, which is not the candidate's own and may not exist, if it is wanted."""
     return _enter(rules, candidate) if candidate.wanted else _out(candidate)
 
 
@@ -240,7 +240,7 @@ def _was_read(rules: Rules, candidate: Candidate, answer: Answered) -> Step[Cand
     if not isinstance(answer.reply, DataReply):
         return _free(rules, candidate) if answer.code is Code.NO_NODE else _refused(candidate, answer)
     own = _is_named(candidate, answer)
-    # Whoever has a token knows the znode for its own without a look.
+    # A candidate with a token knows that the znode is its own without a read.
     looks = candidate.token is not None or Variant.RETRY_WITHOUT_LOOKING not in rules.variants
     if own and looks:
         return _is_own(rules, candidate, answer.reply.stat.czxid)
