@@ -1,11 +1,11 @@
-"""Who may do what: access control lists, and the identities that a connection can prove.
+"""Access control lists, and the identities that a connection can prove.
 
-Rules this module keeps:
+Rules of this module:
 
-- Whatever is not allowed by some entry is forbidden; but an empty list forbids nothing.
-- The schemes are world, auth, digest and ip. An ACL is kept with `auth` replaced by the identities of whoever wrote
-  it, so that it means the same later.
-- The identity `super` is stopped by no ACL. It is given to who knows the password of `Options.super_digest`.
+- An operation is forbidden unless an entry allows it, but an empty list forbids nothing.
+- The schemes are world, auth, digest and ip. An ACL is kept with `auth` replaced by the identities of its author, so
+  that its meaning does not change later.
+- The identity `super` passes every ACL. A connection gains it with the password of `Options.super_digest`.
 
 Source: `PrepRequestProcessor.fixupACL`; `ZooKeeperServer.checkACL`; `DigestAuthenticationProvider`,
 `IPAuthenticationProvider`; `AuthUtil.getClientInfos`; `FinalRequestProcessor` (getACL) for hidden digests.
@@ -24,7 +24,7 @@ _BITS_OF_IP = 32
 
 
 def permits(acl: tuple[Acl, ...], perms: int, auth: tuple[Id, ...], options: Options = DEFAULTS) -> bool:
-    """Whether somebody with these identities may do any of `perms` (`ZooKeeperServer.checkACL`)."""
+    """Whether a client with these identities may do any of `perms` (`ZooKeeperServer.checkACL`)."""
     if acl is OPEN_ACL_UNSAFE or not acl or options.skip_acl:
         return True
     asked = int(perms)  # the operators of an IntFlag are slow
@@ -43,7 +43,7 @@ def _matches(identity: Id, wanted: Id) -> bool:
 
 
 MAX_ENTRIES = 1 << 16
-"""The longest ACL that is kept: `auth` in each entry of a long one stands for many identities."""
+"""The largest ACL that is kept. Every `auth` entry expands to all digest identities, so an ACL can grow."""
 
 
 def fix_up(acl: tuple[Acl, ...], auth: tuple[Id, ...]) -> tuple[Acl, ...] | None:
@@ -64,7 +64,7 @@ def fix_up(acl: tuple[Acl, ...], auth: tuple[Id, ...]) -> tuple[Acl, ...] | None
 
 
 def hide_digests(acl: tuple[Acl, ...]) -> tuple[Acl, ...]:
-    """The ACL as those see it who may read but not administer: without the hashes of passwords."""
+    """The ACL as readers without ADMIN see it: without the hashes of passwords."""
     return tuple(
         Acl(entry.perms, Id("digest", re.sub(":.*", ":x", entry.id.id))) if entry.id.scheme == "digest" else entry
         for entry in acl
@@ -72,7 +72,7 @@ def hide_digests(acl: tuple[Acl, ...]) -> tuple[Acl, ...]:
 
 
 def authenticate(scheme: str, auth: bytes | None, address: str, options: Options = DEFAULTS) -> tuple[Id, ...] | None:
-    """The identities that a connection from `address` gains by this proof, None if it is not accepted."""
+    """The identities that a connection from `address` gains by this proof, or None if the proof is not accepted."""
     if scheme == "ip":
         return (Id("ip", address),)
     if scheme != "digest" or auth is None:
@@ -91,7 +91,7 @@ def digest_of(name_and_password: str) -> str:
 
 
 def client_info(auth: tuple[Id, ...]) -> tuple[ClientInfo, ...]:
-    """What whoAmI tells of these identities."""
+    """The reply of whoAmI for these identities."""
     return tuple(ClientInfo(identity.scheme, _user(identity)) for identity in auth)
 
 
@@ -102,7 +102,7 @@ def _user(identity: Id) -> str:
 
 
 def _digest_valid(identity: str) -> bool:
-    # Two parts, as Java splits: empty parts at the end do not count.
+    # Two parts, as Java splits: trailing empty parts do not count.
     return identity.rstrip(":").count(":") == 1
 
 
@@ -119,7 +119,7 @@ def _ip_matches(address: str, expression: str) -> bool:
 
 
 def _network(expression: str) -> tuple[int, int] | None:
-    """An IPv4 address and how many of its bits count; other addresses ZooKeeper does not know."""
+    """An IPv4 address and its number of significant bits; ZooKeeper supports no other addresses."""
     address, slash, length = expression.partition("/")
     number = _ip_number(address)
     bits = _integer(length) if slash else _BITS_OF_IP

@@ -1,17 +1,18 @@
-"""What a transaction does to the tree, which watches it may fire, and what its client is answered.
+"""The effect of a transaction: its changes to the tree, the events for watches, and the reply to its client.
 
-Rules this module keeps:
+Rules of this module:
 
-- Nothing is decided here that the leader has decided: a transaction that is applied to the tree it was prepared for
-  succeeds. It fails only when a log is replayed over a tree that has seen part of it already, and then it is done as
-  far as it has not been.
-- Replaying the transactions that a fuzzy snapshot has seen in part ends in the tree that saw each of them once. So
-  counters of the parent only grow, and creating what exists or deleting what does not still counts for the parent.
+- Nothing is decided here that the leader has decided. A transaction applied to the tree that it was prepared for
+  succeeds. It fails only when a log is replayed over a tree that already contains part of it; the missing part is then
+  applied.
+- Replaying transactions over a fuzzy snapshot, which contains some of them in part, results in the tree that has
+  applied each of them once. Therefore the parent's counters only grow, and creating an existing znode or deleting a
+  missing one still counts for the parent.
 - All operations of a multi have one zxid and one time.
-- Events are in the order in which watches fire; each bears the ACL that says who may be told.
+- Events are in the order in which watches fire. Each carries the ACL that restricts its recipients.
 
-Where ZooKeeper differs: the parent's counters are put right after any kind of create that finds its znode there; it
-does so for the oldest kind only.
+Where ZooKeeper differs: here every kind of create that finds its znode already present corrects the parent's counters;
+ZooKeeper does so only for the oldest kind.
 
 Source: `DataTree.processTxn`, `createNode`, `deleteNode`, `setData`, `setACL`, `killSession`, `setCversionPzxid`;
 `FinalRequestProcessor.processRequest` for the replies.
@@ -50,7 +51,7 @@ from spec.tree.znode import CONTAINER_OWNER, MAX_TTL, Znode, new_znode, stat_of,
 
 
 class EventType(enum.IntEnum):
-    """What has happened to a path (`Watcher.Event.EventType`)."""
+    """The type of an event at a path (`Watcher.Event.EventType`)."""
 
     NODE_CREATED = 1
     NODE_DELETED = 2
@@ -59,7 +60,7 @@ class EventType(enum.IntEnum):
 
 
 class Event(msgspec.Struct, frozen=True, gc=False):
-    """Something happened at a path; only those who may READ under `acl` may be told of it."""
+    """An event at a path. Only clients with READ under `acl` may receive it."""
 
     type: EventType
     path: str
@@ -67,7 +68,7 @@ class Event(msgspec.Struct, frozen=True, gc=False):
 
 
 class Applied(msgspec.Struct, frozen=True):
-    """What a transaction comes to: for the store, for the watches, and for the client that asked for it."""
+    """The outcome of a transaction: operations for the store, events for the watches, and the reply to its client."""
 
     operations: tuple[Operation, ...] = ()
     events: tuple[Event, ...] = ()
@@ -84,7 +85,7 @@ _CHILDREN_CHANGED = EventType.NODE_CHILDREN_CHANGED
 
 
 def apply(view: Store, zxid: int, change: Change) -> Applied:
-    """What this transaction does to the store; `view` itself is not changed."""
+    """Return the outcome of a transaction on the store; `view` itself does not change."""
     return _RULES[type(change.record)](view, zxid, change, change.record)
 
 
@@ -112,7 +113,7 @@ def _new(
     if parent is None:
         return _NO_NODE
     cversion = txn.parent_cversion if txn.parent_cversion != -1 else parent.cversion + 1
-    # A snapshot that has seen later transactions has a higher cversion, and the pzxid that belongs to it.
+    # A snapshot that contains later transactions has a higher cversion, and the pzxid that goes with it.
     counted = Put(above, _with_children(parent, cversion, zxid)) if cversion > parent.cversion else None
     if view.node(path) is not None:
         return Applied(() if counted is None else (counted,), code=Code.NODE_EXISTS)
@@ -141,7 +142,7 @@ def _delete(view: Store, zxid: int, _change: Change, txn: DeleteTxn) -> Applied:
     if znode is None:
         return Applied(operations, code=Code.NO_NODE)
     if view.children(path):
-        # Only in a replay: the snapshot has seen the znode's next life, and children that are created again later.
+        # Only in a replay: the snapshot contains the path's next znode, with children that later transactions create.
         operations += tuple(_remove_below(view, path))
     return Applied(
         (*operations, Remove(path)),
@@ -213,7 +214,7 @@ def _error(_view: Store, _zxid: int, _change: Change, txn: ErrorTxn) -> Applied:
 
 
 def code_of(number: int) -> Code:
-    """The error with this number; one that is not known is SYSTEM_ERROR, since a log may hold anything."""
+    """The error code with this number; SYSTEM_ERROR for an unknown one, since a log may contain any number."""
     return _CODES.get(number, Code.SYSTEM_ERROR)
 
 
@@ -222,7 +223,7 @@ def _create_session(_view: Store, _zxid: int, change: Change, txn: CreateSession
 
 
 def _close_session(view: Store, zxid: int, change: Change, txn: CloseSessionTxn) -> Applied:
-    """`DataTree.killSession`: the paths that the leader has listed, then what else the session has."""
+    """`DataTree.killSession`: delete the paths that the leader listed, then the session's other ephemeral znodes."""
     listed = dict.fromkeys(txn.paths_to_delete)
     left = sorted(path for path in view.ephemerals(change.session) if path not in listed)
     if not listed and not left:
@@ -234,12 +235,12 @@ def _close_session(view: Store, zxid: int, change: Change, txn: CloseSessionTxn)
 
 
 def _multi(view: Store, zxid: int, change: Change, txn: MultiTxn) -> Applied:
-    """All operations, or, if there is an error among them, none."""
+    """All operations of a multi, or none of them if one is an error."""
     failed = _first_error(txn.txns)
     if failed is not None:
         return _failed_multi(txn.txns, failed)
     if any(type(each) not in _OPCODE_OF_RESULT for each in txn.txns):
-        return Applied(code=Code.MARSHALLING_ERROR)  # no leader writes this, but a file may hold anything
+        return Applied(code=Code.MARSHALLING_ERROR)  # no leader writes this, but a file may contain it
     done = _one_by_one(view, zxid, change, txn.txns)
     return Applied(
         tuple(operation for each in done for operation in each.operations),
@@ -250,7 +251,7 @@ def _multi(view: Store, zxid: int, change: Change, txn: MultiTxn) -> Applied:
 
 
 def _one_by_one(view: Store, zxid: int, change: Change, txns: Iterable[Record]) -> list[Applied]:
-    """What each transaction comes to after those before it."""
+    """The outcome of each transaction, applied after the ones before it."""
     draft = Overlay(view)
     done: list[Applied] = []
     for txn in txns:
@@ -264,9 +265,10 @@ def _first_error(txns: tuple[Record, ...]) -> int | None:
 
 
 def _failed_multi(txns: tuple[Record, ...], failed: int) -> Applied:
-    """The error where it happened, OK before it, RuntimeInconsistency after it.
+    """The reply to a failed multi: the error at its place, OK before it, RuntimeInconsistency after it.
 
-    The answer as a whole is OK, unless the session has moved to another server: who asked here is to be cut off.
+    The reply as a whole is OK, unless the session has moved to another server: then it is SESSION_MOVED, and the
+    client's connection to this server has to be closed.
     """
     results = []
     for at, txn in enumerate(txns):
@@ -286,7 +288,7 @@ def _result(txn: Record, done: Applied) -> OperationResult:
 
 _CODES = {code.value: code for code in Code}
 
-# `OpResult`: a result with a Stat is a create2's, whatever was created.
+# `OpResult`: a result with a Stat has the opcode of create2, for every kind of create.
 _OPCODE_OF_RESULT: dict[type[Record], int] = {
     CreateTxn: OPCODE_OF[Create],
     Create2Txn: OPCODE_OF[Create2],
@@ -297,7 +299,7 @@ _OPCODE_OF_RESULT: dict[type[Record], int] = {
     CheckVersionTxn: OPCODE_OF[Check],
 }
 
-# Each rule takes the record of its own type; a table of them cannot say so.
+# Each rule takes one type of record; the type of this table cannot express that.
 _RULES: dict[type[Record], Callable[[Store, int, Change, Any], Applied]] = {
     CreateTxn: _create,
     Create2Txn: _create,

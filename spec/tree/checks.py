@@ -1,9 +1,9 @@
-"""What is checked of a request before a leader makes a transaction of it: each check passes, or refuses the request.
+"""The checks of a request before the leader makes a transaction of it: each check passes, or refuses the request.
 
-Rules this module keeps:
+Rules of this module:
 
-- A check that fails raises `RefusedError` with ZooKeeper's code, which `prepare` catches.
-- Versions count as Java's int does.
+- A failed check raises `RefusedError` with ZooKeeper's code; `prepare` catches it.
+- Versions wrap around like Java's int.
 
 Source: `PrepRequestProcessor.validatePath`, `getParentPathAndValidate`, `getRecordForPath`, `checkAndIncVersion`;
 `ZooKeeperServer.checkACL`; `SessionTracker.checkSession`.
@@ -23,7 +23,7 @@ _HIGHEST_INT = (1 << 31) - 1
 
 
 class RefusedError(Exception):
-    """A request is refused with this code; `reason` is for a log, where the code does not say it."""
+    """The refusal of a request with this code. `reason` is for a log, where the code alone is not clear."""
 
     def __init__(self, code: Code, reason: str = "") -> None:
         super().__init__(code, reason)
@@ -31,7 +31,7 @@ class RefusedError(Exception):
 
 
 class Asker(msgspec.Struct, frozen=True, gc=False):
-    """Who asks, what the tracker of sessions says of it, and what the operator allows."""
+    """The client of a request: its session and identities, the session tracker's verdict, the operator's options."""
 
     session: int
     auth: tuple[Id, ...]
@@ -40,25 +40,25 @@ class Asker(msgspec.Struct, frozen=True, gc=False):
 
 
 def check_session(asker: Asker) -> None:
-    """The session is open, and asks through the server that it belongs to."""
+    """Require that the session is open and that its request arrives through the server that owns it."""
     if asker.checked is not Code.OK:
         raise RefusedError(asker.checked)
 
 
 def check_path(path: str) -> None:
-    """A znode may have this path."""
+    """Require that the path is valid for a znode."""
     if fault_of(path) is not None:
         raise RefusedError(Code.BAD_ARGUMENTS)
 
 
 def check_deletable(path: str) -> None:
-    """The path has a parent, and is none of ZooKeeper's own."""
+    """Require that the path has a parent and is not one of ZooKeeper's own."""
     if "/" not in path or "\0" in path or path in SPECIAL:
         raise RefusedError(Code.BAD_ARGUMENTS)
 
 
 def existing(view: Store, path: str) -> Znode:
-    """The znode at a path, which must exist."""
+    """Return the znode at a path; refuse with NO_NODE if it does not exist."""
     znode = view.node(path)
     if znode is None:
         raise RefusedError(Code.NO_NODE)
@@ -66,18 +66,18 @@ def existing(view: Store, path: str) -> Znode:
 
 
 def check_acl(znode: Znode, perms: Perms, asker: Asker) -> None:
-    """Whoever asks may do this to the znode."""
+    """Require that the client has one of these permissions on the znode."""
     if not permits(znode.acl, perms, asker.auth, asker.options):
         raise RefusedError(Code.NO_AUTH)
 
 
 def check_version(current: int, expected: int) -> int:
-    """The version after the change; -1 expects any (`PrepRequestProcessor.checkAndIncVersion`)."""
+    """Return the version after the change; an expected -1 matches any (`PrepRequestProcessor.checkAndIncVersion`)."""
     if expected not in (-1, current):
         raise RefusedError(Code.BAD_VERSION)
     return after(current)
 
 
 def after(version: int) -> int:
-    """The next version; like Java's int it goes round."""
+    """The next version; it wraps around like Java's int."""
     return version + 1 if version != _HIGHEST_INT else -_HIGHEST_INT - 1

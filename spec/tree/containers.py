@@ -1,9 +1,9 @@
-"""Which znodes the leader deletes by itself: containers that have been left, and TTL znodes whose time is over.
+"""The znodes that the leader deletes on its own initiative: containers left empty, and expired TTL znodes.
 
-Rules this module keeps:
+Rules of this module:
 
-- Only a znode without children goes; whether it still has none is asked again when its deletion is prepared.
-- A container that never had a child stays, unless the operator says for how long.
+- Only a znode without children is deleted; the preparation of its deletion checks this again.
+- A container that never had a child stays, unless the operator sets a time limit.
 
 Source: `ContainerManager.getCandidates`.
 """
@@ -17,7 +17,7 @@ from spec.tree.znode import Kind, Znode, kind_of, ttl_of
 
 
 class Expiring(Store, Protocol):
-    """A store that can say which of its znodes may go by themselves."""
+    """A store that lists the znodes that may expire."""
 
     @property
     def containers(self) -> AbstractSet[str]:
@@ -29,9 +29,9 @@ class Expiring(Store, Protocol):
 
 
 def to_delete(store: Expiring, now: int, never_used: int = 0) -> list[str]:
-    """The paths of the containers and TTL znodes that are to be deleted at `now`, in milliseconds.
+    """The paths of the containers and TTL znodes that are due for deletion at `now`, in milliseconds.
 
-    `never_used` is how long a container that never had a child is kept, in milliseconds; 0 is for ever.
+    `never_used` is the time that a container without any child so far is kept, in milliseconds; 0 means forever.
     """
     return [
         path

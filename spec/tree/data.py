@@ -1,4 +1,4 @@
-"""What znodes are described with, on the wire and on disk (module `org.apache.zookeeper.data`)."""
+"""The records that describe znodes, on the wire and on disk (module `org.apache.zookeeper.data`)."""
 
 import enum
 
@@ -6,21 +6,21 @@ from spec.tree.fields import Int, Long, Record, Ustring
 
 
 class Id(Record, frozen=True, gc=False):
-    """Whom an ACL entry or an authentication is about: a scheme (`world`, `auth`, `digest`, `ip`) and its own id."""
+    """The subject of an ACL entry or an authentication: a scheme (`world`, `auth`, `digest`, `ip`) and an id in it."""
 
     scheme: Ustring
     id: Ustring
 
 
 class Acl(Record, frozen=True, gc=False):
-    """One entry of an access control list: what `id` may do."""
+    """One entry of an access control list: the permissions of `id`."""
 
     perms: Int
     id: Id
 
 
 class Perms(enum.IntFlag):
-    """What an ACL entry allows (`ZooDefs.Perms`)."""
+    """The permissions of an ACL entry (`ZooDefs.Perms`)."""
 
     READ = 1
     WRITE = 2
@@ -36,7 +36,7 @@ READ_ACL_UNSAFE = (Acl(Perms.READ.value, ANYONE),)
 
 
 class Stat(Record, frozen=True, gc=False):
-    """What clients are told about a znode beside its data."""
+    """The metadata of a znode that clients see."""
 
     czxid: Long
     mzxid: Long
@@ -52,7 +52,7 @@ class Stat(Record, frozen=True, gc=False):
 
 
 class StatPersisted(Record, frozen=True, gc=False):
-    """What a snapshot keeps of a znode beside its data and its ACL."""
+    """The metadata of a znode in a snapshot, which also contains its data and its ACL."""
 
     czxid: Long
     mzxid: Long
@@ -66,7 +66,7 @@ class StatPersisted(Record, frozen=True, gc=False):
 
 
 class ClientInfo(Record, frozen=True, gc=False):
-    """One of the identities of a client, as whoAmI tells it."""
+    """One of the identities of a client, in the reply of whoAmI."""
 
     auth_scheme: Ustring
     user: Ustring

@@ -1,12 +1,13 @@
 """The types of a record's fields, as ZooKeeper's jute names them.
 
-A record of ZooKeeper is one frozen struct whose annotations are these. They say all that a codec needs (the width of
-an integer, what may be null, what a vector holds), so no record is described twice, and none is encoded by hand.
+A ZooKeeper record is one frozen struct with these types as annotations. They contain all that a codec needs (the width
+of an integer, nullability, the elements of a vector), so each record is described once and no record is encoded by
+hand.
 
-Rules this module keeps:
+Rules of this module:
 
 - A vector is a tuple here, so that records are hashable; a null vector and an empty one are the same, `()`.
-- A string is never null. A buffer may be: ZooKeeper keeps a znode without data apart from one with empty data.
+- A string is never null. A buffer may be null: ZooKeeper distinguishes a znode without data from one with empty data.
 
 Source: `zookeeper.jute`; `BinaryInputArchive`, `BinaryOutputArchive`.
 """
@@ -21,9 +22,9 @@ Long: TypeAlias = Annotated[int, "long"]
 """64 bits, signed."""
 Boolean: TypeAlias = Annotated[bool, "boolean"]
 Ustring: TypeAlias = Annotated[str, "ustring"]
-"""UTF-8, its length in bytes before it."""
+"""UTF-8, preceded by its length in bytes."""
 Buffer: TypeAlias = Annotated[bytes | None, "buffer"]
-"""Bytes, their number before them; None is written as the length -1."""
+"""Bytes, preceded by their number; None is written as the length -1."""
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):

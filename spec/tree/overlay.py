@@ -1,15 +1,16 @@
 """A store as it will be when all outstanding transactions have been applied to it.
 
-A leader prepares a request against the tree that its proposals will lead to, and the tree itself changes only when
-they are committed. So the overlay keeps what the outstanding ones put, and asks the store below for everything else.
-A multi uses one for itself: what its first operation does, its second sees.
+A leader prepares a request against the tree that its proposals will produce, but the tree itself changes only when they
+are committed. The overlay therefore keeps the changes of the outstanding transactions, and asks the store below for
+everything else. A multi has a separate overlay, so that its second operation sees the effect of its first.
 
-Rules this module keeps:
+Rules of this module:
 
-- Entries bear the zxid of the last outstanding transaction that touched them. When a transaction is settled, the
-  entries of that zxid go: the store below says the same by then.
+- Each entry carries the zxid of the last outstanding transaction that changed it. When that transaction is settled, the
+  entry is removed, because the store below holds the same value by then.
 - Transactions are carried out in the order of their zxids, and settled in that order.
-- The number of children and each operation cost the same however many children or outstanding transactions there are.
+- The cost of the number of children and of each operation does not depend on the number of children or of outstanding
+  transactions.
 
 Source: `ZooKeeperServer.outstandingChanges`, `outstandingChangesForPath`, `ChangeRecord`;
 `PrepRequestProcessor.getRecordForPath`; `FinalRequestProcessor.applyRequest` for settling.
@@ -25,7 +26,7 @@ from spec.tree.store import EndSession, OpenSession, Operation, Put, Remove, Sto
 from spec.tree.znode import Kind, Znode, kind_of
 
 _Outstanding: TypeAlias = tuple[int, Sequence[Operation], list[tuple[int, str]]]
-"""A zxid, what its transaction does, and the owners and paths of the ephemeral znodes that come or go by it."""
+"""A zxid, its transaction's operations, and the owners and paths of the ephemeral znodes that it adds or removes."""
 
 
 class Overlay:
@@ -42,7 +43,7 @@ class Overlay:
         self._outstanding: deque[_Outstanding] = deque()
 
     def __len__(self) -> int:
-        """How many transactions are outstanding."""
+        """The number of outstanding transactions."""
         return len(self._outstanding)
 
     def node(self, path: str) -> Znode | None:
@@ -69,7 +70,7 @@ class Overlay:
         return kept | {path for path, (_, present) in changed.items() if present}
 
     def carry_out(self, zxid: int, operations: Sequence[Operation]) -> None:
-        """A transaction is outstanding now, and does this."""
+        """Add an outstanding transaction with these operations."""
         self._outstanding.append((zxid, operations, []))
         for operation in operations:
             if type(operation) is Put:
@@ -82,7 +83,7 @@ class Overlay:
                 self._sessions[operation.session] = (zxid, None)
 
     def settled(self, zxid: int) -> None:
-        """The store below has carried out every transaction up to this one."""
+        """Remove every transaction up to this one: the store below has carried them out."""
         outstanding = self._outstanding
         while outstanding and outstanding[0][0] <= zxid:
             settled, operations, owned = outstanding.popleft()
@@ -145,7 +146,7 @@ class Overlay:
                 del self._owned[owner]
 
     def _names(self, path: str) -> Iterator[str]:
-        """The names below a path. Asked for seldom: this looks at every outstanding change."""
+        """The names of the children of a znode. This is slow, and rare: it visits every outstanding change."""
         before = self._base.children(path)
         yield from (name for name in before if self.node(below(path, name)) is not None)
         for changed, (_, znode) in self._nodes.items():
@@ -154,7 +155,7 @@ class Overlay:
 
 
 class _Children(AbstractSet[str]):
-    """The names of the children of a znode whose number is known."""
+    """The names of the children of a znode, with their number known in advance."""
 
     __slots__ = ("_number", "_overlay", "_path")
 

@@ -1,11 +1,11 @@
-"""Paths of znodes: which are valid, what stands above them, and how a sequential name is made.
+"""Paths of znodes: their validity, their parents, and the names of sequential znodes.
 
-Rules this module keeps:
+Rules of this module:
 
-- A path is absolute, its names are separated by single slashes, and none is empty, `.` or `..`.
-- Characters are judged by their UTF-16 units, as ZooKeeper does: one outside the basic plane is two surrogates, and
-  those are not allowed.
-- A sequential name is the number in at least ten digits; a negative one has its sign before the digits.
+- A path is absolute, its names are separated by single slashes, and no name is empty, `.` or `..`.
+- Characters are checked by their UTF-16 units, as in ZooKeeper: one outside the basic plane is two surrogates, and
+  surrogates are not allowed.
+- A sequential name ends in the number with at least ten characters; a negative number has its sign before the digits.
 
 Source: `PathUtils.validatePath`; `PrepRequestProcessor.pRequest2TxnCreate`.
 """
@@ -15,18 +15,18 @@ import re
 ROOT = "/"
 CONFIG = "/zookeeper/config"
 SPECIAL = frozenset({ROOT, "/zookeeper", "/zookeeper/quota", CONFIG})
-"""What no client may delete (`DataTree.isSpecialPath`)."""
+"""The paths that no client may delete (`DataTree.isSpecialPath`)."""
 
 _PLAIN = re.compile(r"(?:/[A-Za-z0-9_-]+)+").fullmatch
 _FORBIDDEN = re.compile(
-    "[\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff\U00010000-\U0010ffff]"  # what no name holds
+    "[\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff\U00010000-\U0010ffff]"  # characters that no name may contain
     "|//"  # an empty name
     r"|/\.\.?(?=/|$)",  # a relative one
 ).search
 
 
 def fault_of(path: str) -> str | None:
-    """What is wrong with a path, None if nothing is (`PathUtils.validatePath`)."""
+    """The fault of a path, or None if it is valid (`PathUtils.validatePath`)."""
     if _PLAIN(path) or path == ROOT:
         return None
     if not path.startswith("/"):
@@ -38,7 +38,7 @@ def fault_of(path: str) -> str | None:
 
 
 def parent_of(path: str) -> str:
-    """The path above; the root is above itself."""
+    """The path of the parent; the root is its own parent."""
     return path[: path.rfind("/")] or ROOT
 
 

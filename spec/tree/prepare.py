@@ -1,17 +1,18 @@
-"""What a leader makes of a request: the transaction that carries it out, or the error that refuses it.
+"""The preparation of a request by the leader: the transaction that carries it out, or the error that refuses it.
 
-Rules this module keeps:
+Rules of this module:
 
-- `view` shows the tree as all outstanding transactions will leave it. So a transaction is right for the tree it is
-  applied to, whenever that is.
-- A request that is refused is a transaction as well, `ErrorTxn`.
-- Checks are made in ZooKeeper's order, since a client sees which of two faults is reported. A session that has expired
-  or moved is found by the tracker of sessions; `checked` is its verdict, heard where ZooKeeper asks for it.
-- A multi is prepared operation by operation, each after what those before it will do. The first that fails stands as
-  an error; those after it are RuntimeInconsistency; those before it stay, and whoever applies it skips them.
+- `view` shows the tree after all outstanding transactions. A transaction is therefore correct for the tree that it is
+  applied to, no matter when.
+- A refused request is also a transaction, `ErrorTxn`.
+- Checks run in ZooKeeper's order, since a client sees which of two faults is reported. The session tracker detects an
+  expired or moved session; `checked` is its verdict, evaluated at the point where ZooKeeper asks the tracker.
+- A multi is prepared operation by operation, each after the effects of those before it. The first failure is kept as an
+  error, and those after it are RuntimeInconsistency. Those before it stay in the transaction, and are skipped when it
+  is applied.
 
-Where ZooKeeper differs: asked to delete a container it deletes a plain znode too; and a createTTL of a plain znode
-with a negative time to live, which is refused here, stops its server (seen on 3.8.0).
+Where ZooKeeper differs: its deletion of a container also deletes a plain znode; and a createTTL of a plain znode with a
+negative time to live, which is refused here, stops its server (seen on 3.8.0).
 
 Source: `PrepRequestProcessor.pRequest`, `pRequest2Txn`, `pRequest2TxnCreate`, `validateCreateRequest`.
 """
@@ -117,13 +118,13 @@ def _multi(view: Store, multi: Multi, asker: Asker, now: int) -> MultiTxn:
             left = len(operations) - len(txns)
             txns.extend([ErrorTxn(Code.RUNTIME_INCONSISTENCY)] * left)
             break
-        # No check depends on a zxid, so any will do before Zab gives the real one.
+        # No check depends on a zxid, so any value works until Zab assigns the real one.
         draft.carry_out(0, apply(draft, 0, Change(asker.session, 0, now, txns[-1])).operations)
     return MultiTxn(tuple(txns))
 
 
 def _in_a_multi(operation: Record) -> Record:
-    """The operation as a server reads it out of a multi, where the flags decide which kind of create it is.
+    """The operation as a server reads it from a multi, where the flags decide the kind of create.
 
     Source: `MultiOperationRecord.deserialize`, `Op.Create`.
     """
@@ -258,7 +259,7 @@ def _reconfig(_view: Store, _reconfig: Reconfig, _asker: Asker) -> Record:
 
 _OPERATIONS = frozenset({Create, Create2, CreateContainer, CreateTtl, Delete, SetData, Check})
 
-# Each rule takes the record of its own type; a table of them cannot say so.
+# Each rule takes one type of record; the type of this table cannot express that.
 _RULES: dict[type[Record], Callable[[Store, Any, Asker], Record]] = {
     Create: _create,
     Create2: _create,

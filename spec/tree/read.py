@@ -1,13 +1,13 @@
-"""The answers of a server to requests that do not change the tree, from its tree at this moment.
+"""The replies of a server to requests that do not change the tree, from the current state of its tree.
 
-Rules this module keeps:
+Rules of this module:
 
 - A read is never refused because of its path: an invalid path has no znode. The exception is exists, which refuses a
   null character.
 - Children and ephemeral znodes are returned in the order of their names; ZooKeeper returns them in no fixed order.
 - `spec.tree.watches.watch_of` decides whether a read also registers a watch.
-- The answer to a multiRead is bounded while it is made: one znode may be read any number of times in one request. Every
-  other answer is at most one znode, or the names of znodes.
+- The size of the reply to a multiRead is checked while it grows, because one request may read one znode any number of
+  times. Every other reply is at most one znode, or the names of znodes.
 
 Source: `FinalRequestProcessor.processRequest`, `handleGetChildrenRequest`, `handleGetDataRequest`.
 """
@@ -55,7 +55,7 @@ from spec.tree.znode import Znode, stat_of
 Answer: TypeAlias = tuple[Code, Record | None]
 
 _HEADER, _LENGTH, _STAT = 9, 4, 68
-"""Bytes on the wire of a `MultiHeader`, of a length or an error code, and of a `Stat`."""
+"""Sizes in bytes on the wire: of a `MultiHeader`, of a length or an error code, and of a `Stat`."""
 
 
 class _Asker(msgspec.Struct, frozen=True, gc=False):
@@ -170,7 +170,7 @@ def _multi_read(view: Store, request: MultiRead, asker: _Asker) -> Answer:
 
 
 def _size(reply: Record | None) -> int:
-    """Bytes of an operation's result on the wire, behind its header."""
+    """The size of an operation's result on the wire in bytes, without its header."""
     match reply:
         case DataReply(data=data):
             return _LENGTH + len(data or b"") + _STAT

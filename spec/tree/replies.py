@@ -1,4 +1,4 @@
-"""What clients are answered: a record for each kind of answer (module `org.apache.zookeeper.proto`), and the errors."""
+"""The replies to clients: a record for each kind (module `org.apache.zookeeper.proto`), and the error codes."""
 
 import enum
 
@@ -44,90 +44,93 @@ class Code(enum.IntEnum):
 
 
 class PathReply(Record, frozen=True, gc=False):
-    """Of create and of sync (`CreateResponse`, `SyncResponse`)."""
+    """The reply to create and to sync (`CreateResponse`, `SyncResponse`)."""
 
     path: Ustring
 
 
 class Create2Reply(Record, frozen=True, gc=False):
-    """Of create2, createContainer and createTTL."""
+    """The reply to create2, createContainer and createTTL."""
 
     path: Ustring
     stat: Stat
 
 
 class StatReply(Record, frozen=True, gc=False):
-    """Of exists, setData and setACL."""
+    """The reply to exists, setData and setACL."""
 
     stat: Stat
 
 
 class DataReply(Record, frozen=True, gc=False):
-    """Of getData."""
+    """The reply to getData."""
 
     data: Buffer
     stat: Stat
 
 
 class ChildrenReply(Record, frozen=True, gc=False):
-    """Of getChildren."""
+    """The reply to getChildren."""
 
     children: tuple[Ustring, ...]
 
 
 class Children2Reply(Record, frozen=True, gc=False):
-    """Of getChildren2."""
+    """The reply to getChildren2."""
 
     children: tuple[Ustring, ...]
     stat: Stat
 
 
 class AclReply(Record, frozen=True, gc=False):
-    """Of getACL."""
+    """The reply to getACL."""
 
     acl: tuple[Acl, ...]
     stat: Stat
 
 
 class NumberReply(Record, frozen=True, gc=False):
-    """Of getAllChildrenNumber."""
+    """The reply to getAllChildrenNumber."""
 
     total_number: Int
 
 
 class EphemeralsReply(Record, frozen=True, gc=False):
-    """Of getEphemerals."""
+    """The reply to getEphemerals."""
 
     ephemerals: tuple[Ustring, ...]
 
 
 class WhoAmIReply(Record, frozen=True, gc=False):
-    """Of whoAmI."""
+    """The reply to whoAmI."""
 
     client_info: tuple[ClientInfo, ...]
 
 
 class MultiReply(Record, frozen=True, gc=False):
-    """Of multi and multiRead: an entry for each operation, in their order."""
+    """The reply to multi and multiRead: a result for each operation, in their order."""
 
     results: tuple["OperationResult", ...]
 
 
 class ErrorReply(Record, frozen=True, gc=False):
-    """One operation of a multi or a multiRead failed, or was not done since another one failed (OK: not reached)."""
+    """The result of one operation that failed or was not carried out.
+
+    In a failed multi, OK marks an operation before the failed one, and RUNTIME_INCONSISTENCY one after it.
+    """
 
     err: Int
 
 
 class OperationResult(Record, frozen=True, gc=False):
-    """What one operation of a multi came to: its opcode (-1 for an error) and its record, None if it has none."""
+    """The result of one operation of a multi: its opcode (-1 for an error) and its record, None if it has no record."""
 
     type: Int
     record: Record | None
 
 
 class WatcherEvent(Record, frozen=True, gc=False):
-    """A watch has fired: the type of the event (`Watcher.Event.EventType`), the client's state, the path."""
+    """The notification of a fired watch: the event's type (`Watcher.Event.EventType`), the client's state, the path."""
 
     type: Int
     state: Int

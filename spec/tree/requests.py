@@ -1,9 +1,9 @@
-"""What clients ask for: a record for each opcode (module `org.apache.zookeeper.proto`).
+"""The requests of clients: a record for each opcode (module `org.apache.zookeeper.proto`).
 
-Rules this module keeps:
+Rules of this module:
 
-- One class for each request. Where two opcodes share a body (create and create2, for one) there are two classes,
-  so that a request says by its type alone what is asked.
+- One class for each request. Two opcodes with the same body (for example create and create2) have two classes, so that
+  the type alone identifies the request.
 - `OPCODES` is the only table of opcodes.
 
 Source: `ZooDefs.OpCode`, `zookeeper.jute`, `MultiOperationRecord`.
@@ -31,7 +31,7 @@ class CreateMode(enum.IntEnum):
 
 
 class Create(Record, frozen=True, gc=False):
-    """Create a znode; the answer is its path."""
+    """Create a znode; the reply is its path."""
 
     path: Ustring
     data: Buffer
@@ -40,15 +40,15 @@ class Create(Record, frozen=True, gc=False):
 
 
 class Create2(Create, frozen=True, gc=False):
-    """The same; the answer has its Stat too."""
+    """Create a znode; the reply also contains its Stat."""
 
 
 class CreateContainer(Create, frozen=True, gc=False):
-    """Create a container znode; answered as Create2."""
+    """Create a container znode; the reply is that of Create2."""
 
 
 class CreateTtl(Record, frozen=True, gc=False):
-    """Create a znode that goes when it has no children and was not changed for `ttl` milliseconds."""
+    """Create a znode that is deleted once it has no children and was not changed for `ttl` milliseconds."""
 
     path: Ustring
     data: Buffer
@@ -58,14 +58,14 @@ class CreateTtl(Record, frozen=True, gc=False):
 
 
 class Delete(Record, frozen=True, gc=False):
-    """Delete a znode without children; version -1 is any."""
+    """Delete a znode without children; version -1 matches any."""
 
     path: Ustring
     version: Int
 
 
 class DeleteContainer(Record, frozen=True, gc=False):
-    """Delete an empty container or an expired TTL znode; the servers themselves ask for this, no client may.
+    """Delete an empty container or an expired TTL znode. Only the servers send this request, never a client.
 
     Its body is the bare path (`ContainerManager.postDeleteRequest`).
     """
@@ -74,21 +74,21 @@ class DeleteContainer(Record, frozen=True, gc=False):
 
 
 class Exists(Record, frozen=True, gc=False):
-    """The Stat of a znode."""
+    """Read the Stat of a znode."""
 
     path: Ustring
     watch: Boolean
 
 
 class GetData(Record, frozen=True, gc=False):
-    """Data and Stat of a znode."""
+    """Read the data and the Stat of a znode."""
 
     path: Ustring
     watch: Boolean
 
 
 class SetData(Record, frozen=True, gc=False):
-    """Replace the data of a znode; version -1 is any."""
+    """Replace the data of a znode; version -1 matches any."""
 
     path: Ustring
     data: Buffer
@@ -96,13 +96,13 @@ class SetData(Record, frozen=True, gc=False):
 
 
 class GetAcl(Record, frozen=True, gc=False):
-    """The ACL of a znode."""
+    """Read the ACL of a znode."""
 
     path: Ustring
 
 
 class SetAcl(Record, frozen=True, gc=False):
-    """Replace the ACL of a znode; `version` is that of the ACL."""
+    """Replace the ACL of a znode; `version` is the version of the ACL."""
 
     path: Ustring
     acl: tuple[Acl, ...]
@@ -110,62 +110,62 @@ class SetAcl(Record, frozen=True, gc=False):
 
 
 class GetChildren(Record, frozen=True, gc=False):
-    """The names of a znode's children."""
+    """Read the names of a znode's children."""
 
     path: Ustring
     watch: Boolean
 
 
 class GetChildren2(Record, frozen=True, gc=False):
-    """The names of a znode's children, and its Stat."""
+    """Read the names of a znode's children, and its Stat."""
 
     path: Ustring
     watch: Boolean
 
 
 class GetAllChildrenNumber(Record, frozen=True, gc=False):
-    """How many znodes are below this one, at any depth."""
+    """Read the number of znodes below this one, at any depth."""
 
     path: Ustring
 
 
 class GetEphemerals(Record, frozen=True, gc=False):
-    """This session's ephemeral znodes below a path."""
+    """Read the paths of this session's ephemeral znodes below a path."""
 
     prefix_path: Ustring
 
 
 class Sync(Record, frozen=True, gc=False):
-    """Wait until this server has applied what the leader had committed; the answer is the path."""
+    """Wait until this server has applied everything that the leader had committed; the reply is the path."""
 
     path: Ustring
 
 
 class Ping(Record, frozen=True, gc=False):
-    """The session is alive."""
+    """Keep the session alive."""
 
 
 class Check(Record, frozen=True, gc=False):
-    """Part of a multi: the znode must exist and have this version; -1 is any."""
+    """Part of a multi: require that the znode exists and has this version; -1 matches any."""
 
     path: Ustring
     version: Int
 
 
 class Multi(Record, frozen=True, gc=False):
-    """Several writes as one transaction: all of them, or none."""
+    """Execute several writes as one transaction: all of them, or none."""
 
     operations: tuple[Record, ...]
 
 
 class MultiRead(Record, frozen=True, gc=False):
-    """Several reads (getData, getChildren), each with a result or an error of its own."""
+    """Execute several reads (getData, getChildren), each with a separate result or error."""
 
     operations: tuple[Record, ...]
 
 
 class CheckWatches(Record, frozen=True, gc=False):
-    """Whether this connection has a watch of this type (`WatcherType`)."""
+    """Check that this connection has a watch of this type (`WatcherType`)."""
 
     path: Ustring
     type: Int
@@ -187,7 +187,7 @@ class SetAuth(Record, frozen=True, gc=False):
 
 
 class SetWatches(Record, frozen=True, gc=False):
-    """A client that has moved registers its watches again; what it missed since `relative_zxid` is told at once."""
+    """Register the watches of a reconnected client; it immediately receives the events since `relative_zxid`."""
 
     relative_zxid: Long
     data_watches: tuple[Ustring, ...]
@@ -196,7 +196,7 @@ class SetWatches(Record, frozen=True, gc=False):
 
 
 class SetWatches2(Record, frozen=True, gc=False):
-    """The same, with persistent watches."""
+    """Register watches like `SetWatches`, including persistent ones."""
 
     relative_zxid: Long
     data_watches: tuple[Ustring, ...]
@@ -214,7 +214,7 @@ class AddWatch(Record, frozen=True, gc=False):
 
 
 class WhoAmI(Record, frozen=True, gc=False):
-    """The identities of this connection."""
+    """Read the identities of this connection."""
 
 
 class Reconfig(Record, frozen=True, gc=False):
@@ -233,13 +233,13 @@ class Sasl(Record, frozen=True, gc=False):
 
 
 class CreateSession(Record, frozen=True, gc=False):
-    """Open a session; a server asks for this on behalf of a client that connects. Its body is the timeout."""
+    """Open a session. A server sends this request on behalf of a connecting client. Its body is the timeout."""
 
     time_out: Int
 
 
 class CloseSession(Record, frozen=True, gc=False):
-    """End a session and delete its ephemeral znodes; asked by the client, or by the leader when it has expired."""
+    """End a session and delete its ephemeral znodes; sent by the client, or by the leader after its expiry."""
 
 
 OPCODES: dict[int, type[Record]] = {
@@ -280,13 +280,13 @@ OPCODES: dict[int, type[Record]] = {
 OPCODE_OF: dict[type[Record], int] = {record: opcode for opcode, record in OPCODES.items()}
 
 SessionId: TypeAlias = int
-"""64 bits, signed: the server's id in the highest 8, time in the rest; 0 is no session."""
+"""64 bits, signed: the server's id in the highest 8, time in the rest; 0 means no session."""
 
 
 class Request(msgspec.Struct, frozen=True):
-    """A request as the leader gets it: who asks, under which number, what, and with which identities.
+    """A request as the leader receives it: the client's session, its number, its record, and the client's identities.
 
-    `cxid` is the xid that the client gave it; `auth` are the identities of the connection.
+    `cxid` is the xid that the client assigned; `auth` are the identities of the connection.
     """
 
     session: SessionId

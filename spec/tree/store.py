@@ -1,11 +1,11 @@
-"""What the state machine asks of whatever keeps the znodes and the sessions, and the smallest thing that does.
+"""The interface to the znodes and sessions, and its smallest implementation.
 
-Rules this module keeps:
+Rules of this module:
 
-- Whoever decides reads through `Store` and writes nothing: a decision comes out as operations, which a store then
-  carries out. The checker's store is a value, the node's a dictionary; they carry out the same operations.
-- A znode is in a store if, and only if, its parent has its name among its children.
-- The root is `/` and always there.
+- Decisions read through `Store` and write nothing. Their result is a list of operations, which a store then carries
+  out. The checker's store is a value, the node's a dictionary; both carry out the same operations.
+- A znode is in a store if and only if its name is among the children of its parent.
+- The root is `/` and always exists.
 
 Source: `DataTree` (its maps of nodes, ephemerals, sessions).
 """
@@ -23,16 +23,16 @@ from spec.tree.znode import Kind, Znode, kind_of
 
 
 class Store(Protocol):
-    """What may be asked about the tree and the sessions."""
+    """The queries on the tree and the sessions."""
 
     def node(self, path: str) -> Znode | None:
         """The znode at a path."""
 
     def children(self, path: str) -> AbstractSet[str]:
-        """The names of the children of a znode; none if it does not exist."""
+        """The names of the children of a znode; empty if it does not exist."""
 
     def timeout(self, session: int) -> int | None:
-        """The timeout of a session in milliseconds, None if it is not open."""
+        """The timeout of a session in milliseconds, None if the session is not open."""
 
     def ephemerals(self, session: int) -> AbstractSet[str]:
         """The paths of a session's ephemeral znodes."""
@@ -52,14 +52,14 @@ class Remove(msgspec.Struct, frozen=True, gc=False, tag=True):
 
 
 class OpenSession(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """Open a session, or give it another timeout, in milliseconds."""
+    """Open a session, or change its timeout, in milliseconds."""
 
     session: int
     timeout: int
 
 
 class EndSession(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """End a session; its ephemeral znodes are removed by operations of their own."""
+    """End a session; separate operations remove its ephemeral znodes."""
 
     session: int
 
@@ -75,20 +75,22 @@ FIRST_ZNODES: tuple[Put, ...] = (
     Put(CONFIG, _FIRST_CONFIG),
     Put("/zookeeper/quota", _FRESH),
 )
-"""The tree of a server that has never heard of a transaction (`DataTree`'s constructor), parents first."""
+"""The tree of a server without any transaction (`DataTree`'s constructor), parents first."""
 
 
 def configured(view: Store, text: bytes, version: int, time: int) -> Put:
     """`/zookeeper/config` as a server writes it when it starts: its own view of the ensemble, and that view's version.
 
-    This is no transaction: each server does it at its own `time`. Source: `ZKDatabase.initConfigInZKDatabase`.
+    This is not a transaction: each server does it at its own `time`.
+
+    Source: `ZKDatabase.initConfigInZKDatabase`.
     """
     znode = view.node(CONFIG) or _FIRST_CONFIG
     return Put(CONFIG, msgspec.structs.replace(znode, data=text, version=-1, mzxid=version, mtime=time))
 
 
 class FrozenStore(msgspec.Struct, frozen=True):
-    """A store that is a value: hashable, and changed by making another one. For trees of a few znodes.
+    """A store as an immutable value, for trees of a few znodes. It is hashable, and a change makes a new one.
 
     `nodes` is sorted by path and `sessions` by session, so that equal contents are equal values.
     """

@@ -1,10 +1,10 @@
-"""Transactions: what the leader makes of a request, and every server applies (module `org.apache.zookeeper.txn`).
+"""Transactions: the leader makes them of requests, and every server applies them (module `org.apache.zookeeper.txn`).
 
-Rules this module keeps:
+Rules of this module:
 
-- A transaction says the outcome, not the wish: a sequential name is chosen, versions are counted, and the ephemeral
-  znodes that a closing session takes along are listed. Applying it needs no decision.
-- A request that fails is a transaction too, `ErrorTxn`: it takes a zxid, and its client's place in the order.
+- A transaction contains the outcome of a request: its sequential name is chosen, its versions are counted, and the
+  ephemeral znodes of a closing session are listed. Applying it needs no decision.
+- A request that fails is also a transaction, `ErrorTxn`. It takes a zxid, and its client's place in the order.
 - `TXN_TYPES` is the only table of their types; the numbers are opcodes, and -1 for an error.
 
 Source: `zookeeper.jute`, `SerializeUtils.deserializeTxn`, `TxnHeader`.
@@ -17,7 +17,7 @@ from spec.tree.fields import Boolean, Buffer, Int, Long, Record, Ustring
 
 
 class CreateTxn(Record, frozen=True, gc=False):
-    """A znode; `parent_cversion` is its parent's afterwards, -1 in logs of old servers."""
+    """Creates a znode; `parent_cversion` is its parent's cversion afterwards, -1 in logs of old servers."""
 
     path: Ustring
     data: Buffer
@@ -27,11 +27,11 @@ class CreateTxn(Record, frozen=True, gc=False):
 
 
 class Create2Txn(CreateTxn, frozen=True, gc=False):
-    """The same, of a create2."""
+    """Creates a znode for a create2."""
 
 
 class CreateTtlTxn(Record, frozen=True, gc=False):
-    """A TTL znode."""
+    """Creates a TTL znode."""
 
     path: Ustring
     data: Buffer
@@ -41,7 +41,7 @@ class CreateTtlTxn(Record, frozen=True, gc=False):
 
 
 class CreateContainerTxn(Record, frozen=True, gc=False):
-    """A container znode."""
+    """Creates a container znode."""
 
     path: Ustring
     data: Buffer
@@ -50,17 +50,17 @@ class CreateContainerTxn(Record, frozen=True, gc=False):
 
 
 class DeleteTxn(Record, frozen=True, gc=False):
-    """A znode goes."""
+    """Deletes a znode."""
 
     path: Ustring
 
 
 class DeleteContainerTxn(DeleteTxn, frozen=True, gc=False):
-    """A container or an expired TTL znode goes."""
+    """Deletes a container or an expired TTL znode."""
 
 
 class SetDataTxn(Record, frozen=True, gc=False):
-    """New data; `version` is the one after it."""
+    """Replaces the data of a znode; `version` is the version afterwards."""
 
     path: Ustring
     data: Buffer
@@ -68,7 +68,7 @@ class SetDataTxn(Record, frozen=True, gc=False):
 
 
 class SetAclTxn(Record, frozen=True, gc=False):
-    """A new ACL; `version` is the aversion after it."""
+    """Replaces the ACL of a znode; `version` is the aversion afterwards."""
 
     path: Ustring
     acl: tuple[Acl, ...]
@@ -76,26 +76,26 @@ class SetAclTxn(Record, frozen=True, gc=False):
 
 
 class CheckVersionTxn(Record, frozen=True, gc=False):
-    """Part of a multi: the check has passed; `version` is one more than the znode's."""
+    """Part of a multi: records a passed check; `version` is one more than the znode's."""
 
     path: Ustring
     version: Int
 
 
 class CreateSessionTxn(Record, frozen=True, gc=False):
-    """A session begins, with this timeout in milliseconds."""
+    """Opens a session with this timeout in milliseconds."""
 
     time_out: Int
 
 
 class CloseSessionTxn(Record, frozen=True, gc=False):
-    """A session ends, and these ephemeral znodes with it; old servers write no list at all, read as an empty one."""
+    """Ends a session and deletes these ephemeral znodes; old servers write no list, which is read as an empty one."""
 
     paths_to_delete: tuple[Ustring, ...]
 
 
 class ErrorTxn(Record, frozen=True, gc=False):
-    """A request that failed, with its code."""
+    """Records a failed request, with its code."""
 
     err: Int
 
@@ -103,7 +103,7 @@ class ErrorTxn(Record, frozen=True, gc=False):
 class MultiTxn(Record, frozen=True, gc=False):
     """Several transactions as one; on the wire each is its type and a buffer with its record.
 
-    If one operation of a multi fails it is an ErrorTxn, and so are those after it; none of the others is carried out.
+    If one operation of a multi fails, it and all operations after it are ErrorTxn, and none of the others is applied.
     """
 
     txns: tuple[Record, ...]
@@ -130,9 +130,9 @@ TXN_TYPE_OF: dict[type[Record], int] = {record: number for number, record in TXN
 
 
 class Change(msgspec.Struct, frozen=True):
-    """A transaction but for its zxid, which Zab gives it: the value of a `spec.txn.Txn`.
+    """A transaction without its zxid, which Zab assigns: the value of a `spec.txn.Txn`.
 
-    `session` and `cxid` name the request it came from; `time` is the leader's clock, in milliseconds.
+    `session` and `cxid` identify its request; `time` is the leader's clock, in milliseconds.
     """
 
     session: Long

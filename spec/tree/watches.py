@@ -1,15 +1,15 @@
-"""The watches of one server's clients: what is registered, and who is told when something happens.
+"""The watches of one server's clients: their registration, and the clients to notify of each event.
 
-Rules this module keeps:
+Rules of this module:
 
-- A watch of the kind STANDARD is gone when it has fired; a persistent one stays until it is removed.
-- A client is told of an event once, however many of its watches it meets.
-- A recursive watch hears of its path and of everything below it, but of no NodeChildrenChanged.
-- A watcher is any hashable thing; watchers are told in the order in which they came to the path.
-- A client that comes back is told at once what it missed. Whatever it did not miss is registered again.
+- A STANDARD watch is removed when it fires; a persistent one stays until a client removes it.
+- A client is notified once of an event, however many of its watches match.
+- A recursive watch matches its path and everything below it, but never a NodeChildrenChanged.
+- A watcher is any hashable value. Watchers are notified in the order of their registration at the path.
+- A reconnecting client is notified immediately of the events that it missed. Its other watches are registered again.
 
-One client may have watches of several modes at one path, each of its own life, as ZooKeeper has it since 3.9; before,
-a new one replaced the others (ZOOKEEPER-4466). Who may be told is no question of this table: `Event.acl` answers it.
+One client may have watches of several modes at one path, each with a separate lifetime, as in ZooKeeper since 3.9.
+Before that, a new watch replaced the others (ZOOKEEPER-4466). This table does not check permissions: `Event.acl` does.
 
 Source: `WatchManager`, `WatchStats`, `PathParentIterator`; `DataTree.setWatches`, `addWatch`, `containsWatcher`,
 `removeWatch`.
@@ -38,11 +38,11 @@ from spec.tree.store import Store
 from spec.tree.znode import Znode
 
 Told: TypeAlias = tuple[Hashable, EventType, str]
-"""Whom to tell, what has happened, and where."""
+"""A notification: its recipient, the type of the event, and the path."""
 
 
 class WatchKind(enum.Enum):
-    """What a client wants to hear of a path."""
+    """The kind of events that a client watches at a path."""
 
     DATA = "data"
     CHILDREN = "children"
@@ -51,7 +51,7 @@ class WatchKind(enum.Enum):
 
 
 class WatcherType(enum.IntEnum):
-    """Which watches checkWatches and removeWatches mean (`Watcher.WatcherType`)."""
+    """The watches that checkWatches and removeWatches refer to (`Watcher.WatcherType`)."""
 
     CHILDREN = 1
     DATA = 2
@@ -63,7 +63,7 @@ class WatcherType(enum.IntEnum):
 _ADD_WATCH_MODES = {0: WatchKind.PERSISTENT, 1: WatchKind.PERSISTENT_RECURSIVE}
 _TYPES = {kind.value: kind for kind in WatcherType}
 
-# The lives of one client's watches at one path (`WatcherMode`), as bits.
+# The modes of one client's watches at one path (`WatcherMode`), as bits.
 _STANDARD = 1
 _PERSISTENT = 2
 _RECURSIVE = 4
@@ -71,9 +71,9 @@ _EVERY_MODE = _STANDARD | _PERSISTENT | _RECURSIVE
 
 
 def watch_of(request: Record, code: Code) -> WatchKind | None:
-    """The watch that a read registers at its path, now that `code` is its outcome.
+    """The watch that a read with the outcome `code` registers at its path.
 
-    An exists may wait for a znode that is not there yet.
+    An exists may wait for a znode that does not exist yet.
     """
     if isinstance(request, Exists):
         return WatchKind.DATA if request.watch and code in (Code.OK, Code.NO_NODE) else None
@@ -87,7 +87,7 @@ def watch_of(request: Record, code: Code) -> WatchKind | None:
 
 
 class _Table:
-    """Which client watches which path, and how (`WatchManager`)."""
+    """The watchers of each path, with their modes (`WatchManager`)."""
 
     __slots__ = ("_paths", "_recursive", "_watchers")
 
@@ -100,7 +100,7 @@ class _Table:
         return sum(map(len, self._watchers.values()))
 
     def by_path(self) -> Iterator[tuple[str, tuple[Hashable, ...]]]:
-        """Every path that is watched, with its watchers."""
+        """Every watched path, with its watchers."""
         for path, watchers in self._watchers.items():
             yield path, tuple(watchers)
 
@@ -115,7 +115,7 @@ class _Table:
         return bool(self._watchers.get(path, {}).get(watcher, 0) & modes)
 
     def remove(self, path: str, watcher: Hashable, modes: int) -> bool:
-        """Whether there was any such watch."""
+        """Remove these watches, and return whether there were any."""
         watchers = self._watchers.get(path, {})
         had = watchers.get(watcher, 0)
         if not had & modes:
@@ -133,7 +133,7 @@ class _Table:
             self.remove(path, watcher, _EVERY_MODE)
 
     def fire(self, path: str) -> dict[Hashable, None]:
-        """Who hears of an event at a path, in order; what hears but once is removed."""
+        """Return the watchers of an event at a path, in order, and remove the watches that fire once."""
         told: dict[Hashable, None] = {}
         watchers = self._watchers.get(path)
         if watchers:
@@ -167,8 +167,8 @@ def _above(path: str) -> Iterator[str]:
 class Watches:
     """All watches of the clients of one server.
 
-    A recursive watch is in the table of data watches only: what the table of children watches would add is the
-    NodeChildrenChanged that it must not hear.
+    A recursive watch is only in the table of data watches. The table of children watches would only add the
+    NodeChildrenChanged that a recursive watch must not receive.
     """
 
     __slots__ = ("_children", "_data")
@@ -181,7 +181,7 @@ class Watches:
         return len(self._data) + len(self._children)
 
     def data_watches(self) -> Iterator[tuple[str, tuple[Hashable, ...]]]:
-        """Each path with data watches, and who watches it: what the words `wchs`, `wchc` and `wchp` show."""
+        """Each path with data watches, and its watchers: the output of the words `wchs`, `wchc` and `wchp`."""
         return self._data.by_path()
 
     def add(self, kind: WatchKind, path: str, watcher: Hashable) -> None:
@@ -198,7 +198,7 @@ class Watches:
                 self._data.add(path, watcher, _RECURSIVE)
 
     def add_watch(self, request: AddWatch, watcher: Hashable) -> Code:
-        """Do as addWatch asks; a mode that does not exist is a MARSHALLING_ERROR."""
+        """Register the watch of an addWatch; an unknown mode is a MARSHALLING_ERROR."""
         kind = _ADD_WATCH_MODES.get(request.mode)
         if kind is None:
             return Code.MARSHALLING_ERROR
@@ -206,7 +206,7 @@ class Watches:
         return Code.OK
 
     def fire(self, event: Event) -> list[Told]:
-        """Whom to tell of an event, in order; watches that fire once are gone."""
+        """Return the notifications of an event, in order, and remove the watches that fire once."""
         if event.type is EventType.NODE_CHILDREN_CHANGED:
             told = self._children.fire(event.path)
         else:
@@ -216,7 +216,7 @@ class Watches:
         return [(watcher, event.type, event.path) for watcher in told]
 
     def check(self, request: CheckWatches, watcher: Hashable) -> Code:
-        """Whether there is such a watch: OK or NO_WATCHER."""
+        """Return OK if such a watch exists, NO_WATCHER if not; an unknown type is a MARSHALLING_ERROR."""
         chosen = self._chosen(request.type)
         if chosen is None:
             return Code.MARSHALLING_ERROR
@@ -224,7 +224,7 @@ class Watches:
         return Code.OK if found else Code.NO_WATCHER
 
     def remove(self, request: RemoveWatches, watcher: Hashable) -> Code:
-        """Remove such watches: OK, or NO_WATCHER if there were none."""
+        """Remove such watches: OK, or NO_WATCHER if there were none; an unknown type is a MARSHALLING_ERROR."""
         chosen = self._chosen(request.type)
         if chosen is None:
             return Code.MARSHALLING_ERROR
@@ -247,12 +247,12 @@ class Watches:
                 return None
 
     def forget(self, watcher: Hashable) -> None:
-        """The client is gone."""
+        """Remove all watches of a client that has disconnected."""
         self._data.forget(watcher)
         self._children.forget(watcher)
 
     def set_watches(self, view: Store, request: SetWatches | SetWatches2, watcher: Hashable) -> list[Told]:
-        """Register again what a client had elsewhere; what it missed since its last zxid is to be told at once."""
+        """Register the watches of a reconnecting client again; return the notifications missed since its last zxid."""
         missed: list[Told] = []
 
         def settle(kind: WatchKind, paths: Iterable[str], missing: Callable[[Znode | None], EventType | None]) -> None:

@@ -1,13 +1,13 @@
-"""A znode as a server keeps it, and what the owner of a znode says about its kind.
+"""A znode as a server keeps it, and the kind of znode that its owner field encodes.
 
-Rules this module keeps:
+Rules of this module:
 
-- The children of a znode are no part of it: a store keeps them, so that a znode with a million children is replaced
-  as cheaply as a leaf.
-- `cversion` counts the creations below a znode only. Clients are told creations and deletions together, which
-  `stat_of` works out from the number of children.
-- `ephemeral_owner` is a session, 0, or a mark: the lowest number of 64 bits says container, 0xff in the highest byte
-  and 0 in the two below it say that the rest is a time to live, in milliseconds.
+- The children of a znode are not part of it. A store keeps them, so that a znode with a million children is replaced as
+  cheaply as a leaf.
+- `cversion` counts only the creations below a znode. Clients see creations and deletions together; `stat_of` computes
+  that value from the number of children.
+- `ephemeral_owner` is a session, 0, or a mark. The lowest 64-bit number marks a container. 0xff in the highest byte and
+  0 in the two below mark a TTL znode, and the rest is its time to live, in milliseconds.
 
 Source: `DataNode.copyStat`, `DataTree.createStat`, `EphemeralType`.
 """
@@ -43,7 +43,7 @@ class Znode(msgspec.Struct, frozen=True, gc=False):
 
 
 class Kind(enum.Enum):
-    """What a znode's owner says (`EphemeralType`)."""
+    """The kind of a znode, as its owner field encodes it (`EphemeralType`)."""
 
     PERSISTENT = "persistent"
     EPHEMERAL = "ephemeral"
@@ -61,27 +61,27 @@ def kind_of(owner: int) -> Kind:
 
 
 def ttl_owner(ttl: int) -> int:
-    """The owner that marks a znode with this time to live; ValueError if it is none (`EphemeralType.TTL`)."""
+    """The owner of a znode with this time to live; ValueError if it is out of range (`EphemeralType.TTL`)."""
     if not 0 < ttl <= MAX_TTL:
         raise ValueError(f"a time to live is 1 to {MAX_TTL} ms, not {ttl}")
     return _TTL_MARK + ttl
 
 
 def ttl_of(owner: int) -> int:
-    """The time to live that this owner of a TTL znode stands for, in milliseconds."""
+    """The time to live that the owner of a TTL znode encodes, in milliseconds."""
     return owner - _TTL_MARK
 
 
 def new_znode(data: bytes | None, acl: tuple[Acl, ...], zxid: int, time: int, owner: int) -> Znode:
-    """A znode just created by the transaction `zxid` at `time` (`DataTree.createStat`)."""
+    """A new znode, created by the transaction `zxid` at `time` (`DataTree.createStat`)."""
     return Znode(data, acl, zxid, zxid, time, time, 0, 0, 0, owner, zxid)
 
 
 def stat_of(znode: Znode, children: int) -> Stat:
-    """What clients are told of a znode with so many children (`DataNode.copyStat`).
+    """The Stat that clients see of a znode with this number of children (`DataNode.copyStat`).
 
-    Every deletion below it is a creation that no child stands for any more: 2 * creations - children. Marks of
-    containers and TTL znodes are not shown (`DataNode.getClientEphemeralOwner`).
+    Every deletion below the znode is a creation without a child left, so creations and deletions together are 2 *
+    creations - children. Marks of containers and TTL znodes are hidden (`DataNode.getClientEphemeralOwner`).
     """
     data = znode.data
     owner = znode.ephemeral_owner
@@ -101,5 +101,5 @@ def stat_of(znode: Znode, children: int) -> Stat:
 
 
 def _as_int(number: int) -> int:
-    """The number in 32 bits, as Java counts."""
+    """The number wrapped to 32 bits, as in Java."""
     return number if -(1 << 31) <= number < 1 << 31 else (number + (1 << 31)) % (1 << 32) - (1 << 31)
