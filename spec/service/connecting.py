@@ -1,11 +1,11 @@
-"""A client presents itself: it gets a new session, its old one back, or nothing.
+"""The admission of a client: it gets a new session, its existing one, or none.
 
-Rules this module keeps:
+Rules of this module:
 
-- A client never goes back in time: one that has seen a transaction which this server has not is turned away
-  without an answer, and tries another server.
-- A session is given back only for its password. Who owns it, and whether it has expired, is the leader's to say.
-- The time-out that a client asks for is brought within the server's limits, whatever session it presents.
+- A client never goes back in time. If it has seen a transaction that this server has not, it is rejected without a
+  reply, and tries another server.
+- A client gets its session back only with the password. The leader decides on the owner and the expiry.
+- The timeout that a client asks for is clamped to the server's limits, for new and for existing sessions.
 
 Source: `ZooKeeperServer.processConnectRequest`, `reopenSession`, `checkPasswd`.
 """
@@ -19,7 +19,7 @@ from spec.tree.requests import SessionId
 
 
 class Presented(msgspec.Struct, frozen=True, gc=False):
-    """What a client says of itself (`ConnectRequest`); session 0 asks for a new one; `timeout` in milliseconds."""
+    """The claims of a client (`ConnectRequest`); session 0 asks for a new one; `timeout` is in milliseconds."""
 
     last_zxid_seen: int
     timeout: int
@@ -28,35 +28,35 @@ class Presented(msgspec.Struct, frozen=True, gc=False):
 
 
 class Limits(msgspec.Struct, frozen=True, gc=False):
-    """The session time-outs that a server allows, in milliseconds (minSessionTimeout, maxSessionTimeout)."""
+    """The range of session timeouts that a server allows, in milliseconds (minSessionTimeout, maxSessionTimeout)."""
 
     min_session_timeout: int
     max_session_timeout: int
 
     def negotiate(self, timeout: int) -> int:
-        """The time-out a session gets that asked for this one."""
+        """The timeout of a session whose client asked for this one."""
         return min(max(timeout, self.min_session_timeout), self.max_session_timeout)
 
 
 class NewSession(msgspec.Struct, frozen=True, gc=False):
-    """Open a session with this time-out; the client is answered when that is replicated."""
+    """Open a session with this timeout; the client gets its reply when the session is replicated."""
 
     timeout: int
 
 
 class Renew(msgspec.Struct, frozen=True, gc=False):
-    """Ask the leader for this session; an older connection of it ends here."""
+    """Ask the leader for this session; an older connection of the session is closed."""
 
     session: SessionId
     timeout: int
 
 
 class Invalid(msgspec.Struct, frozen=True, gc=False):
-    """Tell the client that its session is no more: session 0, time-out 0."""
+    """Reply that the session does not exist any longer: session 0, timeout 0."""
 
 
 class TurnedAway(msgspec.Struct, frozen=True, gc=False):
-    """End the connection without an answer."""
+    """Close the connection without a reply."""
 
     reason: str
 
@@ -65,10 +65,10 @@ Verdict: TypeAlias = NewSession | Renew | Invalid | TurnedAway
 
 
 def present(presented: Presented, limits: Limits, last_zxid: int) -> Verdict:
-    """What a server whose last applied transaction is `last_zxid` makes of a client.
+    """The verdict on a client of a server whose last applied transaction is `last_zxid`.
 
-    ZooKeeper ends the session's older connection before it looks at the password, so that anyone who knows a
-    session's id can cut its connection; here a wrong password changes nothing.
+    ZooKeeper closes the session's older connection before it checks the password, so a client that knows only a
+    session's id can cut its connection. Here a wrong password changes nothing.
     """
     if presented.last_zxid_seen > last_zxid:
         return TurnedAway(f"it has seen zxid 0x{presented.last_zxid_seen:x}, our last one is 0x{last_zxid:x}")

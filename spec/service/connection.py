@@ -1,14 +1,14 @@
-"""The requests of one connection, and the order in which they are answered.
+"""The requests of one connection, and the order of their replies.
 
-Reads are answered from this server's tree. Writes are replicated and come back as transactions. A client may send
-many requests without waiting, and is promised their answers in the order in which it asked.
+Reads are answered from this server's tree. Writes are replicated and return as transactions. A client may send many
+requests without waiting, and receives the replies in the order of its requests.
 
-Rules this module keeps:
+Rules of this module:
 
-- A read waits for the earlier writes and syncs of its own connection, and for nobody else's.
-- The first request that waits is always a write or a sync, and a transaction answers it only if session and xid are
-  its own. Any other transaction of the session (its expiry, a write of an earlier connection) answers nobody.
-- Authentication is answered when it arrives, ahead of what waits; it holds for the requests that follow.
+- A read waits for the earlier writes and syncs of its own connection only.
+- The first waiting request is always a write or a sync. A transaction answers it only if session and xid match. Any
+  other transaction of the session (its expiry, a write of an earlier connection) answers no request.
+- Authentication is answered when it arrives, ahead of the waiting requests; it applies to the requests that follow.
 - Waiting requests are a value, so the same rules run in the checker and in the node.
 
 Source: `CommitProcessor.run`, `needCommit`; `ZooKeeperServer.processPacket`, `submitRequestNow`, `shouldThrottle`;
@@ -27,7 +27,7 @@ from spec.tree.replies import Code
 
 
 class Route(enum.Enum):
-    """What a server does with a request."""
+    """The way a server handles a request."""
 
     READ = "answer it here, in its place"
     WRITE = "replicate it; its transaction answers it"
@@ -67,7 +67,7 @@ _WRITES: tuple[type[Record], ...] = (
     requests.Multi,
     requests.CloseSession,
 )
-# Servers ask for these two among themselves. ZooKeeper lets a client send them too, and then answers createSession
+# Servers send these two among themselves. ZooKeeper also accepts them from a client, and then answers createSession
 # with a second ConnectResponse; no client is known to do so.
 _INTERNAL: tuple[type[Record], ...] = (requests.CreateSession, requests.DeleteContainer)
 
@@ -82,13 +82,13 @@ ROUTES: dict[type[Record], Route] = (
         requests.Sasl: Route.UNIMPLEMENTED,
     }
 )
-"""What is done with each request of `OPCODES`; every one is named here. Any other opcode is refused."""
+"""The route of each request of `OPCODES`; every request is listed here. Any other opcode is refused."""
 
 
 class Asked(msgspec.Struct, frozen=True, gc=False):
-    """A request that waits for its answer; `auth` are the identities its connection had when it arrived.
+    """A request that waits for its reply; `auth` are the identities of its connection when it arrived.
 
-    `record` is None if the body could not be read (MALFORMED), or is of no known kind (REFUSED).
+    `record` is None if the body could not be decoded (MALFORMED), or if the opcode is unknown (REFUSED).
     """
 
     xid: int
@@ -98,14 +98,14 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
 
 
 Waiting: TypeAlias = tuple[Asked, ...]
-"""The requests of a connection that wait, oldest first."""
+"""The waiting requests of a connection, oldest first."""
 
 _IN_FLIGHT = frozenset({Route.WRITE, Route.SYNC})
 _AT_ONCE = frozenset({Route.AUTH, Route.REFUSED})
 
 
 def arrive(waiting: Waiting, asked: Asked) -> tuple[Waiting, bool]:
-    """A request has arrived: what waits now, and whether this one is to be answered without waiting."""
+    """Handle a new request: return the requests that wait now, and whether this one is answered immediately."""
     route = asked.route
     if route in _AT_ONCE or (not waiting and route not in _IN_FLIGHT):
         return waiting, True
@@ -113,11 +113,11 @@ def arrive(waiting: Waiting, asked: Asked) -> tuple[Waiting, bool]:
 
 
 def settle(waiting: Waiting, xid: int, route: Route, *, closes: bool = False) -> tuple[Waiting, Waiting]:
-    """A transaction of this session (or the end of a sync) with this xid: what waits now, and what is answered now.
+    """Handle a transaction of this session, or the end of a sync. Return the waiting and the answered requests.
 
-    The first of those answered is the write itself, the rest are the reads that waited behind it. None are
-    answered if the write is not this connection's next. One that `closes` the session may have been asked for by
-    another connection of it, under the same xid; then it answers nothing here.
+    The first answered request is the write or sync itself, and the rest are the reads that waited behind it. None are
+    answered if the transaction is not that of this connection's next request. One that `closes` the session may be the
+    request of another connection of the session, with the same xid; then it answers nothing here.
     """
     if not waiting or waiting[0].xid != xid or waiting[0].route is not route:
         return waiting, ()
@@ -130,7 +130,7 @@ def settle(waiting: Waiting, xid: int, route: Route, *, closes: bool = False) ->
 
 
 class Ending(enum.Enum):
-    """What an answer does to its connection."""
+    """The effect of a reply on its connection."""
 
     STAYS = "the answer is sent and the connection stays"
     ENDS = "the answer is sent, then the connection ends"
@@ -138,10 +138,10 @@ class Ending(enum.Enum):
 
 
 def ending(asked: Asked, code: Code) -> Ending:
-    """What becomes of the connection with this answer.
+    """The effect of this reply on its connection.
 
-    A client that has moved to another server is not told so: the error would reach it there, as if its new
-    connection had failed (ZOOKEEPER-710).
+    A client that has moved to another server gets no reply: the error would reach it there, as if its new connection
+    had failed (ZOOKEEPER-710).
     """
     if code is Code.SESSION_MOVED:
         return Ending.DROPPED
@@ -152,8 +152,8 @@ def ending(asked: Asked, code: Code) -> Ending:
 
 
 def throttled(outstanding: int, in_process: int, global_limit: int) -> bool:
-    """Whether a connection with `outstanding` requests must wait until it may send another one.
+    """Whether a connection with `outstanding` requests must wait before it may send another one.
 
-    Over the limit of the whole server each connection may still have one, so that none starves.
+    When the whole server is over its limit, each connection may still have one request, so that none starves.
     """
     return in_process > global_limit and outstanding > 0

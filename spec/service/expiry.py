@@ -1,18 +1,18 @@
-"""What is to end at a time unless it is heard of before: sessions at the leader, connections at any server.
+"""Elements that expire unless they are refreshed: sessions at the leader, connections at any server.
 
-Rules this module keeps:
+Rules of this module:
 
-- No clock: `now` is an argument, milliseconds of any clock that never goes back.
-- A time-out is rounded up to the next tick, so that there is one bucket for each tick, and few buckets. Hearing of
-  something and looking for what is over cost the same however many wait.
-- The queue is mutable: what waits is too much to be copied with each change.
+- No clock: `now` is an argument, in milliseconds of any monotonic clock.
+- A timeout is rounded up to the next tick, so that each tick has one bucket and there are few buckets. The cost of a
+  refresh and of a search for expired elements does not depend on the number of waiting elements.
+- The queue is mutable, because it is too large to copy with each change.
 
 Source: `ExpiryQueue`.
 """
 
 
 class ExpiryQueue:
-    """Numbers (of sessions, of connections) by the tick at which they expire; `tick` in milliseconds."""
+    """Numbers (of sessions, of connections) by the tick at which they expire; `tick` is in milliseconds."""
 
     __slots__ = ("_buckets", "_tick", "_times")
 
@@ -30,7 +30,7 @@ class ExpiryQueue:
         return element in self._times
 
     def update(self, element: int, timeout: int, now: int) -> None:
-        """The element was heard of; it expires at the first tick after its time-out."""
+        """Add or refresh an element; it expires at the first tick after its timeout."""
         time = ((now + timeout) // self._tick + 1) * self._tick
         if self._times.get(element) == time:
             return
@@ -39,7 +39,7 @@ class ExpiryQueue:
         self._buckets.setdefault(time, set()).add(element)
 
     def remove(self, element: int) -> None:
-        """The element does not expire any more; nothing happens if it did not wait."""
+        """Remove an element, if it is in the queue."""
         time = self._times.pop(element, None)
         if time is None:
             return
@@ -49,7 +49,7 @@ class ExpiryQueue:
             del self._buckets[time]
 
     def expired(self, now: int) -> tuple[int, ...]:
-        """What is over, once each, in the order of time, then of the numbers: the same on every run."""
+        """Remove and return the expired elements, in the order of time, then of the numbers: the same on every run."""
         due = sorted(time for time in self._buckets if time <= now)
         found = tuple(element for time in due for element in sorted(self._buckets.pop(time)))
         for element in found:
@@ -57,9 +57,9 @@ class ExpiryQueue:
         return found
 
     def next_time(self) -> int | None:
-        """When something expires next, or None when nothing waits."""
+        """The time at which the next element expires, or None if the queue is empty."""
         return min(self._buckets, default=None)
 
     def by_time(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
-        """Every time, with what expires then."""
+        """Every expiry time, with the elements that expire then."""
         return tuple((time, tuple(sorted(self._buckets[time]))) for time in sorted(self._buckets))

@@ -1,11 +1,11 @@
-"""Sessions: their ids and passwords, and the leader's table of who is alive and where.
+"""Sessions: their ids and passwords, and the leader's table of live sessions and their owners.
 
-Rules this module keeps:
+Rules of this module:
 
-- No clock: `now` is an argument everywhere, milliseconds of any clock that never goes back.
-- A session that has expired stays in the table, as closing, until its closeSession is applied: it is refused until
-  then, and cannot come back to life.
-- The table is mutable, as its `ExpiryQueue` is, and costs the same however many sessions there are.
+- No clock: `now` is always an argument, in milliseconds of any monotonic clock.
+- A session that has expired stays in the table, as closing, until its closeSession is applied. Until then it is
+  refused, and cannot be revived.
+- The table is mutable, like its `ExpiryQueue`, and its cost does not depend on the number of sessions.
 
 Source: `SessionTrackerImpl`, `LeaderSessionTracker.checkSession`, `ZooKeeperServer.generatePasswd`.
 """
@@ -18,7 +18,7 @@ from spec.tree.replies import Code
 from spec.tree.requests import SessionId
 
 Owner: TypeAlias = Hashable
-"""The server a session is connected to, as the leader knows it."""
+"""The server that a session is connected to, as the leader knows it."""
 
 _SECRET = 0xB3415C00
 _MULTIPLIER, _INCREMENT, _MASK48 = 0x5DEECE66D, 0xB, (1 << 48) - 1
@@ -31,7 +31,7 @@ def _signed(number: int) -> int:
 
 
 def first_session_id(sid: int, now: int) -> SessionId:
-    """The first session id that a server gives away; each next one is one more (`next_session_id`).
+    """The first session id that a server assigns; each next one is one more (`next_session_id`).
 
     The server's id is the highest byte, five bytes are the time, and two are the count.
     """
@@ -47,7 +47,7 @@ def next_session_id(session: SessionId) -> SessionId:
 def password(session: SessionId) -> bytes:
     """The password of a session: 16 bytes of `java.util.Random`, seeded with the id and a constant of ZooKeeper.
 
-    Every server computes the same one, so a session can move; it keeps out mistakes, not attackers.
+    Every server computes the same password, so a session can move. It protects against mistakes, not against attackers.
     """
     seed = ((session ^ _SECRET) ^ _MULTIPLIER) & _MASK48
     drawn = bytearray()
@@ -58,7 +58,7 @@ def password(session: SessionId) -> bytes:
 
 
 class Sessions:
-    """The sessions a leader keeps alive, each with its owner; `tick` is the grain of expiry, in milliseconds."""
+    """The sessions of a leader, with their owners; `tick` is the granularity of expiry, in milliseconds."""
 
     __slots__ = ("_alive", "_closing", "_owners")
 
@@ -76,52 +76,55 @@ class Sessions:
         return session in self._alive or session in self._closing
 
     def open(self, session: SessionId, timeout: int, now: int) -> None:
-        """A session begins, or this leader begins to track it; one that is closing stays so."""
+        """Start to track a new or an existing session; a closing session stays closing."""
         if session not in self._closing:
             self._alive.update(session, timeout, now)
 
     def touch(self, session: SessionId, timeout: int, now: int) -> bool:
-        """A session was heard of. False if it is unknown or closing: it is no more."""
+        """Refresh a session. Return False if it is unknown or closing."""
         if session not in self._alive:
             return False
         self._alive.update(session, timeout, now)
         return True
 
     def expired(self, now: int) -> tuple[SessionId, ...]:
-        """The sessions whose time is over, once each, in the order of time; they are closing from now on."""
+        """The sessions whose timeout has passed, once each, in the order of time; from now on they are closing."""
         found = self._alive.expired(now)
         self._closing.update(found)
         return found
 
     def check(self, session: SessionId, owner: Owner) -> Code:
-        """Whether the owner may ask in the name of a session; the first to ask becomes its owner."""
+        """Check that the owner may act for a session; the first to ask becomes its owner.
+
+        Return OK, SESSION_EXPIRED or SESSION_MOVED.
+        """
         if session not in self._alive:
             return Code.SESSION_EXPIRED
         return Code.OK if self._owners.setdefault(session, owner) == owner else Code.SESSION_MOVED
 
     def claim(self, session: SessionId, owner: Owner) -> bool:
-        """The session is connected to this owner from now on. False if it is no more."""
+        """Make this owner the owner of the session. Return False if the session is unknown or closing."""
         if session not in self._alive:
             return False
         self._owners[session] = owner
         return True
 
     def close(self, session: SessionId) -> None:
-        """A closeSession is under way: the session is refused from now on."""
+        """Mark the session as closing, because a closeSession is in progress; it is refused from now on."""
         if session in self._alive:
             self._alive.remove(session)
             self._closing.add(session)
 
     def remove(self, session: SessionId) -> None:
-        """The closeSession is applied; the session is forgotten."""
+        """Forget the session, because its closeSession is applied."""
         self._alive.remove(session)
         self._closing.discard(session)
         self._owners.pop(session, None)
 
     def next_expiry(self) -> int | None:
-        """When to ask for the expired again, or None while no session is alive."""
+        """The time of the next expiry, or None while no session is alive."""
         return self._alive.next_time()
 
     def by_expiry(self) -> tuple[tuple[int, tuple[SessionId, ...]], ...]:
-        """The times at which sessions expire, and which do (for the word `dump`)."""
+        """The times at which sessions expire, with those sessions (for the word `dump`)."""
         return self._alive.by_time()
