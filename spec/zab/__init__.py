@@ -1,9 +1,10 @@
-"""Zab, as ZooKeeper does it: a leader, its learners, and how they are brought to one history and kept there.
+"""Zab, as ZooKeeper implements it: a leader and its learners, and the protocol that keeps them at one history.
 
-- `leader.step`, `learner.step`: one server, one event; what they do when they serve is in `broadcast` and `serving`.
-- `synchronisation`: how a leader brings a learner up to date; `synchronising`: what the learner makes of it.
-- `disk`: what was asked of the disk, and what a crash leaves of it.
-- `packets`, `events`, `state`: the words they use.
+- `leader.step`, `learner.step`: one server, one event; their behaviour while serving is in `broadcast` and `serving`.
+- `synchronisation`: the packets by which a leader brings a learner up to date; `synchronising`: the learner's side.
+- `disk`: the queue of disk operations, and the part of it that survives a crash.
+- `epochs`: bounds on the epochs that a server believes.
+- `packets`, `events`, `state`: the vocabulary.
 
 Source: ZooKeeper's `Leader`, `LearnerHandler`, `Learner`, `Follower`, `Observer`; Junqueira, Reed and Serafini, "Zab:
 High-performance broadcast for primary-backup systems" (DSN 2011), for the phases and the properties.

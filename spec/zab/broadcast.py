@@ -1,9 +1,9 @@
-"""A leader that serves: requests are proposed, acknowledgements counted, commits sent in order; and its disk.
+"""A serving leader and its disk: requests are proposed, acknowledgements counted, commits sent in order.
 
-Rules this module keeps:
+Rules of this module:
 
 - Only voters of the leader's own view are counted, and a quorum is one of that view.
-- A transaction is committed when a quorum has acknowledged it and everything before it is committed.
+- A transaction is committed when a quorum has acknowledged it and all transactions before it are committed.
 
 Source: `Leader.propose`, `processAck`, `tryToCommit`, `processSync`; `AckRequestProcessor`,
 `Leader.ToBeAppliedRequestProcessor`.
@@ -44,7 +44,7 @@ def count(peer: Peer, counted: tuple[Sid, ...], sid: Sid, rules: ZabRules) -> tu
 
 
 def propose(peer: Peer, leader: Leader, value: object, rules: ZabRules) -> Done:
-    """`propose`: the next zxid, to every follower that is forwarded to, and to the leader's own log."""
+    """`propose`: send the next zxid to every follower from stage SYNCING on, and append it to the leader's own log."""
     txn = Txn(leader.last_proposed + 1, value)
     sent = tuple(
         Send(each.sid, Proposal(txn)) for each in leader.handlers if each.stage >= Stage.SYNCING and not each.observer
@@ -56,7 +56,7 @@ def propose(peer: Peer, leader: Leader, value: object, rules: ZabRules) -> Done:
 
 
 def ack(peer: Peer, leader: Leader, source: Sid, zxid: int, rules: ZabRules) -> Done:
-    """`processAck`: of UPTODATE, of something committed already, or of an outstanding proposal."""
+    """`processAck`: the ACK of UPTODATE, of a committed transaction, or of an outstanding proposal."""
     if counter_of(zxid) == 0:
         return Done(peer.durable, staged(leader, [source], Stage.SERVING))
     if not leader.outstanding or zxid <= leader.committed:
@@ -72,7 +72,7 @@ def ack(peer: Peer, leader: Leader, source: Sid, zxid: int, rules: ZabRules) -> 
 
 
 def _try_to_commit(peer: Peer, leader: Leader, proposal: Outstanding, rules: ZabRules) -> Done:
-    """`tryToCommit`: in order, and with a quorum; then COMMIT to followers, INFORM to observers, and apply."""
+    """`tryToCommit`: in order, and with a quorum; then send COMMIT to followers and INFORM to observers, and apply."""
     early = Variant.COMMIT_BEFORE_QUORUM in rules.variants
     first = leader.outstanding[0] is proposal
     if not first or not (early or is_quorum(peer, proposal.acks, rules)):
@@ -120,7 +120,7 @@ def sync_requested(peer: Peer, leader: Leader, source: Sid) -> Done:
 
 
 def synced(peer: Peer, leader: Leader, rules: ZabRules) -> Done | None:
-    """The leader has logged a proposal itself: its own acknowledgement (`AckRequestProcessor`)."""
+    """The leader has logged a proposal: count its own acknowledgement (`AckRequestProcessor`)."""
     written = disk.next_written(peer.durable, leader.queue, rules)
     if written is None:
         return None

@@ -1,12 +1,13 @@
-"""The disk of a server: what was asked for, in order, and what becomes of it.
+"""The disk of a server: the operations requested from it, in order, and their results.
 
-Rules this module keeps:
+Rules of this module:
 
-- Operations end in the order in which they were asked for. Until one ends a crash loses it, with all behind it.
-- With a synchronous disk an operation ends in the step that asks for it; nothing else differs.
-- Writing currentEpoch waits for what was asked for before it; if that was nothing, it is done in the same step.
+- Operations complete in the order of their requests. A crash loses an incomplete operation, and all operations after
+  it.
+- With a synchronous disk an operation completes in the step that requests it; there is no other difference.
+- Writing currentEpoch waits for the operations requested before it; if there are none, it completes in the same step.
 
-Source: `SyncRequestProcessor`, `Learner.syncWithLeader` (what it does on NEWLEADER), `QuorumPeer.setCurrentEpoch`.
+Source: `SyncRequestProcessor`, `Learner.syncWithLeader` (its handling of NEWLEADER), `QuorumPeer.setCurrentEpoch`.
 """
 
 from collections.abc import Callable, Iterable
@@ -25,7 +26,7 @@ from spec.zab.state import Append, Done, EnterEpoch, Leader, Learner, TakeSnapsh
 
 
 class Written(msgspec.Struct, frozen=True):
-    """One operation that ended: the disk after it, and what is still to be done."""
+    """A completed operation: the disk after it, and the remaining queue."""
 
     operation: DiskOperation
     durable: Durable
@@ -35,13 +36,13 @@ class Written(msgspec.Struct, frozen=True):
 def asked(
     queue: tuple[DiskOperation, ...], operations: Iterable[DiskOperation]
 ) -> tuple[tuple[DiskOperation, ...], Effects]:
-    """The queue with these at its end, and the effects that ask for them."""
+    """The queue with these operations at its end, and the effects that request them."""
     added = tuple(operations)
     return (*queue, *added), tuple(Persist(each) for each in added)
 
 
 def next_written(durable: Durable, queue: tuple[DiskOperation, ...], rules: ZabRules) -> Written | None:
-    """The operation that ends next; None if there is none."""
+    """Complete the next operation; None if the queue is empty."""
     if not queue:
         return None
     place = _last_append(queue) if Variant.LOG_OUT_OF_ORDER in rules.variants else 0
@@ -54,7 +55,7 @@ def _last_append(queue: tuple[DiskOperation, ...]) -> int:
 
 
 def done(durable: Durable, operation: DiskOperation) -> Durable:
-    """The disk after an operation. Raises ValueError for one that is none of this module's."""
+    """The disk after an operation. Raises ValueError for an operation that this module does not define."""
     match operation:
         case Append(txn=txn):
             return durable.appended(txn)
@@ -66,10 +67,10 @@ def done(durable: Durable, operation: DiskOperation) -> Durable:
 
 
 def settled(peer: Peer, asked_for: Done, end: Callable[[Peer, Any, ZabRules], Done | None], rules: ZabRules) -> Done:
-    """What follows when the disk was asked for something: with a synchronous one all of it ends now.
+    """Complete the operations that end in the step that requests them: all of them with a synchronous disk.
 
-    An operation that waits for nothing else, as writing an epoch with no transaction before it, ends at once too. `end`
-    is what a leader, or a learner, makes of the end of one operation.
+    With an asynchronous disk, only an `EnterEpoch` at the head of the queue completes immediately, since it waits for
+    no transaction. `end` is the handler of a leader, or of a learner, for the end of one operation.
     """
     settling = asked_for
     while settling.state is not None and settling.state.queue:
@@ -88,19 +89,19 @@ def applied(peer: Peer, durable: Durable, part: Leader | Learner, zxid: int) -> 
 
 
 def flushed(durable: Durable, queue: Iterable[DiskOperation]) -> Durable:
-    """The disk when a server has shut down in order: its sync thread ends what it has begun."""
+    """The disk after an orderly shutdown of the server: its sync thread completes the whole queue."""
     for operation in queue:
         durable = done(durable, operation)
     return durable
 
 
 def torn(durable: Durable, queue: tuple[DiskOperation, ...]) -> Durable:
-    """The disk after a crash that leaves half a record, and a reader that takes it for a whole one."""
+    """The disk after a crash that leaves half a record, which the reader takes for a complete one."""
     if queue and isinstance(queue[0], Append):
         return durable.appended(Txn(queue[0].txn.zxid, "torn"))
     return durable
 
 
 def epochs_written(durable: Durable) -> WriteEpochs:
-    """The effect by which both epoch files come to say what `durable` says."""
+    """The effect that writes the epochs of `durable` to both epoch files."""
     return WriteEpochs(durable.accepted_epoch, durable.current_epoch)

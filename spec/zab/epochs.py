@@ -17,7 +17,7 @@ MAX_JUMP = 1 << 20
 
 
 def believed_epochs(accepted: int) -> range:
-    """The acceptedEpochs of a learner that a leader with this acceptedEpoch believes; one epoch is left after each."""
+    """The acceptedEpochs of a learner that a leader with this acceptedEpoch believes; an epoch follows each of them."""
     return range(min(accepted + MAX_JUMP, LAST_EPOCH - 1) + 1)
 
 

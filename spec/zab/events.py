@@ -1,10 +1,10 @@
-"""What happens to a leader or a learner, and what it reports.
+"""The events of a leader or a learner, and the facts that it reports.
 
-Rules this module keeps:
+Rules of this module:
 
-- An event has one outcome. What threads of the real server do beside each other (the disk, the commit processor)
-  are events of their own, so that every order of them can be explored.
-- Facts are what invariants speak about; they never drive the protocol.
+- An event has one outcome. Concurrent work of the real server's threads (the disk, the commit processor) is modelled by
+  separate events, so that every order can be explored.
+- Invariants are stated over facts; facts never drive the protocol.
 
 Sources: the threads of `Leader`, `LearnerHandler`, `Learner`, `SyncRequestProcessor` and `CommitProcessor`.
 """
@@ -32,13 +32,13 @@ class Receive(msgspec.Struct, frozen=True):
 
 
 class LearnerGone(msgspec.Struct, frozen=True):
-    """The connection of a learner ends, or it has said nothing for too long (`LearnerHandler.shutdown`)."""
+    """The connection of a learner ends, or the learner was silent for too long (`LearnerHandler.shutdown`)."""
 
     learner: Sid
 
 
 class Synced(msgspec.Struct, frozen=True):
-    """The oldest operation that the disk was asked for is done, and durable."""
+    """The oldest requested disk operation is complete and durable."""
 
 
 class SyncedLate(msgspec.Struct, frozen=True):
@@ -50,11 +50,11 @@ class Applied(msgspec.Struct, frozen=True):
 
 
 class Resumed(msgspec.Struct, frozen=True):
-    """The thread that handles NEWLEADER goes on to acknowledge it; ZOOKEEPER-4685 only."""
+    """The thread that handles NEWLEADER continues with its ACK; ZOOKEEPER-4685 only."""
 
 
 class ClientWrite(msgspec.Struct, frozen=True):
-    """A client of this server wants to write."""
+    """A client of this server sends a write."""
 
     value: Any
 
@@ -64,7 +64,7 @@ class ClientSync(msgspec.Struct, frozen=True):
 
 
 class Tick(msgspec.Struct, frozen=True):
-    """Half a tickTime is over: the leader pings (`Leader.lead`)."""
+    """Half a tickTime has passed: the leader pings (`Leader.lead`)."""
 
 
 ZabEvent: TypeAlias = (
@@ -73,7 +73,7 @@ ZabEvent: TypeAlias = (
 
 
 class Family(enum.Enum):
-    """Four families of messages that must not arrive in the state in which they arrive."""
+    """The four families of messages that must not arrive in the current state."""
 
     STATE = "state"
     ACK = "ack"
@@ -82,7 +82,7 @@ class Family(enum.Enum):
 
 
 class EpochEstablished(Fact, frozen=True):
-    """`leader` has its quorum of ACKEPOCH: it leads `epoch`, and begins it with these transactions."""
+    """`leader` has its quorum of ACKEPOCH: it leads `epoch`, and starts it with these transactions."""
 
     leader: Sid
     epoch: int
@@ -106,7 +106,7 @@ class Committed(Fact, frozen=True):
 
 
 class Delivered(Fact, frozen=True):
-    """`server` applies transactions while it serves in `epoch`; what a client is told rests on this."""
+    """`server` applies transactions while it serves in `epoch`; the replies to clients depend on this."""
 
     server: Sid
     epoch: int
@@ -114,7 +114,7 @@ class Delivered(Fact, frozen=True):
 
 
 class Truncated(Fact, frozen=True):
-    """`server` drops transactions from its log, since its leader of `epoch` does not have them."""
+    """`server` drops transactions from its log, because its leader of `epoch` does not have them."""
 
     server: Sid
     epoch: int
@@ -122,7 +122,7 @@ class Truncated(Fact, frozen=True):
 
 
 class Unexpected(Fact, frozen=True):
-    """`server` got a message that must not arrive in its state; `what` says which, and why not."""
+    """`server` received a message that must not arrive in its state; `what` names the message and the reason."""
 
     server: Sid
     family: Family
@@ -130,12 +130,12 @@ class Unexpected(Fact, frozen=True):
 
 
 class SyncAnswered(Fact, frozen=True):
-    """A client's sync at `server` is answered, when `server` had applied everything up to `zxid`."""
+    """A client's sync at `server` is answered; `server` has applied everything up to `zxid`."""
 
     server: Sid
     zxid: int
 
 
 def unexpected(server: Sid, family: Family, what: str) -> Observe:
-    """The effect that reports a message which must not arrive."""
+    """The effect that reports a message that must not arrive."""
     return Observe(Unexpected(server, family, what))

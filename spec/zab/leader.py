@@ -1,20 +1,20 @@
 """A leader, from its election to the loss of its quorum.
 
-    FOLLOWERINFO    a quorum must say which epochs it accepted; the new epoch is above all of them
+    FOLLOWERINFO    a quorum must report its accepted epochs; the new epoch is above all of them
     ACKEPOCH        a quorum must accept it, none of them ahead of the leader; then the epoch is established
     NEWLEADER_ACK   learners are brought up to date; a quorum must acknowledge NEWLEADER
     BROADCAST       requests are proposed, acknowledgements counted, commits sent in order
 
-Rules this module keeps:
+Rules of this module:
 
 - A quorum is one of the leader's own view, and only voters of that view are counted. Any learner is served.
-- `step` returns None for an event that cannot happen in this state: a packet whose handler waits for the leader is
-  one of these. A handler that fails ends its own connection; the leader continues.
-- currentEpoch is written in the step that completes the quorum of ACKEPOCH. That a handler is faster, and its learner
-  acknowledges NEWLEADER before the leader has written that file, is left out. When the zxids of its epoch are used up
-  (`is_exhausted`) the process that runs the leader has to end it by `QuorumLost`.
+- `step` returns None for an event that cannot happen in this state, for example a packet whose handler waits for the
+  leader. A handler that fails ends its own connection; the leader continues.
+- currentEpoch is written in the step that completes the quorum of ACKEPOCH. The model omits the run where a handler is
+  faster, and its learner acknowledges NEWLEADER before the leader has written that file. When the zxids of its epoch
+  are used up (`is_exhausted`), the process that runs the leader has to end it by `QuorumLost`.
 - The threads of the handlers take no time: a handler acts in the same step as the leader that it waited for. A slow
-  handler is a learner whose packet arrives late.
+  handler is modelled as a learner whose packet arrives late.
 
 Source: `Leader.lead`, `getEpochToPropose`, `waitForEpochAck`, `waitForNewLeaderAck`, `startZkServer`, `propose`,
 `processAck`, `tryToCommit`; `LearnerHandler.run`.
@@ -64,7 +64,7 @@ FOLLOWERINFO, ACKEPOCH, NEWLEADER_ACK, BROADCAST = LeaderPhase
 
 
 def begin(peer: Peer, rules: ZabRules) -> Done:
-    """It has decided that it leads: it waits for learners, and counts itself (`Leader.lead`)."""
+    """Start to lead: wait for learners, and count the leader itself (`Leader.lead`)."""
     leader = Leader(FOLLOWERINFO, peer.durable.accepted_epoch + 1, (peer.sid,))
     return _choose_epoch(peer, leader, rules)
 
@@ -81,9 +81,10 @@ def alone(peer: Peer) -> Done:
 
 
 def is_supported(peer: Peer, leader: Leader) -> bool:
-    """Whether the connected learners that it counts on are a quorum with itself; if not it must give up.
+    """Whether the synchronised learners and the leader itself are a quorum; if not, the leader must give up.
 
-    Before it serves it waits for them as long as initLimit allows, so then this is always so.
+    Before it serves, it waits for learners for up to initLimit, and the answer is always true.
+
     Source: `Leader.lead`, the loop behind `startZkServer`.
     """
     if leader.phase is not BROADCAST:
@@ -93,12 +94,12 @@ def is_supported(peer: Peer, leader: Leader) -> bool:
 
 
 def is_exhausted(leader: Leader) -> bool:
-    """Whether its epoch has no zxids left: it must give up, so that a new epoch begins (`Leader.propose`)."""
+    """Whether its epoch has no zxids left: the leader must give up, so that a new epoch begins (`Leader.propose`)."""
     return counter_of(leader.last_proposed + 1) == 0
 
 
 def step(peer: Peer, leader: Leader, event: ZabEvent, rules: ZabRules) -> Done | None:
-    """One event of a leader; None when it is impossible in this state."""
+    """Handle one event of a leader; None if it is impossible in this state."""
     match event:
         case Receive(source=source, packet=packet):
             return _receive(peer, leader, source, packet, rules)
@@ -170,7 +171,7 @@ def _follower_info(peer: Peer, leader: Leader, handler: Handler, accepted: int, 
 
 
 def _choose_epoch(peer: Peer, leader: Leader, rules: ZabRules) -> Done:
-    """With a quorum the epoch is chosen, and accepted by the leader itself before any learner hears of it."""
+    """With a quorum, choose the epoch; the leader itself accepts it before it sends the epoch to any learner."""
     if not broadcast.is_quorum(peer, leader.counted, rules):
         return Done(peer.durable, leader)
     durable = replace(peer.durable, accepted_epoch=leader.epoch)
@@ -181,14 +182,14 @@ def _choose_epoch(peer: Peer, leader: Leader, rules: ZabRules) -> Done:
 
 
 def _send_epoch(peer: Peer, leader: Leader) -> Done:
-    """LEADERINFO to every learner that waits for it."""
+    """Send LEADERINFO to every learner that waits for it."""
     waiting = [handler.sid for handler in leader.handlers if handler.stage is Stage.REGISTERED]
     sent = tuple(Send(sid, LeaderInfo(leader.epoch)) for sid in waiting)
     return Done(peer.durable, broadcast.staged(leader, waiting, Stage.EPOCH_SENT), sent)
 
 
 def _ack_epoch(peer: Peer, leader: Leader, source: Sid, ack: AckEpoch, rules: ZabRules) -> Done:
-    """`waitForEpochAck`: a follower that is ahead of the leader is sent away; -1 is not counted."""
+    """`waitForEpochAck`: a follower ahead of the leader is disconnected; an ACKEPOCH with -1 is not counted."""
     ahead = (ack.current_epoch, ack.last_zxid) > (peer.durable.current_epoch, peer.last_zxid)
     if leader.phase is ACKEPOCH and ack.current_epoch != -1:
         if ahead:
@@ -202,7 +203,7 @@ def _ack_epoch(peer: Peer, leader: Leader, source: Sid, ack: AckEpoch, rules: Za
 
 
 def _establish(peer: Peer, leader: Leader, rules: ZabRules) -> Done:
-    """With a quorum of ACKEPOCH the leader enters its epoch, and synchronises the learners that wait for it."""
+    """With a quorum of ACKEPOCH, enter the epoch; then synchronise the learners that wait for it."""
     durable = peer.durable
     effects: Effects = ()
     if leader.phase is ACKEPOCH:
@@ -218,7 +219,7 @@ def _establish(peer: Peer, leader: Leader, rules: ZabRules) -> Done:
 def _synchronise(peer: Peer, leader: Leader, rules: ZabRules) -> Done:
     """`syncFollower` for every learner whose ACKEPOCH was accepted; then the leader may have its quorum.
 
-    An acknowledgement is void once its learner must drop the transaction. 3.9.4 counts it
+    An acknowledgement becomes void once its learner must drop the transaction. 3.9.4 still counts it
     (`acks-survive-truncation`).
     """
     history = history_of(peer.durable, leader, peer.tree, rules.variants)
@@ -234,7 +235,7 @@ def _synchronise(peer: Peer, leader: Leader, rules: ZabRules) -> Done:
 
 
 def _without_acks(leader: Leader, sid: Sid, beyond: int) -> Leader:
-    """The acknowledgements of a learner for outstanding proposals beyond a zxid are void."""
+    """The leader without a learner's acknowledgements for outstanding proposals beyond a zxid."""
     outstanding = tuple(
         replace(each, acks=tuple(acked for acked in each.acks if acked != sid)) if each.zxid > beyond else each
         for each in leader.outstanding
@@ -243,9 +244,9 @@ def _without_acks(leader: Leader, sid: Sid, beyond: int) -> Leader:
 
 
 def _first_ack(peer: Peer, leader: Leader, source: Sid, zxid: int, rules: ZabRules) -> Done:
-    """`waitForNewLeaderAck`: the first ACK must be that of NEWLEADER; another one is not counted, and never again.
+    """`waitForNewLeaderAck`: the first ACK must be that of NEWLEADER; after any other the learner is never counted.
 
-    Once the quorum is complete, it is not looked at; UPTODATE follows, and then the held commits.
+    Once the quorum is complete, the zxid is not checked; UPTODATE follows, and then the held commits.
     """
     handler = leader.handler(source)
     after = broadcast.staged(leader, [source], Stage.SYNCED)
@@ -260,7 +261,7 @@ def _first_ack(peer: Peer, leader: Leader, source: Sid, zxid: int, rules: ZabRul
 
 
 def _start_if_acknowledged(peer: Peer, leader: Leader, rules: ZabRules) -> Done:
-    """`startZkServer`: with a quorum the leader serves, and everything it began with is committed."""
+    """`startZkServer`: with a quorum the leader serves, and all transactions that it began with are committed."""
     if leader.phase is not NEWLEADER_ACK or not broadcast.is_quorum(peer, leader.counted, rules):
         return Done(peer.durable, leader)
     history = history_of(peer.durable, leader, peer.tree)
@@ -278,7 +279,7 @@ def _with_handler(leader: Leader, handler: Handler) -> Leader:
 
 
 def _without(leader: Leader, sid: Sid) -> Leader:
-    """`removeLearnerHandler`: its earlier acknowledgements stay counted."""
+    """`removeLearnerHandler`: the learner's earlier acknowledgements stay counted."""
     return replace(
         leader,
         handlers=tuple(each for each in leader.handlers if each.sid != sid),

@@ -1,18 +1,18 @@
-"""A follower or an observer, from its decision for a leader to the loss of it.
+"""A follower or an observer, from its decision for a leader to the loss of that leader.
 
-    DISCOVERY        FOLLOWERINFO goes out; LEADERINFO brings the epoch; ACKEPOCH answers
-    SYNCHRONIZATION  DIFF, TRUNC or SNAP, proposals and commits; NEWLEADER is acknowledged once all that was
-                     committed is on disk and currentEpoch is written
-    SYNCED           until UPTODATE, which is acknowledged too; proposals and commits are kept
+    DISCOVERY        sends FOLLOWERINFO; LEADERINFO contains the epoch; ACKEPOCH is the reply
+    SYNCHRONIZATION  DIFF, TRUNC or SNAP, proposals and commits; NEWLEADER is acknowledged once every committed
+                     transaction is on disk and currentEpoch is written
+    SYNCED           until UPTODATE, which is also acknowledged; proposals and commits are kept
     BROADCAST        proposals are logged and acknowledged, commits applied
 
-Rules this module keeps:
+Rules of this module:
 
-- `step` returns None for an event that cannot happen in this state, and a state of None where the real server gives
-  its leader up. A packet that must not arrive is reported, and then treated as the real server treats it.
-- While NEWLEADER waits for the disk the thread that reads is busy: nothing else arrives.
-- acceptedEpoch is written before ACKEPOCH goes out, currentEpoch before the ACK of NEWLEADER, each in one step with
-  it: a crash between the two differs from a crash after both only in a packet that may be late for ever.
+- `step` returns None for an event that cannot happen in this state, and a state of None where the real server gives up
+  its leader. A packet that must not arrive is reported, and then treated as the real server treats it.
+- While NEWLEADER waits for the disk, the thread that reads packets is busy: no other packet arrives.
+- acceptedEpoch is written before ACKEPOCH is sent, currentEpoch before the ACK of NEWLEADER, each in one step with it.
+  A crash between the two differs from a crash after both only by a packet that may be delayed forever.
 
 Source: `Learner.registerWithLeader`, `syncWithLeader`; `Follower.processPacket`, `Observer.processPacket`,
 `FollowerZooKeeperServer`, `SendAckRequestProcessor`, with the fixes of 3.9.4.
@@ -51,13 +51,13 @@ DISCOVERY, SYNCHRONIZATION, SYNCED, BROADCAST = LearnerPhase
 
 
 def begin(peer: Peer, leader: int) -> Done:
-    """It has decided for a leader: it accepts nobody, connects, and presents itself (`Follower.followLeader`)."""
+    """Follow a leader: close all quorum connections, connect to the leader, register (`Follower.followLeader`)."""
     info = FollowerInfo(peer.durable.accepted_epoch, is_observer(peer.sid, peer.view))
     return Done(peer.durable, Learner(leader), (Disconnect(), Connect(leader, info)))
 
 
 def step(peer: Peer, learner: Learner, event: ZabEvent, rules: ZabRules) -> Done | None:
-    """One event of a learner; None when it is impossible in this state."""
+    """Handle one event of a learner; None if it is impossible in this state."""
     match event:
         case Receive(source=source, packet=packet) if source == learner.leader and not _is_busy(learner):
             return _receive(peer, learner, packet, rules)
@@ -76,7 +76,7 @@ def step(peer: Peer, learner: Learner, event: ZabEvent, rules: ZabRules) -> Done
 
 
 def may_leave(learner: Learner) -> bool:
-    """Whether it can notice that its leader is lost: not while it handles NEWLEADER."""
+    """Whether the learner can notice the loss of its leader: not while it handles NEWLEADER."""
     return not _is_busy(learner)
 
 
@@ -85,7 +85,7 @@ def _is_busy(learner: Learner) -> bool:
 
 
 def _receive(peer: Peer, learner: Learner, packet: QuorumPacket, rules: ZabRules) -> Done:
-    """A packet by phase. In BROADCAST an unknown one is ignored, before it ends the connection."""
+    """Handle a packet by phase. An unexpected one is ignored in BROADCAST, and ends the connection before that."""
     match learner.phase, packet:
         case LearnerPhase.BROADCAST, Ping():
             return Done(peer.durable, learner, (Send(learner.leader, Ping()),))
@@ -125,7 +125,7 @@ def _has_begun(learner: Learner) -> bool:
 
 
 def _leader_info(peer: Peer, learner: Learner, epoch: int) -> Done:
-    """`registerWithLeader`: accept a higher epoch; answer -1 for the one that is accepted already.
+    """`registerWithLeader`: accept a higher epoch; reply -1 for the epoch that is already accepted.
 
     An epoch that is not credible ends the connection, and nothing is written.
     """

@@ -1,10 +1,10 @@
-"""What leader and learner send each other: the packets of the quorum port.
+"""The packets between leader and learner, on the quorum port.
 
-Rules this module keeps:
+Rules of this module:
 
-- A packet is what the wire carries, less what no step reads: no protocol version, no authentication, and the
+- A packet has the fields of the wire, except those that no step reads: no protocol version, no authentication, and the
   configuration of NEWLEADER only once reconfiguration is specified.
-- REQUEST and SYNC carry what the protocol needs of a request; sessions belong to a later part.
+- REQUEST and SYNC carry the part of a request that the protocol needs; sessions belong to a later part.
 
 Source: `Leader` (the packet types), `Learner.registerWithLeader`, `LearnerHandler.run`.
 """
@@ -16,11 +16,11 @@ from spec.txn import Txn, told
 
 
 class QuorumPacket(Message, frozen=True):
-    """Anything on a connection between a leader and a learner."""
+    """A packet on a connection between a leader and a learner."""
 
 
 class FollowerInfo(QuorumPacket, frozen=True):
-    """FOLLOWERINFO, or OBSERVERINFO: a learner presents itself, with the epoch it accepted last."""
+    """FOLLOWERINFO, or OBSERVERINFO: a learner registers, with the epoch that it accepted last."""
 
     accepted_epoch: int
     observer: bool = False
@@ -40,21 +40,21 @@ class AckEpoch(QuorumPacket, frozen=True):
 
 
 class Diff(QuorumPacket, frozen=True):
-    """DIFF: what the learner has is kept; `zxid` is the leader's last committed one."""
+    """DIFF: the learner keeps its log; `zxid` is the leader's last committed one."""
 
     zxid: int
 
 
 class Trunc(QuorumPacket, frozen=True):
-    """TRUNC: the learner drops everything beyond `zxid`."""
+    """TRUNC: the learner drops every transaction beyond `zxid`."""
 
     zxid: int
 
 
 class Snap(QuorumPacket, frozen=True):
-    """SNAP: the learner replaces what it has by these transactions; `zxid` is the snapshot's.
+    """SNAP: the learner replaces its state by these transactions; `zxid` is the snapshot's.
 
-    Between nodes the tree itself follows, and `txns` is None where it arrives.
+    Between nodes the tree itself follows, and `txns` is None at the receiver.
     """
 
     zxid: int
@@ -62,13 +62,13 @@ class Snap(QuorumPacket, frozen=True):
 
 
 class NewLeader(QuorumPacket, frozen=True):
-    """NEWLEADER: all that the learner lacked was sent; its ACK counts for the leader's quorum."""
+    """NEWLEADER: the learner has received everything that it lacked; its ACK counts for the leader's quorum."""
 
     epoch: int
 
 
 class UpToDate(QuorumPacket, frozen=True):
-    """UPTODATE: the leader serves, and the learner may."""
+    """UPTODATE: the leader serves, and the learner may serve too."""
 
 
 class Proposal(QuorumPacket, frozen=True):
@@ -78,7 +78,7 @@ class Proposal(QuorumPacket, frozen=True):
 
 
 class Commit(QuorumPacket, frozen=True):
-    """COMMIT: the transaction of this zxid was acknowledged by a quorum."""
+    """COMMIT: a quorum has acknowledged the transaction of this zxid."""
 
     zxid: int
 
@@ -90,19 +90,19 @@ class Inform(QuorumPacket, frozen=True):
 
 
 class Ack(QuorumPacket, frozen=True):
-    """ACK: of a transaction, or with the counter 0 of NEWLEADER, and then of UPTODATE."""
+    """ACK: of a transaction, or, with the counter 0, first of NEWLEADER and then of UPTODATE."""
 
     zxid: int
 
 
 class Request(QuorumPacket, frozen=True):
-    """REQUEST: a learner forwards what a client wants to write."""
+    """REQUEST: a learner forwards a client's write."""
 
     value: Any
 
 
 class SyncRequest(QuorumPacket, frozen=True):
-    """REQUEST with the opcode sync: a learner wants to know when it has all that is committed now."""
+    """REQUEST with the opcode sync: a learner asks for a SYNC once everything proposed so far is committed."""
 
 
 class Sync(QuorumPacket, frozen=True):
@@ -133,14 +133,14 @@ NAMES: dict[type[QuorumPacket], str] = {
 
 
 def name_of(packet: QuorumPacket) -> str:
-    """A packet's type as ZooKeeper writes it (`LearnerHandler.packetToString`)."""
+    """The type of a packet as ZooKeeper writes it (`LearnerHandler.packetToString`)."""
     if isinstance(packet, FollowerInfo):
         return "OBSERVERINFO" if packet.observer else "FOLLOWERINFO"
     return NAMES[type(packet)]
 
 
 def described(packet: QuorumPacket) -> str:
-    """A packet in a few words: its type and what matters of it."""
+    """A packet in a few words: its type and its main field."""
     name = name_of(packet)
     match packet:
         case FollowerInfo(accepted_epoch=epoch):

@@ -1,8 +1,8 @@
-"""A learner that serves: proposals are logged and acknowledged, commits applied, syncs answered; and its disk.
+"""A serving learner and its disk: proposals are logged and acknowledged, commits applied, syncs answered.
 
-Rules this module keeps:
+Rules of this module:
 
-- An ACK goes out when the disk says that the transaction is on it, never before.
+- An ACK is sent once the transaction is on disk, never before.
 - A packet that must not arrive is reported, and then treated as the real server treats it.
 
 Source: `Follower.processPacket`, `Observer.processPacket`, `FollowerZooKeeperServer`, `ObserverZooKeeperServer`,
@@ -23,7 +23,7 @@ from spec.zab.state import Append, Done, EnterEpoch, Learner, LearnerPhase, ZabR
 
 
 def acknowledge_newleader(durable: Durable, learner: Learner) -> Done:
-    """currentEpoch is written, then the ACK goes out; what was in memory only has become the tree."""
+    """Write currentEpoch, then send the ACK; transactions that were only in memory are part of the tree from now on."""
     durable = replace(durable, current_epoch=learner.epoch)
     after = replace(learner, phase=LearnerPhase.SYNCED, mode=None, tree=None, snapshot=0)
     ack = Send(learner.leader, Ack(make_zxid(learner.epoch)))
@@ -31,7 +31,7 @@ def acknowledge_newleader(durable: Durable, learner: Learner) -> Done:
 
 
 def commits(done: Done, peer: Peer, zxids: tuple[int, ...], rules: ZabRules) -> Done:
-    """The same, followed by the commit of these."""
+    """Continue a result with the commit of these zxids."""
     effects = [*done.effects]
     for zxid in zxids:
         if isinstance(done.state, Learner):
@@ -44,7 +44,7 @@ def commits(done: Done, peer: Peer, zxids: tuple[int, ...], rules: ZabRules) -> 
 
 
 def proposal(peer: Peer, learner: Learner, txn: Txn, rules: ZabRules) -> Done:
-    """`Follower.processPacket`: it is logged whatever its zxid; a gap is only warned of."""
+    """`Follower.processPacket`: log the proposal regardless of its zxid; a gap only causes a report."""
     last = last_logged(peer.durable, learner.queue)
     expected = last + 1 if epoch_of(last) == learner.epoch else make_zxid(learner.epoch, 1)
     report: Effects = ()
@@ -58,9 +58,9 @@ def proposal(peer: Peer, learner: Learner, txn: Txn, rules: ZabRules) -> Done:
 
 
 def commit(peer: Peer, durable: Durable, learner: Learner, zxid: int, rules: ZabRules) -> Done:
-    """`FollowerZooKeeperServer.commit`: the oldest pending proposal; nothing pending is only warned of.
+    """`FollowerZooKeeperServer.commit`: commit the oldest pending proposal. Without one, only report the COMMIT.
 
-    Another one than the oldest makes the real server exit.
+    A commit of any other than the oldest makes the real server exit.
     """
     if not learner.pending:
         report = unexpected(peer.sid, Family.COMMIT, f"COMMIT {told(zxid)} without a proposal")
@@ -74,13 +74,13 @@ def commit(peer: Peer, durable: Durable, learner: Learner, zxid: int, rules: Zab
 
 
 def apply(peer: Peer, durable: Durable, learner: Learner, zxid: int) -> Done:
-    """The commit processor applies the oldest of its queue (`FinalRequestProcessor`)."""
+    """Apply the oldest commit of the commit processor's queue (`FinalRequestProcessor`)."""
     after = replace(learner, commits=learner.commits[1:], delivered=zxid)
     return Done(durable, after, disk.applied(peer, durable, learner, zxid))
 
 
 def inform(peer: Peer, learner: Learner, txn: Txn, rules: ZabRules) -> Done:
-    """`ObserverZooKeeperServer.commitRequest`: logged without an ACK, and applied."""
+    """`ObserverZooKeeperServer.commitRequest`: log the transaction without an ACK, and apply it."""
     queue, asked = disk.asked(learner.queue, (Append(txn, ack=False),))
     after = replace(learner, queue=queue, pending=(*learner.pending, txn.zxid))
     written = disk.settled(peer, Done(peer.durable, after, asked), synced, rules)
@@ -88,7 +88,7 @@ def inform(peer: Peer, learner: Learner, txn: Txn, rules: ZabRules) -> Done:
 
 
 def sync_answered(peer: Peer, learner: Learner) -> Done:
-    """SYNC comes behind every COMMIT that was sent before it (`FollowerZooKeeperServer.sync`)."""
+    """SYNC follows every COMMIT that was sent before it (`FollowerZooKeeperServer.sync`)."""
     if not learner.syncs:
         return Done(peer.durable, learner, (unexpected(peer.sid, Family.STATE, "SYNC that nobody asked for"),))
     fact = SyncAnswered(peer.sid, learner.commits[-1] if learner.commits else learner.delivered)
@@ -99,7 +99,7 @@ def sync_answered(peer: Peer, learner: Learner) -> Done:
 
 
 def synced(peer: Peer, learner: Learner, rules: ZabRules) -> Done | None:
-    """The disk has ended one operation: what waited for it follows."""
+    """The disk has completed one operation: send the ACK that waited for it."""
     written = disk.next_written(peer.durable, learner.queue, rules)
     if written is None:
         return None

@@ -1,10 +1,10 @@
-"""The state of a leader and of a learner, beyond their disks.
+"""The volatile state of a leader and of a learner.
 
-Rules this module keeps:
+Rules of this module:
 
 - State that can never matter again is dropped: a leader forgets the counted servers once the quorum is complete, and a
   learner its synchronisation as soon as it serves. The checker counts every distinct value as another state.
-- A disk operation is in `queue` from when it was asked for until it is durable. A crash drops the queue.
+- A disk operation is in `queue` from its request until it is durable. A crash drops the queue.
 - Sets of servers and maps by server are tuples in ascending order of the server.
 
 Sources: the fields of `Leader`, `LearnerHandler`, `Learner`, `FollowerZooKeeperServer`, `SyncRequestProcessor`.
@@ -42,21 +42,21 @@ class ZabRules(msgspec.Struct, frozen=True):
 
 
 class Append(DiskOperation, frozen=True):
-    """Log a transaction; `ack`: then acknowledge it to the leader (`SendAckRequestProcessor`)."""
+    """Log a transaction; with `ack`, then acknowledge it to the leader (`SendAckRequestProcessor`)."""
 
     txn: Txn
     ack: bool = True
 
 
 class TakeSnapshot(DiskOperation, frozen=True):
-    """Write the whole tree that a SNAP or a TRUNC left in memory. `snapshot` is its zxid, after a SNAP."""
+    """Write the tree that a SNAP or a TRUNC left in memory. `snapshot` is the zxid of the SNAP, 0 after a TRUNC."""
 
     txns: tuple[Txn, ...]
     snapshot: int
 
 
 class EnterEpoch(DiskOperation, frozen=True):
-    """Write currentEpoch, then acknowledge NEWLEADER: the end of what NEWLEADER asks for."""
+    """Write currentEpoch, then acknowledge NEWLEADER: the last operation that NEWLEADER requests."""
 
     epoch: int
 
@@ -74,18 +74,18 @@ class LeaderPhase(enum.Enum):
 
 
 class Stage(enum.IntEnum):
-    """How far a LearnerHandler has come with its learner."""
+    """The progress of a LearnerHandler with its learner."""
 
     REGISTERED = 0
-    """FOLLOWERINFO came; LEADERINFO waits until the epoch is chosen."""
+    """FOLLOWERINFO has arrived; LEADERINFO waits until the epoch is chosen."""
     EPOCH_SENT = 1
     """LEADERINFO was sent."""
     EPOCH_ACKED = 2
-    """ACKEPOCH came; the rest waits until a quorum has acknowledged the epoch."""
+    """ACKEPOCH has arrived; the rest waits until a quorum has acknowledged the epoch."""
     SYNCING = 3
-    """Everything up to NEWLEADER was sent; from here on proposals are forwarded."""
+    """Everything up to NEWLEADER was sent; from this stage on proposals are forwarded."""
     SYNCED = 4
-    """NEWLEADER was acknowledged."""
+    """The first ACK has arrived, which should be that of NEWLEADER."""
     SERVING = 5
     """UPTODATE was acknowledged."""
 
@@ -93,8 +93,8 @@ class Stage(enum.IntEnum):
 class Handler(msgspec.Struct, frozen=True):
     """The leader's record of one connected learner.
 
-    `last_zxid` is the learner's, between ACKEPOCH and its use. `held` are the committed zxids whose COMMIT waits for
-    UPTODATE (`ZabRules.hold_commits`).
+    `last_zxid` is the learner's last zxid, from ACKEPOCH until synchronisation. `held` are the committed zxids whose
+    COMMIT waits for UPTODATE (`ZabRules.hold_commits`).
     """
 
     sid: Sid
@@ -105,20 +105,20 @@ class Handler(msgspec.Struct, frozen=True):
 
 
 class Outstanding(msgspec.Struct, frozen=True):
-    """A proposal that is not committed, and the servers that acknowledged it (`Leader.Proposal`)."""
+    """A proposal that is not committed yet, and the servers that acknowledged it (`Leader.Proposal`)."""
 
     zxid: int
     acks: tuple[Sid, ...] = ()
 
 
 class Leader(msgspec.Struct, frozen=True):
-    """A server that leads, from its election to the loss of its quorum.
+    """A leading server, from its election to the loss of its quorum.
 
-    - `epoch`: the epoch it will propose or leads; while it waits for FOLLOWERINFO the least one that is free.
-    - `counted`: the servers counted in this phase, itself included (`connectingFollowers`,
-      `electingFollowers`, the ack set of NEWLEADER); empty in BROADCAST.
-    - `committed`: the last committed zxid, epoch:0 when BROADCAST begins; `commits` are committed and not yet
-      applied (`toBeApplied`).
+    - `epoch`: the epoch that it will propose or leads; while it waits for FOLLOWERINFO, the lowest free one so far.
+    - `counted`: the servers counted in this phase, itself included (`connectingFollowers`, `electingFollowers`, the ack
+      set of NEWLEADER); empty in BROADCAST.
+    - `committed`: the last committed zxid, epoch:0 when BROADCAST begins; `commits` are committed and not yet applied
+      (`toBeApplied`).
     - `syncs`: learners that wait for a sync, each with the proposal it waits for (`pendingSyncs`).
     """
 
@@ -134,7 +134,7 @@ class Leader(msgspec.Struct, frozen=True):
 
     @property
     def serves(self) -> bool:
-        """Whether it has come as far as BROADCAST."""
+        """Whether it has reached BROADCAST."""
         return self.phase is LeaderPhase.BROADCAST
 
     @property
@@ -161,12 +161,12 @@ class LearnerPhase(enum.Enum):
     DISCOVERY = 1
     SYNCHRONIZATION = 2
     SYNCED = 3
-    """NEWLEADER was acknowledged, UPTODATE has not come."""
+    """NEWLEADER was acknowledged, UPTODATE has not arrived."""
     BROADCAST = 4
 
 
 class Mode(enum.Enum):
-    """How a learner is brought up to date."""
+    """The method that brings a learner up to date."""
 
     DIFF = "DIFF"
     TRUNC = "TRUNC"
@@ -174,18 +174,17 @@ class Mode(enum.Enum):
 
 
 class Learner(msgspec.Struct, frozen=True):
-    """A follower or an observer, from its decision for a leader to the loss of it.
+    """A follower or an observer, from its decision for a leader to the loss of that leader.
 
-    - `epoch`: the leader's, once LEADERINFO has said it.
-    - `mode`: since DIFF, TRUNC or SNAP came, until NEWLEADER is acknowledged. `tree`: the transactions in
-      memory where the log does not say so: after a TRUNC or a SNAP, until the snapshot is written.
-      `snapshot` is the zxid of a SNAP.
-    - `not_logged`, `packets_committed`: proposals and commits that came while synchronising; `last_queued`: the zxid of
-      the last of these proposals.
+    - `epoch`: the leader's epoch, once LEADERINFO has arrived.
+    - `mode`: set by DIFF, TRUNC or SNAP, until NEWLEADER is acknowledged. `tree`: the transactions in memory where they
+      differ from the log: after a TRUNC or a SNAP, until the snapshot is written. `snapshot` is the zxid of a SNAP.
+    - `not_logged`, `packets_committed`: proposals and commits received during synchronisation; `last_queued`: the zxid
+      of the last of these proposals.
     - `pending`: proposals to be committed, oldest first (`FollowerZooKeeperServer.pendingTxns`).
     - `commits`: committed and not yet applied. `delivered`: the last zxid that was applied while serving.
-    - `owes_ack`: NEWLEADER is handled but for its ACK; ZOOKEEPER-4685 only.
-    - `syncs`: clients' syncs that wait for an answer.
+    - `owes_ack`: NEWLEADER is handled except for its ACK; ZOOKEEPER-4685 only.
+    - `syncs`: the number of clients' syncs that wait for a reply.
     """
 
     leader: Sid
@@ -206,15 +205,15 @@ class Learner(msgspec.Struct, frozen=True):
 
     @property
     def serves(self) -> bool:
-        """Whether it has come as far as BROADCAST."""
+        """Whether it has reached BROADCAST."""
         return self.phase is LearnerPhase.BROADCAST
 
 
 class Remains(msgspec.Struct, frozen=True):
-    """What outlives a leader or a learner in the memory of its process, in two variants only.
+    """The state that outlives a leader or a learner in the memory of its process, in two variants only.
 
-    `queue`: transactions of a sync thread that still runs (ZOOKEEPER-4712). `tree`: the zxid of the tree, where
-    that is behind the log (ZOOKEEPER-2845).
+    `queue`: transactions of a sync thread that still runs (ZOOKEEPER-4712). `tree`: the zxid of the tree, where the
+    tree is behind the log (ZOOKEEPER-2845).
     """
 
     queue: tuple[Txn, ...] = ()
@@ -222,30 +221,30 @@ class Remains(msgspec.Struct, frozen=True):
 
 
 class Done(msgspec.Struct, frozen=True):
-    """The result of an event: disk, state and effects; with a state of None it looks for a leader again."""
+    """The result of an event: disk, state and effects. With a state of None the server looks for a leader again."""
 
     durable: Durable
     state: Leader | Learner | None
     effects: tuple[Effect, ...] = ()
 
     def after(self, effects: tuple[Effect, ...]) -> "Done":
-        """The same, with these effects before its own."""
+        """A copy with these effects before its own."""
         return replace(self, effects=(*effects, *self.effects))
 
 
 def logged_and_queued(durable: Durable, queue: tuple[DiskOperation, ...]) -> tuple[Txn, ...]:
-    """The transactions on disk and those on their way to it, in their order."""
+    """The transactions on disk and those still queued for it, in their order."""
     return (*durable.txns, *(each.txn for each in queue if isinstance(each, Append)))
 
 
 def last_logged(durable: Durable, queue: tuple[DiskOperation, ...]) -> int:
-    """The zxid of the last of them, or of the snapshot without one."""
+    """The zxid of the last transaction on disk or queued, or of the snapshot if there is none."""
     last = next((each.txn for each in reversed(queue) if isinstance(each, Append)), None)
     return durable.last_zxid if last is None else last.zxid
 
 
 def logged(durable: Durable, queue: tuple[DiskOperation, ...], zxid: int) -> Txn | None:
-    """The transaction of this zxid, on disk or on its way to it; it is looked for where it is likely to be."""
+    """The transaction of this zxid, on disk or queued; the likely positions are searched first."""
     if durable.txns and durable.txns[-1].zxid == zxid:
         return durable.txns[-1]
     if queue and type(queue[0]) is Append:
@@ -264,5 +263,5 @@ def logged(durable: Durable, queue: tuple[DiskOperation, ...], zxid: int) -> Txn
 
 
 def with_sid(sids: tuple[Sid, ...], sid: Sid) -> tuple[Sid, ...]:
-    """A set of servers with one more."""
+    """A set of servers with this one added."""
     return sids if sid in sids else tuple(sorted((*sids, sid)))

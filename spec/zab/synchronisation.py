@@ -1,14 +1,15 @@
-"""How a leader brings a learner up to date: the choice of DIFF, TRUNC or SNAP, and the packets that follow.
+"""The leader's synchronisation of a learner: the choice of DIFF, TRUNC or SNAP, and the packets that follow.
 
-Rules this module keeps:
+Rules of this module:
 
-- The choice depends on the learner's last zxid and on the leader's own log, and on nothing else.
-- `committedLog` and the transaction log are one here: what is beyond the snapshot and was applied. The real server
-  reads the first from memory and the second from disk; it sends a SNAP where the first is empty and the second has a
-  gap, which is here where nothing that was applied lies at or before the learner's zxid.
-- A leader that has begun its epoch has applied "epoch:0", which no log contains, until its first transaction. That it
-  still says so in its next election, if it gives up without one, is left out: it votes with the end of its log.
-- Snapshots hold what was committed. That a real one may hold more (ZOOKEEPER-1549) is left out.
+- The choice depends only on the learner's last zxid and on the leader's own log.
+- `committedLog` and the transaction log are one here: the applied transactions beyond the snapshot. The real server
+  reads the first from memory and the second from disk. It sends a SNAP if the first is empty and the second has a gap.
+  Here it sends one if no available transaction is at or before the learner's zxid.
+- A leader that has begun its epoch has applied "epoch:0", which no log contains, until its first transaction. If it
+  gives up without a transaction, the real server still votes with that zxid in its next election. The model omits this:
+  its server votes with the end of its log.
+- Snapshots contain only committed transactions. The model omits that a real one may contain more (ZOOKEEPER-1549).
 
 Source: `LearnerHandler.syncFollower`, `queueCommittedProposals`, `Leader.startForwarding`.
 """
@@ -23,9 +24,10 @@ from spec.zab.state import Leader, logged_and_queued
 
 
 class History(msgspec.Struct, frozen=True):
-    """What a leader can synchronise from: what it has applied, up to `last_processed`, and where its log begins.
+    """The history that a leader synchronises from: its applied transactions, and the range of its log.
 
-    `available` are the applied transactions beyond the snapshot; `applied` are all of them.
+    `last_processed` is the last zxid that was applied, and `snapshot` the zxid after which the log begins. `available`
+    are the applied transactions beyond the snapshot; `applied` are all of them.
     """
 
     last_processed: int
@@ -34,17 +36,17 @@ class History(msgspec.Struct, frozen=True):
 
     @property
     def available(self) -> tuple[Txn, ...]:
-        """What can be sent transaction by transaction."""
+        """The transactions that can be sent one by one."""
         return tuple(txn for txn in self.applied if txn.zxid > self.snapshot)
 
 
 def history_of(
     durable: Durable, leader: Leader, tree: int | None = None, variants: frozenset[Variant] = frozenset()
 ) -> History:
-    """What a leader synchronises from: before it serves all that it logged, afterwards what it has committed.
+    """The history to synchronise from: the leader's whole log before it serves, its committed transactions afterwards.
 
-    3.9.4 takes what it has applied of that (`sync-from-applied`). `tree` is the zxid of a tree that lags behind its log
-    (ZOOKEEPER-2845).
+    3.9.4 uses only the applied ones of these (`sync-from-applied`). `tree` is the zxid of a tree that lags behind its
+    log (ZOOKEEPER-2845).
     """
     txns = logged_and_queued(durable, leader.queue)
     if not leader.serves:
@@ -55,7 +57,11 @@ def history_of(
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """How a learner is brought up to date: the first packet, and up to where it has what the leader has after that."""
+    """The synchronisation of a learner: its first packet, and the learner's history after that packet.
+
+    `seen` is the zxid up to which the learner then has the leader's history. `omit_last` leaves out the last missing
+    transaction (`sync-without-tail`).
+    """
 
     first: QuorumPacket
     seen: int
@@ -75,7 +81,7 @@ def plan_for(history: History, peer_last: int, variants: frozenset[Variant] = fr
 def stream(
     plan: Plan, history: History, leader: Leader, durable: Durable, *, observer: bool
 ) -> tuple[QuorumPacket, ...]:
-    """Everything from DIFF, TRUNC or SNAP to NEWLEADER."""
+    """All packets from DIFF, TRUNC or SNAP to NEWLEADER."""
     missing = [txn for txn in history.available if txn.zxid > plan.seen and not isinstance(plan.first, Snap)]
     sent: list[QuorumPacket] = [plan.first]
     for txn in missing[:-1] if plan.omit_last else missing:
@@ -101,7 +107,7 @@ def _choice(history: History, peer_last: int) -> Plan:
 def _within_log(available: tuple[Txn, ...], peer_last: int, newest: int) -> Plan | None:
     """`queueCommittedProposals`: DIFF if the learner's zxid is in the log or begins an epoch, else TRUNC.
 
-    None where the next transaction is of another epoch: a TRUNC cannot cross epochs, so a SNAP is sent.
+    None if the next transaction is of another epoch: a TRUNC cannot cross epochs, so a SNAP is sent.
     """
     if _begins_an_epoch(peer_last) or any(txn.zxid == peer_last for txn in available):
         return Plan(Diff(newest), peer_last)
@@ -113,7 +119,10 @@ def _within_log(available: tuple[Txn, ...], peer_last: int, newest: int) -> Plan
 
 
 def _forwarded(durable: Durable, leader: Leader, seen: int, *, observer: bool) -> tuple[QuorumPacket, ...]:
-    """`startForwarding`: what is committed and not yet applied with its COMMIT; to followers, what is outstanding."""
+    """`startForwarding`: the transactions beyond `seen` that are not yet applied.
+
+    A committed one is sent with its COMMIT. The outstanding ones are sent to followers only.
+    """
     txns = {txn.zxid: txn for txn in logged_and_queued(durable, leader.queue)}
     sent: list[QuorumPacket] = []
     for zxid in leader.commits:

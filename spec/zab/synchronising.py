@@ -1,11 +1,11 @@
-"""A learner between DIFF, TRUNC or SNAP and UPTODATE: what it is sent, and what of it is durable when.
+"""A learner between DIFF, TRUNC or SNAP and UPTODATE: the received packets, and the time when they become durable.
 
-Rules this module keeps:
+Rules of this module:
 
-- What a learner was sent is in memory until NEWLEADER; then all that was committed becomes durable, in order, and only
-  then currentEpoch is written and NEWLEADER acknowledged. Six of the known defects change this order.
-- What a TRUNC leaves is in memory and on disk alike: a learner that gives up before NEWLEADER forgets what it has
-  applied since, which the real one keeps in its tree. The snapshot that the real one then writes is durable at once.
+- Received transactions are in memory until NEWLEADER. Then all committed ones become durable, in order, and only then
+  currentEpoch is written and NEWLEADER acknowledged. Six of the known defects change this order.
+- After a TRUNC, memory and disk are equal. A learner that gives up before NEWLEADER forgets the transactions applied
+  since then, which a real one keeps in its tree. The snapshot that a real one then writes is immediately durable.
 
 Source: `Learner.syncWithLeader`, with the fixes of 3.9.4.
 """
@@ -34,7 +34,7 @@ from spec.zab.state import (
 
 
 def begin(peer: Peer, learner: Learner, packet: QuorumPacket) -> Done:
-    """The first packet: DIFF keeps the log, TRUNC cuts it at once, SNAP replaces the tree in memory."""
+    """Handle the first packet: DIFF keeps the log, TRUNC cuts it immediately, SNAP replaces the tree in memory."""
     match packet:
         case Trunc(zxid=zxid):
             durable = peer.durable.truncated(zxid)
@@ -50,7 +50,7 @@ def begin(peer: Peer, learner: Learner, packet: QuorumPacket) -> Done:
 
 
 def _not_in_snapshot(own: tuple[Txn, ...], zxid: int, txns: tuple[Txn, ...] | None) -> tuple[Txn, ...]:
-    """What a SNAP takes away; where it does not name its transactions, what is certain: those beyond its zxid."""
+    """The transactions that a SNAP removes; if it does not list its own, only those that are beyond its zxid."""
     if txns is None:
         return tuple(txn for txn in own if txn.zxid > zxid)
     return tuple(txn for txn in own if txn not in txns)
@@ -74,9 +74,10 @@ def inform(peer: Peer, learner: Learner, txn: Txn) -> Done:
 
 
 def commit(peer: Peer, learner: Learner, zxid: int) -> Done:
-    """After TRUNC and SNAP it is applied to the tree in memory, else kept until NEWLEADER or UPTODATE.
+    """Apply the transaction to the tree in memory after TRUNC and SNAP, else keep its commit for later.
 
-    Nothing to commit is a NullPointerException, which ends the connection.
+    A kept commit waits for NEWLEADER or UPTODATE. A commit without a proposal is a NullPointerException, which ends the
+    connection.
     """
     if not learner.not_logged:
         what = f"COMMIT {told(zxid)} while synchronising, and there is no proposal"
@@ -91,9 +92,9 @@ def commit(peer: Peer, learner: Learner, zxid: int) -> Done:
 
 
 def newleader(peer: Peer, learner: Learner, rules: ZabRules) -> Done:
-    """Everything committed becomes durable, then currentEpoch is written and NEWLEADER acknowledged.
+    """Make everything committed durable, then write currentEpoch and acknowledge NEWLEADER.
 
-    ZOOKEEPER-4643, 4646, 4685, 3911 and 4394 each change the order of this.
+    ZOOKEEPER-4643, 4646, 4685, 3911 and 4394 each change this order.
     """
     variants, durable = rules.variants, peer.durable
     after, operations = _to_persist(peer, learner, rules)
@@ -118,9 +119,9 @@ def newleader(peer: Peer, learner: Learner, rules: ZabRules) -> Done:
 
 
 def _to_persist(peer: Peer, learner: Learner, rules: ZabRules) -> tuple[Learner, tuple[DiskOperation, ...]]:
-    """What NEWLEADER makes durable: the tree after TRUNC or SNAP, else the proposals that were committed.
+    """The operations by which NEWLEADER makes state durable: a snapshot of the tree, or the committed proposals.
 
-    An observer logs what was committed after UPTODATE.
+    The tree is written after TRUNC or SNAP. An observer logs committed transactions after UPTODATE.
     """
     if learner.tree is not None:
         changed = learner.tree != peer.durable.txns or learner.snapshot
@@ -135,15 +136,15 @@ def _to_persist(peer: Peer, learner: Learner, rules: ZabRules) -> tuple[Learner,
 
 
 def _matching(txns: tuple[Txn, ...], zxids: tuple[int, ...]) -> int:
-    """How many of the oldest transactions are committed, in their order."""
+    """The number of the oldest transactions that are committed, in their order."""
     return next((n for n, (txn, z) in enumerate(zip(txns, zxids, strict=False)) if txn.zxid != z),
                 min(len(txns), len(zxids)))  # fmt: skip
 
 
 def uptodate(peer: Peer, learner: Learner, rules: ZabRules) -> Done:
-    """It serves: UPTODATE is acknowledged, what came since NEWLEADER is logged, and what of it is committed applied.
+    """Start to serve: acknowledge UPTODATE, log the proposals received since NEWLEADER, and apply the committed ones.
 
-    Everything before was applied when it was made durable, except in ZOOKEEPER-3023.
+    Everything before was applied when it became durable, except in ZOOKEEPER-3023.
     """
     logged = logged_and_queued(peer.durable, learner.queue)
     applied = [txn for txn in logged if txn.zxid not in learner.pending]
