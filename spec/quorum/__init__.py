@@ -3,7 +3,7 @@
 Every server decides by its **own** configuration file, so a quorum belongs to a `View`, never to the ensemble. The rest
 of the specification calls one function only: `view.contains_quorum(servers)`.
 
-Rules this package keeps:
+Rules of this package:
 
 - Only voting members count: the argument may contain observers and servers outside the view, and they do not change the
   answer.

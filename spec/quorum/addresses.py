@@ -22,7 +22,7 @@ from spec.quorum.systems import Sid
 Endpoint: TypeAlias = tuple[str, int]
 """A host, in lower case, and a port."""
 WILDCARDS = frozenset({"0.0.0.0", "::", "0:0:0:0:0:0:0:0"})
-"""The hosts that stand for every address of a machine (`MultipleAddresses`, `InetAddress.isAnyLocalAddress`)."""
+"""The hosts that mean every address of a machine (`MultipleAddresses`, `InetAddress.isAnyLocalAddress`)."""
 
 
 class Port(enum.Enum):
@@ -74,8 +74,8 @@ def addresses_of(servers: Mapping[Sid, Set[tuple[str, int, int]]], on_all_ips: b
 def reaches(dialler: Addresses | None, listener: Addresses | None, sid: Sid, port: Port) -> bool:
     """Whether a server with one file can connect to server `sid`, which runs with another file.
 
-    True if addresses are not given, or if one of the files does not name the server: then this is no question of
-    addresses.
+    True if addresses are not given, or if one of the files does not name the server, because addresses then decide
+    nothing.
     """
     if dialler is None or listener is None or dialler == listener:
         return True

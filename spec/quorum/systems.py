@@ -1,16 +1,15 @@
-"""The two ways ZooKeeper counts a quorum: plain majority, and weights within groups.
+"""The two quorum systems of ZooKeeper: plain majority, and weights within groups.
 
-Rules this module keeps:
+Rules of this module:
 
-- Only voters count. `QuorumMaj.containsQuorum` takes it on trust that nobody else has acked; here the set
-  is cut down to the voters first, so that no caller can forget to.
-- Comparisons are strict, and halves are rounded as Java's integer division rounds them: towards zero. For
-  totals that are not negative, `w > W / 2` is then the same as `2 * w > W`.
+- Only voters count. `QuorumMaj.containsQuorum` trusts that only voters have acknowledged; here the set is first
+  restricted to the voters, so that no caller can forget to.
+- Comparisons are strict, and halves are rounded like Java's integer division: towards zero. For totals that are not
+  negative, `w > W / 2` is then the same as `2 * w > W`.
 - The fields are canonical (sorted tuples, frozen sets), so equality and hashing mean "the same quorums".
 
-Sources: `QuorumMaj.containsQuorum`, `QuorumHierarchical.containsQuorum`,
-`QuorumHierarchical.computeGroupWeight`, and `SyncedLearnerTracker.addAck`, which is where ZooKeeper drops
-the acks of servers that do not vote.
+Sources: `QuorumMaj.containsQuorum`, `QuorumHierarchical.containsQuorum`, `QuorumHierarchical.computeGroupWeight`, and
+`SyncedLearnerTracker.addAck`, where ZooKeeper drops the acks of servers that do not vote.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,14 +25,14 @@ Sid = int
 class Majority(msgspec.Struct, frozen=True, tag=True):
     """More than half of the voting members (`QuorumMaj`).
 
-    `members` holds the voting members only. An ensemble without voters has no quorum at all.
+    `members` contains only the voting members. An ensemble without voters has no quorum at all.
     """
 
     members: frozenset[Sid]
 
     @property
     def quorum_size(self) -> int:
-        """How many voters the smallest quorums have."""
+        """The number of voters in the smallest quorums."""
         return len(self.members) // 2 + 1
 
     def contains_quorum(self, servers: AbstractSet[Sid]) -> bool:
@@ -41,22 +40,21 @@ class Majority(msgspec.Struct, frozen=True, tag=True):
         return len(self.members & servers) >= self.quorum_size
 
     def weight(self, sid: Sid) -> int:
-        """1 for a voter, 0 for anybody else (`QuorumMaj.getWeight` says 1 whoever is asked about)."""
+        """1 for a voter, 0 for any other server (`QuorumMaj.getWeight` returns 1 for every server)."""
         return int(sid in self.members)
 
 
 class Hierarchical(msgspec.Struct, frozen=True, tag=True):
     """More than half of the weight, in more than half of the groups (`QuorumHierarchical`).
 
-    - `groups`: `(group id, its servers in ascending order)`, in ascending order of the group id; a server
-      stands in at most one group.
-    - `weights`: `(server, weight)` for exactly the servers that stand in a group, in ascending order.
-    - `silent`: servers that weigh in their group's total and never vote, since they are observers or have
-      no `server.N` line. ZooKeeper accepts such a file, and the group is then the harder to win.
+    - `groups`: `(group id, its servers in ascending order)`, in ascending order of the group id; a server is in at most
+      one group.
+    - `weights`: `(server, weight)` for exactly the servers in a group, in ascending order.
+    - `silent`: servers that count in their group's total and never vote, since they are observers or have no `server.N`
+      line. ZooKeeper accepts such a file, and the group is then harder to win.
 
-    Build one with `hierarchical()`, which puts the fields in order. A value that is not canonical raises
-    ValueError. Weights are any integers: ZooKeeper accepts negative ones, although two quorums of one view
-    need not meet then.
+    Build one with `hierarchical()`, which sorts the fields. A value that is not canonical raises ValueError. Weights
+    are any integers: ZooKeeper accepts negative ones, although two quorums of one view need not intersect then.
     """
 
     groups: tuple[tuple[int, tuple[Sid, ...]], ...]
@@ -81,23 +79,23 @@ class Hierarchical(msgspec.Struct, frozen=True, tag=True):
         return frozenset(sid for sid, _ in self.weights) - self.silent
 
     def weight(self, sid: Sid) -> int:
-        """The weight a server votes with; 0 for a server that does not vote."""
+        """The weight of a server's vote; 0 for a server that does not vote."""
         return 0 if sid in self.silent else dict(self.weights).get(sid, 0)
 
     def totals(self) -> tuple[tuple[tuple[Sid, ...], int], ...]:
-        """For each group: its servers, and their weights together, silent ones included."""
+        """The servers and the total weight of each group, including silent servers."""
         weights = dict(self.weights)
         return tuple((servers, sum(weights[sid] for sid in servers)) for _, servers in self.groups)
 
     def groups_to_exceed(self) -> int:
-        """A quorum wins more groups than this: half of the groups whose total is not zero, rounded down."""
+        """The number of groups that a quorum must exceed: half of the groups whose total is not zero, rounded down."""
         return sum(total != 0 for _, total in self.totals()) // 2
 
     def contains_quorum(self, servers: AbstractSet[Sid]) -> bool:
         """Whether the voters among `servers` win more than half of the groups whose total is not zero.
 
-        A group is won by more than half of its total weight, and only by a set that has a voter in it: that
-        makes a difference when a total is negative, and half of it is then exceeded by nothing at all.
+        A set wins a group with more than half of its total weight, and only if it contains a voter of the group. The
+        second condition matters for a negative total, because the weight 0 of an empty set exceeds half of it.
         """
         voting = self.members & servers
         weights = dict(self.weights)
@@ -112,7 +110,7 @@ QuorumSystem: TypeAlias = Majority | Hierarchical
 
 
 def java_half(total: int) -> int:
-    """Half of a number as Java's `total / 2` gives it: rounded towards zero, below zero too."""
+    """Half of a number like Java's `total / 2`: rounded towards zero, also for negative numbers."""
     return total // 2 if total >= 0 else -(-total // 2)
 
 
@@ -121,10 +119,10 @@ def hierarchical(
     weights: Mapping[Sid, int] | None = None,
     silent: Iterable[Sid] = (),
 ) -> Hierarchical:
-    """A canonical `Hierarchical`; a grouped server without a weight weighs 1 (`QuorumHierarchical.parse`).
+    """A canonical `Hierarchical`; a grouped server without a weight has weight 1 (`QuorumHierarchical.parse`).
 
-    Weights of servers that stand in no group have no effect and are dropped. Raises ValueError when a
-    server stands in two groups, or when a silent server stands in none.
+    Weights of servers without a group have no effect and are dropped. Raises ValueError if a server is in two groups,
+    or if a silent server is in none.
     """
     given = weights or {}
     ordered = tuple((gid, tuple(sorted(groups[gid]))) for gid in sorted(groups))

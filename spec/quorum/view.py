@@ -1,9 +1,9 @@
 """One server's view of the ensemble, as its configuration file defines it.
 
-Rules this module keeps:
+Rules of this module:
 
 - A view is a value. A server with a new file gets a new view; the old view does not change.
-- The quorum system defines the voters; observers are members that do not vote. No server is both.
+- The quorum system defines the voters; observers are members that do not vote. A server is never both.
 - `version` is compared and gossiped only when reconfiguration is enabled; it is 0 otherwise.
 
 Sources: `QuorumPeer.getView`, `QuorumPeer.getQuorumVerifier`, `QuorumVerifier.getVersion`.
