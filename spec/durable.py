@@ -1,6 +1,6 @@
 """The state of a server that survives a crash.
 
-Rules this module keeps:
+Rules of this module:
 
 - Nothing here is volatile: a crash keeps exactly this state and the view, which is also a file. Writes that are not yet
   synced are not here.
@@ -45,7 +45,7 @@ class Durable(msgspec.Struct, frozen=True):
 
     def appended(self, txn: Txn) -> "Durable":
         """A copy with this transaction at the end of the log (`FileTxnLog.append`)."""
-        return replace(self, txns=self.txns + (txn,))  # noqa: RUF005 - a node's sequence is no tuple
+        return replace(self, txns=self.txns + (txn,))  # noqa: RUF005 - a node's sequence is not a tuple
 
     def truncated(self, zxid: int) -> "Durable":
         """A copy without the transactions after this zxid (`ZKDatabase.truncateLog`)."""

@@ -1,18 +1,18 @@
-"""What a step asks the world to do, as data.
+"""The effects of a step, as data.
 
-A step function returns `Step(state, effects)`: the new state, and what is to be done about it, in order. It
-does nothing itself. The checker turns effects into changes of channels and of the history of facts; the node
-turns them into bytes, timers and files; both must keep their order.
+A step function returns `Step(state, effects)`: the new state, and the requested effects, in order. It performs none of
+them. The checker turns effects into changes of channels and of the history of facts; the node turns them into bytes,
+timers and files. Both must keep their order.
 
-Rules this module keeps:
+Rules of this module:
 
-- An effect is a small frozen record and names no time, no socket and no file.
-- A timer has no length here. A node takes the length from `zoo.cfg`; in the checker an armed timer is an
-  event that may happen now.
-- Facts say what happened in words that invariants use. They never drive the protocol.
+- An effect is a small frozen record and contains no time, no socket and no file.
+- A timer has no length here. A node takes the length from `zoo.cfg`; in the checker an armed timer is an event that may
+  happen now.
+- Facts describe events in terms that invariants use. They never drive the protocol.
 
-The parts of the specification add their own facts, messages and disk operations as subclasses of `Fact`,
-`Message` and `DiskOperation`, so that this module knows none of them.
+The parts of the specification add their own facts, messages and disk operations as subclasses of `Fact`, `Message` and
+`DiskOperation`, so that this module does not depend on them.
 """
 
 import enum
@@ -26,26 +26,26 @@ S = TypeVar("S")
 
 
 class Message(msgspec.Struct, frozen=True):
-    """Anything that one server sends to another."""
+    """A message from one server to another."""
 
 
 class Fact(msgspec.Struct, frozen=True):
-    """Anything that an invariant or a trace may want to know about a step."""
+    """A statement about a step, for invariants and traces."""
 
 
 class DiskOperation(msgspec.Struct, frozen=True):
-    """Anything that a server asks its disk to make durable."""
+    """An operation that a server requests from its disk, to make state durable."""
 
 
 class Timer(enum.Enum):
-    """The timers a server can ask for.
+    """The timers that a server can request.
 
-    Both timers of the election are bounds on `recvqueue.poll`, so they run from the last notification that
-    reached the queue: `Arm` on a timer that runs already starts it again.
+    Both timers of the election are bounds on `recvqueue.poll`, so they run from the last notification that reached the
+    queue: `Arm` on a running timer restarts it.
     """
 
     NOTIFICATION_TIMEOUT = "NotificationTimeout"
-    """Nothing heard for a while: send the vote again. From 200 ms, doubled each time it fires, to 60 s."""
+    """No notification for a while: send the vote again. From 200 ms, doubled each time it fires, to 60 s."""
     FINALIZE_WAIT = "FinalizeWait"
     """A quorum agrees: wait 200 ms for a better vote before deciding (`FastLeaderElection.finalizeWait`)."""
 
@@ -58,7 +58,7 @@ class Send(msgspec.Struct, frozen=True):
 
 
 class Arm(msgspec.Struct, frozen=True):
-    """Start a timer, or start it again from the beginning."""
+    """Start a timer, or restart it."""
 
     timer: Timer
 
@@ -70,7 +70,7 @@ class Disarm(msgspec.Struct, frozen=True):
 
 
 class Observe(msgspec.Struct, frozen=True):
-    """Report a fact to whoever watches."""
+    """Report a fact to the observers of the run."""
 
     fact: Fact
 
@@ -78,18 +78,18 @@ class Observe(msgspec.Struct, frozen=True):
 class Configure(msgspec.Struct, frozen=True):
     """Make `view` the configuration of this server, in memory and on disk.
 
-    Source: `QuorumPeer.setQuorumVerifier` with `writeToDisk`. `spec.server` carries it out on the state, so
-    only a node with a real file has anything left to do.
+    Source: `QuorumPeer.setQuorumVerifier` with `writeToDisk`. `spec.server` carries it out on the state, so only a node
+    with a real file has further work to do.
     """
 
     view: View
 
 
 class ResetConnections(msgspec.Struct, frozen=True):
-    """Close every election connection of this server and forget what was queued or sent on them.
+    """Close every election connection of this server and forget the messages queued or sent on them.
 
-    Source: `FastLeaderElection.shutdown` calls `QuorumCnxManager.halt`, and a new manager takes its place.
-    For a channel it is what a crash and an immediate return of this server would be.
+    Source: `FastLeaderElection.shutdown` calls `QuorumCnxManager.halt`, and a new manager takes its place. For a
+    channel, this is the same as a crash and an immediate restart of this server.
     """
 
 
@@ -101,32 +101,32 @@ class Connect(msgspec.Struct, frozen=True):
 
 
 class Disconnect(msgspec.Struct, frozen=True):
-    """Close the quorum connection with `peer`; None: all of them, in either role."""
+    """Close the quorum connection with `peer`; with None all quorum connections, in either role."""
 
     peer: Sid | None = None
 
 
 class Persist(msgspec.Struct, frozen=True):
-    """Make this durable after all that was asked for before; the event `Synced` says that it is."""
+    """Make this durable after all earlier requests; the event `Synced` reports the completion."""
 
     operation: DiskOperation
 
 
 class WriteEpochs(msgspec.Struct, frozen=True):
-    """Write acceptedEpoch and currentEpoch, atomically each and at once (`QuorumPeer.writeLongToFile`)."""
+    """Write acceptedEpoch and currentEpoch, each atomically and immediately (`QuorumPeer.writeLongToFile`)."""
 
     accepted: int
     current: int
 
 
 class Truncate(msgspec.Struct, frozen=True):
-    """Drop everything beyond `zxid` from the log, at once (`ZKDatabase.truncateLog`)."""
+    """Drop everything beyond `zxid` from the log, immediately (`ZKDatabase.truncateLog`)."""
 
     zxid: int
 
 
 class Apply(msgspec.Struct, frozen=True):
-    """Apply what is logged up to `zxid` to the tree, and answer the clients that wait for it."""
+    """Apply the logged transactions up to `zxid` to the tree, and answer the clients that wait for them."""
 
     zxid: int
 
@@ -147,11 +147,11 @@ Effect: TypeAlias = (
 )
 
 Effects: TypeAlias = tuple[Effect, ...]
-"""Effects in the order in which they must happen."""
+"""Effects in their required order."""
 
 
 class Step(msgspec.Struct, Generic[S], frozen=True):
-    """The outcome of one event: the new state, and the effects in the order in which they must happen."""
+    """The outcome of one event: the new state, and the effects in their required order."""
 
     state: S
     effects: Effects = ()

@@ -1,15 +1,15 @@
-"""A whole server: its files, its configuration, and the parts of the protocol that run in it.
+"""A whole server: its files, its configuration, and the running parts of the protocol.
 
-Rules this module keeps:
+Rules of this module:
 
-- A server is what is on its disk (`view`, `durable`) and what runs: `election` (None while the process does not
-  run), and once that has decided, `zab`: a leader or a learner. A crash keeps the first and drops the second,
-  completely.
-- Parts do not know each other. When an election decides, the other part begins; when that gives up, it ends in
-  order and a new election begins. What concerns both is carried out here.
-- An effect that concerns the server itself, as `Configure` does, is carried out here, and is passed on too,
-  since a node has a file to write.
-- Without `ZabRules` a server has its election and nothing else.
+- A server consists of its disk (`view`, `durable`) and its running parts: `election`, which is None while the process
+  does not run, and after a decision `zab`, a leader or a learner. A server without an ensemble runs `zab` alone. A
+  crash keeps the disk and drops the running parts completely.
+- Parts do not know each other. When an election decides, the other part begins. When that part gives up, it ends in
+  order and a new election begins. This module carries out everything that concerns both.
+- An effect on the server itself, such as `Configure`, is carried out here and also passed on, since a node has a file
+  to write.
+- Without `ZabRules` a server has only its election.
 
 Source: `QuorumPeer.run`, `ZooKeeperServer.shutdown`, `LearnerZooKeeperServer.shutdownComponents`.
 """
@@ -40,7 +40,7 @@ LOOKING, FOLLOWING, LEADING, OBSERVING = ServerState
 
 
 class Server(msgspec.Struct, frozen=True):
-    """One server; `view` is its own configuration, `election` is None while it does not run."""
+    """One server. `view` is its own configuration; `election` is None while it does not run, or runs alone."""
 
     sid: Sid
     view: View
@@ -51,18 +51,19 @@ class Server(msgspec.Struct, frozen=True):
 
     @property
     def peer(self) -> Peer:
-        """What its parts read of it."""
+        """The part of the server that its protocol parts read."""
         return Peer(self.sid, self.view, self.durable, self.remains.tree)
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """What the election oracle, and an invariant about elections, may know about a server.
+    """The view of a server that the election oracle, and invariants about elections, may use.
 
     - `state` and `round` are None and 0 while the server does not run.
-    - `leader` is whom a decided server follows, observes or is itself; None otherwise.
-    - `vote` is the decided vote, and for a LOOKING server the vote it **entered** its election with. How far
-      its proposal has moved since is left out: that is what an oracle abstracts from.
-    - `told` is what a LOOKING server tells a server from outside its view; None otherwise.
+    - `leader` is the server that a decided server follows or observes, or the server itself if it leads; None
+      otherwise.
+    - `vote` is the decided vote, and for a LOOKING server the vote with which it **entered** its election. Later
+      changes of its proposal are left out, because an oracle abstracts from them.
+    - `told` is the vote that a LOOKING server announces to a server outside its view; None otherwise.
     """
 
     sid: Sid
@@ -81,10 +82,10 @@ def step(
     rules: Rules = fast_leader_election.DEFAULT_RULES,
     zab: ZabRules | None = None,
 ) -> Step[Server] | None:
-    """One event of one server; None when it is impossible in this state.
+    """Handle one event of one server; None if it is impossible in this state.
 
-    See `fast_leader_election.step`, `leader.step` and `learner.step`. With `zab` a server that has decided leads or
-    follows; without, the election is all it does.
+    See `fast_leader_election.step`, `leader.step` and `learner.step`. With `zab`, a decided server leads or follows;
+    without it, the server has only the election.
     """
     if isinstance(event, _ZAB_EVENTS):
         return None if zab is None else _zab_step(server, event, rules, zab)  # type: ignore[arg-type]
@@ -101,12 +102,12 @@ def start(
     rules: Rules = fast_leader_election.DEFAULT_RULES,
     zab: ZabRules | None = None,
 ) -> Step[Server] | None:
-    """Boots with another file, or with the one it has; None if it runs already or the file leaves it out."""
+    """Boot with another file, or with the current one; None if the server runs already or the file leaves it out."""
     return step(server, Start(server.view if view is None else view), rules, zab)
 
 
 def crash(server: Server, zab: ZabRules | None = None) -> Server | None:
-    """The server after a crash: its disk as it was, and nothing running. None if it does not run."""
+    """The server after a crash: its disk unchanged, and nothing running. None if no election part runs."""
     if server.election is None:
         return None
     durable = server.durable
@@ -134,7 +135,7 @@ def summary(server: Server) -> Summary:
     )
 
 
-# The election, and what begins and ends with it.
+# The election, and the parts that begin and end with it.
 
 
 def _election_step(server: Server, event: ElectionEvent, rules: Rules) -> Step[Server] | None:
@@ -149,7 +150,7 @@ def _election_step(server: Server, event: ElectionEvent, rules: Rules) -> Step[S
 
 
 def _begun(before: Server, done: Step[Server], zab: ZabRules) -> Step[Server]:
-    """An election that has just decided: the server leads or follows."""
+    """Start to lead or to follow, if the election has just decided."""
     after = done.state
     looked = before.election is None or before.election.state is LOOKING
     if not looked or after.election is None or after.election.state is LOOKING:
@@ -162,9 +163,9 @@ def _begun(before: Server, done: Step[Server], zab: ZabRules) -> Step[Server]:
 
 
 def _give_up(server: Server, rules: Rules, zab: ZabRules) -> Step[Server] | None:
-    """It ends in order: the sync thread writes what it has begun, connections are closed, an election begins.
+    """End the part in order: the sync thread completes its queue, connections are closed, and an election begins.
 
-    None where it cannot: beyond the last round, or while a learner handles NEWLEADER.
+    None if that is impossible: beyond the last round, or while a learner handles NEWLEADER.
     """
     part, leads = server.zab, isinstance(server.zab, Leader)
     if part is None or (isinstance(part, Learner) and not learner.may_leave(part)):
@@ -179,7 +180,7 @@ def _give_up(server: Server, rules: Rules, zab: ZabRules) -> Step[Server] | None
 
 
 def _shut_down(server: Server, zab: ZabRules) -> tuple[Durable, Remains]:
-    """The disk, and what two variants leave in memory."""
+    """The disk after the shutdown, and the state that two variants leave in memory."""
     part, durable = server.zab, server.durable
     remains = server.remains
     if isinstance(part, Learner) and Variant.QUEUE_SURVIVES_SHUTDOWN in zab.variants:
@@ -194,7 +195,9 @@ def _shut_down(server: Server, zab: ZabRules) -> tuple[Durable, Remains]:
 
 
 def _tree_of(server: Server) -> int | None:
-    """The zxid of the tree of a server that ends: what it has applied."""
+    """The zxid of the tree of a server that shuts down: its last applied transaction, or the kept tree's before it
+    serves.
+    """
     part = server.zab
     if part is None or not part.serves:
         return server.remains.tree
@@ -226,7 +229,7 @@ def _zab_step(server: Server, event: ZabEvent, rules: Rules, zab: ZabRules) -> S
 
 
 def _start_alone(server: Server) -> Step[Server] | None:
-    """Without an ensemble there is no election: it serves at once. None if it runs already."""
+    """Serve immediately, because a server without an ensemble has no election. None if it runs already."""
     if server.election is not None or server.zab is not None:
         return None
     done = leader.alone(server.peer)
@@ -234,7 +237,7 @@ def _start_alone(server: Server) -> Step[Server] | None:
 
 
 def _entered(server: Server, done: Done, effects: tuple[Effect, ...]) -> Step[Server]:
-    """The server with its part as it is now; from BROADCAST on, its vote names the new epoch."""
+    """The server with the new state of its part; from BROADCAST on, its vote contains the new epoch."""
     after = replace(server, durable=done.durable, zab=done.state)
     serves = done.state is not None and done.state.serves
     if done.state is not None and serves and not (server.zab is not None and server.zab.serves):
@@ -251,7 +254,7 @@ def _is_synced(part: Leader | Learner | None) -> bool:
 
 
 def _synced_late(server: Server) -> Step[Server] | None:
-    """ZOOKEEPER-4712: a sync thread writes on, whatever its server does by now."""
+    """ZOOKEEPER-4712: a sync thread continues to write, regardless of the current state of its server."""
     if server.election is None or not server.remains.queue:
         return None
     txn, *others = server.remains.queue

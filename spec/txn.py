@@ -1,11 +1,11 @@
 """Transactions and zxids.
 
-Rules this module keeps:
+Rules of this module:
 
-- A zxid is one number, as on the wire: the epoch in the high 32 bits, a counter in the low 32. The counter 0 is
-  the zxid of a NEWLEADER: it names an epoch, and no transaction.
-- Two transactions are the same if zxid **and** value are. That one zxid may name two of them is a defect which
-  an invariant must be able to see.
+- A zxid is one number, as on the wire: the epoch in the high 32 bits, a counter in the low 32. The counter 0 is the
+  zxid of a NEWLEADER: it identifies an epoch, not a transaction.
+- Two transactions are the same if zxid **and** value are the same. Two transactions with one zxid are a defect, which
+  an invariant must be able to detect.
 
 Source: `ZxidUtils`, `TxnHeader`.
 """
@@ -18,7 +18,7 @@ COUNTER_BITS = 32
 
 
 class Txn(msgspec.Struct, frozen=True):
-    """A transaction: its zxid, and what it does; `value` is hashable, and the protocol never looks into it."""
+    """A transaction: its zxid and its content; `value` is hashable, and the protocol never reads it."""
 
     zxid: int
     value: Any = None
@@ -40,5 +40,5 @@ def counter_of(zxid: int) -> int:
 
 
 def told(zxid: int) -> str:
-    """A zxid as a reader is told it: `epoch:counter`, as scenarios write it."""
+    """A zxid in the notation of reports and scenarios: `epoch:counter`."""
     return f"{epoch_of(zxid)}:{counter_of(zxid)}"

@@ -1,8 +1,8 @@
-"""Wrong on purpose: known defects of ZooKeeper, and mutants, each at the one place of the specification that differs.
+"""Deliberate defects: known defects of ZooKeeper, and mutants, each at the one place of the specification that differs.
 
 A variant that no invariant catches is a failing test, and an invariant that no variant breaks is suspect
-(`tests/quality`). Known defects are named after the issue that reported them; the code that a variant stands for is
-named where the specification asks for it.
+(`tests/quality`). Known defects are named after the issue that reported them. The place in the specification that tests
+for a variant also names ZooKeeper's code.
 """
 
 import enum
@@ -12,7 +12,7 @@ import msgspec
 
 
 class Variant(enum.Enum):
-    """The variants; the values are the names by which a scenario or the command line asks for one."""
+    """The variants; a scenario or the command line selects one by its value."""
 
     VOTE_ORDER_CYCLES = "ZOOKEEPER-1419"
     LEADER_OF_AN_OLD_ROUND = "ZOOKEEPER-1514"
@@ -37,7 +37,7 @@ class Variant(enum.Enum):
     COMMIT_BEFORE_QUORUM = "commit-before-quorum"
     SYNC_WITHOUT_TAIL = "sync-without-tail"
 
-    # Of the service as clients see it.
+    # Variants of the service as clients see it.
     STALE_AFTER_MOVING = "stale-after-moving"
     WATCH_AFTER_DATA = "watch-after-data"
     LOST_WATCH = "lost-watch"
@@ -52,7 +52,7 @@ class Variant(enum.Enum):
     REORDERED_REQUESTS = "reordered-requests"
     SYNC_WITHOUT_WAITING = "sync-without-waiting"
 
-    # Of the recipes.
+    # Variants of the recipes.
     NO_PROTECTION = "no-protection"
     RETRY_WITHOUT_LOOKING = "retry-without-looking"
     SEARCH_WITHOUT_SYNC = "search-without-sync"
@@ -72,7 +72,7 @@ class Variant(enum.Enum):
 
 
 class Area(enum.Enum):
-    """The part of the specification that a variant changes, and so the models in which it shows."""
+    """The part of the specification that a variant changes, which determines the models that can show it."""
 
     ELECTION = "the election"
     ZAB = "leading and following"
@@ -81,7 +81,7 @@ class Area(enum.Enum):
 
 
 class Described(msgspec.Struct, frozen=True):
-    """What a variant does wrong; `fixed` is the first release without it, empty for a mutant."""
+    """The wrong behaviour of a variant, its first release without it (`fixed`, empty for a mutant), and its area."""
 
     wrong: str
     fixed: str = ""
@@ -186,7 +186,7 @@ DESCRIBED: Mapping[Variant, Described] = {
     **{variant: Described(wrong, area=Area.SERVICE) for variant, wrong in _OF_THE_SERVICE.items()},
     **{variant: Described(wrong, area=Area.RECIPES) for variant, wrong in _OF_RECIPES.items()},
 }
-"""Every variant, in words."""
+"""The description of every variant."""
 
 
 def is_defect(variant: Variant) -> bool:
