@@ -1,18 +1,18 @@
-"""The answers to the requests of the page: a walk, a look ahead, a saved trace, a file. It knows nothing of HTTP.
+"""The answers to the requests of the page: a walk, a look-ahead, a saved trace, a file. This module is free of HTTP.
 
-    GET  /api/jobs                    the jobs that may be walked, and where to begin
-    POST /api/walk     Walked         a walk, as `checker.explorer.views` tells it
+    GET  /api/jobs                    the jobs that may be walked, and the walk to begin with
+    POST /api/walk     Walked         a walk, as `checker.explorer.views` describes it
     POST /api/find     Ahead          looks ahead from the end of a walk; lines of JSON until it is done
     POST /api/whole    Whole          explores the whole space of a job; lines of JSON until it is done
-    POST /api/refine   Refined        the run that a walk by the oracle stands for, message by message
+    POST /api/refine   Refined        the run that a walk by the oracle represents, message by message
     POST /api/load     Saved          replays a saved trace, and makes a walk of it
     GET  /api/file     job, path, format, as, show   a walk as a file: of the finding `as`, or of none
 
 The bodies are those of `checker.explorer.requests`. Lines of JSON are `{"progress": {"states": 12, "depth": 3}}`, and
-at last `{"done": ...}` or `{"error": "..."}`; whoever closes the connection before has cancelled the search.
+finally `{"done": ...}` or `{"error": "..."}`. Closing the connection earlier cancels the search.
 
-Rules of this module: a job is known by the fingerprint of its source. The first jobs stay; of those that came with a
-trace the last `LOADED` are kept, since a trace can bring its job again.
+Rules of this module: a job is identified by the fingerprint of its source. The initial jobs stay. Of the jobs loaded
+from traces, the last `LOADED` are kept, since a trace can bring its job again.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from checker.traces.replay import ReplayError, replay
 from checker.traces.trace import Trace, trace_of, walk_of
 
 LOADED = 8
-SEARCHES = 2  # at a time
-NOTHING = ""  # the finding of a walk that is saved as it was walked
+SEARCHES = 2  # that may run concurrently
+NOTHING = ""  # the finding of a walk that is saved without a finding
 
 
 @dataclass(frozen=True)
@@ -50,11 +50,11 @@ class Open:
     key: str
     job: Job
     walks: Walks
-    folder: str = ""  # of the scenario file; nothing for the job of a trace
+    folder: str = ""  # of the scenario file; empty for the job of a trace
 
 
 class Desk:
-    """The jobs that are walked, and the answers. Threads may share it.
+    """The jobs that are open, and the answers. Threads may share it.
 
     Each job comes with the name of the folder of its scenario file. The page shows it, because scenarios can have
     similar names.
@@ -101,7 +101,7 @@ class Desk:
     # -- walks -----------------------------------------------------------------------------------------------
 
     def walk(self, asked: Walked) -> dict[str, Json]:
-        """A walk for the page. Raises AskedWrongError, also if it is not what its link was made of."""
+        """Return the view of a walk. Raises AskedWrongError, also if the walk does not match the check of its link."""
         opened = self._open(asked.job)
         view = views.walk_view(opened.job, opened.key, opened.walks, asked.path)
         if asked.check is not None and view["link"] != f"{asked.job}/{view['link'].split('/')[1]}/{asked.check}":
@@ -132,7 +132,7 @@ class Desk:
         return str(loaded["headline"])
 
     def refine(self, asked: Refined) -> dict[str, Json]:
-        """A walk that ends in a finding, told at the finer grain. Raises AskedWrongError."""
+        """Return a walk that ends in a finding, refined to the finer grain. Raises AskedWrongError."""
         opened = self._open(asked.job)
         found = self._found(opened, opened.walks.path(asked.path), asked.finding)
         if opened.job.refinement is None or found is None:
@@ -147,7 +147,7 @@ class Desk:
         return {"job": view, "path": list(finer.walks.ordinals(fine.path))}
 
     def file(self, job: str, path: tuple[int, ...], form: str, finding: str | None) -> tuple[Format, Trace, str]:
-        """A walk in a format: its format, its trace and its text; without `finding`, as the gravest that it ends in.
+        """Return a walk in a format: the format, the trace and the text. Without `finding`, the gravest one is used.
 
         Raises AskedWrongError.
         """
@@ -163,7 +163,7 @@ class Desk:
             raise AskedWrongError(f"{form}: {error}", HTTPStatus.UNPROCESSABLE_ENTITY) from None
 
     def _found(self, opened: Open, path: Path, name: str | None) -> Found | None:
-        """The finding of that name that a run ends in, the gravest if None is given, none for NOTHING."""
+        """Return the finding of that name at the end of a run: the gravest for a name of None, None for NOTHING."""
         if name == NOTHING:
             return None
         found = opened.walks.findings(path)
@@ -193,7 +193,7 @@ class Desk:
         }
 
     def whole(self, asked: Whole, progress: Progress) -> dict[str, Json]:
-        """Explore a job from its first state; its verdict, and the walk to each finding. Raises AskedWrongError."""
+        """Explore a job from its first state: its verdict, and the walk to each finding. Raises AskedWrongError."""
         opened = self._open(asked.job)
         with self._search():
             explored = search_whole(opened.job, progress)
@@ -216,7 +216,7 @@ class Desk:
 
 
 class _Place:
-    """One of the searches that may run at a time. Raises AskedWrongError if all of them do."""
+    """One of the `SEARCHES` slots for concurrent searches. Raises AskedWrongError if all are taken."""
 
     def __init__(self, places: threading.BoundedSemaphore) -> None:
         self._places = places

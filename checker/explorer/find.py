@@ -1,12 +1,12 @@
-"""Looks ahead for the page: for the nearest state of a kind, and through the whole space.
+"""Look-ahead for the page: to the nearest state of a kind, and through the whole space.
 
 Rules of this module:
 
-- Breadth first: what is found is nearest. What is looked for lies at least one move ahead.
-- States are looked for by the table engine, on the same model begun where the walk ends; it is the faster by far.
-  A move, and a state like the one that is walked from, is looked for by plain steps.
-- Where nothing is found it is told whether everything was seen, or which limit ended the search.
-- Whoever asked is told how far it is every `REPORT_EVERY` seconds, and may say that it is enough.
+- The search is breadth-first, so the result is nearest. The result is at least one move ahead.
+- The table engine searches for states, on the same model with the end of the walk as its initial state; it is by far
+  the faster engine. Plain steps search for a move, and for a state of a kind that the end of the walk has too.
+- A search without a result reports whether it saw everything, or which limit ended it.
+- The progress callback is called every `REPORT_EVERY` seconds, and may cancel the search.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from checker.explorer.requests import Action, AskedWrongError, End, Goal, Proper
 from checker.explorer.walk import Walks
 from checker.job import Job
 
-STATES = 200_000  # that plain steps may see
-SECONDS = 60.0  # of a look ahead
+STATES = 200_000  # limit of a search by plain steps
+SECONDS = 60.0  # limit of a look-ahead
 WHOLE_SECONDS = 300.0
-SHARE_OF_MEMORY = 0.5  # of what is free when a search begins
+SHARE_OF_MEMORY = 0.5  # of the memory that is free when a search begins
 REPORT_EVERY = 0.2  # seconds
-LOOK_EVERY = 64  # rows between two looks at the clock
+LOOK_EVERY = 64  # rows between two readings of the clock
 LIMITS = {
     Stop.TIME: "the time for a search is over",
     Stop.MEMORY: "the memory for a search is used up",
@@ -41,14 +41,14 @@ LIMITS = {
 }
 
 Progress = Callable[[int, int], bool]
-"""Gets the states seen and the depth; False: enough."""
+"""Takes the number of states seen and the depth; returns False to cancel."""
 
 
 @dataclass(frozen=True)
 class Looked:
-    """What looking ahead came to: the ordinals of the moves to what was found, or None, and what was seen.
+    """The result of a look-ahead: the ordinals of the moves to the result, or None, and the size of the search.
 
-    `whole`: everything that can be reached was seen. `why` is what ended the search otherwise.
+    `whole`: every reachable state was seen. Otherwise `why` names the limit that ended the search.
     """
 
     path: tuple[int, ...] | None
@@ -59,7 +59,7 @@ class Looked:
 
 
 def look_ahead(job: Job, row: Row, goal: Goal, progress: Progress) -> Looked:
-    """The nearest state of a kind, from a row on. Raises AskedWrongError for a goal that the job does not have."""
+    """Find the nearest state of a kind after a row. Raises AskedWrongError for a goal that the job does not have."""
     wanted = _state(job, goal)
     if next(successors(job.model, row), None) is None:
         return Looked(None, 1, 0, whole=True)
@@ -70,7 +70,7 @@ def look_ahead(job: Job, row: Row, goal: Goal, progress: Progress) -> Looked:
 
 
 def _state(job: Job, goal: Goal) -> ModelProperty | None:
-    """What is looked for as a property that finds it; None for a move. Raises AskedWrongError."""
+    """The goal as a property that finds it; None for a move. Raises AskedWrongError."""
     if isinstance(goal, End):
         return ModelProperty(
             "an end", (Read(job.model.columns[0].name),), lambda _: Finding("nothing can happen"), Kind.FINAL
@@ -88,7 +88,7 @@ def _state(job: Job, goal: Goal) -> ModelProperty | None:
 
 
 def by_tables(job: Job, row: Row, wanted: ModelProperty, progress: Progress) -> Looked:
-    """The nearest state that a property finds, which is not that of the row itself."""
+    """Find the nearest state in which a property has a finding, other than the row itself."""
     columns = tuple(replace(column, initial=value) for column, value in zip(job.model.columns, row, strict=True))
     begun = Model(job.model.name, columns, job.model.actors, job.model.rules, (wanted,))
     limits = Limits(memory=free_memory(SHARE_OF_MEMORY), seconds=SECONDS)
@@ -101,7 +101,7 @@ def by_tables(job: Job, row: Row, wanted: ModelProperty, progress: Progress) -> 
 
 
 def search_whole(job: Job, progress: Progress) -> Exploration:
-    """Explore the whole space, within the job's limits and those of a page. Raises AskedWrongError."""
+    """Explore the whole space, within the limits of the job and of the page. Raises AskedWrongError."""
     own, memory = job.limits, free_memory(SHARE_OF_MEMORY)
     seconds = min(own.seconds or WHOLE_SECONDS, WHOLE_SECONDS)
     limits = Limits(own.depth, own.states, min(own.memory or memory, memory), seconds)
@@ -114,19 +114,19 @@ def _explored(model: Model, limits: Limits, progress: Progress, *, until_witness
     ended: list[Exploration] = []
 
     def told(exploration: Exploration) -> None:
-        """Interrupt the engine once, when the page says that it is enough."""
+        """Interrupt the engine once, when the page cancels."""
         if not ended and not progress(exploration.states, exploration.depth):
             ended.append(exploration)
             raise KeyboardInterrupt
 
     try:
         if not jit.is_compiled():
-            search.explore(model, Limits(depth=1))  # so that no search's time goes to compiling
+            search.explore(model, Limits(depth=1))  # warm up, so that compiling does not count as time of a search
         return search.explore(model, limits, until_witnessed=until_witnessed, progress=told)
     except KeyboardInterrupt:
         if not ended:
             raise
-        return ended[0]  # the page said so of the last report, when the search had come to its end
+        return ended[0]  # the page cancelled at the last report, after the search had finished
     except ModelError as error:
         raise AskedWrongError(f"the model is wrong: {error}", HTTPStatus.UNPROCESSABLE_ENTITY) from None
 
@@ -135,7 +135,7 @@ def _explored(model: Model, limits: Limits, progress: Progress, *, until_witness
 
 
 def by_plain_steps(job: Job, row: Row, goal: Goal, progress: Progress, states: int = STATES) -> Looked:
-    """The nearest move or state of a kind, at least one move ahead of the row."""
+    """Find the nearest move or state of a kind, at least one move ahead of the row."""
     parents: dict[Row, tuple[Row, int] | None] = {row: None}
     level, depth, began, reported = [row], 0, time.monotonic(), 0.0
     while level:

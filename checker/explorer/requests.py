@@ -1,7 +1,7 @@
-"""What the page may ask for. Whatever else is asked for is refused with what would be right.
+"""The requests that the page may send. Any other request is refused, with a message that says how to correct it.
 
-A walk is asked for by the fingerprint of its job and the ordinals of its moves: `{"job": "6f0c…", "path": [0, 2]}`.
-The same in a link is `6f0c…/0.2/91ab…`; its last part is a check, by which a link is refused that now leads elsewhere.
+A request names a walk by the fingerprint of its job and the ordinals of its moves: `{"job": "6f0c…", "path": [0, 2]}`.
+The same walk in a link is `6f0c…/0.2/91ab…`; the last part is a check, so a link that now leads elsewhere is refused.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Annotated, TypeVar
 import msgspec
 
 LONGEST = 2000  # moves of a walk
-LONGEST_FILE_NAME = 255  # that file systems have
-MOST_TEXT = 200  # characters of a word to look for
-ORDINALS = 1 << 16  # moves of one state, as the table engine has it too
+LONGEST_FILE_NAME = 255  # limit of common file systems
+MOST_TEXT = 200  # characters of a search text or a name
+ORDINALS = 1 << 16  # moves of one state, the same limit as in the table engine
 
 Ordinal = Annotated[int, msgspec.Meta(ge=0, lt=ORDINALS)]
 Name = Annotated[str, msgspec.Meta(max_length=MOST_TEXT)]
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class AskedWrongError(Exception):
-    """A request that cannot be answered; the message says why, and what would be right."""
+    """A request that cannot be answered; the message gives the reason and the correction."""
 
     def __init__(self, message: str, status: HTTPStatus = HTTPStatus.BAD_REQUEST) -> None:
         super().__init__(message)
@@ -31,7 +31,7 @@ class AskedWrongError(Exception):
 
 
 class Walked(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """A walk: its job's fingerprint, and the ordinals of its moves. `check`: what its link says of where it ends."""
+    """A walk: the fingerprint of its job and the ordinals of its moves. `check` is the check of the end in its link."""
 
     job: Name
     path: Annotated[tuple[Ordinal, ...], msgspec.Meta(max_length=LONGEST)]
@@ -39,19 +39,19 @@ class Walked(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class Property(msgspec.Struct, tag="property", tag_field="type", frozen=True):
-    """A state in which a property fails, is witnessed, or has its goal, by its kind."""
+    """A state in which a property fails, is witnessed, or has its goal, depending on its kind."""
 
     name: Name
 
 
 class Action(msgspec.Struct, tag="action", tag_field="type", frozen=True):
-    """A move of that action."""
+    """A move with that action."""
 
     name: Name
 
 
 class Words(msgspec.Struct, tag="words", tag_field="type", frozen=True):
-    """A move whose caption has these words in it, wherever they stand and however they are written."""
+    """A move whose caption contains this text, in any case."""
 
     text: Annotated[str, msgspec.Meta(min_length=1, max_length=MOST_TEXT)]
 
@@ -64,7 +64,7 @@ Goal = Property | Action | Words | End
 
 
 class Ahead(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """Look ahead from the end of a walk for the nearest state of that kind."""
+    """Search ahead from the end of a walk for the nearest state or move of that kind."""
 
     job: Name
     path: Annotated[tuple[Ordinal, ...], msgspec.Meta(max_length=LONGEST)]
@@ -72,13 +72,13 @@ class Ahead(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class Whole(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """Search the whole space of a job."""
+    """Explore the whole space of a job."""
 
     job: Name
 
 
 class Refined(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """Tell a walk that ends in a finding at the finer grain."""
+    """Refine a walk that ends in a finding to the finer grain."""
 
     job: Name
     path: Annotated[tuple[Ordinal, ...], msgspec.Meta(max_length=LONGEST)]
@@ -93,7 +93,7 @@ class Saved(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 def read_request(body: bytes, wanted: type[T]) -> T:
-    """The request that a body is. Raises AskedWrongError."""
+    """Decode the body of a request. Raises AskedWrongError."""
     try:
         return msgspec.json.decode(body, type=wanted)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -101,7 +101,7 @@ def read_request(body: bytes, wanted: type[T]) -> T:
 
 
 def read_path(text: str) -> tuple[int, ...]:
-    """The ordinals that a link or an address writes as `0.2.1`. Raises AskedWrongError."""
+    """The ordinals in a link or an address, such as `0.2.1`. Raises AskedWrongError."""
     parts = text.split(".") if text else []
     if len(parts) > LONGEST:
         raise AskedWrongError(f"the path has {len(parts):,} moves; a walk has {LONGEST:,} at most")
@@ -111,5 +111,5 @@ def read_path(text: str) -> tuple[int, ...]:
 
 
 def write_path(path: Sequence[int]) -> str:
-    """The ordinals as a link writes them."""
+    """The ordinals as written in a link."""
     return ".".join(map(str, path))

@@ -1,13 +1,13 @@
-"""The explorer's page over HTTP, on the loopback interface and nothing else.
+"""The explorer's page over HTTP, on the loopback interface only.
 
 Rules of this module:
 
-- Who is not this machine's browser on this very page is refused: the name in Host is a loopback one, with this port (so
-  that no foreign name can be made to lead here), a request that another page makes names that page in Origin or
-  Sec-Fetch-Site, and what asks for work is JSON, which no page may send elsewhere unasked.
+- Only a browser on this machine, on this very page, is served. The name in Host is a loopback name with this port, so
+  that no foreign name can resolve to this server. A request from another page names that page in Origin or
+  Sec-Fetch-Site. A request for work is JSON, which no page may send across origins without permission.
 - The page loads nothing from elsewhere, and runs no script that is not a file of this package. A view of a walk that is
-  opened beside it (it may have styles and scripts of its own) stands alone: it has no origin and may ask for nothing.
-- Sizes are bounded; what is wrong ends as JSON with a message, `{"error": "..."}`. A reader who goes away ends his own
+  opened in another tab may have its own styles and scripts; it is sandboxed, has no origin and may send no requests.
+- Sizes are bounded. An error ends as JSON with a message, `{"error": "..."}`. A reader who disconnects ends the
   request, and a search with it.
 """
 
@@ -32,11 +32,11 @@ from checker.job import Json
 from checker.traces.picture import STYLE
 
 HOST = "127.0.0.1"
-NAMES = (HOST, "localhost")  # that lead here
-PATIENCE = 30.0  # seconds that a request may take to arrive
+NAMES = (HOST, "localhost")  # host names of this server
+PATIENCE = 30.0  # seconds until a request must have arrived
 LARGEST = 1 << 16  # bytes of a request
 LARGEST_TRACE = 1 << 25
-LONGEST_NAME = 120  # characters of a file's name before its suffix
+LONGEST_NAME = 120  # characters of a file name before its suffix
 TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 OWN = "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'"
 ALONE = (
@@ -52,11 +52,11 @@ ALWAYS = {
 
 
 class PortError(Exception):
-    """The port that was asked for cannot be had; the message says why."""
+    """The requested port is not available; the message gives the reason."""
 
 
 class Server(ThreadingHTTPServer):
-    """Serves one desk. `address` is where the page is. Raises PortError."""
+    """The HTTP server of one desk. `address` is the URL of the page. Raises PortError."""
 
     daemon_threads = True
     allow_reuse_address = True
@@ -75,24 +75,24 @@ class Server(ThreadingHTTPServer):
         return f"http://{HOST}:{self.server_port}/"
 
     def server_bind(self) -> None:
-        """Without asking a name server what this machine is called."""
+        """Bind without asking a name server for the name of this machine."""
         TCPServer.server_bind(self)
         self.server_name, self.server_port = HOST, int(self.server_address[1])
 
     def server_close(self) -> None:
-        """Stop, and have every search that is under way end."""
+        """Stop, and end every running search."""
         self.closing.set()
         super().server_close()
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 (as the base class has it)
-        """Who goes away is no error; anything else that gets here is a defect, and is told in a line."""
+        """Ignore a disconnect; report anything else in one line, since an error that gets here is a defect."""
         error = sys.exception()
         if not isinstance(error, ConnectionError | TimeoutError):
             print(f"error: a request ended in {type(error).__name__}: {error}", file=sys.stderr)
 
 
 def _assets() -> dict[str, tuple[str, bytes]]:
-    """The files of the page by their paths, with their types; the style of the picture is made by who draws it."""
+    """The files of the page by their paths, with their types; `checker.traces.picture` has the style of the picture."""
     found = {f"/{each.name}": each.read_bytes() for each in files(__package__).joinpath("assets").iterdir()}
     found |= {"/": found.pop("/index.html"), "/picture.css": STYLE.encode()}
     suffixes = {path: path.rpartition(".")[2] if path != "/" else "html" for path in found}
@@ -107,18 +107,18 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = PATIENCE
 
     def do_GET(self) -> None:
-        """The page, its files, the jobs, a walk as a file."""
+        """Answer with the page, its files, the jobs, or a walk as a file."""
         self._answered(self._get)
 
     def do_POST(self) -> None:
-        """What the page asks for."""
+        """Answer a request of the page for work."""
         self._answered(self._post)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nothing: the terminal is the user's."""
+        """Log nothing: the terminal is the user's."""
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:  # noqa: ARG002
-        """What the base class refuses before it is asked for anything."""
+        """Answer a request that the base class refuses before it is dispatched."""
         self._error(message or HTTPStatus(code).phrase, HTTPStatus(code))
 
     def _answered(self, answer: Callable[[], None]) -> None:
@@ -129,7 +129,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._error(str(error), error.status)
         except (ConnectionError, TimeoutError):
             raise
-        except Exception as error:  # a page must be told something
+        except Exception as error:  # the page always gets an answer
             self._error(_defect(error), HTTPStatus.INTERNAL_SERVER_ERROR)
             raise
 
@@ -140,7 +140,7 @@ class _Handler(BaseHTTPRequestHandler):
             raise AskedWrongError(f"this page is at {self.server.address}", HTTPStatus.MISDIRECTED_REQUEST)
         if origin is not None and origin not in [f"http://{host}" for host in hosts]:
             raise AskedWrongError("another page may not ask this one", HTTPStatus.FORBIDDEN)
-        if self.path != "/" and site not in (None, "same-origin", "none"):  # a link may lead to the page itself
+        if self.path != "/" and site not in (None, "same-origin", "none"):  # links may lead to the page itself
             raise AskedWrongError("another page may not ask this one", HTTPStatus.FORBIDDEN)
 
     # -- requests --------------------------------------------------------------------------------------------
@@ -228,7 +228,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._json({"error": message}, status)
 
     def _lines(self, search: Callable[[Progress], Json]) -> None:
-        """Lines of JSON while a search goes on; who closes the connection has cancelled it."""
+        """Send lines of JSON during a search; a closed connection cancels it."""
         gone = threading.Event()
         self._head("application/x-ndjson", HTTPStatus.OK, {})
 

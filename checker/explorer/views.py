@@ -195,7 +195,7 @@ def _changes(changed: Mapping[str, tuple[str, ...]], before: Lanes, after: Lanes
 
 
 def _told(drawn: Drawn) -> str:
-    """The fate of a message in words."""
+    """The fate of a message as text."""
     if drawn.kind == "lost":
         return f"what {drawn.lane} has sent{f' to {drawn.peer}' if drawn.peer else ''} is lost: {drawn.text}"
     word = {"send": "sends to", "deliver": "hears"}[drawn.kind]

@@ -1,12 +1,12 @@
-"""The rows along a walk, by the ordinals of its moves, and what the run that was walked ends in.
+"""The rows along a walk, by the ordinals of its moves, and the findings at the end of the run.
 
 Rules of this module:
 
-- The successors of a row are asked for once, as long as they are remembered; the n-th is that of both engines.
-- A run ends in a finding where its last state is one of a property's; of liveness where it has closed a loop, stays, or
-  can do nothing more, and holds what `checker.engine.lasso` asks of such a run. So a run that the checker found, and
-  somebody walks, ends in the very finding. A goal is called out of reach only where all that is left was looked at;
-  where that is more than `lasso.REMAINS` states, nothing is claimed.
+- The successors of a row are computed once, as long as they are cached. They have the order of both engines.
+- A run ends in a safety finding if its last state has one. It ends in a liveness finding if it closes a loop, stays in
+  its last state or has no successor, and satisfies the conditions of `checker.engine.lasso`. So a run that the checker
+  found, walked move by move, ends in the same finding. A goal counts as out of reach only if all states that remain
+  were searched; if these are more than `lasso.REMAINS`, nothing is claimed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from checker.engine.result import Found, Step
 from checker.engine.semantics import answer, successors
 from checker.explorer.requests import AskedWrongError
 
-REMEMBERED = 4096  # rows whose successors are kept
+REMEMBERED = 4096  # rows whose successors are cached
 
 Path = tuple[Step, ...]
 GRAVEST = (Kind.ALWAYS, Kind.FINAL, Kind.RECOVERABLE, Kind.EVENTUALLY, Kind.SOMETIMES)
@@ -51,7 +51,7 @@ class Walks:
         return found
 
     def path(self, ordinals: Sequence[int]) -> Path:
-        """The steps of a walk; the first has no move. Raises AskedWrongError where a move is not there."""
+        """The steps of a walk; the first has no move. Raises AskedWrongError for an ordinal without a move."""
         path = [Step(None, self.model.initial())]
         for number, ordinal in enumerate(ordinals, 1):
             moves = self.next(path[-1].row)
@@ -62,7 +62,7 @@ class Walks:
         return tuple(path)
 
     def ordinals(self, path: Path) -> tuple[int, ...]:
-        """The ordinals of the moves of a path. Raises AskedWrongError where it is none of this model."""
+        """The ordinals of the moves of a path. Raises AskedWrongError if it is not a path of this model."""
         return tuple(self._ordinal(before.row, step) for before, step in pairwise(path))
 
     def _ordinal(self, row: Row, step: Step) -> int:
@@ -73,7 +73,7 @@ class Walks:
         return told[0]
 
     def findings(self, path: Path) -> list[Found]:
-        """What a run ends in, the gravest first."""
+        """The findings at the end of a run, the gravest first."""
         found = [each for prop in self.model.properties for each in self._finding(prop, path)]
         return sorted(found, key=lambda each: GRAVEST.index(each.prop.kind))
 
@@ -88,7 +88,7 @@ class Walks:
             yield Found(prop, said, len(path) - 1, path)
 
     def _never(self, prop: Property, path: Path) -> Iterator[Found]:
-        """The run as one that never comes to the goal, if it is one: with the shortest loop that makes it so."""
+        """The finding of a run that never reaches its goal, if it is one: with the shortest loop that proves it."""
         said = [answer(self.model, prop, step.row) for step in path]
         met = max((number for number, each in enumerate(said) if isinstance(each, Finding)), default=-1)
         for loop in self._loops(prop, path):
@@ -103,7 +103,7 @@ class Walks:
                 return
 
     def _loops(self, prop: Property, path: Path) -> Iterator[int | None]:
-        """Where a loop may begin that the last step closes; the last step itself: the run stays; None: it ends."""
+        """The starts of a loop that the last step may close; the last step: the run stays; None: the run ends."""
         last = len(path) - 1
         if prop.kind is Kind.EVENTUALLY:
             yield last
@@ -112,7 +112,7 @@ class Walks:
         yield from (number for number in range(last - 1, -1, -1) if path[number].row == path[last].row)
 
     def _out_of_reach(self, prop: Property, path: Path, numbers: list[int]) -> list[int]:
-        """Those steps from which the goal was seen to be out of reach; it then is so from every later one."""
+        """The steps that the goal was found to be out of reach from; it is out of reach from every later step too."""
         lost: list[int] = []
         for number in reversed(numbers):
             key = prop.name, path[number].row
@@ -121,7 +121,7 @@ class Walks:
                 left = lasso.remains(self.model, prop, path[number].row)
                 is_lost = left.whole and not left.goal
                 if len(self._lost) >= REMEMBERED:
-                    self._lost.clear()  # also what another thread has just put there: it is not read again
+                    self._lost.clear()  # clears entries of other threads too; this call reads none of them again
                 self._lost[key] = is_lost
             if not is_lost:
                 break
