@@ -1,4 +1,4 @@
-"""Histories that clients recorded, and the checks that hold a running ensemble to what clients are promised."""
+"""Histories that clients recorded, and checks of a running ensemble against the guarantees that clients have."""
 
 from checker.histories.findings import Findings, check
 from checker.histories.record import (

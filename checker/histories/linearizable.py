@@ -1,17 +1,19 @@
-"""Is there an order of the operations on one znode that explains every answer, and respects real time?
+"""A linearizability check: is there an order of the operations on a znode that explains every reply?
 
-The search of Wing and Gong, with the memory of visited configurations that Lowe added: place the operations one after
-the other, each time one that was invoked before the earliest completion among those not placed yet, and never enter
-the same configuration (what is placed, and the state of the register) twice.
+The order must respect real time. The algorithm is that of Wing and Gong, with Lowe's memory of visited configurations.
+It places the operations one after another. Each operation it places was invoked before the earliest completion among
+those not placed yet. It never enters the same configuration (the placed operations and the state of the register)
+twice.
 
-Rules this module keeps:
+Rules of this module:
 
-- Zxids are not looked at: this check would hold any register to account. The order of zxids is a check of its own.
-- An operation without an answer may be placed at any time after it was invoked, or never.
-- An observation that agrees with the state is placed at once: it changes nothing, so no other choice is better.
-- Unanswered writes whose values nobody read cannot be told apart, so of each kind only the first is tried.
-- The number of configurations is bounded. A search that reaches the bound says `Undecided`, never "linearizable".
-- A counterexample is the first in time: the operation whose completion left no order, every earlier one having one.
+- Zxids are ignored, so that the check applies to any register. The order of zxids is a separate check.
+- An operation without a reply may be placed at any time after its invocation, or never.
+- An observation that agrees with the state is placed immediately. It changes nothing, so no other choice is better.
+- Unanswered writes with values that no read returned are interchangeable, so only the first of each kind is tried.
+- The number of configurations is bounded. A search that reaches the bound returns `Undecided`, never "linearizable".
+- A counterexample is the first in time: the operation whose completion left no order, while an order existed for every
+  earlier one.
 
 Source: Wing and Gong, "Testing and Verifying Concurrent Objects" (1993); Lowe, "Testing for linearizability" (2017).
 """
@@ -29,14 +31,14 @@ from checker.histories.violation import Violation
 
 CLAUSE = "writes and synced reads are linearizable"
 BOUND = 500_000
-"""Configurations visited before a search gives up."""
+"""The number of configurations that a search visits before it gives up."""
 UNREAD = "(a value that nobody read)"
 SHOWN = 8
-"""Witnesses named beside the operation that has no place."""
+"""The most witnesses shown of each kind: the last ones placed in the order, and those that have no place."""
 
 
 class Linearizable(msgspec.Struct, frozen=True):
-    """An order exists; `order` is one."""
+    """An order of the operations, which therefore exists."""
 
     order: tuple[Operation, ...]
 
@@ -48,7 +50,7 @@ class Undecided(msgspec.Struct, frozen=True):
 
 
 class NoOrder(msgspec.Struct, frozen=True):
-    """No order exists. `placed` is a longest beginning that does, `state` what the register holds after it."""
+    """The result that no order exists: `placed` is a longest partial order, `state` the register after it."""
 
     placed: tuple[Operation, ...]
     state: register.State
@@ -58,8 +60,11 @@ Found: TypeAlias = Linearizable | Undecided | NoOrder
 
 
 class _Configuration(msgspec.Struct, frozen=True):
-    """What is placed: the answered operations below `base`, those of `ahead` above it (bit 0 is `base`), and the
-    unanswered ones of the bits of `unanswered`."""
+    """The placed operations, and the state of the register after them.
+
+    The placed operations are the answered ones below `base`, the answered ones whose bit is set in `ahead` (bit 0 is
+    `base`), and the unanswered ones whose bit is set in `unanswered`.
+    """
 
     base: int
     ahead: int
@@ -68,12 +73,12 @@ class _Configuration(msgspec.Struct, frozen=True):
 
     @property
     def answered(self) -> int:
-        """How many answered operations are placed."""
+        """The number of answered operations that are placed."""
         return self.base + self.ahead.bit_count()
 
 
 class _Search:
-    """The operations of one znode, ready to be placed. Reads without an answer say nothing, and are left out."""
+    """The operations of one znode, ready to be placed. Reads without a reply constrain nothing, and are left out."""
 
     def __init__(self, operations: Sequence[Operation]) -> None:
         by_invocation = sorted(operations, key=lambda operation: operation.invoked)
@@ -83,7 +88,7 @@ class _Search:
         self.unknown = [op if op.value in seen else _unread(op) for op in self.unknown]
 
     def candidates(self, at: _Configuration) -> tuple[list[int], list[int]]:
-        """The answered and the unanswered operations that may come next."""
+        """The answered and the unanswered operations that may be next in the order."""
         known: list[int] = []
         earliest = float("inf")
         for index in range(at.base, len(self.known)):
@@ -107,7 +112,7 @@ class _Search:
         return chosen
 
     def successors(self, at: _Configuration) -> Iterator[tuple[Operation, _Configuration]]:
-        """Every way to place one operation more; those that were answered come first."""
+        """The ways to place one further operation; the answered operations are first."""
         known, unknown = self.candidates(at)
         for index in known:
             operation = self.known[index]
@@ -133,15 +138,18 @@ class _Search:
 
 
 class _Visited:
-    """The configurations that were entered. One that has placed more unanswered writes than another, and is otherwise
-    equal, can do nothing that the other one cannot, so it counts as entered too."""
+    """The configurations that were entered, and those that they subsume.
+
+    A configuration with more unanswered writes placed than another, and otherwise equal to it, can reach nothing that
+    the other one cannot. So it counts as entered too.
+    """
 
     def __init__(self) -> None:
         self.count = 0
         self._placed: dict[tuple[int, int, register.State], list[int]] = {}
 
     def adds(self, at: _Configuration) -> bool:
-        """Whether this configuration is worth entering; it counts as entered then."""
+        """Enter a configuration; return False if an entered one subsumes it."""
         before = self._placed.setdefault((at.base, at.ahead, at.state), [])
         if any(placed & at.unanswered == placed for placed in before):
             return False
@@ -151,12 +159,12 @@ class _Visited:
 
 
 def _unread(operation: Operation) -> Operation:
-    """An unanswered write whose value nobody read: any other such write could stand in its place."""
+    """An unanswered write with a value that no read returned; all such writes are interchangeable."""
     return operation if operation.kind == "delete" else msgspec.structs.replace(operation, value=UNREAD)
 
 
 def search(operations: Sequence[Operation], bound: int = BOUND) -> Found:
-    """Look for an order of the operations on one znode, which did not exist before them."""
+    """Search for an order of the operations on one znode, which does not exist initially."""
     task = _Search(operations)
     start = _Configuration(0, 0, 0, None)
     visited = _Visited()
@@ -166,7 +174,7 @@ def search(operations: Sequence[Operation], bound: int = BOUND) -> Found:
     longest, most = NoOrder((), None), -1
     while path and path[-1].base < len(task.known):
         step = next(following[-1], None)
-        if step is None:  # a dead end: is it the furthest one?
+        if step is None:  # a dead end; the furthest one is kept
             if path[-1].answered > most:
                 longest, most = NoOrder(tuple(placed), path[-1].state), path[-1].answered
             path.pop()
@@ -182,12 +190,12 @@ def search(operations: Sequence[Operation], bound: int = BOUND) -> Found:
 
 
 def check(operations: Sequence[Operation], bound: int = BOUND) -> Violation | Undecided | None:
-    """The first operation on this znode that no order explains, if there is one."""
+    """Find the first operation on a znode that no order explains, if there is one."""
     found = search(operations, bound)
     if not isinstance(found, NoOrder):
         return found if isinstance(found, Undecided) else None
     ends = sorted(operation.end for operation in operations if operation.outcome != "unknown")
-    low, high = 0, len(ends) - 1  # ends[high] is known to be too much
+    low, high = 0, len(ends) - 1  # ends[high] is known to have no order
     while low < high:
         middle = (low + high) // 2
         shorter = search(until(operations, ends[middle]), bound)
@@ -199,7 +207,7 @@ def check(operations: Sequence[Operation], bound: int = BOUND) -> Violation | Un
 
 
 def until(operations: Sequence[Operation], time: float) -> list[Operation]:
-    """The history as it stood at this time: what had not completed had no answer, what came later did not exist."""
+    """The history at a point in time: later completions have no reply yet, and later invocations are missing."""
     return [
         operation if operation.end <= time else _pending(operation)
         for operation in operations

@@ -1,13 +1,13 @@
-"""One znode as a register with versions: what each operation needs to find, and what it leaves.
+"""One znode as a register with versions: the state that each operation requires, and the state after it.
 
-Rules this module keeps:
+Rules of this module:
 
-- The state is a value with its version, or no znode. A create begins at version 0, a set adds one, a delete ends it.
-- An answered operation fits a state only if the answer is the one that ZooKeeper gives in that state, version
-  included. One without an answer fits wherever it would have had an effect; where it would have had none, it is as if
-  it had never arrived.
-- An error that says nothing of the znode (a lost session, a refused authentication) is no observation: it fits
-  everywhere and changes nothing.
+- The state is a value with its version, or no znode. A create begins at version 0, a set adds one, a delete removes it.
+- An answered operation fits a state only if ZooKeeper gives that reply in that state, version included. An operation
+  without a reply fits any state in which it would have an effect. Where it would have none, it is treated as never
+  carried out.
+- An error that is unrelated to the znode (a lost session, a refused authentication) is not an observation: it fits any
+  state and changes nothing.
 
 Source: `PrepRequestProcessor.pRequest2Txn` (create, setData, deleteNode); `FinalRequestProcessor` (getData).
 """
@@ -19,19 +19,19 @@ from typing import TypeAlias
 from checker.histories.record import ANY_VERSION, Operation
 
 State: TypeAlias = tuple[str, int] | None
-"""The value and the version of the znode; None if there is none."""
+"""The value and the version of the znode; None if it does not exist."""
 
 TELLING = ("NoNode", "NodeExists", "BadVersion")
-"""The refusals that tell something of the znode."""
+"""The errors that depend on the state of the znode."""
 
 
 def observes(operation: Operation) -> bool:
-    """Whether an operation, as it was answered, changes nothing: a read or a refusal."""
+    """Whether an operation, with the reply that it got, changes nothing: a read or a refusal."""
     return operation.outcome == "failed" or not operation.is_write
 
 
 def agrees(operation: Operation, state: State) -> bool:
-    """Whether what a read or a refusal told is so in this state."""
+    """Whether the reply to a read or the refusal fits this state."""
     if operation.outcome == "failed":
         return _refused_so(operation, state)
     return state == (operation.value, operation.version)
@@ -48,7 +48,7 @@ def _refused_so(operation: Operation, state: State) -> bool:
 
 
 def written(operation: Operation, state: State) -> tuple[State] | None:
-    """The state that a write leaves, in a tuple; None if it cannot have had an effect (or not that answer) here."""
+    """The state after a write, in a tuple; None if the write has no effect, or another reply, in this state."""
     if operation.kind == "create":
         if state is not None or operation.value is None:
             return None
@@ -65,5 +65,5 @@ def _answered_so(operation: Operation, left: tuple[str, int]) -> tuple[State] | 
 
 
 def shown(state: State) -> str:
-    """A state in words."""
+    """A state as text."""
     return "no znode" if state is None else f"{state[0]!r} at version {state[1]}"

@@ -1,12 +1,13 @@
-"""What the servers hold at the end: the same everywhere, and every acknowledged write in it.
+"""The final content of the servers: it is identical everywhere, and it contains every acknowledged write.
 
-Rules this module keeps:
+Rules of this module:
 
-- Replicas are compared path by path, every field of the Stat included; the first path that differs is named.
-- A znode at the end is that of the last known write, or of a later one without an answer, whose value it must then be.
+- Replicas are compared path by path, with every field of the Stat. The first path that differs is reported.
+- A final znode is that of the last known write, or of an unanswered write after it; the value must be that of the
+  write.
 - `/zookeeper` is left out: a server describes its own configuration there, by its own clock.
 
-Source: `DataTree` (what a replica consists of); `ZKDatabase.initConfigInZKDatabase`.
+Source: `DataTree` (the content of a replica); `ZKDatabase.initConfigInZKDatabase`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ OWN = "/zookeeper"
 
 
 def check(history: History, writes: Writes) -> Violation | None:
-    """The first difference between two replicas, or the first write that is missing from them."""
+    """Find the first difference between two replicas, or the first write that is missing from them."""
     if not history.replicas:
         return None
     first, *others = history.replicas
@@ -66,7 +67,7 @@ def _kept(key: str, leaf: Leaf | None, server: int, writes: Writes) -> Violation
 
 
 def _explained(key: str, leaf: Leaf, server: int, last: Placed | None, writes: Writes) -> Violation | None:
-    """Whether the final znode is that of the last known write, or of an unanswered one after it."""
+    """Check that the final znode is that of the last known write, or of an unanswered one after it."""
     mzxid, version = leaf.stat["mzxid"], leaf.stat["version"]
     held = f"{key} is {leaf.value!r}, mzxid {mzxid:#x}, version {version} on server {server}"
     if last is not None and mzxid < last.txn:

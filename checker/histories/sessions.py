@@ -1,19 +1,19 @@
-"""What every plain read owes to its own session, on whichever servers the session was.
+"""The guarantees of plain reads within a session, on whichever servers the session was.
 
-A plain read may be old: it is answered by one server, from what that server has applied. Yet it must be the state of
-*some* moment, and the moments of a session go forward.
+A plain read may be old: one server answers it from the state that the server has applied. But it must be the state of
+*some* moment, and the moments of a session advance.
 
-Rules this module keeps:
+Rules of this module:
 
-- The zxids of the answers of one session never go back. Answers come in the order of the requests, so the order of
+- The zxids of the replies of one session never go back. Replies arrive in the order of the requests, so the order of
   completion is the order of the session.
-- A read returns a value that was written, not a refused one, and not one whose write was invoked after the read ended.
-  Its mzxid and version are those of the write, and the same for every reader.
-- A read at zxid z tells the state at z: no known write of the znode lies after its mzxid and up to z. Together with
+- A read returns a value that was written. The value is not that of a refused write, nor of a write that was invoked
+  after the read ended. Its mzxid and version are those of the write, and the same for every reader.
+- A read at zxid z returns the state at z: no known write of the znode lies after its mzxid and up to z. Together with
   the first rule, this makes a session see its own writes.
 
 Source: `FinalRequestProcessor.processRequest` (the zxid of a reply); `ZooKeeperServer.processConnectRequest` (a server
-behind what a client has seen refuses it).
+that is behind the last zxid of a client refuses the client).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MOMENT = "a read tells the state at its zxid"
 
 
 def check(history: History, writes: Writes) -> Violation | None:
-    """The first answer, in the order of completion, that breaks one of the clauses."""
+    """Find the first reply, by completion, whose zxid goes back; if none does, the first read that breaks a clause."""
     answered = [operation for operation in history.operations if operation.outcome != "unknown" and operation.zxid > 0]
     answered.sort(key=lambda operation: operation.end)
     return _forward(answered) or _reads(answered, writes)
@@ -66,7 +66,7 @@ def _reads(answered: Iterable[Operation], writes: Writes) -> Violation | None:
 
 
 def _own_writes(read: Operation, mine: Operation | None, writes: Writes) -> Violation | None:
-    """Whether a read shows what its session wrote before, or something newer."""
+    """Check that a read returns the last earlier write of its session, or a newer one."""
     if mine is None or (read.outcome == "ok" and read.mzxid >= mine.txn):
         return None
     if read.outcome == "failed" and (read.error != "NoNode" or _may_be_absent(read, writes)):
@@ -75,7 +75,7 @@ def _own_writes(read: Operation, mine: Operation | None, writes: Writes) -> Viol
 
 
 def _value(read: Operation, writes: Writes) -> Violation | None:
-    """Whether the value was written, and carries the marks of its write."""
+    """Check that the value was written, and that its mzxid and version are those of its write."""
     if read.outcome != "ok":
         return None
     write = writes.by_value.get((read.key, read.value))
@@ -97,7 +97,7 @@ def _value(read: Operation, writes: Writes) -> Violation | None:
 
 
 def _moment(read: Operation, writes: Writes) -> Violation | None:
-    """Whether the answer is the state of the znode at the zxid that came with it."""
+    """Check that the reply is the state of the znode at the zxid of the reply."""
     if read.outcome == "failed":
         if read.error != "NoNode" or _may_be_absent(read, writes):
             return None
@@ -114,6 +114,6 @@ def _moment(read: Operation, writes: Writes) -> Violation | None:
 
 
 def _may_be_absent(read: Operation, writes: Writes) -> bool:
-    """Whether the znode may have been absent at the zxid of this answer."""
+    """Whether the znode may have been absent at the zxid of this reply."""
     last = writes.last(read.key, read.zxid)
     return last is None or last.operation.kind == "delete" or writes.may_have_deleted(read.key, read.end)

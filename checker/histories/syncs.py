@@ -1,19 +1,20 @@
 """Reads after `sync`: current, except inside the window of a deposed leader.
 
-A sync is a promise of the leader without a quorum: a leader that has been cut off, and does not know yet that a newer
-epoch has begun, answers a sync from its old state. So a synced read may miss acknowledged writes, in one case only.
+A leader answers a sync without asking a quorum. So a leader that has been cut off, and has not noticed that a newer
+epoch has begun, answers a sync from its old state. This is the only case in which a synced read may miss acknowledged
+writes.
 
-Rules this module keeps:
+Rules of this module:
 
-- A synced read owes every write of its znode that was acknowledged, or read by another synced read, before the sync
-  was invoked.
-- A read that misses one is tolerated only where a newer epoch than its own had already answered somebody: its server
-  followed, or was, a deposed leader. The window runs from that first answer to the end of the stale read.
-- A window is bounded, by the time after which a leader without a quorum steps down (`syncLimit` ticks, and the ticks
-  of noticing), which the history states. Time during which the server was stopped does not count.
+- A synced read must return every write of its znode that was acknowledged, or read by another synced read, before the
+  sync was invoked.
+- A read that misses one is tolerated only if some operation in a newer epoch was already answered: its server was a
+  deposed leader, or followed one. The window runs from that first reply to the end of the stale read.
+- A window is bounded by the time after which a leader without a quorum steps down (`syncLimit` ticks, and the ticks
+  until it notices), if the history states this bound. Time during which the server was stopped does not count.
 
-Source: `Leader.processSync` (answered at once if nothing is outstanding); `Leader.lead` (looks for a quorum of synced
-learners once in a tick); `LearnerHandler.synced`.
+Source: `Leader.processSync` (answers immediately if no proposal is outstanding); `Leader.lead` (checks for a quorum of
+synced learners once per tick); `LearnerHandler.synced`.
 """
 
 from __future__ import annotations
@@ -47,14 +48,14 @@ class StaleRead(msgspec.Struct, frozen=True):
 
 
 class Synced(msgspec.Struct, frozen=True):
-    """What the check came to: the stale reads that a window excuses, and the first that nothing excuses."""
+    """The result of the check: the stale reads that a window excuses, and the first violation."""
 
     stale: tuple[StaleRead, ...] = ()
     violation: Violation | None = None
 
 
 def check(history: History) -> Synced:
-    """Judge every synced read, in the order in which they were invoked."""
+    """Judge every synced read, in the order of invocation."""
     answered = sorted((op for op in history.operations if op.outcome != "unknown"), key=lambda op: op.end)
     reads = sorted((op for op in answered if op.kind == "sync+get"), key=lambda op: op.invoked)
     first_of_epoch = _first_answers(answered)
@@ -79,7 +80,7 @@ def check(history: History) -> Synced:
 
 
 def _owe(owed: dict[str, tuple[int, Operation]], operation: Operation) -> None:
-    """Remember the newest transaction of a key that everybody who syncs from now on must see."""
+    """Record the newest transaction of a key that every later sync must see."""
     if operation.acknowledged:
         zxid = operation.txn
     elif operation.kind == "sync+get" and operation.outcome == "ok":
@@ -91,7 +92,7 @@ def _owe(owed: dict[str, tuple[int, Operation]], operation: Operation) -> None:
 
 
 def _first_answers(answered: list[Operation]) -> list[Operation]:
-    """For each epoch, its first answer, in the order of completion; only epochs newer than all before."""
+    """The first reply of each epoch, in the order of completion; only epochs newer than all before."""
     firsts: list[Operation] = []
     for operation in answered:
         if operation.zxid and (not firsts or epoch(operation.zxid) > epoch(firsts[-1].zxid)):
@@ -110,6 +111,6 @@ def _excuse(
 
 
 def _awake(read: Operation, since: float, pauses: tuple[Pause, ...]) -> float:
-    """How long the window was, less the time in which the server was stopped."""
+    """The length of the window, without the time during which the server was stopped."""
     mine = [pause for pause in pauses if pause.server == read.server]
     return read.end - since - sum(max(0.0, min(stop.until, read.end) - max(stop.since, since)) for stop in mine)

@@ -1,7 +1,7 @@
-"""A violation of what clients are promised: the clause, and the operations that witness it.
+"""A violation of a guarantee of clients: the clause, and the operations that witness it.
 
-Rules this module keeps: a violation is a value, never a boolean; its witnesses are in the order in which they were
-invoked, and enough of them to see that the clause is broken without the rest of the history.
+Rules of this module: a violation is a value, never a boolean. Its witnesses show, without the rest of the history, that
+the clause is broken. As text they are in the order of invocation.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from checker.histories.record import Operation
 
 
 class Violation(msgspec.Struct, frozen=True):
-    """What was promised (`clause`), what happened instead (`detail`), and who saw it."""
+    """A broken guarantee (`clause`), a description of the run (`detail`), and the operations that show it."""
 
     clause: str
     detail: str

@@ -1,11 +1,11 @@
-"""The writes of a history by key and by zxid: what is known of the order in which the ensemble carried them out.
+"""The writes of a history by key and by zxid: the known part of the order in which the ensemble carried them out.
 
-Rules this module keeps:
+Rules of this module:
 
-- An acknowledged write is placed by the zxid that the client was told.
-- A write without an answer is placed if somebody read its value: the Stat of the first such read tells its zxid and
-  version. One that nobody read stays `open`: it may stand anywhere after its invocation, or nowhere.
-- Nothing is judged here; the checks ask.
+- An acknowledged write is placed by the zxid in its reply.
+- A write without a reply is placed if a read returned its value: the Stat of the first such read has its zxid and
+  version. If no read did, the write stays `open`: it may be anywhere after its invocation, or nowhere.
+- This module judges nothing; the checks do.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class Placed(msgspec.Struct, frozen=True):
     version: int
     operation: Operation
     witness: Operation
-    """Who told the zxid: the write itself, or the first read of its value."""
+    """The source of the zxid: the write, or the first read of its value."""
 
 
 class Writes:
-    """Every write of a history: by value, by zxid within its key, and those of which nothing is known."""
+    """The writes of a history: by value, by zxid within a key, and those without a known zxid."""
 
     def __init__(self, history: History) -> None:
         self.by_value = {(op.key, op.value): op for op in history.operations if op.kind in {"create", "set"}}
@@ -64,17 +64,17 @@ class Writes:
         return self._placed.get(key, [])
 
     def open(self, key: str) -> list[Operation]:
-        """The writes of this key that may have happened, and of which nothing more is known."""
+        """The writes of this key that may have happened, without a known zxid."""
         return self._open.get(key, [])
 
     def last(self, key: str, zxid: int) -> Placed | None:
-        """The last write of this key up to this zxid, itself included."""
+        """The last write of this key up to and including this zxid."""
         placed = self.placed(key)
         index = bisect_right(placed, zxid, key=lambda write: write.txn)
         return placed[index - 1] if index else None
 
     def between(self, key: str, after: int, zxid: int) -> Placed | None:
-        """The first write of this key after one zxid, up to another."""
+        """The first write of this key after one zxid, up to and including another."""
         placed = self.placed(key)
         index = bisect_right(placed, after, key=lambda write: write.txn)
         return placed[index] if index < len(placed) and placed[index].txn <= zxid else None
@@ -86,5 +86,5 @@ class Writes:
         return placed[index] if index < len(placed) and placed[index].txn == zxid else None
 
     def may_have_deleted(self, key: str, before: float) -> bool:
-        """Whether a delete without an answer had been invoked before this time."""
+        """Whether a delete without a reply had been invoked before this time."""
         return any(op.kind == "delete" and op.invoked < before for op in self.open(key))

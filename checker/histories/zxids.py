@@ -1,11 +1,11 @@
-"""Acknowledged writes against the zxids that came with the answers: stronger than linearizability of each znode.
+"""The zxids of acknowledged writes: a check that is stronger than linearizability of each znode.
 
-Rules this module keeps:
+Rules of this module:
 
-- One zxid belongs to one write. A write that completed before another was invoked has the smaller zxid, whichever
-  znodes they were about: zxids are the one order of all writes.
-- The versions of a znode count up by one for each set, in the order of the zxids. Between two acknowledged sets there
-  may be as many sets more as had been invoked by then and never answered.
+- One zxid belongs to one write. A write that completed before another was invoked has the smaller zxid, also if the two
+  wrote different znodes: zxids are the one order of all writes.
+- The versions of a znode count up by one for each set, in the order of the zxids. Between two placed sets there may be
+  as many further sets as had been invoked by then and never answered.
 
 Source: `Leader.propose` (a zxid for each proposal, in order); `PrepRequestProcessor.checkAndIncVersion`.
 """
@@ -25,7 +25,7 @@ VERSIONS = "versions count up by one for each set"
 
 
 def check(history: History, writes: Writes) -> Violation | None:
-    """The first acknowledged write, in the order of completion, that breaks one of the three clauses."""
+    """Find the first write that breaks a clause; the clauses are checked in the order unique, real time, versions."""
     acknowledged = [operation for operation in history.operations if operation.acknowledged]
     return _unique(acknowledged) or _real_time(acknowledged) or _versions(history.by_key, writes)
 
@@ -66,7 +66,7 @@ def _versions(keys: Iterable[str], writes: Writes) -> Violation | None:
 
 
 def _counts(earlier: Placed, later: Placed, unanswered: list[Operation]) -> Violation | None:
-    """Whether the versions of two neighbours, by zxid, leave room for what may have happened between them."""
+    """Check that the versions of two neighbours, by zxid, leave room for the writes that may be between them."""
     possible = [op for op in unanswered if op.invoked < later.witness.end]
     if later.operation.kind == "delete":
         return None
@@ -75,7 +75,7 @@ def _counts(earlier: Placed, later: Placed, unanswered: list[Operation]) -> Viol
             return Violation(VERSIONS, "a create begins at version 0", (later.operation, later.witness))
         return None
     begun = {"create", "delete"} & {op.kind for op in possible} or earlier.operation.kind == "delete"
-    if begun:  # the znode may have begun anew in between: the search for an order decides
+    if begun:  # the znode may have been created again in between: the search for an order decides
         return None
     sets = sum(op.kind == "set" for op in possible)
     if 1 <= later.version - earlier.version <= 1 + sets:
