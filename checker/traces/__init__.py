@@ -1,7 +1,7 @@
-"""Traces: runs of a model that end in a finding, in every format a reader or a tool may want.
+"""Traces: runs of a model that end in a finding, in formats for readers and for other tools.
 
-`trace_of` makes a `Trace` from what an exploration found; `checker.traces.formats` has every format that shows one by
-its name; `read_trace`, `read_itf` and `replay` bring a saved one back and run it again. Nothing here explores.
+`trace_of` makes a `Trace` of an exploration's finding. `checker.traces.formats` lists the formats by name. `read_trace`
+and `read_itf` read a saved trace, and `replay` runs it again. This package explores nothing.
 """
 
 from checker.traces.itf import TraceFileError, read_itf, to_itf

@@ -1,4 +1,4 @@
-"""The words that every view of a trace shares: the claim, the turns of a step, the list of what is hidden.
+"""Texts that every view of a trace shares: the claim, the remarks on a step, the list of hidden state.
 
 The claim is a summary of the run in one sentence. It names the decisive steps, so that a reader knows the cause of the
 finding before the details. Rules of this module:
@@ -8,7 +8,7 @@ finding before the details. Rules of this module:
   crash, a start, a cut, a heal, a decision or a marked note), the steps right before the finding, and the other steps
   with a note, in this order of precedence.
 - The claim has at most `PARTS` steps. Later steps of a class are preferred, because they are closer to the finding. A
-  "…" is in the place of turning steps that are left out.
+  "…" replaces turning steps that are left out.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _is_turning(step: TraceStep) -> bool:
 
 
 def finding(trace: Trace) -> str:
-    """The clause, and the values that made it so; nothing for a walk."""
+    """The clause, and the values that made it so; empty for a walk."""
     values = ", ".join(f"{name} = {show(value)}" for name, value in trace.values)
     return f"{trace.clause}: {values}" if values else trace.clause
 

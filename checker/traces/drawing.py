@@ -26,7 +26,7 @@ def written(text: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """Text as the content of an element or between double quotes."""
+    """Text escaped for the content of an element or for an attribute in double quotes."""
     return html.escape(written(text), quote=True)
 
 
@@ -74,7 +74,7 @@ def number(value: float) -> str:
 
 
 def tag(name: str, inside: str | None = None, **attributes: str | float | None) -> str:
-    """An element; `inside` is markup already. Attributes that are None are left out, `class_` is `class`."""
+    """An element. `inside` is markup already; attributes that are None are left out; `class_` is written `class`."""
     told = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{escaped(value) if isinstance(value, str) else number(value)}"'
         for key, value in attributes.items()
@@ -104,5 +104,5 @@ def box(x: float, y: float, width: float, height: float, class_: str, radius: fl
 
 
 def title(words: str) -> str:
-    """The title of an element, for the pointer of a browser."""
+    """The title of an element, which a browser shows at the pointer."""
     return tag("title", "\n".join(escaped(each) for each in words.split("\n")))

@@ -1,6 +1,7 @@
-"""The formats of a trace, by name: what `--format` shows and what `--traces` writes.
+"""The formats of a trace, by name: the values of `--format`, and the files that `--traces` writes.
 
-Every format is a view of one `Trace`; nothing here or behind it explores. A new one is a function and a line here.
+Every format is a view of one `Trace`; it does not explore the model. A new format is a function and a line in
+`FORMATS`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from checker.traces.trace import Trace
 
 @dataclass(frozen=True)
 class Format:
-    """`suffix` is that of its files, without the first dot; `is_module` says that Python imports them."""
+    """A format of traces. `suffix` is that of its files without the first dot; `is_module`: Python imports them."""
 
     name: str
     suffix: str
@@ -30,7 +31,7 @@ class Format:
     is_module: bool = False
 
     def file_name(self, stem: str) -> str:
-        """The name of a trace's file, made of one that all formats share: `a-b.svg`, and for a test `test_a_b.py`."""
+        """The file name of a trace, from the stem that all formats share: `a-b.svg`, and for a test `test_a_b.py`."""
         if self.is_module:
             return f"test_{re.sub(r'[^a-z0-9]+', '_', stem.lower()).strip('_')}.{self.suffix}"
         return f"{stem}.{self.suffix}"

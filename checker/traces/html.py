@@ -1,11 +1,11 @@
-"""A trace as one HTML page that needs nothing else: what was found, the picture, a list of the steps, the trace itself.
+"""A trace as one self-contained HTML page: the finding, the picture, a list of the steps, the trace as data.
 
 Rules of this module:
 
-- The page loads nothing, and its own policy forbids it to. It reads as a document without JavaScript; with it, arrow
-  keys walk the steps. The address `#step-7` leads to a step either way.
-- The list shows of a step what it changed, a column a lane; the whole state unfolds below it.
-- The page holds the trace as an ITF file in the element `itf`, so that the page itself replays.
+- The page loads nothing, and its own policy forbids it to. It reads as a document without JavaScript; with JavaScript,
+  arrow keys walk the steps. The address `#step-7` leads to a step either way.
+- The list shows the changes of each step, in a column for each lane; the whole state is in a `details` element below.
+- The page holds the trace as an ITF file in the element `itf`, so that the page can be replayed.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _step(trace: Trace, step: TraceStep, names: Sequence[str]) -> str:
 
 
 def _whole(step: TraceStep) -> str:
-    """The state after a step, folded away."""
+    """The state after a step, in a closed `details` element."""
     rows = "".join(
         f"<tr><th>{_safe(lane)}</th><td>{_safe(', '.join(f'{name} = {show(value)}' for name, value in fields.items()))}"
         "</td></tr>"

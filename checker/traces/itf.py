@@ -1,17 +1,18 @@
-"""A trace in the Informal Trace Format (ITF), and back: a file that other tools show and this one replays.
+"""A trace in the Informal Trace Format (ITF), and back: a file that other tools show and this checker replays.
 
-The variables are the lanes, each a record, and `mbt::actionTaken` and `mbt::nondetPicks`, as Quint has them.
-`#meta` holds the rest as plain JSON: the job's source, the property and what it found, the moves; and in each
-state its caption, what is drawn of the step, and the truth of each property.
+The variables are the lanes, each a record, and `mbt::actionTaken` and `mbt::nondetPicks`, as in Quint. The `#meta` of
+the file holds the rest as plain JSON: the source of the job, the property and its finding, the moves. The `#meta` of
+each state holds its caption, the drawn elements of the step, and the truth of each property.
 
 Rules of this module:
 
-- Integers in states are `{"#bigint": "1"}`; nothing there is a bare number, and nothing is null: None is the
-  variant `{"tag": "None", "value": {"#tup": []}}`. Maps whose keys a record cannot have are `{"#map": ...}`.
-- A run that loops has `loop`, the place of the state that follows the last one, which therefore stands there once; what
-  is told of the step back to it is `closing` in `#meta`. A run that stays loops in its last state, without a move.
-- Reading gives the very trace that was written. Whatever else is read raises TraceFileError, never another
-  error: it names the file, what is wrong and where, and what would be right.
+- Integers in states are `{"#bigint": "1"}`; states contain no bare number and no null. None is the variant `{"tag":
+  "None", "value": {"#tup": []}}`. Maps with keys that a record cannot have are `{"#map": ...}`.
+- A run that loops has `loop`, the index of the state that follows the last one. That state is therefore written once.
+  The caption and the drawn elements of the step back to it are `closing` in `#meta`. A run that stays loops in its last
+  state, without a move.
+- Reading returns a trace equal to the written one. Any other input raises TraceFileError, and no other error; it names
+  the file, the mistake and its place, and the correction.
 
 Source: Apalache's ADR-015, "Informal Trace Format in JSON".
 """
@@ -39,7 +40,7 @@ T = TypeVar("T")
 
 
 class TraceFileError(Exception):
-    """A file is not a trace; the message says which file, what is wrong with it and what would be right."""
+    """A file is not a trace; the message names the file, the mistake and the correction."""
 
 
 class _Move(msgspec.Struct, forbid_unknown_fields=True):
@@ -56,14 +57,14 @@ class _Drawn(msgspec.Struct, omit_defaults=True):
 
 
 class _Closing(msgspec.Struct):
-    """What is told of the step that closes a loop; its state is the one that the loop begins with."""
+    """The caption and the drawn elements of the step that closes a loop; its state is where the loop starts."""
 
     caption: str
     drawn: list[_Drawn]
 
 
 class _Meta(msgspec.Struct, kw_only=True):
-    """`#meta` of a file. Only a run that never comes to a goal has `since`, and `closing` if it loops."""
+    """`#meta` of a file. Only a run that never reaches a goal has `since`, and `closing` if it loops."""
 
     format: str = "ITF"
     description: str = "https://apalache-mc.org/docs/adr/015adr-trace.html"
@@ -74,7 +75,7 @@ class _Meta(msgspec.Struct, kw_only=True):
     bounds: list[str]
     verdict: Verdict | None
     property: str
-    kind: Kind | None  # None, as the verdict then is: a run that was walked, and is no finding
+    kind: Kind | None  # None, like the verdict, for a walked run without a finding
     clause: str
     values: list[tuple[str, Any]]
     moves: list[_Move]
@@ -131,7 +132,7 @@ def to_itf(trace: Trace) -> str:
 
 
 def _lines(items: list[Any]) -> str:
-    """A line an item: a long trace stays readable, and two of them can be compared line by line."""
+    """One line for each item, so that a long trace is readable, and two traces can be compared line by line."""
     return ",\n".join("   " + json.dumps(item) for item in items)
 
 
@@ -165,7 +166,7 @@ def expr(value: Json) -> Any:
 
 
 def read_itf(text: str, name: str = "the trace") -> Trace:
-    """The trace in a file's text; `name` is what errors call the file. Raises TraceFileError."""
+    """Read the trace in a file's text; `name` is the file's name in errors. Raises TraceFileError."""
     try:
         return _read(text)
     except _ContentError as error:
@@ -199,7 +200,7 @@ def _read(text: str) -> Trace:
 
 
 def _check_loop(file: _File) -> None:
-    """Raise unless `loop`, `closing` and `since` are as the kind of the property has them."""
+    """Raise _ContentError unless `loop`, `closing` and `since` agree with the kind of the property."""
     meta, last = file.meta, len(file.states) - 1
     closes, has_since = meta.closing is not msgspec.UNSET, meta.since is not msgspec.UNSET
     is_liveness = meta.kind is not None and meta.kind.is_liveness
@@ -221,7 +222,7 @@ def _check_loop(file: _File) -> None:
 
 
 def _check_finding(meta: _Meta) -> None:
-    """Raise unless a run with a finding has all that belongs to one, and a run without has nothing of it."""
+    """Raise _ContentError unless a run with a finding has all parts of one, and a run without a finding has none."""
     finds = (meta.verdict is not None, bool(meta.property), bool(meta.clause))
     if meta.kind is None and any((*finds, meta.values)):
         right = "a run that ends in no finding has no verdict, property, clause and values"
@@ -310,7 +311,7 @@ def _lanes(where: str, state: dict[str, Any], lanes: list[str]) -> dict[str, dic
 
 
 def json_of(value: Any, where: str = "value") -> Json:
-    """The JSON value that an expression of the format stands for; sets and tuples become lists."""
+    """The JSON value of an expression of the format; sets and tuples become lists."""
     if isinstance(value, bool | str):
         return value
     if isinstance(value, list):

@@ -1,9 +1,9 @@
-"""How a model without a lens of its own is shown.
+"""The default lens, for a model without its own lens.
 
-Lanes are the columns whose names have no "->"; their fields are those of the record that a column holds, or
-one called `value`. Columns with "->" are channels, shown only as messages sent, delivered and lost; what went
-through one is told from its content before and after a step. A model that keeps its channels otherwise (with
-queues, acknowledgements, links) should bring its own lens.
+Lanes are the columns without "->" in their names. The fields of a lane are those of the record in the column, or one
+field called `value`. Columns with "->" are channels, shown only as messages sent, delivered and lost. The messages are
+computed from the content of a channel before and after a step. A model with other channels (with queues,
+acknowledgements, links) should bring its own lens.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class DefaultLens:
         self._names = {name for _, name in self._lanes}
 
     def lanes(self, row: Row) -> dict[str, dict[str, Json]]:
-        """One lane for each column that is no channel."""
+        """One lane for each column that is not a channel."""
         return {name: _fields(row[place]) for place, name in self._lanes}
 
     def caption(self, move: Move) -> str:
@@ -43,7 +43,7 @@ class DefaultLens:
         return " ".join([move.action, *(brief(argument) for argument in arguments)])
 
     def drawn(self, before: Row, move: Move, after: Row) -> tuple[Drawn, ...]:
-        """What left the channels, the action if it is one that a picture marks, what entered the channels."""
+        """The messages that left the channels, the action if pictures mark it, the messages that entered them."""
         left: list[Drawn] = []
         entered: list[Drawn] = []
         for place, name in self._channels:
@@ -78,7 +78,7 @@ def _message(kind: str, channel: str, message: Any) -> Drawn:
 
 
 def _through(channel: str, before: Any, after: Any, move: Move) -> Iterator[tuple[str, Any]]:
-    """What left a channel and what entered it, as (kind, message) in that order."""
+    """The messages that left a channel and those that entered it, as (kind, message) in that order."""
     if not isinstance(before, tuple) or not isinstance(after, tuple):
         return
     receiver = channel.partition(ARROW)[2]

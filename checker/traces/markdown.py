@@ -1,11 +1,11 @@
-"""A trace as Markdown, fit for a pull request or a change request: what was found, the steps, a diagram, how to replay.
+"""A trace as Markdown for a pull request or a change request: the finding, the steps, a diagram, how to replay.
 
-Written for GitHub's flavour: a table with a row for each step and a column for each lane, each row with an anchor, and
-a Mermaid diagram. Rules of this module:
+It is written in GitHub's flavour: a table with a row for each step and a column for each lane, an anchor in each row,
+and a Mermaid diagram. Rules of this module:
 
-- A cell holds what the step changed, and nothing else; the first row holds everything.
-- Whatever comes from a model is escaped, character by character, so that it reads as it was: nothing of it is markup,
-  ends a cell, or begins a line.
+- A cell holds the changes of the step, and nothing else; the first row holds everything.
+- Text from a model is escaped, character by character, so that it renders unchanged: no part of it is markup, ends a
+  cell, or begins a line.
 
 Source: the GitHub Flavored Markdown specification, "Backslash escapes", "Tables (extension)".
 """

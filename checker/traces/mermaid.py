@@ -1,7 +1,7 @@
 """A trace as a Mermaid sequence diagram: lanes are participants, messages are arrows.
 
-An arrow is placed where its message arrives or is lost, and names the step of the sending if that was another step: a
-diagram has no room for two ends of one message. Notes show everything else. Rules of this module:
+An arrow is placed where its message arrives or is lost. It names the step of the sending if that was another step,
+because a diagram cannot show the two ends of a message apart. Notes show everything else. Rules of this module:
 
 - The number on an arrow is the number of its step; notes begin with theirs.
 - Steps that repeat for ever are in a `loop`.
@@ -88,7 +88,7 @@ class _Diagram:
         return f"Note over {','.join(self._ids[lane] for lane in ends)}: {escaped(text)}"
 
     def _touched(self, step: TraceStep) -> list[str]:
-        """The lanes that a step without arrow or note is about: those that it changed, else all."""
+        """The lanes for the note of a step that draws no line: the changed lanes, else the drawn ones, else all."""
         lanes = list(step.changed) or [d.lane for d in step.drawn] or list(self._ids)
         return sorted(lanes, key=list(self._ids).index)
 

@@ -1,20 +1,20 @@
-"""The run that is told of a finding: of all that make it the one with the fewest actions, then faults, then switches.
+"""Minimises the run to a finding: the fewest actions first, then the fewest faults, then the fewest switches.
 
-A breadth-first search stops at some shortest run, whichever it came to first: with a crash where a slow message would
-do, and with the steps of independent servers mixed. Here runs are searched once more, step by step by the model itself.
-A *switch* is a step that touches no lane which the step before it touched.
+A breadth-first search returns the first of the shortest runs that it meets: possibly one with a crash where a slow
+message would do, or with the steps of independent servers mixed. This module searches again, step by step, with the
+model itself. A *switch* is a step that touches no lane that the previous step touched.
 
 Rules of this module:
 
-- Nothing is edited: every run that is considered is executed, and what it ends in is looked at there. The finding
-  stays what it was, the clause and the values included.
-- Runs are layers of states, each met at its least depth. A run with the fewest actions meets each of its states there,
-  so that nothing is missed. In a layer a state is kept once for each set of lanes that was touched last, with the least
-  of faults and switches.
-- All moves are tried where that takes no more than `MOVES`. Where it would, only those are that the found run has, in
-  any order and number; and where that is too much as well, the run stays as it is.
-- A run that is as good as the best stays as it is, and one that never comes to a goal does: its stem is shortest, and
-  its loop was built.
+- Nothing is edited: every run that is considered is executed, and its finding is evaluated at its end. The finding
+  stays the same, including the clause and the values.
+- Runs are layers of states, and each state is met at its least depth. A run with the fewest actions meets each of its
+  states at that depth, so nothing is missed. Within a layer, a state is kept once for each set of lanes touched last,
+  with the least faults and switches.
+- All moves are tried if that takes at most `MOVES`. Otherwise only the moves of the found run are tried, in any order
+  and number. If that takes too many as well, the run stays unchanged.
+- A run that is as good as the best stays unchanged. So does a run that never reaches a goal: its stem is shortest
+  already, and its loop was constructed.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from checker.job import Job
 from checker.traces.trace import lanes_of
 from checker.traces.values import canonical
 
-MOVES = 10_000  # that are executed in search of a better run, each time; about a second
-PER_STATE = 2  # moves of a state, at the least: a search that has seen more states would execute more than `MOVES`
+MOVES = 10_000  # the most moves executed in one search for a better run; about a second
+PER_STATE = 2  # the fewest moves of a state, to estimate the moves of a search from the states it has seen
 
 Touched = frozenset[str]
-Moves = frozenset[tuple[str, str]] | None  # by action and arguments; None: all
+Moves = frozenset[tuple[str, str]] | None  # by action and arguments; None: all moves
 
 
 class Cost(NamedTuple):
-    """What a run costs a reader; less is better, the first thing first."""
+    """The cost of a run for a reader: less is better, and an earlier field outweighs the later ones."""
 
     actions: int
     faults: int
@@ -56,7 +56,7 @@ class _Run:
 
     @property
     def path(self) -> tuple[Step, ...]:
-        """All its steps, the first of which has no move."""
+        """All steps of the run; the first has no move."""
         run: _Run | None = self
         steps = []
         while run is not None:
@@ -66,9 +66,9 @@ class _Run:
 
 
 def minimised(job: Job, found: Found, levels: Sequence[int] = ()) -> Found:
-    """The same finding at the end of the run that is easiest to read, as far as one was looked for.
+    """Return the same finding at the end of the best run found.
 
-    `levels` are those of the exploration: how many states are known at each depth.
+    `levels` are those of the exploration: the number of states at each depth.
     """
     if found.prop.kind.is_liveness:
         return found
@@ -96,11 +96,11 @@ def _named(move: Move) -> tuple[str, str]:
 
 
 class _TooManyError(Exception):
-    """More moves would have to be executed than `MOVES`."""
+    """A search would execute more than `MOVES` moves."""
 
 
 class _Search:
-    """Looks for runs to one finding."""
+    """A search for runs to one finding."""
 
     def __init__(self, job: Job, found: Found) -> None:
         self._job, self._found = job, found
@@ -113,7 +113,7 @@ class _Search:
         self.given = run
 
     def best(self, moves: Moves) -> _Run | None:
-        """The best run that consists of these moves and is no longer than the one given; None if none was met."""
+        """The best run of these moves that is not longer than the given one; None if none was found."""
         self._executed = 0
         self._successors.clear()
         layer = {(self._start.step.row, self._start.touched): self._start}
@@ -138,7 +138,7 @@ class _Search:
                 yield self._further(run, Step(move, row))
 
     def _moves_of(self, row: Row, moves: Moves) -> list[tuple[Move, Row]]:
-        """The moves of a state that may be taken; they are executed once, however many runs come to it."""
+        """The allowed moves of a state; they are executed once, for all runs to it."""
         if row not in self._successors:
             executed = list(successors(self._job.model, row))
             self._executed += len(executed)
@@ -157,13 +157,13 @@ class _Search:
         return _Run(Cost(actions + 1, faults + fault, switched + switches), touched, step, run)
 
     def _shown(self, row: Row) -> dict[str, str]:
-        """What a reader is shown of each lane, as text that can be compared."""
+        """The displayed lanes of a row, as text that can be compared."""
         if row not in self._lanes:
             self._lanes[row] = {lane: canonical(fields) for lane, fields in lanes_of(self._job, row).items()}
         return self._lanes[row]
 
     def _is_there(self, row: Row) -> bool:
-        """Whether a state is what was found."""
+        """Whether a state has the finding."""
         model, prop = self._job.model, self._found.prop
         if prop.kind is Kind.FINAL and any(True for _ in successors(model, row)):
             return False

@@ -52,7 +52,7 @@ from checker.traces.picture_signs import arrow_head, legend, truth_sign
 from checker.traces.trace import Trace, Truth
 
 FOOT = 42.0  # from the lowest row to the first line below the names of the lanes
-ABOUT_LINES = 12  # of one paragraph of the caption below the picture
+ABOUT_LINES = 12  # lines of one paragraph of the caption below the picture
 
 STYLE = (files(__package__ or "checker.traces") / "picture.svg.css").read_text(encoding="utf-8")
 

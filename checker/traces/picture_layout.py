@@ -55,7 +55,7 @@ class Block:
 
     @property
     def height(self) -> float:
-        """In pixels, without the space below it."""
+        """The height in pixels, without the space below."""
         return len(self.lines) * LINE + (6 if self.kind == "changes" else 5)
 
 
@@ -96,7 +96,7 @@ class Row:
 
 
 class Layout:
-    """The places of one trace's picture; `top` is the height of its heading."""
+    """The layout of one trace's picture; `top` is the height of its heading."""
 
     def __init__(self, trace: Trace, top: float) -> None:
         self.trace = trace
@@ -110,7 +110,7 @@ class Layout:
         self.truths_left = self.lanes_left + len(self.lanes) * self.lane_width + 6
         self.width = self.truths_left + len(self.properties) * TRUTH_WIDTH + EDGE
         names = max((min(NAME_COLUMNS, cell_len(name)) for name in self.properties), default=0)
-        self.top = max(top + HEADER, names * SMALL * BOLD + 12)  # names stand beside the heading, not below it
+        self.top = max(top + HEADER, names * SMALL * BOLD + 12)  # the names are right of the heading, not below it
         self.rows: tuple[Row, ...] = tuple(self._rows())
         self.bottom = self.rows[-1].top + self.rows[-1].height
 
@@ -210,7 +210,7 @@ def _lines(changed: list[tuple[str, str]], columns: int) -> Iterator[tuple[str, 
 
 
 def _words(step: TraceStep, drawn: Drawn) -> tuple[str, str] | None:
-    """The kind and the words of a mark or a note; None for other drawings, and for a note equal to the caption."""
+    """The kind and the text of a mark or a note; None for other drawings, and for a note equal to the caption."""
     if drawn.kind in ("crash", "start", "decide"):
         return drawn.kind, drawn.text
     if drawn.kind == "note" and drawn.text != step.caption:

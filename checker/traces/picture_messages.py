@@ -1,8 +1,8 @@
-"""Messages and links of a picture: arrows from sending to arrival, crosses where one is lost, links that break or heal.
+"""Messages and links of a picture: arrows from sending to arrival, crosses for losses, links that break or heal.
 
 Rules of this module:
 
-- A shaft runs from the sending to the arrival, beside the boxes (`checker.traces.picture_routes`). Words are below the
+- A shaft runs from the sending to the arrival, around the boxes (`checker.traces.picture_routes`). Words are below the
   end of a shaft, since the shaft arrives from above.
 - A lost message ends in a cross short of its receiver. A message in flight at the end of the run is a short arrow
   towards its receiver, and its words name the receiver.

@@ -1,4 +1,4 @@
-"""Small signs of a picture: heads of arrows, crosses, and a sign with a different shape for each truth value."""
+"""Small signs of a picture: arrow heads, crosses, and a sign with a different shape for each truth value."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SIGNS = {
 
 
 def truth_sign(x: float, y: float, truth: Truth, prop: str = "") -> str:
-    """The sign of a truth around a point."""
+    """The sign of a truth value around a point."""
     told = title(f"{prop}: {MEANING[truth]}") if prop else ""
     kind = truth.value.replace(" ", "-")
     return tag("g", told + SIGNS[truth], class_=f"truth {kind}", transform=f"translate({x:.1f} {y:.1f})")

@@ -1,7 +1,7 @@
-"""What a step says of a lane, in a few words each: what arrived or was marked, what changed, what was sent or lost.
+"""The pieces of a step in a lane, a few words each: arrivals and marks, changes, sendings and losses.
 
-Tables of steps are made of these pieces, whatever their format. A picture draws messages itself, and takes from
-here what changed.
+Tables of steps consist of these pieces in every format. A picture draws messages itself, and takes only the changes
+from here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from checker.traces.values import canonical, show
 
 
 def pieces(step: TraceStep, lane: str) -> list[str]:
-    """All of it with the changed fields in full: `gets m3`, `state=LOOKING`, `sends m4->server.2`."""
+    """All pieces of a step in a lane, changed fields in full: `gets m3`, `state=LOOKING`, `sends m4->server.2`."""
     fields = step.lanes.get(lane, {})
     changed = [
         f"{name}={show(fields[name])}" if name in fields else f"no {name}" for name in step.changed.get(lane, ())
@@ -23,13 +23,13 @@ def pieces(step: TraceStep, lane: str) -> list[str]:
 
 
 def short_pieces(trace: Trace, step: TraceStep, lane: str) -> list[str]:
-    """The same, but of a record that changed only the parts that did."""
+    """Like `pieces`, but a changed record shows only the parts that changed."""
     changed = [f"{name}={value}" if value else name for name, value in changes(trace, step, lane)]
     return _around(step, lane, changed)
 
 
 def changes(trace: Trace, step: TraceStep, lane: str) -> Iterator[tuple[str, str]]:
-    """The fields of a lane that a step changed, as (name, value); one that is gone as `no name` without a value."""
+    """The fields of a lane that a step changed, as (name, value); a removed one is `no name` without a value."""
     fields = step.lanes.get(lane, {})
     before = trace.steps[step.number - 1].lanes.get(lane, {}) if step.number else {}
     for name in step.changed.get(lane, ()):
@@ -40,7 +40,7 @@ def changes(trace: Trace, step: TraceStep, lane: str) -> Iterator[tuple[str, str
 
 
 def told_change(old: Json, new: Json) -> str:
-    """A value as it is now, without the parts of a record that are as they were."""
+    """The new value; of a record, only the parts that differ from the old one."""
     if not isinstance(old, dict) or not isinstance(new, dict):
         return show(new)
     differs = {key: value for key, value in new.items() if key not in old or canonical(old[key]) != canonical(value)}
@@ -50,7 +50,7 @@ def told_change(old: Json, new: Json) -> str:
 
 
 def is_marked(text: str) -> bool:
-    """Whether a lens has put a text between stars, as what a reader must not miss."""
+    """Whether a text is between stars, the mark of a lens for text that a reader must not miss."""
     return len(text) > 2 and text.startswith("*") and text.endswith("*")
 
 

@@ -1,8 +1,8 @@
-"""The life of each message of a trace: who sent it to whom, in which step, and what became of it.
+"""The life of each message of a trace: its sender and receiver, the step of its sending, and its fate.
 
-Views that draw or list messages take them from here, so that all of them tell the same of one message. Rules: a message
-is known by its number; one that was never seen being sent was under way before the first step; one that neither arrives
-nor is lost is still on its way at the end.
+Views that draw or list messages take them from here, so that all views agree on each message. Rules of this module: the
+number of a message identifies it. A message whose sending was not seen was in flight before the first step. A message
+that neither arrives nor is lost is still in flight at the end.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from checker.traces.trace import Trace
 
 
 class Fate(Enum):
-    """What became of a message."""
+    """The fate of a message."""
 
     ARRIVED = "arrives"
     LOST = "lost"
@@ -23,7 +23,7 @@ class Fate(Enum):
 
 @dataclass(frozen=True)
 class Message:
-    """`sent` and `ended` are numbers of steps; None where that is not part of the run."""
+    """A message of a trace. `sent` and `ended` are numbers of steps; None if that is not part of the run."""
 
     number: int
     sender: str
@@ -35,17 +35,17 @@ class Message:
 
     @property
     def begun(self) -> str:
-        """When it was sent."""
+        """The time of its sending, as text."""
         return "under way from the start" if self.sent is None else f"sent in step {self.sent}"
 
     @property
     def over(self) -> str:
-        """What became of it, and when."""
+        """Its fate and the step of it, as text."""
         return self.fate.value if self.ended is None else f"{self.fate.value} in step {self.ended}"
 
     @property
     def told(self) -> str:
-        """All of it, in a line."""
+        """The whole message, in one line."""
         return f"m{self.number} {self.sender} -> {self.receiver}: {self.text}; {self.begun}, {self.over}"
 
 

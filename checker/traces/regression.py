@@ -1,7 +1,8 @@
-"""A trace as a test for pytest: a file that stands among a project's tests and keeps a finding from being lost.
+"""A trace as a pytest test: a file for a project's test suite that detects when a finding is lost.
 
-The file holds the trace itself. Its one test replays it: each step must be possible and show what was recorded, and the
-property must find the same at the end. It is ruff-clean, whatever a model's words are, but for the length of lines.
+The file holds the trace. Its one test replays it: each step must be possible and give the recorded lanes, and the
+property must have the same finding at the end. The file is ruff-clean for any text of a model, except for the length of
+lines.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def to_pytest(trace: Trace) -> str:
 
 
 def _plain(text: str) -> str:
-    """Lines that may stand in a docstring."""
+    """Lines that are valid in a docstring."""
     return _escaped(text.replace("…", "...").replace("\\", "\\\\").replace('"', "'"))
 
 
@@ -76,5 +77,5 @@ def _escaped(text: str) -> str:
 
 
 def _identifier(text: str) -> str:
-    """A headline as the end of a test's name: `violated_oneleader_at_depth_8`."""
+    """The end of a test's name, made of a headline: `violated_oneleader_at_depth_8`."""
     return re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")[:60].strip("_") or "run"

@@ -39,7 +39,7 @@ class ReplayError(Exception):
 
 @dataclass(frozen=True)
 class Replayed:
-    """A trace that ran as recorded. `path` has the model's own values, `found` is its finding made anew, if it has one.
+    """A trace that ran as recorded. `path` has the model's own values, `found` is its finding evaluated again, if any.
 
     `verified` lists the verified statements, one line each.
     """

@@ -1,7 +1,7 @@
-"""Reads a saved trace back, whichever of the formats that hold one it was saved in.
+"""Reads a saved trace, in any of the formats that contain one.
 
-An ITF file is a trace; an HTML page and a test for pytest carry one, as it was written. The other formats are for
-reading, and say so. Everything else about a file's content is `checker.traces.itf`'s to judge.
+An ITF file is a trace; an HTML page and a pytest test contain one unchanged. The other formats are for readers, and the
+error for them says so. `checker.traces.itf` judges all other content of a file.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ IN_TEST = re.compile(r'^TRACE = r"""\n(.*?)^}\n"""', re.DOTALL | re.MULTILINE)
 
 
 def read_trace(text: str, name: str = "the trace") -> Trace:
-    """The trace in a file's text; `name` is what errors call the file. Raises TraceFileError."""
+    """Read the trace in a file's text; `name` is the file's name in errors. Raises TraceFileError."""
     if text.lstrip("\ufeff \t\r\n").startswith("{"):
         return read_itf(text, name)
     page, test = IN_PAGE.search(text), IN_TEST.search(text)

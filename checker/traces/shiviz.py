@@ -1,13 +1,13 @@
 """A trace as a log for ShiViz, which draws it as a space-time diagram from vector clocks.
 
-The file begins with the regular expression that ShiViz is to parse it with, and an empty line for its delimiter of
-executions. Then each event is two lines: its text, and its host with its vector clock. Rules of this module:
+The file begins with the regular expression that ShiViz parses it with, and an empty line as its delimiter of
+executions. Each event then has two lines: its text, and its host with its vector clock. Rules of this module:
 
-- A lane is a host. What a lane does in a step is one event; a message that leaves and arrives in one step leaves in
-  an event of its own before that.
-- A host's own component grows by one with each of its events. An event in which messages arrive takes in the clocks
-  with which they were sent; one that was under way before the first step brings none.
-- Nothing happens at a host when a message is lost: that is told in the text of the step's first event.
+- A lane is a host. The actions of a lane in a step are one event. A message that leaves and arrives in the same step
+  leaves in a separate event before that.
+- A host's own component grows by one with each of its events. An event in which messages arrive merges the clocks of
+  their sendings; a message in flight before the first step has none.
+- A loss is not an event of a host: the text of the first event of the step reports it.
 
 Source: ShiViz, "Log format" and "Parser" (bestchai.bitbucket.io/shiviz).
 """
@@ -93,5 +93,5 @@ def _word(lane: str) -> str:
 
 
 def _free(name: str, taken: set[str]) -> str:
-    """A name that no other lane has."""
+    """A name that is not taken by another lane."""
     return next(each for each in (name, *(f"{name}_{n}" for n in range(2, len(taken) + 3))) if each not in taken)

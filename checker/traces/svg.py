@@ -1,4 +1,4 @@
-"""A trace as an SVG document: a file that stands alone, with its style in it and nothing from elsewhere."""
+"""A trace as a self-contained SVG document, which contains its style and loads nothing."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ __all__ = ["STYLE", "picture", "to_svg"]
 
 
 def to_svg(trace: Trace) -> str:
-    """The document, with a newline at the end; on the screen or in a page it is read on white."""
+    """The document, with a newline at the end; its background is white."""
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{picture(trace)}\n'

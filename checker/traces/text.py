@@ -1,15 +1,15 @@
-"""A trace as plain text, fit to stand in a document.
+"""A trace as plain text, suitable for a document.
 
-What was found comes first, then a line for each step with a column for each lane, then every message in full
-and each lane's state at the end. Rules of this module:
+The finding is first, then a line for each step with a column for each lane, then every message in full and each lane's
+state at the end. Rules of this module:
 
-- A cell holds only what the step changed; the first line holds everything.
-- Messages are told by number where they are sent (`m3->2`: to lane 2), arrive (`gets m3`) and are lost.
-- Where a loop begins, and where it is closed, a line says so under the step.
-- What a reader must not miss (crashes, starts, cuts, decisions) stands between stars.
-- A line is one line, and nothing in it is obeyed by a terminal, whatever a model's words are.
-- No line is wider than `width` but those that the model's own words make so. With so many lanes that a column
-  would be narrower than `NARROWEST`, changes are listed under each step instead.
+- A cell holds only the changes of the step; the first line holds everything.
+- A message appears by its number when it is sent (`m3->2`: to lane 2), arrives (`gets m3`) or is lost.
+- A line under the step marks the beginning of a loop, and the step that closes it.
+- Events that a reader must not miss (crashes, starts, cuts, decisions) are between stars.
+- A line is one line, and contains nothing that a terminal would obey, whatever the text of a model is.
+- No line is wider than `width`, except where the text of a model is. With so many lanes that a column would be narrower
+  than `NARROWEST`, changes are listed under each step instead.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def to_text(trace: Trace, width: int = WIDTH) -> str:
 
 
 def heading(trace: Trace, width: int) -> list[str]:
-    """What was found, the clause and the values that made it so, the run in short, and what was run."""
+    """The finding, its clause and values, the summary of the run, the job, its grain and its bounds."""
     told = [trace.headline, finding(trace), *textwrap.wrap(claim(trace), width, break_on_hyphens=False)]
     about_it = f"{trace.job}; grain: {trace.grain}"
     bounds = textwrap.wrap("bounds: " + "; ".join(trace.bounds), width, subsequent_indent="  ", break_on_hyphens=False)
@@ -75,7 +75,7 @@ def _table(trace: Trace, digits: int, captions: int, room: int) -> Iterator[str]
 
 
 def _lane_widths(trace: Trace, room: int) -> list[int]:
-    """What each lane needs for its longest line, or a share of the room if that is too much."""
+    """The width of each lane: the need of its longest line, or a share of the room if that is too wide."""
     share = room // len(trace.lanes)
     needs = [max(len(lane), *(len(" ".join(pieces(step, lane))) for step in trace.steps)) for lane in trace.lanes]
     spare = sum(max(0, share - need) for need in needs)
@@ -104,7 +104,7 @@ def _turns(trace: Trace, step: TraceStep, indent: str) -> Iterator[str]:
 
 
 def _messages(trace: Trace, width: int) -> list[str]:
-    """Each message in full: between whom, when it was sent, and what became of it."""
+    """Each message in full: its sender and receiver, the step of its sending, and its fate."""
     rows = [[f"m{m.number}", f"{m.sender} -> {m.receiver}", m.text, f"{m.begun},", m.over] for m in messages_of(trace)]
     if not rows:
         return []
@@ -130,7 +130,7 @@ def _end(trace: Trace, width: int) -> list[str]:
 
 
 def _properties(trace: Trace, width: int) -> list[str]:
-    """What each property says of which steps, and what is not shown."""
+    """The truth of each property by steps, and the parts of the state that are not shown."""
     told = truth_told(trace)
     name_width = max((len(name) for name, _ in told), default=0)
     lines = [f"  {name.ljust(name_width)}  {words}" for name, words in told]
@@ -145,7 +145,7 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def _cell(pieces: Sequence[str], width: int) -> list[str]:
-    """Pieces in lines of that width; one too long for a line is broken, and shortened if it is very long."""
+    """Pieces in lines of that width; a piece too long for a line is broken, and shortened if it is very long."""
     lines: list[str] = []
     for piece in pieces:
         if lines and len(lines[-1]) + 1 + len(piece) <= width:

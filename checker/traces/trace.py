@@ -3,7 +3,7 @@
 Rules of this module:
 
 - A trace holds only JSON: no value of a model, no function. Two traces of one run are equal, and a trace read from a
-  file is equal to the one that was written.
+  file is equal to the written one.
 - Step 0 is the initial state of the run; step n is the n-th move and the state after it.
 - A lane holds the full state after each step, and the names of the fields that the step changed.
 - Equal message numbers are one message. Arrivals and losses take the oldest waiting message of their sender and

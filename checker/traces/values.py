@@ -1,13 +1,13 @@
-"""Values of a model as JSON, and JSON as a few words for a reader.
+"""Values of a model as JSON, and JSON as short text for a reader.
 
-Models hold named tuples, structs, dataclasses, enumerations and sets. A trace holds JSON alone, so that it
-can be saved, read again and compared with another run. Rules of the translation:
+Models hold named tuples, structs, dataclasses, enumerations and sets. A trace holds only JSON, so that it can be saved,
+read again and compared with another run. Rules of the translation:
 
-- Equal values give equal JSON. Sets are sorted, and a mapping's keys become text.
-- The class of a record is kept, under the key "class", where equality depends on it: for structs and
-  dataclasses, not for named tuples. No field can have that name, since it is a keyword.
-- An enumeration is its value if that is text, else its name. Numbers with a fraction become text, since the
-  Informal Trace Format has none.
+- Equal values give equal JSON. Sets are sorted, and the keys of a mapping become text.
+- The class of a record is kept, under the key "class", where equality depends on it: for structs and dataclasses, not
+  for named tuples. The key cannot be the name of a field, since it is a keyword.
+- An enumeration member is its value if that is text, else its name. Numbers with a fraction become text, since the
+  Informal Trace Format lacks them.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def key_of(value: Json) -> str:
 
 
 def canonical(value: Json) -> str:
-    """One text for each JSON value, to compare and to sort by; it tells True from 1."""
+    """A unique text for each JSON value, to compare and to sort by; True and 1 have different texts."""
     return json.dumps(value, sort_keys=True)
 
 
@@ -72,7 +72,7 @@ def show(value: Json) -> str:
 
 
 def brief(value: Json) -> str:
-    """A JSON value for a reader, as short as can be: the fields of a record without their names."""
+    """A JSON value for a reader, as short as possible: the fields of a record without their names."""
     return _shown(value, named=False)
 
 
