@@ -1,7 +1,7 @@
-"""The gallery: a page for each scenario, with what it came to and every run that was found, for people to read.
+"""The gallery: a page for each scenario, with its verdict and every run that was found, for human readers.
 
-`page_of` makes a page of an exploration, `index_of` the page that leads to all of them; nothing here explores. What
-stands on a page is the same on every machine: no times, no sizes.
+`page_of` makes the page of an exploration, `index_of` the front page with links to all of them. Neither explores. The
+content of a page is the same on every machine: it has no times and no sizes.
 """
 
 from checker.gallery.index import index_of

@@ -1,7 +1,7 @@
-"""What `python -m checker gallery DIR` does: explores scenarios one after the other, and writes their pages.
+"""The command `python -m checker gallery DIR`: explores scenarios one after the other, and writes their pages.
 
-A page is written only of a scenario that comes to the verdict which it expects; of another one the verdict is said, and
-its page stays as it was.
+A page is written only for a scenario with its expected verdict. For any other scenario the verdict is printed, and its
+page stays unchanged.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from checker.gallery.page import page_name, page_of
 from checker.report import ExitCode, Progress, judge
 from checker.scenario import ScenarioError, bundled, load
 
-SHARE_OF_MEMORY = 0.8  # of what is free
+SHARE_OF_MEMORY = 0.8  # of the free memory
 
 
 def write(gallery: Path, files: Sequence[Path]) -> int:
     """Write the pages of these scenarios, or of all, and the front page. Raises ScenarioError and OSError.
 
-    An interrupt ends it, as KeyboardInterrupt; the pages that were written before stay.
+    An interrupt ends the command as KeyboardInterrupt; the pages written before stay.
     """
     jobs = {path: load(path) for path in bundled()}
     failed = 0
@@ -52,7 +52,7 @@ def write(gallery: Path, files: Sequence[Path]) -> int:
 
 
 def _chosen(files: Sequence[Path], shipped: Sequence[Path]) -> list[Path]:
-    """The shipped scenarios that are named. Raises ScenarioError for a file that is none of them."""
+    """The shipped scenarios with these names. Raises ScenarioError for a file that is not a shipped scenario."""
     known = {os.path.realpath(path): path for path in shipped}
     named = [os.path.realpath(file) for file in files]  # `Path.resolve` raises for a symlink loop
     for file, real in zip(files, named, strict=True):

@@ -57,5 +57,5 @@ def _variants(area: Area, jobs: Mapping[Path, Job], gallery: Path) -> Iterator[s
 
 
 def _has(job: Job) -> Sequence[str]:
-    """The variants of a scenario that shows what they break."""
+    """The variants of a scenario that demonstrates their defects."""
     return written(job).get("variants", []) if _expected(job) != "passed" else []

@@ -1,10 +1,10 @@
-"""A page of the gallery: one scenario, its verdict, what was asked, and every run that was found.
+"""A page of the gallery: one scenario, its verdict, its properties, and every run that was found.
 
 Rules of this module:
 
-- A violation, a deadlock and a run that never comes to its goal are shown as a picture, with the text folded below it;
-  a witness, of which a scenario may have many, as text alone. All are minimised.
-- Nothing stands on a page that depends on the machine, so that a page is stale only where something has changed.
+- A violation, a deadlock and a run that never reaches its goal are shown as a picture, with the text folded below it. A
+  witness is shown as text alone, because a scenario may have many. All runs are minimised.
+- A page contains nothing that depends on the machine, so that a page is stale only after a real change.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from checker.traces.trace import Trace, trace_of
 
 @dataclass(frozen=True)
 class Page:
-    """`text` is Markdown; `pictures` are SVG documents by the names of their files, beside the page."""
+    """A page. `text` is Markdown; `pictures` maps file names to SVG documents in the folder of the page."""
 
     name: str
     text: str
     pictures: Mapping[str, str]
 
     def write(self, gallery: Path) -> None:
-        """Write the page and its pictures into a gallery; older pictures of the page go. Raises OSError."""
+        """Write the page and its pictures into a gallery, and delete older pictures of the page. Raises OSError."""
         page = gallery / f"{self.name}.md"
         page.parent.mkdir(parents=True, exist_ok=True)
         for old in pictures_of(page):
@@ -50,23 +50,23 @@ class Page:
 
 
 def pictures_of(page: Path) -> list[Path]:
-    """The pictures that lie beside a page and are its own."""
+    """The pictures that belong to a page, in its folder."""
     return sorted(page.parent.glob(f"{page.stem}.*.svg"))
 
 
 def page_name(path: Path) -> str:
-    """The name of a scenario's page below the gallery: its folder and its own name."""
+    """The name of a scenario's page below the gallery: the folder and the name of the scenario."""
     return f"{path.parent.name}/{path.stem}"
 
 
 def written(job: Job) -> dict[str, Any]:
-    """What stands in the scenario of a job, by its keys."""
+    """The content of a job's scenario, by its keys."""
     value = read_yaml(str(job.source["text"]), str(job.source["file"])).value
     return value if isinstance(value, dict) else {}
 
 
 def page_of(path: Path, job: Job, exploration: Exploration, judgement: Judgement, gallery: Path) -> Page:
-    """The page of a scenario that was explored. `gallery` is where it will lie, for the links."""
+    """The page of an explored scenario. `gallery` is the folder of the page, for the links."""
     name = page_name(path)
     traces = list(_traces(job, exploration, judgement))
     shown = [trace for trace in traces if trace.kind is not Kind.SOMETIMES]
