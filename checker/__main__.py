@@ -1,6 +1,7 @@
 """`python -m checker`: see `checker.cli.main`.
 
-SIGTERM is as Ctrl-C: a CI system, or `timeout`, that ends a command gets the report of what was seen until then.
+SIGTERM is handled like Ctrl-C: if a CI system or `timeout` ends a command, the command still reports the states seen so
+far.
 """
 
 import signal
@@ -11,5 +12,5 @@ try:
     from checker.cli.main import main
 
     sys.exit(main())
-except KeyboardInterrupt:  # while the program was still loading
+except KeyboardInterrupt:  # during the loading of the program
     sys.exit(20)

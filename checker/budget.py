@@ -1,4 +1,4 @@
-"""Time that is given for several runs, and what is left of it; how it is shared is for whoever has the runs."""
+"""A time budget for several runs, and the time that remains. The caller decides how the runs share it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 class TimeLeft:
-    """So many seconds from now on."""
+    """A budget of some seconds that starts now."""
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self.seconds, self.clock = seconds, clock
@@ -15,10 +15,10 @@ class TimeLeft:
 
     @property
     def left(self) -> float:
-        """What is left, in seconds; never below zero."""
+        """The remaining time in seconds; never below zero."""
         return max(0.0, self._end - self.clock())
 
     @property
     def used(self) -> float:
-        """What is used up, in seconds."""
+        """The time used so far, in seconds."""
         return self.seconds - (self._end - self.clock())

@@ -1,6 +1,6 @@
-"""Files that a user asks for: folders, texts, and names made of what runs are called.
+"""Files that a user asks for: folders, texts, and file names made of the names of runs.
 
-Whatever cannot be written is an OutputError that says where, and why.
+A file that cannot be written raises OutputError, which says where and why.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ LONGEST_STEM = 150  # characters of a file's name before its suffix
 
 
 class OutputError(Exception):
-    """What was asked for cannot be written; the message names the option or the file, and says why."""
+    """Requested output cannot be written; the message names the option or the file, and the reason."""
 
 
 def make_folder(folder: Path, named: str = "") -> None:
-    """Make a folder, if it is not there; `named` is what an error calls it. Raises OutputError."""
+    """Make a folder, unless it exists; `named` is its name in errors. Raises OutputError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:
@@ -24,7 +24,7 @@ def make_folder(folder: Path, named: str = "") -> None:
 
 
 def write(path: Path, text: str, mode: str = "w") -> None:
-    """Write a text, or with the mode `a` add it. Raises OutputError."""
+    """Write a text, or append it with the mode `a`. Raises OutputError."""
     try:
         with path.open(mode, encoding="utf-8", errors="backslashreplace") as file:
             file.write(text)

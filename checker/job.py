@@ -1,7 +1,7 @@
 """The description of a run: a model, a lens to show it, limits, and the expected verdict.
 
-A job can be made again from its `source`, a JSON value with everything it was made from (the text of the files
-included), so that a trace which carries it can be replayed anywhere.
+A job can be rebuilt from its `source`, a JSON value with all its inputs (the text of the files included), so that a
+trace that carries the source can be replayed anywhere.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ class Verdict(Enum):
     VIOLATED = "violated"  # a property that must always hold does not, or a run never reaches its goal
     DEADLOCK = "deadlock"  # a state without a successor that the model does not expect
     ERROR = "error"  # the model or its configuration is wrong
-    INCOMPLETE = "incomplete"  # a limit that was not asked for as the goal ended the run
+    INCOMPLETE = "incomplete"  # a limit ended the run, and the limit was not the requested goal
     VACUOUS = "vacuous"  # an action never fired, a witness never found, a premise never held
     PASSED = "passed"
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """Something of a step that a picture shows: a message sent, delivered or lost, a crash, a file loaded.
+    """An element of a step that a picture shows: a message sent, delivered or lost, a crash, a file loaded.
 
-    `kind` is one of send, deliver, lost, crash, start, cut, heal, decide, note. `lane` is where it happens, `peer`
-    the other lane of a message or link, and equal `message` numbers are one message.
+    `kind` is one of send, deliver, lost, crash, start, cut, heal, decide, note. `lane` is the place of the element,
+    `peer` the other lane of a message or link, and equal `message` numbers are one message.
 
-    A lens may not know where a message of a lost connection was sent. It tells its loss without a `peer`, and
-    its arrival as `late`, with the sender as the lane; the trace then has the lane that it was sent to.
+    A lens may not know the destination of a message on a lost connection. It reports the loss without a `peer`, and the
+    arrival as `late`, with the sender as the lane. The trace then has the lane of the destination.
     """
 
     kind: str
@@ -50,10 +50,10 @@ class Drawn:
 
 
 class Lens(Protocol):
-    """How a model is shown to a reader: lanes (one to a server) with a few named fields each."""
+    """The presentation of a model to a reader: lanes (one for each server) with a few named fields each."""
 
     def lanes(self, row: Row) -> Mapping[str, Mapping[str, Json]]:
-        """For each lane its fields, as strings, numbers, booleans, lists or maps of these."""
+        """The fields of each lane, as strings, numbers, booleans, lists or maps of these."""
 
     def caption(self, move: Move) -> str:
         """One short sentence with an actor and its action."""

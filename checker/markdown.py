@@ -1,4 +1,4 @@
-"""Plain text as Markdown, for whatever writes pages: nothing in a name or a value may turn into markup.
+"""Plain text as Markdown, for the modules that write pages: no text of a name or a value may turn into markup.
 
 Written for GitHub's flavour. Source: the GitHub Flavored Markdown specification, "Backslash escapes", "Tables
 (extension)", "Fenced code blocks".
@@ -12,14 +12,14 @@ from html import escape
 
 from checker.words import on_a_line
 
-SPECIAL = re.compile(r"[!-/:-@\[-`{-~]")  # all that a backslash may stand before
-UNTOUCHED = frozenset(",.:;/=+ '\"()?%-")  # and of it what is markup nowhere within a line
+SPECIAL = re.compile(r"[!-/:-@\[-`{-~]")  # all characters that a backslash may escape
+UNTOUCHED = frozenset(",.:;/=+ '\"()?%-")  # those of them that are never markup within a line
 
 
 def escaped(text: str) -> str:
-    """Text that Markdown shows as it was, on one line."""
+    """Text that Markdown shows unchanged, on one line."""
     text = SPECIAL.sub(lambda match: match[0] if match[0] in UNTOUCHED else "\\" + match[0], on_a_line(text))
-    # What would begin a line as a list, a quotation or a number, or be read as an address or an emoji.
+    # Escape text that would begin a line as a list, a quotation or a number, or be read as an address or an emoji.
     return re.sub(r"^([-+]|\d+[.)])|(://|\bwww\.)|:(?=\w+:)", _broken, text)
 
 
@@ -31,7 +31,7 @@ def _broken(match: re.Match[str]) -> str:
 
 
 def fenced(text: str, language: str = "text") -> list[str]:
-    """The lines of a block that shows a text as it stands; its fence is longer than any in the text."""
+    """The lines of a code block that shows a text unchanged; its fence is longer than any in the text."""
     longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
     fence = "`" * (longest + 1)
     return [f"{fence}{language}", *text.rstrip("\n").split("\n"), fence]

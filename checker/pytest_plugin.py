@@ -1,16 +1,17 @@
 """A plugin for pytest: a scenario is a test, and a failure shows the run that was found.
 
 A YAML file is collected if it is named on the command line, or matches one of the globs of the ini option
-`quorate_scenarios`, seen from the root folder of pytest; no other file is looked at. The test passes if the scenario
-comes out as it expects (as it should, if it expects nothing).
+`quorate_scenarios`, relative to the root folder of pytest. No other file is read. The test passes if the scenario has
+its expected verdict (or passes, if it expects nothing).
 
 Rules of this module:
 
-- A scenario is read when its test runs, so that one with a mistake fails by itself, with one line that says where.
-- What a budget ends is skipped, as undecided: it is neither a success nor a failure.
-- A budget is shared without a word between processes (pytest-xdist): each test brings an equal part of it to the
-  process that it runs in, and may use what those before it in that process have left.
-- Nothing of the checker is imported before there is a scenario to run.
+- A scenario is read when its test runs. So a scenario with a mistake fails alone, with one line that names the place.
+- A scenario that the budget ends is skipped as undecided: it is neither a success nor a failure.
+- A budget is shared without communication between processes (pytest-xdist). Each test adds an equal part of it to the
+  process that it runs in, and may also use the time that earlier tests in that process left over. It always has at
+  least its own part.
+- No module of the checker is imported before there is a scenario to run.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 SCENARIOS, OPTIONS, BUDGET = "quorate_scenarios", "quorate_options", "--quorate-budget"
 SUFFIXES = (".yaml", ".yml")
-_FILES = pytest.StashKey[set[Path]]()  # that are tests, if they are YAML
+_FILES = pytest.StashKey[set[Path]]()  # files that are tests, if they are YAML
 _HOW: pytest.StashKey[_How] = pytest.StashKey()
 
 
@@ -44,27 +45,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Find out which files are meant. Raises pytest.UsageError for a glob that is none."""
+    """Find the files that are tests. Raises pytest.UsageError for an invalid glob."""
     config = session.config
     globs: list[str] = config.getini(SCENARIOS)
     try:
         found = {path for glob in globs for path in config.rootpath.glob(glob)}
     except (NotImplementedError, ValueError) as error:
         raise pytest.UsageError(f"{SCENARIOS}: {error}; write globs like tests/scenarios/*.yaml") from None
-    # Not by `isinitpath`: pytest leaves out what it is given beside a folder that has it.
+    # `isinitpath` cannot be used: it misses a file that is named together with a folder that contains it.
     words = [word.partition("::")[0] for word in config.args]
     config.stash[_FILES] = found | {Path(os.path.abspath(config.invocation_params.dir / word)) for word in words}  # noqa: PTH100
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """A scenario file that is named, or that matches a glob."""
+    """Collect a scenario file that is named, or that matches a glob."""
     if file_path.suffix in SUFFIXES and file_path in parent.config.stash[_FILES]:
         return ScenarioFile.from_parent(parent, path=file_path)
     return None
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Read the options, now that it is known whether there is anything to explore, and how much."""
+    """Read the options, now that the number of scenarios is known; without scenarios, read none."""
     count = sum(isinstance(item, ScenarioItem) for item in session.items)
     if count:
         session.config.stash[_HOW] = _how(session.config, count)
@@ -72,7 +73,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @dataclass
 class _How:
-    """How scenarios are explored in this process, and what is left of its part of the budget, in seconds."""
+    """The options of explorations in this process, and the rest of its part of the budget, in seconds."""
 
     options: argparse.Namespace
     part: float | None
@@ -81,7 +82,7 @@ class _How:
 
 
 def _how(config: pytest.Config, count: int) -> _How:
-    """Raises pytest.UsageError for options that are wrong."""
+    """Read the options. Raises pytest.UsageError for invalid ones."""
     from checker.cli.options import add_limits, seconds  # noqa: PLC0415
 
     parser = _Parser(prog=OPTIONS, add_help=False, allow_abbrev=False)
@@ -97,22 +98,22 @@ def _how(config: pytest.Config, count: int) -> _How:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose complaints are those of pytest."""
+    """A parser whose errors are those of pytest."""
 
     def error(self, message: str) -> NoReturn:
         raise pytest.UsageError(f"{OPTIONS}: {message}")
 
 
 class ScenarioFile(pytest.File):
-    """A file with a scenario: one test, named like the scenario."""
+    """A file with a scenario: one test, with the name of the scenario."""
 
     def collect(self) -> Iterator[ScenarioItem]:
-        """The test, also of a file that cannot be read: that is for the test to say."""
+        """The test, also of a file that cannot be read: the test then reports the error."""
         yield ScenarioItem.from_parent(self, name=_name(self.path))
 
 
 def _name(path: Path) -> str:
-    """The name of a scenario as a part of a test's id, which is one line and has no `::`; else that of its file."""
+    """The name of a scenario, else that of its file, as a part of a test's id, which is one line without `::`."""
     from checker.scenario.errors import ScenarioError  # noqa: PLC0415
     from checker.scenario.located import read_yaml  # noqa: PLC0415
 
@@ -126,14 +127,14 @@ def _name(path: Path) -> str:
 
 
 class UnexpectedError(Exception):
-    """A scenario that did not come out as it should; the message is what pytest shows."""
+    """A scenario without its expected verdict; the message is the one that pytest shows."""
 
 
 class ScenarioItem(pytest.Item):
     """A scenario as a test."""
 
     def runtest(self) -> None:
-        """Explore the scenario. Raises UnexpectedError, or skips what the budget has ended."""
+        """Explore the scenario. Raises UnexpectedError, or skips a scenario that the budget ended."""
         from checker.cli.runner import with_traces  # noqa: PLC0415
         from checker.report.junit import figures  # noqa: PLC0415
 
@@ -167,18 +168,18 @@ class ScenarioItem(pytest.Item):
         return outcome
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """What a failure looks like: no stack trace for anything that a scenario can do."""
+        """The text of a failure, without a stack trace for any error that a scenario can cause."""
         if isinstance(excinfo.value, UnexpectedError):
-            return str(excinfo.value).encode("utf-8", "backslashreplace").decode()  # a name may be half a character
+            return str(excinfo.value).encode("utf-8", "backslashreplace").decode()  # a surrogate may be unpaired
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
-        """Where the test stands."""
+        """The place of the test."""
         return self.path, 0, self.name
 
 
 def _told(outcome: Outcome, config: pytest.Config) -> str:
-    """The verdict, where it is, the runs that were found, and how to see them again."""
+    """The verdict, its place, the runs that were found, and the commands to see them again."""
     from checker.report.junit import sentence  # noqa: PLC0415
     from checker.report.place import place_of  # noqa: PLC0415
     from checker.traces.formats import FORMATS  # noqa: PLC0415
@@ -197,5 +198,5 @@ def _told(outcome: Outcome, config: pytest.Config) -> str:
 
 
 def _seen_from(path: Path, config: pytest.Config) -> str:
-    """A path as it would be typed where pytest was started."""
+    """A path relative to the folder that pytest was started in."""
     return os.path.relpath(path, config.invocation_params.dir)
