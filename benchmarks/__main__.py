@@ -1,9 +1,10 @@
-"""The command ``python -m benchmarks``: make the measurements, print the table; ``node`` compares servers instead,
-and ``herd`` what a leader's death costs.
+"""The command ``python -m benchmarks``: make the measurements, and print the table.
 
-Rules: measurements run one after the other in this order and nothing beside them; the exit code is 0 only
-if every figure asked for was measured (1: at least one was missed; 2: a bad command line); standard output
-holds the table or the JSON and nothing else.
+``node`` compares servers instead, and ``herd`` measures the cost of a leader's death.
+
+Rules: measurements run one after another in this order and nothing runs concurrently; the exit code is 0 only if every
+requested figure was measured (1: at least one was missed; 2: a bad command line); standard output holds the table or
+the JSON and nothing else.
 """
 
 import argparse
@@ -49,7 +50,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def measure(chosen: Sequence[tuple[str, Measurement]], servers: int) -> tuple[list[Row], list[Missed]]:
-    """Make the chosen measurements one after the other."""
+    """Make the chosen measurements one after another."""
     rows: list[Row] = []
     missed: list[Missed] = []
     for name, measurement in chosen:

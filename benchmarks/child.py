@@ -1,12 +1,12 @@
 """Run one command alone and report its wall clock and its peak resident size.
 
-The command is started by a small launcher (this file, run as a script) and not by the caller itself: on
-Linux the peak of a new program includes what its process held before `exec`, which is the size of whoever
-started it. A caller that has just searched millions of states would be counted in. The launcher's own size,
-about ten MiB, is therefore the least peak that can be reported.
+A small launcher (this file, run as a script) starts the command, and not the caller. On Linux the peak of a new program
+includes the memory of its process before `exec`, which is the size of the parent. The memory of a caller that has just
+searched millions of states would be counted. The launcher's own size, about ten MiB, is therefore the least peak that
+can be reported.
 
-Rules: the launcher imports nothing outside the standard library, runs one command, and prints one line of
-JSON; what the command prints goes to a file, so that no pipe can fill up and stall it.
+Rules: the launcher imports nothing outside the standard library, runs one command, and prints one line of JSON; the
+output of the command is redirected to a file, so that no pipe can fill up and stall it.
 """
 
 import json
@@ -23,7 +23,7 @@ MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024
 
 @dataclass(frozen=True)
 class Usage:
-    """What a command used: its exit code (negative: the signal that ended it), seconds, bytes."""
+    """The resources of a command: its exit code (negative: the signal that ended it), seconds, bytes."""
 
     exit_code: int
     wall_seconds: float
@@ -31,7 +31,7 @@ class Usage:
 
 
 def run_alone(command: list[str], output: Path, directory: Path) -> Usage:
-    """Run `command` in `directory`, standard output and errors going to `output`; wait for its end.
+    """Run `command` in `directory` with standard output and errors redirected to `output`; wait for its end.
 
     `command[0]` is a path. A command that cannot be started ends with exit code 127.
     """

@@ -1,8 +1,8 @@
-"""The size of the election model, by number of servers: what every tool has to find.
+"""The size of the election model, by number of servers: the counts that every tool has to find.
 
-The model stands in `spin/election.pml`. SPIN's search of it ends with these numbers, as did searches of the
-same rules written apart from it. Rules: transitions count every enabled event of every state, also one that
-leads to a known state; a tool that counts otherwise converts before it compares.
+The model is `spin/election.pml`. SPIN's search of it ends with these numbers, as did searches of independently written
+implementations of the same rules. Rules: transitions count every enabled event of every state, also an event that leads
+to a known state; a tool that counts otherwise converts before it compares.
 """
 
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ def full_workload(servers: int) -> str:
 
 
 def check_size(tool: str, servers: int, found: Size) -> None:
-    """Raise `WrongCount` unless `tool` found exactly the model."""
+    """Raise `WrongCount` unless `tool` found exactly the counts of the model."""
     expected = SIZES[servers]
     if found.states != expected.states:
         raise WrongCount(tool, "states", found.states, expected.states)

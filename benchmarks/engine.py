@@ -1,8 +1,8 @@
 """Measures the table engine: on the model that SPIN searches, on the whole FastLeaderElection, and on Zab.
 
-Rules: every search runs in a process of its own, which first compiles (or loads) the kernels on a small model, so
-that neither is counted; the size of that process just before the search is the baseline of its memory. One thread
-is what is compared with SPIN; two are shown beside it.
+Rules: every search runs in its own process. The process first compiles (or loads) the kernels on a small model, so that
+neither is counted; its size just before the search is the baseline of its memory. The search with one thread is the one
+that is compared with SPIN; the search with two threads is shown with it.
 """
 
 import json
@@ -32,13 +32,13 @@ def measure_election(servers: int) -> list[Row]:
 
 
 def measure_zab(servers: int) -> list[Row]:
-    """The measurement `zab`: three servers that lead and follow, held to every invariant, with one thread."""
+    """The measurement `zab`: three servers that lead and follow, checked against every invariant, with one thread."""
     name = {3: "Zab, 3 servers, a quick look", 4: "Zab, 3 servers, the exhaustive run"}[servers]
     return [search("zab", servers, 1, name)]
 
 
 def search(model: str, servers: int, workers: int, name: str) -> Row:
-    """The row of one search of a model of `benchmarks.models`, in a process of its own."""
+    """The row of one search of a model of `benchmarks.models`, in a separate process."""
     command = [sys.executable, "-m", "benchmarks.search_alone", model, str(servers), str(workers)]
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder) / "output"

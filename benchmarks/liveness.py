@@ -1,10 +1,11 @@
-"""Measures liveness: on the model that SPIN searches, is a state in which all have decided always within reach?
+"""Measures liveness on the model that SPIN searches: can a state in which all have decided always be reached?
 
-It is not: votes are sent once there, and of four servers all may come to wait for one another (of three they do not).
-So a search has to find every state, keep every move, fall into components and show a run, which is all there is to do.
+It cannot: the model sends a vote only once, and four servers may all wait for one another (three never do). So the
+search has to find every state, keep every transition, compute the components of the graph and construct a run: all the
+work of a liveness check.
 
 Rules: as in `benchmarks.engine`, whose searches these are; the time is that of the search and the judgement together.
-The goal set for it is a minute for four servers with two threads.
+Its target is a minute for four servers with two threads.
 """
 
 from benchmarks.election import Size, check_size, workload

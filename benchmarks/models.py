@@ -1,4 +1,4 @@
-"""The models that speed is measured on, by number of servers."""
+"""The models that the benchmarks search, by number of servers."""
 
 from collections.abc import Callable
 
@@ -12,12 +12,12 @@ from spec.zab.state import ZabRules
 
 
 def small_election(servers: int) -> Model:
-    """Rounds, votes and buckets alone, without properties: what the Promela model is."""
+    """Rounds, votes and buckets alone, without properties: the same model as the Promela one."""
     return rounds.election(servers).with_properties([])
 
 
 def deciding(kind: Kind) -> Callable[[int], Model]:
-    """The small election, of which it is asked whether all servers come to decide, or can."""
+    """The small election with the property that all servers decide: eventually, or recoverably, by the kind."""
 
     def decided(*states: str) -> Finding | None:
         return Finding("all have decided") if {*states} <= {rounds.LEADING, rounds.FOLLOWING} else None
@@ -30,7 +30,7 @@ def deciding(kind: Kind) -> Callable[[int], Model]:
 
 
 def fast_leader_election(servers: int) -> Model:
-    """The whole FastLeaderElection from a cold start in one round, held to its invariants."""
+    """The whole FastLeaderElection from a cold start in one round, checked against its invariants."""
     file = File("zoo.cfg", majority_view(range(1, servers + 1)))
     members = tuple(Member(sid, file, late=True) for sid in range(1, servers + 1))
     setup = Setup(members, round_limit=1, channels=ChannelRules(merge_repeats=True))
@@ -39,10 +39,10 @@ def fast_leader_election(servers: int) -> Model:
 
 
 def zab(servers: int) -> Model:
-    """Three servers that lead and follow, held to every invariant of Zab; `servers` says how much happens to them.
+    """Three servers that lead and follow, checked against every invariant of Zab; `servers` selects the budgets.
 
-    4: two transactions, two crashes and returns, two lost connections, three elections (the scenario zab-3-servers).
-    3: one of each and two elections, a quick look. 2: for compiling.
+    4: two transactions, two crashes and returns, two lost connections, three elections (the scenario zab-3-servers). 3:
+    one of each and two elections, a quick look. 2: for compiling.
     """
     budgets = {
         2: Budgets(elections=1),

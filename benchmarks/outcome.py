@@ -1,8 +1,8 @@
-"""What a measurement hands back: rows, or a named error saying why there is no figure.
+"""The result of a measurement: rows, or a named error with the reason why there is no figure.
 
-Rules: a row is pure data and knows no other row (ratios are computed by the table); sizes are in bytes and
-times in seconds; every reason for a missing figure is a subclass of `NotMeasured`, so that the command can
-show the reason in place of the figure and go on with the next measurement.
+Rules: a row is pure data and independent of other rows (the table computes ratios); sizes are in bytes and times in
+seconds; every reason for a missing figure is a subclass of `NotMeasured`, so that the command can show the reason in
+place of the figure and continue with the next measurement.
 """
 
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ SPIN = "SPIN"
 
 
 class NotMeasured(Exception):  # noqa: N818 - it reads as the table prints it: "not measured: ..."
-    """A measurement has no figure; the message says why and what would be right."""
+    """A measurement without a figure; the message gives the reason and the remedy."""
 
 
 class ToolMissing(NotMeasured):
-    """A program the measurement needs is not on the PATH."""
+    """A program that the measurement needs is not on the PATH."""
 
     def __init__(self, tool: str, package: str) -> None:
         super().__init__(f"{tool} is missing (apt-get install {package})")
@@ -29,7 +29,7 @@ class ToolFailed(NotMeasured):
 
 
 class WrongCount(NotMeasured):
-    """A search ended with another number of states or transitions than the model has."""
+    """A search ended with another number of states or transitions than that of the model."""
 
     def __init__(self, tool: str, what: str, found: int, expected: int) -> None:
         super().__init__(f"{tool} found {found:,} {what} where the model has {expected:,}")
@@ -42,9 +42,10 @@ class WrongCount(NotMeasured):
 class Row:
     """One figure: a tool explored a workload completely.
 
-    `seconds` is the search alone; `setup_seconds` is what went before it (generating, compiling).
-    `peak_bytes` is the peak resident size of the process that searched, `baseline_bytes` its size when everything
-    was loaded and compiled and the search began (0 for a program that is nothing but its search).
+    `seconds` is the time of the search alone; `setup_seconds` is the time before it (generating, compiling).
+    `peak_bytes` is the peak resident size of the process that searched, `baseline_bytes` its size when the search
+    begins, after loading and compiling (0 for a program that is nothing but its search). `python_steps` and
+    `python_seconds` are the calls of step functions in Python and their time, if they were measured.
     """
 
     tool: str
@@ -70,23 +71,23 @@ class Row:
 
     @property
     def warm_transitions_per_second(self) -> float | None:
-        """Transitions in a second of the search that was not spent in Python: what warm tables make."""
+        """Transitions per second of the search that was not spent in Python: the speed of warm tables."""
         return None if self.python_seconds is None else self.transitions / (self.seconds - self.python_seconds)
 
     @property
     def steps_per_thousand(self) -> float | None:
-        """Calls of a step function for a thousand transitions."""
+        """Calls of a step function per thousand transitions."""
         return None if self.python_steps is None else 1000 * self.python_steps / self.transitions
 
     @property
     def bytes_per_state(self) -> float:
-        """What the search added to the resident size at its peak, over the number of states."""
+        """The growth of the resident size from the baseline to the peak, divided by the number of states."""
         return (self.peak_bytes - self.baseline_bytes) / self.states
 
 
 @dataclass(frozen=True)
 class Missed:
-    """A measurement without a figure, under the name it is registered with, and why."""
+    """A measurement without a figure: the name it is registered with, and the reason."""
 
     name: str
     reason: str

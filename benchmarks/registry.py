@@ -1,8 +1,7 @@
-"""The measurements the command makes, in the order it makes them.
+"""The measurements of the command, in the order of their execution.
 
-Rules: a measurement is a function from a number of servers to rows; it raises `NotMeasured` when it has no
-figure, naming what is missing; it runs to its end before the next one begins. SPIN stands first, since the
-ratios of all others refer to it.
+Rules: a measurement is a function from a number of servers to rows; it raises `NotMeasured` with the reason when it has
+no figure; it ends before the next one begins. SPIN is first, since the ratios of all others refer to it.
 """
 
 from collections.abc import Callable

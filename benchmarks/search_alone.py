@@ -1,4 +1,4 @@
-"""One exhaustive search in a process of its own; prints one line of JSON. Started by `benchmarks.engine`."""
+"""One exhaustive search in a separate process; prints one line of JSON. `benchmarks.engine` starts it."""
 
 import json
 import sys

@@ -1,10 +1,9 @@
-"""SPIN's exhaustive search of the election model: the yardstick of the table.
+"""SPIN's exhaustive search of the election model: the reference of the table.
 
-SPIN turns `spin/election.pml` into a C program made for this one model, which gcc then compiles; the search
-is that program. Rules: it is built anew in a temporary directory on every run; the search runs as one
-process on one core; the options are those of an exhaustive search for safety, with partial order reduction
-off, since the point is to visit the same states; a search that did not end, or whose count is not the
-model's, is an error.
+SPIN turns `spin/election.pml` into a C program for this one model, which gcc then compiles; the search is that program.
+Rules: it is built again in a temporary directory on every run; the search runs as one process on one core; the options
+are those of an exhaustive search for safety, with partial order reduction off, since the purpose is to visit the same
+states; a search that did not end, or with a count that differs from the model, is an error.
 """
 
 import re
@@ -38,7 +37,7 @@ SHORTEST_TRUSTED_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class Report:
-    """What SPIN's search says of itself; `transitions` are those of the model."""
+    """The figures in SPIN's report on its search; `transitions` are those of the model."""
 
     states: int
     transitions: int
@@ -47,11 +46,11 @@ class Report:
 
 @dataclass(frozen=True)
 class SpinRun:
-    """One finished search, its count checked.
+    """One finished search with a checked count.
 
-    `elapsed_seconds` is SPIN's own figure, `wall_seconds` ours around the whole process, `build_seconds` the
-    time of spin and gcc together, `peak_bytes` the peak resident size of the search, `tail` the end of
-    SPIN's report as it was printed.
+    `elapsed_seconds` is SPIN's own figure, `wall_seconds` ours around the whole process, `build_seconds` the time of
+    spin and gcc together, `peak_bytes` the peak resident size of the search, `tail` the end of SPIN's report as
+    printed.
     """
 
     states: int
@@ -70,7 +69,7 @@ def parse(output: str) -> Report:
     elapsed = _figure(r"^pan: elapsed time ([\d.e+-]+) seconds", output)
     return Report(
         states=int(_figure(r"^ *(\d+) states, stored$", output)),
-        # SPIN counts the making of the first state as a transition.
+        # SPIN counts the creation of the first state as a transition.
         transitions=int(_figure(r"^ *(\d+) transitions \(= stored\+matched\)$", output)) - 1,
         elapsed_seconds=float(elapsed),
     )
@@ -126,8 +125,8 @@ def _path_of(tool: str) -> str:
 
 
 def _build(tools: dict[str, str], servers: int, directory: Path) -> float:
-    """Make `pan` in `directory`; return the seconds it took."""
-    # A copy beside the output, because spin hands the file's name to a shell.
+    """Build `pan` in `directory`; return the seconds it took."""
+    # Copy the model into the output folder, because spin passes the file name to a shell.
     shutil.copy(MODEL, directory)
     begin = time.perf_counter()
     _must_run([tools["spin"], "-a", f"-DN={servers}", MODEL.name], directory)

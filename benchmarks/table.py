@@ -1,7 +1,7 @@
 """The table of figures: on a terminal, as plain aligned text, and as JSON.
 
-Rules: the three forms show the same cells; a ratio is taken only to a row of SPIN on the same workload in
-the same run, and is a dash where there is none; a missed measurement is a line of its own under the table.
+Rules: the three forms show the same cells; a ratio is taken only to a row of SPIN on the same workload in the same run,
+and is a dash if that row is missing; a missed measurement is a separate line under the table.
 """
 
 import json
@@ -22,7 +22,7 @@ HEADINGS = (
     "setup s",
     "10^6 per s",  # transitions
     "warm",  # the same, without the time in Python
-    "steps per 1000",  # calls of Python step functions, for so many transitions
+    "steps per 1000",  # calls of Python step functions, per thousand transitions
     "peak MiB",
     "bytes per state",
     "speed ratio to SPIN",
@@ -33,7 +33,7 @@ NO_RATIO = "-"
 
 
 def yardstick(row: Row, rows: Sequence[Row]) -> Row | None:
-    """SPIN's row on the same workload in the same run, if there is one."""
+    """SPIN's row on the same workload in the same run, if it exists."""
     return next((other for other in rows if other.tool == SPIN and other.workload == row.workload), None)
 
 
@@ -50,7 +50,7 @@ def memory_ratio(row: Row, rows: Sequence[Row]) -> float | None:
 
 
 def cells(row: Row, rows: Sequence[Row]) -> tuple[str, ...]:
-    """A row as text, a cell for each of `HEADINGS`."""
+    """A row as text, one cell for each of `HEADINGS`."""
     return (
         row.workload,
         row.tool,
@@ -103,9 +103,9 @@ def show(console: Console, rows: Sequence[Row], missed: Sequence[Missed]) -> Non
 
 
 def _drawn(workload: str, rows: Sequence[Row]) -> Table:
-    # No borders, and the workload as the title: so the figures fit into eighty characters. A column is as
-    # wide as its longest figure or word of the heading, because rich would otherwise break either. One without
-    # a figure is left out.
+    # The table has no borders, and the workload is the title, so that the figures fit into eighty characters. A column
+    # is as wide as its longest figure or word of the heading, because rich would otherwise break either. A column
+    # without a figure is left out.
     table = Table(title=workload, box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
     columns = list(zip(HEADINGS, *(cells(row, rows) for row in rows), strict=True))[1:]
     shown = [column for column in columns if set(column[1:]) != {NO_RATIO}]

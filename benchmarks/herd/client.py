@@ -1,16 +1,19 @@
-"""A client of a live server that does what a recipe decides, on one socket, and counts what it hears and asks.
+"""A client of a live server that executes a recipe on one socket, and counts its notifications and requests.
 
-Client libraries have threads, and handle events where they like; fifty of them in one process would measure those. Here
-a client is a few fields and a socket, and the loop that reads it belongs to `benchmarks.herd.crowd`.
+Client libraries have threads, and handle events in any of them; with fifty such clients in one process, the benchmark
+would measure the threads. Here a client is a few fields and a socket, and the loop that reads the socket belongs to
+`benchmarks.herd.crowd`.
 
 Rules of this module:
 
-- Counted is what the recipe is told (`Notified`) and what it asks (`Ask`), as on the wire: one frame each.
-- A *barrier* is a read beside the recipe: when it is answered, everything that the server had to say before it has
-  been heard. It is counted apart. (It is no sync: 3.8.0, asked for many at once, leaves one unanswered now and then.)
-- One request at a time, as a recipe has it: what the recipe asks during a barrier is sent after it.
-- Who has asked for the end of its session does nothing any more.
-- A lost connection is an error: nothing here loses one.
+- The counts are the notifications that the recipe gets (`Notified`) and the requests that it sends (`Ask`), as on the
+  wire: one frame each.
+- A *barrier* is a read that is not part of the recipe. When its reply arrives, all earlier messages of the server have
+  arrived. It is counted separately. (It is not a sync: 3.8.0, with many of them in flight, sometimes leaves one
+  unanswered.)
+- One request at a time, as in a recipe: a request of the recipe during a barrier is sent after it.
+- A client that has sent a closeSession request ignores all later frames.
+- A lost connection is an error: the benchmark never breaks one.
 
 Source: `ClientCnxn`; `spec.recipes.events`.
 """
@@ -49,7 +52,7 @@ REPLIES: dict[type[Record], type[Record]] = {
     Exists: StatReply,
     Sync: PathReply,
 }
-"""What a request is answered with; the others of a recipe are answered with nothing."""
+"""The type of the reply to a request; other requests of a recipe have an empty reply."""
 HEADER = struct.Struct(">ii")
 REPLY = struct.Struct(">iqi")
 LENGTH = struct.Struct(">i")
@@ -59,13 +62,13 @@ RESTS = (Phase.WAITING, Phase.HOLDING, UnfairPhase.WAITING, UnfairPhase.HOLDING)
 
 
 class Candidate:
-    """One client with its session, from the first frame on; `name` is its protection id."""
+    """One client and its session, which is open after the constructor; `name` is its protection id."""
 
     def __init__(self, way: Way, root: str, name: str, port: int, time_out: int) -> None:
         self.name = name
         self.notifications = self.requests = self.barriers = 0
         self.knew: float | None = None
-        """When it came to hold."""
+        """The time when it became the leader."""
         self.closing = self.ended = False
         self._way, self._root = way, root
         self._rules, self._state = way.rules(root), way.machine.initial
@@ -84,36 +87,36 @@ class Candidate:
 
     @property
     def holds(self) -> bool:
-        """Whether it believes that it leads."""
+        """Whether the client believes that it leads."""
         return self._way.machine.holds(self._state)
 
     @property
     def rests(self) -> bool:
-        """Whether it leads or waits, and nothing that was asked is unanswered."""
+        """Whether the client leads or waits, and has no unanswered request."""
         unasked = self._asked is None and self._beside is None and self._later is None
         return unasked and self._way.machine.place(self._state).phase in RESTS
 
     def want(self) -> None:
-        """Take part from now on."""
+        """Start the recipe."""
         self._hear(Wanted(self.name))
 
     def barrier(self) -> None:
-        """Ask the server to say what it has to say; only of one that rests."""
+        """Send the read of a barrier; only for a client that rests."""
         self.barriers += 1
         self._beside = self._send(Exists(self._root, False))
 
     def close(self) -> None:
-        """Ask for the end of the session."""
+        """Send the request to end the session."""
         self.closing = True
         self._send(CloseSession())
 
     def forget(self) -> None:
-        """Count anew."""
+        """Reset the counts."""
         self.notifications = self.requests = self.barriers = 0
         self.knew = None
 
     def readable(self) -> None:
-        """Read what has come, and do what the recipe makes of it."""
+        """Read the frames that have arrived, and pass them to the recipe."""
         try:
             data = self.socket.recv(CHUNK)
         except ConnectionError:

@@ -1,8 +1,8 @@
-"""The command `python -m benchmarks herd`: what a leader's death costs, by what the others watch.
+"""The command `python -m benchmarks herd`: the cost of a leader's death, for several ways to watch.
 
-Rules: standard output holds the table or the JSON and nothing else; what is being done goes to standard error on a
-terminal; the exit code is 0 only if every figure was measured and every one agrees with the model (1: one was missed,
-or differs; 2: a bad command line). Servers run in a directory of their own, which is removed.
+Rules: standard output holds the table or the JSON and nothing else; progress is printed to standard error on a
+terminal; the exit code is 0 only if every figure was measured and agrees with the model (1: one was missed, or differs;
+2: a bad command line). Servers run in a temporary directory, which is removed.
 """
 
 import argparse
@@ -83,7 +83,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _progress() -> Say:
-    """Says what is being done on one line of the terminal, or nothing where there is none."""
+    """Return a function that shows progress on one line of the terminal, or does nothing without a terminal."""
     if not sys.stderr.isatty():
         return lambda _: None
     return lambda text: print(ERASE + text, end="", file=sys.stderr, flush=True)

@@ -1,14 +1,14 @@
-"""Some clients of live servers in one loop, and the deaths of their leaders.
+"""Several clients of live servers in one loop, and the deaths of their leaders.
 
 Rules of this module:
 
-- A leader dies by the end of its session: the transaction is the one by which servers end a session that has expired.
-  The wait for the time-out, which is the same in every way to wait, is left out.
-- A death is counted from the moment at which the leader's last request is sent until nothing moves any more: every
-  client leads or waits, every server has applied the same, and every client has heard all that its server had to say
-  (`Candidate.barrier`) without moving again.
-- After a death a new client joins, so that there are as many as before; what that costs is not counted.
-- All clients are in this loop: where many are told at once, the last of them is told after the others.
+- A leader dies by the end of its session: servers end an expired session by the same transaction. The wait for the
+  timeout, which is the same for every way to wait, is left out.
+- A death is counted from the moment before the leader's last request until nothing changes: every client leads or
+  waits, every server has applied the same transactions, and every client has received all messages of its server
+  (`Candidate.barrier`) without a further request or notification.
+- After a death a new client joins, so that the number of clients stays the same; the cost of joining is not counted.
+- All clients are in this loop: if many are notified together, the last one handles its notification after the others.
 """
 
 import selectors
@@ -29,16 +29,16 @@ SECONDS = 10.0
 GOODBYE = 3.0
 PAUSE = 0.01
 STEADY = 3
-"""So many times in a row the counters must have moved alike, which is by what asking for them adds."""
+"""The number of equal consecutive changes of the counters that show that only asking for them changes them."""
 TIME_OUT = 40_000
-"""Milliseconds, so long that no pings are due: they would be counted by the servers."""
+"""Milliseconds; so long that no pings are due, since the servers would count them."""
 OPEN = ((31, "world", "anyone"),)
 CREATE, PERSISTENT = 1, 0
 
 
 @dataclass(frozen=True)
 class Death:
-    """What one death has cost: at the clients; as packets that the servers count; seconds until a new leader knew."""
+    """The cost of one death: at the clients; as packets that the servers count; seconds until a new leader knew."""
 
     notifications: int
     requests: int
@@ -48,12 +48,12 @@ class Death:
 
 
 class StalledError(ServerError):
-    """A server has stopped answering somebody: 3.8.0 does so now and then, without a word in its log."""
+    """A wait exceeded its limit: 3.8.0 sometimes stops answering a client, without a line in its log."""
 
 
 @dataclass(frozen=True)
 class Packets:
-    """What servers have counted: packets of clients, and packets to them."""
+    """The packets that servers have counted: from clients, and to them."""
 
     received: int
     sent: int
@@ -63,14 +63,14 @@ class Packets:
 
 
 class Crowd:
-    """So many clients that wait in one way, spread over the servers of an ensemble."""
+    """A number of clients that wait in the same way, spread over the servers of an ensemble."""
 
     def __init__(self, ensemble: Ensemble, way: Way, clients: int, root: str) -> None:
         self._ensemble, self._way, self._root = ensemble, way, root
         self._numbers = count(1)
         self._selector = selectors.DefaultSelector()
         self._members: list[Candidate] = []
-        self._asked = 0  # how often all servers were asked for a word
+        self._asked = 0  # how often all servers were asked for their counters
         _make(ensemble.client_port(ensemble.sids[0]), root)
         try:
             for _ in range(clients):
@@ -81,7 +81,7 @@ class Crowd:
             raise
 
     def death(self) -> Death:
-        """Let the leader die, and another client join afterwards. Raises ServerError if no new one leads."""
+        """End the leader's session, and then add another client. Raises ServerError without exactly one new leader."""
         leader = self._leader()
         for member in self._members:
             member.forget()
@@ -97,7 +97,7 @@ class Crowd:
         times = self._asked - asked
         if new.knew is None:
             raise ServerError(f"{new.name} leads, and did before the leader died")
-        beside = sum(member.barriers for member in self._members) + 1  # the end of the session
+        beside = sum(member.barriers for member in self._members) + 1  # plus one for the end of the session
         received = after.received - before.received - times * own.received - beside
         sent = after.sent - before.sent - times * own.sent - beside
         death = Death(
@@ -112,7 +112,7 @@ class Crowd:
         return death
 
     def close(self) -> None:
-        """End all sessions; one that a server does not answer any more is left to its time-out."""
+        """End all sessions; a session that its server does not answer is left to its timeout."""
         try:
             for member in self._members:
                 if not member.ended:
@@ -143,7 +143,7 @@ class Crowd:
         self._members.append(member)
         self._selector.register(member.socket, selectors.EVENT_READ, member)
         member.want()
-        # One after the other, so that each joins a crowd that is at rest.
+        # One after another, so that each joins a crowd at rest.
         self._until(lambda: member.rests, f"{member.name} leads or waits")
 
     def _leader(self) -> Candidate:
@@ -154,7 +154,7 @@ class Crowd:
         return leaders[0]
 
     def _settle(self) -> None:
-        """Until nothing moves any more."""
+        """Wait until nothing changes."""
         self._until(lambda: any(member.holds for member in self._members), "a client leads")
         while True:
             self._until(lambda: all(member.rests for member in self._members), "every client rests")
@@ -167,7 +167,7 @@ class Crowd:
                 return
 
     def _level(self) -> None:
-        """Until every server has applied the same: where nobody waits for an answer, nothing more will come then."""
+        """Wait until every server has applied the same zxid: without requests in flight, no notification can follow."""
         deadline = time.monotonic() + SECONDS
         while len(applied := {self._applied(sid) for sid in self._ensemble.sids}) > 1:
             self._asked += 1
@@ -180,7 +180,7 @@ class Crowd:
         return self._told(sid)["Zxid"]
 
     def _told(self, sid: int) -> dict[str, str]:
-        """What a server tells of itself; always by the same word, since some count the words and their answers."""
+        """The counters of a server, always by `srvr`, since some servers count the words and their replies."""
         told = srvr(self._ensemble.client_port(sid))
         if not told.keys() >= {"Received", "Sent", "Zxid"}:
             raise ServerError(f"server {sid} tells no counters in its answer to srvr")
@@ -190,7 +190,7 @@ class Crowd:
         return sum(member.notifications + member.requests for member in self._members)
 
     def _until(self, holds: Callable[[], bool], what: str, seconds: float = SECONDS) -> None:
-        """Read until it holds. Raises StalledError after so long, ServerError if a connection ends that should not."""
+        """Read until a condition holds. Raises StalledError after `seconds`, ServerError for an unexpected close."""
         deadline = time.monotonic() + seconds
         while not holds():
             for key, _ in self._selector.select(timeout=0.5):
@@ -207,13 +207,13 @@ class Crowd:
                 raise ServerError(f"{member.name}: the server ended the connection")
 
     def _packets(self) -> Packets:
-        """What all servers have counted so far."""
+        """The packets that all servers have counted so far."""
         self._asked += 1
         counted = [self._counted(sid) for sid in self._ensemble.sids]
         return Packets(sum(each.received for each in counted), sum(each.sent for each in counted))
 
     def _packets_at_rest(self) -> tuple[Packets, Packets]:
-        """The counters as soon as they stand still, and what asking for a word itself adds to them.
+        """The counters as soon as they are stable, and the packets that one request for them adds.
 
         The real server counts a packet a moment after it has sent it, and counts the words too.
         """

@@ -1,8 +1,9 @@
-"""The herd on servers that run: every way and every size, one after the other, on an ensemble of three.
+"""The herd on running servers: every way and every size, one after another, on an ensemble of three.
 
-Rules: nothing else runs meanwhile; a kind that cannot be started, or a case that fails, is named in `missed` and the
-rest goes on; a figure is the median over the deaths of one crowd. Where a server stops answering, which 3.8.0 does now
-and then, the crowd begins anew, a few times at most, and how often is told beside the figures.
+Rules: nothing else runs meanwhile; a kind that cannot be started, or a case that fails, is listed in `missed` and the
+measurement continues; a figure is the median over the deaths of one crowd. If a server stops answering, which 3.8.0
+sometimes does, the crowd is started again, a few times at most, and the number of these restarts is reported with the
+figures.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,12 +25,12 @@ TICK = 2000
 ALL = tuple(WAYS)
 ATTEMPTS = 4
 WARM_UP = (10, 30)
-"""Clients and deaths of the crowd that is not measured: a JVM compiles what it runs often."""
+"""Clients and deaths of the crowd that is not measured: a JVM compiles the code that it runs often."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One way at one size: what the model counts, and every death that was measured, by kind of server."""
+    """One way at one size: the counts of the model, and every measured death, by kind of server."""
 
     way: Way
     clients: int
@@ -37,19 +38,19 @@ class Row:
     deaths: dict[str, list[Death]]
 
     def notifications(self, kind: str) -> float:
-        """Notifications of a death, the median."""
+        """The median number of notifications of a death."""
         return median(death.notifications for death in self.deaths[kind])
 
     def requests(self, kind: str) -> float:
-        """Requests after a death, the median."""
+        """The median number of requests after a death."""
         return median(death.requests for death in self.deaths[kind])
 
     def seconds(self, kind: str) -> float:
-        """Until a new leader knew, the median."""
+        """The median time until a new leader knew, in seconds."""
         return median(death.seconds for death in self.deaths[kind])
 
     def agrees(self, kind: str) -> bool:
-        """Whether every death has cost what the model counts, at the clients and by the servers' own counters."""
+        """Whether every death had the cost that the model counts, at the clients and by the servers' own counters."""
         counted = (self.counted.notifications, self.counted.requests)
         return all(
             counted == (death.notifications, death.requests) == (death.server_notifications, death.server_requests)
@@ -59,14 +60,14 @@ class Row:
 
 @dataclass(frozen=True)
 class Report:
-    """All rows, and what could not be measured."""
+    """All rows, and the measurements that could not be made."""
 
     rows: list[Row]
     kinds: tuple[str, ...]
     deaths: int
     missed: list[Missed]
     begun_anew: dict[str, int] = field(default_factory=dict)
-    """How often a crowd had to begin anew, by kind."""
+    """The number of crowds that were started again, by kind."""
 
 
 def measure(
@@ -95,7 +96,7 @@ def measure(
 
 
 class _Crowds:
-    """Crowds of one ensemble, each with a root of its own."""
+    """Crowds of one ensemble, each below a separate root."""
 
     def __init__(self, ensemble: Ensemble) -> None:
         self.begun_anew = 0
@@ -103,7 +104,7 @@ class _Crowds:
         self._numbers = count(1)
 
     def deaths(self, way: Way, clients: int, deaths: int) -> list[Death]:
-        """So many deaths of one crowd. Raises ServerError."""
+        """Measure a number of deaths of one crowd. Raises ServerError."""
         for _ in range(ATTEMPTS - 1):
             try:
                 return self._deaths(way, clients, deaths)

@@ -1,11 +1,11 @@
-"""Counts what a leader's death costs in the model of the checker: one run, with the step functions of the clients.
+"""Counts the cost of a leader's death in the model of the checker: one run, with the step functions of the clients.
 
 Rules of this module:
 
-- The scheduler is fixed: messages and requests travel before anything else happens, first those of the first client;
-  then the next client joins; when all wait, the leader crashes and its session lapses.
-- Counted is from the crash on: requests that arrive, notifications that are delivered. Nobody has asked for the end of
-  the session, so that none of the requests is the leader's.
+- The scheduler is fixed: all messages and requests in flight travel first, in the order of the model's rules; then the
+  next client joins; when all wait, the leader crashes and its session lapses.
+- The counts begin with the crash: requests that arrive, and notifications that are delivered. The leader crashes
+  without closing its session, so none of the requests is the leader's.
 """
 
 from collections.abc import Iterator
@@ -21,18 +21,18 @@ TRAVELS = ("arrive", "deliver")
 
 @dataclass(frozen=True)
 class Count:
-    """What one death has cost the clients that are left."""
+    """The cost of one death for the clients that are left."""
 
     notifications: int
     requests: int
 
 
 class NoLeaderError(RuntimeError):
-    """The run came to its end without a leader, or with more than one."""
+    """The run ended without a leader, or with more than one."""
 
 
 def count(way: Way, clients: int) -> Count:
-    """The death of the leader of so many clients. Raises NoLeaderError."""
+    """Count the cost of the leader's death with this number of clients. Raises NoLeaderError."""
     setup = RecipeSetup(way.recipe, clients=clients, budgets=Budgets(crashes=1), variants=way.variants)
     run = _Run(recipe_model("herd", setup), setup)
     for client in setup.client_ids:
@@ -49,7 +49,7 @@ def count(way: Way, clients: int) -> Count:
 
 
 class _Run:
-    """One run of a model: a row, and what has travelled."""
+    """One run of a model: a row, and the counts of the messages that have travelled."""
 
     def __init__(self, model: Model, setup: RecipeSetup) -> None:
         self._model, self._setup = model, setup
@@ -57,23 +57,23 @@ class _Run:
         self.forget()
 
     def forget(self) -> None:
-        """Count anew."""
+        """Reset the counts."""
         self.notifications = self.requests = 0
 
     def do(self, action: str, client: int) -> None:
-        """Have this client do this, which it must be able to."""
+        """Fire this action of this client, which must be possible."""
         move = next(move for move in self._moves() if move.action == action and move.arguments == (client,))
         self._fire(move)
 
     def travel(self) -> None:
-        """Carry requests and messages until none is on its way."""
+        """Deliver requests and messages until none is in flight."""
         while (move := next((move for move in self._moves() if move.action in TRAVELS), None)) is not None:
             self.requests += move.action == "arrive"
             self.notifications += move.action == "deliver" and isinstance(move.arguments[-1], Notice)
             self._fire(move)
 
     def leader(self) -> int:
-        """The only client that believes it leads. Raises NoLeaderError."""
+        """The only client that believes that it leads. Raises NoLeaderError."""
         states = {n: self._row[self._model.index[client_name(n)]] for n in self._setup.client_ids}
         holds = self._setup.machine.holds
         leaders = [n for n, client in states.items() if not client.crashed and holds(client.recipe)]
@@ -82,7 +82,7 @@ class _Run:
         return leaders[0]
 
     def _moves(self) -> Iterator[Move]:
-        """The moves that are possible, in the model's order, each rule asked only when its turn comes."""
+        """The possible moves, in the model's order; a rule is evaluated only when its turn comes."""
         for rule in self._model.rules:
             arguments = semantics.read(self._model, rule.reads, self._row)
             if arguments is not None:

@@ -2,10 +2,9 @@
 
 Rules of this module:
 
-- matplotlib is the extra `plots`, and is imported when something is drawn; without it the reason is an error that says
-  so.
+- matplotlib is the extra `plots`, and is imported only to draw; if it is missing, the error gives this reason.
 - The same figures give the same bytes: no date, and ids from a fixed salt.
-- Bars are what was measured; the mark on a bar is what the model counts.
+- Bars are measured figures; the mark on a bar is the count of the model.
 """
 
 import importlib.util
@@ -18,21 +17,21 @@ from benchmarks.outcome import NotMeasured
 
 INSTALL = "matplotlib is missing (pip install 'quorate[plots]')"
 COLOURS = ("#b2182b", "#ef8a62", "#d9a441", "#2166ac", "#67a9cf")
-"""Warm colours for whoever tells all, cold ones for the predecessor."""
+"""Warm colours for the ways that notify all clients, cold ones for the predecessor."""
 SETTINGS: Any = {"svg.hashsalt": "herd", "svg.fonttype": "none", "font.size": 9, "axes.spines.top": False}
 
 
 class NoPlotError(NotMeasured):
-    """The figures cannot be drawn; the message says why."""
+    """The figures cannot be drawn; the message gives the reason."""
 
 
 def available() -> str | None:
-    """None if a plot can be drawn here, else what is missing and the remedy in one line."""
+    """None if a plot can be drawn here, else the missing package and the remedy in one line."""
     return None if importlib.util.find_spec("matplotlib") is not None else INSTALL
 
 
 def draw(report: Report, file: Path) -> None:
-    """Write the plot. Raises NoPlotError where matplotlib is missing."""
+    """Write the plot. Raises NoPlotError if matplotlib is missing."""
     if reason := available():
         raise NoPlotError(reason)
     import matplotlib as mpl  # noqa: PLC0415 - an extra, which the rest does without
@@ -54,7 +53,7 @@ Figures = Callable[[Row], float | None]
 
 
 class Panel(NamedTuple):
-    """One chart: its title, what was measured, and what the model counts where it does."""
+    """One chart: its title, the measured figures, and the counts of the model, if it has them."""
 
     title: str
     measured: Figures
@@ -62,7 +61,7 @@ class Panel(NamedTuple):
 
 
 def _panels(report: Report) -> list[Panel]:
-    """The counts of the first kind that was measured, since the model is the same for all; the times of each."""
+    """The counts of the first measured kind, since the model is the same for all kinds; the times of each kind."""
     kinds = [kind for kind in report.kinds if any(kind in row.deaths for row in report.rows)]
     first = kinds[0] if kinds else None
     of = "" if first is None else f" ({first})"

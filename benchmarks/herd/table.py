@@ -1,7 +1,7 @@
 """The herd as aligned text, as bars of text, and as JSON.
 
-Rules: all forms show the same figures; what the model counts stands beside what was measured, and a figure that differs
-from it is named in a line of its own, never smoothed over.
+Rules: all forms show the same figures; the counts of the model are next to the measured ones, and a figure that differs
+from the model is reported in a separate line, never smoothed over.
 """
 
 import json
@@ -15,7 +15,7 @@ BAR = "█"
 
 
 def as_text(report: Report) -> str:
-    """The table, the bars, what the figures rest on, where the model differs, and what is missing."""
+    """The table, the bars, the conditions of the measurement, the differences from the model, the missing figures."""
     lines = [_headings(report), *(_cells(row, report) for row in report.rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     table = ["  ".join(_aligned(*cell) for cell in zip(line, widths, range(len(line)), strict=True)) for line in lines]
@@ -57,7 +57,7 @@ def _worst(row: Row, kind: str) -> float:
 
 
 def bars(report: Report) -> Iterator[str]:
-    """Notifications of one death as bars, for each way and size; from a server if one was measured."""
+    """The notifications of one death as bars, for each way and size; from a server if one was measured."""
     kind = next((kind for kind in report.kinds if all(kind in row.deaths for row in report.rows)), None)
     yield f"notifications per leader's death ({'the model' if kind is None else kind})"
     figures = [float(row.counted.notifications) if kind is None else row.notifications(kind) for row in report.rows]
@@ -69,7 +69,7 @@ def bars(report: Report) -> Iterator[str]:
 
 
 def differences(report: Report) -> Iterator[str]:
-    """A line for each case in which some death has cost what the model does not count."""
+    """A line for each case in which the cost of a death differs from the model."""
     for row in report.rows:
         for kind in row.deaths:
             if not row.agrees(kind):
@@ -88,7 +88,7 @@ def differences(report: Report) -> Iterator[str]:
 
 
 def as_json(report: Report) -> str:
-    """One object: `deaths`, `servers`, `rows` (the model's counts, every death of every kind), `missed`."""
+    """One object: `deaths`, `servers`, `rows` (the model's counts, all deaths of each kind), `begun_anew`, `missed`."""
     rows = [
         {
             "watched": row.way.name,

@@ -1,10 +1,10 @@
-"""The ways to wait for a leader's death that are compared: what each client watches.
+"""The ways to wait for a leader's death that are compared: the watches of each client.
 
 Rules of this module:
 
-- A way is a recipe of `spec.recipes` and the variants that make it watch something else; nothing else differs.
-- The first four are what R17 compares. The last one is the official fair election, whose leader says that it leads
-  before it does: the price of that is a write.
+- A way is a recipe of `spec.recipes` and the variants that change its watches; nothing else differs.
+- The first four are those that R17 compares. The last one is the official fair election, whose leader announces its
+  leadership before it leads: this costs a write.
 
 Source: ZooKeeper's recipes, "Locks" and "Leader Election" (the herd effect).
 """
@@ -19,7 +19,7 @@ from spec.variants import Variant
 
 @dataclass(frozen=True)
 class Way:
-    """What is watched; `herd`: by all who wait, and not by one of them."""
+    """A way to wait. `herd`: the death of the leader notifies all waiting clients, and not only one."""
 
     name: str
     recipe: str
@@ -28,15 +28,15 @@ class Way:
 
     @property
     def machine(self) -> Recipe:
-        """The recipe's step function, and what may be asked of its state."""
+        """The recipe's step function, and the queries of its state."""
         return RECIPES[self.recipe]
 
     def rules(self, root: str) -> Any:
-        """What the recipe goes by, with its znodes at this path."""
+        """The recipe's rules, with its znodes at this path."""
         return self.machine.rules(root, self.variants)
 
     def expected(self, clients: int) -> int:
-        """How many are to be notified of the death of a leader, by the requirements."""
+        """The number of clients that the death of a leader should notify, by the requirements."""
         return clients - 1 if self.herd else 1
 
 

@@ -1,1 +1,1 @@
-"""How fast servers answer one client: the real ZooKeeper and our node side by side, in one run."""
+"""The request rate of servers with one client: the real ZooKeeper and our node in comparison, in one run."""

@@ -1,8 +1,8 @@
-"""The command `python -m benchmarks node`: our node and the real server side by side, in one table.
+"""The command `python -m benchmarks node`: our node and the real server in comparison, in one table.
 
-Rules: standard output holds the table or the JSON and nothing else; what is being done goes to standard error on a
+Rules: standard output holds the table or the JSON and nothing else; progress is printed to standard error on a
 terminal; the exit code is 0 only if every figure was measured (1: one was missed; 2: a bad command line). Servers run
-in a directory of their own, which is removed.
+in a temporary directory, which is removed.
 """
 
 import argparse
@@ -75,7 +75,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _progress() -> Say:
-    """Says what is being done on one line of the terminal, or nothing where there is none."""
+    """Return a function that shows progress on one line of the terminal, or does nothing without a terminal."""
     if not sys.stderr.isatty():
         return lambda _: None
     return lambda text: print(ERASE + text, end="", file=sys.stderr, flush=True)

@@ -1,11 +1,11 @@
-"""The load generator: one session, one socket, so many requests outstanding; the rate, and the time of each answer.
+"""The load generator: one session, one socket, a fixed number of outstanding requests; the rate, and each latency.
 
-Rules this module keeps:
+Rules of this module:
 
-- Nothing is parsed or computed while the clock runs: a loop of `recv_into` and `sendall`, and the time of each. Who
-  waited how long, and whether every answer was right, is found afterwards.
-- One answer that is missing, late or wrong makes the whole run void, with the reason.
-- Times are taken when bytes leave and arrive here; answers that arrive together have one time.
+- Nothing is parsed or computed while the clock runs: there is only a loop of `recv_into` and `sendall`, with the time
+  of each. The latencies are computed and the replies are checked afterwards.
+- One reply that is missing, late or wrong makes the whole run void, with the reason.
+- Times are taken when bytes leave and arrive here; replies that arrive together have the same time.
 """
 
 import socket
@@ -23,13 +23,13 @@ from benchmarks.outcome import NotMeasured
 from harness.processes import LOOPBACK
 
 SECONDS = 20.0
-"""How long one answer may take."""
+"""The limit for one reply, in seconds."""
 NODE_EXISTS = -110
 CHUNK = 4096
 
 
 class RunVoid(NotMeasured):
-    """A run has no figure, since not every answer was the right one."""
+    """A run without a figure, because a reply was missing, late or wrong."""
 
 
 @dataclass(frozen=True)
@@ -42,18 +42,21 @@ class Run:
 
     @property
     def rate(self) -> float:
-        """Answers per second."""
+        """Replies per second."""
         return self.count / self.seconds
 
     def percentile(self, percent: float) -> float:
-        """The latency that so many percent of the requests did not exceed, in seconds."""
+        """The latency that this percentage of the requests did not exceed, in seconds."""
         return float(np.percentile(self.latencies, percent))
 
 
 @contextmanager
 def session(port: int) -> Iterator[socket.socket]:
-    """A new session with the server at this client port, closed at the end: one that is left to expire would be a
-    write in the middle of a later run. RunVoid if the server gives none."""
+    """Open a session with the server at this client port, and close it at the end.
+
+    A session that is left to expire would be a write in the middle of a later run. Raises RunVoid if the server grants
+    none.
+    """
     try:
         connection = socket.create_connection((LOOPBACK, port), timeout=SECONDS)
     except OSError as error:
@@ -73,7 +76,7 @@ def session(port: int) -> Iterator[socket.socket]:
 
 
 def make(connection: socket.socket, path: str) -> None:
-    """Create a znode unless it is there."""
+    """Create a znode unless it exists."""
     connection.sendall(request(1, CREATE, path, VALUE, OPEN, 0))
     error = int.from_bytes(_frame(connection)[12:16], "big", signed=True)
     if error not in {0, NODE_EXISTS}:
@@ -81,7 +84,7 @@ def make(connection: socket.socket, path: str) -> None:
 
 
 def drive(connection: socket.socket, asked: Batch, outstanding: int) -> Run:
-    """Send every request, never more than so many of them unanswered. Raises RunVoid."""
+    """Send every request, with at most `outstanding` of them unanswered. Raises RunVoid."""
     size, answer = asked.size, asked.answer_size
     requests, received = memoryview(asked.data), bytearray(asked.count * answer)
     room = memoryview(received)
@@ -114,7 +117,7 @@ def drive(connection: socket.socket, asked: Batch, outstanding: int) -> Run:
 
 
 def latencies(sends: list[tuple[float, int]], receives: list[tuple[float, int]]) -> NDArray[np.float64]:
-    """The latency of each request, from two lists of (time, how many had been sent or answered by then)."""
+    """The latency of each request, from two lists of (time, number of requests sent or answered by then)."""
     return _times(receives) - _times(sends)
 
 

@@ -1,12 +1,13 @@
 """Measures the cases of the table: the kinds of server in turn, round after round, on the same machine and disk.
 
-Rules this module keeps:
+Rules of this module:
 
-- Both kinds run at the same time and are idle while the other one is measured; within a round each is measured once,
-  and who comes first changes from round to round. A figure is the median over the rounds.
-- fsync is on, as it is by default, and how long one takes on that disk is measured beside it.
-- Before the first round every server carries out `WARM_UP` of each operation: a JVM compiles what it runs often.
-- Requests go to the leader where there are several servers. Every run has a session and a znode of its own.
+- Both kinds run at the same time and are idle while the other one is measured. Within a round each is measured once,
+  and the order alternates from round to round. A figure is the median over the rounds.
+- fsync is on, as it is by default; the time of one fsync on that disk is measured too.
+- Before the first round every server carries out `WARM_UP` of each operation: a JVM compiles the code that it runs
+  often.
+- With several servers, requests are sent to the leader. Every run has a separate session and a separate znode.
 """
 
 import os
@@ -27,14 +28,14 @@ from harness import KINDS, Ensemble, ServerError
 
 WARM_UP = 20_000
 QUICK = 20
-"""A quick look measures so many times fewer requests; its figures say little."""
+"""The divisor for the requests of a quick look, whose figures are not significant."""
 TICK = 2000
 """Milliseconds; ZooKeeper's usual tick, so that pings do not disturb."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One operation at so many outstanding requests against so many servers; a run makes `requests` of them."""
+    """One operation with a number of outstanding requests and of servers; a run makes `requests` of them."""
 
     operation: str
     outstanding: int
@@ -58,27 +59,27 @@ CASES = (
 
 @dataclass(frozen=True)
 class Figures:
-    """What one kind of server came to in one case, a figure for each round; latencies in seconds."""
+    """The figures of one kind of server in one case, one for each round; latencies in seconds."""
 
     rates: list[float] = field(default_factory=list)
     p50: list[float] = field(default_factory=list)
     p99: list[float] = field(default_factory=list)
 
     def add(self, run: Run) -> None:
-        """Take the figures of one round."""
+        """Add the figures of one round."""
         self.rates.append(run.rate)
         self.p50.append(run.percentile(50))
         self.p99.append(run.percentile(99))
 
     @property
     def rate(self) -> float:
-        """Answers per second, the median of the rounds."""
+        """Replies per second, the median of the rounds."""
         return median(self.rates)
 
 
 @dataclass(frozen=True)
 class Row:
-    """One case: the figures of each kind that was measured, and those of the load generator against the stub."""
+    """One case: the figures of each measured kind, and those of the load generator against the stub."""
 
     case: Case
     generator: Figures
@@ -86,13 +87,13 @@ class Row:
 
     @property
     def ratio(self) -> float | None:
-        """Answers per second of our node over those of the real server; None if one of them is missing."""
+        """Replies per second of our node, divided by those of the real server; None if one of them is missing."""
         real, node = self.kinds.get("real"), self.kinds.get("node")
         return None if real is None or node is None else node.rate / real.rate
 
     @property
     def headroom(self) -> float | None:
-        """How many times faster the load generator is than the faster server."""
+        """The speed of the load generator, as a multiple of the speed of the faster server."""
         return self.generator.rate / max(figures.rate for figures in self.kinds.values()) if self.kinds else None
 
 
@@ -108,12 +109,12 @@ class Report:
     moments: tuple[Moment, ...] = ()
 
     def with_moments(self, moments: Sequence[Moment], missed: Sequence[Missed]) -> "Report":
-        """The same, with what else was measured, and could not be."""
+        """The same report with the moments, and with further missed measurements."""
         return replace(self, moments=tuple(moments), missed=[*self.missed, *missed])
 
 
 def measure(kinds: Sequence[str], rounds: int, directory: Path, quick: bool, say: Say) -> Report:
-    """Measure every case for these kinds; a kind that cannot be started, or fails, is named in `missed`."""
+    """Measure every case for these kinds; a kind that cannot be started, or fails, is listed in `missed`."""
     reasons = [Missed(kind, reason) for kind in kinds if (reason := KINDS[kind]())]
     startable = [kind for kind in kinds if KINDS[kind]() is None]
     measured = _Measurement(rounds, directory, QUICK if quick else 1, say)
@@ -174,7 +175,7 @@ class _Measurement:
             return drive(connection, asked, case.outstanding)
 
     def _generator(self, case: Case) -> Figures:
-        """The load generator itself, in this case."""
+        """Measure the load generator alone, in this case."""
         figures = Figures()
         asked = batch(case.operation, case.requests // self._divisor, "/load-000000")
         with stub(asked) as port:
@@ -185,7 +186,7 @@ class _Measurement:
 
     @contextmanager
     def _missing(self, name: str) -> Iterator[None]:
-        """What fails here has no figure, and the reason is kept; the measurement goes on with the next one."""
+        """Record the reason of a failure in the block; the measurement continues with the next one."""
         try:
             yield
         except (NotMeasured, ServerError) as reason:
@@ -193,7 +194,7 @@ class _Measurement:
 
 
 def _fsync_time(directory: Path, times: int = 50) -> float:
-    """The median time of appending one value to a file there, and an fsync."""
+    """The median time to append one value to a file in the directory, and to fsync it."""
     taken: list[float] = []
     with (directory / "fsync").open("wb", buffering=0) as file:
         for _ in range(times):

@@ -1,4 +1,4 @@
-"""What the measurements share: the heap of a real server, how progress is said, and the figures of one moment."""
+"""Definitions shared by the measurements: the heap of a real server, the progress callback, the figures of a moment."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Moment:
-    """What one kind took, in seconds, a figure for each round; `memory` in bytes, 0 where it was not looked at."""
+    """The time of one kind in seconds, one figure for each round; `memory` in bytes, 0 if it was not measured."""
 
     what: str
     kind: str

@@ -1,11 +1,13 @@
-"""Two moments of a server's life, each kind in turn: how long the others are silent when the leader is killed, and how
-long a server takes to start with a million znodes.
+"""Two moments in the life of a server, for each kind in turn: a failover, and a start with a million znodes.
 
-Rules this module keeps:
+The failover is measured from the kill of the leader.
 
-- A failover ends when a write through one of the others is answered; who asks tries them in turn, every 5 ms.
-- Both kinds start from the same snapshot, which our code wrote; a server has started when `srvr` tells its mode.
-- Memory is the highest that the process ever had (VmHWM), its code and runtime included.
+Rules of this module:
+
+- A failover ends when a write through one of the other servers is answered; the client tries them in turn, with pauses
+  of 5 ms.
+- Both kinds start from the same snapshot, which our code wrote; a server has started when `srvr` reports its mode.
+- Memory is the peak of the process (VmHWM), its code and runtime included.
 """
 
 import re
@@ -35,7 +37,7 @@ FOLDERS = 1000
 def moments(
     names: Sequence[str], kinds: Sequence[str], rounds: int, directory: Path, quick: bool, say: Say
 ) -> tuple[list[Moment], list[Missed]]:
-    """Measure these for each kind; what cannot be measured is named."""
+    """Measure these for each kind; a measurement that cannot be made is listed in the second result."""
     found: list[Moment] = []
     missed: list[Missed] = []
     for name in names:
@@ -97,7 +99,7 @@ def _start(kind: str, rounds: int, directory: Path, znodes: int) -> Moment:
 
 
 def _write(directory: Path, znodes: int) -> None:
-    """A snapshot with so many znodes below a thousand folders."""
+    """Write a snapshot with this number of znodes below a thousand folders."""
     tree = Tree()
     for folder in range(FOLDERS):
         tree.carry_out((Put(f"/folder-{folder}", new_znode(b"", OPEN_ACL_UNSAFE, 1, 0, 0)),))
@@ -114,4 +116,4 @@ def _highest_memory(pid: int) -> int:
 
 
 MOMENTS: dict[str, Callable[[str, int, Path, int], Moment]] = {"failover": _failover, "start": _start}
-"""What can be measured: kind, rounds, a directory, and how many znodes a server starts with."""
+"""The moments by name; arguments: kind, rounds, a directory, and the number of znodes that a server starts with."""

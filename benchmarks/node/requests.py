@@ -1,9 +1,9 @@
-"""The requests of a run, encoded before the clock starts, and what their answers must be.
+"""The requests of a run, encoded before the clock starts, and the expected replies.
 
-Rules this module keeps:
+Rules of this module:
 
-- All requests of a run have one size, and so have all answers: names are padded, values have 100 bytes. The load
-  generator then counts bytes where it would have to parse.
+- All requests of a run have the same size, and so do all replies: names are padded, values have 100 bytes. The load
+  generator then counts bytes, and needs no parser.
 - The xids of a run are 1 to n, in order.
 
 Source: `zookeeper.jute` (CreateRequest, SetDataRequest, GetDataRequest and their responses).
@@ -22,7 +22,7 @@ CREATE, GET, SET, CLOSE_SESSION = 1, 4, 5, -11
 OPEN = ((31, "world", "anyone"),)
 VALUE = b"x" * 100
 HEADER = struct.Struct("!iqi")
-"""The head of an answer: xid, zxid, error."""
+"""The header of a reply: xid, zxid, error."""
 LENGTH = 4
 STAT_SIZE = 68
 CONNECT = (0, 0, 30_000, 0, bytes(16), False)
@@ -32,7 +32,7 @@ Bytes = NDArray[np.uint8]
 
 @dataclass(frozen=True)
 class Batch:
-    """`count` requests one after the other in `data`, each of `size` bytes; an answer has `answer_size` bytes."""
+    """`count` requests one after another in `data`, each of `size` bytes; a reply has `answer_size` bytes."""
 
     operation: str
     count: int
@@ -41,12 +41,12 @@ class Batch:
 
     @property
     def size(self) -> int:
-        """Bytes of one request."""
+        """The size of one request in bytes."""
         return len(self.data) // self.count
 
 
 def framed(body: bytes) -> bytes:
-    """A frame: its length and its body."""
+    """A frame: the length of the body, and the body."""
     return struct.pack("!i", len(body)) + body
 
 
@@ -80,7 +80,7 @@ def batch(operation: str, count: int, parent: str) -> Batch:
 
 
 def answers(asked: Batch) -> bytes:
-    """Answers that a server could give, for the stub: right lengths and xids, and no error."""
+    """Replies that a server could give, for the stub: correct lengths and xids, and no error."""
     rows = np.zeros((asked.count, asked.answer_size), np.uint8)
     rows[:, :LENGTH] = _big_endian(np.array([asked.answer_size - LENGTH]))
     rows[:, LENGTH : LENGTH + 4] = _big_endian(np.arange(1, asked.count + 1))
@@ -88,7 +88,7 @@ def answers(asked: Batch) -> bytes:
 
 
 def first_wrong(asked: Batch, received: Bytes) -> str | None:
-    """What is wrong with the first answer that is not the expected one, looking at lengths, xids and errors."""
+    """Describe the first unexpected reply, by length, xid and error; None if all replies are as expected."""
     whole = len(received) // asked.answer_size
     rows = received[: whole * asked.answer_size].reshape(whole, asked.answer_size)
     lengths = _integers(rows[:, :LENGTH])

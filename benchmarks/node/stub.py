@@ -1,7 +1,7 @@
-"""A server that only counts bytes and answers from a prepared buffer: it shows how fast the load generator itself is.
+"""A server that only counts bytes and answers from a prepared buffer, to measure the speed of the load generator.
 
-Rules this module keeps: it runs in a process of its own, as a server does; it knows one batch, and answers it once for
-each session; it does as little for a request as can be done.
+Rules of this module: the stub runs in a separate process, like a server; it knows one batch, and answers it once for
+each session; it does as little work for a request as possible.
 """
 
 import multiprocessing
@@ -19,7 +19,7 @@ SESSION = (0, 30_000, 1, bytes(16), False)
 
 
 def serve(listener: socket.socket, asked: Batch) -> None:
-    """Answer sessions one after the other, until the listener is closed."""
+    """Serve sessions one after another, until the listener is closed."""
     prepared = memoryview(answers(asked))
     while True:
         try:
@@ -32,7 +32,7 @@ def serve(listener: socket.socket, asked: Batch) -> None:
 
 
 def _session(connection: socket.socket, asked: Batch, prepared: memoryview) -> None:
-    """One session: its opening, then an answer for each whole request; what comes after the batch ends it."""
+    """Serve one session: its opening, then a reply for each whole request; bytes after the batch end it."""
     read, answered = -len(opening()), 0
     buffer = bytearray(CHUNK)
     while arrived := connection.recv_into(buffer):
@@ -55,7 +55,7 @@ def _process(asked: Batch, ready: Connection) -> None:
 
 @contextmanager
 def stub(asked: Batch) -> Iterator[int]:
-    """Run the stub for this batch; gives its port."""
+    """Run the stub for this batch; yields its port."""
     context = multiprocessing.get_context("spawn")
     near, far = context.Pipe()
     process = context.Process(target=_process, args=(asked, far), daemon=True)

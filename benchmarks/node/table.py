@@ -1,8 +1,9 @@
 """The comparison as aligned text, and as JSON.
 
 Rules: both forms show the same figures; a ratio is of two medians of one run; a case in which the load generator was
-not at least twice as fast as the faster server says so, since its figure is then a bound and not a measurement. With
-one request outstanding that cannot be asked: there the generator's figure is the round trip that no server can avoid.
+not at least twice as fast as the faster server is marked, since its figure is then a bound and not a measurement. With
+one request outstanding this test is meaningless: there the figure of the generator is the round trip that no server can
+avoid.
 """
 
 import json
@@ -11,7 +12,7 @@ from statistics import median
 from benchmarks.node.measure import Figures, Report, Row
 
 ENOUGH = 2.0
-"""How many times faster than the servers the load generator has to be."""
+"""The required speed of the load generator, as a multiple of the speed of the faster server."""
 NONE = "-"
 HEADINGS = (
     "operation",
@@ -30,7 +31,7 @@ HEADINGS = (
 
 
 def cells(row: Row) -> tuple[str, ...]:
-    """A row as text, a cell for each of `HEADINGS`."""
+    """A row as text, one cell for each of `HEADINGS`."""
     real, node = row.kinds.get("real"), row.kinds.get("node")
     return (
         row.case.operation,
@@ -49,7 +50,7 @@ def cells(row: Row) -> tuple[str, ...]:
 
 
 def as_text(report: Report) -> str:
-    """Aligned columns, what they rest on, and a line for each figure that is missing or bounded by the generator."""
+    """Aligned columns, the conditions of the measurement, and a line for each bounded or missing figure."""
     lines = [HEADINGS, *map(cells, report.rows)] if report.rows else []
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     aligned = ["  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in lines]
@@ -68,7 +69,7 @@ def as_text(report: Report) -> str:
 
 
 def as_json(report: Report) -> str:
-    """One object: `rounds`, `quick`, `fsync_seconds`, `rows` (every round's figures, medians, ratios), `missed`."""
+    """One object: `rounds`, `quick`, `fsync_seconds`, `rows` (all figures, medians, ratios), `moments`, `missed`."""
     rows = [
         {
             **vars(row.case),
