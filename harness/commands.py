@@ -1,10 +1,10 @@
-"""A small language of what clients do, to be carried out the same way on several ensembles.
+"""A small language of client commands, for the execution of one script on several ensembles.
 
-Rules this module keeps:
+Rules of this module:
 
-- A script is data: a sequence of frozen commands that read well when printed. Who acts is a small number, paths are
-  relative to a root znode that each run has for itself, servers are counted from 0.
-- A command says which request it is, and nothing about what should come of it.
+- A script is data: a sequence of frozen commands that read well when printed. The session of a command is a small
+  number, paths are relative to a root znode that each run creates for itself, servers are counted from 0.
+- A command describes a request, and says nothing about the expected outcome.
 
 Source: ZooKeeper Programmer's Guide; `ZooDefs.OpCode`, `CreateMode`, `AddWatchMode`, `Watcher.WatcherType`.
 """
@@ -22,25 +22,25 @@ PERSISTENT, EPHEMERAL, SEQUENTIAL, EPHEMERAL_SEQUENTIAL, CONTAINER, TTL, TTL_SEQ
 
 
 class Command(msgspec.Struct, frozen=True):
-    """What session `who` does; a subclass with `opcode` is one request, and its fields are that request's."""
+    """A command of the session `who`. A subclass with `opcode` is one request, and its other fields are its values."""
 
     who: int
 
 
 class Request(Command, frozen=True):
-    """A command that is one request with a path in front: the fields after `who` and `path`, in the wire's order."""
+    """A command that is one request with a path first. The fields after `who` and `path` are in wire order."""
 
     path: str
     opcode: ClassVar[int]
 
     def values(self, root: str) -> tuple[Any, ...]:
-        """The request's values, the path below `root`."""
+        """The values of the request, with the path below `root`."""
         _, path, *rest = msgspec.structs.astuple(self)
         return (root + path, *rest)
 
 
 class Create(Request, frozen=True):
-    """Create a znode by one of the four opcodes for it, whatever the mode (`flags`); `ttl` is sent by one only."""
+    """Create a znode by one of its four opcodes, with any mode (`flags`); only CREATE_TTL sends `ttl`."""
 
     data: bytes | None = b""
     acl: Acl | None = OPEN
@@ -49,7 +49,7 @@ class Create(Request, frozen=True):
     ttl: int = 0
 
     def values(self, root: str) -> tuple[Any, ...]:
-        """The request's values, the path below `root`."""
+        """The values of the request, with the path below `root`."""
         common = (root + self.path, self.data, self.acl, self.flags)
         return (*common, self.ttl) if self.by == CREATE_TTL else common
 
@@ -112,7 +112,7 @@ class Children2(Request, frozen=True):
 
 
 class Sync(Request, frozen=True):
-    """Catch up with the leader."""
+    """Wait until the server has caught up with the leader."""
 
     opcode: ClassVar[int] = 9
 
@@ -145,7 +145,7 @@ class Ephemerals(Request, frozen=True):
 
 
 class Count(Request, frozen=True):
-    """Ask how many znodes there are below."""
+    """Count the znodes below the path."""
 
     opcode: ClassVar[int] = 104
 
@@ -158,13 +158,13 @@ class AddWatch(Request, frozen=True):
 
 
 class Multi(Command, frozen=True):
-    """Several writes at once."""
+    """Several writes in one atomic request."""
 
     parts: tuple[Request, ...]
 
 
 class MultiRead(Command, frozen=True):
-    """Several reads at once."""
+    """Several reads in one request."""
 
     parts: tuple[Request, ...]
 
@@ -181,7 +181,7 @@ class WhoAmI(Command, frozen=True):
 
 
 class SetWatches(Command, frozen=True):
-    """Register watches again, as of the zxid that was the newest when the connection was last left."""
+    """Register watches again, as of the newest zxid when the last connection was dropped."""
 
     data: tuple[str, ...] = ()
     exist: tuple[str, ...] = ()
@@ -195,11 +195,11 @@ class Close(Command, frozen=True):
 
 
 class Drop(Command, frozen=True):
-    """Lose the connection; the session lives on."""
+    """Lose the connection; the session stays open."""
 
 
 class Connect(Command, frozen=True):
-    """Attach the session to a server, away from its old connection; a session that has ended begins anew."""
+    """Attach the session to a server and drop its old connection; a session that has ended is replaced by a new one."""
 
     server: int = 0
 

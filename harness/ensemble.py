@@ -1,11 +1,11 @@
-"""An ensemble on this machine: each server real or ours, each in a directory of its own.
+"""An ensemble on this machine: each server real or ours, each in a separate directory.
 
-Rules this module keeps:
+Rules of this module:
 
-- Server ids are 1, 2, ... in the order of `kinds`. Ports and data directories stay with the id for its whole life,
-  whatever kind serves it.
+- Server ids are 1, 2, ... in the order of `kinds`. A server keeps its ports and its data directory for its whole life,
+  also when its kind changes.
 - The directory of server N is `server-N`: `zoo.cfg`, `data/` with `myid`, `log.txt`, and a node's `journal.jsonl`.
-- Leaving the context kills what still runs. Directories are left to whoever gave them.
+- Leaving the context kills the running processes. The caller deletes the directories.
 
 Source: `ServerStats.toString` and `StatCommand` (the answer to `srvr`).
 """
@@ -22,15 +22,15 @@ from harness.processes import LOOPBACK, Process, ServerError, srvr, wait_until, 
 from harness.zoo_cfg import Member, View, members, write_zoo_cfg
 
 KINDS = {"real": real.available, "node": node.available}
-"""The kinds of server; calling a value gives None, or why that kind cannot be started here."""
+"""The kinds of server; calling a value returns None, or the reason why that kind cannot be started here."""
 
 
 class Ensemble:
-    """Servers 1 to n of the given kinds in `directory`; nothing runs before `start` or `start_all`.
+    """Servers 1 to n of the given kinds in `directory`; no process runs before `start` or `start_all`.
 
     `observers` are the ids that do not vote; `tick_time` is in milliseconds; `extra` are further keys of every
-    `zoo.cfg`; with `standalone` the only server is on its own, without Zab; with `journal` our nodes write their
-    facts to `journal.jsonl`; `heap` and `java_options` (`-Dname=value`) are those of a real server.
+    `zoo.cfg`; with `standalone` the only server runs without Zab; with `journal` our nodes write their facts to
+    `journal.jsonl`; `heap` and `java_options` (`-Dname=value`) are those of a real server.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Ensemble:
             self._set_up(sid, kind)
 
     def _set_up(self, sid: int, kind: str) -> None:
-        """Write the server's files and make its process, which does not run yet."""
+        """Write the server's files and create its process, without starting it."""
         if kind not in KINDS:
             raise ServerError(f"server {sid}: no kind of server is called {kind!r}; write {' or '.join(KINDS)}")
         home = self.directory / f"server-{sid}"
@@ -76,11 +76,11 @@ class Ensemble:
         self._kinds[sid] = kind
         self._processes[sid] = Process(command, home, home / "log.txt", environment)
 
-    # --- who and where
+    # --- ids and addresses
 
     @property
     def connect_string(self) -> str:
-        """All client ports, as clients take them."""
+        """All client addresses, as a connect string for client libraries."""
         return ",".join(self.address(sid) for sid in self.sids)
 
     def address(self, sid: int) -> str:
@@ -88,7 +88,7 @@ class Ensemble:
         return f"{LOOPBACK}:{self._members[sid].client_port}"
 
     def client_port(self, sid: int) -> int:
-        """Where a server's clients connect."""
+        """The port for the clients of a server."""
         return self._members[sid].client_port
 
     def member(self, sid: int) -> Member:
@@ -96,53 +96,53 @@ class Ensemble:
         return self._members[sid]
 
     def kind(self, sid: int) -> str:
-        """`real` or `node`."""
+        """The kind of a server: `real` or `node`."""
         return self._kinds[sid]
 
     def data(self, sid: int) -> Path:
-        """A server's dataDir."""
+        """The dataDir of a server."""
         return self.directory / f"server-{sid}" / "data"
 
     def journal(self, sid: int) -> Path:
-        """Where a node writes its facts, if the ensemble was made with `journal`."""
+        """The file for the facts of a node, if the ensemble was made with `journal`."""
         return self.directory / f"server-{sid}" / "journal.jsonl"
 
     def process(self, sid: int) -> Process:
-        """A server's process."""
+        """The process of a server."""
         return self._processes[sid]
 
     @property
     def running(self) -> tuple[int, ...]:
-        """The ids of the servers whose process runs."""
+        """The ids of the servers with a running process."""
         return tuple(sid for sid in self.sids if self._processes[sid].alive)
 
-    # --- what is done to them
+    # --- lifecycle
 
     def start(self, sid: int) -> None:
-        """Start a server; `wait_serving` tells when it serves."""
+        """Start a server; `wait_serving` waits until it serves."""
         self._processes[sid].start()
 
     def start_all(self) -> None:
-        """Start every server that does not run and wait until all of them serve."""
+        """Start every server that does not run, and wait until all of them serve."""
         for sid in self.sids:
             if not self._processes[sid].alive:
                 self.start(sid)
         self.wait_serving()
 
     def stop(self, sid: int) -> None:
-        """SIGTERM, and wait for the end."""
+        """Send SIGTERM, and wait for the end of the process."""
         self._processes[sid].stop()
 
     def kill(self, sid: int) -> None:
-        """SIGKILL, and wait for the end."""
+        """Send SIGKILL, and wait for the end of the process."""
         self._processes[sid].kill()
 
     def pause(self, sid: int) -> None:
-        """SIGSTOP, and wait until all its threads have stopped."""
+        """Send SIGSTOP, and wait until all threads have stopped."""
         self._processes[sid].pause()
 
     def resume(self, sid: int) -> None:
-        """SIGCONT."""
+        """Send SIGCONT."""
         self._processes[sid].resume()
 
     def replace(self, sid: int, kind: str) -> None:
@@ -152,43 +152,43 @@ class Ensemble:
         self.start(sid)
 
     def tell(self, sid: int, known: Iterable[int]) -> None:
-        """Give a server a file that lists these members only; it reads it at its next start."""
+        """Write a `zoo.cfg` that lists only these members; the server reads it at its next start."""
         listed = tuple(self._members[other] for other in known)
         self._views[sid] = replaced(self._views[sid], members=listed)
         write_zoo_cfg(self._views[sid], self._members[sid], self.directory / f"server-{sid}")
 
-    # --- what they say
+    # --- state
 
     def word(self, sid: int, text: str) -> str:
-        """The answer to a four-letter word, empty if there is none."""
+        """The answer to a four-letter word; empty if there is none."""
         return word(self.client_port(sid), text)
 
     def role(self, sid: int) -> str | None:
-        """`leader`, `follower`, `observer` or `standalone`; None while it does not serve."""
+        """The role: `leader`, `follower`, `observer` or `standalone`; None while the server does not serve."""
         return srvr(self.client_port(sid)).get("Mode")
 
     def leader(self) -> int:
-        """The id of the server that leads; ServerError if there is not exactly one."""
+        """The id of the leader. Raises ServerError if there is not exactly one."""
         leaders = [sid for sid in self.running if self.role(sid) in {"leader", "standalone"}]
         if len(leaders) != 1:
             raise ServerError(f"exactly one leader was expected, and the servers that lead are {leaders or 'none'}")
         return leaders[0]
 
     def wait_serving(self, sids: Iterable[int] | None = None, seconds: float = 60.0) -> None:
-        """Wait until these servers serve (all that run, if none are named); a server that ended is an error at once."""
+        """Wait until these servers serve, by default all that run. Raises ServerError immediately if one has ended."""
         for sid in self.running if sids is None else sids:
             what = f"server {sid} ({self.kind(sid)}) serves"
             wait_until(partial(self._serves, sid), seconds, what, self._processes[sid].log)
 
     def _serves(self, sid: int) -> bool:
-        """Whether a server serves; ServerError if its process has ended, for then it never will."""
+        """Whether a server serves. Raises ServerError if its process has ended, since it then never will."""
         process = self._processes[sid]
         if not process.alive:
             raise ServerError(f"server {sid} ({self.kind(sid)}) does not run{process.last_words()}")
         return self.role(sid) is not None
 
     def close(self) -> None:
-        """Kill what runs."""
+        """Kill the running processes."""
         for process in self._processes.values():
             process.kill()
 

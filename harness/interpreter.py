@@ -1,17 +1,19 @@
-"""Carries out a script of commands on one ensemble and notes what each session saw.
+"""Executes a script of commands on one ensemble, and records the results and events of each session.
 
-Rules this module keeps:
+Rules of this module:
 
-- One command after the other. After each one every session passes a barrier (`sync`, answered after everything that
-  the leader had committed), so an event is noted with the command that caused it, wherever its session is attached.
-- A session is attached to a server as soon as that has applied what the session has seen: one that has not refuses it,
-  and no session was there for which the barrier would have waited.
-- What may differ between two right servers is taken away from what is noted: session ids are numbered as they are
-  opened, zxids are counted from the first transaction, times are left out, what has no order on the wire (children, ACL
-  entries, identities, the events of one session's end) is sorted. Everything else is noted as it came.
-- Waiting for an expiry is waiting for an event, never for a time.
+- Commands run one after another. After each command, every session passes a barrier: a `sync`, which is answered after
+  everything that the leader had committed. So an event is recorded with the command that caused it, on whichever server
+  its session is.
+- A session is attached to a server only after the server has applied the last zxid of the session. Otherwise the server
+  would refuse the session, and the barrier could not wait for it.
+- Anything that may differ between two correct servers is removed from the record: session ids are numbered in the order
+  of opening, zxids are relative to the first transaction, times are left out, and values without an order on the wire
+  (children, ACL entries, identities, the events at the end of a session) are sorted. Everything else is recorded as
+  received.
+- The wait for an expiry ends with an event, never after a fixed time.
 
-Source: `FinalRequestProcessor` (order of events and answers), `SessionTrackerImpl` (expiry),
+Source: `FinalRequestProcessor` (order of events and replies), `SessionTrackerImpl` (expiry),
 `ZooKeeperServer.processConnectRequest` (the refusal).
 """
 
@@ -29,14 +31,14 @@ from harness.session import PING, SECONDS, Answer, DisconnectedError, Session
 
 TIMEOUT = 60_000
 SHORTEST = 1
-# A server which the session has left may still report it alive, with its old time-out, after the new one was granted.
+# A server that the session has left may still report it as alive, with its old timeout, after the new one was granted.
 EXPIRY_ATTEMPTS = 8
 EXPIRY_SECONDS = 3.0
 AUTH, SET_WATCHES2, WHO_AM_I, SYNC, EXISTS = 100, 105, 107, 9, 3
 
 
 class Seen(NamedTuple):
-    """What came of one command: its outcome, and the events of each session up to the barrier after it."""
+    """The record of one command: its outcome, and the events of each session up to the barrier after it."""
 
     command: c.Command
     outcome: Any
@@ -62,7 +64,7 @@ class Interpreter:
         self._barrier()
 
     def run(self, script: c.Script) -> list[Seen]:
-        """Carry out every command; what was seen of each."""
+        """Execute every command; return the record of each."""
         return [self._seen(command) for command in script]
 
     def close(self) -> None:
@@ -80,13 +82,13 @@ class Interpreter:
         except DisconnectedError:
             outcome = "disconnected"
         self._barrier()
-        # The ephemeral znodes of a session go in no particular order.
+        # The ephemeral znodes of a session are deleted in no particular order.
         unordered = isinstance(command, c.Close | c.Expire)
         events = [session.take_events() for session in self._sessions]
         return Seen(command, outcome, tuple(tuple(sorted(some)) if unordered else some for some in events))
 
     def _barrier(self) -> None:
-        """Let every session catch up; one whose connection the server has ended notices it here."""
+        """Let every session catch up; a session with a connection that the server ended notices it here."""
         waiting: list[Session] = []
         for session in self._sessions:
             if session.connected:
@@ -134,7 +136,7 @@ class Interpreter:
                 raise ServerError(f"no request is known for {command}")
 
     def _attach(self, who: int, session: Session, server: int) -> tuple[str, int]:
-        """Attach a session; if it has ended, a new one takes its place."""
+        """Attach a session; if it has ended, open a new one in its place."""
         self._drop(who, session)
         self._at[who] = port = self._ports[server % len(self._ports)]
         what = f"the server at port {port} has applied 0x{session.last_zxid:x}"
@@ -155,7 +157,7 @@ class Interpreter:
         return "dropped"
 
     def _expire(self, who: int, session: Session) -> str:
-        """Leave the session with the shortest time-out the server grants, and wait until its marker is gone."""
+        """Leave the session with the shortest timeout that the server grants, and wait until its marker is deleted."""
         if not session.connected:
             raise DisconnectedError("the session has no connection")
         self._markers += 1
@@ -166,13 +168,13 @@ class Interpreter:
         self._drop(who, session)
         session.timeout = SHORTEST
         for _ in range(EXPIRY_ATTEMPTS):
-            # To the same server: another one might not yet have applied the marker, and would refuse a client that has.
+            # Connect to the same server: another one may not have applied the marker yet, and would refuse the client.
             cut_off = False
             try:
                 if session.connect(self._at[who]):
                     session.ask(PING)
             except DisconnectedError:
-                # The session has expired in between: a pause of two ticks, here or at the server, is enough.
+                # The session has expired in the meantime: a pause of two ticks, here or at the server, is enough.
                 cut_off = True
             session.drop()
             if self._control.wait_event(EXPIRY_SECONDS):
@@ -186,11 +188,11 @@ class Interpreter:
         return tuple(self._root + path for path in paths)
 
     def _told(self, answer: Answer) -> Answer:
-        """An answer without what may differ."""
+        """A reply without the values that may differ between servers."""
         return Answer(answer.err, self._relative(answer.zxid), self._comparable(answer.values))
 
     def _relative(self, zxid: int) -> int:
-        """How many transactions after the root's creation; a zxid from before it is left alone."""
+        """A zxid relative to the creation of the root; a zxid from before it stays unchanged."""
         return zxid - self._base if zxid >= self._base else zxid
 
     def _comparable(self, value: Any) -> Any:
@@ -213,13 +215,13 @@ class Interpreter:
 
 
 def _has_applied(port: int, zxid: int) -> bool:
-    """Whether a server says that it has applied everything up to this zxid."""
+    """Whether a server reports that it has applied everything up to this zxid."""
     told = srvr(port).get("Zxid")
     return told is not None and int(told, 16) >= zxid
 
 
 def run_script(ports: Sequence[int], root: str, sessions: int, script: c.Script) -> list[Seen]:
-    """What is seen when a script is carried out by so many sessions; they are ended afterwards."""
+    """Execute a script with this number of sessions, end the sessions, and return the records."""
     interpreter = Interpreter(ports, root, sessions)
     try:
         return interpreter.run(script)
@@ -228,7 +230,7 @@ def run_script(ports: Sequence[int], root: str, sessions: int, script: c.Script)
 
 
 def first_difference(one: Sequence[Seen], other: Sequence[Seen]) -> str | None:
-    """Where two runs of a script part, in words; None if they agree."""
+    """Describe the first difference between two runs of a script; None if they agree."""
     for number, (left, right) in enumerate(zip(one, other, strict=True)):
         if left != right:
             return (

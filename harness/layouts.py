@@ -1,13 +1,14 @@
-"""Writes requests and reads replies of the client port by short layouts, apart from the node's own coder on purpose.
+"""Writes requests and reads replies of the client port by short layouts, independently of the node's own coder.
 
 A layout is a string of letters: `i` int, `l` long, `t` boolean, `s` string, `b` buffer, `S` Stat, `a` one ACL entry,
-`c` one identity, and `[x]` a vector of x. So a request of setData is `sbi`, and the answer to getChildren2 is `[s]S`.
+`c` one identity, and `[x]` a vector of x. So a setData request is `sbi`, and the reply to getChildren2 is `[s]S`.
 
-Rules this module keeps:
+Rules of this module:
 
-- It shares no code with `refimpl`: an error of that coder does not cancel out where this one reads its answers.
+- It shares no code with `refimpl`, so that an error of that coder cannot cancel out when this module reads its replies.
 - Values are plain: a vector is a list, an ACL entry is the tuple (perms, scheme, id), null is None.
-- What does not fit its layout raises ValueError; nothing is skipped, and `read` tells where it stopped.
+- Data that does not fit its layout raises ValueError; nothing is skipped, and `read` returns the offset after the
+  values.
 
 Source: `zookeeper.jute`, `BinaryOutputArchive`, `MultiOperationRecord`, `MultiResponse`.
 """
@@ -18,7 +19,7 @@ from typing import Any, NamedTuple
 
 
 class Stat(NamedTuple):
-    """What is told about a znode."""
+    """The metadata of a znode."""
 
     czxid: int
     mzxid: int
@@ -44,13 +45,13 @@ REQUESTS = {
     15: "sb[a]i", 17: "si", 18: "si", 19: "sb[a]i", 21: "sb[a]il", 100: "isb", 101: "l[s][s][s]", 103: "s", 104: "s",
     105: "l[s][s][s][s][s]", 106: "si", 107: "", -11: "",
 }  # fmt: skip
-"""The body of each request by its opcode; multi (14) and multiRead (22) have a form of their own."""
+"""The body of each request by its opcode; multi (14) and multiRead (22) have separate forms."""
 
 ANSWERS = {
     1: "s", 2: "", 3: "S", 4: "bS", 5: "S", 6: "[a]S", 7: "S", 8: "[s]", 9: "s", 11: "", 12: "[s]S", 13: "", 15: "sS",
     17: "", 18: "", 19: "sS", 21: "sS", 100: "", 101: "", 103: "[s]", 104: "i", 105: "", 106: "i", 107: "[c]", -11: "",
 }  # fmt: skip
-"""The body of each answer without an error, by the opcode of its request."""
+"""The body of each reply without an error, by the opcode of its request."""
 
 MULTI = 14
 MULTI_READ = 22
@@ -58,7 +59,7 @@ ERROR_RESULT = -1
 
 
 def _items(layout: str) -> Iterator[tuple[str, bool]]:
-    """The letters of a layout, each with whether it is a vector."""
+    """The letters of a layout, each with a flag for a vector."""
     place = 0
     while place < len(layout):
         vector = layout[place] == "["
@@ -67,7 +68,7 @@ def _items(layout: str) -> Iterator[tuple[str, bool]]:
 
 
 def write(layout: str, values: tuple[Any, ...]) -> bytes:
-    """The bytes of values laid out so."""
+    """The bytes of values in this layout."""
     parts: list[bytes] = []
     for (letter, vector), value in zip(_items(layout), values, strict=True):
         if not vector:
@@ -92,7 +93,7 @@ def _write_one(letter: str, value: Any) -> bytes:
 
 
 def read(layout: str, data: bytes, at: int = 0) -> tuple[tuple[Any, ...], int]:
-    """The values laid out so from offset `at`, and the offset after them."""
+    """Read values in this layout from offset `at`; return them and the offset after them."""
     values: list[Any] = []
     for letter, vector in _items(layout):
         if vector:
@@ -137,7 +138,7 @@ def write_request(opcode: int, values: tuple[Any, ...]) -> bytes:
 
 
 def read_answer(opcode: int, data: bytes) -> tuple[Any, ...]:
-    """The body of an answer; ValueError when it does not fit, or when bytes are left over."""
+    """The values in the body of a reply. Raises ValueError if it does not fit, or if bytes are left over."""
     values, at = _read_results(data) if opcode in {MULTI, MULTI_READ} else read(ANSWERS[opcode], data)
     if at != len(data):
         raise ValueError(f"the answer to opcode {opcode} has {len(data)} bytes, and {at} were expected")

@@ -1,6 +1,6 @@
-"""How our own node is started: `python -m refimpl ZOO_CFG [--journal FILE]`, in this Python.
+"""How to start our own node: `python -m refimpl ZOO_CFG [--journal FILE]`, in this Python.
 
-Rules: the node gets the very `zoo.cfg` that a real server would get.
+Rules: the node gets the same `zoo.cfg` as a real server.
 """
 
 import importlib.util
@@ -21,7 +21,7 @@ def available() -> str | None:
 
 
 def command(zoo_cfg: Path, journal: Path | None = None) -> list[str]:
-    """The command line of a node with this file; with `journal` it writes its facts there."""
+    """The command line of a node with this file; with `journal` the node writes its facts there."""
     if reason := available():
         raise ServerError(f"the reference node is not available: {reason}")
     line = [sys.executable, "-m", "refimpl", str(zoo_cfg)]
@@ -29,5 +29,5 @@ def command(zoo_cfg: Path, journal: Path | None = None) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """What must be in a node's environment: where the package is found from any directory."""
+    """The environment variables of a node: they make the package importable from any directory."""
     return {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}

@@ -1,11 +1,11 @@
-"""One server process: started, asked, stopped, killed, frozen.
+"""One server process: to start, query, stop, kill and pause it.
 
-Rules this module keeps:
+Rules of this module:
 
-- A process is ended by the id it was started with, and only by whoever started it. What is still running when this
-  program ends is killed then.
-- Every wait has a bound. When it is over the error says what was waited for and shows the end of the server's log.
-- A log is appended to over restarts, so that a run can be read afterwards in one file.
+- A process is ended by its id, and only by the program that started it. The processes that still run when this program
+  ends are killed then.
+- Every wait has a bound. The error after it names the awaited condition and shows the end of the server's log.
+- A log is appended to over restarts, so that one file shows the whole run.
 
 Source: `FourLetterCommands` (the words and their answers).
 """
@@ -28,7 +28,7 @@ LOG_LINES_SHOWN = 15
 
 
 class ServerError(RuntimeError):
-    """A server could not be started, or did not do in time what was waited for."""
+    """A server could not be started, or an awaited condition did not hold in time."""
 
 
 _given: set[int] = set()
@@ -36,9 +36,9 @@ _running: dict[int, subprocess.Popen[bytes]] = {}
 
 
 def free_ports(count: int) -> tuple[int, ...]:
-    """`count` ports of the loopback address that nothing listens on; none is given twice by this program."""
+    """Find `count` free ports of the loopback address; this program never returns a port twice."""
     found: list[int] = []
-    # Not by the common generator: hypothesis sets that to one seed, so two programs would try the same ports.
+    # The common generator is unsuitable: hypothesis gives it a fixed seed, so two programs would try the same ports.
     for port in random.SystemRandom().sample(PORTS, len(PORTS)):
         if len(found) == count:
             return tuple(found)
@@ -49,7 +49,7 @@ def free_ports(count: int) -> tuple[int, ...]:
 
 
 def _is_free(port: int) -> bool:
-    """Whether a listener could be opened there now."""
+    """Whether a listener can be opened there now."""
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -60,7 +60,7 @@ def _is_free(port: int) -> bool:
 
 
 def wait_until(holds: Callable[[], bool], seconds: float, what: str, log: Path | None = None) -> None:
-    """Return as soon as `holds()`; raise ServerError naming `what` when it does not within `seconds`."""
+    """Return as soon as `holds()`; raise ServerError with `what` if it does not within `seconds`."""
     deadline = time.monotonic() + seconds
     while not holds():
         if time.monotonic() > deadline:
@@ -90,13 +90,13 @@ def word(port: int, text: str, seconds: float = 5.0) -> str:
 
 
 def srvr(port: int) -> dict[str, str]:
-    """What a server says of itself in answer to `srvr`, by the names before the colons; empty without one."""
+    """The answer to `srvr`, by the names before the colons; empty without an answer."""
     told = (line.partition(": ") for line in word(port, "srvr").splitlines())
     return {name: value.strip() for name, colon, value in told if colon}
 
 
 class Process:
-    """A command that runs until it is told to end; standard output and errors go to `log`."""
+    """A server command as a process; standard output and errors are appended to `log`."""
 
     def __init__(
         self, command: Sequence[str], directory: Path, log: Path, environment: Mapping[str, str] | None = None
@@ -109,32 +109,32 @@ class Process:
 
     @property
     def alive(self) -> bool:
-        """Whether it was started and has not ended."""
+        """Whether the process was started and has not ended."""
         return self._popen is not None and self._popen.poll() is None
 
     @property
     def pid(self) -> int:
-        """Its process id; ServerError if it does not run."""
+        """The process id. Raises ServerError if the process does not run."""
         if self._popen is None or not self.alive:
             raise ServerError(f"{self.directory.name} does not run{self.last_words()}")
         return self._popen.pid
 
     @property
     def exit_code(self) -> int | None:
-        """What it ended with (negative: the signal), or None if it runs or was never started."""
+        """The exit code (negative: the signal), or None if the process runs or was never started."""
         return None if self._popen is None else self._popen.poll()
 
     def last_words(self) -> str:
-        """How it ended and the end of its log, as part of an error message."""
+        """The exit code and the end of the log, as part of an error message."""
         ended = "" if self.exit_code is None else f", its exit code is {self.exit_code}"
         return ended + _shown(self.log)
 
     def start(self) -> None:
-        """Start it; it must not be running."""
+        """Start the process. Raises ServerError if it already runs."""
         if self.alive:
             raise ServerError(f"{self.directory.name} runs already, as process {self.pid}")
         with self.log.open("ab") as output:
-            # A session of its own: Ctrl-C at the terminal ends this program, which then ends its servers in order.
+            # A separate session: Ctrl-C at the terminal ends this program, which then ends its servers in order.
             self._popen = subprocess.Popen(
                 self.command,
                 cwd=self.directory,
@@ -147,10 +147,10 @@ class Process:
         _running[self._popen.pid] = self._popen
 
     def stop(self, seconds: float = 30.0) -> None:
-        """SIGTERM, and wait until it has ended; ServerError (and SIGKILL) if it does not within `seconds`."""
+        """Send SIGTERM, and wait for the end. Raises ServerError after `seconds`, and kills the process."""
         if self._popen is None or not self.alive:
             return
-        # Not by `pid`, which is an error once it has ended: so it may have, between any two of these lines.
+        # `pid` is an error once the process has ended, which may happen between any two of these lines.
         self._popen.send_signal(signal.SIGTERM)
         self._popen.send_signal(signal.SIGCONT)
         try:
@@ -162,16 +162,16 @@ class Process:
             ) from None
 
     def kill(self) -> None:
-        """SIGKILL, and wait until it is gone."""
+        """Send SIGKILL, and wait for the end."""
         if self._popen is not None and self.alive:
             self._popen.send_signal(signal.SIGKILL)
             self._ended(15.0)
 
     def pause(self) -> None:
-        """SIGSTOP, and wait until it does nothing; it keeps its sockets.
+        """Send SIGSTOP, and wait until the process is stopped; it keeps its sockets.
 
-        The signal reaches one thread, and the others run on until that one had its turn: 35 ms later where the
-        processors were busy, time enough to acknowledge a proposal. That all have stopped is what `waitid` reports.
+        The signal reaches one thread, and the others continue until that one was scheduled: up to 35 ms later on busy
+        processors, time enough to acknowledge a proposal. `waitid` reports a stop only when all threads have stopped.
         """
         os.kill(self.pid, signal.SIGSTOP)
         look = os.WSTOPPED | os.WNOHANG | os.WNOWAIT
@@ -179,7 +179,7 @@ class Process:
         wait_until(lambda: os.waitid(os.P_PID, self.pid, look) is not None, 15.0, f"{name} stands still", self.log)
 
     def resume(self) -> None:
-        """SIGCONT."""
+        """Send SIGCONT."""
         os.kill(self.pid, signal.SIGCONT)
 
     def _ended(self, seconds: float) -> None:
@@ -190,7 +190,7 @@ class Process:
 
 @atexit.register
 def _end_the_rest() -> None:
-    """Kill what this program started and has not ended."""
+    """Kill the processes that this program started and has not ended."""
     for popen in _running.values():
         if popen.poll() is None:
             popen.kill()

@@ -1,6 +1,6 @@
-"""How the real server is started: Debian's package of Apache ZooKeeper, without its service scripts.
+"""How to start the real server: Debian's package of Apache ZooKeeper, without its service scripts.
 
-Rules: nothing is installed, and a missing part is named with the command that brings it.
+Rules: nothing is installed, and the error for a missing part names the command that installs it.
 
 Source: Debian's packages zookeeper and libzookeeper-java; `QuorumPeerMain`.
 """
@@ -28,7 +28,7 @@ def available() -> str | None:
 
 
 def command(zoo_cfg: Path, java_options: Sequence[str] = ("-Xmx128m",)) -> list[str]:
-    """The command line of a server with this file; the options given come after the ones that are always set."""
+    """The command line of a server with this file; `java_options` come after the options that are always set."""
     if reason := available():
         raise ServerError(f"the real ZooKeeper is not available: {reason}")
     return [

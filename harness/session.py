@@ -1,14 +1,14 @@
-"""A ZooKeeper session that does one thing at a time: what it sees, and in which order, is exactly what was sent.
+"""A ZooKeeper session with one request in flight: the order of its events and replies is the order on the wire.
 
-Client libraries hand events to threads of their own, register watches and reconnect by themselves. For comparing two
-servers byte by byte none of this is wanted.
+Client libraries pass events to separate threads, and register watches and reconnect automatically. A comparison of two
+servers byte by byte must avoid all of this.
 
-Rules this module keeps:
+Rules of this module:
 
-- One thread, one request in flight: `ask` sends a request and reads until its answer. Events that come before it are
-  kept in `events`, in the order of the wire.
-- Nothing is retried. A connection the server ends raises DisconnectedError, and the session can be attached again
-  anywhere by `connect`.
+- There is one thread, and one request in flight: `ask` sends a request and reads until its reply. Events that arrive
+  before the reply are kept in `events`, in the order of the wire.
+- Nothing is retried. If the server ends the connection, DisconnectedError is raised, and `connect` can attach the
+  session again to any server.
 - Every wait is bounded by `SECONDS`.
 
 Source: `ClientCnxn`; ZooKeeper Programmer's Guide, sessions.
@@ -36,7 +36,7 @@ class DisconnectedError(ServerError):
 
 
 class Answer(NamedTuple):
-    """A reply: its error code (0 is none), the zxid in its header, its values (none beside an error)."""
+    """A reply: its error code (0: no error), the zxid in its header, and its values (empty after an error)."""
 
     err: int
     zxid: int
@@ -44,7 +44,7 @@ class Answer(NamedTuple):
 
 
 class Event(NamedTuple):
-    """A watch event as it was sent: `EventType`, `KeeperState`, path."""
+    """A watch event as sent: `EventType`, `KeeperState`, path."""
 
     type: int
     state: int
@@ -65,11 +65,11 @@ class Session:
 
     @property
     def connected(self) -> bool:
-        """Whether it has a connection that has not been found broken."""
+        """Whether the session has a connection that has not been found broken."""
         return self._socket is not None
 
     def connect(self, port: int) -> int:
-        """Open the session or attach it; the time-out the server grants in milliseconds, 0 if it has expired."""
+        """Open or attach the session; return the granted timeout in milliseconds, 0 if the session has expired."""
         self.drop()
         self._socket = socket.create_connection((LOOPBACK, port), timeout=SECONDS)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -83,13 +83,13 @@ class Session:
         return int(timeout)
 
     def drop(self) -> None:
-        """Close the connection and leave the session to its time-out."""
+        """Close the connection and leave the session to its timeout."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
 
     def ask(self, opcode: int, *values: Any) -> Answer:
-        """Send a request and wait for its answer. Raises DisconnectedError if the connection ends before it."""
+        """Send a request and wait for its reply. Raises DisconnectedError if the connection ends first."""
         self.send(opcode, *values)
         return self.receive(opcode)
 
@@ -98,13 +98,13 @@ class Session:
         self.send_raw(opcode, write_request(opcode, values))
 
     def send_raw(self, opcode: int, body: bytes) -> None:
-        """Send a request whose body is given as bytes."""
+        """Send a request with a body of raw bytes."""
         self._xid += 1
         self._expected = SPECIAL_XIDS.get(opcode, self._xid)
         self._send(struct.pack("!ii", self._expected, opcode) + body)
 
     def receive(self, opcode: int) -> Answer:
-        """The answer to the request sent last, of that opcode."""
+        """Read the reply to the last request, which has this opcode."""
         while True:
             frame = self._receive()
             xid, zxid, err = REPLY.unpack_from(frame)
@@ -114,19 +114,19 @@ class Session:
                 continue
             if xid != self._expected:
                 raise ServerError(f"an answer to request {xid} came where that to {self._expected} was due")
-            # An event's zxid may be -1, and so may that of the answer to auth.
+            # The zxid of an event may be -1, and so may that of the reply to auth.
             self.last_zxid = max(self.last_zxid, zxid)
-            # A failed multi is answered with a body; an error of any other request comes alone.
+            # The reply to a failed multi has a body; an error of any other request has none.
             return Answer(err, zxid, read_answer(opcode, body) if body or not err else ())
 
     def receive_raw(self) -> tuple[int, int]:
-        """The error and the length of the body of the next answer, whatever it answers; for what has no layout."""
+        """Read the next reply, without a layout: return its error and the length of its body."""
         frame = self._receive()
         _, _, err = REPLY.unpack_from(frame)
         return err, len(frame) - REPLY.size
 
     def wait_event(self, seconds: float) -> Event | None:
-        """The next event, which no request waits for, or None; ServerError if something else comes."""
+        """Wait for the next event without a request; None after `seconds`. Raises ServerError for any other frame."""
         if self._socket is None:
             raise DisconnectedError("the session has no connection")
         if not select.select([self._socket], [], [], seconds)[0]:

@@ -1,10 +1,10 @@
 """Writes a server's `zoo.cfg` and `myid` from a description of the ensemble.
 
-Rules this module keeps:
+Rules of this module:
 
-- A view is what one server is told; two servers of one ensemble may be told different ones.
-- The data directory is beside the file and is kept when the file is written again.
-- Keys that are given by hand come last, so that they win over those written here.
+- A view is the configuration of one server; two servers of one ensemble may have different views.
+- The data directory is in the directory of the file, and is kept when the file is written again.
+- The keys of `extra` replace the keys with default values that have the same names.
 
 Source: ZooKeeper Administrator's Guide; `QuorumPeerConfig.parseProperties`.
 """
@@ -18,7 +18,7 @@ from harness.processes import LOOPBACK, free_ports
 
 @dataclass(frozen=True)
 class Member:
-    """One server: where it listens, and whether it votes."""
+    """One server: its id, its ports, and whether it is an observer."""
 
     sid: int
     client_port: int
@@ -28,7 +28,7 @@ class Member:
 
     @property
     def line(self) -> str:
-        """Its `server.N` line."""
+        """The `server.N` line of this member."""
         role = "observer" if self.observer else "participant"
         return f"server.{self.sid}={LOOPBACK}:{self.quorum_port}:{self.election_port}:{role}"
 
@@ -41,9 +41,9 @@ def members(sids: tuple[int, ...], observers: frozenset[int] = frozenset()) -> t
 
 @dataclass(frozen=True)
 class View:
-    """What a `zoo.cfg` says: the members it lists, times (a tick in milliseconds, limits in ticks), further keys.
+    """The content of a `zoo.cfg`: the members, the times (a tick in milliseconds, limits in ticks), further keys.
 
-    With `standalone` no `server.N` line is written, and the server is on its own, without Zab.
+    With `standalone` no `server.N` line is written, and the server runs without Zab.
     """
 
     members: tuple[Member, ...]
@@ -54,7 +54,7 @@ class View:
     standalone: bool = False
 
     def text(self, member: Member, data: Path) -> str:
-        """The file for one member."""
+        """The text of the file for one member."""
         keys = {
             "tickTime": self.tick_time,
             "initLimit": self.init_limit,
@@ -77,7 +77,7 @@ class View:
 
 
 def write_zoo_cfg(view: View, member: Member, directory: Path) -> Path:
-    """Write `zoo.cfg` and `data/myid` into a server's directory; the path of the file."""
+    """Write `zoo.cfg` and `data/myid` into a server's directory; return the path of `zoo.cfg`."""
     data = directory / "data"
     data.mkdir(parents=True, exist_ok=True)
     (data / "myid").write_text(f"{member.sid}\n", encoding="ascii")
