@@ -1,12 +1,12 @@
-"""Jute, ZooKeeper's serialization: records to bytes and back.
+"""Jute, ZooKeeper's serialization: encoders and decoders for records.
 
 Rules this package keeps:
 
-- Nothing is encoded by hand that the annotations of its class describe (`shapes`). From them coders are compiled
-  (`compiled`), once for each class, at its first use; `plain` does the same slowly and explains what is wrong;
-  `special` has the few shapes that annotations cannot say.
-- Whatever the bytes, decoding answers with a record or a `JuteError`, in memory and time bounded by their number.
-- What is decoded shares nothing with what was given; what was given must be `bytes`.
+- Every shape that the annotations of a class describe (`shapes`) is coded from them, not by hand. `compiled` compiles
+  the coders, once per class, at first use. `plain` does the same work slowly and explains errors. `special` has the few
+  shapes that annotations cannot express.
+- For any input bytes, decoding returns a record or raises a `JuteError`, in memory and time bounded by their number.
+- A decoded record shares nothing with the input, which must be `bytes`.
 
     encode(GetData("/a", False))                 # the body alone, without a header
     record, end = decode(GetData, data, offset)
@@ -29,7 +29,7 @@ R = TypeVar("R", bound=Record)
 
 
 def encode(record: Record) -> bytes:
-    """The bytes of a record. Raises JuteError, naming the field that the wire cannot carry."""
+    """Encode a record. Raises JuteError, naming the field that the wire cannot carry."""
     try:
         return _encoders[record.__class__](record)
     except FAILURES:
@@ -37,7 +37,7 @@ def encode(record: Record) -> bytes:
 
 
 def decode(cls: type[R], data: bytes, offset: int = 0) -> tuple[R, int]:
-    """The record of this class that begins at `offset`, and where it ends. Raises JuteError."""
+    """Decode the record of this class at `offset`; return it and its end. Raises JuteError."""
     try:
         return _decoders[cls](data, offset)
     except FAILURES:
@@ -47,7 +47,7 @@ def decode(cls: type[R], data: bytes, offset: int = 0) -> tuple[R, int]:
 
 
 def decode_whole(cls: type[R], data: bytes, offset: int = 0) -> R:
-    """The record of this class that takes all bytes from `offset` on. Raises JuteError."""
+    """Decode the record of this class that takes all bytes from `offset` on. Raises JuteError."""
     record, end = decode(cls, data, offset)
     if end != len(data):
         raise JuteError(cls.__name__, "", end, f"{len(data) - end} bytes are left after it")
@@ -55,7 +55,7 @@ def decode_whole(cls: type[R], data: bytes, offset: int = 0) -> R:
 
 
 class _Encoders(dict[type[Record], Encoder]):
-    """The encoder of each class, made when it is first asked for."""
+    """The encoder of each class, compiled at its first use."""
 
     def __missing__(self, cls: type[Record]) -> Encoder:
         special = SPECIAL.get(cls)
@@ -64,7 +64,7 @@ class _Encoders(dict[type[Record], Encoder]):
 
 
 class _Decoders(dict[type[Record], Decoder]):
-    """The decoder of each class, made when it is first asked for."""
+    """The decoder of each class, compiled at its first use."""
 
     def __missing__(self, cls: type[Record]) -> Decoder:
         special = SPECIAL.get(cls)

@@ -1,14 +1,14 @@
-"""Coders made for each record class: as fast as Python gets, and silent about what is wrong.
+"""Coders compiled for each record class: as fast as Python allows, without error reports.
 
-For a class, two functions are written as text from its shape and compiled, the way `collections.namedtuple` and
-`dataclasses` make theirs. What always has the same width is read and written with one `struct.Struct`, however many
-fields and nested records it spans, the lengths of strings included.
+Two functions per class are generated as source text from its shape and compiled, as `collections.namedtuple` and
+`dataclasses` do. Adjacent values of fixed width are read and written with one `struct.Struct`, across all fields and
+nested records that they span, including the lengths of strings.
 
 Rules this module keeps:
 
-- A compiled coder gives what `refimpl.jute.plain` gives, or fails with one of `FAILURES`; its caller then asks the
-  plain one. So every rare thing (a null string, a mistake) is written in one place, which is not this one.
-- No name or value of a record enters the text, only names of fields.
+- A compiled coder returns the same result as `refimpl.jute.plain`, or fails with one of `FAILURES`; its caller then
+  uses the plain one. So every rare case (a null string, an error) is coded in one place, `plain`.
+- The source text contains no name or value of a record, only field names.
 """
 
 import struct
@@ -19,24 +19,24 @@ from refimpl.jute.shapes import FIXED, Scalar, Shape, Structure, Vector, least_s
 from spec.tree.fields import Record
 
 FAILURES = (struct.error, UnicodeError, IndexError, TypeError, AttributeError)
-"""What a compiled coder raises when a value is not of the common kind."""
+"""The exceptions of a compiled coder for values outside the common case."""
 
 Decoder = Callable[[bytes, int], tuple[Any, int]]
 Encoder = Callable[[Any], bytes]
 
 
 def compile_decoder(cls: type[Record]) -> Decoder:
-    """The function that decodes records of this class from bytes, beginning at an offset."""
+    """Compile the function that decodes records of this class from bytes, starting at an offset."""
     return _Decoder().compile(shape_of(cls))
 
 
 def compile_encoder(cls: type[Record]) -> Encoder:
-    """The function that encodes records of this class."""
+    """Compile the function that encodes records of this class."""
     return _Encoder().compile(shape_of(cls))
 
 
 class _Text:
-    """The text of a function while it grows, with the objects that it names."""
+    """The source text of a function under construction, with the objects that it names."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -47,13 +47,13 @@ class _Text:
         self.lines.append("    " * self.indent + text)
 
     def name(self, value: Any, prefix: str) -> str:
-        """A new name for an object that the function uses."""
+        """Return a new name for an object that the function uses."""
         name = f"{prefix}{len(self.names)}"
         self.names[name] = value
         return name
 
     def fresh(self) -> str:
-        """A new name for a variable."""
+        """Return a new name for a variable."""
         return self.name(None, "v")
 
     def function(self, head: str) -> Callable[..., Any]:
@@ -64,7 +64,7 @@ class _Text:
 
 
 class _Decoder(_Text):
-    """Writes a decoder. Fixed-width values are collected in `letters` and read together when something else follows."""
+    """Generates a decoder. Fixed-width values collect in `letters` and are read together before anything else."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -79,7 +79,7 @@ class _Decoder(_Text):
         return self.function("data, at")
 
     def read(self, shape: Shape) -> str:
-        """Writes what reads a value of this shape; the answer is an expression for it."""
+        """Generate the code that reads a value of this shape; return an expression for the value."""
         match shape:
             case Structure(cls=cls, fields=fields):
                 parts = [self.read(part) for _, part in fields]
@@ -106,7 +106,7 @@ class _Decoder(_Text):
         self.letters, self.targets = "", []
 
     def read_counted(self, kind: str) -> str:
-        """The length goes with the fixed run before it."""
+        """Generate the code for a string or a buffer. Its length belongs to the fixed-width run before it."""
         length, value = self.fixed("i"), self.fresh()
         self.flush()
         if kind == "buffer":
@@ -135,7 +135,7 @@ class _Decoder(_Text):
 
 
 class _Encoder(_Text):
-    """Writes an encoder: a tuple of parts that are joined; fixed-width values before each are packed together."""
+    """Generates an encoder: a tuple of parts to join; the fixed-width values before each are packed together."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -151,7 +151,7 @@ class _Encoder(_Text):
         return self.function("record")
 
     def write(self, shape: Shape, value: str) -> None:
-        """Writes what encodes the value of an expression."""
+        """Generate the code that encodes the value of an expression."""
         match shape:
             case Structure(fields=fields):
                 for name, part in fields:
@@ -159,7 +159,7 @@ class _Encoder(_Text):
             case Vector(item=item):
                 self.write_vector(item, value)
             case Scalar(kind="boolean"):
-                # struct takes anything for a truth value; the plain coder does too, and so they agree.
+                # struct accepts any object as a truth value. The plain coder does too, so they agree.
                 self.fixed("?", value)
             case Scalar(kind=kind) if kind in FIXED:
                 self.fixed(FIXED[kind][0], value)

@@ -1,11 +1,11 @@
-"""What is wrong with bytes that should be a record, or with a record that should become bytes."""
+"""The error of bytes that do not encode a record, or of a record that cannot be encoded."""
 
 
 class JuteError(ValueError):
-    """Bytes that are no such record, or a value that the wire cannot carry.
+    """Bytes that do not encode the expected record, or a value that the wire cannot carry.
 
-    Names the record, the field (empty: the record as a whole), the offset in bytes from the beginning of what was
-    given to be decoded (-1 when encoding), and what is wrong.
+    Names the record, the field (empty: the record as a whole), the offset in bytes from the start of the input to
+    decode (-1 when encoding), and the fault.
     """
 
     def __init__(self, record: str, field: str, offset: int, what: str) -> None:
@@ -17,6 +17,6 @@ class JuteError(ValueError):
         self.what = what
 
     def within(self, outer: str, shift: int = 0) -> "JuteError":
-        """The same error of a record that is part of `outer`, whose bytes begin `shift` bytes later there."""
+        """Return this error for a record inside `outer`, where its bytes start `shift` bytes later."""
         offset = self.offset + shift if self.offset >= 0 else -1
         return JuteError(f"{outer} > {self.record}", self.field, offset, self.what)

@@ -1,16 +1,16 @@
-"""Decodes and encodes a record field by field, and says of every mistake where it is.
+"""Decodes and encodes a record field by field, and reports the place of every error.
 
-The compiled coders of `refimpl.jute.compiled` are made for speed and know only that something is wrong. They leave
-everything that is not the common case to this module: it explains the mistake, or it finds that there is none.
+The compiled coders of `refimpl.jute.compiled` are fast, but cannot locate an error. They leave everything outside the
+common case to this module, which explains the error or finds that the input is valid.
 
 Rules this module keeps:
 
-- A length is compared with the bytes that are left before anything is read, and a vector's count with the room that
-  its items need at least: nobody can make a server reserve memory by stating a number.
-- Null is `()` for a vector and None for a buffer. A null string is an error, but for the few that ZooKeeper's own
+- A length is compared with the number of bytes left before anything is read, and a vector's count with the minimum size
+  of its items. So a peer cannot make a server reserve memory by stating a number.
+- Null is `()` for a vector and None for a buffer. A null string is an error, except for the few that ZooKeeper's own
   server accepts (`NULL_IS_EMPTY`), where it is the empty string.
-- Text is UTF-8 without exception. ZooKeeper replaces what is not by U+FFFD, and then finds no znode of that name and
-  refuses to create one.
+- Text is strict UTF-8. ZooKeeper replaces invalid bytes by U+FFFD, then finds no znode of that name and refuses to
+  create one.
 
 Source: `BinaryInputArchive.readString`, `readBuffer`, `startVector`, `checkLength`; `BinaryOutputArchive`.
 """
@@ -26,13 +26,13 @@ from spec.tree.fields import Record
 from spec.tree.requests import GetEphemerals, Reconfig, SetAuth, Sync
 
 NULL_IS_EMPTY: dict[type[Record], tuple[str, ...]] = {
-    Sync: ("path",),  # answered as any other path
-    GetEphemerals: ("prefix_path",),  # all of them, as for an empty one
+    Sync: ("path",),  # answered like any other path
+    GetEphemerals: ("prefix_path",),  # all of them, as for the empty prefix
     SetAuth: ("scheme",),  # answered with AuthFailed
-    Reconfig: ("joining_servers", "leaving_servers", "new_members"),  # clients leave out what they do not change
-    Id: ("scheme", "id"),  # an ACL without a scheme is answered with InvalidACL, not taken for broken bytes
+    Reconfig: ("joining_servers", "leaving_servers", "new_members"),  # clients omit the unchanged ones
+    Id: ("scheme", "id"),  # an ACL without a scheme is answered with InvalidACL, not treated as malformed bytes
 }
-"""Strings that may be null, as a server 3.8.0 was seen to answer.
+"""Strings that may be null, as observed with a server 3.8.0.
 
 Sources: `FinalRequestProcessor.processRequest`, `ZooKeeperServer.processPacket`, `PrepRequestProcessor.fixupACL`.
 """
@@ -42,20 +42,20 @@ FIXED_CODERS = {kind: struct.Struct(f">{letter}") for kind, (letter, _) in FIXED
 
 
 def decode_plainly(cls: type[Record], data: bytes, offset: int = 0) -> tuple[Record, int]:
-    """The record of this class that begins at `offset`, and where it ends. Raises JuteError."""
+    """Decode the record of this class at `offset`; return it and its end. Raises JuteError."""
     reader = Reader(data, offset, cls.__name__)
     return reader.structure(shape_of(cls)), reader.at
 
 
 def encode_plainly(record: Record) -> bytes:
-    """The bytes of a record. Raises JuteError, naming the field that the wire cannot carry."""
+    """Encode a record. Raises JuteError, naming the field that the wire cannot carry."""
     parts: list[bytes] = []
     _write_structure(shape_of(type(record)), record, type(record).__name__, "", parts.append)
     return b"".join(parts)
 
 
 class Reader:
-    """Reads values one after the other; `at` is where the next one begins, `field` what is being read."""
+    """Reads values in sequence; `at` is the offset of the next one, `field` the path of the current one."""
 
     def __init__(self, data: bytes, at: int, record: str) -> None:
         self.data = data
@@ -64,11 +64,11 @@ class Reader:
         self.field = ""
 
     def fail(self, what: str) -> JuteError:
-        """The error that something is wrong at this place."""
+        """Return an error for the current place."""
         return JuteError(self.record, self.field, self.at, what)
 
     def value(self, shape: Shape) -> Any:
-        """The value of this shape that begins here."""
+        """Read a value of this shape."""
         match shape:
             case Scalar(kind=kind):
                 return self.scalar(kind)
@@ -78,7 +78,7 @@ class Reader:
                 return self.structure(shape)
 
     def structure(self, shape: Structure) -> Record:
-        """A record's fields, in order."""
+        """Read a record's fields, in order."""
         outer = self.field
         optional = NULL_IS_EMPTY.get(shape.cls, ())
         values = []
@@ -93,7 +93,7 @@ class Reader:
         return shape.cls(*values)
 
     def vector(self, item: Shape) -> tuple[Any, ...]:
-        """A count that the bytes left can hold, and its items."""
+        """Read a count, which the bytes left must be able to hold, and its items."""
         outer, start = self.field, self.at
         count = self.scalar("int")
         left = len(self.data) - self.at
@@ -108,7 +108,7 @@ class Reader:
         return tuple(values)
 
     def scalar(self, kind: str) -> Any:
-        """A number, a truth value, a string or a buffer."""
+        """Read a number, a truth value, a string or a buffer."""
         if kind in FIXED:
             coder = FIXED_CODERS[kind]
             if len(self.data) - self.at < coder.size:
@@ -129,7 +129,7 @@ class Reader:
         return bytes(content) if kind == "buffer" else self.text(content)
 
     def text(self, content: bytes) -> str:
-        """The text of UTF-8."""
+        """Decode UTF-8 text."""
         try:
             return str(content, "utf-8")
         except UnicodeDecodeError as error:

@@ -2,8 +2,8 @@
 
 Rules this module keeps:
 
-- A record's fields are written in the order in which its class names them, those of its base class first.
-- An annotation that is not one of `spec.tree.fields` is a mistake in the class, and a TypeError at first use.
+- The fields of a record are encoded in the order in which its class declares them, those of its base class first.
+- An annotation that is not one of `spec.tree.fields` is an error in the class, and a TypeError at first use.
 
 Source: `zookeeper.jute`; the annotations are those of `spec.tree.fields`.
 """
@@ -16,20 +16,20 @@ import msgspec
 from spec.tree.fields import Record
 
 FIXED = {"int": ("i", 4), "long": ("q", 8), "boolean": ("?", 1)}
-"""What always takes the same number of bytes: its letter in the module struct, and that number."""
+"""The kinds of fixed size: the letter in the module struct, and the number of bytes."""
 
 COUNTED = ("ustring", "buffer")
-"""What begins with its length in bytes."""
+"""The kinds that begin with their length in bytes."""
 
 
 class Scalar(msgspec.Struct, frozen=True):
-    """A value without parts; `kind` is jute's name of its type."""
+    """A value without parts; `kind` is the jute name of its type."""
 
     kind: str
 
 
 class Vector(msgspec.Struct, frozen=True):
-    """A count, and so many items."""
+    """A count, followed by that number of items."""
 
     item: "Shape"
 
@@ -46,13 +46,13 @@ Shape: TypeAlias = Scalar | Vector | Structure
 
 @cache
 def shape_of(cls: type[Record]) -> Structure:
-    """The shape of a record class; raises TypeError for a field that has none."""
+    """Return the shape of a record class; raises TypeError for a field without one."""
     hints = get_type_hints(cls, include_extras=True)
     return Structure(cls, tuple((name, _shape(hints[name], cls, name)) for name in cls.__struct_fields__))
 
 
 def least_size(shape: Shape) -> int:
-    """The least number of bytes that a value of this shape takes."""
+    """Return the minimum number of bytes of a value of this shape."""
     match shape:
         case Scalar(kind=kind):
             return FIXED[kind][1] if kind in FIXED else 4

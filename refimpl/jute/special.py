@@ -1,11 +1,11 @@
-"""The few records whose bytes the annotations of their class cannot say.
+"""The few records whose encoding the annotations of their class cannot express.
 
 Rules this module keeps:
 
 - `SPECIAL` is the only table of them. Everything else is compiled from annotations.
-- What a multi may hold is a table too. A multi within a multi is none of it, so decoding never recurses deeper.
+- Tables also list the operations that a multi may contain. They exclude multi, so decoding recurses one level at most.
 
-Source: `MultiOperationRecord`, `MultiResponse`, `MultiHeader`; `DataTree.processTxn` (what a MultiTxn may hold);
+Source: `MultiOperationRecord`, `MultiResponse`, `MultiHeader`; `DataTree.processTxn` (the contents of a MultiTxn);
 `ContainerManager` and `PrepRequestProcessor.pRequest2Txn` (the body of deleteContainer is the bare path).
 """
 
@@ -37,9 +37,9 @@ RESULTS: dict[int, type[Record] | None] = {
     15: replies.Create2Reply,
     ERROR: replies.ErrorReply,
 }
-"""The answer to each operation of a multi, None where the header says it all.
+"""The reply to each operation of a multi; None where the header is the whole reply.
 
-What createTTL and createContainer made is answered as create2 (`OpResult.CreateResult`).
+A createTTL or createContainer is answered as create2 (`OpResult.CreateResult`).
 """
 PARTS = {number: txns.TXN_TYPES[number] for number in (1, 2, 5, 13, 15, 19, 20, 21, ERROR)}
 """The transactions that a MultiTxn may hold."""
@@ -49,14 +49,14 @@ Decode = Callable[[type[Record], bytes, int], tuple[Any, int]]
 
 
 class Coders(NamedTuple):
-    """The two functions of a record; they are given the general ones, for the records within."""
+    """The two functions of a record; they receive the general ones as an argument, for the records inside."""
 
     encode: Callable[[Encode, Any], bytes]
     decode: Callable[[Decode, bytes, int], tuple[Any, int]]
 
 
 def _operations(cls: type[requests.Multi] | type[requests.MultiRead], allowed: Mapping[int, type[Record]]) -> Coders:
-    """A multi's coders: a header and a request for each operation, and a closing header."""
+    """Return a multi's coders: a header and a request for each operation, and a closing header."""
     name = cls.__name__
 
     def encode_operations(encode: Encode, record: requests.Multi | requests.MultiRead) -> bytes:
@@ -141,7 +141,7 @@ def _decode_txns(decode: Decode, data: bytes, at: int) -> tuple[Record, int]:
         if number not in PARTS:
             raise JuteError("MultiTxn", field, at, f"type {number} cannot be part of it, only {sorted(PARTS)}")
         try:
-            # What follows the record within its buffer is ignored, as `ByteBufferInputStream.byteBuffer2Record` does.
+            # Bytes after the record in its buffer are ignored, as in `ByteBufferInputStream.byteBuffer2Record`.
             found.append(decode(PARTS[number], data[start:end], 0)[0])
         except JuteError as error:
             raise error.within("MultiTxn", start) from None
