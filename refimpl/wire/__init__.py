@@ -2,7 +2,7 @@
 
 Rules this package keeps:
 
-- Bytes in, values out, and back: nothing here opens a socket, waits, or decides anything about the protocol.
-- What a peer may send without limit is limited here, before memory is taken for it.
-- Bytes that are not what they should be are a `refimpl.jute.JuteError`.
+- It converts bytes to values and back. Nothing here opens a socket, waits, or decides anything about the protocol.
+- Sizes that a peer could choose freely are limited here, before memory is allocated.
+- Malformed bytes raise a `refimpl.jute.JuteError`.
 """

@@ -1,9 +1,9 @@
-"""The client port's messages: how a session is asked for, requests, replies, and events.
+"""The client port's messages: session requests, requests, replies, and watch events.
 
 Rules this module keeps:
 
-- What is decoded here are frames without their length; what is encoded here begins with it.
-- A client that does not say whether a read-only server would do (before 3.4) is not told either.
+- Decoders take frames without their length; encoders include it.
+- A client before 3.4 does not say whether it accepts a read-only server. Its reply omits the field too.
 - An event has xid -1 and zxid -1, and the state SyncConnected: no other state is ever sent.
 
 Source: `ZooKeeperServer.processConnectRequest`, `finishSessionInit`, `processPacket`; `NIOServerCnxn.process` and
@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 MAX_FRAME = 0xFFFFF
-"""The longest frame a server takes from a client (`jute.maxbuffer`)."""
+"""The longest frame that a server accepts from a client (`jute.maxbuffer`)."""
 
 NOTIFICATION_XID = -1
 PING_XID = -2
@@ -53,10 +53,10 @@ LENGTH = struct.Struct(">i")
 
 
 class ConnectRequest(msgspec.Struct, frozen=True):
-    """A client wants a session, or goes on with one (`session_id` other than 0, and its password).
+    """A client's request for a session, or to resume one (`session_id` other than 0, and its password).
 
-    `time_out` is in milliseconds. `read_only` says whether a server without a quorum would do; None: an old client,
-    which does not say.
+    `time_out` is in milliseconds. `read_only` says whether the client accepts a server without a quorum; None: an old
+    client, which does not say.
     """
 
     protocol_version: int
@@ -68,7 +68,7 @@ class ConnectRequest(msgspec.Struct, frozen=True):
 
 
 class ConnectResponse(msgspec.Struct, frozen=True):
-    """The session, and its time-out in milliseconds; both are 0 if the session has expired.
+    """The session, and its timeout in milliseconds; both are 0 if the session has expired.
 
     `read_only` must be None for a client that did not say (`ServerCnxn.isOldClient`).
     """
@@ -81,7 +81,7 @@ class ConnectResponse(msgspec.Struct, frozen=True):
 
 
 class _Asked(Record, frozen=True, gc=False):
-    """ConnectRequest as jute knows it; `readOnly` follows it."""
+    """The part of ConnectRequest that jute declares; `readOnly` follows it."""
 
     protocol_version: Int
     last_zxid_seen: Long
@@ -91,7 +91,7 @@ class _Asked(Record, frozen=True, gc=False):
 
 
 class _Answered(Record, frozen=True, gc=False):
-    """ConnectResponse as jute knows it; `readOnly` follows it."""
+    """The part of ConnectResponse that jute declares; `readOnly` follows it."""
 
     protocol_version: Int
     time_out: Int
@@ -100,7 +100,7 @@ class _Answered(Record, frozen=True, gc=False):
 
 
 def decode_connect_request(frame: bytes) -> ConnectRequest:
-    """The first frame of a connection. Raises JuteError."""
+    """Decode the first frame of a connection. Raises JuteError."""
     asked, end = decode(_Asked, frame)
     read_only = bool(frame[end]) if end < len(frame) else None
     return ConnectRequest(
@@ -109,7 +109,7 @@ def decode_connect_request(frame: bytes) -> ConnectRequest:
 
 
 def encode_connect_response(response: ConnectResponse) -> bytes:
-    """The answer to the first frame, its length before it."""
+    """Encode the reply to the first frame, with its length."""
     content = encode(_Answered(response.protocol_version, response.time_out, response.session_id, response.passwd))
     if response.read_only is not None:
         content += bytes([response.read_only])
@@ -117,10 +117,10 @@ def encode_connect_response(response: ConnectResponse) -> bytes:
 
 
 def decode_request(frame: bytes) -> tuple[int, Record]:
-    """The xid and the record of a request.
+    """Decode a request; return its xid and its record.
 
-    Raises JuteError for a frame without a header, after which the connection is of no use, and BadRequestError for a
-    request that can be answered with an error. Opening a session is not for clients to ask in this way.
+    Raises JuteError for a frame without a header, which makes the connection unusable, and BadRequestError for a
+    request that can be answered with an error. A client must not request createSession this way.
     """
     if len(frame) < REQUEST_HEADER.size:
         raise JuteError("RequestHeader", "", 0, f"{len(frame)} bytes, where it takes {REQUEST_HEADER.size}")
@@ -132,11 +132,11 @@ def decode_request(frame: bytes) -> tuple[int, Record]:
 
 
 def encode_reply(xid: int, zxid: int, code: int, record: Record | None = None) -> bytes:
-    """A reply, its length before it; an error has no record, but for a multi's. Raises JuteError."""
+    """Encode a reply, with its length; only a multi has a record in an error reply. Raises JuteError."""
     content = b"" if record is None else encode(record)
     return REPLY_HEADER.pack(REPLY_HEADER.size - LENGTH.size + len(content), xid, zxid, code) + content
 
 
 def encode_event(event: Event) -> bytes:
-    """A watch has fired, the length before it."""
+    """Encode the notification of a fired watch, with its length."""
     return encode_reply(NOTIFICATION_XID, -1, Code.OK, WatcherEvent(event.type, SYNC_CONNECTED, event.path))

@@ -1,4 +1,4 @@
-"""The election port's messages: who opens a connection, and the votes.
+"""The election port's messages: the introduction that opens a connection, and the votes.
 
     opening:       i64 -65536, or -65535 with several addresses · i64 sid · i32 length · host:port|host:port...
     notification:  i32 state · i64 leader · i64 zxid · i64 electionEpoch · i64 peerEpoch · i32 version = 2
@@ -7,10 +7,10 @@
 Rules this module keeps:
 
 - The configuration is always sent, whatever its version: a server answers an empty one with silence or worse.
-- A notification without peerEpoch (28 bytes) or without version (40 bytes) is understood, and so is one whose
-  configuration is no configuration; the vote counts. Any other malformed one is a JuteError: the receiver drops the
-  message and keeps the connection. A frame or an opening that is malformed ends the connection.
-- A configuration enters a `Notification` only when its version is above 0, as `spec.election.messages` says.
+- A notification without peerEpoch (28 bytes) or without version (40 bytes) is accepted, and so is one with an invalid
+  configuration; the vote counts. Any other malformed one is a JuteError: the receiver drops the message and keeps the
+  connection. A malformed frame or opening ends the connection.
+- A configuration enters a `Notification` only if its version is above 0, as `spec.election.messages` requires.
 
 Source: `QuorumCnxManager.InitialMessage.parse`, `startConnection`, `RecvWorker.run`;
 `FastLeaderElection.buildMsg`, `WorkerReceiver.run`.
@@ -32,7 +32,7 @@ from spec.txn import epoch_of
 MAX_FRAME = 512 * 1024
 """The longest notification (`QuorumCnxManager.PACKETMAXSIZE`)."""
 MAX_ADDRESSES = 2048
-"""The longest text of addresses in an opening (`QuorumCnxManager.maxBuffer`)."""
+"""The longest address text in an opening (`QuorumCnxManager.maxBuffer`)."""
 
 ONE_ADDRESS = -65536
 SEVERAL_ADDRESSES = -65535
@@ -41,10 +41,10 @@ NOTIFICATION_VERSION = 2
 PROTOCOL = struct.Struct(">q")
 OPENING = struct.Struct(">qqi")
 OLDEST = struct.Struct(">iqqq")
-"""State, leader, zxid and electionEpoch: what every notification begins with, and the whole of the oldest."""
+"""State, leader, zxid and electionEpoch: the start of every notification, and the whole of the oldest form."""
 WITH_EPOCH = struct.Struct(">iqqqq")
 UNVERSIONED_SIZE = 40
-"""The size of a notification whose version is not looked at (ZOOKEEPER-107)."""
+"""The size of a notification whose version is ignored (ZOOKEEPER-107)."""
 WITH_CONFIG = struct.Struct(">iqqqqii")
 
 _ADDRESS = re.compile(r"(?:\[([^\[\]]+)\]|([^:\[\]]+)):([0-9]{1,5})")
@@ -52,21 +52,21 @@ _WILDCARDS = ("0.0.0.0", "::", "0:0:0:0:0:0:0:0")
 
 
 class Opening(msgspec.Struct, frozen=True):
-    """Who opens an election connection, and where it can be called back; no address: as the receiver's file says."""
+    """The introduction of a connection: the sender and its addresses; without any, those in the receiver's file."""
 
     sid: Sid
     addresses: tuple[Address, ...]
 
 
 class Received(msgspec.Struct, frozen=True):
-    """A notification, and the configuration that came with it; None if there was none that could be read."""
+    """A notification, and the configuration that came with it; None if it is missing or unreadable."""
 
     notification: Notification
     ensemble: Ensemble | None
 
 
 def encode_opening(opening: Opening) -> bytes:
-    """The first bytes on a connection that this server opens; one address at least. Raises JuteError."""
+    """Encode the first bytes of a connection that this server opens; at least one address. Raises JuteError."""
     text = "|".join(map(str, opening.addresses)).encode()
     if not 0 < len(text) <= MAX_ADDRESSES:
         raise JuteError("opening", "addresses", -1, f"{len(text)} bytes, where 1 to {MAX_ADDRESSES} would be right")
@@ -75,15 +75,15 @@ def encode_opening(opening: Opening) -> bytes:
 
 
 class OpeningDecoder:
-    """Reads the opening of a connection that another server has opened."""
+    """Decodes the opening of a connection that another server has opened."""
 
     def __init__(self) -> None:
         self._waiting = b""
 
     def feed(self, data: bytes) -> tuple[Opening, bytes] | None:
-        """The opening and what follows it, once it is complete. Raises JuteError.
+        """Return the opening and the bytes after it, once it is complete. Raises JuteError.
 
-        A server before 3.5 opens with its sid alone, which is never negative.
+        A server before 3.5 sends only its sid, which is never negative.
         """
         self._waiting += data
         waiting = self._waiting
@@ -107,12 +107,12 @@ class OpeningDecoder:
 
 
 def notifications() -> Frames:
-    """Cuts what arrives after the opening into notifications."""
+    """Return a splitter of the bytes after the opening into notifications."""
     return Frames(MAX_FRAME)
 
 
 def encode_notification(notification: Notification, config: str) -> bytes:
-    """A notification, its length before it; `config` is the sender's own configuration (`render_ensemble`).
+    """Encode a notification, with its length; `config` is the sender's own configuration (`render_ensemble`).
 
     Raises JuteError.
     """
@@ -137,7 +137,7 @@ def encode_notification(notification: Notification, config: str) -> bytes:
 
 
 def decode_notification(frame: bytes) -> Received:
-    """A notification of any version, without its length. Raises JuteError."""
+    """Decode a notification of any version, without its length. Raises JuteError."""
     size = len(frame)
     if size < OLDEST.size:
         raise _short(size, OLDEST.size, "any notification")
@@ -157,7 +157,7 @@ def decode_notification(frame: bytes) -> Received:
 
 
 def _config(frame: bytes) -> Ensemble | None:
-    """The configuration of a notification that is neither of the two old forms."""
+    """Return the configuration of a notification in neither of the two old forms."""
     if len(frame) < UNVERSIONED_SIZE:
         raise _short(len(frame), UNVERSIONED_SIZE, "one with a version")
     (version,) = LENGTH.unpack_from(frame, WITH_EPOCH.size)
@@ -172,14 +172,14 @@ def _config(frame: bytes) -> Ensemble | None:
         raise JuteError("Notification", "config", UNVERSIONED_SIZE, what)
     text = str(frame[WITH_CONFIG.size : WITH_CONFIG.size + length], "utf-8", "replace")
     try:
-        # Whether one server may be alone is a question for that server, not for those that hear of it.
+        # Only that server itself decides whether it may run standalone; here the question is ignored.
         return parse_ensemble(text, "notification", standalone_enabled=False)
     except ConfigError:
         return None
 
 
 def _addresses(content: bytes) -> tuple[Address, ...]:
-    """The addresses of an opening, less those that stand for any."""
+    """Parse the addresses of an opening, without wildcard addresses."""
     try:
         texts = str(content, "utf-8").split("|")
     except UnicodeDecodeError as error:

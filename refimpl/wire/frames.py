@@ -1,8 +1,8 @@
-"""Frames on a stream: an i32 length, and so many bytes.
+"""Frames on a stream: an i32 length, followed by that number of bytes.
 
 Rules this module keeps:
 
-- A length is judged as soon as it is there; never more than one frame and one read are held.
+- A length is checked as soon as it has arrived; at most one frame and one read are held.
 
 Source: `NIOServerCnxn.readLength`, `QuorumCnxManager.RecvWorker.run`.
 """
@@ -15,7 +15,7 @@ LENGTH = struct.Struct(">i")
 
 
 class Frames:
-    """Cuts what arrives into frames of 1 to `limit` bytes."""
+    """Splits a stream into frames of 1 to `limit` bytes."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -23,11 +23,11 @@ class Frames:
         self._needed = LENGTH.size
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The frames that these bytes complete, without their lengths. Raises JuteError for a length out of bounds."""
+        """Return the frames that these bytes complete, without their lengths. Raises JuteError for a bad length."""
         self._waiting += data
         if len(self._waiting) < self._needed:
             return []
-        # One copy, out of which frames are cut: slices of a bytearray would be copied twice.
+        # One copy, from which frames are cut: slices of a bytearray would be copied twice.
         held = bytes(self._waiting)
         frames: list[bytes] = []
         at = 0

@@ -1,14 +1,14 @@
-"""QuorumPacket: the one form of everything on the quorum port, and its decoder.
+"""QuorumPacket, the common form of all messages on the quorum port, and its decoder.
 
     i32 type · i64 zxid · buffer data · vector<Id> authinfo
 
 Rules this module keeps:
 
-- A packet has no length of its own, so it is complete when its last identity is. The two lengths it depends on are
-  judged as soon as they are there.
-- After SNAP comes a snapshot as a raw stream, whose end only its reader knows: the decoder stops there, hands over what
-  it holds, and goes on with what the reader leaves.
-- No identities are written as null, as ZooKeeper's servers do.
+- A packet has no length field; it is complete when its last identity is. The lengths of the data and of the identities
+  are checked as soon as they have arrived.
+- A snapshot follows SNAP as a raw stream, and only its reader can find its end. The decoder stops there, hands over the
+  bytes that it holds, and resumes with the bytes that the reader leaves.
+- An empty list of identities is written as null, as ZooKeeper's servers do.
 
 Source: `QuorumPacket` in `zookeeper.jute`, `BinaryInputArchive.checkLength`, `Leader` (the types),
 `LearnerHandler.run` and `Learner.syncWithLeader` (SNAP).
@@ -24,9 +24,9 @@ from spec.tree.data import Id
 from spec.tree.fields import Record
 
 MAX_BUFFER = 0xFFFFF
-"""`jute.maxbuffer`, unless it is configured."""
+"""The default of `jute.maxbuffer`."""
 MAX_AUTHINFO = 0x10000
-"""The most bytes that the identities of one request may take here; ZooKeeper has no limit of its own for their sum."""
+"""The maximum number of bytes for the identities of one request; ZooKeeper does not limit their sum."""
 
 HEAD = struct.Struct(">iqi")
 """Type, zxid, and the length of the data."""
@@ -58,7 +58,7 @@ class PacketType(enum.IntEnum):
 
 
 class Packet(msgspec.Struct, frozen=True):
-    """A QuorumPacket as the wire has it."""
+    """A QuorumPacket as encoded on the wire."""
 
     type: int
     zxid: int
@@ -74,7 +74,7 @@ _NO_AUTHINFO = COUNT.pack(-1)
 
 
 def encode_raw(packet: Packet) -> bytes:
-    """A packet as bytes. Raises JuteError."""
+    """Encode a packet. Raises JuteError."""
     data = packet.data
     authinfo = encode(_Authinfo(packet.authinfo)) if packet.authinfo else _NO_AUTHINFO
     try:
@@ -86,15 +86,15 @@ def encode_raw(packet: Packet) -> bytes:
 
 
 def largest_data(max_buffer: int) -> int:
-    """The most bytes of data in a packet: room for what is added to a request of `max_buffer` bytes."""
+    """Return the maximum data size of a packet: a request of `max_buffer` bytes, and room for additions to it."""
     return max_buffer + max(max_buffer, 1024)
 
 
 class PacketDecoder:
-    """Cuts what arrives from one peer into packets.
+    """Splits the bytes from one peer into packets.
 
-    Holds one incomplete packet at most: `largest_data(max_buffer)` and MAX_AUTHINFO bound it. `streaming` says that a
-    SNAP was met and its snapshot is not over: what arrives is then to be had from `take`, until `resume`.
+    Holds at most one incomplete packet, bounded by `largest_data(max_buffer)` and MAX_AUTHINFO. `streaming` is true
+    from a SNAP to the end of its snapshot; the bytes that arrive are then available from `take`, until `resume`.
     """
 
     def __init__(self, max_buffer: int = MAX_BUFFER) -> None:
@@ -104,11 +104,11 @@ class PacketDecoder:
         self._needed = HEAD.size
 
     def feed(self, data: bytes) -> list[Packet]:
-        """The packets that these bytes complete. Raises JuteError; the connection is then of no use."""
+        """Return the packets that these bytes complete. Raises JuteError, which makes the connection unusable."""
         self._waiting += data
         if self.streaming or len(self._waiting) < self._needed:
             return []
-        # One copy, out of which packets are cut: slices of a bytearray would be copied twice.
+        # One copy, from which packets are cut: slices of a bytearray would be copied twice.
         held = bytes(self._waiting)
         packets: list[Packet] = []
         at = 0
@@ -123,7 +123,7 @@ class PacketDecoder:
         return packets
 
     def take(self) -> bytes:
-        """The bytes of the snapshot that have arrived since the last call."""
+        """Return the bytes of the snapshot that have arrived since the last call."""
         if not self.streaming:
             return b""
         taken = bytes(self._waiting)
@@ -131,14 +131,14 @@ class PacketDecoder:
         return taken
 
     def resume(self, rest: bytes) -> list[Packet]:
-        """The snapshot has ended, and `rest` of what was taken stands behind its end: the packets in that."""
+        """End the snapshot; `rest` is the part of the taken bytes after its end. Return the packets in it."""
         self.streaming = False
         self._waiting[:0] = rest
         self._needed = HEAD.size
         return self.feed(b"")
 
     def _packet(self, held: bytes, at: int) -> tuple[Packet, int] | None:
-        """The packet that begins at `at` and where it ends; None, and `_needed` is set, if it is not complete."""
+        """Decode the packet at `at`; return it and its end. If it is incomplete, set `_needed` and return None."""
         left = len(held) - at
         self._needed = HEAD.size
         if left < self._needed:
@@ -159,7 +159,7 @@ class PacketDecoder:
         return Packet(kind, zxid, None if length < 0 else held[start:end], authinfo), behind
 
     def _authinfo(self, held: bytes, at: int) -> tuple[tuple[Id, ...], int]:
-        """The identities, and where they end; if they are not complete, an end beyond what is held."""
+        """Decode the identities; return them and their end. If they are incomplete, the end is beyond `held`."""
         (count,) = COUNT.unpack_from(held, at)
         if count <= 0:
             if count < -1:

@@ -1,13 +1,14 @@
-"""The quorum port's messages: packets as the wire has them, and as `spec.zab.packets` names them.
+"""The quorum port's messages: the conversion between packets of the wire and those of `spec.zab.packets`.
 
-A message is a packet of `spec.zab.packets`, or, where the wire carries what no step reads, one of the structs of this
-module, which holds that packet and the rest.
+A message is a packet of `spec.zab.packets`. Where the wire carries fields that no step reads, it is one of the structs
+of this module, which holds that packet and the other fields.
 
 Rules this module keeps:
 
-- `encode_packet` and `decode_packet` are inverses. A REVALIDATE's direction shows in its length, so none is asked for.
-- SNAP names its zxid only; the tree follows it as a raw stream (see `refimpl.wire.packet`).
-- The types of reconfiguration, and learners older than 3.4, are refused with a clear error.
+- `encode_packet` and `decode_packet` are inverses. The length of a REVALIDATE shows its direction, so the decoder needs
+  no parameter for it.
+- SNAP carries only its zxid; the tree follows as a raw stream (see `refimpl.wire.packet`).
+- The packet types of reconfiguration, and learners older than 3.4, are refused with an error.
 
 Source: `Leader`, `LearnerHandler.run`, `Learner.registerWithLeader`, `request`, `validateSession`, `ping`,
 `revalidate`; `LearnerMaster.revalidateSession`; `LearnerInfo`.
@@ -42,7 +43,7 @@ REQUEST_HEAD = struct.Struct(">qii")
 
 
 class Registration(msgspec.Struct, frozen=True):
-    """FOLLOWERINFO or OBSERVERINFO with its LearnerInfo: which server it is, and the version of its configuration."""
+    """FOLLOWERINFO or OBSERVERINFO with its LearnerInfo: the id of the server, and the version of its configuration."""
 
     packet: zab.FollowerInfo
     sid: Sid
@@ -58,9 +59,9 @@ class LeaderConfig(msgspec.Struct, frozen=True):
 
 
 class Pinged(msgspec.Struct, frozen=True):
-    """PING: the leader's last zxid, and in a learner's answer the sessions heard of since the last one.
+    """PING: the leader's last zxid; a learner's answer adds the sessions active since the last one.
 
-    A session is its id and its time-out in milliseconds; a learner answers with the zxid that it was sent. Without
+    A session is its id and its timeout in milliseconds; a learner answers with the zxid that it received. Without
     sessions the data is empty and never null, since a real leader fails on a null answer.
     """
 
@@ -69,21 +70,21 @@ class Pinged(msgspec.Struct, frozen=True):
 
 
 class Revalidate(msgspec.Struct, frozen=True):
-    """REVALIDATE from a learner: a client has moved to it; does its session live, and is it told to end otherwise?"""
+    """REVALIDATE from a learner that a client has moved to: is the session, with this timeout, still alive?"""
 
     session: int
     timeout: int
 
 
 class Revalidated(msgspec.Struct, frozen=True):
-    """REVALIDATE from the leader: whether the session lives."""
+    """REVALIDATE from the leader: whether the session is alive."""
 
     session: int
     valid: bool
 
 
 class SyncAsked(msgspec.Struct, frozen=True):
-    """REQUEST with the opcode sync (`spec.zab.packets.SyncRequest`): for whom, and under which number."""
+    """REQUEST with the opcode sync (`spec.zab.packets.SyncRequest`), with its session and its number."""
 
     request: requests.Request
 
@@ -93,16 +94,16 @@ QuorumMessage: TypeAlias = zab.QuorumPacket | Wrapped
 
 
 class UnknownPacketError(JuteError):
-    """A packet of a type that is not known here; ZooKeeper notes it and goes on."""
+    """A packet of an unknown type; ZooKeeper logs it and continues."""
 
 
 def encode_packet(message: QuorumMessage) -> bytes:
-    """A message as bytes. Raises JuteError, also for a packet that the wire carries only as one of the structs here."""
+    """Encode a message. Raises JuteError, also for a packet that must be wrapped in one of the structs here."""
     return encode_raw(to_raw(message))
 
 
 def to_raw(message: QuorumMessage) -> Packet:
-    """The QuorumPacket of a message. Raises JuteError."""
+    """Convert a message to a QuorumPacket. Raises JuteError."""
     try:
         return _to_raw(message)
     except struct.error as error:
@@ -110,9 +111,10 @@ def to_raw(message: QuorumMessage) -> Packet:
 
 
 def decode_packet(packet: Packet) -> QuorumMessage:
-    """What a packet says.
+    """Convert a QuorumPacket to a message.
 
-    Raises UnknownPacketError, BadRequestError for a REQUEST that must be answered with an error, and else JuteError.
+    Raises UnknownPacketError, BadRequestError for a REQUEST that must be answered with an error, and JuteError
+    otherwise.
     """
     decoder = _DECODERS.get(packet.type)
     if decoder is None:
@@ -184,7 +186,7 @@ def _decode_request(packet: Packet) -> QuorumMessage:
 
 
 def _decode_registration(packet: Packet) -> QuorumMessage:
-    """Of the LearnerInfo, a learner may leave out what it is too old to know; older than 3.4 is refused."""
+    """Decode a registration. An old learner may omit the end of its LearnerInfo; one older than 3.4 is refused."""
     sid, protocol = _unpack(SID_AND_VERSION, packet)
     if protocol < PROTOCOL_VERSION:
         what = f"protocol {protocol:#x}, where {PROTOCOL_VERSION:#x} (ZooKeeper 3.4) or higher is right"
@@ -201,7 +203,7 @@ def _decode_leader_info(packet: Packet) -> QuorumMessage:
 
 
 def _decode_new_leader(packet: Packet) -> QuorumMessage:
-    # Text that is no configuration is for the reader to refuse, as `Learner.syncWithLeader` does.
+    # The reader refuses text that is not a configuration, as `Learner.syncWithLeader` does.
     return LeaderConfig(zab.NewLeader(epoch_of(packet.zxid)), str(packet.data or b"", "utf-8", "replace"))
 
 
@@ -221,12 +223,12 @@ def _decode_revalidate(packet: Packet) -> QuorumMessage:
 
 
 def _decode_txn(packet: Packet) -> Txn:
-    """The transaction of a PROPOSAL or an INFORM; what its own header says is its zxid."""
+    """Decode the transaction of a PROPOSAL or an INFORM; its zxid is the one in its own header."""
     return Txn(*decode_txn(packet.data or b""))
 
 
 def _unpack(coder: struct.Struct, packet: Packet) -> tuple[int, ...]:
-    """What the data begins with. Raises JuteError if it is shorter."""
+    """Unpack the start of the data. Raises JuteError if it is too short."""
     data = packet.data or b""
     if len(data) < coder.size:
         name = PacketType(packet.type).name

@@ -1,14 +1,14 @@
-"""What is asked, as bytes: the body of a client's request, and of a REQUEST that a learner forwards.
+"""The bodies of requests: of a client's request, and of a REQUEST that a learner forwards.
 
 Rules this module keeps:
 
-- What follows a body is ignored, as ZooKeeper ignores it: a newer client may say more.
-- A request that cannot be read still has a number, and its client waits: the error carries what an answer needs.
-- A check outside a multi is refused. ZooKeeper 3.8 makes a transaction of it that no server can read again: each one
-  that has it in its log fails to start.
+- Bytes after a body are ignored, as in ZooKeeper: a newer client may send more fields.
+- A malformed request still has a number, and its client waits: the error carries the data that an answer needs.
+- A check outside a multi is refused. ZooKeeper 3.8 logs it as a transaction that no server can read again: each server
+  with it in the log fails to start.
 
 Source: `ZooKeeperServer.processPacket`, `ByteBufferInputStream.byteBuffer2Record`, `Request.isValid`,
-`UnimplementedRequestProcessor`, `PrepRequestProcessor.pRequest` (MARSHALLINGERROR for a body that is broken).
+`UnimplementedRequestProcessor`, `PrepRequestProcessor.pRequest` (MARSHALLINGERROR for a malformed body).
 """
 
 from refimpl.jute import JuteError, decode
@@ -18,11 +18,11 @@ from spec.tree.requests import OPCODES, Check
 
 
 class BadRequestError(JuteError):
-    """A request whose header could be read and whose body could not.
+    """A request with a readable header and an unreadable body.
 
-    `code` is what ZooKeeper answers: UNIMPLEMENTED with zxid -1 for an unknown opcode, after which it closes the
-    connection; MARSHALLING_ERROR for a broken body, after which the connection goes on. `session` is 0 on the client
-    port, where the connection says it.
+    `code` is ZooKeeper's reply: UNIMPLEMENTED with zxid -1 for an unknown opcode, after which it closes the connection;
+    MARSHALLING_ERROR for a malformed body, after which the connection continues. `session` is 0 on the client port,
+    where the connection implies it.
     """
 
     def __init__(self, session: int, xid: int, code: Code, cause: JuteError) -> None:
@@ -33,7 +33,7 @@ class BadRequestError(JuteError):
 
 
 def decode_body(session: int, xid: int, opcode: int, data: bytes, offset: int) -> Record:
-    """The record of a request, which begins at `offset`. Raises BadRequestError."""
+    """Decode the record of a request, which starts at `offset`. Raises BadRequestError."""
     cls = OPCODES.get(opcode)
     if cls is None or cls is Check:
         what = "check (13) outside a multi" if cls is Check else f"unknown opcode {opcode}"

@@ -1,13 +1,13 @@
-"""A transaction as bytes: in the log, and as the data of PROPOSAL and INFORM.
+"""The encoding of transactions, in the log and as the data of PROPOSAL and INFORM.
 
     TxnHeader (i64 session, i32 cxid, i64 zxid, i64 time, i32 type) · record · TxnDigest (i32 version, i64 digest)
 
 Rules this module keeps:
 
-- The digest is optional: it is accepted and left out, and never written. A server that finds none compares nothing.
-- Old logs are read: a create without `parent_cversion` has -1 there, a closeSession without its list has `()`.
-- A check stands in a multi only: `SerializeUtils` cannot read it elsewhere, and a log that has one is lost.
-- Nothing else may stand after the record, so a type that is taken for another does not go unnoticed.
+- The digest is optional: it is accepted and ignored, and never written. A server that finds none compares nothing.
+- Old logs are readable: a create without `parent_cversion` gets -1, a closeSession without its list gets `()`.
+- A check occurs only in a multi: `SerializeUtils` cannot read it elsewhere, and a log that has one is unreadable.
+- Any other bytes after the record are an error, so that a wrong type does not go unnoticed.
 
 Source: `SerializeUtils.deserializeTxn`, `Util.marshallTxnEntry`, `TxnHeader`, `TxnDigest`, `CreateTxnV0`.
 """
@@ -26,7 +26,7 @@ NO_PARENT_CVERSION = b"\xff\xff\xff\xff"
 
 
 def encode_txn(zxid: int, change: Change) -> bytes:
-    """A transaction as bytes, without a digest. Raises JuteError."""
+    """Encode a transaction, without a digest. Raises JuteError."""
     record = change.record
     number = TXN_TYPE_OF.get(record.__class__)
     if number not in TYPES:
@@ -39,7 +39,7 @@ def encode_txn(zxid: int, change: Change) -> bytes:
 
 
 def decode_txn(data: bytes) -> tuple[int, Change]:
-    """The zxid and the change of a transaction. Raises JuteError."""
+    """Decode a transaction; return its zxid and its change. Raises JuteError."""
     if len(data) < HEADER.size:
         raise JuteError("TxnHeader", "", 0, f"{len(data)} bytes, where it takes {HEADER.size}")
     session, cxid, zxid, time, number = HEADER.unpack_from(data)
@@ -64,7 +64,7 @@ def _decode_record(cls: type[Record], data: bytes) -> Record:
 
 
 def _decode_old(cls: type[Record], data: bytes) -> Record | None:
-    """The record as servers before 3.4 (create) and before 3.6 (closeSession) wrote it, or None."""
+    """Decode the form of servers before 3.4 (create) and before 3.6 (closeSession); None for any other bytes."""
     if cls is CloseSessionTxn and len(data) - HEADER.size in (0, DIGEST.size):
         return CloseSessionTxn(())
     if cls is CreateTxn:
