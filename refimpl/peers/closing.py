@@ -1,9 +1,9 @@
-"""Ending a connection with a peer that may not read what it is sent.
+"""The end of a connection with a peer that may not read its input.
 
 Rules this module keeps:
 
-- What was written before may still be read, for a little while. Then the connection ends, and what is left is dropped:
-  a peer that never reads would keep it for ever.
+- The peer may still read the pending output for a short time. Then the connection ends and the rest is dropped: a peer
+  that never reads would otherwise hold the connection for ever.
 
 Source: `SO_LINGER` in `QuorumCnxManager.setSockOpts` (off), `LearnerHandler.shutdown`.
 """
@@ -11,11 +11,11 @@ Source: `SO_LINGER` in `QuorumCnxManager.setSockOpts` (off), `LearnerHandler.shu
 import asyncio
 
 LINGER = 5.0
-"""Seconds in which a peer can read what it was sent before its connection was closed."""
+"""Seconds for a peer to read the output that is pending when its connection is closed."""
 
 
 def close(transport: asyncio.Transport) -> None:
-    """Ends a connection; at once if everything is sent."""
+    """End a connection; immediately if the output buffer is empty."""
     if not transport.is_closing() and transport.get_write_buffer_size():
         asyncio.get_running_loop().call_later(LINGER, transport.abort)
     transport.close()

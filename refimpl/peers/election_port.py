@@ -1,15 +1,15 @@
-"""The election port: one connection with each peer, on which votes travel both ways.
+"""The election port: one connection with each peer, which carries votes in both directions.
 
 Rules this module keeps:
 
-- Between two servers one socket is kept, the one that the server with the larger id opened. A smaller one connects,
-  says who it is, closes, and is called back.
+- Between two servers one socket is kept, the one that the server with the larger id opened. The server with the smaller
+  id connects, introduces itself, closes, and is called back.
 - `spec.election.channel` decides which vote is queued, sent again on a new connection, or lost with an old one. A vote
   is in flight once the socket has it.
 - A malformed frame ends the connection; a malformed vote is dropped. A peer must introduce itself soon, and the number
   of peers that have not is limited.
-- A smaller server that connects has lost its older socket, even if this side has not noticed. Only a new one
-  stays: both have connected at the same time.
+- When a server with a smaller id connects, it has lost its older socket, even if this side has not noticed. Only a new
+  socket is kept: both sides have then connected simultaneously.
 - A server takes its configuration from its files: the configuration in a notification is ignored.
 
 Source: `QuorumCnxManager` (`startConnection`, `handleConnection`, `SendWorker`, `RecvWorker`, `Listener`).
@@ -47,13 +47,13 @@ logger = logging.getLogger("quorate.election")
 logger.addFilter(RateLimit())
 
 CONNECT_TIMEOUT = 5.0
-"""Seconds a connection, or an opening, may take (`zookeeper.cnxTimeout`)."""
+"""Maximum time, in seconds, for a connection or an opening (`zookeeper.cnxTimeout`)."""
 CROSSING = 1.0
 """Seconds until a socket no longer counts as new."""
 
 
 class Link:
-    """The connection with one peer, and what waits for it."""
+    """The connection with one peer, and the votes that wait for it."""
 
     def __init__(self, port: ElectionSockets, sid: Sid) -> None:
         self.port, self.sid = port, sid
@@ -63,7 +63,7 @@ class Link:
         self._connecting: asyncio.Task[None] | None = None
 
     def send(self, notification: Notification) -> None:
-        """Queues the newest vote, and connects if necessary."""
+        """Queue the newest vote, and connect if necessary."""
         self.channel = spec_channel.send(self.channel, notification).channel
         if self.channel.status is Status.OPEN:
             self.drain()
@@ -71,18 +71,18 @@ class Link:
             self.connect()
 
     def connect(self, told: tuple[Address, ...] = ()) -> None:
-        """Opens a connection unless one exists; `told` is where an unknown peer says it can be reached."""
+        """Open a connection unless one exists; `told` are the addresses that an unknown peer gave for itself."""
         if self.socket is None and (self._connecting is None or self._connecting.done()):
             self._connecting = asyncio.get_running_loop().create_task(self.port.open(self.sid, told))
 
     def call_back(self, told: tuple[Address, ...]) -> None:
-        """The peer, which has the smaller id, asks for a connection."""
+        """Open a connection at the request of the peer, which has the smaller id."""
         if self.socket is not None and asyncio.get_running_loop().time() - self._opened_at > CROSSING:
             self._end_socket()
         self.connect(told)
 
     def opened(self, socket: ElectionSocket) -> None:
-        """There is a socket now; an older one ends."""
+        """Install a new socket; an older one ends."""
         self._end_socket()
         self.socket, self._opened_at = socket, asyncio.get_running_loop().time()
         self.channel = spec_channel.establish(spec_channel.reachable(self.channel))
@@ -95,13 +95,13 @@ class Link:
             self.channel = spec_channel.peer_crashed(self.channel)
 
     def lost(self, socket: ElectionSocket) -> None:
-        """The socket is gone; the last vote is sent again on the next one."""
+        """Handle the end of the socket; the last vote is sent again on the next one."""
         if self.socket is socket:
             self.socket = None
             self.channel = spec_channel.peer_crashed(self.channel)
 
     def drain(self) -> None:
-        """Gives the socket as many votes as it accepts."""
+        """Pass as many votes to the socket as it accepts."""
         while self.socket is not None and self.socket.is_ready:
             delivered = spec_channel.deliver(self.channel)
             if delivered is None:
@@ -111,7 +111,7 @@ class Link:
             self.socket.write(self.port.encoded(delivered.message))
 
     def close(self) -> None:
-        """Ends the connection for good."""
+        """End the connection for good."""
         if self._connecting is not None:
             self._connecting.cancel()
         if self.socket is not None:
@@ -119,7 +119,7 @@ class Link:
 
 
 class ElectionSocket(asyncio.Protocol):
-    """One socket; `peer` is None until its opening has come."""
+    """One socket; `peer` is None until its opening has arrived."""
 
     def __init__(self, port: ElectionSockets, peer: Sid | None) -> None:
         self.port, self.peer = port, peer
@@ -129,13 +129,13 @@ class ElectionSocket(asyncio.Protocol):
         self._frames = notifications()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A socket that was accepted has to say soon whose it is."""
+        """Start the time within which an accepted peer must introduce itself."""
         self.transport = cast(asyncio.Transport, transport)  # uvloop's class is not a subclass
         if self.peer is None:
             self.port.stranger_came(self)
 
     def data_received(self, data: bytes) -> None:
-        """The opening first, then frames with a vote each."""
+        """Decode the opening, then frames with a vote each."""
         try:
             if self._opening is not None:
                 complete = self._opening.feed(data)
@@ -153,26 +153,26 @@ class ElectionSocket(asyncio.Protocol):
             self.close()
 
     def connection_lost(self, _: Exception | None) -> None:
-        """The peer, or this side, has closed it; uvloop fails if its transport is used after this."""
+        """Handle the end of the connection; uvloop fails if its transport is used after this."""
         self.transport = None
         self.port.gone(self)
 
     def pause_writing(self) -> None:
-        """The peer does not read; votes wait, the newest one only."""
+        """Hold votes back, since the peer does not read; only the newest one waits."""
         self.is_ready = False
 
     def resume_writing(self) -> None:
-        """It reads again."""
+        """Send votes again."""
         self.is_ready = True
         self.port.ready(self)
 
     def write(self, data: bytes) -> None:
-        """Sends bytes."""
+        """Send bytes."""
         if self.transport is not None:
             self.transport.write(data)
 
     def close(self) -> None:
-        """Ends the connection."""
+        """End the connection."""
         if self.transport is not None:
             closing.close(self.transport)
 
@@ -195,13 +195,13 @@ class ElectionSockets:
         self._listening: list[Listener] = []
 
     def listen(self) -> None:
-        """Accepts peers, on every address of the own server line. Raises OSError, and ValueError for a bad host."""
+        """Accept peers, on every address of this server's line. Raises OSError, and ValueError for a bad host."""
         for address in self._own.addresses:
             bound = bind(address.host, address.election_port)
             self._listening.append(serve(bound, lambda: ElectionSocket(self, None)))
 
     def close(self) -> None:
-        """Stops listening, and ends every connection."""
+        """Stop listening, and end every connection."""
         for listener in self._listening:
             listener.close()
         for socket in tuple(self._strangers):
@@ -210,15 +210,15 @@ class ElectionSockets:
             link.close()
 
     def send(self, peer: Sid, notification: Notification) -> None:
-        """Hands a notification to the connection with a peer."""
+        """Pass a notification to the connection with a peer."""
         self._link(peer).send(notification)
 
     def encoded(self, notification: Notification) -> bytes:
-        """A notification as bytes, with the configuration of this server, which is always sent."""
+        """Encode a notification, with the configuration of this server, which is always sent."""
         return encode_notification(notification, self._config)
 
     async def open(self, sid: Sid, told: tuple[Address, ...]) -> None:
-        """Connects to a peer; to one with a larger id only to be called back."""
+        """Connect to a peer; if it has a larger id, only to be called back."""
         server = self._servers.get(sid)
         for address in told if server is None else _election_addresses(server):
             if await self._open_at(sid, address):
@@ -231,7 +231,7 @@ class ElectionSockets:
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT):
                 _, socket = await loop.create_connection(lambda: ElectionSocket(self, sid), address.host, address.port)
-        except (OSError, TimeoutError, ValueError) as error:  # the last one is what IDNA says of a host
+        except (OSError, TimeoutError, ValueError) as error:  # ValueError: an IDNA error of the host name
             logger.debug("server %d cannot be reached at %s: %s", sid, address, error)
             return False
         socket.write(self._opening)
@@ -241,10 +241,10 @@ class ElectionSockets:
             self._link(sid).opened(socket)
         return True
 
-    # What sockets tell.
+    # The callbacks of the sockets.
 
     def stranger_came(self, socket: ElectionSocket) -> None:
-        """Somebody has connected; if there are too many of these, this one goes."""
+        """Handle the connection of an unknown peer; it is refused if there are too many."""
         if len(self._strangers) >= MAX_STRANGERS:
             self._refuse(socket, f"{MAX_STRANGERS} others have not said who they are either")
             return
@@ -256,7 +256,7 @@ class ElectionSockets:
         socket.close()
 
     def introduced(self, socket: ElectionSocket, opening: Opening) -> bool:
-        """A stranger has said who it is: whether its socket is kept."""
+        """Handle the introduction of an unknown peer; return whether its socket is kept."""
         self._known(socket)
         strange = opening.sid not in self._servers and opening.sid not in self._links
         if opening.sid == self._own.sid or (strange and len(self._links) >= len(self._servers) + MAX_STRANGERS):
@@ -270,7 +270,7 @@ class ElectionSockets:
         return True
 
     def received(self, socket: ElectionSocket, frame: bytes) -> None:
-        """A frame has come: a vote, or a malformed message, which is dropped."""
+        """Handle a frame: a vote, or a malformed message, which is dropped."""
         assert socket.peer is not None
         try:
             notification = decode_notification(frame).notification
@@ -280,12 +280,12 @@ class ElectionSockets:
         self._deliver(socket.peer, replace(notification, config=None))
 
     def ready(self, socket: ElectionSocket) -> None:
-        """A socket takes bytes again."""
+        """Send the queued votes to a socket that accepts bytes again."""
         if socket.peer is not None:
             self._link(socket.peer).drain()
 
     def gone(self, socket: ElectionSocket) -> None:
-        """A socket has ended."""
+        """Handle the end of a socket."""
         self._known(socket)
         if socket.peer is None or socket.peer not in self._links:
             return

@@ -4,7 +4,7 @@ Rules this module keeps:
 
 - A leader that cannot be reached is tried again a few times, and then given up: the election continues.
 - The loss of the leader is reported until the server accepts it; while it handles NEWLEADER it cannot.
-- A leader that is silent for too long is lost: initLimit while this server is brought up to date, syncLimit afterwards.
+- A leader that is silent for too long is lost: initLimit while this server synchronises, syncLimit afterwards.
 
 Source: `Learner` (`connectToLeader`, `readPacket`, `validateSession`, `ping`).
 """
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
     from refimpl.node import Node
 
 TRIES, RETRY = 10, 0.05
-"""How often a leader is tried, and seconds between (ZooKeeper: 5 and 0.1, `leaderConnectDelayDuringRetryMs`)."""
+"""Attempts to connect, and seconds between them (ZooKeeper: 5 and 0.1, `leaderConnectDelayDuringRetryMs`)."""
 
 
 BETWEEN = 0.5
-"""Seconds between two connections: a leader that refuses this server is not asked a thousand times a second."""
+"""Seconds between two connections, so that a leader that refuses this server does not get a flood of them."""
 
 
 class LeaderLink(Side):
-    """The connection with the leader; `ping_zxid` is what its last PING said, which the answer says again."""
+    """The connection with the leader; `ping_zxid` is the zxid of its last PING, which the answer repeats."""
 
     def __init__(self, node: Node, ensemble: Ensemble) -> None:
         super().__init__(node)
@@ -50,12 +50,12 @@ class LeaderLink(Side):
         self._not_before = 0.0
 
     def end(self) -> None:
-        """Its role is over."""
+        """End the role and close the connection."""
         super().end()
         self.disconnect()
 
     def disconnect(self) -> None:
-        """Closes the connection, or gives up to make one."""
+        """Close the connection, or cancel the attempt to open one."""
         if self._connecting is not None:
             self._connecting.cancel()
         leader, self.leader = self.leader, None
@@ -65,7 +65,7 @@ class LeaderLink(Side):
         self.lost = False
 
     def connect(self, leader: Sid, first: bytes) -> None:
-        """Connects to a leader, and sends `first` as soon as it accepts."""
+        """Connect to a leader, and send `first` as soon as it accepts."""
         self._connecting = self.loop.create_task(self._connect(leader, first))
 
     async def _connect(self, leader: Sid, first: bytes) -> None:
@@ -80,7 +80,7 @@ class LeaderLink(Side):
                     self.leader = found
                     found.write(first)
                     if not found.is_open:
-                        self._lose()  # it ended before it was known as the leader's
+                        self._lose()  # it ended before it was registered as the leader's
                     return
             await asyncio.sleep(RETRY)
         logger.warning("leader %d cannot be reached at its quorum port", leader)
@@ -90,7 +90,7 @@ class LeaderLink(Side):
         try:
             async with asyncio.timeout_at(deadline):
                 _, found = await self.loop.create_connection(lambda: self.socket(leader), host, port)
-        except (OSError, TimeoutError, ValueError):  # the last one is what IDNA says of a host
+        except (OSError, TimeoutError, ValueError):  # ValueError: an IDNA error of the host name
             return None
         return found
 
@@ -99,18 +99,18 @@ class LeaderLink(Side):
         self.node.submit(self.retry)
 
     def retry(self) -> None:
-        """Reports the loss of the leader again, and offers the waiting packets again."""
+        """Report the loss of the leader again, and offer the waiting packets again."""
         if self.lost and self.node.lose_leader():
             self.lost = False
         super().retry()
 
-    # What sockets tell.
+    # The callbacks of the sockets.
 
     def opened(self, found: QuorumSocket) -> None:
-        """This server has connected."""
+        """This server has connected; there is nothing to do."""
 
     def gone(self, found: QuorumSocket) -> None:
-        """The connection has ended."""
+        """Handle the end of the connection."""
         self.waiting.discard(found)
         if found is self.leader:
             self._lose()
@@ -118,10 +118,10 @@ class LeaderLink(Side):
     # Messages.
 
     def take(self, found: QuorumSocket, message: wire.QuorumMessage) -> bool:
-        """A message of the leader."""
+        """Handle a message of the leader."""
         service, leader = self.node.service, found.peer
         if found is not self.leader or leader is None:
-            return True  # of a connection that is being closed
+            return True  # from a connection that is being closed
         match message:
             case wire.Pinged(zxid=zxid):
                 self.ping_zxid = zxid
@@ -147,11 +147,11 @@ class LeaderLink(Side):
         return self.drop(found, f"{type(message).__name__} from a leader")
 
     def refuse(self, found: QuorumSocket, error: BadRequestError) -> bool:
-        """No leader sends a REQUEST."""
+        """Drop the connection: a leader never sends a REQUEST."""
         return self.drop(found, str(error))
 
     def _warn_of_epoch(self, leader: Sid, epoch: int) -> None:
-        """Logs why the server is about to leave a leader whose epoch it does not accept."""
+        """Log why the server is about to leave a leader whose epoch it does not accept."""
         right = followed_epochs(self.node.server.durable.accepted_epoch)
         if epoch not in right:
             logger.warning(
@@ -163,7 +163,7 @@ class LeaderLink(Side):
             )
 
     def _take_snapshot(self, found: QuorumSocket, zxid: int) -> bool:
-        """The leader's tree has arrived; it takes the place of the own one if the server accepts it."""
+        """Install the leader's tree in place of this server's if the server accepts it."""
         assert found.peer is not None and found.snapshot is not None
         if not self.node.run(Receive(found.peer, zab.Snap(zxid, None))):
             return False
@@ -176,7 +176,7 @@ class LeaderLink(Side):
     # Time.
 
     def look(self) -> None:
-        """Has the leader been silent for too long?"""
+        """Check whether the leader has been silent for too long."""
         part, leader = self.node.server.zab, self.leader
         if isinstance(part, Learner) and leader is not None:
             if self.loop.time() - leader.last_heard <= self.limit(part.serves):

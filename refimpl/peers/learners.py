@@ -4,7 +4,7 @@ Rules this module keeps:
 
 - Fields of the wire that no step reads are handled here: the id of a learner, sessions in a PING, REVALIDATE.
 - The number of connections without an introduction is limited, and so is that of servers outside the configuration. An
-  introduction has to come within initLimit, and to be credible: another id than this server's, a credible epoch.
+  introduction must arrive within initLimit, with an id other than this server's and a credible epoch.
 - Every half tick a leader ends the connections of silent learners, and checks that the rest are a quorum.
 
 Source: `LearnerHandler.run`, `LearnerMaster.revalidateSession`, `Leader.lead`, `LearnerCnxAcceptor`.
@@ -48,14 +48,14 @@ class Learners(Side):
         self._phase_began = 0.0
 
     def begin(self) -> None:
-        """It leads: it accepts learners; the sockets listen before this returns. Raises ListenError."""
+        """Start to accept learners; the sockets listen before this returns. Raises ListenError."""
         super().begin()
         self._phase, self._phase_began = None, self.loop.time()
         for address in self._own.addresses:
             self._listening.append(self._listen(address.host, address.quorum_port))
 
     def end(self) -> None:
-        """Its reign is over: it stops listening, and every connection ends."""
+        """Stop listening, and end every connection."""
         super().end()
         for listener in self._listening:
             listener.close()
@@ -73,20 +73,20 @@ class Learners(Side):
             raise ListenError(f"cannot listen for learners at {host}:{port}: {why}") from None
 
     def of(self, sid: Sid) -> QuorumSocket | None:
-        """The connection of a learner."""
+        """Return the connection of a learner."""
         return self._learners.get(sid)
 
     def disconnect(self, sid: Sid) -> None:
-        """Closes the connection of a learner."""
+        """Close the connection of a learner."""
         learner = self._learners.pop(sid, None)
         if learner is not None:
             self.waiting.discard(learner)
             learner.close()
 
-    # What sockets tell.
+    # The callbacks of the sockets.
 
     def opened(self, found: QuorumSocket) -> None:
-        """A peer has connected; the number of unknown ones is limited."""
+        """Handle a new connection; the number of unknown peers is limited."""
         if not self._listening:
             found.close()
         elif len(self._strangers) >= MAX_STRANGERS:
@@ -95,7 +95,7 @@ class Learners(Side):
             self._strangers.add(found)
 
     def gone(self, found: QuorumSocket) -> None:
-        """A connection has ended."""
+        """Handle the end of a connection."""
         self._strangers.discard(found)
         self.waiting.discard(found)
         if self._is_learner(found):
@@ -112,7 +112,7 @@ class Learners(Side):
     # Messages.
 
     def take(self, found: QuorumSocket, message: wire.QuorumMessage) -> bool:
-        """A message of a learner, or the first one of a connection."""
+        """Handle a message of a learner, or the first one of a connection."""
         if found.peer is None:
             return self._introduced(found, message)
         if not self._is_learner(found):
@@ -136,14 +136,14 @@ class Learners(Side):
         return self.drop(found, f"{type(message).__name__} from a learner")
 
     def refuse(self, found: QuorumSocket, error: BadRequestError) -> bool:
-        """A forwarded request that cannot be read: its client is answered with an error."""
+        """Answer the client of an unreadable forwarded request with an error."""
         service = self.node.service
         if found.peer is None or not isinstance(service, LeaderService):
             return self.drop(found, str(error))
         return service.refused(found.peer, error.session, error.xid, error.code)
 
     def _introduced(self, found: QuorumSocket, message: wire.QuorumMessage) -> bool:
-        """The first packet of a learner."""
+        """Handle the first packet of a learner."""
         if not isinstance(message, wire.Registration):
             return self.drop(found, "its first packet is neither FOLLOWERINFO nor OBSERVERINFO")
         if why := self._refusal(message):
@@ -158,7 +158,7 @@ class Learners(Side):
         return self.node.run(Receive(message.sid, message.packet))
 
     def _refusal(self, message: wire.Registration) -> str | None:
-        """Why the introduction of a learner is not credible; None if it is."""
+        """Return the reason why the introduction of a learner is not credible; None if it is."""
         sid, accepted = message.sid, message.packet.accepted_epoch
         unknown = [each for each in self._learners if each not in self._known]
         if message.config_version > self.node.server.view.version:
@@ -173,7 +173,7 @@ class Learners(Side):
         return None
 
     def _pinged(self, sid: Sid, sessions: tuple[tuple[int, int], ...]) -> bool:
-        """A PING is answered: the sessions in it are alive."""
+        """Handle the answer to a PING: the sessions in it are alive."""
         if not self.node.run(Receive(sid, zab.Ping())):
             return False
         service = self.node.service
@@ -185,7 +185,7 @@ class Learners(Side):
     # Time.
 
     def look(self) -> None:
-        """Ends silent connections, and gives up without a quorum."""
+        """End silent connections, and give up without a quorum."""
         now = self.loop.time()
         for stranger in tuple(self._strangers):
             if now - stranger.began > self.limit(synced=False):
@@ -193,7 +193,7 @@ class Learners(Side):
         part = self.node.server.zab
         for handler in part.handlers if isinstance(part, Leader) else ():
             found = self._learners.get(handler.sid)
-            # Before the leader serves it sends no PING, so a learner that waits for UPTODATE is silent.
+            # A leader sends no PING before it serves, so a learner that waits for UPTODATE is silent.
             if found is not None and now - found.last_heard > self.limit(handler.stage is Stage.SERVING):
                 logger.warning("learner %d is silent", handler.sid)
                 self.node.submit(self._ending(found))
@@ -207,7 +207,7 @@ class Learners(Side):
         return end
 
     def _judge(self) -> None:
-        """Gives up without a quorum of learners, or if a phase before serving takes longer than initLimit."""
+        """Give up without a quorum of learners, or if a phase before serving takes longer than initLimit."""
         part = self.node.server.zab
         if not isinstance(part, Leader):
             return

@@ -1,4 +1,4 @@
-"""What a node needs of its connections with other servers, whoever makes them: sockets, or a simulated network."""
+"""The interface between a node and its connections with other servers: sockets, or a simulated network."""
 
 from typing import Protocol
 
@@ -8,21 +8,21 @@ from spec.quorum import Sid
 from spec.zab.state import Leader, Learner
 
 MAX_STRANGERS = 64
-"""How many connections of each port may be of peers that have not said who they are, or that are unknown here."""
+"""The maximum number of connections per port from peers that are unknown or have not introduced themselves."""
 
 
 class ListenError(OSError):
-    """The quorum port cannot be opened: which address, and why."""
+    """The quorum port cannot be opened; the message names the address and the reason."""
 
 
 class ElectionPort(Protocol):
     """Carries notifications (`QuorumCnxManager`)."""
 
     def send(self, peer: Sid, notification: Notification) -> None:
-        """Hands a notification to the connection with a peer, which is made if there is none."""
+        """Pass a notification to the connection with a peer, and open one if necessary."""
 
     def close(self) -> None:
-        """The server stops."""
+        """Stop the port with its server."""
 
 
 class QuorumPort(Protocol):
@@ -33,22 +33,22 @@ class QuorumPort(Protocol):
         """Whether something has arrived that the server could not take yet."""
 
     def retry(self) -> None:
-        """Offers that again."""
+        """Offer it again."""
 
     def role_changed(self, part: Leader | Learner | None) -> None:
-        """The server begins or ends to lead or to follow; without a role every connection is closed."""
+        """Start or end leading or following; without a role every connection is closed."""
 
     def connect(self, leader: Sid, first: Message) -> None:
-        """Connects to a leader, and sends `first` as soon as it accepts."""
+        """Connect to a leader, and send `first` as soon as it accepts."""
 
     def send(self, peer: Sid, packet: Message) -> None:
-        """Sends a packet to a learner, or to the leader."""
+        """Send a packet to a learner, or to the leader."""
 
     def disconnect(self, peer: Sid | None) -> None:
-        """Closes the connection with a peer; None: all."""
+        """Close the connection with a peer; None: all."""
 
     def revalidate(self, session: int, timeout: int) -> None:
-        """Asks the leader whether a session lives."""
+        """Ask the leader whether a session is alive."""
 
     def close(self) -> None:
-        """The server stops."""
+        """Stop the port with its server."""

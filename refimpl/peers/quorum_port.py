@@ -3,7 +3,7 @@
 Rules this module keeps:
 
 - A server has one role at a time, and so one of the two ends; a change of role ends every connection.
-- What the wire carries beside a packet of the specification is added here, at the last moment before it is sent.
+- Fields that the wire carries in addition to a packet of the specification are added here, just before sending.
 
 Source: `Leader`, `Learner`, `LearnerHandler`.
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class QuorumSockets:
-    """The quorum port, by sockets (`refimpl.peers.ports.QuorumPort`)."""
+    """The quorum port, implemented with sockets (`refimpl.peers.ports.QuorumPort`)."""
 
     def __init__(self, node: Node, own: Server, ensemble: Ensemble) -> None:
         self._node, self._own = node, own
@@ -38,7 +38,7 @@ class QuorumSockets:
         self._link = LeaderLink(node, ensemble)
 
     def role_changed(self, part: Leader | Learner | None) -> None:
-        """The server begins or ends to lead or to follow. Raises ListenError."""
+        """Start or end leading or following. Raises ListenError."""
         self._learners.end()
         self._link.end()
         if part is not None:
@@ -49,7 +49,7 @@ class QuorumSockets:
         return self._learners if isinstance(self._node.server.zab, Leader) else self._link
 
     def close(self) -> None:
-        """The server stops."""
+        """Stop the port with its server."""
         self.role_changed(None)
 
     @property
@@ -58,18 +58,18 @@ class QuorumSockets:
         return bool(self._side.waiting) or self._link.lost
 
     def retry(self) -> None:
-        """Offers that again."""
+        """Offer it again."""
         self._side.retry()
 
     # Connections.
 
     def connect(self, leader: Sid, first: Message) -> None:
-        """Connects to a leader, and sends `first` as soon as it accepts."""
+        """Connect to a leader, and send `first` as soon as it accepts."""
         assert isinstance(first, zab.QuorumPacket)
         self._link.connect(leader, wire.encode_packet(self._wrapped(first)))
 
     def disconnect(self, peer: Sid | None) -> None:
-        """Closes the connection with a peer; None: all."""
+        """Close the connection with a peer; None: all."""
         if peer is None or not isinstance(self._node.server.zab, Leader):
             self._link.disconnect()
         if peer is not None:
@@ -78,10 +78,10 @@ class QuorumSockets:
     # Sending.
 
     def send(self, peer: Sid, packet: Message) -> None:
-        """Sends a packet to a learner, or to the leader."""
+        """Send a packet to a learner, or to the leader."""
         found = self._learners.of(peer) if isinstance(self._node.server.zab, Leader) else self._link.leader
         if found is None:
-            return  # the connection is gone, and the event that says so is on its way
+            return  # the connection is gone, and the event for that is on its way
         assert isinstance(packet, zab.QuorumPacket)
         found.write(wire.encode_packet(self._wrapped(packet)))
         if isinstance(packet, zab.Snap):
@@ -89,12 +89,12 @@ class QuorumSockets:
             found.stream(body_chunks(self._node.replica.tree, packet.zxid))
 
     def revalidate(self, session: int, timeout: int) -> None:
-        """Asks the leader whether a session lives."""
+        """Ask the leader whether a session is alive."""
         if self._link.leader is not None:
             self._link.leader.write(wire.encode_packet(wire.Revalidate(session, timeout)))
 
     def _wrapped(self, packet: zab.QuorumPacket) -> wire.QuorumMessage:
-        """The packet with what the wire carries beside it."""
+        """Return the packet with the additional fields of the wire."""
         service = self._node.service
         match packet:
             case zab.FollowerInfo():

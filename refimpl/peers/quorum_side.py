@@ -1,10 +1,10 @@
-"""The common part of both ends of the quorum port: packets are read in order, and wait where they must.
+"""The common part of both ends of the quorum port: packets are read in order, and wait when necessary.
 
 Rules this module keeps:
 
-- Every packet becomes an event of the server. One that is impossible now stays where it is, with all behind it, until
-  something else has happened.
-- A packet that cannot be read, or that this side never gets, ends the connection; an unknown type is passed over.
+- Every packet becomes an event of the server. One that is impossible now stays in the inbox, with all packets behind
+  it, until another event has occurred.
+- A packet that is malformed, or that this side never receives, ends the connection; an unknown type is skipped.
 
 Source: `LearnerHandler.run`, `Learner.readPacket`.
 """
@@ -43,51 +43,51 @@ class Side(ABC):
         self.waiting: set[QuorumSocket] = set()
         self._look_again: asyncio.TimerHandle | None = None
 
-    # The difference between the ends.
+    # The part that differs between the ends.
 
     @abstractmethod
     def opened(self, found: QuorumSocket) -> None:
-        """There is a connection."""
+        """Handle a new connection."""
 
     @abstractmethod
     def gone(self, found: QuorumSocket) -> None:
-        """A connection has ended."""
+        """Handle the end of a connection."""
 
     @abstractmethod
     def take(self, found: QuorumSocket, message: wire.QuorumMessage) -> bool:
-        """Makes an event of a message; False while it is impossible."""
+        """Make an event of a message; return False while the event is impossible."""
 
     @abstractmethod
     def refuse(self, found: QuorumSocket, error: BadRequestError) -> bool:
-        """Handles a REQUEST that cannot be read; False while that is impossible."""
+        """Handle an unreadable REQUEST; return False while that is impossible."""
 
     @abstractmethod
     def look(self) -> None:
-        """Half a tick is over: the check for silent peers."""
+        """Check for silent peers, after half a tick."""
 
     # Reading.
 
     def socket(self, peer: int | None) -> QuorumSocket:
-        """A new end of a connection."""
+        """Return a new end of a connection."""
         return QuorumSocket(self, peer, self.node.settings.jute_maxbuffer)
 
     def arrived(self, found: QuorumSocket) -> None:
-        """Packets have come."""
+        """Handle the arrival of packets."""
         self.node.submit(lambda: self.read(found))
 
     def read(self, found: QuorumSocket) -> None:
-        """Handles the packets that have come, as far as possible now."""
+        """Handle the packets that have arrived, as far as possible now."""
         self.waiting.discard(found)
         while found.inbox:
             if not self._take(found, found.inbox[0]):
                 self.waiting.add(found)
                 break
-            if found.inbox:  # else the connection was dropped, and all that it had
+            if found.inbox:  # otherwise the connection was dropped, with its inbox
                 found.inbox.popleft()
         found.drained()
 
     def retry(self) -> None:
-        """Offers the waiting packets again."""
+        """Offer the waiting packets again."""
         for found in tuple(self.waiting):
             self.read(found)
 
@@ -106,25 +106,25 @@ class Side(ABC):
         return self.take(found, message)
 
     def drop(self, found: QuorumSocket, why: str) -> bool:
-        """Ends a connection, with all that has come by it. Always True: the packet is dealt with."""
+        """End a connection and discard its packets. Always returns True: the packet is handled."""
         self.broken(found, why)
         found.inbox.clear()
         found.close()
         return True
 
     def broken(self, found: QuorumSocket, why: str) -> None:
-        """A peer sent malformed bytes, or does not read; the connection is being closed."""
+        """Log that a peer sent malformed bytes, or does not read; the connection is being closed."""
         whose = "a peer that has not said who it is" if found.peer is None else f"server {found.peer}"
         logger.warning("quorum port: %s: %s; the connection ends", whose, why)
 
     # Time.
 
     def begin(self) -> None:
-        """The server has this role from now on."""
+        """Start the role of this end."""
         self._look_again = self.loop.call_later(self.node.settings.tick_time / 2000, self._tick)
 
     def end(self) -> None:
-        """The role is over."""
+        """End the role."""
         self.waiting.clear()
         if self._look_again is not None:
             self._look_again.cancel()
@@ -132,9 +132,9 @@ class Side(ABC):
 
     def _tick(self) -> None:
         self._look_again = self.loop.call_later(self.node.settings.tick_time / 2000, self._tick)
-        # Later: after a pause of this process the packets of its peers wait to be read.
+        # Later: after a pause of this process the packets of its peers have yet to be read.
         self.loop.call_later(READ_FIRST, self.look)
 
     def limit(self, synced: bool) -> float:
-        """Seconds of silence that are allowed: syncLimit once a learner is brought up to date, initLimit before."""
+        """Return the seconds of silence allowed: syncLimit once a learner is synchronised, initLimit before."""
         return (self.node.settings.sync_time if synced else self.node.settings.init_time) / 1000

@@ -1,13 +1,13 @@
-"""One connection on the quorum port: packets in their order, and a snapshot among them.
+"""One connection on the quorum port: packets in order, and a snapshot among them.
 
 Rules this module keeps:
 
-- Packets are kept until the server can take them; a peer with too many of them, or too many bytes, is not read from
-  meanwhile.
-- A snapshot is taken from a leader only: whoever else could fill the memory with one.
-- What is sent behind a snapshot waits until that is out. It goes out as fast as the peer reads it, and no faster. Who
-  does not read is cut off when too much waits.
-- Bytes go to the socket at the end of a turn of the event loop, together.
+- Packets are kept until the server can take them. While a peer has too many of them, or too many bytes, reading from it
+  pauses.
+- A snapshot is accepted only from a leader; otherwise any peer could fill the memory with one.
+- Output behind a snapshot waits until the snapshot is written. The snapshot is written as fast as the peer reads it. A
+  peer that does not read is disconnected when too much output waits.
+- Output goes to the socket in one write, at the end of a turn of the event loop.
 
 Source: `LearnerHandler.run`, `sendPackets`; `Learner.readPacket`, `syncWithLeader`.
 """
@@ -28,31 +28,31 @@ from refimpl.wire.packet import Packet, PacketDecoder, PacketType
 from spec.quorum import Sid
 
 SIGNATURE = b"\x00\x00\x00\x0aBenWasHere"
-"""What stands behind a snapshot on the wire."""
+"""The signature after a snapshot on the wire."""
 MOST_WAITING, MOST_WAITING_BYTES = 1000, 16 << 20
-"""Packets, and bytes in them, that may wait for the server before the peer is not read from."""
+"""The number of packets, and of bytes in them, that may wait for the server before reading from the peer pauses."""
 MOST_UNSENT = 256 << 20
-"""Bytes that may wait for a peer to read them, snapshots apart, before its connection is closed."""
+"""The number of bytes, without snapshots, that may wait for a peer to read them before its connection is closed."""
 
 
 class Owner(Protocol):
-    """Whose socket it is."""
+    """The owner of a socket, which handles its events."""
 
     def opened(self, socket: QuorumSocket) -> None:
-        """There is a connection."""
+        """Handle the opening of the connection."""
 
     def arrived(self, socket: QuorumSocket) -> None:
-        """Packets wait in its inbox."""
+        """Handle packets in its inbox."""
 
     def gone(self, socket: QuorumSocket) -> None:
-        """The connection has ended."""
+        """Handle the end of the connection."""
 
     def broken(self, socket: QuorumSocket, why: str) -> None:
-        """What came is no packet, or too much waits; the connection is being closed."""
+        """Handle malformed input, or too much waiting output; the connection is being closed."""
 
 
 class QuorumSocket(asyncio.Protocol):
-    """A connection; `peer` is None until the learner has said who it is, and given where it is the leader.
+    """A connection; `peer` is None until a learner has introduced itself, and is set from the start for a leader.
 
     `began` and `last_heard` are times of the event loop.
     """
@@ -74,15 +74,15 @@ class QuorumSocket(asyncio.Protocol):
         self._stream: Iterator[bytes] | None = None
         self._may_write = True
 
-    # What arrives.
+    # Input.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """There is a connection."""
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's is none by its class
+        """Report the new connection to the owner."""
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's class is not a subclass
         self.owner.opened(self)
 
     def data_received(self, data: bytes) -> None:
-        """Packets, or a part of a snapshot."""
+        """Decode packets, or a part of a snapshot."""
         self.last_heard = asyncio.get_running_loop().time()
         try:
             self._take(self._decoder.feed(data))
@@ -119,7 +119,7 @@ class QuorumSocket(asyncio.Protocol):
         self._snap = packet
 
     def _rest_of_snapshot(self) -> bytes | None:
-        """What stands behind a snapshot that is complete; None if none is."""
+        """Return the bytes after a complete snapshot; None without one."""
         if self._reader is None:
             return None
         data = self._decoder.take()
@@ -134,26 +134,26 @@ class QuorumSocket(asyncio.Protocol):
         return rest
 
     def drained(self) -> None:
-        """The server has taken what it could."""
+        """Resume reading if the server has taken enough packets."""
         if self._transport is not None and not self._has_enough() and not self._transport.is_closing():
             self._transport.resume_reading()
 
     @property
     def is_open(self) -> bool:
-        """Whether there is a connection."""
+        """Whether the connection is open."""
         return self._transport is not None
 
     def connection_lost(self, _: Exception | None) -> None:
-        """The connection has ended; uvloop fails if its transport is used after this."""
+        """Handle the end of the connection; uvloop fails if its transport is used after this."""
         self._transport = None
         self._unsent.clear()
         self._end_stream()
         self.owner.gone(self)
 
-    # What is sent.
+    # Output.
 
     def write(self, data: bytes) -> None:
-        """Sends bytes, behind what was sent before; nothing happens if the connection has ended."""
+        """Send bytes, after all earlier output; does nothing if the connection has ended."""
         if self._transport is None:
             return
         if self._stream is not None:
@@ -167,7 +167,7 @@ class QuorumSocket(asyncio.Protocol):
         self._unsent.append(data)
 
     def flush(self) -> None:
-        """Gives the socket what has gathered."""
+        """Pass the collected output to the socket."""
         if self._transport is None or not self._unsent:
             return
         self._transport.write(b"".join(self._unsent))
@@ -176,7 +176,7 @@ class QuorumSocket(asyncio.Protocol):
             self._cut_off()
 
     def _cut_off(self) -> None:
-        """The peer does not read what it is sent."""
+        """Disconnect a peer that does not read."""
         self._end_stream()
         if self._transport is not None:
             self._transport.abort()
@@ -187,13 +187,13 @@ class QuorumSocket(asyncio.Protocol):
         self._behind.clear()
 
     def stream(self, chunks: Iterator[bytes]) -> None:
-        """Sends a snapshot, piece by piece; what is written from now on follows it."""
+        """Send a snapshot, piece by piece; all later output follows it."""
         self.flush()
         self._stream = chunks
         self._pump()
 
     def _pump(self) -> None:
-        """One piece of a snapshot, if the peer keeps up; then whatever else the event loop has to do."""
+        """Write one piece of a snapshot, if the peer keeps up, then return to the event loop."""
         if self._stream is None or self._transport is None or not self._may_write:
             return
         chunk = next(self._stream, None)
@@ -208,16 +208,16 @@ class QuorumSocket(asyncio.Protocol):
             self.write(data)
 
     def pause_writing(self) -> None:
-        """The peer reads slowly."""
+        """Pause the snapshot, since the peer reads slowly."""
         self._may_write = False
 
     def resume_writing(self) -> None:
-        """It has caught up."""
+        """Resume the snapshot, since the peer has caught up."""
         self._may_write = True
         self._pump()
 
     def close(self) -> None:
-        """Ends the connection, after what was sent; a snapshot on its way stops."""
+        """End the connection, after the pending output; a snapshot in progress stops."""
         self._end_stream()
         if self._transport is not None:
             self.flush()
