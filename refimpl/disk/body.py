@@ -1,4 +1,4 @@
-"""A tree as bytes, piece by piece, and back: what snapshots on the disk and on the quorum port have in common.
+"""A tree encoded in pieces, and its decoder: the common part of snapshots on the disk and on the quorum port.
 
     i32 number of sessions · (i64 session, i32 timeout)*
     i32 number of ACLs · (i64 id, vector<ACL>)*
@@ -7,14 +7,14 @@
 
 Rules this module keeps:
 
-- Neither side holds more than a piece of the whole beside the tree.
-- Written while the tree changes, a body is fuzzy: it has some of the changes of later transactions and not others, and
-  is right once those are applied again. Two things are exact, so that this holds: znodes created after the zxid that
-  the body stands for are left out, by the writer and by the reader (their creation comes again); and a znode whose ACL
-  was changed meanwhile to one that is not in the map, which is written first, gets an ACL that allows nothing (its
-  setACL comes again). The real one writes an id that is not in its map, and counts on giving out the same ids again.
-- ACL id -1 is OPEN_ACL_UNSAFE; it stands in no map.
-- What is read is checked: lengths, text, ACL ids, and that a parent comes before its children.
+- In addition to the tree, neither side holds more than one piece of the body.
+- A body that is written while the tree changes is fuzzy: it has some of the changes of later transactions and not
+  others, and is correct after those are applied again. Two cases need care. Znodes created after the zxid of the body
+  are left out, by the writer and by the reader, since their creation is replayed. The map of ACLs is written first; a
+  znode whose ACL was changed meanwhile to one outside the map gets an ACL that allows nothing, since its setACL is
+  replayed. ZooKeeper writes an id that is not in its map, and relies on assigning the same ids again.
+- ACL id -1 is OPEN_ACL_UNSAFE; no map contains it.
+- The reader checks lengths, text, ACL ids, and that a parent precedes its children.
 
 Source: `SerializeUtils.serializeSnapshot`, `DataTree.serialize`, `DataNode.serialize`, `ReferenceCountedACLCache`.
 """
@@ -31,11 +31,11 @@ from spec.tree.store import Put
 from spec.tree.znode import Znode
 
 CHUNK = 64 << 10
-"""A piece has this many bytes, and at most one znode more."""
+"""A piece with znodes ends once it has this many bytes."""
 _PAUSE = 1000
-"""Znodes looked at between two pieces while ACLs are collected."""
+"""Znodes visited between two pieces while ACLs are collected."""
 MAX_FIELD = 64 << 20
-"""The longest path or data that is read; servers take requests of 1 MiB (`jute.maxbuffer`)."""
+"""The longest path or data that is read; servers accept requests of 1 MiB (`jute.maxbuffer`)."""
 MAX_ENTRIES = 1 << 17
 """The longest ACL that is read; a request of 1 MiB has room for fewer entries."""
 
@@ -50,13 +50,13 @@ END = b"\x00\x00\x00\x01/"
 
 
 class DamagedSnapshotError(DataError):
-    """Bytes that are no snapshot, or not all of one."""
+    """Bytes that are not a snapshot, or an incomplete one."""
 
 
 def body_chunks(tree: Tree, zxid: int) -> Iterator[bytes]:
-    """The body for a tree whose last transaction is `zxid` when the first piece is asked for.
+    """Yield the body of a tree whose last transaction is `zxid` when the first piece is requested.
 
-    The tree may change between two pieces. Some pieces are empty: places to do something else.
+    The tree may change between two pieces. Some pieces are empty, to let the caller do other work.
     """
     sessions = list(tree.sessions.items())
     yield _INT.pack(len(sessions)) + b"".join(_SESSION.pack(*each) for each in sessions)
@@ -99,8 +99,8 @@ def _node_chunks(tree: Tree, zxid: int, ids: dict[tuple[Acl, ...], int]) -> Iter
     yield b"".join(pieces)
 
 
-class _MoreNeeded(Exception):  # noqa: N818 - not an error: the next piece has not come yet
-    """The thing that begins here is not complete; this many bytes of the buffer are needed at least."""
+class _MoreNeeded(Exception):  # noqa: N818 - not an error: the next piece has not arrived yet
+    """The current item is incomplete; at least this many bytes of the buffer are needed."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -109,7 +109,7 @@ class _MoreNeeded(Exception):  # noqa: N818 - not an error: the next piece has n
 class BodyReader:
     """Takes a body in pieces of any size and fills a tree with it, which should be a new one.
 
-    `zxid` is the transaction that the body stands for.
+    `zxid` is the transaction that the body represents.
     """
 
     def __init__(self, tree: Tree, zxid: int) -> None:
@@ -121,10 +121,10 @@ class BodyReader:
         self._pieces: list[bytes] = []
         self._held = self._needed = self._passed = self._offset = 0
         self._parent = ""
-        """Known to be in the tree: most znodes come after a sibling."""
+        """A parent known to be in the tree: most znodes follow a sibling."""
 
     def feed(self, data: bytes) -> bytes | None:
-        """Take the next piece. Returns None, or, when the body has ended, the bytes behind its end.
+        """Take the next piece. Returns None, or, when the body has ended, the bytes after its end.
 
         Raises DamagedSnapshotError, which names the offset in the body.
         """
@@ -151,7 +151,7 @@ class BodyReader:
         return DamagedSnapshotError(f"body offset {self._passed + self._offset}: {what}")
 
     def _read_count(self, buffer: bytes, what: str) -> int:
-        """The number that begins a list, once; from then on how many are still to come."""
+        """Read the count at the start of a list, once; afterwards return the number of items left."""
         if self._count is None:
             if len(buffer) < self._offset + 4:
                 raise _MoreNeeded(self._offset + 4)
@@ -204,7 +204,7 @@ class BodyReader:
         return buffer[offset + 4 : end].decode(), end
 
     def _read_nodes(self, buffer: bytes) -> None:
-        """Znodes up to the end of the body or of the buffer; `_offset` is always where a znode begins."""
+        """Read znodes up to the end of the body or of the buffer; `_offset` is always the start of a znode."""
         size, offset = len(buffer), self._offset
         integer, stat, stat_size = _INT.unpack_from, _STAT.unpack_from, _STAT.size
         while not buffer.startswith(END, offset):
@@ -231,7 +231,7 @@ class BodyReader:
         self._offset = offset + len(END)
 
     def _keep(self, path: str, data: bytes | None, acl_id: int, counters: list[int]) -> None:
-        """Put a znode into the tree if it was there at `zxid`."""
+        """Put a znode into the tree if it existed at `zxid`."""
         if counters[0] > self._zxid:
             return
         if path and (path[0] != "/" or path[-1] == "/"):

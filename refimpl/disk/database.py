@@ -1,4 +1,4 @@
-"""A data directory: the newest snapshot, and the log after it.
+"""The loader of a data directory: the newest snapshot, and the log after it.
 
 - The newest usable snapshot is read, and every transaction of the log above its zxid is applied.
 - A damaged snapshot is skipped with a warning. The log must then hold the transaction in the name of the damaged one,
@@ -38,11 +38,11 @@ from spec.tree.apply import apply
 from spec.tree.txns import Change
 
 COMMITTED_LOG = 500
-"""How many of the last transactions are kept in memory (`ZKDatabase.commitLogCount`)."""
+"""The number of last transactions kept in memory (`ZKDatabase.commitLogCount`)."""
 
 
 class Loaded(NamedTuple):
-    """The state that a server starts with: `recent` are the last transactions after the snapshot, oldest first."""
+    """The initial state of a server: `recent` are the last transactions after the snapshot, oldest first."""
 
     tree: Tree
     snapshot_zxid: int
@@ -52,10 +52,10 @@ class Loaded(NamedTuple):
 
 
 def load(data_dir: Path, log_dir: Path, keep: int = COMMITTED_LOG) -> Loaded:
-    """Read a data directory; one that is missing or empty is made that of a new server.
+    """Read a data directory; if it is missing or empty, create that of a new server.
 
-    Raises DataError (which DamagedLogError and DamagedSnapshotError are) and OSError. It takes the collector of garbage
-    out of the way while it works, and leaves the tree where the collector does not look at it again.
+    Raises DataError (including DamagedLogError and DamagedSnapshotError) and OSError. It disables the garbage collector
+    while it works, and freezes the tree so that the collector does not scan it again.
     """
     snapshots, logs = make_directories(data_dir, log_dir)
     with _no_collections():
@@ -107,7 +107,7 @@ def _load(snapshots: Path, logs: Path, keep: int) -> Loaded:
 
 
 def _replayed(logs: Path, zxid: int, tree: Tree, keep: int, warnings: list[str], awaited: set[int]) -> Loaded:
-    """The tree of the snapshot with this zxid after the transactions of the log; drops their zxids from `awaited`.
+    """Apply the transactions of the log to the tree of the snapshot with this zxid; drop their zxids from `awaited`.
 
     Raises DataError.
     """
@@ -172,8 +172,7 @@ def _decode(logs: Path, zxid: int, payload: bytes) -> Change:
 def truncate(data_dir: Path, log: TxnLog, zxid: int) -> None:
     """Drop every transaction above `zxid` from the disk, durably; `load` then gives the state of that zxid.
 
-    Raises DataError, and changes nothing, unless some snapshot holds nothing beyond the zxid and the log leads from
-    there to it.
+    Raises DataError, and changes nothing, unless the log leads to the zxid from a snapshot without later changes.
     """
     snapshots, _ = make_directories(data_dir, log.directory.parent)
     log.commit()
@@ -198,13 +197,13 @@ def truncate(data_dir: Path, log: TxnLog, zxid: int) -> None:
 
 
 def _holding_more(older: list[tuple[int, Path]], zxid: int) -> list[Path]:
-    """The newest of these snapshots, up to the first one that is known to hold nothing beyond the zxid."""
+    """Return the newest of these snapshots, up to the first one that is known to have no changes after the zxid."""
     found = []
     for number, path in older:
         try:
             newest = snapshot.newest_in(snapshot.read(path, number), number)
         except DamagedSnapshotError:
-            continue  # `load` knows what to do with it
+            continue  # `load` handles it
         if newest is not None and newest <= zxid:
             break
         found.append(path)

@@ -1,20 +1,20 @@
-"""The files `acceptedEpoch` and `currentEpoch`: the two promises that a server keeps over a crash.
+"""The files `acceptedEpoch` and `currentEpoch`: the two promises that a server keeps across a crash.
 
 Rules this module keeps:
 
-- A file is one decimal number. It is replaced as a whole and synced with its directory before anyone is told.
-- Where one is missing the epoch of the last zxid stands for it, and is written: a directory of an old version, or of
-  a server that starts for the first time.
-- The accepted epoch is never behind the current one, nor behind the last zxid's: then the server has forgotten a
-  promise, and is refused.
-- currentEpoch may be behind the last zxid: on NEWLEADER the log is written first, and a crash came in between. If its
-  next value stands in `currentEpoch.tmp` the rename was all that was missing, and it counts. Else the server starts
-  with what the file says, votes with that, and finds its leader again (`spec.durable`). The real one refuses to start.
+- A file is one decimal number. It is replaced as a whole and synced with its directory before the promise is sent.
+- If a file is missing, the epoch of the last zxid takes its place and is written. The directory is then that of an old
+  version, or of a server that starts for the first time.
+- The accepted epoch is never behind the current one, nor behind that of the last zxid. A server that violates this has
+  forgotten a promise, and is refused.
+- currentEpoch may be behind the last zxid: on NEWLEADER the log is written first, and a crash may follow. If
+  `currentEpoch.tmp` has the next value, only the rename was missing, and that value counts. Otherwise the server starts
+  with the value of the file, votes with it, and finds its leader again (`spec.durable`). ZooKeeper refuses to start.
 
-The real one takes any number, a negative one too, and in the temporary file one that is still behind.
+ZooKeeper accepts any number, a negative one too, and in the temporary file one that is still behind.
 
 Source: `QuorumPeer.loadDataBase`, `.readLongFromFile`, `.writeLongToFile`. The file `updatingEpoch` was written by 3.4
-(`Learner.syncWithLeader`); 3.5 and later do not read it, and neither do we.
+(`Learner.syncWithLeader`); 3.5 and later do not read it, and this module does not either.
 """
 
 from pathlib import Path
@@ -28,14 +28,14 @@ _HIGHEST = (1 << 31) - 1
 
 
 class Epochs(NamedTuple):
-    """What the server has promised (`accepted`) and what its history is of (`current`)."""
+    """The epoch that the server has promised (`accepted`), and the epoch of its history (`current`)."""
 
     accepted: int
     current: int
 
 
 def load(directory: Path, last_zxid: int) -> Epochs:
-    """The epochs of a server whose last logged transaction is `last_zxid`; missing files are written.
+    """Read the epochs of a server whose last logged transaction is `last_zxid`; missing files are written.
 
     `directory` is the one of the snapshots (`version-2` in dataDir). Raises DataError and OSError.
     """
@@ -61,12 +61,12 @@ def load(directory: Path, last_zxid: int) -> Epochs:
 
 
 def save_accepted(directory: Path, epoch: int) -> None:
-    """Make a promise durable (`acceptedEpoch`). Raises OSError, and DataError if no epoch is left."""
+    """Make a promise durable (`acceptedEpoch`). Raises OSError, and DataError beyond the last possible epoch."""
     _save(directory / ACCEPTED, epoch)
 
 
 def save_current(directory: Path, epoch: int) -> None:
-    """Make the epoch of the history durable (`currentEpoch`). Raises OSError, and DataError if no epoch is left."""
+    """Make the epoch of the history durable (`currentEpoch`). Raises OSError, and DataError beyond the last epoch."""
     _save(directory / CURRENT, epoch)
 
 
@@ -77,7 +77,7 @@ def _save(path: Path, epoch: int) -> None:
 
 
 def _interrupted(directory: Path) -> int:
-    """The current epoch whose writing a crash has interrupted; -1 if none was, or the crash came before its end."""
+    """Return the current epoch whose writing a crash interrupted before the rename; -1 if there is no complete one."""
     path = directory / CURRENT
     try:
         epoch = _read(path.with_name(path.name + TEMPORARY))
@@ -87,7 +87,7 @@ def _interrupted(directory: Path) -> int:
 
 
 def _read(path: Path) -> int | None:
-    """The number in a file; None if there is no such file. Like the real one, only the first line counts."""
+    """Read the number in a file; None if the file is missing. As in ZooKeeper, only the first line counts."""
     try:
         with path.open("rb") as file:
             text = file.read(64).split(b"\n")[0].rstrip(b"\r")

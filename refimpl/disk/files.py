@@ -1,13 +1,12 @@
-"""What the files of a data directory have in common: their names, and how a change of them is made to last.
+"""The common part of the files of a data directory: their names, and durable changes to them.
 
 Rules this module keeps:
 
-- A log is `log.<zxid>`, a snapshot `snapshot.<zxid>`, the zxid in hexadecimal. Any other name is not ours and is left
-  alone (the real one also takes `log.5.bak` for a log that begins with 5, and would read it beside `log.5`).
-- A file that is replaced is written under another name, synced, renamed, and the directory is synced: after a crash
-  there is the old one or the new one, whole. The real one does not sync the directory.
-- Errors are OSErrors of the operating system, or a `DataError` that names the file, what is wrong with it and what
-  would be right.
+- A log is `log.<zxid>`, a snapshot `snapshot.<zxid>`, the zxid in hexadecimal. Files with other names are left alone.
+  ZooKeeper also accepts `log.5.bak` as a log that begins with 5, and would read it in addition to `log.5`.
+- A file is replaced as follows: it is written under another name, synced and renamed, and the directory is synced.
+  After a crash either the old or the new one exists, whole. ZooKeeper does not sync the directory.
+- Errors are OSErrors of the operating system, or a `DataError` that names the file, the fault and the expected state.
 
 Source: `Util.getZxidFromName`, `Util.sortDataDir`, `AtomicFileOutputStream`, `FileTxnSnapLog`.
 """
@@ -20,29 +19,29 @@ from pathlib import Path
 VERSION_DIRECTORY = "version-2"
 TEMPORARY = ".tmp"
 REMEDY = "restore it from a copy, or remove this server's data and let it synchronise with the others"
-"""What helps when a promise or a transaction is lost; the end of such messages."""
+"""The remedy for a lost promise or transaction; the end of such messages."""
 
 
 class DataError(Exception):
-    """The data directory cannot be used as it is; the message names the file, the fault and what would be right."""
+    """The data directory is unusable in its present state; the message names the file, the fault and the remedy."""
 
 
 def epoch_of(zxid: int) -> int:
-    """The upper half of a zxid."""
+    """Return the upper half of a zxid."""
     return zxid >> 32
 
 
 def follows(zxid: int, before: int) -> bool:
-    """Whether a transaction may come directly after another one.
+    """Whether a transaction may directly follow another one.
 
     Each transaction of an epoch takes the next zxid, failed requests too, and each epoch starts with 1 in the lower
-    half. So a lost record shows, but for those at the end of an epoch.
+    half. So a lost record is detected, except at the end of an epoch.
     """
     return zxid == before + 1 or (epoch_of(zxid) > epoch_of(before) and zxid & 0xFFFFFFFF == 1)
 
 
 def numbered(directory: Path, prefix: str) -> list[tuple[int, Path]]:
-    """The files `<prefix>.<zxid>` of a directory, lowest zxid first; none if there is no such directory."""
+    """Return the files `<prefix>.<zxid>` of a directory, lowest zxid first; none if the directory is missing."""
     pattern = re.compile(re.escape(prefix) + r"\.([0-9a-f]{1,16})")
     if not directory.is_dir():
         return []
@@ -51,7 +50,7 @@ def numbered(directory: Path, prefix: str) -> list[tuple[int, Path]]:
 
 
 def sync_directory(directory: Path) -> None:
-    """Make the names in a directory last: a file that was created, renamed or removed is so after a crash too."""
+    """Make the names in a directory durable: a created, renamed or removed file remains so after a crash."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -60,7 +59,7 @@ def sync_directory(directory: Path) -> None:
 
 
 def replace_file(path: Path, chunks: Iterable[bytes]) -> None:
-    """Write a file so that it is there whole or not at all, and lasts; raises OSError, and then leaves the old one."""
+    """Write a file durably, entirely or not at all; raises OSError, and then leaves the old one."""
     temporary = path.with_name(path.name + TEMPORARY)
     try:
         with temporary.open("wb") as file:
@@ -76,10 +75,10 @@ def replace_file(path: Path, chunks: Iterable[bytes]) -> None:
 
 
 def make_directories(data_dir: Path, log_dir: Path) -> tuple[Path, Path]:
-    """The folders of the snapshots and of the logs, created if need be.
+    """Return the folders of the snapshots and of the logs, and create them if necessary.
 
-    Raises DataError if a path is not a directory that can be written, or if logs stand where the snapshots belong or
-    the reverse: the two were exchanged in the configuration (`FileTxnSnapLog.checkLogDir`, `checkSnapDir`).
+    Raises DataError if a path is not a writable directory, or if logs are in the folder of the snapshots or the
+    reverse: the two were exchanged in the configuration (`FileTxnSnapLog.checkLogDir`, `checkSnapDir`).
     """
     snapshots, logs = data_dir / VERSION_DIRECTORY, log_dir / VERSION_DIRECTORY
     for directory in (snapshots, logs):

@@ -1,25 +1,24 @@
-"""Reading transaction logs: each record that was written, or a refusal that says where the damage is.
+"""The reader of transaction logs: it returns each record that was written, or an error with the place of the damage.
 
 Rules this module keeps:
 
 - A record counts only if it is whole: its length, its checksum and its end mark are right, its transaction header is
-  there, and its zxid is higher than the one before. The first record of `log.<zxid>` has that zxid.
-- **End of the log.** In the last file the first bad record ends the log if nothing valid follows it: a crash while
-  records were being written looks like that (a record cut short, zeros, a checksum that does not match).
-- **Damage.** A bad record with a valid one behind it in the same file is refused: what was written once is lost.
-- **Not the last file.** The real server leaves the torn record of a crash where it is and goes on in a new file, so
-  this must be readable. The end of such a file is taken as good if the next file begins with the very next zxid, which
-  proves that nothing is missing; or if its records are followed by nothing but zeros; or by the beginning of a record
-  and then zeros, as many as a server makes before it writes: the end of that record was never written. Anything else
-  is refused.
-- **Gaps.** Within an epoch zxids count up one by one, and a new epoch starts with 1. Any other step is refused. What
-  no reader can see is a loss at the very end of an epoch that leaves no trace in the file.
-- Whatever was passed over is told in `notes`.
+  present, and its zxid is higher than the previous one. The first record of `log.<zxid>` has that zxid.
+- **End of the log.** In the last file the first bad record ends the log if nothing valid follows it: a crash during a
+  write leaves that (a record cut short, zeros, a checksum that does not match).
+- **Damage.** A bad record followed by a valid one in the same file is refused: a record that was written is lost.
+- **Not the last file.** ZooKeeper leaves the torn record of a crash in place and continues in a new file, so this
+  must be readable. The end of such a file is accepted in three cases. The next file begins with the very next zxid,
+  which proves that nothing is missing. Or only zeros follow the records. Or the beginning of a record follows, and then
+  as many zeros as a server makes before it writes: the end of that record was never written. Anything else is refused.
+- **Gaps.** Within an epoch zxids increase by one, and a new epoch starts with 1. Any other step is refused. No reader
+  can detect a loss at the very end of an epoch that leaves no trace in the file.
+- Everything that is skipped is recorded in `notes`.
 
-Where the real one differs (`FileTxnIterator.next`): a wrong checksum always stops it, at the end of the log too; a
-length of zero, a record that is too short or a wrong end mark makes it go on silently with the **next file**, so the
-rest of a damaged file is lost unnoticed; it checks neither gaps nor the order of zxids (one message in its own log);
-a last file without a whole header stops it; and it needs the whole payload to be decodable, here that is the caller's.
+ZooKeeper differs (`FileTxnIterator.next`): a wrong checksum always stops it, at the end of the log too. After a
+length of zero, a record that is too short or a wrong end mark it continues silently with the **next file**, so the
+rest of a damaged file is lost unnoticed. It checks neither gaps nor the order of zxids (one message in its own log). A
+last file without a whole header stops it. And it decodes the whole payload, which here is the caller's task.
 
 Source: `FileTxnLog`, `FileTxnLog.FileTxnIterator`, `Util.readTxnBytes`, `FileHeader`.
 """
@@ -39,7 +38,7 @@ FILE_HEADER = struct.pack(">4siq", b"ZKLG", 2, 0)
 RECORD_HEADER = struct.Struct(">qi")
 END_MARK = b"B"
 PADDING = 4096
-"""A file is made longer before a record is written with less room than this behind it."""
+"""A file is extended before a record is written with less room than this after it."""
 TXN_HEADER_SIZE = 32
 """Session, cxid, zxid, time, type."""
 ZXID_OFFSET = 12
@@ -47,15 +46,15 @@ _ZXID = struct.Struct(">q")
 _READ = 1 << 20
 
 _CANDIDATE = re.compile(rb"(?=\0{4}.{4}(?!\0{4})[\0-\x7f])", re.DOTALL)
-"""Where a record may start: a checksum is below 2^32, a length above zero."""
+"""A possible start of a record: a checksum below 2^32, and a length above zero."""
 
 
 class DamagedLogError(DataError):
-    """A log holds less than was written to it, or something else."""
+    """A log that lacks records that were written to it, or has other content."""
 
 
 class Record(NamedTuple):
-    """A record of a log: its payload, and where its bytes end in the file."""
+    """A record of a log: its payload, and the offset of its end in the file."""
 
     zxid: int
     payload: bytes
@@ -63,10 +62,10 @@ class Record(NamedTuple):
 
 
 class End(NamedTuple):
-    """Where the good records of a file end: the last zxid (0 if there is none), the offset, and what is wrong there.
+    """The end of the good records of a file: the last zxid (0 if there is none), the offset, and the fault there.
 
-    `fault` is None if nothing but zeros follows. `torn`: what follows is the beginning of a record and zeros, as a
-    crash leaves it. `recovers`: the offset of a valid record behind the fault, None if there is none.
+    `fault` is None if only zeros follow. `torn`: the beginning of a record and zeros follow, as a crash leaves them.
+    `recovers`: the offset of a valid record after the fault, None if there is none.
     """
 
     zxid: int
@@ -77,7 +76,7 @@ class End(NamedTuple):
 
 
 class FileScan:
-    """The good records of one file, in order; after the last one `end` says how the file ends."""
+    """The good records of one file, in order; after the last one `end` describes the end of the file."""
 
     def __init__(self, path: Path, first: int) -> None:
         self.path = path
@@ -124,7 +123,7 @@ class FileScan:
         return f"{self.path}, offset {offset}: the record has zxid 0x{zxid:x}, expected {right}"
 
     def _bad_header(self, header: bytes, size: int) -> End:
-        """A file that was just being created when the server stopped has no header yet; any other one is no log."""
+        """Handle a bad header: a file whose creation a crash interrupted has none yet; any other one is not a log."""
         if not header.strip(b"\0") or (len(header) == size and FILE_HEADER.startswith(header)):
             rest = _rest_is_zero(self.path)
             if rest:
@@ -142,7 +141,7 @@ def _rest_is_zero(path: Path) -> bool:
 
 
 def _last_written(file: BinaryIO, start: int) -> int:
-    """The offset behind the last byte from `start` on that is not zero; `start` if there is none."""
+    """Return the offset after the last byte from `start` on that is not zero; `start` if there is none."""
     file.seek(start)
     last, offset = start, start
     while chunk := file.read(_READ):
@@ -154,7 +153,7 @@ def _last_written(file: BinaryIO, start: int) -> int:
 
 
 def _judge(file: BinaryIO, size: int, offset: int, zxid: int) -> End:
-    """What the bytes behind the last good record are."""
+    """Classify the bytes after the last good record."""
     written = _last_written(file, offset)
     if written == offset:
         return End(zxid, offset, None if zxid or _is_padded(size, offset) else "the file has no record")
@@ -181,14 +180,14 @@ def _fault(file: BinaryIO, offset: int, size: int) -> str:
 
 
 def _is_padded(size: int, offset: int) -> bool:
-    """Whether there is as much room behind an offset as a server makes before it writes there (`FilePadding`)."""
+    """Whether the room after an offset is as large as a server makes it before it writes there (`FilePadding`)."""
     return size > offset + PADDING
 
 
 def _is_torn(file: BinaryIO, offset: int, written: int, size: int) -> bool:
-    """Whether this is a record whose end was never written, with zeros up to the end of the file, as a server pads it.
+    """Whether this is a record without its end, followed by zeros up to the end of the file, as a server pads it.
 
-    A whole record with a wrong length looks much alike, but then its bytes up to the last one have the checksum.
+    A whole record with a wrong length looks similar, but then its bytes up to the last one have the checksum.
     """
     file.seek(offset)
     checksum, length = RECORD_HEADER.unpack(file.read(RECORD_HEADER.size).ljust(RECORD_HEADER.size, b"\0"))
@@ -204,7 +203,7 @@ def _is_torn(file: BinaryIO, offset: int, written: int, size: int) -> bool:
 
 
 def _next_record(file: BinaryIO, start: int, stop: int, size: int, after: int) -> int | None:
-    """The offset of the first valid record between `start` and `stop`."""
+    """Return the offset of the first valid record between `start` and `stop`."""
     overlap = RECORD_HEADER.size
     for base in range(start, stop, _READ):
         file.seek(base)
@@ -232,7 +231,7 @@ def _is_record(file: BinaryIO, offset: int, size: int, after: int) -> bool:
 
 
 def files_from(directory: Path, zxid: int) -> list[tuple[int, Path]]:
-    """The logs that may hold this zxid and later ones: the last file that starts at or below it, and all behind it."""
+    """Return the logs that may hold this zxid or later ones: the last that starts at or below it, and all after it."""
     files = numbered(directory, PREFIX)
     start = max((place for place, (first, _) in enumerate(files) if first <= zxid), default=0)
     return files[start:]
@@ -241,11 +240,11 @@ def files_from(directory: Path, zxid: int) -> list[tuple[int, Path]]:
 def read(
     directory: Path, from_zxid: int, to_zxid: int | None = None, notes: list[str] | None = None
 ) -> Iterator[tuple[int, bytes]]:
-    """The transactions with this zxid and above, in order, as zxid and payload.
+    """Yield the transactions with this zxid and above, in order, as zxid and payload.
 
-    What was passed over (the rest of a record that a crash cut short) is added to `notes`. Raises DamagedLogError
-    where the damage is, and OSError. Whether the first one follows what the caller has is for the caller to check.
-    With `to_zxid` reading stops behind that one, which is safe while the log is being written.
+    Everything that is skipped (the rest of a record that a crash cut short) is added to `notes`. Raises DamagedLogError
+    at the place of the damage, and OSError. The caller must check that the first transaction follows its own state.
+    With `to_zxid` reading stops after that one, which is safe while the log is being written.
     """
     last, open_end = 0, None
     for first, path in files_from(directory, from_zxid):
@@ -262,7 +261,7 @@ def read(
 
 
 def _check_end(scan: FileScan, notes: list[str]) -> None:
-    """What is behind the last good record of a file must never have been a whole record."""
+    """Check that the bytes after the last good record of a file never were a whole record."""
     end, where = scan.end, f"{scan.path}, offset {scan.end.offset}"
     if end.recovers is not None:
         raise DamagedLogError(
@@ -274,7 +273,7 @@ def _check_end(scan: FileScan, notes: list[str]) -> None:
 
 
 def _check_step(scan: FileScan, last: int, following: tuple[int, Path], from_zxid: int) -> None:
-    """Whether nothing is missing between a file and the next one."""
+    """Check that nothing is missing between a file and the next one."""
     first, path = following
     end, where = scan.end, f"{scan.path}, offset {scan.end.offset}"
     if first == last + 1:

@@ -1,10 +1,10 @@
-"""Removing old snapshots and logs (autopurge).
+"""The removal of old snapshots and logs (autopurge).
 
 Rules this module keeps:
 
-- The newest `keep` snapshots that look whole stay, and each of them can be restored: of the logs everything stays from
-  the last file that starts at or below the oldest of these snapshots.
-- `keep` is at least 3. Fewer snapshots than that are all kept, with their logs.
+- The newest `keep` snapshots that look whole are kept, and each of them can be restored: the logs are kept from the
+  last file that starts at or below the oldest of these snapshots.
+- `keep` is at least 3. If there are fewer snapshots, all of them are kept, with the logs that they need.
 
 Source: `PurgeTxnLog.purge`, `.purgeOlderSnapshots`; `autopurge.snapRetainCount`.
 """
@@ -22,7 +22,7 @@ LEAST = 3
 
 
 def purge(data_dir: Path, log_dir: Path, keep: int) -> list[Path]:
-    """Remove what is not needed for the newest `keep` snapshots; what was removed. Raises OSError, ValueError."""
+    """Remove the files that the newest `keep` snapshots do not need; return them. Raises OSError, ValueError."""
     if keep < LEAST:
         raise ValueError(f"autopurge.snapRetainCount is {keep}, expected {LEAST} or more")
     snapshots, logs = data_dir / VERSION_DIRECTORY, log_dir / VERSION_DIRECTORY

@@ -55,7 +55,7 @@ class Snapshot(NamedTuple):
 
 
 class SnapshotFile:
-    """A snapshot that is being written: `write` its body in pieces, then `seal` and `publish`, or `abort`.
+    """A snapshot in progress: `write` its body in pieces, then `seal` and `publish`, or `abort`.
 
     All methods block; `seal` may be called from a thread. They raise OSError, and then the file has been removed.
     """
@@ -149,7 +149,7 @@ def _read(path: Path, zxid: int) -> Snapshot:
 
 
 def _check_tail(tail: bytes, checksum: int) -> int:
-    """Check what follows the body; the highest zxid in it, -1 if it names none."""
+    """Check the bytes after the body; return the highest zxid in them, -1 if they name none."""
     end, recorded = _check_seal(tail, 0, checksum, "seal"), -1
     last_size = _LAST_PROCESSED.size + _SEAL_SIZE
     if len(tail) not in (end, end + last_size):
@@ -167,7 +167,7 @@ def _check_tail(tail: bytes, checksum: int) -> int:
 
 
 def _check_digest(tail: bytes, start: int, checksum: int) -> tuple[int, int]:
-    """Check the section with a digest; its zxid, and where it ends."""
+    """Check the section with a digest; return its zxid, and its end."""
     end = start + _DIGEST.size
     if len(tail) < end:
         raise DamagedSnapshotError(f"{len(tail) - start} bytes follow the seal, too few for a digest")
@@ -178,7 +178,7 @@ def _check_digest(tail: bytes, start: int, checksum: int) -> tuple[int, int]:
 
 
 def _check_seal(tail: bytes, offset: int, checksum: int, name: str) -> int:
-    """Check the seal at this offset; where it ends."""
+    """Check the seal at this offset; return its end."""
     end = offset + _SEAL_SIZE
     if len(tail) < end:
         raise DamagedSnapshotError(f"the {name} is cut short: {max(0, len(tail) - offset)} bytes of {end - offset}")
@@ -206,7 +206,7 @@ def newest_in(found: Snapshot, zxid: int) -> int | None:
 
 
 def looks_whole(path: Path) -> bool:
-    """Whether a snapshot ends with a seal mark; damaged bytes are not seen (`SnapStream.isValidCheckedStream`)."""
+    """Whether a snapshot ends with a seal mark; other damage is not detected (`SnapStream.isValidCheckedStream`)."""
     with path.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         if size < len(HEADER) + len(_SEAL_MARK):
@@ -216,12 +216,12 @@ def looks_whole(path: Path) -> bool:
 
 
 def newest_first(directory: Path) -> Iterator[tuple[int, Path]]:
-    """The snapshots of a directory with their zxids, the newest one first."""
+    """Return the snapshots of a directory with their zxids, the newest one first."""
     return reversed(numbered(directory, PREFIX))
 
 
 def compressed(directory: Path) -> list[tuple[int, Path]]:
-    """The compressed snapshots of a directory, oldest first; this server does not read them."""
+    """Return the compressed snapshots of a directory, oldest first; this server does not read them."""
     found = []
     for path in directory.glob(f"{PREFIX}.*"):
         match = _COMPRESSED.fullmatch(path.name)

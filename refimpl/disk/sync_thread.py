@@ -2,11 +2,11 @@
 
 Rules this module keeps:
 
-- Work is done in the order in which it was asked for. What has gathered while the disk was busy is written with one
-  write and one fsync (group commit), and then reported all at once.
-- It reports on the event loop. A report of work that was asked for before a `flush` never comes: the flush was it.
-- A disk that fails once is not trusted again: the failure is reported, and nothing is reported as done after it. What
-  the log refuses, such as a zxid that does not rise, is a failure too.
+- Work is done in the order of the requests. Requests that collect while the disk is busy are written with one write and
+  one fsync (group commit), and then reported together.
+- Reports arrive on the event loop. Work that was requested before a `flush` is never reported: the flush reports it.
+- After one failure the disk is not trusted again: the failure is reported, and nothing is reported as done after it. An
+  error of the log, such as a zxid that does not rise, is a failure too.
 
 Source: `SyncRequestProcessor`.
 """
@@ -20,11 +20,11 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol, TypeAlias
 
 Job = Callable[[], None]
-"""Anything else that must be done in its place among the transactions, such as writing a snapshot."""
+"""Other work that must be done in order with the transactions, such as writing a snapshot."""
 
 
 class Aside(NamedTuple):
-    """A job that nobody waits for: it is done in its place, and is not among the work that is reported."""
+    """A job whose completion is not reported; it is done in order with the other work."""
 
     job: Job
 
@@ -33,13 +33,13 @@ Work: TypeAlias = tuple[int, bytes] | Job | Aside
 
 
 class Log(Protocol):
-    """What this thread needs of a transaction log (`refimpl.disk.txnlog.TxnLog`)."""
+    """The interface that this thread needs of a transaction log (`refimpl.disk.txnlog.TxnLog`)."""
 
     def append(self, zxid: int, payload: bytes) -> None:
-        """Adds a record to what the next commit writes. Raises ValueError if its zxid is not above the last one."""
+        """Add a record to the next commit. Raises ValueError if its zxid is not above the last one."""
 
     def commit(self) -> None:
-        """Makes everything appended durable. Raises OSError."""
+        """Make all appended records durable. Raises OSError."""
 
 
 class SyncThread:
@@ -61,32 +61,32 @@ class SyncThread:
         self._thread = threading.Thread(target=self._run, name="sync", daemon=True)
 
     def start(self) -> None:
-        """Begins to work."""
+        """Start the thread."""
         self._thread.start()
 
     def append(self, *records: tuple[int, bytes]) -> None:
-        """Asks for transactions to be logged: their zxids and their bytes."""
+        """Log transactions, given as their zxids and their bytes."""
         self._ask(*records)
 
     def call(self, job: Job) -> None:
-        """Asks for something else to be done in its turn, with everything before it durable."""
+        """Run a job in its turn, with everything before it durable."""
         self._ask(job)
 
     def aside(self, job: Job) -> None:
-        """Asks for something to be done in its turn that is no work of the server's own, and is not reported."""
+        """Run a job in its turn that is not part of the server's own work, and is not reported."""
         self._ask(Aside(job))
 
     def flush(self) -> None:
-        """Waits until all that was asked for is done, and takes this for its report. Raises OSError if it failed."""
+        """Wait until all requested work is done, which is then not reported. Raises OSError if it failed."""
         with self._changed:
             self._changed.wait_for(lambda: self._error is not None or not (self._asked or self._busy))
             if self._error is not None:
                 raise self._error
-            # Not before: what was asked for and not begun when this was called bears the old number too.
+            # Not before: work that was requested but not started when this was called has the old number too.
             self._flushes += 1
 
     def stop(self) -> None:
-        """Does what was asked for, then ends."""
+        """Finish the requested work, then end the thread."""
         with self._changed:
             self._stopping = True
             self._changed.notify_all()
@@ -111,14 +111,14 @@ class SyncThread:
                 batch, self._asked, flushes = self._asked, deque(), self._flushes
             try:
                 count = self._carry_out(batch)
-            except Exception as error:  # who waits for a thread that has ended waits for ever
+            except Exception as error:  # a thread that ends silently would leave its callers waiting for ever
                 self._give_up(error if isinstance(error, OSError) else OSError(str(error)))
                 return
             if count:
                 self._loop.call_soon_threadsafe(self._report, count, flushes)
 
     def _carry_out(self, batch: deque[Work]) -> int:
-        """Does what was asked for; how much of it is to be reported."""
+        """Do the requested work; return the number of items to report."""
         count = 0
         for work in batch:
             if isinstance(work, Aside):

@@ -2,19 +2,20 @@
 
 Rules this module keeps:
 
-- What `append` took is on the disk when `commit` returns, all of it with one write and one fdatasync per file. Before
-  that nothing is promised.
+- Transactions from `append` are on the disk when `commit` returns, all of them with one write and one fdatasync per
+  file. Before that nothing is guaranteed.
 - When writing or syncing fails the log is poisoned: every later call raises. The state of the file is then unknown
-  (Linux reports a failed sync once), so the way out is to end the process and to recover.
-- A log begins with a new file, named by its first record, as with the real server; `roll` lets the next record begin
+  (Linux reports a failed sync once), so the only way out is to end the process and to recover.
+- A log begins with a new file, named after its first record, as in ZooKeeper; `roll` lets the next record begin
   one. A new file's name is synced with its first records.
-- Opening recovers: what a crash left behind the last good record is cut off, and a file without any record is removed.
-  So every file that we leave behind ends with a whole record, and the real server can read the directory.
+- Opening recovers: the bytes that a crash left after the last good record are cut off, and a file without any record is
+  removed. So every file that this server leaves behind ends with a whole record, and ZooKeeper can read the
+  directory.
 - Files grow in steps of the preallocation, as holes: the length changes rarely, so that fdatasync seldom has to write
   it. Allocated blocks made no difference here (0.11 ms a sync either way, 0.18 ms without preallocation).
 - Truncating removes the later files first, the latest one first, then cuts: a crash in between leaves a prefix.
 
-A log belongs to one thread at a time.
+A log must be used by one thread at a time.
 
 Source: `FileTxnLog.append`, `.commit`, `.rollLog`, `.truncate`; `FilePadding`.
 """
@@ -38,7 +39,7 @@ from refimpl.disk.logreader import (
 )
 
 PREALLOCATION = 64 << 20
-"""Bytes by which a log file grows (`zookeeper.preAllocSize`)."""
+"""Bytes in one step of growth of a log file (`zookeeper.preAllocSize`)."""
 _ZXID = struct.Struct(">q")
 
 
@@ -47,7 +48,7 @@ class LogUnusableError(OSError):
 
 
 class Batch:
-    """Records that go to one file: the zxid of the first one, and their bytes; `begins`: it starts a new file."""
+    """Records for one file: the zxid of the first one, and their bytes; `begins`: they start a new file."""
 
     __slots__ = ("begins", "chunks", "first")
 
@@ -60,8 +61,8 @@ class Batch:
 class TxnLog:
     """The log in a directory, open for appending; `last_zxid` is that of the last record, 0 in an empty log.
 
-    Opening raises DamagedLogError where the last file is damaged (older files are the reader's care), and OSError.
-    `notes` says what recovery has cut off.
+    Opening raises DamagedLogError if the last file is damaged (the reader checks older files), and OSError. `notes`
+    lists the parts that recovery has cut off.
     """
 
     def __init__(self, directory: Path, preallocation: int = PREALLOCATION) -> None:
@@ -76,7 +77,7 @@ class TxnLog:
         self._offset = self._size = 0
 
     def append(self, zxid: int, payload: bytes) -> None:
-        """Take a transaction (TxnHeader and record) for the next commit; zxids must rise."""
+        """Add a transaction (TxnHeader and record) to the next commit; zxids must rise."""
         self._check_usable()
         if len(payload) < TXN_HEADER_SIZE or _ZXID.unpack_from(payload, ZXID_OFFSET)[0] != zxid:
             raise ValueError(f"a payload of {len(payload)} bytes whose header does not have zxid 0x{zxid:x}")
@@ -89,11 +90,11 @@ class TxnLog:
         self.last_zxid = zxid
 
     def roll(self) -> None:
-        """The next record begins a new file."""
+        """Let the next record begin a new file."""
         self._begins = True
 
     def commit(self) -> None:
-        """Make everything that was appended durable. Raises OSError; the log is then unusable."""
+        """Make all appended transactions durable. Raises OSError; the log is then unusable."""
         self._check_usable()
         try:
             for batch in self._pending:
@@ -106,7 +107,7 @@ class TxnLog:
         self._pending.clear()
 
     def close(self) -> None:
-        """Commit what is pending and close the file; a log that failed is closed as it is."""
+        """Commit the pending transactions and close the file; after a failure, only close it."""
         try:
             if self._failed is None:
                 self.commit()
@@ -114,7 +115,7 @@ class TxnLog:
             self._close_file()
 
     def truncate(self, zxid: int) -> None:
-        """Drop every record above this zxid, durably, those too that were appended and not committed."""
+        """Drop every record above this zxid, durably, including appended but uncommitted ones."""
         self.commit()
         self._close_file()
         truncate(self.directory, zxid)
@@ -141,7 +142,7 @@ class TxnLog:
         os.fdatasync(self._file)
 
     def _preallocate(self, coming: int) -> None:
-        """Let the file end in a multiple of the preallocation, behind what is coming and a margin."""
+        """Extend the file to a multiple of the preallocation, beyond the coming bytes and a margin."""
         needed = self._offset + coming + PADDING
         if self._preallocation and self._file is not None and needed > self._size:
             self._size = (needed // self._preallocation + 1) * self._preallocation
@@ -156,7 +157,7 @@ class TxnLog:
             view = view[written:]
 
     def _close_file(self) -> None:
-        """Close the file without the zeros behind its last record, so that it takes no more room than it needs."""
+        """Close the file without the zeros behind its last record, so that it takes only the space it needs."""
         if self._file is None:
             return
         descriptor, self._file = self._file, None
@@ -169,9 +170,9 @@ class TxnLog:
 
 
 def recover(directory: Path, notes: list[str]) -> int:
-    """Cut off what a crash left behind the last good record; the last zxid of the log, 0 if it is empty.
+    """Cut off the bytes that a crash left after the last good record; return the last zxid, 0 for an empty log.
 
-    Only the end of the log is looked at. Raises DamagedLogError if a valid record follows the bad one.
+    Only the end of the log is examined. Raises DamagedLogError if a valid record follows the bad one.
     """
     for first, path in reversed(numbered(directory, PREFIX)):
         scan = FileScan(path, first)
@@ -195,11 +196,11 @@ def recover(directory: Path, notes: list[str]) -> int:
 
 
 def truncate(directory: Path, zxid: int) -> None:
-    """Drop every record above this zxid, durably. Raises DamagedLogError where what is to stay cannot be read.
+    """Drop every record above this zxid, durably. Raises DamagedLogError if a record to keep is unreadable.
 
-    The real one cuts behind the first record that is not *below* the zxid, so it keeps a later one if this one is not
-    in the log; and whether a snapshot and the log still lead to the zxid it does not ask. That is asked in
-    `refimpl.disk.database.truncate`, before anything is removed.
+    ZooKeeper cuts after the first record that is not *below* the zxid, so it keeps a later record if this one is not
+    in the log. It also does not check whether a snapshot and the log still lead to the zxid.
+    `refimpl.disk.database.truncate` checks that before it removes anything.
     """
     for first, path in reversed(numbered(directory, PREFIX)):
         if first <= zxid:
@@ -210,7 +211,7 @@ def truncate(directory: Path, zxid: int) -> None:
 
 
 def _end_of(path: Path, first: int, zxid: int) -> int:
-    """The offset behind the last record that is not above this zxid."""
+    """Return the offset after the last record that is not above this zxid."""
     end = 0
     for record in FileScan(path, first):
         if record.zxid > zxid:
