@@ -1,21 +1,22 @@
-"""Recipes that applications run, over kazoo, at any ZooKeeper from 3.5 on: a lock, a latch, a selector, an election.
+"""Coordination recipes on kazoo, for ZooKeeper 3.5 or later: a lock, a latch, a selector and an election.
 
-    errors        what can go wrong, as exceptions
-    calls         records as kazoo's calls, kazoo's results as answers
-    driver        runs a step function over a client; decides nothing
-    waiting       a belief that one thread changes and others wait for
+    errors        the exceptions
+    calls         records as kazoo calls, kazoo results as answers
+    driver        runs a step function over a client; makes no decisions
+    waiting       a belief that one thread updates and other threads wait for
     herald        calls the application's listeners
     lock          exclusive, fair, re-entrant
-    standing      what the elections have in common
-    latch         leadership from `start` to `close`, whenever it can be had
-    leadership    what a procedure is given while it leads
-    selector      leadership while a procedure runs, again and again
+    standing      the common part of the elections
+    latch         leadership from `start` to `close`, whenever it is available
+    leadership    the argument of a procedure that runs as the leader
+    selector      leadership while a procedure runs, repeatedly
     election      leadership for one call
-    participants  who is in a queue, read from the znodes
+    participants  the members of a queue, read from the znodes
     aio           the lock for asyncio
-    counting      has a client number its requests on over a lost connection
+    counting      makes a client keep its request numbers across connections
 
-What they decide is in `spec.recipes`: the same step functions that the checker explores. They need the extra `recipes`.
+The decisions are in `spec.recipes`, the same step functions that the checker explores. The recipes need the extra
+`recipes`.
 """
 
 from refimpl.recipes.aio import AsyncLock

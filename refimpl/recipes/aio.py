@@ -2,8 +2,8 @@
 
 Rules of this module:
 
-- Nothing here blocks the event loop: each `acquire` that has to wait does so in a thread of its own.
-- A task that is cancelled while it waits gives up its place; if it was just given the lock, it gives it back.
+- Nothing here blocks the event loop: each `acquire` runs in a separate thread.
+- A task that is cancelled while it waits gives up its place. If it has just acquired the lock, it releases it.
 """
 
 import asyncio
@@ -30,16 +30,16 @@ class AsyncLock:
 
     @property
     def is_held(self) -> bool:
-        """As `Lock.is_held`."""
+        """See `Lock.is_held`."""
         return self.lock.is_held
 
     @property
     def token(self) -> int | None:
-        """As `Lock.token`, of the task that asks."""
+        """See `Lock.token`; the owner is the current task."""
         return self.lock.token_of(asyncio.current_task())
 
     async def acquire(self, timeout: float | None = None) -> bool:
-        """As `Lock.acquire`, for the task that asks."""
+        """See `Lock.acquire`; the owner is the current task."""
         loop, owner = asyncio.get_running_loop(), asyncio.current_task()
         done: asyncio.Future[bool] = loop.create_future()
         given_up = threading.Event()
@@ -80,7 +80,7 @@ class AsyncLock:
             self.lock.release_as(owner)
 
     def release(self) -> None:
-        """As `Lock.release`, of the task that asks."""
+        """See `Lock.release`; the owner is the current task."""
         self.lock.release_as(asyncio.current_task())
 
     async def __aenter__(self) -> Self:

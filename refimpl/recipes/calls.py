@@ -1,12 +1,12 @@
-"""A record as a call of kazoo, and kazoo's result as an answer: translation, and nothing else.
+"""Translation of a record to a kazoo call, and of kazoo's result to an answer.
 
 Rules of this module:
 
-- Paths are the application's. A client's chroot is put before them by kazoo, and taken off its answers.
-- No call blocks: each gives an `IAsyncResult` of kazoo.
+- Paths are the application's. Kazoo prepends a client's chroot, and removes it from its answers.
+- No call blocks: each returns a kazoo `IAsyncResult`.
 - The open ACL of a record means the client's `default_acl`, which is open unless the application has set one.
-- An error that says that the connection or the session is gone is no answer (None): the outcome is unknown. Neither
-  is an answer that kazoo cannot read, which a server may give to one of two connections of one session.
+- An error that means the loss of the connection or of the session is not an answer (None): the outcome is unknown.
+  The same holds for an answer that kazoo cannot parse, which a server may send to one of two connections of a session.
 
 Source: `kazoo.client.KazooClient`, `kazoo.exceptions`.
 """
@@ -39,7 +39,7 @@ UNKNOWN = frozenset(
         Code.THROTTLED_OP,
     }
 )
-"""Errors after which nobody knows, or nobody but a later request can tell, whether it was done."""
+"""Errors that leave the outcome unknown, or known only through a later request."""
 
 EVENT_TYPES = {
     KazooEventType.CREATED: EventType.NODE_CREATED,
@@ -47,23 +47,23 @@ EVENT_TYPES = {
     KazooEventType.CHANGED: EventType.NODE_DATA_CHANGED,
     KazooEventType.CHILD: EventType.NODE_CHILDREN_CHANGED,
 }
-"""NONE is not among them: it says that the connection is lost, which the state listener says too."""
+"""NONE is absent: it reports the loss of the connection, which the state listener reports too."""
 
 _EPHEMERAL = {CreateMode.EPHEMERAL, CreateMode.EPHEMERAL_SEQUENTIAL}
 _SEQUENTIAL = {CreateMode.PERSISTENT_SEQUENTIAL, CreateMode.EPHEMERAL_SEQUENTIAL}
 
 
 def valid(path: str) -> str:
-    """The path itself; ValueError if no znode can be there."""
+    """Return the path; raise ValueError if it is not a valid znode path."""
     if fault := fault_of(path):
         raise ValueError(fault)
     return path
 
 
 def send(client: Any, record: Record, watcher: Callable[[Any], None]) -> Any:
-    """Hand a request to kazoo; `watcher` is called by kazoo when a watch that the request sets has fired.
+    """Pass a request to kazoo, which calls `watcher` when a watch that the request sets fires.
 
-    ValueError or TypeError if kazoo finds the request impossible.
+    Raises ValueError or TypeError if kazoo rejects the request.
     """
     match record:
         case Create2(path, data, acl, flags):
@@ -95,18 +95,18 @@ def _acl(acl: tuple[Acl, ...]) -> list[ACL] | None:
 
 
 def answer(record: Record, result: Any) -> Answered | None:
-    """What kazoo's finished result says of this request; None if the outcome is unknown."""
+    """Translate kazoo's finished result of this request; None if the outcome is unknown."""
     if not result.successful():
         return refusal(result.exception)
     reply = _reply(record, result.value)
-    missing = reply is None and isinstance(record, Exists)  # which is no error to kazoo
+    missing = reply is None and isinstance(record, Exists)  # kazoo does not report this as an error
     return Answered(Code.NO_NODE if missing else Code.OK, reply)
 
 
 def refusal(error: BaseException) -> Answered | None:
-    """What an exception says; None if the outcome is unknown."""
+    """Translate an exception; None if the outcome is unknown."""
     if isinstance(error, AuthFailedError):
-        return None  # the client is closed by it
+        return None  # kazoo closes the client on this error
     if not isinstance(error, ZookeeperError):
         logger.error("kazoo has failed with a request: %r", error, exc_info=error)
         return Answered(Code.BAD_ARGUMENTS) if isinstance(error, TypeError | ValueError) else None
@@ -136,13 +136,13 @@ def _reply(record: Record, value: Any) -> Record | None:
 
 
 def notice(event: Any) -> Notified | None:
-    """What kazoo's `WatchedEvent` says; None for the loss of the connection."""
+    """Translate kazoo's `WatchedEvent`; None for the loss of the connection."""
     kind = EVENT_TYPES.get(event.type)
     return None if kind is None else Notified(kind, event.path)
 
 
 def needs(record: Record) -> str | None:
-    """The path that has to be there for this request to make sense: the queue that it is about."""
+    """Return the path that must exist for this request to succeed: the root of its queue."""
     match record:
         case Create2(path):
             return parent_of(path)

@@ -1,12 +1,13 @@
-"""Has a kazoo client number its requests on over a lost connection, as Java's client does.
+"""Makes a kazoo client continue its request numbers after a lost connection, as the Java client does.
 
-Kazoo begins anew with each connection. Apache's server knows a pending write by its session and number alone
-(`CommitProcessor`): where a write of a lost connection is committed after the session has come back, its answer may be
-given to the new request of the same number. The next answer then ends kazoo's connection thread ("xids do not match",
-`IndexError: pop from an empty deque`), and the client with it. Seen on 3.8.0 in about a tenth of such races, and each
-time where the lost write was held up until the client was back; the reference node answers the connection that asked.
+Kazoo restarts its numbers with each connection. Apache's server identifies a pending write by session and number only
+(`CommitProcessor`). If a write of a lost connection is committed after the session has reconnected, its answer may go
+to the new request with the same number. The next answer then terminates kazoo's connection thread ("xids do not match",
+`IndexError: pop from an empty deque`), and with it the client. On 3.8.0 this happened in about a tenth of such races,
+and only if the lost write was delayed until the client was back. The reference node answers the connection that made
+the request.
 
-Rules of this module: the client is changed only where its application asks for it, and before it is started.
+Rules of this module: the client is changed only if its application asks for it, and before it is started.
 
 Source: `kazoo.protocol.connection.ConnectionHandler._connect`, `ClientCnxn.getXid`.
 """
@@ -19,7 +20,7 @@ Client = TypeVar("Client")
 
 
 class _Counting(ConnectionHandler):  # type: ignore[misc]  # kazoo has no types
-    """Kazoo sets its count to 0 for each connection, which is not heeded here."""
+    """A connection that ignores kazoo's reset of the request number to 0."""
 
     @property
     def _xid(self) -> int:
@@ -33,7 +34,9 @@ class _Counting(ConnectionHandler):  # type: ignore[misc]  # kazoo has no types
 
 
 def keep_counting(client: Client) -> Client:
-    """Have a client that is not yet started count on; the same client. TypeError for a connection that is not kazoo's.
+    """Make a client that is not yet started keep its numbers; return the same client.
+
+    Raises TypeError if the connection is not kazoo's own.
 
     client = keep_counting(KazooClient("127.0.0.1:2181"))
     client.start()

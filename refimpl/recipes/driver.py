@@ -1,22 +1,22 @@
-"""Runs a recipe's step function over a kazoo client: callbacks become events, effects become calls.
+"""The driver that runs a recipe's step function over a kazoo client: callbacks become events, effects become calls.
 
-It decides nothing. Rules of this module:
+It makes no decisions. Rules of this module:
 
-- One queue of events for each recipe object, and one thread that works it off. Kazoo's threads only put something
-  into it. Nothing of the application is called by that thread, so that it always hears of a lost connection at once.
-- Each `Ask` is settled once: by its answer, or by the news that the connection is gone, whichever comes first out of
-  the queue. A result that comes later carries an old number and is dropped.
-- A lost connection is told as `Suspended`, `Unanswered` if something was asked; a lost session as the same and then
-  `Expired`. Kazoo may report the result of the old connection after the new one: it is late then.
-- No request of an old session is sent in a new one: while news of the connection waits in the queue nothing is sent,
-  and Kazoo's thread, which brings such news, waits until a call that is being made is in Kazoo's own queue; that has
-  no I/O in it. What stays in Kazoo's queue over a suspension is sent before anything that is asked afterwards.
-- A queue's parent that is missing is made, and the request made again (Curator: `creatingParentContainersIfNeeded`,
-  CURATOR-724). A container of Curator's goes when it is empty.
+- Each recipe object has one queue of events and one thread that processes it. Kazoo's threads only append to the
+  queue. The driver's thread never calls application code, so it always notices a lost connection immediately.
+- Each `Ask` is settled exactly once: by its answer or by the loss of the connection, whichever leaves the queue first.
+  A later result carries an old number and is dropped.
+- A lost connection is reported as `Suspended`, followed by `Unanswered` if a request was outstanding; a lost session
+  as the same and then `Expired`. Kazoo may report a result of the old connection after the new one; it is then late.
+- No request of an old session is sent in a new one. Nothing is sent while a connection change waits in the queue.
+  Kazoo's thread, which delivers such changes, waits until a call in progress is in kazoo's queue; that involves no
+  I/O. Requests that remain in kazoo's queue during a suspension are sent before any later request.
+- A missing parent of a queue is created, and the request repeated (Curator: `creatingParentContainersIfNeeded`,
+  CURATOR-724). A container that Curator created is deleted when it is empty.
 
-Source: `kazoo.client.KazooClient._session_callback` (a lost connection: pending requests fail, then listeners hear
-SUSPENDED; a lost session: listeners hear LOST, then pending requests fail), `kazoo.handlers.threading` (results and
-watches come by a thread each; once the handler has stopped, results come by the connection's thread).
+Source: `kazoo.client.KazooClient._session_callback` (lost connection: pending requests fail, then listeners receive
+SUSPENDED; lost session: listeners receive LOST, then pending requests fail), `kazoo.handlers.threading` (results and
+watches are delivered by one thread each; after the handler has stopped, the connection's thread delivers results).
 """
 
 import logging
@@ -52,11 +52,11 @@ S = TypeVar("S")
 logger = logging.getLogger("quorate.recipes")
 
 PATIENCE = 1.0
-"""Seconds that Kazoo's thread waits at most for a call that is being made."""
+"""Maximum time, in seconds, that kazoo's thread waits for a call in progress."""
 
 
 class _Told(NamedTuple):
-    """The application's event; `done` becomes whether it was worked off, which `stands` decides just before."""
+    """An event from the application. `done` resolves to whether it was processed; `stands` decides that just before."""
 
     event: Event
     stands: Callable[[], bool]
@@ -64,43 +64,43 @@ class _Told(NamedTuple):
 
 
 class _Change(NamedTuple):
-    """The connection's new state, with the session's id if there is a connection."""
+    """The connection's new state, with the session id if it is connected."""
 
     state: str
     session: int | None
 
 
 class _Result(NamedTuple):
-    """Kazoo's result for the request of this number."""
+    """Kazoo's result for the request with this number."""
 
     number: int
     result: Any
 
 
 class _Made(NamedTuple):
-    """Kazoo's result for the parent that the request of this number needs."""
+    """Kazoo's result for the creation of the parent that the request with this number needs."""
 
     number: int
     result: Any
 
 
 class _Review(NamedTuple):
-    """Nothing has happened, but the recipe may be over."""
+    """A request to check whether the recipe is over, without an event."""
 
 
 _Item: TypeAlias = _Told | _Change | _Result | _Made | _Review | Notified
 
 
 def protection() -> str:
-    """An id that no other client has; in the form that Curator's are (`ProtectedUtils`)."""
+    """Return an id that no other client has, in the format of Curator's (`ProtectedUtils`)."""
     return str(uuid.uuid4())
 
 
 class Driver(Generic[S]):
-    """A recipe's state, its thread, and its connection.
+    """The state, the thread and the connection of a recipe.
 
-    `told(state, facts)` is called after each step, by the driver's thread, before any request of that step is sent;
-    it must not block, and says whether the recipe is over. `fresh` makes ids.
+    The driver's thread calls `told(state, facts)` after each step, before it sends any request of that step. `told`
+    must not block, and returns whether the recipe is over. `fresh` generates ids.
     """
 
     def __init__(
@@ -119,35 +119,35 @@ class Driver(Generic[S]):
         self._report = told
         self._queue: queue.SimpleQueue[_Item] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name=f"{name} driver", daemon=True)
-        self._gate = threading.Lock()  # held while a request is handed to kazoo, and while its news are heard
-        self._heard = 0  # changes of the connection that kazoo has reported
-        self._heeded = 0  # those that were worked off
+        self._gate = threading.Lock()  # held while a request is passed to kazoo, and while a change is received
+        self._heard = 0  # connection changes that kazoo has reported
+        self._heeded = 0  # connection changes that were processed
         self._last: str | None = None  # the state reported last
         self._connected = True  # as the step function knows it
         self._session: int | None = None
-        self._number = 0  # of the request that was asked for last
-        self._asked: Record | None = None  # it, while it is not settled
-        self._ending = threading.Lock()  # held while it is decided that nothing more is worked off
+        self._number = 0  # of the last request
+        self._asked: Record | None = None  # the last request, until it is settled
+        self._ending = threading.Lock()  # held while the driver decides to process nothing further
         self._over = False
 
     # -- called by the application's threads
 
     def open(self) -> None:
-        """Begin to listen; the recipe knows by its first event whether there is a connection."""
+        """Start to listen. If there is no connection, the recipe's first event says so."""
         with self._gate:
             self._client.add_listener(self._hear)
             state, identity = self._client.state, self._client.client_id
             if state == KazooState.CONNECTED and identity is not None:
                 self._last, self._session = state, identity[0]
             else:
-                # Connected, and not live any more: the news is on its way, and is the same.
+                # Connected but not live: the notification is on its way, with the same content.
                 self._news(KazooState.SUSPENDED if state == KazooState.CONNECTED else state, None)
         self._thread.start()
 
     def tell(self, event: Event, stands: Callable[[], bool] = lambda: True) -> bool:
-        """Have an event worked off, and return when it was; whether it was: not if it did not stand any more.
+        """Process an event and wait until that is done. Return False if the event was no longer valid.
 
-        `stands` is called by the driver's thread just before.
+        The driver's thread calls `stands` just before, to find out whether the event is valid.
         """
         told = _Told(event, stands, Future())
         with self._ending:
@@ -157,13 +157,13 @@ class Driver(Generic[S]):
         return told.done.result()
 
     def review(self) -> None:
-        """Have the recipe asked once more whether it is over."""
+        """Check again whether the recipe is over."""
         self._queue.put(_Review())
 
     # -- called by kazoo's threads
 
     def _hear(self, state: str) -> None:
-        """Kazoo's connection has changed."""
+        """Handle a change of kazoo's connection."""
         held = self._gate.acquire(timeout=PATIENCE)
         try:
             identity = self._client.client_id if state == KazooState.CONNECTED else None
@@ -179,7 +179,7 @@ class Driver(Generic[S]):
             self._queue.put(_Change(state, session))
 
     def _notice(self, event: Any) -> None:
-        """A watch has fired. One method for all, so that kazoo keeps it once for a path."""
+        """Handle a watch that has fired. All watches share this method, so that kazoo stores it once per path."""
         if (notified := calls.notice(event)) is not None:
             self._queue.put(notified)
 
@@ -245,14 +245,14 @@ class Driver(Generic[S]):
             self._call(partial(self._client.ensure_path_async, missing), _Made)
 
     def _settle(self, answered: Answered | None) -> None:
-        """The one answer to what was asked; if the connection is gone, the news of it, still to come, settles it."""
+        """Settle the outstanding request by its answer; a lost connection settles it later, by the pending change."""
         if answered is None and not self._client.connected:
             return
         self._asked = None
         self._step(answered or Unanswered())
 
     def _step(self, event: Event) -> None:
-        """One event: the new state, then the belief, then the request, in this order."""
+        """Process one event: first the new state, then the belief, then the request."""
         done = self._step_function(self._state, event)
         self._state = done.state
         over = self._report(done.state, facts(done.effects))
@@ -267,12 +267,12 @@ class Driver(Generic[S]):
         self._call(partial(calls.send, self._client, record, self._notice), _Result)
 
     def _call(self, call: Callable[[], Any], outcome: Callable[[int, Any], _Item]) -> None:
-        """Call kazoo for the request that is asked for, under a number of its own."""
+        """Call kazoo for the outstanding request, under a new number."""
         self._number += 1
         number = self._number
         with self._gate:
             if self._heard != self._heeded or not self._client.connected:
-                return  # the connection that this was meant for is gone; the news of it settles the request
+                return  # the connection for this call is gone; the pending change settles the request
             try:
                 result = call()
             except (TypeError, ValueError) as error:
@@ -282,7 +282,7 @@ class Driver(Generic[S]):
         result.rawlink(lambda finished: self._queue.put(outcome(number, finished)))
 
     def _end(self) -> None:
-        """Listen no more; what the application has told meanwhile was too late."""
+        """Stop listening, and reject the application's events that were queued too late."""
         self._client.remove_listener(self._hear)
         with self._ending:
             self._over = True

@@ -3,10 +3,10 @@
 Rules of this module:
 
 - The function runs in the thread that called `run`; kazoo's threads never wait for it.
-- Fair: a queue, the death of a leader wakes one client, and the leader announces itself in a znode beside the queue.
-  Unfair: one znode, its end wakes all, and who comes first leads.
+- Fair: a queue. The death of a leader wakes one client, and the leader announces itself in a znode next to the queue.
+  Unfair: a single znode. Its deletion wakes all clients, and the first to recreate it leads.
 
-Source: ZooKeeper's recipes, "Leader Election"; kazoo's `Election` for manners.
+Source: ZooKeeper's recipes, "Leader Election"; kazoo's `Election` for the interface.
 """
 
 import threading
@@ -30,11 +30,11 @@ T = TypeVar("T")
 
 
 class Election:
-    """An election at `path`, of a started `kazoo.client.KazooClient`; `id` is what others see of this candidate.
+    """An election at `path`, of a started `kazoo.client.KazooClient`; other clients see this candidate as `id`.
 
         Election(client, "/election", "host-1").run(lambda leadership: work(leadership.token))
 
-    All candidates of a path must be fair, or none.
+    Either all candidates of a path are fair, or all are unfair.
     """
 
     def __init__(self, client: Any, path: str, id: str = "", fair: bool = True) -> None:
@@ -46,14 +46,14 @@ class Election:
         self._standing: Standing | None = None
         self._leadership: Leadership | None = None
         self._cancelled = False
-        self._beginning = threading.Lock()  # held while it is decided whose run it is
+        self._beginning = threading.Lock()  # held while a run claims this object
 
     def run(self, function: Callable[[Leadership], T]) -> T | None:
-        """Wait until this client is elected, call `function(leadership)`, resign; what the function returned or raised.
+        """Wait until this client is elected, call `function(leadership)`, resign; return or raise its outcome.
 
-        None, without a call, if it was cancelled before. A leadership that is lost sets `leadership.interrupted`.
-        `Refused` if the servers refuse, `ClientClosed` if the client is stopped before, RuntimeError for a second `run`
-        while the first is under way.
+        Returns None, without a call, if the run is cancelled before. The loss of leadership sets
+        `leadership.interrupted`. Raises `Refused` if the servers refuse, `ClientClosed` if the client is stopped
+        before, RuntimeError for a second `run` while the first is in progress.
         """
         name, rules = ("fair-election", self._fair) if self.fair else ("unfair-election", self._unfair)
         with self._beginning:
@@ -75,7 +75,7 @@ class Election:
             standing.end()
 
     def cancel(self) -> None:
-        """Have `run` end: at once if it waits, and by `leadership.interrupted` if the function runs."""
+        """Make `run` return: immediately if it waits, through `leadership.interrupted` if the function runs."""
         standing = self._standing
         if standing is not None:
             with standing.condition:
@@ -85,7 +85,7 @@ class Election:
                 standing.condition.notify_all()
 
     def leader(self) -> Participant | None:
-        """Who has announced that it leads, as the client's server knows it; kazoo's exceptions."""
+        """Return the announced leader, as the client's server knows it; raises kazoo's exceptions."""
         if self._fair.announces is not None and self.fair:
             return participants.announced(self._client, self.path, self._fair.announces)
         try:
@@ -96,7 +96,7 @@ class Election:
         return Participant(id, self._unfair.path, stat.czxid, is_leader=True)
 
     def _fresh(self) -> str:
-        """An id of the unfair election is the znode's data, from which `leader` has the candidate's."""
+        """Generate an id. In the unfair election it is the znode's data, which has the candidate's id for `leader`."""
         return protection() if self.fair else f"{protection()} {self.id}"
 
     def _heard(self, fact: Fact) -> None:

@@ -1,6 +1,6 @@
-"""What can go wrong with a recipe, as exceptions; kazoo's own are raised by reads (`participants`, `leader`) alone.
+"""The exceptions of the recipes. Only reads (`participants`, `leader`) raise kazoo's own.
 
-They are named for what has happened.
+Each is named for the event that it reports.
 """
 
 # ruff: noqa: N818
@@ -9,11 +9,11 @@ from spec.tree.replies import Code
 
 
 class RecipeError(Exception):
-    """Base of all that the recipes raise for what happened at the servers or to the client."""
+    """Base class of the errors that the servers or the state of the client cause."""
 
 
 class Refused(RecipeError):
-    """The servers refuse what the recipe needs; `code` says why (`NO_AUTH`, for one)."""
+    """The servers refuse a request that the recipe needs; `code` is the reason, for example `NO_AUTH`."""
 
     def __init__(self, path: str, code: Code) -> None:
         super().__init__(f"{path}: the servers refuse what the recipe asks for: {code.name}")
@@ -21,18 +21,18 @@ class Refused(RecipeError):
 
 
 class ClientClosed(RecipeError):
-    """The kazoo client is not started, or was stopped, and nobody else would end the wait."""
+    """The kazoo client is not started, or was stopped, so the wait would never end."""
 
     def __init__(self, path: str) -> None:
         super().__init__(f"{path}: the kazoo client is not started, or was stopped; start it before")
 
 
 class LatchClosed(RecipeError):
-    """The latch was closed, so that it will never lead (Curator: `EOFException`)."""
+    """The latch was closed and will never lead (Curator: `EOFException`)."""
 
 
 class LockLost(RecipeError):
-    """The lock was lost before it was released: whatever was done under it may not have been alone."""
+    """The lock was lost before it was released: work under it may have overlapped with another holder's."""
 
 
 class LeadershipLost(RecipeError):

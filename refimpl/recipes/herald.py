@@ -1,9 +1,9 @@
-"""Calls the application's listeners, one after the other, by a thread of their own.
+"""A caller of the application's listeners, one after the other, in a separate thread.
 
 Rules of this module:
 
-- A listener may block, raise, or call back into the object that it listens to. What it raises is logged.
-- Listeners are called in the order of what they are told. The thread is there from the first call to the last.
+- A listener may block, raise, or call back into the object that it listens to. An exception that it raises is logged.
+- Listeners are called in the order of the events. The thread exists only while calls are pending.
 """
 
 import logging
@@ -15,7 +15,7 @@ logger = logging.getLogger("quorate.recipes")
 
 
 class Herald:
-    """Calls functions in order; `name` is that of its thread."""
+    """Calls functions in order; `name` is the name of its thread."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -24,7 +24,7 @@ class Herald:
         self._works = False
 
     def call(self, *calls: Callable[[], object]) -> None:
-        """Have these called, after all that were given before; returns at once."""
+        """Schedule these calls, after all earlier ones; does not block."""
         with self._lock:
             self._calls.extend(calls)
             if self._works or not self._calls:

@@ -1,10 +1,10 @@
-"""LeaderLatch: a client stands for leadership from `start` to `close`, and leads whenever it is first in the queue.
+"""LeaderLatch: a client competes for leadership from `start` to `close`, and leads whenever it is first in the queue.
 
 Rules of this module:
 
-- A connection that is lost (kazoo: SUSPENDED) ends leadership at once. When it is back the latch queues anew, so that
-  whoever has waited comes first.
-- Listeners are called in order by a thread of their own; whether the client leads now, `has_leadership` says.
+- A lost connection (kazoo: SUSPENDED) ends leadership immediately. After the reconnect the latch queues anew, behind
+  the clients that have waited.
+- A separate thread calls the listeners, in order; `has_leadership` says whether the client leads now.
 
 Source: Curator's `LeaderLatch`; `CloseMode` for `notify`.
 """
@@ -28,7 +28,7 @@ Listener = Callable[[], object]
 
 
 class LatchState(enum.Enum):
-    """Where a latch is in its life (`LeaderLatch.State`)."""
+    """The lifecycle of a latch (`LeaderLatch.State`)."""
 
     LATENT = "latent"
     STARTED = "started"
@@ -43,7 +43,7 @@ class _Listeners(NamedTuple):
 
 
 class LeaderLatch:
-    """A latch at `path`, of a `kazoo.client.KazooClient`; `id` is what others see of this participant.
+    """A latch at `path`, of a `kazoo.client.KazooClient`; other clients see this participant as `id`.
 
         with LeaderLatch(client, "/leaders/printer", "host-1") as latch:
             if latch.wait(timeout=60):
@@ -73,21 +73,22 @@ class LeaderLatch:
     def has_leadership(self) -> bool:
         """Whether this client leads, as far as it knows.
 
-        It is a belief: its session may have expired without its knowledge, and another client may lead. What must not
-        be done by two is to be guarded with `token`.
+        This is a belief: the session may have expired without the client's knowledge, and another client may lead.
+        Use `token` to guard actions that only one client may take.
         """
         return self._state is LatchState.STARTED and self._standing.holds
 
     @property
     def token(self) -> int | None:
-        """The czxid of the znode by which this client leads, greater than that of every earlier leader; else None.
+        """The czxid of the znode with which this client leads, greater than that of every earlier leader; else None.
 
-        Read it once when leadership begins, and give it to whatever the leader writes to, to refuse smaller ones.
+        Read it once when leadership begins, and pass it to each resource that the leader writes to. The resource must
+        refuse smaller tokens.
         """
         return self._standing.token if self._state is LatchState.STARTED else None
 
     def start(self) -> None:
-        """Stand for leadership; returns at once. RuntimeError if it was started before."""
+        """Compete for leadership, without waiting for it. RuntimeError if it was started before."""
         with self._condition:
             if self._state is not LatchState.LATENT:
                 raise RuntimeError(f"{self.path}: a latch is started once, and this one is {self._state.value}")
@@ -95,10 +96,10 @@ class LeaderLatch:
         self._standing.begin()
 
     def close(self, notify: bool = False) -> None:
-        """Give up leadership, if it is there, and the place in the queue; a second call does nothing.
+        """Give up leadership, if this client has it, and the place in the queue; a second call does nothing.
 
-        With `notify` a leader's `not_leader` listeners are called (Curator: `CloseMode.NOTIFY_LEADER`), else no
-        listener is. It does not wait for the servers: the znode is deleted as soon as there is a connection.
+        With `notify` a leader's `not_leader` listeners are called (Curator: `CloseMode.NOTIFY_LEADER`); otherwise none.
+        It does not wait for the servers: the znode is deleted as soon as there is a connection.
         """
         with self._condition:
             before, self._state = self._state, LatchState.CLOSED
@@ -111,9 +112,9 @@ class LeaderLatch:
             self._listeners.clear()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until this client leads, at most `timeout` seconds (None: without end); whether it does.
+        """Wait until this client leads, at most `timeout` seconds (None: no limit); return whether it does.
 
-        `LatchClosed` when the latch is closed, `Refused` if the servers refuse, `ClientClosed` if the client is
+        Raises `LatchClosed` if the latch is closed, `Refused` if the servers refuse, `ClientClosed` if the client is
         stopped, RuntimeError before `start`.
         """
         with self._condition:
@@ -125,21 +126,21 @@ class LeaderLatch:
             return in_time
 
     def add_listener(self, is_leader: Listener | None = None, not_leader: Listener | None = None) -> None:
-        """Have `is_leader()` called when leadership begins from now on, `not_leader()` when it ends."""
+        """Call `is_leader()` each time leadership begins from now on, and `not_leader()` each time it ends."""
         with self._condition:
             self._listeners.append(_Listeners(is_leader, not_leader))
 
     def remove_listener(self, is_leader: Listener | None = None, not_leader: Listener | None = None) -> None:
-        """Have them called no more; ValueError if they were not added together."""
+        """Remove a pair of listeners; ValueError if they were not added together."""
         with self._condition:
             self._listeners.remove(_Listeners(is_leader, not_leader))
 
     def participants(self) -> list[Participant]:
-        """Who stands, the leader first, as the client's server knows it; kazoo's exceptions."""
+        """Return the participants, the leader first, as the client's server knows them; raises kazoo's exceptions."""
         return list(participants.of_queue(self._client, self._rules))
 
     def leader(self) -> Participant | None:
-        """Who leads, as the client's server knows it; kazoo's exceptions."""
+        """Return the leader, as the client's server knows it; raises kazoo's exceptions."""
         return next(participants.of_queue(self._client, self._rules), None)
 
     def _heard(self, fact: Fact) -> None:

@@ -1,6 +1,6 @@
-"""What a procedure is given while it leads: the token to act with, and whether it should end.
+"""The argument of a procedure that runs as the leader: the token to act with, and the request to end.
 
-Source: Curator's `LeaderSelectorListener.takeLeadership`, whose thread is interrupted; Python interrupts no threads.
+Source: Curator's `LeaderSelectorListener.takeLeadership`, whose thread is interrupted; Python cannot interrupt threads.
 """
 
 import threading
@@ -9,10 +9,10 @@ from refimpl.recipes.errors import LeadershipLost
 
 
 class Leadership:
-    """One time of leadership. `token` is the czxid of the leader's znode, greater than that of every earlier leader.
+    """One period of leadership. `token` is the czxid of the leader's znode, greater than that of every earlier leader.
 
-    `interrupted` is a `threading.Event`, set as soon as the client must not rely on its leadership any more. It is
-    never cleared: when the client leads again, that is another leadership.
+    `interrupted` is a `threading.Event`, set as soon as the client must no longer rely on its leadership. It is never
+    cleared: if the client leads again, that is another `Leadership`.
     """
 
     def __init__(self, path: str, token: int) -> None:
@@ -21,10 +21,10 @@ class Leadership:
         self.interrupted = threading.Event()
 
     def check(self) -> None:
-        """Raise `LeadershipLost` if it has ended."""
+        """Raise `LeadershipLost` if the leadership has ended."""
         if self.interrupted.is_set():
             raise LeadershipLost(f"{self.path}: the leadership of token {self.token:#x} has ended")
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait until it has ended, at most so many seconds (None: without end); whether it has."""
+        """Wait until the leadership has ended, at most `seconds` (None: no limit); return whether it has."""
         return self.interrupted.wait(seconds)

@@ -2,13 +2,13 @@
 
 Rules of this module:
 
-- Threads of one object take turns in the order in which they came, and only whose turn it is stands in the queue of
-  znodes: one znode for each object at most.
-- A hold belongs to a thread from `acquire` to `release`. If the lock is lost meanwhile, the object is free for the next
-  hold at once, by any thread; the thread that has lost it learns it from `release`, which raises.
-- An event that is about a hold is worked off only while that hold stands, so that a late release frees nobody else's.
+- Threads of one object take turns in order of arrival. Only the thread whose turn it is enters the queue of znodes,
+  so each object has at most one znode.
+- A hold belongs to a thread from `acquire` to `release`. If the lock is lost meanwhile, the object is immediately free
+  for a hold of any thread; the `release` of the thread that lost it raises.
+- An event for a hold is processed only while that hold is current, so a late release cannot free another thread's.
 
-Source: Curator's `InterProcessMutex`, `LockInternals`; `threading.RLock` for manners.
+Source: Curator's `InterProcessMutex`, `LockInternals`; `threading.RLock` for the interface.
 """
 
 import logging
@@ -38,7 +38,7 @@ LostListener = Callable[[Doubt], object]
 
 
 def end_of_block(path: str, release: Callable[[], None], error: BaseException | None) -> None:
-    """Release at the end of a `with` block; `LockLost` is logged only where the block has failed by itself."""
+    """Release at the end of a `with` block; if the block itself has raised, `LockLost` is only logged."""
     try:
         release()
     except LockLost:
@@ -48,8 +48,8 @@ def end_of_block(path: str, release: Callable[[], None], error: BaseException | 
 
 
 class _Hold:
-    """What a thread has from its turn on. `token` is there once it was told that it holds; `owed` are the releases
-    that are still due after a loss.
+    """The hold of a thread, from its turn on. `token` is set once the thread has the lock; `owed` is the number of
+    releases that are still due after a loss.
     """
 
     def __init__(self, owner: object) -> None:
@@ -65,8 +65,8 @@ class Lock:
         with lock:
             printer.write(document, lock.token)
 
-    The path's znode is made if it is missing. Curator's `InterProcessMutex` at the same path queues with this one.
-    No method may be called from kazoo's watch or completion callbacks, except that a release may.
+    The path's znode is created if it is missing. Curator's `InterProcessMutex` at the same path queues with this one.
+    Only a release may be called from kazoo's watch or completion callbacks.
     """
 
     def __init__(self, client: Any, path: str, id: str = "") -> None:
@@ -75,61 +75,61 @@ class Lock:
         self._client = client
         self._step = partial(spec_lock.step, lock_rules(path, data=id.encode()))
         self._condition = threading.Condition()
-        self._turns: deque[object] = deque()  # of those who have none yet
+        self._turns: deque[object] = deque()  # the acquisitions that wait for their turn
         self._hold: _Hold | None = None
-        self._lost: list[_Hold] = []  # those whose releases are still owed
+        self._lost: list[_Hold] = []  # lost holds with releases still due
         self._driver: Driver[spec_lock.Lock] | None = None
         self._state = spec_lock.Lock()
         self._failure: Code | None = None
         self._listeners: list[LostListener] = []
         self._herald = Herald(f"{path} listeners")
 
-    # -- what applications ask
+    # -- the interface of the application
 
     @property
     def is_held(self) -> bool:
         """Whether this object holds the lock, as far as it knows.
 
-        It is a belief: a session may have expired of which the client has not heard yet. False while suspended.
+        This is a belief: the session may have expired without the client's knowledge. False while suspended.
         """
         with self._condition:
             return self._hold is not None and self._hold.token is not None and self._state.place.holds
 
     @property
     def token(self) -> int | None:
-        """The czxid of the znode by which the calling thread holds: greater than that of every earlier holder.
+        """The czxid of the znode with which the calling thread holds the lock, greater than that of earlier holders.
 
-        Give it to whatever the lock guards, and have that refuse a smaller one than it has seen: then a holder that
-        does not know yet that it has lost the lock does no harm. It stays until the thread's release, even if the lock
-        is lost. None for a thread that has nothing to release.
+        Pass it to the resource that the lock guards, and let the resource refuse a token smaller than one it has seen:
+        a holder that has lost the lock without knowing it then does no harm. The token stays until the thread's
+        release, even if the lock is lost. None for a thread that has nothing to release.
         """
         return self.token_of(threading.get_ident())
 
     def add_lost_listener(self, listener: LostListener) -> None:
-        """Have `listener("suspended")` called when the holder must not rely on the lock, `listener("lost")` when it
-        is lost for good. After the first the lock may be held again: `is_held` says so. Not called for a release.
+        """Call `listener("suspended")` when the holder must not rely on the lock, `listener("lost")` when it is lost
+        for good. After the first the lock may be held again, see `is_held`. A release does not call the listener.
         """
         with self._condition:
             self._listeners.append(listener)
 
     def remove_lost_listener(self, listener: LostListener) -> None:
-        """Have it called no more; ValueError if it is no listener."""
+        """Remove a listener; ValueError if it was not added."""
         with self._condition:
             self._listeners.remove(listener)
 
     def acquire(self, timeout: float | None = None) -> bool:
-        """Wait for the lock, at most `timeout` seconds (None: without end); whether this thread has it now.
+        """Wait for the lock, at most `timeout` seconds (None: no limit); return whether this thread holds it.
 
-        A thread that has it takes it once more, at once, and owes one more release. Raises `Refused` if the servers
-        refuse, `ClientClosed` if the client is stopped.
+        A thread that already holds the lock takes it again immediately, and owes one more release. Raises `Refused` if
+        the servers refuse, `ClientClosed` if the client is stopped.
         """
         return self.acquire_as(threading.get_ident(), timeout)
 
     def release(self) -> None:
-        """Give it back; the last of as many releases as acquisitions frees the lock for others.
+        """Release the lock once; it is free for others after as many releases as acquisitions.
 
         It does not wait for the servers: the znode is deleted as soon as there is a connection. Raises RuntimeError if
-        this thread does not hold the lock, and `LockLost` if it was lost before (this release is done with, then).
+        this thread does not hold the lock, and `LockLost` if it was lost before, which counts as this release.
         """
         self.release_as(threading.get_ident())
 
@@ -142,10 +142,10 @@ class Lock:
     ) -> None:
         end_of_block(self.path, self.release, error)
 
-    # -- for owners that are no threads
+    # -- for owners that are not threads
 
     def token_of(self, owner: object) -> int | None:
-        """As `token`, of any owner."""
+        """See `token`; for any owner."""
         with self._condition:
             hold = self._held_by(owner) or self._lost_by(owner)
             return None if hold is None else hold.token
@@ -153,7 +153,7 @@ class Lock:
     def acquire_as(
         self, owner: object, timeout: float | None = None, given_up: Callable[[], bool] = lambda: False
     ) -> bool:
-        """As `acquire`, for any owner; `given_up()` ends the wait as a timeout does, after a `wake`."""
+        """See `acquire`; for any owner. `given_up()` ends the wait as a timeout does, after a `wake`."""
         with self._condition:
             held = self._held_by(owner)
         if held is not None and self._tell(Wanted(""), held):
@@ -170,7 +170,7 @@ class Lock:
                 self._give_up(hold)
 
     def release_as(self, owner: object) -> None:
-        """As `release`, of any owner."""
+        """See `release`; for any owner."""
         with self._condition:
             held, lost = self._held_by(owner), self._lost_by(owner)
         if held is not None and self._tell(Unwanted(), held):
@@ -185,7 +185,7 @@ class Lock:
         raise LockLost(f"{self.path}: the lock was lost before it was released")
 
     def wake(self) -> None:
-        """Have those who wait look again whether they are given up."""
+        """Make the waiting acquisitions evaluate `given_up` again."""
         with self._condition:
             self._condition.notify_all()
 
@@ -194,13 +194,13 @@ class Lock:
         return hold if hold is not None and hold.owner == owner and hold.token is not None else None
 
     def _lost_by(self, owner: object) -> _Hold | None:
-        """What was lost last is released first."""
+        """The owner's last lost hold, which is released first."""
         return next((hold for hold in reversed(self._lost) if hold.owner == owner), None)
 
     # -- turns, and the queue of znodes
 
     def _turn(self, owner: object, deadline: Deadline, given_up: Callable[[], bool]) -> _Hold | None:
-        """Wait until no other owner of this object has it, or wants it since longer."""
+        """Wait until the object is free and no earlier acquisition waits; None after a timeout or `given_up()`."""
         turn = object()
         with self._condition:
             self._turns.append(turn)
@@ -218,7 +218,7 @@ class Lock:
                 self._condition.notify_all()
 
     def _give_up(self, hold: _Hold) -> None:
-        """End a hold that never was told that it holds."""
+        """End a hold that has never had the lock."""
         self._tell(Unwanted(), hold)
         with self._condition:
             if self._hold is hold:
@@ -227,14 +227,14 @@ class Lock:
         self._review()
 
     def _review(self) -> None:
-        """Nobody else may want it any more: then the driver ends."""
+        """End the driver if this was the last acquisition that needed it."""
         with self._condition:
             driver = self._driver
         if driver is not None:
             driver.review()
 
     def _stand(self, hold: _Hold, deadline: Deadline, given_up: Callable[[], bool]) -> bool:
-        """Stand in the queue of znodes until it holds; what was lost before its thread knew is wanted again."""
+        """Wait in the queue of znodes until the hold has the lock; enter again if the lock was lost meanwhile."""
         while True:
             self._tell(Wanted(protection()), hold)
             with self._condition:
@@ -254,7 +254,7 @@ class Lock:
     # -- the driver
 
     def _tell(self, event: Event, hold: _Hold) -> bool:
-        """Have an event worked off if its hold still stands then."""
+        """Process an event if its hold is still current by then."""
         with self._condition:
             if self._hold is not hold:
                 return False
@@ -268,7 +268,7 @@ class Lock:
     def _stands(self, hold: _Hold) -> bool:
         with self._condition:
             if not self._state.taken:
-                self._failure = None  # whatever was refused was an earlier one's
+                self._failure = None  # a failure of an earlier hold
             return self._hold is hold
 
     def _told(self, state: spec_lock.Lock, told: tuple[Fact, ...]) -> bool:

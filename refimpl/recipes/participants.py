@@ -1,9 +1,9 @@
-"""Who is in a queue, and who leads, read from the znodes.
+"""The members of a queue, and its leader, read from the znodes.
 
 Rules of this module:
 
-- What is read is what the client's server has applied; it may be behind. `client.sync(path)` before has it catch up.
-- Kazoo's exceptions are raised as they are: these are reads that the application asks for.
+- A read returns the state of the client's server, which may lag behind. `client.sync(path)` before it avoids that.
+- Kazoo's exceptions propagate unchanged: the application asks for these reads.
 
 Source: Curator's `LockInternals.getParticipantNodes`, `LeaderSelector.getParticipants`, `Participant`.
 """
@@ -20,7 +20,7 @@ from spec.tree.paths import below, name_of
 
 
 class Participant(msgspec.Struct, frozen=True):
-    """Someone in the queue: the `id` that it was given, the path and czxid of its znode, and whether it leads."""
+    """A member of a queue: its `id`, the path and czxid of its znode, and whether it leads."""
 
     id: str
     path: str
@@ -29,7 +29,7 @@ class Participant(msgspec.Struct, frozen=True):
 
 
 def participant(client: Any, path: str, *, leads: bool) -> Participant | None:
-    """Whose znode this is; None if it is not there."""
+    """Return the owner of this znode; None if the znode does not exist."""
     try:
         data, stat = client.get(path)
     except NoNodeError:
@@ -38,7 +38,7 @@ def participant(client: Any, path: str, *, leads: bool) -> Participant | None:
 
 
 def of_queue(client: Any, rules: Rules) -> Iterator[Participant]:
-    """Who is in the queue, first come first; the first of them leads."""
+    """Yield the members of the queue in order; the first of them leads."""
     try:
         children = client.get_children(rules.root)
     except NoNodeError:
@@ -52,7 +52,7 @@ def of_queue(client: Any, rules: Rules) -> Iterator[Participant]:
 
 
 def announced(client: Any, root: str, announcement: str) -> Participant | None:
-    """Whom the announcement names. It holds a path as its creator's chroot has it, of which the name counts."""
+    """Return the announced leader. The announcement is a path below its creator's chroot; only the last name counts."""
     try:
         data, _ = client.get(announcement)
     except NoNodeError:

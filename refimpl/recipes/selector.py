@@ -1,11 +1,11 @@
-"""LeaderSelector: a procedure of the application is called while the client leads, and leads as long as it runs.
+"""LeaderSelector: a procedure of the application is called when the client leads; leadership lasts until it returns.
 
 Rules of this module:
 
-- `take_leadership` has a thread of its own for each call, and is never called while an earlier call still runs.
-- Python interrupts no threads: whatever ends leadership sets `leadership.interrupted`, and the procedure is to return
-  soon. Until then it may do harm, which `leadership.token` prevents.
-- What the procedure raises is logged; leadership ends as if it had returned. `LeadershipLost` is no error.
+- Each call of `take_leadership` has a separate thread, and never begins while an earlier call still runs.
+- Python cannot interrupt threads: an event that ends leadership sets `leadership.interrupted`, and the procedure
+  should return soon. Until then it may do harm, which `leadership.token` prevents.
+- An exception of the procedure is logged; leadership ends as if it had returned. `LeadershipLost` is not an error.
 
 Source: Curator's `LeaderSelector`, `LeaderSelectorListenerAdapter`, `CancelLeadershipException`.
 """
@@ -30,7 +30,7 @@ logger = logging.getLogger("quorate.recipes")
 
 
 class LeaderSelector:
-    """A selector at `path`, of a `kazoo.client.KazooClient`; `id` is what others see of this participant.
+    """A selector at `path`, of a `kazoo.client.KazooClient`; other clients see this participant as `id`.
 
         def lead(leadership):
             while not leadership.wait(seconds=1):
@@ -39,8 +39,8 @@ class LeaderSelector:
         with LeaderSelector(client, "/leaders/printer", lead, auto_requeue=True):
             ...
 
-    With `auto_requeue` it stands again whenever leadership has ended. Curator's `LeaderSelector` at the same path
-    queues with this one. No method may be called from kazoo's watch or completion callbacks.
+    With `auto_requeue` it enters the queue again each time leadership has ended. Curator's `LeaderSelector` at the same
+    path queues with this one. No method may be called from kazoo's watch or completion callbacks.
     """
 
     def __init__(
@@ -65,17 +65,17 @@ class LeaderSelector:
 
     @property
     def has_leadership(self) -> bool:
-        """Whether this client leads and may go on, as far as it knows: a belief, as `LeaderLatch.has_leadership` is."""
+        """Whether this client leads and is not interrupted, as far as it knows: a belief, see `LeaderLatch`."""
         leadership = self._leadership
         return self._standing.holds and leadership is not None and not leadership.interrupted.is_set()
 
     @property
     def token(self) -> int | None:
-        """The czxid of the znode by which this client leads; None if it does not, as far as it knows."""
+        """The czxid of the znode with which this client leads; None if it does not, as far as it knows."""
         return self._standing.token
 
     def start(self) -> None:
-        """Stand for leadership; returns at once. RuntimeError if it was started before."""
+        """Compete for leadership, without waiting for it. RuntimeError if it was started before."""
         with self._condition:
             if self._started or self._closed:
                 raise RuntimeError(f"{self.path}: a selector is started once")
@@ -83,9 +83,9 @@ class LeaderSelector:
         self._standing.begin()
 
     def requeue(self) -> bool:
-        """Stand once more, after leadership has ended. False if that is not so: it stands already, or leads.
+        """Enter the queue again after leadership has ended; return False if this client is in the queue, or leads.
 
-        RuntimeError before `start` and after `close`.
+        Raises RuntimeError before `start` and after `close`.
         """
         with self._condition:
             if not self._started or self._closed:
@@ -93,14 +93,14 @@ class LeaderSelector:
         return self._standing.want(lambda: not (self._standing.state.runs or self._standing.state.place.wanted))
 
     def interrupt_leadership(self) -> None:
-        """Have the procedure that runs return: its `leadership.interrupted` is set. Without one nothing happens."""
+        """Ask a running procedure to return, through `leadership.interrupted`. Does nothing if none runs."""
         if self._started:
             self._standing.tell(Interrupted())
 
     def close(self, timeout: float | None = 10.0) -> bool:
-        """Stand no more, interrupt the procedure, and wait for its end, at most `timeout` seconds (None: without end).
+        """Leave the queue, interrupt the procedure, and wait for its end, at most `timeout` seconds (None: no limit).
 
-        Whether it has ended; a procedure that closes its own selector is not waited for. A second call only waits.
+        Returns whether it has ended. A procedure that closes its selector is not waited for. A second call only waits.
         """
         with self._condition:
             ends, self._closed = self._started and not self._closed, True
@@ -113,11 +113,11 @@ class LeaderSelector:
         return not thread.is_alive()
 
     def participants(self) -> list[Participant]:
-        """Who stands, the leader first, as the client's server knows it; kazoo's exceptions."""
+        """Return the participants, the leader first, as the client's server knows them; raises kazoo's exceptions."""
         return list(participants.of_queue(self._client, self._rules))
 
     def leader(self) -> Participant | None:
-        """Who leads, as the client's server knows it; kazoo's exceptions."""
+        """Return the leader, as the client's server knows it; raises kazoo's exceptions."""
         return next(participants.of_queue(self._client, self._rules), None)
 
     def _heard(self, fact: Fact) -> None:

@@ -1,9 +1,9 @@
-"""A client's part in an election, as latch, selector and election have it in common: a driver, and what it believes.
+"""A client's part in an election, shared by latch, selector and election: a driver, and the client's belief.
 
 Rules of this module:
 
-- `heard(fact)` is called by the driver's thread with the condition held; it must not block.
-- The driver ends when the part was ended and nothing is left of it at the servers, as far as is known.
+- The driver's thread calls `heard(fact)` with the condition held; it must not block.
+- The driver ends when the part was ended and, as far as is known, the servers hold nothing of it.
 """
 
 import logging
@@ -25,7 +25,7 @@ logger = logging.getLogger("quorate.recipes")
 
 
 class Standing:
-    """A part in the election `recipe` (a name of `spec.recipes.recipes.RECIPES`) by `rules`, from `state` on."""
+    """A part in the election `recipe` (a name in `spec.recipes.recipes.RECIPES`) by `rules`, starting in `state`."""
 
     def __init__(
         self,
@@ -49,16 +49,16 @@ class Standing:
         step = partial(self._recipe.step, rules)
         self._driver: Driver[Any] = Driver(client, step, self._state, self._told, fresh, f"{path} {recipe}")
 
-    # -- what is believed
+    # -- belief
 
     @property
     def holds(self) -> bool:
-        """Whether it leads, as far as it knows."""
+        """Whether this client leads, as far as it knows."""
         return self._recipe.holds(self._state)
 
     @property
     def token(self) -> int | None:
-        """The czxid of its znode while it leads."""
+        """The czxid of this client's znode while it leads."""
         with self.condition:
             return self._recipe.token(self._state) if self.holds else None
 
@@ -67,7 +67,7 @@ class Standing:
         """The recipe's state after the last event."""
         return self._state
 
-    # -- what is done
+    # -- actions
 
     def begin(self) -> None:
         """Listen to the connection, and take part."""
@@ -75,7 +75,7 @@ class Standing:
         self.want()
 
     def want(self, stands: Callable[[], bool] = lambda: True) -> bool:
-        """Take part if that still stands; whether it did."""
+        """Take part if `stands()` still holds; return whether it did."""
 
         def wanted() -> bool:
             with self.condition:
@@ -85,19 +85,19 @@ class Standing:
         return self._driver.tell(Wanted(self._driver.fresh()), wanted)
 
     def tell(self, event: Event) -> bool:
-        """Have an event worked off; False if it came too late."""
+        """Process an event; return False if it was too late."""
         return self._driver.tell(event)
 
     def end(self) -> None:
-        """Take part no more. Belief ends at once, the znode goes as soon as there is a connection."""
+        """Withdraw. The belief ends immediately; the znode is deleted as soon as there is a connection."""
         with self.condition:
             self._ending = True
         self._driver.tell(Unwanted())
 
     def wait(self, decided: Callable[[], bool], deadline: Deadline) -> bool:
-        """Wait, with the condition held, until it leads or `decided()`; False at the deadline.
+        """Wait, with the condition held, until this client leads or `decided()`; return False at the deadline.
 
-        Refused if the servers refuse, ClientClosed for a closed client.
+        Raises Refused if the servers refuse, ClientClosed for a closed client.
         """
 
         def done() -> bool:

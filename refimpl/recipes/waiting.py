@@ -1,10 +1,10 @@
-"""What the application's objects share: a belief that a driver's thread changes and other threads wait for.
+"""The waiting that the recipe objects share: one thread, the driver's, updates a belief and others wait for it.
 
 Rules of this module:
 
-- Whoever waits looks at what is believed under one condition, and is woken by each change of it.
-- Time is monotonic. A wait without a timeout ends all the same when the client is closed, which kazoo need not report
-  (its listeners hear LOST once, and a client that is stopped after that stays LOST).
+- A waiting thread reads the belief under one condition, and each change of the belief wakes it.
+- Time is monotonic. A wait without a timeout ends too when the client is closed, which kazoo need not report: its
+  listeners receive LOST once, and a client that is stopped after that stays LOST.
 """
 
 import threading
@@ -17,7 +17,7 @@ from kazoo.protocol.states import KeeperState
 from refimpl.recipes.errors import ClientClosed
 
 PULSE = 1.0
-"""Seconds between two looks whether the client was closed."""
+"""Seconds between two checks for a closed client."""
 
 
 class Deadline:
@@ -27,19 +27,19 @@ class Deadline:
         self._at = None if timeout is None else time.monotonic() + timeout
 
     def left(self) -> float | None:
-        """Seconds until then, not below 0; None for never."""
+        """Return the seconds left, at least 0; None for never."""
         return None if self._at is None else max(0.0, self._at - time.monotonic())
 
 
 def closed(client: Any) -> bool:
-    """Whether the application has stopped the client, or not yet started it: nobody else will end this state."""
+    """Whether the application has stopped the client or not started it: only the application can end this state."""
     return client.client_state in (KeeperState.CLOSED, KeeperState.AUTH_FAILED)
 
 
 def wait_for(
     condition: threading.Condition, holds: Callable[[], bool], deadline: Deadline, client: Any, path: str
 ) -> bool:
-    """Wait, with the condition held, until `holds()`; False at the deadline, ClientClosed for a closed client."""
+    """Wait, with the condition held, until `holds()`; return False at the deadline, raise ClientClosed if closed."""
     while not holds():
         if closed(client):
             raise ClientClosed(path)
