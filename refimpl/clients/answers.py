@@ -125,7 +125,7 @@ class Answers:
             return Code.AUTH_FAILED, None
         auth = tuple(dict.fromkeys((*connection.auth, *gained)))
         if sum(8 + 4 * (len(each.scheme) + len(each.id)) for each in auth) > MAX_AUTHINFO:
-            # A leader would end the connection with this server, and every client here would suffer.
+            # A leader would end the connection with this server, which would affect every client here.
             return Code.AUTH_FAILED, None
         connection.auth = auth
         return Code.OK, None

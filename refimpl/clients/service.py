@@ -1,10 +1,10 @@
-"""What stands behind the client port: the server that replicates and applies what the clients write.
+"""The server behind the client port, which replicates and applies the writes of the clients.
 
 Rules this module keeps:
 
-- `write`, `sync` and `revalidate` return at once; their answers arrive through `Clients`, in the order in which the
-  server applies transactions. A server alone may answer from inside the call.
-- Reads do not pass here: the client port reads `tree` itself, which always shows all transactions up to
+- `write`, `sync` and `revalidate` do not block; their answers arrive through `Clients`, in the order in which the
+  server applies transactions. A standalone server may answer from inside the call.
+- Reads bypass this interface: the client port reads `tree` itself, which always shows all transactions up to
   `last_zxid`, and none beyond.
 """
 
@@ -17,7 +17,7 @@ from spec.tree.requests import Request, SessionId
 
 
 class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """What the four-letter words tell of a server, beside what the client port sees itself.
+    """The figures of a server in the four-letter words, in addition to those of the client port.
 
     `mode` is `leader`, `follower`, `observer` or `standalone`; sizes are in bytes. `proposals` are the sizes of a
     leader's last, smallest and largest proposal, -1 before the first. `monitored` are further lines of `mntr`, their
@@ -34,27 +34,27 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Service(Protocol):
-    """A server that serves: leader, follower, observer, or one alone."""
+    """A serving server: leader, follower, observer, or standalone."""
 
     @property
     def tree(self) -> Tree:
-        """The znodes and sessions, with all that is applied."""
+        """The znodes and sessions, after all applied transactions."""
 
     @property
     def last_zxid(self) -> int:
         """The zxid of the last transaction applied."""
 
     def write(self, request: Request) -> None:
-        """Replicate a request, CreateSession and CloseSession too; `Clients.applied` tells what it came to."""
+        """Replicate a request, including CreateSession and CloseSession; `Clients.applied` reports its outcome."""
 
     def sync(self, session: SessionId, cxid: int) -> None:
-        """Catch up with the leader; `Clients.synced` tells when, in order with `Clients.applied`."""
+        """Catch up with the leader; `Clients.synced` reports the end, in order with `Clients.applied`."""
 
     def revalidate(self, session: SessionId, timeout: int) -> None:
-        """Ask the leader whether a session lives, and make this server its owner; `Clients.revalidated` tells."""
+        """Ask the leader whether a session is alive, and claim it for this server; see `Clients.revalidated`."""
 
     def touch(self, session: SessionId, timeout: int) -> None:
-        """A client of this session was heard."""
+        """Record that a client of this session has sent something."""
 
     def status(self) -> ServerStatus:
-        """What the four-letter words tell of this server."""
+        """Return the figures of this server for the four-letter words."""

@@ -1,11 +1,10 @@
-"""What zoo.cfg says of the client port, with ZooKeeper's defaults.
+"""The client port's settings in zoo.cfg, with ZooKeeper's defaults.
 
 Rules this module keeps:
 
-- Keys are ZooKeeper's. `globalOutstandingLimit`, `4lw.commands.whitelist` and `nio.sessionlessCnxnTimeout` are system
-  properties there, and zoo.cfg sets them; `jute.maxbuffer` is one that only the command line sets there.
-- A value that cannot be used is an error that names the key, the value and what would be right.
-
+- The keys are ZooKeeper's. There `globalOutstandingLimit`, `4lw.commands.whitelist` and `nio.sessionlessCnxnTimeout`
+  are system properties that zoo.cfg can set, and `jute.maxbuffer` is one that only the command line can set.
+- An invalid value is an error that names the key, the value and the remedy.
 Source: `QuorumPeerConfig.parseProperties`, `NIOServerCnxnFactory.configure`, `FourLetterCommands`,
 `ZooKeeperServer.dumpConf`, `QuorumZooKeeperServer.dumpConf`.
 """
@@ -23,11 +22,11 @@ DEFAULT_WORDS = frozenset({"srvr"})
 
 
 class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The client port's settings. Times in milliseconds, sizes in bytes; a limit of 0 is no limit.
+    """The client port's settings. Times are in milliseconds, sizes in bytes; a limit of 0 means unlimited.
 
-    `max_waiting` bounds the requests of one connection that wait, and `max_unsent` the bytes that a client has not
-    read; a client that exceeds the first is not read from, one that exceeds the second is disconnected. ZooKeeper
-    has no such bounds. `conf` are the lines of the word `conf`.
+    `max_waiting` bounds the waiting requests of one connection; beyond it reading from the client pauses. `max_unsent`
+    bounds the bytes that a client has not read; beyond it the client is disconnected. ZooKeeper has no such bounds.
+    `conf` are the lines of the word `conf`.
     """
 
     address: Address | None = None
@@ -48,7 +47,7 @@ class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, config: Config, address: Address | None, secure_address: Address | None = None) -> "ClientSettings":
-        """What a configuration says of a port at these addresses. Raises ValueError for what cannot be used."""
+        """The settings of a port at these addresses. Raises ValueError for an invalid value."""
         given = dict(config.properties)
         return cls(
             address=address,
@@ -76,7 +75,7 @@ def _number(given: dict[str, str], key: str, default: int, least: int = 0) -> in
     text = given.get(key)
     if text is None:
         return default
-    # jute.maxbuffer is read with Integer.getInteger, which knows 0x.
+    # jute.maxbuffer is read with Integer.getInteger, which accepts 0x.
     number = java_integer(text[2:], base=16) if text.lower().startswith("0x") else java_integer(text)
     if number is None or number < least:
         raise ValueError(f"{key}={text}: not a whole number of at least {least}")
@@ -84,7 +83,7 @@ def _number(given: dict[str, str], key: str, default: int, least: int = 0) -> in
 
 
 def _conf(config: Config, given: dict[str, str], address: Address | None, secure: Address | None) -> list[str]:
-    """What the word `conf` prints, but for the two lines with the sizes of the directories."""
+    """The output of the word `conf`, without the two lines with the sizes of the directories."""
     lines = [
         f"clientPort={address.port if address else -1}",
         f"secureClientPort={secure.port if secure else -1}",

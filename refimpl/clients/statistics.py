@@ -1,9 +1,9 @@
-"""What is counted of the client port and of each connection, for the four-letter words.
+"""The statistics of the client port and of each connection, for the four-letter words.
 
 Rules this module keeps:
 
 - Times are milliseconds of the node's own clock. A latency is from a request's arrival to its answer.
-- Counting costs no more than additions; what is derived is derived when a word asks.
+- Counting costs only additions; derived figures are computed when a word requests them.
 
 Source: `ServerStats`, `ServerCnxn.updateStatsForResponse`, `AvgMinMaxCounter`.
 """
@@ -16,7 +16,7 @@ OPERATIONS = {
     12: "GETC", 13: "CHEC", 14: "MULT", 15: "CREA", 16: "RECO", 17: "CHKW", 18: "REMW", 19: "CREA", 21: "CREA",
     22: "MLTR", 101: "SETW", 103: "GETE", 104: "GETACN", 105: "STW2", 106: "ADDW", 107: "HOMI", -11: "CLOS",
 }  # fmt: skip
-"""What `cons` calls the last operation of a connection (`FinalRequestProcessor`, lastOp)."""
+"""The names of operations that `cons` prints for the last one of a connection (`FinalRequestProcessor`, lastOp)."""
 
 OPERATION_OF: dict[type[Record], str] = {
     record: OPERATIONS[opcode] for record, opcode in OPCODE_OF.items() if opcode in OPERATIONS
@@ -24,7 +24,7 @@ OPERATION_OF: dict[type[Record], str] = {
 
 
 class Latency:
-    """The least, greatest and average of latencies since the last reset."""
+    """The minimum, maximum and average of latencies since the last reset."""
 
     __slots__ = ("_least", "count", "greatest", "total")
 
@@ -33,30 +33,30 @@ class Latency:
         self._least = 1 << 63
 
     def add(self, latency: int) -> None:
-        """One more."""
+        """Add a latency."""
         self.count += 1
         self.total += latency
         self._least = min(self._least, latency)
         self.greatest = max(self.greatest, latency)
 
     def reset(self) -> None:
-        """None so far."""
+        """Forget all latencies."""
         self.count = self.total = self.greatest = 0
         self._least = 1 << 63
 
     @property
     def least(self) -> int:
-        """The least, 0 while there is none."""
+        """The minimum; 0 without latencies."""
         return self._least if self.count else 0
 
     @property
     def average(self) -> float:
-        """The average to four digits, 0 while there is none."""
+        """The average to four digits; 0 without latencies."""
         return round(self.total / self.count, 4) if self.count else 0.0
 
 
 class ServerStatistics:
-    """What is counted over all connections; `refused` are connections too many."""
+    """The figures of all connections; `refused` counts connections beyond the limits."""
 
     __slots__ = ("auth_failed", "latency", "received", "refused", "sent")
 
@@ -65,13 +65,13 @@ class ServerStatistics:
         self.auth_failed = self.refused = self.received = self.sent = 0
 
     def reset(self) -> None:
-        """The word `srst`."""
+        """Reset the figures that the word `srst` resets."""
         self.latency.reset()
         self.received = self.sent = 0
 
 
 class ConnectionStatistics:
-    """What is counted of one connection; `operation`, `cxid`, `zxid`, `answered_at` are of its last answer."""
+    """The figures of one connection; `operation`, `cxid`, `zxid`, `answered_at` belong to its last answer."""
 
     __slots__ = ("answered_at", "cxid", "last_latency", "latency", "operation", "received", "sent", "zxid")
 
@@ -82,14 +82,14 @@ class ConnectionStatistics:
         self.answered_at = self.last_latency = 0
 
     def reset(self) -> None:
-        """The word `crst`."""
+        """Reset the figures, for the word `crst`."""
         self.latency.reset()
         self.received = self.sent = 0
         self.operation, self.cxid, self.zxid = "NA", -1, -1
         self.answered_at = self.last_latency = 0
 
     def answered(self, operation: str, cxid: int, zxid: int, arrived: int, now: int) -> None:
-        """A request is answered; xids below 0 (ping and the like) are not the client's own operations."""
+        """Count an answered request; xids below 0 (ping and the like) are not the client's own operations."""
         if cxid >= 0:
             self.cxid = cxid
         self.zxid = zxid

@@ -1,11 +1,11 @@
-"""TLS for `secureClientPort`: zoo.cfg's keys, and the SSL context they make.
+"""TLS for `secureClientPort`: the keys of zoo.cfg, and the SSL context that they define.
 
 Rules this module keeps:
 
 - Key store and trust store are PEM files, which ZooKeeper 3.8 reads too: a key store holds the private key and its
   chain of certificates, a trust store certificates. A Java key store is refused with the command that converts it.
-- A key of zoo.cfg that would make connections safer and is not understood here is an error, never ignored.
-- No password is part of a message.
+- A key of zoo.cfg that would make connections safer and is not supported here is an error, never ignored.
+- No message contains a password.
 
 Source: `X509Util`, `ClientX509Util`, `KeyStoreFileType`, `PEMFileLoader`.
 """
@@ -22,11 +22,11 @@ _REFUSED = {"ssl.crl": "revocation lists", "ssl.ocsp": "OCSP", "ssl.authProvider
 
 
 class TlsError(ValueError):
-    """zoo.cfg asks for TLS that cannot be given: which key, what is wrong, what would be right."""
+    """The TLS settings of zoo.cfg are unusable; the message names the key, the fault and the remedy."""
 
 
 class TlsSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The files of the secure port, and whom it lets in; `protocols` are versions of TLS, `ciphers` OpenSSL's names."""
+    """The files of the secure port, and its requirements; `protocols` are TLS versions, `ciphers` are OpenSSL names."""
 
     key_store: str
     key_password: str
@@ -37,7 +37,7 @@ class TlsSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, given: dict[str, str]) -> "TlsSettings":
-        """The settings in zoo.cfg's keys. Raises TlsError."""
+        """Reads the settings from zoo.cfg's keys. Raises TlsError."""
         for key, what in _REFUSED.items():
             if given.get(key, "false").lower() != "false":
                 raise TlsError(f"{key}={given[key]}: {what} are not supported; remove the line")
@@ -62,7 +62,7 @@ class TlsSettings(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def context(self) -> ssl.SSLContext:
-        """The context of the secure port. Raises TlsError if a file cannot be used."""
+        """Returns the context of the secure port. Raises TlsError if a file is unusable."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         versions = sorted(_PROTOCOLS[name] for name in self.protocols)
         context.minimum_version, context.maximum_version = versions[0], versions[-1]
@@ -88,7 +88,7 @@ class TlsSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _reason(error: Exception) -> str:
-    """What went wrong, without the numbers OpenSSL puts around it."""
+    """Returns the cause, without the numbers that OpenSSL adds."""
     if isinstance(error, ssl.SSLError):
         return f"OpenSSL cannot use it ({error.reason or 'unreadable, or a wrong password'})"
     if isinstance(error, OSError):
@@ -97,7 +97,7 @@ def _reason(error: Exception) -> str:
 
 
 def _pem_file(given: dict[str, str], store: str) -> str | None:
-    """The file of a store, which has to be PEM by its type, or by its name where no type is given."""
+    """Returns the file of a store, which must be PEM by its type, or by its name if no type is given."""
     location, kind = given.get(f"{store}.location"), given.get(f"{store}.type")
     if location is None:
         return None
@@ -109,7 +109,7 @@ def _pem_file(given: dict[str, str], store: str) -> str | None:
 
 
 def _password(given: dict[str, str]) -> str:
-    """The key store's password; a file with it comes before the password itself, as in ZooKeeper."""
+    """Returns the key store's password; a file with it takes precedence over the password itself, as in ZooKeeper."""
     path = given.get(f"{_KEY}.passwordPath")
     if path is None:
         return given.get(f"{_KEY}.password", "")
@@ -120,7 +120,7 @@ def _password(given: dict[str, str]) -> str:
 
 
 def _protocols(given: dict[str, str]) -> tuple[str, ...]:
-    """The versions of TLS that are spoken; ZooKeeper's own default is 1.2 and 1.3."""
+    """Returns the TLS versions; ZooKeeper's own default is 1.2 and 1.3."""
     if given.get("ssl.ciphersuites"):
         right = "name OpenSSL's in ssl.openssl.ciphersuites"
         raise TlsError(f"ssl.ciphersuites={given['ssl.ciphersuites']}: Java's names are not understood; {right}")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from refimpl.clients.connection import Connection
 
 BYTES = 64 * 1024
-"""Bytes of requests in one turn; a longer request has a turn for itself."""
+"""Bytes of requests in one turn; a longer request gets a turn alone."""
 
 
 class Turns:

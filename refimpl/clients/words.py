@@ -1,11 +1,12 @@
-"""The four-letter words: what an operator or a probe may ask a server in plain text, in ZooKeeper's own format.
+"""The four-letter words: plain-text queries from operators and probes, answered in ZooKeeper's own format.
 
 Rules this module keeps:
 
-- A word is the first four bytes of a connection; it is answered and the connection ends. Anything else is the
+- A word is the first four bytes of a connection; it is answered and the connection ends. Any other four bytes are the
   length of a frame.
-- Words that the whitelist lacks are known and refused. Words that no ZooKeeper knows end the connection.
-- A figure that this server does not have is not made up: its line is left out of `mntr`, and Java's properties
+- Known words outside the whitelist are refused. Four bytes that are not a word of ZooKeeper are a length, which ends
+  the connection if it is out of bounds.
+- A figure that this server does not have is not invented: its line is left out of `mntr`, and Java's properties
   are <NA> in `envi`.
 
 Source: `FourLetterCommands`, `CommandExecutor` and the commands; `ServerStats.toString`,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 NOT_SERVING = "This ZooKeeper instance is not currently serving requests\n"
 COMPATIBLE = "3.8.4"
-"""The ZooKeeper whose formats are spoken."""
+"""The ZooKeeper version whose formats this server uses."""
 _TRACE_MASK = 306
 _TELNET_CLOSE = bytes.fromhex("fff4fffd")
 
@@ -66,19 +67,19 @@ class Words:
             "wchs": self._wchs,
             "wchc": self._wchc,
             "wchp": self._wchp,
-            # The digests of the last transactions: this server computes none.
+            # The digests of the last transactions: this server does not compute them.
             "hash": lambda _: "",
         }
 
     def answer(self, connection: Connection, opening: bytes) -> bool:
-        """Whether a connection begins with a word; then it is answered and ends."""
+        """Answers a four-letter word and ends the connection; returns whether it began with one."""
         word = "telnet close" if opening[:4] == _TELNET_CLOSE else opening[:4].decode("latin-1")
         if word not in self._always and word not in self._serving and word != "stmk":
             return False
         connection.statistics.received += 1
         self._clients.statistics.received += 1
         text = self._text(word, opening[4:])
-        # Not counted before the word is answered, as in ZooKeeper.
+        # The answer counts as sent only afterwards, as in ZooKeeper.
         connection.send(text.encode())
         connection.finish(f"after {word}")
         return True
@@ -88,7 +89,7 @@ class Words:
         if "*" not in allowed and word not in allowed:
             return f"{word} is not executed because it is not in the whitelist.\n"
         if word == "stmk":
-            # Tracing is not something this server does; the mask is read and repeated.
+            # This server does not trace; it reads the mask and repeats it.
             return str(int.from_bytes(rest[:8], "big", signed=True)) if len(rest) >= 8 else ""
         if word in self._always:
             return self._always[word]()
@@ -222,7 +223,7 @@ def _hexadecimal(session: int) -> str:
 
 
 def _date(seconds: float) -> str:
-    """As Java prints a date."""
+    """Formats a date as Java does."""
     return time.strftime("%a %b %d %H:%M:%S UTC %Y", time.gmtime(seconds))
 
 
@@ -232,7 +233,7 @@ def _socket(connection: Connection) -> str:
 
 
 def _brief(connection: Connection) -> str:
-    """A connection as `stat` shows it, without the closing bracket."""
+    """Formats a connection as `stat` does, without the closing bracket."""
     statistics = connection.statistics
     return (
         f" {_socket(connection)}[{connection.interest():x}](queued={len(connection.waiting)}"
@@ -241,7 +242,7 @@ def _brief(connection: Connection) -> str:
 
 
 def _full(connection: Connection) -> str:
-    """A connection as `cons` shows it."""
+    """Formats a connection as `cons` does."""
     if not connection.session:
         return _brief(connection) + ")"
     statistics = connection.statistics
@@ -256,7 +257,7 @@ def _full(connection: Connection) -> str:
 
 
 def _version() -> str:
-    """ZooKeeper's version with ours behind it, and when the package was installed; tools read the beginning."""
+    """Returns ZooKeeper's version, then this package's, then its installation time; tools parse the beginning."""
     try:
         ours = version("quorate")
     except PackageNotFoundError:
@@ -271,13 +272,13 @@ def _version_line() -> str:
 
 def _open_files() -> int:
     try:
-        return len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - a thousand Paths to be counted are a thousand too many
+        return len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - counting needs no Path objects
     except OSError:
         return -1
 
 
 def _environment() -> Iterator[str]:
-    """What `envi` prints; there is no Java to speak of."""
+    """Yields the lines of `envi`; there is no Java, so its properties are <NA>."""
     yield "Environment:\n"
     memory = os.sysconf("SC_PAGE_SIZE") // 1024 * os.sysconf("SC_PHYS_PAGES") // 1024
     values = {
@@ -301,5 +302,5 @@ def _environment() -> Iterator[str]:
 
 
 def _memory_free() -> int:
-    """The bytes of memory that are free."""
+    """Returns the number of free bytes of memory."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
