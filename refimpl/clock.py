@@ -7,10 +7,10 @@ import time
 
 
 def monotonic_ms() -> int:
-    """A clock that never goes back: for time-outs (`Time.currentElapsedTime`)."""
+    """Returns a time that never goes back, for timeouts (`Time.currentElapsedTime`)."""
     return time.monotonic_ns() // 1_000_000
 
 
 def wall_ms() -> int:
-    """Since 1970: the time that transactions bear (`Time.currentWallTime`)."""
+    """Returns the time since 1970, which transactions carry (`Time.currentWallTime`)."""
     return time.time_ns() // 1_000_000

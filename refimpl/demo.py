@@ -1,10 +1,10 @@
-"""`python -m refimpl demo`: a local ensemble on free ports, for as long as it is not interrupted.
+"""`python -m refimpl demo`: a local ensemble on free ports that runs until it is interrupted.
 
 Rules this module keeps:
 
-- Each server is a process of its own with its own files, as in earnest; all listen on loopback only.
-- Standard output has the connection string first, then who leads; on Ctrl-C every server is stopped, and what was not
-  there before is removed.
+- Each server is a separate process with separate files, as in production; all listen on loopback only.
+- Standard output has the connection string first, then the roles. On Ctrl-C every server is stopped, and a temporary
+  directory is removed.
 """
 
 import argparse
@@ -23,10 +23,10 @@ from pathlib import Path
 LOOPBACK = "127.0.0.1"
 MOST_SERVERS = 9
 PORTS = range(15_000, 32_000)
-"""Below those that Linux takes for outgoing connections (32768 and above): what is free now is free when a server opens
-it, and a quorum port is opened only when its server leads."""
+"""Ports below those that Linux assigns to outgoing connections (32768 and above). A port that is free now is then still
+free when a server opens it; a quorum port is opened only when its server leads."""
 PATIENCE = 30.0
-"""Seconds that the ensemble may take until every server serves."""
+"""Seconds until every server of the ensemble must serve."""
 
 
 def arguments(argv: Sequence[str]) -> argparse.Namespace:
@@ -76,12 +76,12 @@ def _directory(given: Path | None) -> Iterator[Path]:
 
 
 def _run(directory: Path, asked: argparse.Namespace) -> int:
-    ports = free_ports(3 * asked.servers)  # of all kinds at once, so that none is found twice
+    ports = free_ports(3 * asked.servers)  # all kinds in one call, so that none is found twice
     clients = ports[: asked.servers]
     configs = write_configs(directory, clients, ports[asked.servers :], asked.tick)
     servers: list[subprocess.Popen[bytes]] = []
     try:
-        for config in configs:  # one by one: each that runs is known, and stopped, if Ctrl-C comes before the next
+        for config in configs:  # one at a time: if Ctrl-C comes between two, the started ones are known and stopped
             servers.append(_start(config, asked.journal))
         _say(f"connect to {','.join(f'{LOOPBACK}:{port}' for port in clients)}")
         if not _wait_until_all_serve(clients, servers):
@@ -99,7 +99,7 @@ def _run(directory: Path, asked: argparse.Namespace) -> int:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens at, all different. Raises OSError if there are too few."""
+    """Returns free ports, all different. Raises OSError if there are too few."""
     found: list[int] = []
     for port in random.sample(PORTS, len(PORTS)):
         if len(found) == count:
@@ -110,7 +110,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def write_configs(directory: Path, clients: Sequence[int], peers: Sequence[int], tick: int) -> list[Path]:
-    """A zoo.cfg for each server, with its myid, in folders of their own; two ports of `peers` are for each."""
+    """Writes a zoo.cfg and a myid for each server, in separate folders; each server gets two ports of `peers`."""
     count = len(clients)
     lines = [f"server.{n + 1}={LOOPBACK}:{peers[2 * n]}:{peers[2 * n + 1]}" for n in range(count)] if count > 1 else []
     found = []
@@ -138,12 +138,12 @@ def _start(config: Path, journal: bool) -> subprocess.Popen[bytes]:
     if journal:
         command += ["--journal", str(config.parent / "journal.jsonl")]
     with (config.parent / "server.log").open("ab") as log:
-        # A session of its own: Ctrl-C reaches this process alone, which then stops the servers in order.
+        # A separate session: Ctrl-C reaches only this process, which then stops the servers in order.
         return subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
 
 
 def mode_of(port: int) -> str | None:
-    """What a server says of itself (`srvr`): leader, follower, observer, standalone; None if it does not serve."""
+    """Returns a server's mode from `srvr`: leader, follower, observer, standalone; None if it does not serve."""
     try:
         with socket.create_connection((LOOPBACK, port), timeout=2) as asking:
             asking.sendall(b"srvr")
@@ -168,7 +168,7 @@ def _wait_until_all_serve(clients: Sequence[int], servers: Sequence[subprocess.P
 
 
 def _tell_roles(clients: Sequence[int]) -> list[str | None]:
-    """Says which role each server has; these roles."""
+    """Prints the role of each server, and returns the roles."""
     roles = [mode_of(port) for port in clients]
     for number, (port, role) in enumerate(zip(clients, roles, strict=True), 1):
         _say(f"server {number} at {LOOPBACK}:{port}: {role or 'does not serve'}")
@@ -178,7 +178,7 @@ def _tell_roles(clients: Sequence[int]) -> list[str | None]:
 def _watch(
     clients: Sequence[int], servers: Sequence[subprocess.Popen[bytes]], directory: Path, told: list[str | None]
 ) -> None:
-    """Says when roles are others than was told last and servers end, until it is interrupted or none is left."""
+    """Prints changes of roles and ends of servers, until it is interrupted or all servers have ended."""
     ended: set[int] = set()
     while len(ended) < len(servers):
         time.sleep(1)

@@ -1,13 +1,13 @@
-"""The event log of a live server: what it handed to the step functions, what it observed, what was asked of it.
+"""The event log of a live server: the inputs of the step functions, the observed facts, and a digest of the effects.
 
 `python -m checker validate` reads these files; `docs/how-to-validate-a-live-ensemble.md` describes them. Rules this
 module keeps:
 
-- A record is written when a step is done, and reaches the operating system with the next `flush`, in one write: what
-  was flushed survives a `kill -9`. Whoever sends bytes of a step to another process flushes before.
-- Values of transactions are not written, since the protocol never looks into them: a digest stands for each.
-- The costs of a record do not grow with the history, nor does memory.
-- Nothing is decided here, and nothing of `checker` is used: two readings of one format show a mistake in either.
+- A record is written when a step is done, and reaches the operating system with the next `flush`, in one write: flushed
+  records survive a `kill -9`. The caller must flush before it sends bytes of a step to another process.
+- Values of transactions are not written, since the protocol never inspects them: a digest represents each.
+- The cost of a record does not grow with the history, nor does memory.
+- It makes no decisions and uses nothing of `checker`: two readers of one format expose a mistake in either.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from spec.zab.state import ZabRules
 FORMAT = 1
 """The version of the format, in every start record."""
 CACHED = 1 << 25
-"""How many bytes of encoded values may stand behind the digests that are remembered."""
+"""The maximum number of bytes of the encoded values whose digests are cached."""
 
 _encode = msgspec.json.Encoder().encode
 _PLAIN = (int, bool, str)
 Txns = Sequence[Txn]
 _ROWS = (tuple[Txn, ...], tuple[Txn, ...] | None)
-"""How fields that hold transactions are annotated."""
+"""The annotations of fields that hold transactions."""
 
 
 def repr_bytes(value: Any) -> bytes:
@@ -50,8 +50,8 @@ def repr_bytes(value: Any) -> bytes:
 class Journal:
     """The journal of one server, appended to `path`.
 
-    `encode` gives the bytes of a transaction's value, or of a client's request; equal values must have equal bytes on
-    every server and after every restart. `now` gives the time in seconds. Raises OSError where the file cannot be
+    `encode` returns the bytes of a transaction's value, or of a client's request; equal values must have equal bytes on
+    every server and after every restart. `now` returns the time in seconds. Raises OSError if the file cannot be
     opened or written.
     """
 
@@ -71,7 +71,7 @@ class Journal:
         self._effects = _Words(digests, _last_zxid)
 
     def begin(self, server: Server, rules: Rules, zab_rules: ZabRules | None) -> None:
-        """The server starts, with this on its disk."""
+        """Writes the start record, with the contents of the server's disk."""
         durable = server.durable
         self._number, self._oldest = 0, _oldest(durable.txns)
         self._write(
@@ -94,10 +94,10 @@ class Journal:
         self.flush()
 
     def handled(self, event: Event, effects: Effects, durable: Durable | None = None) -> None:
-        """A step: the event, and the effects that came of it.
+        """Writes a step: the event, and its effects.
 
-        `durable` is the server's after the step: with it the journal says how much of the log is still in memory,
-        which a choice between DIFF and SNAP depends on.
+        `durable` is the server's state after the step. From it the journal records how much of the log is still in
+        memory, on which a choice between DIFF and SNAP depends.
         """
         self._number += 1
         record: dict[str, Any] = {"n": self._number, "t": self._now(), "e": self._events.record(event)}
@@ -116,7 +116,7 @@ class Journal:
         self._write(record)
 
     def flush(self) -> None:
-        """Hands every record so far to the operating system. Raises OSError, and keeps what could not be written."""
+        """Passes all records so far to the operating system. Raises OSError, and keeps the unwritten ones."""
         while self._buffer:
             written = os.write(self._file, self._buffer)
             del self._buffer[:written]
@@ -136,7 +136,7 @@ class Journal:
 
 
 class _Words:
-    """Structs as plain data: the name, then every field in its order; `txns` says what becomes of a row of them."""
+    """Structs as plain data: the name, then every field in order; `txns` encodes a sequence of transactions."""
 
     def __init__(self, digests: _Digests, txns: Callable[[Txns], Any]) -> None:
         self.txns = txns
@@ -144,7 +144,7 @@ class _Words:
         self._known: dict[type, tuple[str, tuple[tuple[str, Callable[[Any], Any] | None], ...]]] = {}
 
     def record(self, value: Any) -> list[Any]:
-        """A struct."""
+        """Converts a struct."""
         known = self._known.get(type(value)) or self._learnt(type(value))
         plain: list[Any] = [known[0]]
         for name, word in known[1]:
@@ -179,7 +179,7 @@ class _Words:
 
 
 class _Digests:
-    """The digests of values; those of the values seen last are remembered, as each is seen several times."""
+    """The digests of values; those of the newest values are cached, since each value is digested several times."""
 
     def __init__(self, encode: Callable[[Any], bytes]) -> None:
         self._encode = encode
@@ -208,7 +208,7 @@ class _Digests:
         return [self.txn(txn) for txn in txns]
 
     def summary(self, txns: Txns) -> list[Any]:
-        """Transactions in short: how many, the first zxid, the last, and a digest of all; [0] for none."""
+        """A summary of transactions: their number, the first zxid, the last, and a digest of all; [0] for none."""
         if not txns:
             return [0]
         whole = blake2b(digest_size=8)
@@ -238,6 +238,6 @@ def _rules(rules: Rules | ZabRules) -> dict[str, Any]:
 
 
 def _is_torn(file: int) -> bool:
-    """Whether the last line has no end: the process that wrote it was killed."""
+    """Whether the last line is incomplete: the process that wrote it was killed."""
     size = os.fstat(file).st_size
     return size > 0 and os.pread(file, 1, size - 1) != b"\n"

@@ -1,13 +1,13 @@
-"""A server: events from clock, network and disk go into the step functions, effects come out and are carried out.
+"""A server: it passes events from clock, network and disk to the step functions, and carries out their effects.
 
 Rules this module keeps:
 
-- It decides nothing about the protocol. Whatever happens becomes an event of `spec.server.step`; an event that is
-  impossible now waits (a packet) or means nothing (a timer that was too late).
-- One piece of work is finished, with all its effects in their order, before the next begins: new work waits in line
-  meanwhile (`submit`).
-- What happens is in the journal before anything of it leaves the process: sockets are written after the work, not
-  amid it.
+- It makes no decisions about the protocol. Every occurrence becomes an event of `spec.server.step`; an event that is
+  impossible now waits (a packet) or is ignored (a late timer).
+- One piece of work is finished, with all its effects in order, before the next begins: new work is queued meanwhile
+  (`submit`).
+- A step is in the journal before any of its output leaves the process: sockets are written after the work, not
+  during it.
 
 Source: `QuorumPeer.run`, `ZooKeeperServer`; `docs/explanation-node.md`.
 """
@@ -90,7 +90,7 @@ class Node:
         self._patience = FIRST_NOTIFICATION_TIMEOUT
         self._carriers: dict[type, Callable[[Any], None]] = {
             Send: self._send,
-            Observe: lambda _: None,  # facts are the journal's
+            Observe: lambda _: None,  # only the journal records facts
             Persist: self._persist,
             Apply: lambda effect: self._apply(effect.zxid),
             Arm: lambda effect: self._arm(effect.timer),
@@ -102,10 +102,10 @@ class Node:
         }
         storage.start(self._synced, self._disk_failed)
 
-    # Work, one piece after the other.
+    # Work, one piece at a time.
 
     def submit(self, work: Callable[[], object]) -> None:
-        """Does this now, or after the work that is under way."""
+        """Does this now, or after the work in progress."""
         if self._stopped:
             return
         self._work.append(work)
@@ -133,7 +133,7 @@ class Node:
             self._journal.flush()
 
     def start(self) -> None:
-        """Boots: looks for a leader, or serves, without an ensemble."""
+        """Boots: looks for a leader, or serves if there is no ensemble."""
         if self._journal is not None:
             self._journal.begin(self.server, RULES, ZAB)
         if self.quorum_port is None:
@@ -143,7 +143,7 @@ class Node:
             self.submit(lambda: self.run(Start(self.server.view)))
 
     def stop(self) -> None:
-        """Ends in order: no work begins, and the disk completes its work."""
+        """Stops in order: no further work begins, and the disk completes its work."""
         self._stopped = True
         for timer in tuple(self._timers):
             self._disarm(timer)
@@ -154,7 +154,7 @@ class Node:
         self.storage.stop()
 
     def run(self, event: Event) -> bool:
-        """One event, as part of the work under way; False if it is impossible now."""
+        """Runs one event as part of the work in progress; returns False if it is impossible now."""
         done = spec_server.step(self.server, event, RULES, ZAB)
         if done is None:
             return False
@@ -162,10 +162,10 @@ class Node:
         return True
 
     def _adopt(self, done: Step[Server], event: Event) -> None:
-        """Takes a step: its state first, then its effects in order, then what follows from the new state."""
+        """Adopts a step: first its state, then its effects in order, then the consequences of the new state."""
         before, after = self.server, done.state
         if before.zab is not None and before.zab.queue and type(after.zab) is not type(before.zab):
-            self.storage.flush()  # it ended in order, and the disk completes its work
+            self.storage.flush()  # the role ended in order, and the disk completes its work
         kept: Any = after.durable.txns
         kept = (Recent(kept) if type(kept) is tuple else kept).trimmed(self.replica.zxid)
         if kept is not after.durable.txns:
@@ -186,7 +186,7 @@ class Node:
         if zab.serves and self.service is None:
             self._begin_to_serve(zab)
         if zab.queue and type(zab.queue[0]) is EnterEpoch and (before.zab is None or before.zab.queue != zab.queue):
-            self.submit(lambda: self.run(Synced()))  # nothing is before it: WriteEpochs is all it takes
+            self.submit(lambda: self.run(Synced()))  # it is first in the queue, and WriteEpochs has completed it
         if self.quorum_port is not None and self.quorum_port.is_waiting:
             self.submit(self.quorum_port.retry)
 
@@ -213,18 +213,18 @@ class Node:
         self.clients.begin(self.service)
 
     def lose_leader(self) -> bool:
-        """The connection with the leader is gone, or silent for too long."""
+        """The connection with the leader is lost, or has been silent for too long."""
         return self.run(LeaderLost())
 
     def lose_quorum(self, why: str) -> bool:
-        """Too few learners are behind this leader."""
+        """This leader has too few learners."""
         logger.warning("server %d gives up leading: %s", self.server.sid, why)
         return self.run(QuorumLost())
 
     # Effects.
 
     def _quorum(self) -> QuorumPort:
-        assert self.quorum_port is not None  # a server alone has no peers
+        assert self.quorum_port is not None  # a standalone server has no peers
         return self.quorum_port
 
     def _send(self, effect: Send) -> None:
@@ -264,9 +264,9 @@ class Node:
         self._apply_all(tuple(newer))
 
     def complete_tree(self, zxid: int) -> None:
-        """Before a snapshot of this zxid leaves: a leader that does not serve yet sends all that it has logged.
+        """Completes the tree before a snapshot of this zxid is sent: before it serves, a leader sends its whole log.
 
-        A snapshot on its way to the disk must hold committed changes only, so another tree is read.
+        A background snapshot for the disk must hold committed changes only, so another tree is read in that case.
         """
         if self.replica.zxid < zxid and self.service is None:
             if self.storage.is_writing_snapshot:
@@ -318,7 +318,7 @@ class Node:
         self._stop_working(f"the disk failed ({error}), and what it holds is not certain")
 
     def _stop_working(self, why: str) -> None:
-        """From now on nothing is done or acknowledged; the process is to end."""
+        """Does and acknowledges nothing from now on; the process must end."""
         self._work.clear()
         self._stopped = True
         logger.error("server %d steps down: %s", self.server.sid, why)

@@ -1,13 +1,13 @@
-"""The end of the log in memory: a sequence that behaves as the checker's tuple, at costs that do not grow.
+"""The end of the log in memory: a sequence that behaves like the checker's tuple, at a cost that does not grow.
 
 Rules this module keeps:
 
-- A `Recent` is a value: what it holds never changes. Values that follow each other share one list, of which each
-  sees a part; only one that is extended a second time makes a list of its own.
-- It holds the last `LIMIT` transactions at least, or all there are: more than a leader keeps to bring learners up to
-  date without a snapshot. What is not applied is never dropped, however much that is.
+- A `Recent` is a value: its contents never change. Successive values share one list, and each sees a part of it; a
+  value that is extended a second time copies its part into a new list.
+- It holds at least the last `LIMIT` transactions, or all if there are fewer: more than a leader keeps to synchronise
+  learners without a snapshot. Unapplied transactions are never dropped, however many there are.
 
-Source: `ZKDatabase.committedLog`, of which 3.8 keeps 500.
+Source: `ZKDatabase.committedLog`, which keeps 500 in 3.8.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import overload
 from spec.txn import Txn
 
 LIMIT = 2000
-"""How many transactions are kept at least; twice as many at most, if they are applied."""
+"""The minimum number of transactions kept; the maximum is twice that, if they are applied."""
 
 
 class Recent(Sequence[Txn]):
@@ -47,7 +47,7 @@ class Recent(Sequence[Txn]):
     def __getitem__(self, place: slice) -> Recent: ...
     def __getitem__(self, place: int | slice) -> Txn | Recent:
         if place == -1 and self._end > self._start:
-            return self._shared[self._end - 1]  # what is asked for most
+            return self._shared[self._end - 1]  # the most frequent access
         if isinstance(place, slice):
             start, end, stride = place.indices(len(self))
             if stride != 1:
@@ -58,14 +58,14 @@ class Recent(Sequence[Txn]):
         return self._shared[self._start + place if place >= 0 else self._end + place]
 
     def __add__(self, txns: Sequence[Txn]) -> Recent:
-        """With these behind it."""
+        """Return the log extended by these transactions."""
         if self._end != len(self._shared):
             return Recent((*self, *txns))
         self._shared.extend(txns)
         return self._part(self._start, len(self._shared))
 
     def trimmed(self, applied: int) -> Recent:
-        """Without the oldest, once there are twice as many as must be; what is beyond the zxid `applied` stays."""
+        """Return the last `LIMIT` transactions once there are twice as many, but keep all above the zxid `applied`."""
         if self._end - self._start < 2 * LIMIT or self[-LIMIT].zxid > applied:
             return self
         return Recent(self[-LIMIT:])

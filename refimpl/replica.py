@@ -60,6 +60,6 @@ class Replica:
         return outcome
 
     def forget_proposals(self) -> None:
-        """Drops the outstanding proposals, because the server does not lead any longer."""
+        """Drops the outstanding proposals, because the server has stopped leading."""
         self._ahead: dict[int, Applied] = {}
         self._overlay = Overlay(self.tree)

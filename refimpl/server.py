@@ -46,7 +46,7 @@ class FailedError(Exception):
 
 
 def read_settings(path: Path) -> Settings:
-    """The settings of a `zoo.cfg`, together with its `myid` and its dynamic file.
+    """Reads the settings of a `zoo.cfg`, together with its `myid` and its dynamic file.
 
     Raises ConfigError for mistakes in them, and StartError for a file that cannot be read.
     """
@@ -163,7 +163,7 @@ async def _purge(storage: Storage, settings: Settings) -> None:
 
 
 def encode_value(value: object) -> bytes:
-    """The bytes that stand for a transaction, or for a forwarded request, in a journal."""
+    """The bytes that represent a transaction, or a forwarded request, in a journal."""
     if isinstance(value, Change):
         return encode_txn(0, value)
     assert isinstance(value, Request)

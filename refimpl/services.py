@@ -1,11 +1,11 @@
-"""What a server that serves does for its clients: on a leader, and on a learner.
+"""The services of a leader and of a learner for their clients.
 
 Rules this module keeps:
 
-- Both are what the client port talks to (`refimpl.clients.service.Service`), from the moment the server serves until it
-  does not; then the object is thrown away.
-- Answers never come from inside the call that asked, but in a later turn of the event loop.
-- The sessions of the whole ensemble are the leader's to keep alive. With each PING a learner tells it whom it heard.
+- Both implement the interface of the client port (`refimpl.clients.service.Service`) from the moment the server serves
+  until it stops serving; then the object is discarded.
+- An answer never comes from inside the call of its request, but in a later turn of the event loop.
+- The leader keeps the sessions of the whole ensemble alive. With each PING a learner reports the active ones.
 
 Source: `LeaderZooKeeperServer`, `LearnerZooKeeperServer`, `LeaderSessionTracker`, `LearnerSessionTracker`,
 `FollowerRequestProcessor`, `Learner.validateSession`, `ping`.
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 class _Common:
-    """What leaders and learners do alike."""
+    """The common part of leaders and learners."""
 
     mode: str
 
@@ -53,7 +53,7 @@ class _Common:
 
     @property
     def tree(self) -> Tree:
-        """The znodes and sessions, with all that is applied."""
+        """The znodes and sessions, after all applied transactions."""
         return self.node.replica.tree
 
     @property
@@ -62,7 +62,7 @@ class _Common:
         return self.node.replica.zxid
 
     def status(self) -> ServerStatus:
-        """What the four-letter words tell of this server."""
+        """The figures of this server for the four-letter words."""
         data, log = self.node.storage.sizes()
         return ServerStatus(mode=self.mode, data_dir_size=data, log_dir_size=log)
 
@@ -77,25 +77,25 @@ class _Common:
 
 
 class LeaderService(_Common):
-    """A server that leads, or is alone: it turns requests into transactions, and keeps the sessions."""
+    """The service of a leader or a standalone server: it turns requests into transactions, and keeps the sessions."""
 
     def __init__(self, node: Node) -> None:
         super().__init__(node)
         self.mode = "leader" if node.settings.distributed else "standalone"
         self.sessions = Sessions(node.settings.tick_time, self.tree.sessions.items(), monotonic_ms())
         self._syncs: deque[tuple[int, int, int]] = deque()
-        """The zxid of the proposal that an answer has to wait for, session and cxid."""
+        """Pending syncs: the zxid of the proposal that the answer must follow, the session, and the cxid."""
         loop = asyncio.get_running_loop()
         self._half_tick = node.settings.tick_time / 2000
         self._ticking = loop.call_later(self._half_tick, self._tick)
         self._containers_checked = loop.time()
 
     def end(self) -> None:
-        """The server leads no more."""
+        """The server stops leading."""
         self._ticking.cancel()
 
     def status(self) -> ServerStatus:
-        """What the four-letter words tell of a leader: its proposals and all sessions too."""
+        """The figures of a leader for the four-letter words, including its proposals and all sessions."""
         now, since_1970 = monotonic_ms(), time.time()
         return replace(
             super().status(),
@@ -114,7 +114,7 @@ class LeaderService(_Common):
         self.node.submit(lambda: self._propose(request, self.node.server.sid if owner is None else owner))
 
     def sync(self, session: int, cxid: int) -> None:
-        """The leader has what it has committed; the answer comes behind the writes that were proposed before."""
+        """Answers a sync, after the writes that were proposed before it; a leader has all committed transactions."""
 
         def ask() -> None:
             self.node.run(ClientSync())
@@ -127,19 +127,19 @@ class LeaderService(_Common):
         self.node.submit(ask)
 
     def revalidate(self, session: int, timeout: int) -> None:
-        """Whether a session lives; it is connected to the leader from now on."""
+        """Answers whether a session is alive; if so, the leader becomes its owner."""
         self._answer_revalidated(session, self.claim(session, timeout, self.node.server.sid))
 
     def claim(self, session: int, timeout: int, owner: Sid) -> bool:
-        """Whether a session lives; if so it is connected to this server from now on."""
+        """Whether a session is alive; if so, `owner` becomes its owner."""
         return self.sessions.claim(session, owner) and self.sessions.touch(session, timeout, monotonic_ms())
 
     def touch(self, session: int, timeout: int) -> None:
-        """A client of this session was heard."""
+        """A client of this session has sent something."""
         self.sessions.touch(session, timeout, monotonic_ms())
 
     def applied(self, zxid: int, change: Change, outcome: Applied) -> None:
-        """A transaction is applied: sessions begin and end, and the client that waits for it is answered."""
+        """A transaction is applied: sessions begin and end, and the client that waits for it gets its answer."""
         if isinstance(change.record, CreateSessionTxn):
             self.sessions.open(change.session, change.record.time_out, monotonic_ms())
         elif isinstance(change.record, CloseSessionTxn):
@@ -150,12 +150,12 @@ class LeaderService(_Common):
             self.node.clients.synced(session, cxid)
 
     def requested(self, learner: Sid, request: Request) -> bool:
-        """A learner forwards a request; False while the protocol cannot take it."""
+        """Proposes a request that a learner forwards; returns False while the protocol cannot accept it."""
         change = self._prepared(request, learner)
         return self._proposed(change, Receive(learner, ForwardedRequest(change)))
 
     def refused(self, learner: Sid, session: int, cxid: int, code: Code) -> bool:
-        """A learner forwards what cannot be read: the client gets an error, in its place in the order."""
+        """Handles an unreadable request from a learner: its client gets an error, in the order of its requests."""
         change = Change(session, cxid, wall_ms(), ErrorTxn(code))
         return self._proposed(change, Receive(learner, ForwardedRequest(change)))
 
@@ -169,12 +169,12 @@ class LeaderService(_Common):
             return change  # it is no larger than its request
         if len(encode_txn(0, change)) <= largest_data(self.node.settings.jute_maxbuffer):
             return change
-        # No learner reads it. Who applies closeSession finds all that the session has, listed or not.
+        # No learner could read it. Applying closeSession deletes all ephemerals of the session, listed or not.
         closes = isinstance(change.record, CloseSessionTxn)
         return replace(change, record=CloseSessionTxn(()) if closes else ErrorTxn(Code.MARSHALLING_ERROR))
 
     def _proposed(self, change: Change, event: ClientWrite | Receive) -> bool:
-        """The protocol takes the transaction, or cannot now."""
+        """Passes a transaction to the protocol; returns False if that is impossible now."""
         zab = self.node.server.zab
         if isinstance(zab, Leader) and spec_leader.is_exhausted(zab):
             self.node.lose_quorum("the zxids of its epoch are used up")
@@ -184,7 +184,7 @@ class LeaderService(_Common):
             return False
         last = self._last_proposed()
         if last <= before:
-            return True  # a learner has asked too early, and is cut off
+            return True  # a learner has sent its request too early, and is disconnected
         self.node.replica.proposed(last, change)
         if isinstance(change.record, CloseSessionTxn):
             self.sessions.close(change.session)
@@ -195,7 +195,7 @@ class LeaderService(_Common):
         return zab.last_proposed if isinstance(zab, Leader) else -1
 
     def _check(self, request: Request, owner: Sid) -> Code:
-        """Whether the session may ask: one that is to be opened, or that the leader itself ends, always may."""
+        """Returns OK if the session may send this request; CreateSession, CloseSession, DeleteContainer always pass."""
         if isinstance(request.record, CreateSession | CloseSession | DeleteContainer):
             return Code.OK
         return self.sessions.check(request.session, owner)
@@ -213,7 +213,7 @@ class LeaderService(_Common):
 
 
 class LearnerService(_Common):
-    """A server that follows or observes: it forwards what changes anything, and answers the rest itself."""
+    """The service of a follower or observer: it forwards requests that change state, and answers the others."""
 
     def __init__(self, node: Node) -> None:
         super().__init__(node)
@@ -229,7 +229,7 @@ class LearnerService(_Common):
         self.node.submit(lambda: self.node.run(ClientWrite(request)))
 
     def sync(self, session: int, cxid: int) -> None:
-        """Asks the leader, whose answer comes behind every commit it has sent before."""
+        """Sends a sync to the leader, whose answer follows every commit that it has sent before."""
 
         def ask() -> None:
             self._syncs.append(Request(session, cxid, Sync("/")))
@@ -239,35 +239,35 @@ class LearnerService(_Common):
 
     @property
     def newest_sync(self) -> Request:
-        """The sync that was asked for last."""
+        """The request of the most recent sync."""
         return self._syncs[-1]
 
     def synced(self) -> None:
         """The leader has answered the oldest sync."""
         if self._syncs:
             answered = self._syncs.popleft()
-            # At once: a commit that has come with this answer is applied next, and is to answer behind it.
+            # Immediately: a commit that arrived with this answer is applied next, and its answer must come after it.
             self.node.clients.synced(answered.session, answered.cxid)
 
     def revalidate(self, session: int, timeout: int) -> None:
-        """Asks the leader whether a session lives."""
+        """Asks the leader whether a session is alive."""
         port = self.node.quorum_port
         assert port is not None
         self.node.submit(lambda: port.revalidate(session, timeout))
 
     def revalidated(self, session: int, valid: bool) -> None:
-        """The leader has answered that."""
+        """The leader has answered whether a session is alive."""
         self._answer_revalidated(session, valid)
 
     def touch(self, session: int, timeout: int) -> None:
-        """The leader is told with the next PING."""
+        """Marks a session as active, for the next PING to the leader."""
         self._touched[session] = timeout
 
     def take_touched(self) -> tuple[tuple[int, int], ...]:
-        """The sessions heard of since the last PING, with their time-outs."""
+        """The sessions that were active since the last PING, with their timeouts."""
         touched, self._touched = tuple(self._touched.items()), {}
         return touched
 
     def applied(self, _: int, change: Change, outcome: Applied) -> None:
-        """A transaction is applied: the client that waits for it is answered."""
+        """A transaction is applied: the client that waits for it gets its answer."""
         self.node.clients.applied(change, outcome)

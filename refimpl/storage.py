@@ -73,13 +73,13 @@ class Storage:
         return loaded
 
     def durable(self, loaded: database.Loaded) -> Durable:
-        """What `spec` knows of this disk. Raises DataError."""
+        """The state of this disk as `spec` represents it. Raises DataError."""
         read = epochs.load(self._snapshots, loaded.last_zxid)
         recent = Recent(Txn(zxid, change) for zxid, change in loaded.recent)
         return Durable(read.accepted, read.current, loaded.snapshot_zxid, cast("tuple[Txn, ...]", recent))
 
     def sizes(self) -> tuple[int, int]:
-        """How many bytes the snapshots and the logs take."""
+        """The sizes in bytes of the snapshots and of the logs."""
         return _size_of(self._snapshots), _size_of(self._log.directory)
 
     # Writing.
@@ -99,7 +99,7 @@ class Storage:
             os.close(lock)
 
     def append(self, txn: Txn) -> None:
-        """Asks for a transaction to be logged."""
+        """Queues a transaction for the log."""
         payload = encode_txn(txn.zxid, txn.value)
         size, (_, smallest, largest) = len(payload), self.record_sizes
         self.record_sizes = (size, size if smallest < 0 else min(size, smallest), max(size, largest))
@@ -113,12 +113,12 @@ class Storage:
             self._gathered.clear()
 
     def flush(self) -> None:
-        """Waits until everything asked for is durable. Raises OSError."""
+        """Waits until all requested work is durable. Raises OSError."""
         self.release()
         self._started_thread().flush()
 
     def take_snapshot(self, tree: Tree, zxid: int) -> None:
-        """Asks for a tree, which must not change meanwhile, to replace the contents of the disk."""
+        """Queues the replacement of the disk contents by a tree, which must not change meanwhile."""
 
         def replace() -> None:
             snapshot.save(self._snapshots, tree, zxid)
@@ -142,11 +142,11 @@ class Storage:
         epochs.save_accepted(self._snapshots, accepted)
         epochs.save_current(self._snapshots, current)
 
-    # Snapshots on the way.
+    # Background snapshots.
 
     @property
     def is_writing_snapshot(self) -> bool:
-        """Whether a snapshot in the background still reads the tree that it was begun with."""
+        """Whether a background snapshot still reads its tree."""
         return self._writing is not None and not self._writing.done()
 
     def snapshot_if_due(self, tree: Tree, zxid: int, last: Callable[[], int]) -> None:
@@ -181,7 +181,7 @@ class Storage:
             raise
 
     def _cancel_snapshot(self) -> None:
-        """Gives up a snapshot in the background, whose tree is about to be replaced; it does not get its name."""
+        """Cancels a background snapshot, whose tree is about to be replaced; it does not get its name."""
         if self._writing is not None:
             self._writing.cancel()
 
@@ -201,7 +201,7 @@ class Storage:
 
 
 def _locked(directory: Path) -> int:
-    """The descriptor that holds a folder for this process alone, until it ends. Raises DataError."""
+    """Locks a folder for this process, until it ends; returns the descriptor. Raises DataError."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -212,7 +212,7 @@ def _locked(directory: Path) -> int:
 
 
 def _size_of(directory: Path) -> int:
-    """The bytes of the files in a folder; one that goes while they are counted counts nothing."""
+    """The bytes of the files in a folder; a file that disappears meanwhile does not count."""
     total = 0
     for path in directory.iterdir():
         with contextlib.suppress(FileNotFoundError):

@@ -2,12 +2,12 @@
 
 Rules this module keeps:
 
-- It carries out operations and decides nothing.
-- The cost of an operation does not depend on how many znodes, children or sessions there are.
-- Equal ACLs are kept once. Only so many different ones are remembered, so that a client that makes up a new one for
-  each znode costs no more than its znodes.
-- `preorder` may be read over a long time while the tree changes: each znode comes out as it is when its turn comes,
-  after its parent. Replaying the transactions since the first one came out gives the tree of now.
+- It applies operations and makes no decisions.
+- The cost of an operation does not depend on the number of znodes, children or sessions.
+- Equal ACLs share one object. The number of remembered ACLs is bounded, so that a client that creates a new one for
+  each znode costs only its znodes.
+- `preorder` may be read over a long time while the tree changes: each znode is yielded in its state at that moment,
+  after its parent. Replaying the transactions since the first one was yielded gives the current tree.
 
 Source: `DataTree`, `NodeHashMapImpl`, `ReferenceCountedACLCache`; `DataTree.serializeNode` for the order.
 """
@@ -29,8 +29,8 @@ _NONE: frozenset[str] = frozenset()
 class Tree:
     """The znodes and the sessions of one server.
 
-    `containers` and `ttls` are the paths of the znodes that the leader may delete by itself; `bytes_of_data` is the
-    size of all data.
+    `containers` and `ttls` are the paths of the znodes that the leader may delete without a request; `bytes_of_data` is
+    the size of all data.
     """
 
     __slots__ = ("_acls", "_children", "_ephemerals", "_nodes", "bytes_of_data", "containers", "sessions", "ttls")
@@ -70,7 +70,7 @@ class Tree:
         return self._ephemerals.keys()
 
     def carry_out(self, operations: Iterable[Operation]) -> None:
-        """Change the tree as the operations say, in their order."""
+        """Apply operations to the tree, in order."""
         for operation in operations:
             if type(operation) is Put:
                 self._put(operation.path, operation.znode)
@@ -82,7 +82,7 @@ class Tree:
                 self.sessions.pop(operation.session, None)
 
     def preorder(self) -> Iterator[tuple[str, Znode]]:
-        """Every znode with its path, each after its parent; the tree may change between two of them."""
+        """Yield every znode with its path, after its parent; the tree may change between two of them."""
         waiting = [iter((ROOT,))]
         while waiting:
             path = next(waiting[-1], None)
