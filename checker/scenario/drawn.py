@@ -25,7 +25,7 @@ from spec.server import Server
 
 
 def leader_words(leader: Sid) -> int | str:
-    """The leader of a vote; the vote of a server that does not vote has none."""
+    """The leader of a vote; `nobody` for the vote of a server that does not vote."""
     return leader if leader >= 0 else "nobody"
 
 

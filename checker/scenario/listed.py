@@ -147,9 +147,9 @@ def may_not_fire(scenario: Common, known: Collection[str], located: Located) -> 
 def refuse_idle(
     scenario: Common, added: Iterable[Variant], located: Located, why_idle: Callable[[Variant], Idle | None]
 ) -> None:
-    """Refuse what would change nothing: a variant that the scenario names, or one that was added to it.
+    """Reject a variant that would change nothing, named by the scenario or added to it.
 
-    Raises ScenarioError with the line of the first, and VariantError for the second.
+    Raises ScenarioError with the line of a variant of the scenario, and VariantError for an added one.
     """
     for number, name in enumerate(scenario.variants):
         idle = why_idle(Variant(name))

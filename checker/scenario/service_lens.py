@@ -8,7 +8,7 @@ Rules of this module:
 - A request of a lost connection is in flight until it arrives late. It is lost when the client is connected again.
 - Where servers do not lag, requests arrive at `leader`, which represents the whole service.
 
-For clients other than those with scripts, `fields` returns the fields of a client's columns.
+`fields` returns the fields of the columns that the caller of the service adds for a client.
 """
 
 from __future__ import annotations

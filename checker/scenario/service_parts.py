@@ -59,7 +59,7 @@ def service_setup(
     budgets: Budgets | None = None,
     variants: Iterable[Variant] = (),
 ) -> ServiceSetup:
-    """The service that clients with these scripts ask. Raises ValueError, which says what is wrong."""
+    """The service for clients with these scripts. Raises ValueError with the mistake."""
     return ServiceSetup(
         clients=len(clients),
         servers=servers,
@@ -117,7 +117,7 @@ def applicable(scripts: Iterable[Script]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class _Asked:
-    """What scripts ask for."""
+    """The kinds of requests in some scripts."""
 
     creates: bool = False
     sequential: bool = False

@@ -1,7 +1,7 @@
 """Captions of the actions of leading and following, and their elements in a picture.
 
-Rules of this module: a packet is shown as `spec.zab.packets.described` formats it. When a connection breaks, all its
-packets in flight are lost; when it is replaced by another one of the same two servers, the packets of the old one are.
+Rules of this module: a packet is shown as `spec.zab.packets.described` formats it. When a connection breaks, or is
+replaced by another one of the same two servers, all its packets in flight are lost.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _travelled(old: Connection | None, move: Move, new: Connection | None) -> It
 
 
 def _may_be_the_same(old: Connection, new: Connection) -> bool:
-    """False if the roles have changed, or if a server holds the connection that did not hold it before."""
+    """Whether both may be the same connection: the roles are equal, and no side has taken hold of it again."""
     held_again = (new.learner_holds and not old.learner_holds) or (new.leader_holds and not old.leader_holds)
     return (old.learner, old.leader) == (new.learner, new.leader) and not held_again
 
