@@ -1,1 +1,1 @@
-"""Models that come with the checker: of processes in general, of a small election, of a ZooKeeper ensemble."""
+"""Models that come with the checker: general processes, a small election, a ZooKeeper ensemble, a service, recipes."""

@@ -1,11 +1,11 @@
-"""Processes that talk over FIFO channels: the shortest way from step functions to a model.
+"""Processes that communicate over FIFO channels: a short way from step functions to a model.
 
-A `Process` is a state machine: `step(state, event)` gives the new state and the messages to send, or None when
-the event is impossible now (a message then stays where it is). Events are `Deliver(source, message)` and
-whatever `spontaneous(state)` lists: timers, client requests, decisions.
+A `Process` is a state machine: `step(state, event)` returns the new state and the messages to send, or None when the
+event is impossible now (a message then stays in its channel). Events are `Deliver(source, message)` and the events that
+`spontaneous(state)` lists: timers, client requests, decisions.
 
-Columns: one to a process, named like it; one to each ordered pair of processes, named "a->b", a tuple of
-messages with its head first. Channels neither lose, repeat nor reorder; models with faults build their own.
+Columns: one for each process, with its name; one for each ordered pair of processes, named "a->b", a tuple of messages
+with its head first. Channels neither lose, repeat nor reorder messages; models with faults have their own channels.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Stepped(NamedTuple):
 
 @dataclass(frozen=True)
 class Process:
-    """A named state machine, the state it starts from, and the events it may take of its own accord."""
+    """A named state machine, its initial state, and the events that it may take without a message."""
 
     name: str
     initial: Any
@@ -44,7 +44,7 @@ class Process:
 
 
 def model_of(name: str, processes: Sequence[Process], properties: Iterable[Property] = ()) -> Model:
-    """The model of these processes, each pair joined by a channel in either direction."""
+    """The model of these processes, with a channel in each direction between every two of them."""
     pairs = [(a.name, b.name) for a in processes for b in processes if a.name != b.name]
     channels = [channel(source, destination) for source, destination in pairs]
     return Model(
@@ -96,7 +96,7 @@ def _own_events(process: Process) -> Rule:
 
 
 def _action(event: Any) -> str:
-    """What an event is called: itself if it is a word, the first word of a plain tuple, else the name of its type."""
+    """The name of an event: itself if it is a string, the first string of a plain tuple, or the name of its type."""
     if isinstance(event, str):
         return event
     named = type(event) is tuple and event and isinstance(event[0], str)

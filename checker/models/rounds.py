@@ -1,12 +1,13 @@
 """The small election: rounds, votes and receive buckets, without zxids, faults or configuration.
 
-It is the model that speed is measured on and other checkers are compared with, small enough to be written again
-in Promela or TLA+ from this page. Its counts are known independently: 6,544 states and 23,905 transitions for
-three servers, 13,822,383 and 87,985,030 for four.
+It is the model for benchmarks and for comparisons with other checkers, small enough to be written again in Promela or
+TLA+ from this page. Its counts are known independently: 6,544 states and 23,905 transitions for three servers,
+13,822,383 and 87,985,030 for four.
 
-A server starts once, votes for itself in round 1 and tells all others. While LOOKING it adopts a higher round,
-answers a lower one, and in its own round adopts a better vote; it decides when a strict majority of its recvset
-equals its vote, or on the word of a decided majority among which the leader has been heard.
+A server starts once, votes for itself in round 1 and sends its vote to all others. While LOOKING it adopts a higher
+round, answers a lower one, and in its own round adopts a better vote. It decides when a strict majority of its recvset
+equals its vote. On a message of a decided server it also decides for that server's vote, if a majority of its recvset
+equals this vote and the leader itself has been heard.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Message(NamedTuple):
 
 
 class Local(NamedTuple):
-    """A server: `recvset[i]` is the last vote counted of server i, 0 for none. Ids count from 1."""
+    """A server: `recvset[i]` is the last counted vote of server i + 1, 0 for none. Ids count from 1."""
 
     state: str
     round: int
@@ -38,7 +39,7 @@ class Local(NamedTuple):
 
 
 def election(servers: int) -> Model:
-    """The model of that many servers, with agreement as its invariant and two outcomes as witnesses."""
+    """The model of that many servers, with agreement as its only property."""
     locals_ = tuple(Read(str(sid)) for sid in range(1, servers + 1))
     first = Local(NOT_STARTED, 0, 0, (0,) * servers)
     return model_of(
@@ -53,7 +54,7 @@ def _leads(local: Local) -> bool:
 
 
 def _one_leader(*leading: bool) -> Finding | None:
-    """Two servers may lead at once in one round: the follower of the first may have moved on. See docs."""
+    """At most one server is LEADING. Three servers violate it in one round: a follower may have moved on. See docs."""
     leaders = [sid for sid, leads in enumerate(leading, 1) if leads]
     return Finding("two servers are LEADING", (("leaders", tuple(leaders)),)) if len(leaders) > 1 else None
 
@@ -65,7 +66,7 @@ def _spontaneous(local: Local) -> tuple[str, ...]:
 
 
 class _Server:
-    """The step function of one server; it holds nothing but who it is."""
+    """The step function of one server; its only data are the server's id and their number."""
 
     def __init__(self, sid: int, servers: int) -> None:
         self.sid, self.servers = sid, servers
@@ -111,7 +112,7 @@ class _Server:
         return Stepped(local, tuple((str(other), message) for other in others))
 
     def _decided(self, local: Local, leader: int) -> Local:
-        # A decided server reads its recvset never again, and forgets it: one meaning, one representation.
+        # A decided server never reads its recvset again, so it is cleared: states that behave alike are equal.
         state = LEADING if leader == self.sid else FOLLOWING
         return Local(state, local.round, leader, (0,) * self.servers)
 

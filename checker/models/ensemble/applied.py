@@ -1,4 +1,4 @@
-"""Compares the transactions that a server reports as applied with its log, step by step.
+"""Comparison of the transactions that a server reports as applied with its log, step by step.
 
 The state of a server contains the zxid that it applied last, but no list of applied transactions. Invariants derive the
 list from the log, up to that zxid. The derived list is right as long as every step applies exactly the next
@@ -18,10 +18,10 @@ from spec.zab.state import Leader, logged_and_queued
 
 
 class Misapplied(Fact, frozen=True):
-    """In one step of `epoch`, `server` applied other transactions than the next ones of its log, or not in zxid order.
+    """A report that `server`, in one step of `epoch`, did not apply the next transactions of its log in zxid order.
 
-    `applied` is everything that it has applied since it began to serve, `logged` the log up to the zxid that it reports
-    as the last one.
+    `applied` lists every transaction that it has applied since it began to serve, and `logged` the log up to the zxid
+    that it reports as the last one.
     """
 
     server: Sid

@@ -1,11 +1,11 @@
-"""Builds the model of a setup: columns with their initial values, actors, rules, and the history before them.
+"""Construction of the model of a setup: columns with their initial values, actors, rules, and the history before them.
 
 The history is one run of the model, with the channel rules of the exploration. The servers start in the given order,
 and every urgent step follows. The initial state is therefore reachable, including the last message of each channel.
 
 Where an election is one step and the views of servers differ, several elections may be possible. The history then
 follows the same start with messages: each server ends behind the leader that it follows there. If the elections in one
-step cannot end that way, the history is refused.
+step cannot end that way, the history is rejected.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def _start(model: Model, row: Row, sid: Sid) -> Row:
 
 
 def _settled(model: Model, row: Row, is_right: Callable[[Move], bool] = lambda _: True) -> Row:
-    """The row without urgent steps, where no election happens that is not right.
+    """The row after all urgent steps, with only those elections that `is_right` accepts.
 
     An election by the oracle takes the largest possible membership.
     """
@@ -182,7 +182,7 @@ def _urgency(move: Move) -> tuple[int, ...]:
 
 
 def _settled_alike(model: Model, row: Row, leaders: Mapping[Sid, Sid | None]) -> Row:
-    """The row without urgent steps where each server follows its leader. Raises HistoryError if it is unreachable."""
+    """The row after all urgent steps in which each server follows its leader. Raises HistoryError if there is none."""
 
     def is_right(move: Move) -> bool:
         if move.action != "elect":
@@ -203,7 +203,7 @@ def _settled_alike(model: Model, row: Row, leaders: Mapping[Sid, Sid | None]) ->
 
 
 def _leaders(row: Row) -> dict[Sid, Sid | None]:
-    """Who each running server follows; a leader follows itself, and None is a server that is LOOKING."""
+    """The leader that each running server follows; a leader follows itself, and a LOOKING server has None."""
     found = {}
     for value in row:
         if isinstance(value, Server) and isinstance(each := standing(value), Standing):

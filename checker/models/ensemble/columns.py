@@ -1,4 +1,4 @@
-"""The columns of an ensemble, and the operations that the effects of a step become.
+"""The columns of an ensemble, and the conversion of a step's effects to operations on them.
 
     server 1 .. server n     spec.server.Server; operations are the election's events and CRASH
     1>2 ..                   one direction of a connection (spec.election.channel); fine grain only
@@ -56,7 +56,7 @@ ERASE = "erase"  # for a server that does not run: its data directory is empty w
 
 
 class HandOver(msgspec.Struct, frozen=True):
-    """`QuorumCnxManager.toSend`: hands over a message; `knows_peer`: it may open a connection itself.
+    """The message of `QuorumCnxManager.toSend`; with `knows_peer` the sender itself may open the connection.
 
     `addresses` are the addresses in the sender's file.
     """
@@ -88,7 +88,7 @@ class Settled(msgspec.Struct, frozen=True):
 
 
 class Knock(msgspec.Struct, frozen=True):
-    """A learner connects to a quorum port by the `addresses` in its file, and sends the packets `first`."""
+    """A learner connects to a quorum port by the `addresses` in its file, and sends the packet `first`."""
 
     learner: Sid
     first: QuorumPacket

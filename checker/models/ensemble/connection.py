@@ -5,13 +5,13 @@
 
 Rules of this module:
 
-- Whoever ends closes its side: what it sent still arrives, what it was sent is lost. When neither side holds the
-  connection nothing is left of it.
-- A cut drops what is on its way in both directions.
-- A side notices that the other is gone when it has read everything that was sent to it (`Gone`). That a leader
-  notices later is not explored: what it sends in the meantime is lost, and what it has counted stays counted either
-  way. A learner may notice earlier, with packets unread, since a reset overtakes them; and later, while it writes.
-- A new connection takes the place of an old one.
+- A server that ends closes its side: the packets that it sent still arrive, and the packets sent to it are lost. When
+  neither side holds the connection, it is removed.
+- A cut drops the packets in flight in both directions.
+- A side notices that the other is gone when it has read every packet that was sent to it (`Gone`). A later notice by a
+  leader is not explored: its packets in the meantime are lost, and its counts stay the same in both cases. A learner
+  may notice earlier, with unread packets, since a reset overtakes them; and later, while it writes.
+- A new connection replaces an old one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from spec.zab.packets import QuorumPacket
 
 
 class Connection(msgspec.Struct, frozen=True):
-    """A socket: who still holds it, and the packets in flight, oldest first."""
+    """A socket: the sides that still hold it, and the packets in flight, oldest first."""
 
     learner: Sid
     leader: Sid
@@ -44,7 +44,7 @@ class Connection(msgspec.Struct, frozen=True):
         return self.learner_holds and self.leader_holds
 
     def last_word_of(self, source: Sid) -> bool:
-        """Whether one packet is left of a side that is gone."""
+        """Whether exactly one packet is unread from a side that is gone."""
         if source == self.learner:
             return not self.learner_holds and len(self.up) == 1
         return not self.leader_holds and len(self.down) == 1
@@ -59,7 +59,7 @@ class Open(msgspec.Struct, frozen=True):
 
 
 class Transmit(msgspec.Struct, frozen=True):
-    """One side sends packets, one behind the other."""
+    """One side sends packets, in this order."""
 
     source: Sid
     packets: tuple[QuorumPacket, ...]
@@ -88,13 +88,13 @@ class Break(msgspec.Struct, frozen=True):
 
 
 class Gone(msgspec.Struct, frozen=True):
-    """To a server: the other side of a connection is gone, and nothing of it is left to read."""
+    """The event that the other side of a server's connection is gone, and that every packet from it has been read."""
 
     peer: Sid
 
 
 def connection_actor(one: Sid, other: Sid) -> Actor:
-    """The connection between two servers, whichever of them leads."""
+    """The connection between two servers, with either of them as the leader."""
 
     def step(values: tuple[Any, ...], operation: Any) -> Outcome | None:
         if isinstance(operation, Pass):
@@ -106,7 +106,7 @@ def connection_actor(one: Sid, other: Sid) -> Actor:
 
 
 def opening_actor(one: Sid, other: Sid) -> Actor:
-    """What opens the connection, if the link is whole."""
+    """The actor that opens the connection, unless the link is cut."""
     link = (min(one, other), max(one, other))
 
     def step(values: tuple[Any, ...], operation: Open) -> Outcome:
@@ -119,7 +119,7 @@ def opening_actor(one: Sid, other: Sid) -> Actor:
 
 
 _After = tuple[Connection | None, tuple[tuple[Sid, Sid], ...]]
-"""The connection, and who is to be told that whom is gone."""
+"""The connection, and pairs (server, peer) for the servers that get `Gone(peer)`."""
 
 
 def _after(connection: Connection | None, operation: Any) -> _After:
@@ -154,7 +154,7 @@ def _passed(connection: Connection | None, reader: Sid) -> Outcome:
 
 
 def _transmitted(connection: Connection, source: Sid, packets: tuple[QuorumPacket, ...]) -> Connection:
-    """What is sent to a side that is gone is lost."""
+    """The connection after packets were sent; packets to a side that is gone are lost."""
     if not connection.is_whole:
         return connection
     if source == connection.learner:
@@ -163,7 +163,10 @@ def _transmitted(connection: Connection, source: Sid, packets: tuple[QuorumPacke
 
 
 def _closed(connection: Connection, side: Sid | None) -> _After:
-    """One side is closed, or with None the connection is cut; the other is told once it has read everything."""
+    """The connection after one side is closed or, with None, after a cut.
+
+    The other side gets `Gone` when it has read every packet.
+    """
     learner, leader = connection.learner, connection.leader
     if side == learner:
         if not connection.leader_holds or not connection.up:

@@ -1,12 +1,11 @@
 """Effects that do not fit the state after a step: timers, the tree, quorum connections.
 
-A model derives the possible events from states, so an effect that is left out, or one too many, changes no state. A
-node loses a timer, an applied transaction or a connection by it. Each step of a server is therefore compared with its
-effects, and a difference is reported as a fact. A specification without differences reports nothing, so these facts
-multiply no states.
+A model derives the possible events from states, so a missing or an additional effect changes no state. In a node it
+means a wrong timer, transaction or connection. Each step of a server is therefore compared with its effects, and a
+difference is reported as a fact. A specification without differences reports nothing, so these facts add no states.
 
-Sources: `FastLeaderElection.lookForLeader` (each poll has a time-out); `Leader.lead`, `Follower.followLeader` and
-their `shutdown`; `LearnerHandler.run`; `FinalRequestProcessor`.
+Sources: `FastLeaderElection.lookForLeader` (each poll has a timeout); `Leader.lead`, `Follower.followLeader` and their
+`shutdown`; `LearnerHandler.run`; `FinalRequestProcessor`.
 """
 
 from __future__ import annotations
@@ -74,7 +73,7 @@ def misfits(before: Server, event: Any, after: Server, effects: Effects) -> Iter
 
 
 def _timer_of(server: Server) -> Timer | None:
-    """The timer that runs in this state: a LOOKING server polls, with one of two time-outs."""
+    """The timer that runs in this state: a LOOKING server polls, with one of two timeouts."""
     election = server.election
     if election is None or election.state is not ServerState.LOOKING:
         return None

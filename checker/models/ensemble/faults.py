@@ -1,4 +1,4 @@
-"""What may still go wrong, or be asked for: the budgets of a run, and who is down by a fault or has yet to start."""
+"""The budgets of a run, the servers that a fault has stopped, and the servers that have yet to start."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spec.quorum import Sid
 
 
 class Faults(msgspec.Struct, frozen=True):
-    """What is left of the budgets; `late` servers have yet to start, `down` ones were crashed by a fault."""
+    """The remaining budgets; `late` servers have yet to start, `down` servers were crashed by a fault."""
 
     left: Budgets = Budgets()
     late: frozenset[Sid] = frozenset()
@@ -22,7 +22,7 @@ class Faults(msgspec.Struct, frozen=True):
 
 
 class Spend(msgspec.Struct, frozen=True):
-    """Take one from a budget; `late` and `down` change by the servers given."""
+    """Take one from a budget; `late` and `down` change by these servers."""
 
     budget: str | None
     started: Sid | None = None
@@ -30,7 +30,7 @@ class Spend(msgspec.Struct, frozen=True):
 
 
 def faults_actor() -> Actor:
-    """The budgets; an operation that nothing is left for is impossible."""
+    """The budgets; an operation on an exhausted budget is impossible."""
 
     def step(values: tuple[Any, ...], spend: Spend) -> Outcome | None:
         faults: Faults = values[0]
@@ -51,5 +51,5 @@ def faults_actor() -> Actor:
 
 
 def has_left(budget: str) -> Read:
-    """A gate: something is left of a budget."""
+    """A gate: the budget is not exhausted."""
     return Read(FAULTS, lambda faults: True if getattr(faults.left, budget) > 0 else None)

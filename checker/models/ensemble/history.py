@@ -1,7 +1,7 @@
 """The history of an ensemble: the reported facts that some invariant still needs.
 
-A fact that no property reads would multiply states for nothing. The history therefore has parts, and keeps only the
-parts that some property reads: `Read(HISTORY, part(Part.COMMITTED))`. Rules this module keeps:
+A fact that no property reads would multiply states without use. The history therefore has parts, and keeps only the
+parts that some property reads: `Read(HISTORY, part(Part.COMMITTED))`. Rules of this module:
 
 - A part is a tuple in an order that the facts themselves define, so that equal pasts are equal values.
 - Information that the present state contains is not repeated here.
@@ -56,7 +56,7 @@ class Reign(msgspec.Struct, frozen=True):
 
 
 class FirstCommit(msgspec.Struct, frozen=True):
-    """A transaction, and the epoch of its first commit by the leader or first delivery by a server."""
+    """A transaction, and the epoch of its first report as committed by a leader or as delivered by a server."""
 
     txn: Txn
     epoch: int

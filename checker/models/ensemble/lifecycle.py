@@ -137,7 +137,7 @@ def _crash(setup: Setup, sid: Sid) -> Rule:
 
 
 def _planned(setup: Setup, number: int) -> Rule:
-    """The operator's next action, once the servers that it waits for have rejoined."""
+    """The operator's next action, enabled when the servers in `after` have rejoined."""
     planned: Planned = setup.plan[number]
     name = f"plan {number + 1}: {planned.action} {planned.sid}"  # one rule each, so that coverage shows a stuck plan
 

@@ -1,4 +1,4 @@
-"""Breaks and repairs of links: one link, or all links between two sides of the ensemble.
+"""Cuts and repairs of links: one link, or all links between two sides of the ensemble.
 
 Messages in flight on a cut link are lost; messages in a send queue, and the last one sent, are not. A healed link does
 not reconnect its servers: the next message does.

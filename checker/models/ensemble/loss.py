@@ -1,7 +1,8 @@
-"""The loss of a leader or of followers: when a follower gives up its leader, and a leader its followers.
+"""The loss of a leader by a follower, and of followers by a leader.
 
-Time has no length here, so giving up is free only where waiting is hopeless; where the other side may still come it is
-an early time-out, and costs `impatience`. Sources: `QuorumPeer.run`, `Follower.followLeader`, `Leader.lead`.
+Time has no length here, so giving up is free only where waiting is hopeless. Where the other side may still come,
+giving up is an early timeout, and costs `impatience`. Sources: `QuorumPeer.run`, `Follower.followLeader`,
+`Leader.lead`.
 """
 
 from __future__ import annotations
@@ -33,12 +34,11 @@ def rules(setup: Setup) -> list[Rule]:
 
 
 def _lose_leader(setup: Setup, sid: Sid, leader: Sid) -> Rule:
-    """A learner gives up its leader: without cost when the leader cannot come any longer, by a budget when it still
-    may.
+    """A learner gives up its leader: without cost when the leader can no longer come, by a budget when it still may.
 
-    The leader cannot come if it does not run, is cut off, has decided otherwise, or leads or looks in another round;
-    nor, where an election is one step, if it looks in any round. Nor can it come if its quorum port differs from the
-    one in the learner's file.
+    The leader cannot come if it does not run, is cut off, has decided otherwise, or leads or looks in another round.
+    With the oracle it cannot come if it looks, in whatever round. It cannot come either if its quorum port differs from
+    the one in the learner's file.
     """
     one_step = setup.grain is Grain.ORACLE
 

@@ -1,4 +1,4 @@
-"""The names of an ensemble's columns, and the actors that answer for them."""
+"""The names of an ensemble's columns, and of their actors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Link = tuple[Sid, Sid]
 
 
 def server_name(sid: Sid) -> str:
-    """The column of a server; ZooKeeper's own way to write it."""
+    """The column of a server, in the notation of zoo.cfg."""
     return f"server.{sid}"
 
 

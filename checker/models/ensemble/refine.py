@@ -1,4 +1,4 @@
-"""Refines a run of the coarse grain to a run message by message.
+"""Refinement of a run of the coarse grain to single messages.
 
 The oracle gives the result of an election in one step. `refine` replaces each of these steps by the fewest deliveries
 and decisions with the same result, from the state that the run has reached in the fine grain, and copies every other

@@ -1,4 +1,4 @@
-"""The parts of an ensemble under check: servers with their files, a history, a plan, faults and a grain.
+"""The input of a model of an ensemble: servers with their files, a history, a plan, faults and a grain.
 
 Everything here is plain data: scenarios and the command line make a `Setup`, and `build` makes a model of it.
 """
@@ -66,22 +66,22 @@ class Planned:
 
 @dataclass(frozen=True)
 class Prologue:
-    """The past before exploration begins: some servers start, and all steps that must happen do."""
+    """The past before exploration begins: some servers start, and every step that must happen is taken."""
 
     start: tuple[Sid, ...] = ()
     settle: bool = True
 
 
 UNLIMITED = 1 << 30
-"""A budget that is never used up, where this adds no state."""
+"""A budget that is never exhausted, used where this adds no state."""
 
 
 class Budgets(msgspec.Struct, frozen=True):
     """The number of times each fault may happen, over the whole run. `heals` restore all cut links together.
 
-    `rebroadcasts` are notification time-outs, and may be UNLIMITED: a repeated message is merged with the one in
-    flight, so states stay finite. Liveness needs this, because a real server never stops. `impatience` lets a server
-    give up on a leader, or on followers, that may still come; giving up on one that cannot come is never limited.
+    `rebroadcasts` are notification timeouts, and may be UNLIMITED: a repeated message is merged with the one in flight,
+    so states stay finite. Liveness needs this, because a real server never stops. `impatience` lets a server give up on
+    a leader, or on followers, that may still come; giving up on one that cannot come is never limited.
 
     Where servers lead and follow: `disconnects` drop the connection of a learner with its leader; `elections` are the
     elections by the oracle that make a leader; `writes` and `syncs` are client requests; `pings` are pings of the

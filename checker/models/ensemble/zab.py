@@ -1,5 +1,4 @@
-"""The actions of servers that lead and follow: packets arrive, the disk catches up, clients write, sides lose each
-other.
+"""The actions of servers that lead and follow: packets, the disk, clients, and the loss of the other side.
 
 The actions, and their arguments:
 
@@ -7,9 +6,9 @@ The actions, and their arguments:
     lose leader s l        lose quorum l          give up s           disconnect a b
     sync late s            resume s               ping l
 
-Losing each other is free where waiting is hopeless: the connection is gone, or the leader does not lead. Where the
-other side may still come it is an early time-out and costs `impatience`. A leader may give up as soon as its whole
-connections are not a quorum, even before it has noticed that each one ended: its tick checks exactly this.
+A loss is free where waiting is hopeless: the connection is gone, or the leader does not lead. Where the other side may
+still come, giving up is an early timeout and costs `impatience`. A leader may give up as soon as its whole connections
+are not a quorum, even before it has noticed that each one ended: its tick checks exactly this.
 
 Source: `Learner.readPacket`, `LearnerHandler.run`, `Leader.lead`, `SyncRequestProcessor`, `CommitProcessor`.
 """
@@ -147,7 +146,7 @@ def _leads_and_serves(server: Server) -> bool | None:
     return _serves(server) if isinstance(server.zab, Leader) else None
 
 
-# Losing each other.
+# Loss of the other side.
 
 
 def _lose_leader(setup: Setup, sid: Sid, leader: Sid) -> Rule:
@@ -191,7 +190,7 @@ def _round_behind(server: Server, leader: Sid) -> int | None:
 def _lose_quorum(setup: Setup, sid: Sid) -> Rule:
     """A leader gives up: its whole connections are not a quorum, and no server may come that would complete one.
 
-    With the oracle no server is on the way: a leader has its quorum from the beginning.
+    With the oracle no server can come: a leader has its quorum from the beginning.
     """
     others = [other for other in setup.sids if (min(sid, other), max(sid, other)) in setup.quorum_pairs]
     give_up = Send(server_name(sid), QuorumLost())

@@ -1,10 +1,10 @@
 """A recipe under check: clients with `spec.recipes`, the service between them, and a guarded resource.
 
-setup       what there is, and how often what may happen
-client      a client: its recipe, and what its application wants
-resource    the guarded resource, and writes on their way to it
-reigns      what is written down of a run: the truth that clients are held to
-build       the model of it all
+- `setup`: the input of a model, with the budgets of events
+- `client`: a client, with its recipe and the wishes of its application
+- `resource`: the guarded resource, and writes in flight to it
+- `reigns`: the recorded facts of a run, which are the truth that clients are compared with
+- `build`: the model with all of these
 """
 
 from checker.models.recipes.build import recipe_model

@@ -1,11 +1,11 @@
-"""From a setup to a model: the service, the clients, the resource, and the facts that are written down.
+"""Construction of the model of a recipe: the service, the clients, the resource, and the recorded facts.
 
-Actions beside those of the service (`checker.models.service.rules`), each with (client,):
+Actions in addition to those of the service (`checker.models.service.rules`), each with (client,):
 
-    want          the application wants to hold: it stands for election, or acquires the lock
-    take again    it acquires once more what it holds
+    want          the application wants to hold: it joins the election, or acquires the lock
+    take again    it acquires again what it holds
     release       it releases, closes or resigns
-    give up       it waits no longer
+    give up       it stops waiting
     return        its `take_leadership` returns
     write         it sends a write to the guarded resource
     reach         a write reaches the resource

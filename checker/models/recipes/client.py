@@ -1,11 +1,12 @@
-"""A client: its recipe's state, and what its application still wants.
+"""A client: its recipe's state, and the remaining wishes of its application.
 
-The recipe decides by `spec.recipes`; this module carries its effects to the link, to the resource and to the facts that
-are written down. Rules of this module:
+The recipe decides by `spec.recipes`; this module carries its effects to the link, to the resource and to the recorded
+facts. Rules of this module:
 
-- At most one request is outstanding. With the connection goes its answer: the recipe hears so before anything else.
-- All of a client's ids are its number: whoever finds one finds a znode of the same client.
-- A client that has crashed is one value, whatever it was at.
+- At most one request is outstanding. Its reply is lost with the connection: the recipe then gets `Suspended` and, in
+  the same step, `Unanswered`.
+- Every id that a client passes to its recipe is derived from its number, so a znode with that id is its own.
+- All crashed clients have the same value, whatever their earlier state.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from spec.recipes import events
 
 
 class Wish(enum.Enum):
-    """What an application does, of its own accord."""
+    """An action of an application."""
 
     WANT = "want"
     AGAIN = "take again"
@@ -48,10 +49,10 @@ class Wish(enum.Enum):
 
 
 class Client(msgspec.Struct, frozen=True):
-    """A client. `rounds`, `again`, `quits` and `writes` are what is left of each.
+    """A client. `rounds`, `again`, `quits` and `writes` are its remaining budgets.
 
-    `taken`: how often the application has taken what it holds and not yet released it. `given_up`: a release too few
-    has given it up. `asked`: an answer is outstanding.
+    `taken`: the number of times that the application has taken what it holds, minus its releases. `given_up`: a release
+    has ended the holding while `taken` was above 0. `asked`: a reply is outstanding.
     """
 
     recipe: Any
@@ -66,17 +67,17 @@ class Client(msgspec.Struct, frozen=True):
 
 
 def first_client(setup: RecipeSetup) -> Client:
-    """A client before it wants anything."""
+    """A client before its first wish."""
     return Client(setup.machine.initial, setup.rounds, setup.again, setup.quits, setup.writes)
 
 
 def crashed() -> Client:
-    """A client that is no more."""
+    """A client that has crashed."""
     return Client(None, crashed=True)
 
 
 def wishes(setup: RecipeSetup, client: Client) -> tuple[Wish, ...]:
-    """What the application may do now."""
+    """The wishes that the application may act on now."""
     if client.crashed:
         return ()
     recipe, state = setup.machine, client.recipe
@@ -93,7 +94,7 @@ def wishes(setup: RecipeSetup, client: Client) -> tuple[Wish, ...]:
 
 
 def client_actor(number: int, setup: RecipeSetup) -> Actor:
-    """The client of that number."""
+    """The actor of the client with that number."""
     name, id = client_name(number), f"c{number}"
 
     def step(values: tuple[Any, ...], said: Any) -> Outcome | None:
@@ -125,7 +126,7 @@ def client_actor(number: int, setup: RecipeSetup) -> Actor:
             case Wish.RELEASE:
                 return _run(replace(client, taken=client.taken - 1), [events.Unwanted()])
             case Wish.QUIT:
-                # Whoever is in doubt may have taken it more than once; it gives up all of that.
+                # A client in doubt may have taken it several times; it gives up all of them.
                 given_up = [events.Unwanted()] * max(client.taken, 1)
                 return _run(replace(client, quits=client.quits - 1, taken=0), given_up)
             case Wish.RETURN:

@@ -1,7 +1,7 @@
-"""An operator who deletes znodes of clients: what a client has may be gone though its session lives.
+"""An operator who deletes znodes of clients: a client may lose its znode while its session is open.
 
-Rules of this module: only the znode of a client that waits is deleted. A leader does not watch its own, and would be
-told by nobody.
+Rules of this module: only the znode of a client that waits is deleted. A leader does not watch its own znode, so it
+would get no notification.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from spec.tree.requests import Delete, SessionId
 
 
 def operator_actor() -> Actor:
-    """How many znodes may still be deleted."""
+    """The number of znodes that may still be deleted."""
 
     def step(values: tuple[Any, ...], _: object) -> Outcome | None:
         (left,) = values
@@ -27,7 +27,10 @@ def operator_actor() -> Actor:
 
 
 def removals(setup: RecipeSetup) -> Rule:
-    """The deletion of any znode of a client, asked for in the name of its session: who asks makes no difference."""
+    """The rule that deletes the znode of a waiting client, with a request in that client's session.
+
+    The requester makes no difference to the outcome.
+    """
 
     def there(leader: Leader) -> tuple[tuple[str, SessionId], ...] | None:
         first = first_of(setup, leader.store)

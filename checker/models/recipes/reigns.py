@@ -1,9 +1,9 @@
-"""What is written down of a run, for the properties that read it: who reigned, who led, how many were told.
+"""The recorded facts of a run: reigns, leaders, and the greatest number of clients that one event has notified.
 
 Rules of this module:
 
-- `reigns` is the truth: whose znode was first in the leader's tree, one after the other, by their czxids.
-- A fact that no property reads is not written down, since each multiplies the states.
+- `reigns` is the truth: the znodes that were first in the leader's tree, in this order, by their czxids.
+- A fact that no property reads is not recorded, since each one multiplies the states.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from checker.models.service import Committed, Fired, client_of
 
 
 class Reigns(msgspec.Struct, frozen=True):
-    """The czxids of the znodes that were first, one after the other.
+    """The czxids of the znodes that were first, in this order.
 
-    `present` is that of the one that is first now, of this client and at this path; 0 while there is none.
+    `present` is the czxid of the znode that is first now, which belongs to `client` and is at `path`; 0 if there is
+    none.
     """
 
     past: tuple[int, ...] = ()
@@ -31,12 +32,12 @@ class Reigns(msgspec.Struct, frozen=True):
     path: str = ""
 
     def place(self, token: int) -> int:
-        """Which reign a token is of, counted from 0; -1 for none."""
+        """The index of the reign of a token, from 0; -1 if there is none."""
         return self.past.index(token) if token in self.past else -1
 
 
 def reigns_actor(setup: RecipeSetup) -> Actor:
-    """Writes down who is first, after every transaction."""
+    """Record the first znode after every transaction."""
 
     def step(values: tuple[Any, ...], committed: Committed) -> Outcome:
         reigns: Reigns = values[0]
@@ -51,14 +52,14 @@ def reigns_actor(setup: RecipeSetup) -> Actor:
 
 
 class Leaders(msgspec.Struct, frozen=True):
-    """The znodes whose owners have come to hold, and one that was taken for a leader's without that."""
+    """The znodes whose owners have reported that they hold, and one that was followed although its owner had not."""
 
     led: frozenset[str] = frozenset()
     mistaken: str | None = None
 
 
 def led_actor() -> Actor:
-    """Writes down who has come to hold, and whom the others take for the leader."""
+    """Record the znodes whose owners hold, and the first znode that a client follows without that."""
 
     def step(values: tuple[Any, ...], said: Led | Follow) -> Outcome:
         leaders: Leaders = values[0]
@@ -71,14 +72,14 @@ def led_actor() -> Actor:
 
 
 class Told(msgspec.Struct, frozen=True):
-    """The event that has notified the most clients at once."""
+    """The event that has notified the most clients of one server, and their number."""
 
     path: str = ""
     clients: int = 0
 
 
 def told_actor() -> Actor:
-    """Writes down how many clients one event has notified at most."""
+    """Record the greatest number of clients that one event has notified at one server."""
 
     def step(values: tuple[Any, ...], fired: Fired) -> Outcome:
         told: Told = values[0]

@@ -1,12 +1,12 @@
-"""The guarded resource: it takes a write only with a token not less than the greatest that it has seen.
+"""The guarded resource: it accepts a write only if the token is not less than the greatest accepted one.
 
-What the resource is judged by is not the token but the truth: `reigns`, whose znode was first one after the other.
-Rules of this module:
+The resource is judged by the truth and not by the token: `reigns` has the order of the first znodes. Rules of this
+module:
 
-- A write is *stale* if a later reign's write was accepted before it. How many stale ones were accepted is counted.
-- A write is *rightful* if the writer's znode was first when it wrote, and is so when the write arrives. How many of
-  these were rejected is counted.
-- A write that was sent arrives at any time, or never: a client's pause, or a slow network, is not bounded.
+- A write is *stale* if a later reign's write was accepted before it. The accepted stale writes are counted.
+- A write is *rightful* if the writer's znode was first when it wrote, and still is when the write arrives. The rejected
+  rightful writes are counted.
+- A write arrives at any time, or never: a client's pause, or a slow network, is not bounded.
 
 Source: fencing tokens, as Chubby's sequencers (Burrows 2006, 2.4); here the znode's czxid (R20).
 """
@@ -26,7 +26,7 @@ from spec.variants import Variant
 
 
 class Resource(msgspec.Struct, frozen=True):
-    """`token` is the greatest accepted, `reign` the latest whose write was accepted, as a place in `reigns`."""
+    """`token` is the greatest accepted token; `reign` is the latest reign with an accepted write, as an index."""
 
     token: int = 0
     reign: int = -1
@@ -35,7 +35,7 @@ class Resource(msgspec.Struct, frozen=True):
 
 
 def resource_actor(setup: RecipeSetup) -> Actor:
-    """The resource; it looks at the truth only to be judged."""
+    """The resource; it reads `reigns` only to count its mistakes."""
     fences = Variant.NO_FENCING not in setup.variants
 
     def step(values: tuple[Any, ...], write: Write) -> Outcome:
@@ -53,7 +53,7 @@ def resource_actor(setup: RecipeSetup) -> Actor:
 
 
 def mail_actor(client: int) -> Actor:
-    """What one client has sent to the resource: any number of writes, in their order."""
+    """The writes of one client in flight to the resource: any number, in FIFO order."""
     name = mail_name(client)
 
     def step(values: tuple[Any, ...], said: Post | Reach) -> Outcome:

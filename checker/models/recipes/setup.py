@@ -1,4 +1,4 @@
-"""What a model of a recipe consists of: clients that want something, a service between them, what may go wrong.
+"""The input of a model of a recipe: clients with wishes, a service between them, budgets of faults.
 
 Everything here is plain data, which scenarios make; `build` makes columns, actors and rules of it.
 """
@@ -16,24 +16,25 @@ from spec.variants import Variant
 
 NO_FAULTS = Budgets()
 ROOT = "/r"
-"""Where the recipe has its znodes."""
+"""The parent of the recipe's znodes."""
 
 
 class Facts(Enum):
-    """What is written down of a run, each in a column of its own; only what a property reads is."""
+    """The recorded facts of a run, each in a separate column; only facts that a property reads are recorded."""
 
-    REIGNS = "reigns"  # whose znode was first, one after the other
-    LED = "led"  # who has come to hold, and who was taken for the leader without that
-    TOLD = "told"  # how many clients one event has notified at most
+    REIGNS = "reigns"  # the znodes that were first, in this order
+    LED = "led"  # the znodes whose owners hold, and one that was followed without that
+    TOLD = "told"  # the greatest number of clients that one event has notified at one server
 
 
 @dataclass(frozen=True)
 class RecipeSetup:
     """Some clients with one recipe.
 
-    `rounds`: how often each client wants to hold. `writes`: how often a client may write to the guarded resource, in
-    all. `again`: how often it may take what it holds once more. `quits`: how often it may give up waiting, in all.
-    `removals`: how many znodes of clients that wait an operator may delete.
+    `rounds`: the number of times that each client wants to hold. `writes`: the number of writes of each client to the
+    guarded resource, in all. `again`: the number of times that it may take again what it holds. `quits`: the number of
+    times that it may give up waiting, in all. `removals`: the number of znodes of waiting clients that an operator may
+    delete.
     """
 
     recipe: str
@@ -52,12 +53,12 @@ class RecipeSetup:
 
     @property
     def machine(self) -> Recipe:
-        """The recipe's step function, and what may be asked of its state."""
+        """The recipe's step function, and the queries on its state."""
         return RECIPES[self.recipe]
 
     @property
     def rules(self) -> object:
-        """What the recipe goes by."""
+        """The recipe's rules: its root and the variants."""
         return self.machine.rules(ROOT, self.variants)
 
     @property
@@ -87,12 +88,12 @@ OPERATOR = "removals left"
 
 
 def mail_name(client: int) -> str:
-    """The column of what a client has sent to the resource and has not arrived."""
+    """The column of the client's writes in flight to the resource."""
     return f"mail {client}"
 
 
 def first_of(setup: RecipeSetup, store: FrozenStore) -> tuple[str, Znode] | None:
-    """What holds in truth: the znode that is first, with its path."""
+    """The first znode, with its path: its owner is the true holder. None if there is none."""
     path = setup.machine.first(setup.rules, store)
     if path is None:
         return None

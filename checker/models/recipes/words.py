@@ -1,4 +1,4 @@
-"""What clients, resource and facts say to one another."""
+"""The operations and messages of clients, resource and facts."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ class Post(msgspec.Struct, frozen=True):
 
 
 class Reach(msgspec.Struct, frozen=True):
-    """The write on its way reaches the resource."""
+    """The oldest write in flight reaches the resource."""
 
 
 class Write(msgspec.Struct, frozen=True):
-    """A write with this token; `of` is the czxid of the writer's znode if that was first when it wrote, else 0."""
+    """A write with this token; `of` is the czxid of the writer's znode if that was first when it wrote, otherwise 0."""
 
     token: int
     of: int
 
 
 class Led(msgspec.Struct, frozen=True):
-    """The client with the znode at this path has come to hold."""
+    """The client with the znode at this path reports that it holds, or that it is first."""
 
     path: str
 
 
 class Follow(msgspec.Struct, frozen=True):
-    """A client has been told that the owner of this znode leads."""
+    """A client follows the owner of the znode at this path as the leader."""
 
     path: str

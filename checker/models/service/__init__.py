@@ -1,33 +1,33 @@
 """A ZooKeeper service as its clients see it: a leader, servers that lag, connections, sessions, watches, faults.
 
-`service(setup)` gives columns, actors and rules; whoever plugs in adds an actor `client c` for each client c, from 1,
-with columns and rules of its own. What the service asks of it:
+`service(setup)` returns columns, actors and rules. The caller adds an actor `client c` for each client c, from 1, with
+the client's columns and rules. The interface of this actor:
 
-    client c answers            when
-    Heard(Reply(asked, code, reply, zxid))   the answer to a request has come
-    Heard(Notice(type, path))   a watch has fired; it is gone
-    Disconnected()              the connection is lost; what was asked stays unanswered, and may still be done until
-                                the client has a connection again
+    client c receives           meaning
+    Heard(Reply(asked, code, reply, zxid))   the reply to a request
+    Heard(Notice(type, path))   a watch has fired, and is removed
+    Disconnected()              the connection is lost; outstanding requests stay unanswered, and may still be carried
+                                out until the client has a connection again
     Connected(resumed, session, zxid)   there is a connection again; not resumed: with a new session, after Expired
-    Expired()                   the session is known to be gone
-    Crash()                     the process ends; nothing is heard any more, and nothing must be asked
+    Expired()                   the session is known to be over
+    Crash()                     the process ends; it receives nothing after this, and must not send a request
 
     client c sends              meaning
-    Send(link_name(c), Ask(record))   a request; only while connected, else the model raises ModelError
+    Send(link_name(c), Ask(record))   a request; only while connected, otherwise the model raises ModelError
 
-At first every client is connected with session `session_of(c)`; its n-th session is `session_of(c, n)`. A client hears
-`Crash` only where it has neither crashed nor closed its session. It closes it by `Ask(CloseSession())`: what it hears
-afterwards is the answer, or `Disconnected`; never `Connected`.
+Initially every client is connected with session `session_of(c)`; its n-th session is `session_of(c, n)`. A client gets
+`Crash` only if it has neither crashed nor closed its session. It closes the session by `Ask(CloseSession())`: after
+that it gets the reply, or `Disconnected`, but never `Connected`.
 
-Observers (`observe_commits`, `observe_watches`) are actors of whoever plugs in. They get `Committed(zxid, change,
-store, events)` before anything else comes of a transaction, and `Fired(path, told)` when an event has met a watch.
+Observers (`observe_commits`, `observe_watches`) are actors of the caller. They get `Committed(zxid, change, store,
+events)` before every other consequence of a transaction, and `Fired(path, told)` when an event has met a watch.
 
-The actions are listed in `rules`; those in `FAULTS` are faults. Columns: `leader`; `server k` with lag alone;
-`watches k`; `link c`; `library c` if the setup has one; `faults left`.
+The actions are listed in `rules`; those in `FAULTS` are faults. Columns: `leader`; `link c`; `watches k`; `server k`
+with lag only; `library c` if the setup has one; `faults left`.
 
-What is left out: servers that crash, elect or lose their leader (checked with Zab, `checker.models.ensemble`);
-connecting takes one move, and so does what a library does on it; a request of a lost connection that has reached the
-leader in time is one that arrived.
+The model omits servers that crash, elect or lose their leader (checked with Zab, `checker.models.ensemble`). A
+connection takes one move, including the requests of the client's library on it. A request of a lost connection that has
+reached the leader in time counts as arrived.
 """
 
 from checker.models.service.build import Parts, first_tree, service

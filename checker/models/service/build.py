@@ -1,4 +1,4 @@
-"""From a setup to the parts of a model: columns with their initial values, actors and rules."""
+"""Construction of the parts of a model from a setup: columns with their initial values, actors and rules."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from spec.tree.znode import new_znode
 
 
 class Parts(NamedTuple):
-    """What a service contributes to a model; whoever plugs in adds the clients."""
+    """The contribution of a service to a model; the caller adds the clients."""
 
     columns: tuple[Column, ...]
     actors: tuple[Actor, ...]
@@ -38,7 +38,7 @@ class Parts(NamedTuple):
 
 
 def service(setup: ServiceSetup) -> Parts:
-    """The service. Every client is connected at first, with its first session."""
+    """The service. Initially every client is connected, with its first session."""
     tree = first_tree(setup)
     columns = [Column(LEADER, Leader(tree))]
     actors = [leader_actor(setup)]
@@ -63,9 +63,9 @@ def service(setup: ServiceSetup) -> Parts:
 
 
 def first_tree(setup: ServiceSetup) -> FrozenStore:
-    """The tree that a run begins with: the root, what the setup names, and a session for each client.
+    """The initial tree of a run: the root, the paths of the setup, and a session for each client.
 
-    ZooKeeper's own znodes are left out, since no client here looks at them.
+    ZooKeeper's own znodes are left out, since no client here reads them.
     """
     paths = sorted({ROOT, *setup.paths})
     znode = new_znode(b"", OPEN_ACL_UNSAFE, 0, 0, 0)

@@ -1,7 +1,7 @@
-"""What the servers decide, by `spec.tree` and `spec.service`, and what the variants have them decide wrongly.
+"""The decisions of the servers, by `spec.tree` and `spec.service`, and the wrong decisions of the variants.
 
-Rules of this module: times are 0, since nothing here depends on them. A change without an effect is a refusal, or asks
-for nothing but checks; it takes no zxid, so that refusals do not tell states apart.
+Rules of this module: times are 0, since nothing here depends on them. A change without an effect is a refusal, or
+consists of checks only. It takes no zxid, so that refusals add no states.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ _LIMITS = Limits(0, 0)
 
 
 def takes_in(session: SessionId, seen: int, zxid: int) -> bool:
-    """Whether a server that has applied `zxid` takes in a client that has seen so much, if its session lives."""
+    """Whether a server that has applied `zxid` accepts a client that has seen `seen`, if its session is open."""
     presented = Presented(seen, 0, session, password(session))
     return not isinstance(present(presented, _LIMITS, zxid), TurnedAway)
 
 
 class Decisions:
-    """What a leader makes of requests, and what a server makes of transactions."""
+    """The conversion of requests to transactions by a leader, and of transactions to changes of a tree by a server."""
 
     def __init__(self, variants: frozenset[Variant]) -> None:
         self._variants = variants
 
     def prepared(self, store: FrozenStore, propose: Propose) -> Change:
-        """The transaction for a request. One of a session that is not open is refused as expired."""
+        """The transaction for a request. A request of a session that is not open is refused as expired."""
         session, record = propose.session, propose.record
         open_ = store.timeout(session) is not None
         if Variant.REUSED_SEQUENCE_NUMBER in self._variants and isinstance(record, Create):
@@ -55,7 +55,7 @@ class Decisions:
         return change
 
     def applied(self, store: FrozenStore, zxid: int, change: Change) -> Applied:
-        """What a transaction does to a tree."""
+        """The effect of a transaction on a tree."""
         txn = change.record
         if Variant.EPHEMERAL_OUTLIVES_SESSION in self._variants and isinstance(txn, CloseSessionTxn):
             return Applied((EndSession(change.session),))
@@ -67,12 +67,12 @@ class Decisions:
 
 
 def replicated(record: Record) -> bool:
-    """Whether a request is for the leader to make a transaction of."""
+    """Whether the leader makes a transaction of a request."""
     return ROUTES[type(record)] is Route.WRITE or isinstance(record, CreateSession)
 
 
 def answered_early(record: Record) -> bool:
-    """What a server answers before it is committed, by a variant."""
+    """Whether a server answers a request before its commit, with the variant `ANSWERED_BEFORE_COMMIT`."""
     return ROUTES[type(record)] is Route.WRITE and not isinstance(record, CloseSession)
 
 

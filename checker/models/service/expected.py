@@ -24,14 +24,14 @@ UNSIGNED = 1 << 64
 
 
 class Expected(msgspec.Struct, frozen=True):
-    """The answers that are right: any of these codes, and with OK these fields, as `FIELDS` shows them."""
+    """The correct answers: any of these codes, and with OK these fields, in the notation of `FIELDS`."""
 
     codes: tuple[Code, ...]
     fields: tuple[tuple[str, str], ...] = ()
 
 
 def difference(expected: Expected, answer: Reply) -> str | None:
-    """The part of an answer that is not as expected; None if all is."""
+    """The part of an answer that differs from the expectation; None if there is none."""
     if answer.code not in expected.codes:
         return answer.code.name
     if answer.code is not Code.OK or answer.reply is None:

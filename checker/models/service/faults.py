@@ -1,4 +1,4 @@
-"""What may still go wrong: the budgets of a run, in one column."""
+"""The budgets of the faults of a run, in one column."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from checker.models.service.setup import FAULTS_LEFT, Budgets
 from checker.models.service.words import Spend
 
 FAULTS = frozenset({"disconnect", "expire", "crash"})
-"""The actions that are faults: nothing may be hoped of them."""
+"""The actions that are faults: no liveness property may depend on them."""
 
 
 def faults_actor() -> Actor:
-    """The budgets; an operation that nothing is left for is impossible."""
+    """The budgets; an operation on an exhausted budget is impossible."""
 
     def step(values: tuple[Any, ...], spend: Spend) -> Outcome | None:
         left: Budgets = values[0]
@@ -26,7 +26,7 @@ def faults_actor() -> Actor:
 
 
 def has_left(budget: str) -> Read:
-    """A gate: something is left of a budget."""
+    """A gate: the budget is not exhausted."""
     return Read(FAULTS_LEFT, lambda left: True if getattr(left, budget) > 0 else None)
 
 

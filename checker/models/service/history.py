@@ -1,4 +1,4 @@
-"""What was committed, as far as a property of the run asks for it: the column `history`.
+"""The column `history`: the facts about committed transactions that a property of the run needs.
 
 Updates are recognised by their data (see `scripts`), sequential names by their ten digits.
 """
@@ -27,16 +27,19 @@ _SEQUENTIAL = re.compile(r"\d{10}$").search
 
 
 class History(msgspec.Struct, frozen=True):
-    """What was committed. Names are kept with the czxid of their parent, since a new one counts anew."""
+    """The facts about committed transactions.
 
-    creations: tuple[tuple[str, int], ...] = ()  # how often each path was created
-    alive: frozenset[str] = frozenset()  # of these the ones that are there
-    again: str | None = None  # a path that was created though it was there
+    A sequential name is kept with the czxid of its parent, since the counter of a new parent starts again.
+    """
+
+    creations: tuple[tuple[str, int], ...] = ()  # the number of creations of each path
+    alive: frozenset[str] = frozenset()  # the created paths that exist
+    again: str | None = None  # a path that was created although it existed
     numbers: frozenset[tuple[int, str]] = frozenset()
-    twice: str | None = None  # a sequential name that was given again
+    twice: str | None = None  # a sequential name that was assigned twice
     ephemerals: frozenset[tuple[SessionId, str, int]] = frozenset()  # owner, path, zxid
-    last: tuple[tuple[int, int], ...] = ()  # of each client the last step that took effect
-    overtaken: tuple[int, int, int] | None = None  # a client, and the steps that took effect in this order
+    last: tuple[tuple[int, int], ...] = ()  # the last step of each client that took effect
+    overtaken: tuple[int, int, int] | None = None  # a client, a step, and an earlier step that took effect after it
     committed: frozenset[bytes] = frozenset()
     events: tuple[tuple[str, str], ...] = ()
 
@@ -65,7 +68,7 @@ def history_actor(notes: frozenset[Note]) -> Actor:
 
 
 def parts_of(record: Record) -> Iterator[Record]:
-    """A transaction, or those that it consists of."""
+    """The parts of a multi transaction; any other transaction is its only part."""
     if isinstance(record, MultiTxn):
         yield from record.txns
     else:
@@ -99,7 +102,10 @@ def _created(history: History, fact: Committed, txn: CreateTxn, notes: frozenset
 
 
 def _deleted(history: History, txn: DeleteTxn) -> History:
-    """A client has asked for this; what the servers delete of themselves has no session, or is the end of one."""
+    """The history after a client's request has deleted a znode.
+
+    Deletions by the servers have no session, or are the end of one, and do not come here.
+    """
     left = frozenset(each for each in history.ephemerals if each[1] != txn.path)
     return replace(history, ephemerals=left)
 

@@ -1,8 +1,8 @@
-"""The leader: the one order in which everything is committed. How Zab comes to it is checked elsewhere.
+"""The leader: the single order of all commits. The agreement on this order by Zab is checked elsewhere.
 
-With lag, what is committed goes to every server, which applies it when it comes to it. Without, the tree of the leader
-is that of all servers, and their clients are answered in the same move; then `server k` is an actor over the column of
-the leader, and there is none of its own.
+With lag, every commit is sent to every server, which applies it later. Without lag, the leader's tree is the tree of
+all servers, and their clients get their replies in the same move; `server k` is then an actor over the leader's column,
+and has no column.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from spec.tree.txns import Change, CloseSessionTxn, DeleteTxn, MultiTxn
 
 
 class Leader(msgspec.Struct, frozen=True):
-    """The tree after everything that was committed, and the zxid of the last of it."""
+    """The tree after every committed transaction, and the zxid of the last one."""
 
     store: FrozenStore
     zxid: int = 0
@@ -47,7 +47,7 @@ def open_sessions(leader: Leader) -> tuple[SessionId, ...]:
 
 
 def leader_actor(setup: ServiceSetup) -> Actor:
-    """The leader. Its operations are Propose and, by a variant, DropEphemerals."""
+    """The leader. Its operations are Propose and, with a variant, DropEphemerals."""
     decisions = Decisions(setup.variants)
 
     def step(values: tuple[Any, ...], asked: Propose | DropEphemerals) -> Outcome:

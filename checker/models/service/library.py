@@ -1,11 +1,11 @@
 """A client's library in the model: `spec.client.library`, between the link and the client.
 
-There is a column for it only where something depends on what it remembers (`ServiceSetup.has_library`); elsewhere the
-link tells the client at once. It keeps what is outstanding only if the setup is `pipelined`: with one request at a time
-that says nothing which the client does not know.
+It has a column only where something depends on its memory (`ServiceSetup.has_library`); elsewhere the link sends to the
+client directly. It keeps outstanding requests only if the setup is `pipelined`: with one request at a time the client
+knows them.
 
 The request that registers watches again is carried out in the move that reconnects. On a real connection it is the
-first request; what the server applies between the two, it takes for missed.
+first request, and the server treats every change that it applies between the two as missed.
 """
 
 from __future__ import annotations
@@ -52,7 +52,11 @@ def library_actor(client: int, setup: ServiceSetup) -> Actor:
         return spec.closed()
 
     def _kept(library: Library) -> Library:
-        """Without lag every server has seen everything; a library that forgets its watches need not have them."""
+        """The library without information that has no effect in this setup.
+
+        Without lag every server has applied every transaction, so a library without watches need not keep the last
+        zxid. If the setup does not keep watches, they are dropped.
+        """
         if not setup.lag and not library.watches:
             library = replace(library, seen=0)
         return library if setup.keeps_watches else replace(library, watches=frozenset())

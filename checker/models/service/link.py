@@ -1,13 +1,15 @@
-"""A client's connection: what is on its way in either direction, and where the client stands with its session.
+"""A client's connection: the messages in flight in both directions, and the state of the client's session.
 
 Rules of this module:
 
-- Both directions are FIFO: a notice that was pushed before an answer is heard before it.
-- When a connection is lost, answers and notices on their way are lost. Writes that were on their way to the server may
-  still arrive (`stray`), until the client has a connection again or its session is over; reads would change nothing.
-- A client hears at once that its connection is lost; but where the server closes it, after all it was sent before.
-- A client that has asked for the end of its session asks for no connection any more.
-- What can never matter again is forgotten: a client that is gone keeps no more than a session that may still lapse.
+- Both directions are FIFO: a notification that was sent before a reply is received before it.
+- When a connection is lost, replies and notifications in flight are lost. Writes in flight to the server may still
+  arrive (`stray`), until the client has a connection again or its session is over; late reads would change nothing.
+- A client learns of the loss of its connection immediately. If the server closes it, the client learns of this after
+  every message that the server sent before.
+- A client that has requested the end of its session does not connect again.
+- Information that can never matter again is dropped: a client that is gone keeps only a session that may still lapse,
+  and writes that may still arrive.
 """
 
 from __future__ import annotations
@@ -57,17 +59,17 @@ from spec.variants import Variant
 
 
 class State(enum.Enum):
-    """Where a client stands, as far as it knows."""
+    """The state of a client's connection and session, as far as the client knows."""
 
     UP = "up"  # connected to `server`
     DOWN = "down"  # without a connection; the session may live
     OVER = "over"  # the session has expired, and the client knows
-    OPENING = "opening"  # a new session is on its way through `server`
-    GONE = "gone"  # the client has closed its session, or crashed; 0 is the session of one that is settled
+    OPENING = "opening"  # a new session is requested through `server`
+    GONE = "gone"  # the client has closed its session, or crashed; session 0: it has ended
 
 
 class Link(msgspec.Struct, frozen=True):
-    """A connection. `waiting` counts what has arrived at the server, and waits there for what is committed."""
+    """A connection. `waiting` counts the requests that have arrived at the server and wait there for a commit."""
 
     state: State
     session: SessionId
@@ -80,7 +82,7 @@ class Link(msgspec.Struct, frozen=True):
 
     @property
     def cut(self) -> bool:
-        """Whether the server has closed the connection, which the client does not know yet."""
+        """Whether the server has closed the connection and the client does not know yet."""
         return bool(self.down) and _ends(self.down[-1])
 
 
@@ -95,7 +97,7 @@ def waits(record: Record) -> bool:
 
 
 def may_change(records: Iterable[Record]) -> tuple[Record, ...]:
-    """Those that change something when they arrive late."""
+    """The records that change something when they arrive late."""
     return tuple(record for record in records if ROUTES[type(record)] is Route.WRITE)
 
 
@@ -105,7 +107,7 @@ def link_actor(client: int, setup: ServiceSetup) -> Actor:
 
 
 class _Steps:
-    """What a connection does; it holds nothing but whose it is."""
+    """The operations of a connection; its only data are those of the client and the setup."""
 
     def __init__(self, client: int, setup: ServiceSetup) -> None:
         self._client, self._has_library = client, setup.has_library
@@ -160,7 +162,7 @@ class _Steps:
             raise ModelError(f"client {self._client} asks for {record!r} while its connection is {link.state.value}")
         submitted = (Send(self._above, Submit(record)),) if self._has_library else ()
         closing = link.closing or isinstance(record, CloseSession)
-        # What is sent into a connection that the server has closed reaches nobody.
+        # A request on a connection that the server has closed is lost.
         up = link.up if link.cut else (*link.up, record)
         return Outcome((replace(link, up=up, closing=closing),), submitted)
 
@@ -180,7 +182,7 @@ class _Steps:
         return Outcome((replace(link, stray=link.stray[1:]),), (self._request(link, link.stray[0], None),))
 
     def _request(self, link: Link, record: Record, client: int | None) -> Send:
-        # What arrives late goes to the leader alike from any server: the one that read it makes no difference.
+        # A late request goes to the leader through any server, so the server that read it makes no difference.
         return Send(server_name(link.server or 1), Request(link.session, record, client))
 
     def _early(self, record: Record) -> bool:
@@ -208,10 +210,10 @@ class _Steps:
         return Outcome((replace(link, down=link.down[:place] + link.down[place + 1 :]),), (heard,))
 
     def _cut(self, link: Link, server: int | None, session: SessionId) -> Outcome:
-        """The connection is closed by its server, behind all that was said before."""
+        """The server closes the connection, after every message that it has sent."""
         if link.state is not State.UP or link.session != session or server not in (None, link.server):
             return Outcome((link,))
-        # The answer to a request for the end of the session ends the connection by itself.
+        # The reply to CloseSession already ends the connection.
         down = link.down if link.cut else (*link.down, Broken())
         return Outcome((replace(link, up=(), waiting=0, down=down, stray=()),), self._forgotten(link))
 
@@ -225,7 +227,7 @@ class _Steps:
         return Outcome((after,), (*self._forgotten(link), Send(self._above, Crash())))
 
     def _forgotten(self, link: Link) -> tuple[Send, ...]:
-        """A server forgets whoever has no connection to it."""
+        """The operations by which a server forgets a client without a connection to it."""
         if link.server is None:
             return ()
         forget = Forget(self._client)
@@ -233,5 +235,5 @@ class _Steps:
 
 
 def _settled() -> Link:
-    """Of a client that is gone, and whose session has ended."""
+    """The link of a client that is gone and whose session has ended."""
     return Link(State.GONE, 0)

@@ -1,12 +1,12 @@
-"""What a scripted client remembers of what it heard, for properties to look at: it decides nothing by it.
+"""The memory of a scripted client: the record of its replies and notifications that properties read.
 
-Rules of this module:
+The client makes no decision by it. Rules of this module:
 
-- A part is kept only if a property of the run asks for its `Note`: every further memory tells states apart.
-- What went wrong is kept as the values that show it, once; the first is enough.
-- A new session remembers nothing of what the old one saw: the guarantees are those of one session. What was accepted
-  from a client, or refused, stays so.
-- A client that is gone keeps only what others can still contradict.
+- A part is kept only if a property of the run needs its `Note`: every additional part adds states.
+- A violation is kept as the values that show it, once; the first one is enough.
+- A new session has no memory of the reads of the old one: the guarantees hold within one session. The record of
+  accepted and refused updates remains.
+- A client that is gone keeps only the parts that other clients can still contradict.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ READS = (Exists, GetData, GetChildren2)
 
 
 class Note(enum.Enum):
-    """The notes that properties ask for. A client keeps the first seven and the last, `history` keeps the others."""
+    """The notes that properties need. A client keeps the first seven and the last, `history` keeps the others.
+
+    `history` also keeps a part for CREATED and for EVENTS.
+    """
 
     CREATED = "which paths were created, and who was told so"
     ACCEPTED = "which of its updates were accepted"
@@ -48,12 +51,15 @@ class Note(enum.Enum):
 
 
 At: TypeAlias = tuple[int, int] | None
-"""What a watch looks at: when the znode came to be, and when its data (or children) last changed; None: no znode."""
+"""The state that a watch observes: the czxid of the znode, and the mzxid of its data (or the pzxid of its children).
+
+None means that there is no znode.
+"""
 Waiting: TypeAlias = tuple[Awaits, str, At]
 
 
 class Memory(msgspec.Struct, frozen=True):
-    """What a client remembers. `asked_at` are zxids of the leader, one for each request that is outstanding."""
+    """A client's memory. `asked_at` has the leader's zxid at the time of each outstanding request."""
 
     created: frozenset[str] = frozenset()
     refused: frozenset[str] = frozenset()
@@ -62,25 +68,25 @@ class Memory(msgspec.Struct, frozen=True):
     went_back: tuple[int, int] | None = None  # from this zxid to that one
     asked_at: tuple[int, ...] = ()
     synced: int = 0
-    stale: tuple[str, int, int] | None = None  # a read of this path, when the leader was at, saw only
-    behind: tuple[str, int, int] | None = None  # the same, after a sync that was asked when the leader was at
+    stale: tuple[str, int, int] | None = None  # the path of a read, the leader's zxid at its request, the zxid it saw
+    behind: tuple[str, int, int] | None = None  # the same, with the leader's zxid at the request of an earlier sync
     watches: frozenset[Waiting] = frozenset()
-    unheard: tuple[str, At, At] | None = None  # this path changed from that to that, and no notice came before
-    unasked: tuple[str, str] | None = None  # a notice of this type and path, for which there was no watch
+    unheard: tuple[str, At, At] | None = None  # the path, its old and its new state, without a notification in between
+    unasked: tuple[str, str] | None = None  # a notification of this type and path without a watch for it
     noticed: frozenset[Waiting] = frozenset()
-    outdated: tuple[str, At] | None = None  # this path was read as it was before the notice of its change
-    heard: tuple[tuple[str, str], ...] | None = ()  # None: after a reconnection events come in another order
+    outdated: tuple[str, At] | None = None  # the path was read in its state before the notification of its change
+    heard: tuple[tuple[str, str], ...] | None = ()  # None: after a disconnection events come in another order
     compared: bool = False  # an answer was compared with the expected one
     unexpected: tuple[str, str] | None = None  # the request, and the part of its answer that is not as expected
 
 
 def asked(memory: Memory, notes: frozenset[Note], zxid: int) -> Memory:
-    """A request is sent, while the leader is at this zxid."""
+    """The memory after a request, sent while the leader is at this zxid."""
     return replace(memory, asked_at=(*memory.asked_at, zxid)) if Note.FRESHNESS in notes else memory
 
 
 def replied(memory: Memory, notes: frozenset[Note], answer: Reply, place: int) -> Memory:
-    """The answer to the request at this place of the outstanding ones."""
+    """The memory after the reply to the outstanding request at this place."""
     for note, kept in _KEPT.items():
         if note in notes:
             memory = kept(memory, answer, place)
@@ -88,7 +94,7 @@ def replied(memory: Memory, notes: frozenset[Note], answer: Reply, place: int) -
 
 
 def compared(memory: Memory, expected: Expected | None, answer: Reply) -> Memory:
-    """An answer is compared with the expected one."""
+    """The memory after an answer is compared with the expected one."""
     if expected is None or memory.unexpected is not None:
         return memory
     differs = difference(expected, answer)
@@ -148,7 +154,7 @@ def _watched(memory: Memory, answer: Reply, _place: int) -> Memory:
 
 
 def at_of(answer: Reply) -> At:
-    """What a read says of its path."""
+    """The state of a path in the reply to a read."""
     stat: Stat | None = None if answer.reply is None else answer.reply.stat  # type: ignore[attr-defined]
     if stat is None:
         return None
@@ -156,7 +162,7 @@ def at_of(answer: Reply) -> At:
 
 
 def at_in(store: Store, awaits: Awaits, path: str) -> At:
-    """What a store says of a path."""
+    """The state of a path in a store."""
     znode = store.node(path)
     if znode is None:
         return None
@@ -164,13 +170,13 @@ def at_in(store: Store, awaits: Awaits, path: str) -> At:
 
 
 def explains(notice: Notice, waiting: Waiting) -> bool:
-    """Whether a notice tells what a watch waits for."""
+    """Whether a notification reports the change that a watch waits for."""
     awaits, path, _ = waiting
     return path == notice.path and awaits in EXPLAINED[notice.type]
 
 
 def noticed(memory: Memory, notes: frozenset[Note], notice: Notice) -> Memory:
-    """A notice is heard."""
+    """The memory after a notification."""
     event = (notice.type.name, notice.path)
     if Note.EVENTS in notes and memory.heard is not None:
         memory = replace(memory, heard=(*memory.heard, event))
@@ -184,31 +190,31 @@ def noticed(memory: Memory, notes: frozenset[Note], notice: Notice) -> Memory:
 
 
 def disconnected(memory: Memory, notes: frozenset[Note], *, keeps_watches: bool) -> Memory:
-    """The connection is lost."""
+    """The memory after the loss of the connection."""
     watches = memory.watches if keeps_watches else frozenset()
     heard = None if Note.EVENTS in notes else memory.heard
     return replace(memory, asked_at=(), watches=watches, heard=heard)
 
 
 def expired(memory: Memory) -> Memory:
-    """The session is over."""
+    """The memory after the end of the session."""
     return replace(memory, newest=0, asked_at=(), synced=0, watches=frozenset(), noticed=frozenset())
 
 
 def gone(memory: Memory) -> Memory:
-    """The client will hear nothing any more."""
+    """The memory of a client that receives nothing from now on."""
     return replace(memory, newest=0, asked_at=(), synced=0, watches=frozenset(), noticed=frozenset())
 
 
 def tags_of(record: Record) -> frozenset[bytes]:
-    """The data that an update writes: in a script, no two updates write the same."""
+    """The data that an update writes; all updates of the scripts write different data."""
     if isinstance(record, Multi):
         return frozenset[bytes]().union(*map(tags_of, record.operations))
     return frozenset({record.data}) if isinstance(record, Create | SetData) and record.data else frozenset()
 
 
 def succeeded(answer: Reply) -> bool:
-    """Whether an update was done. A multi that fails is answered OK, with an error for each operation."""
+    """Whether an update was carried out. A failed multi has the code OK, and an error for each operation."""
     results = getattr(answer.reply, "results", ())
     return answer.code is Code.OK and all(result.type != -1 for result in results)
 

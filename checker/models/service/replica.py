@@ -1,13 +1,15 @@
-"""A server that lags: a tree of its own, and what was committed and is not applied here yet.
+"""A server that lags: its tree, and the committed transactions that it has not applied yet.
 
 Rules of this module:
 
-- What waits is applied in the order of commits. Whatever would wait behind nothing is done at once.
-- With a transaction, first those who watch are told, then whoever asked for it is answered. All messages to a client go
-  by its one link, so it is told before it can see what it is told of.
-- When the end of a session is applied, the connection that the session has here is closed.
-- A sync waits for everything that was committed before it was asked, and for nothing else.
-- Reads are answered from the tree as it is here. `rules` brings them only when their connection awaits nothing else.
+- Pending transactions are applied in the order of their commits. A refusal or a sync with nothing before it is answered
+  in the same move.
+- A transaction first sends the notifications of its watches, then the reply to its request. All messages to a client
+  use its one link, so a client gets the notification of a change before it can see the change.
+- When the end of a session is applied, the connection of the session to this server is closed.
+- A sync waits for every transaction that was committed before the sync arrived, and for nothing else.
+- Reads are answered from the tree of this server. `link` lets a read arrive only when its connection has no request
+  that waits.
 """
 
 from __future__ import annotations
@@ -59,7 +61,7 @@ from spec.variants import Variant
 
 
 class Replica(msgspec.Struct, frozen=True):
-    """A server's tree, the last zxid it has applied, and what it has yet to apply, oldest first."""
+    """A server's tree, the last zxid it has applied, and its pending transactions and syncs, oldest first."""
 
     store: FrozenStore
     zxid: int = 0
@@ -101,14 +103,14 @@ def replica_actor(server: int, setup: ServiceSetup) -> Actor:
         return Outcome((replica,), tuple(marker_or_read(server, replica.store, replica.zxid, asked)))
 
     def _or_at_once(replica: Replica, commit: Commit) -> Outcome:
-        """A transaction waits even where nothing else does; a refusal then has nothing to wait for."""
+        """A transaction always becomes pending; a refusal does so only behind other pending ones."""
         waits = replace(replica, pending=(*replica.pending, commit))
         if replica.pending or commit.zxid > replica.zxid:
             return Outcome((waits,))
         return _applied(waits)
 
     def _applied(replica: Replica) -> Outcome:
-        """Apply the oldest, and whatever behind it waits for that alone: refusals, and the ends of syncs."""
+        """Apply the oldest transaction, then answer the refusals and syncs directly behind it."""
         first, pending = replica.pending[0], replica.pending[1:]
         assert isinstance(first, Commit), "a sync waits behind a transaction"
         applied = decisions.applied(replica.store, first.zxid, first.change)
@@ -136,7 +138,10 @@ def replica_actor(server: int, setup: ServiceSetup) -> Actor:
 
 
 def _without(client: int, pending: Iterable[Commit | Marker]) -> Iterator[Commit | Marker]:
-    """What waits, without whom to answer; what had no other purpose than an answer waits no longer."""
+    """The pending items without this client as an origin.
+
+    Its syncs and refusals are removed, since they only wait for a reply; its transactions remain.
+    """
     last = None
     for each in pending:
         mine = each.origin is not None and each.origin.client == client
@@ -157,7 +162,7 @@ def _synced(origin: Origin, zxid: int) -> Send:
 
 
 def answers(zxid: int, change: Change, applied: Applied, origin: Origin) -> tuple[Send, ...]:
-    """What is said to whoever asked for a transaction."""
+    """The reply to the request of a transaction."""
     if isinstance(origin.asked, CreateSession):
         return (Send(link_name(origin.client), Established(change.session, zxid)),)
     reply = Reply(origin.asked, applied.code, applied.reply, zxid)
@@ -165,12 +170,12 @@ def answers(zxid: int, change: Change, applied: Applied, origin: Origin) -> tupl
 
 
 def marker_or_read(server: int, store: FrozenStore, zxid: int, asked: Request | Register) -> Iterator[Send]:
-    """What a server answers from its tree as it is: reads, syncs that have nothing to wait for, watches set again."""
+    """The replies from a server's present tree: to reads, to syncs that need not wait, and to `Register`."""
     if isinstance(asked, Register):
         yield from _registered(store, server, asked.client, asked.library)
         return
     if asked.client is None:
-        return  # nobody is there to be answered, or to watch
+        return  # a late request: there is no client to answer or to notify
     link, record = link_name(asked.client), asked.record
     if isinstance(record, Sync):
         yield Send(link, Push(Reply(record, Code.OK, PathReply(record.path), zxid)))
@@ -183,7 +188,7 @@ def marker_or_read(server: int, store: FrozenStore, zxid: int, asked: Request | 
 
 
 def _registered(store: FrozenStore, server: int, client: int, library: Library) -> Iterator[Send]:
-    """The watches of a library that the server registers again, and what of them was missed and is told at once."""
+    """The watches of a library that the server registers again, and notifications of the missed events."""
     request = library.set_watches
     if request is None:
         return

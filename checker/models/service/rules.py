@@ -1,14 +1,14 @@
-"""What may happen next in a service: requests and answers travel, servers apply, and what may go wrong.
+"""The rules of a service: requests and replies travel, servers apply transactions, and faults happen.
 
 Actions, each with (client, server) or one of the two:
 
-    arrive        the first request on its way reaches the server
-    arrive late   one of a connection that is gone reaches the old server
-    apply         a server that lags applies the oldest of what it has not yet
-    deliver       the first message on its way reaches the client
-    reconnect     a client without a connection is taken in, or hears that its session is over
-    open          a client whose session is over asks for a new one
-    lapse         the session of a client that is gone ends; no budget, and no fault: it is bound to happen
+    arrive        the first request in flight reaches the server
+    arrive late   a request of a lost connection reaches the old server
+    apply         a server that lags applies its oldest pending transaction
+    deliver       the first message in flight reaches the client
+    reconnect     a client without a connection is accepted, or learns that its session is over
+    open          a client whose session is over requests a new one
+    lapse         the session of a client that is gone ends; it has no budget and is not a fault, since it must happen
     disconnect    a connection is lost
     expire        the session of a client that is not gone ends
     crash         a client's process ends
@@ -74,7 +74,7 @@ def rules(setup: ServiceSetup) -> Iterator[Rule]:
 
 
 def known_actions(setup: ServiceSetup) -> Iterator[str]:
-    """The actions of a service, whether or not its clients give occasion to them."""
+    """The actions of a service, including those that its clients may never enable."""
     budgets = setup.budgets
     yield from ("arrive", "deliver")
     yield from ("apply",) if setup.lag else ()
@@ -168,7 +168,7 @@ def _open(client: int, setup: ServiceSetup) -> Rule:
 
 
 def _end(client: int, session: SessionId) -> tuple[Send, ...]:
-    """The end of a session. What was still on its way for it finds it closed, and changes nothing."""
+    """The end of a session. Its requests still in flight are dropped, or find it closed and change nothing."""
     return Send(link_name(client), Lapse()), Send(LEADER, Propose(session, CloseSession()))
 
 

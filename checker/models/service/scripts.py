@@ -1,9 +1,9 @@
-"""Clients that run scripts: what the guarantees of the service are held against.
+"""Clients that run scripts, to check the guarantees of the service.
 
-A script is a list of steps, a step one or several requests to choose from. A client asks its steps in order, each once,
-and one more only while fewer than `pipeline` are unanswered. What a lost connection left unanswered is not asked again:
-what became of it is for the properties to know. Each update writes data of its own, `b"2.1"` for the first step of
-client 2 (`b"2.1b"` if that is the second of a choice), so that an update is recognised wherever it shows.
+A script is a list of steps; a step is one or several requests to choose from. A client sends its steps in order, each
+once, and the next one only while fewer than `pipeline` are unanswered. A request that a lost connection left unanswered
+is not sent again; the properties consider both outcomes. Each update writes different data, `b"2.1"` for the first step
+of client 2 (`b"2.1b"` if that is the second request of a choice), so that an update can be recognised everywhere.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Step: TypeAlias = tuple[Record, ...]
 
 @dataclass(frozen=True)
 class Script:
-    """The requests of a client, and how many of them it leaves unanswered before it waits.
+    """The requests of a client, and the number of them that it leaves unanswered before it waits.
 
     `expected` has the right answer to each step, or None; it is empty if no answer is expected.
     """
@@ -43,11 +43,11 @@ class Script:
 
     @classmethod
     def of(cls, *steps: Record | Sequence[Record], pipeline: int = 1) -> Script:
-        """A script, where a step of one request needs no list."""
+        """A script; a step of one request needs no list."""
         return cls(tuple((step,) if isinstance(step, Record) else tuple(step) for step in steps), pipeline)
 
     def tagged(self, client: int) -> Script:
-        """The same with each update's own data."""
+        """The same script, with the tag of each update as its data."""
         return Script(
             tuple(
                 tuple(
@@ -62,25 +62,25 @@ class Script:
 
 
 def tag(client: int, step: int, choice: int | None = None) -> bytes:
-    """What an update writes: `2.1`, or `2.1b` if it is the second one to choose from."""
+    """The data of an update: `2.1`, or `2.1b` for the second request of a choice."""
     return f"{client}.{step}{'' if choice is None else chr(ord('a') + choice)}".encode()
 
 
 def step_of_tag(data: bytes) -> tuple[int, int]:
-    """The client and the step of what an update wrote."""
+    """The client and the step of an update, from its data."""
     client, _, step = data.decode().partition(".")
     return int(client), int(step.rstrip(ascii_lowercase))
 
 
 def with_data(record: Record, data: bytes) -> Record:
-    """The request, writing this data if it writes any."""
+    """The request with this data, if it writes data."""
     if isinstance(record, Multi):
         return Multi(tuple(with_data(operation, data) for operation in record.operations))
     return replace(record, data=data) if isinstance(record, Create | SetData) else record
 
 
 class Standing(msgspec.Struct, frozen=True):
-    """Where a client is in its script: `step` is the next one, from 0; `outstanding` the requests unanswered."""
+    """A client's position in its script: `step` is the next one, from 0; `outstanding` has the unanswered requests."""
 
     step: int = 0
     connected: bool = True
@@ -89,7 +89,7 @@ class Standing(msgspec.Struct, frozen=True):
 
 
 class Choose(msgspec.Struct, frozen=True):
-    """Ask this as the next step, while the leader is at this zxid (0 where nobody wants to know)."""
+    """Send this as the next step, while the leader is at this zxid (0 if no note needs it)."""
 
     record: Record
     zxid: int = 0
@@ -97,7 +97,7 @@ class Choose(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Plug:
-    """What scripted clients contribute to a model."""
+    """The contribution of scripted clients to a model."""
 
     columns: tuple[Column, ...]
     actors: tuple[Actor, ...]
@@ -105,7 +105,7 @@ class Plug:
 
 
 def scripted(setup: ServiceSetup, scripts: Sequence[Script], notes: Iterable[Note]) -> Plug:
-    """The clients of a service, one to each script."""
+    """The clients of a service, one for each script."""
     wanted = frozenset(notes)
     clients = [_Scripted(client, setup, script, wanted) for client, script in enumerate(scripts, 1)]
     return Plug(
@@ -123,7 +123,7 @@ class _Scripted:
         self._script, self._setup = script, setup
 
     def rule(self) -> Rule:
-        """The next step may be asked."""
+        """The rule that sends the next step."""
         timed = Note.FRESHNESS in self._notes
 
         def next_step(standing: Standing) -> int | None:
@@ -161,7 +161,7 @@ class _Scripted:
                 left = standing.outstanding[:place] + standing.outstanding[place + 1 :]
                 memory = notes_of.replied(memory, self._notes, answer, place)  # type: ignore[arg-type]
                 if Note.ANSWERS in self._notes and self._script.expected:
-                    expected = self._script.expected[standing.step - 1]  # it waits for each answer
+                    expected = self._script.expected[standing.step - 1]  # the client waits for each reply
                     memory = notes_of.compared(memory, expected, answer)  # type: ignore[arg-type]
                 return replace(standing, outstanding=left, memory=memory)
             case Disconnected():

@@ -1,4 +1,4 @@
-"""What a service under check consists of: servers, clients, a tree to begin with, and what may happen to them.
+"""The input of a model of a service: servers, clients, an initial tree, and budgets of faults.
 
 Everything here is plain data, which scenarios make; `build` makes columns, actors and rules of it.
 """
@@ -14,20 +14,20 @@ from spec.tree.data import Id
 from spec.tree.requests import SessionId
 from spec.variants import Variant
 
-_SESSIONS = 16  # more than a client ever opens
+_SESSIONS = 16  # the limit for the sessions of one client
 IDENTITIES = (Id("ip", "10.0.0.1"),)
 """The identities of each client: its address (`IPAuthenticationProvider`)."""
 
 
 class Clocks(Enum):
-    """Whether a client's clock tells it of its session's end in time."""
+    """Whether a client learns from its clock in time that its session has ended."""
 
     TRUSTED = "trusted"  # a session expires only when its client knows that it is disconnected, or is gone
-    PAUSED = "paused"  # at any time: the client's process may stand still, and is told late
+    PAUSED = "paused"  # at any time: the client's process may pause, and learns of it late
 
 
 class Budgets(msgspec.Struct, frozen=True):
-    """How often each fault may happen. The session of a client that has crashed or closed lapses without any."""
+    """The budget of each fault. The session of a client that has crashed or closed it lapses without a budget."""
 
     disconnects: int = 0
     expiries: int = 0
@@ -36,12 +36,13 @@ class Budgets(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class ServiceSetup:
-    """A service.
+    """The input of a model of a service.
 
-    `lag`: each server applies what is committed at a time of its own; without it, all servers are as the leader is.
-    `at` is the server of each client at first, in order; by default they are spread. `keeps_watches`: the library
-    registers its watches again when it reconnects, as Java's does; kazoo's does not. `reopens`: it opens a new session
-    when the old one has expired. `observe_commits` and `observe_watches` name actors of whoever plugs in.
+    `lag`: each server applies a committed transaction later, in a separate step; without it, all servers have the
+    leader's tree. `at` is the initial server of each client, in order; by default they are distributed.
+    `keeps_watches`: the library registers its watches again when it reconnects, as Java's does; kazoo's does not.
+    `reopens`: it opens a new session when the old one has expired. `observe_commits` and `observe_watches` name actors
+    of the caller.
     """
 
     clients: int = 1
@@ -78,11 +79,11 @@ class ServiceSetup:
 
     @property
     def has_library(self) -> bool:
-        """Whether something depends on what a client's library remembers: else there is no column for it."""
+        """Whether a model depends on the memory of a client's library; otherwise the library has no column."""
         return self.lag or self.keeps_watches or self.pipelined
 
     def first_server(self, client: int) -> int:
-        """The server that a client is connected to at first."""
+        """The server of a client's initial connection."""
         return self.at[client - 1] if self.at else (client - 1) % self.servers + 1
 
 
@@ -92,7 +93,7 @@ def session_of(client: int, number: int = 1) -> SessionId:
 
 
 def client_of(session: SessionId) -> int:
-    """The client whose session this is."""
+    """The client of a session."""
     return session // _SESSIONS
 
 
@@ -112,12 +113,12 @@ def link_name(client: int) -> str:
 
 
 def library_name(client: int) -> str:
-    """The column and actor of a client's library, where it remembers anything."""
+    """The column and actor of a client's library, if the setup has one."""
     return f"library {client}"
 
 
 def client_name(client: int) -> str:
-    """The actor that whoever plugs in gives for a client."""
+    """The actor of a client, which the caller adds."""
     return f"client {client}"
 
 

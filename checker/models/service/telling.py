@@ -1,4 +1,4 @@
-"""Requests, answers and transactions as a reader is told them: short, and in the words of ZooKeeper's command line."""
+"""Requests, replies and transactions as short text, in the words of ZooKeeper's command line."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _EVENTS = {
 
 
 def request(record: Record) -> str:
-    """What is asked: `create -e /a`, `get -w /a`, `set /a 1.2`."""
+    """A request: `create -e /a`, `get -w /a`, `set /a 1.2`."""
     match record:
         case Create(path, data, _, flags):
             return f"create {_MODES.get(CreateMode(flags), '')}{path}{_data(data)}"
@@ -96,7 +96,7 @@ def _data(data: bytes | None) -> str:
 
 
 def message(said: Message) -> str:
-    """What a server says to a client."""
+    """A message from a server to a client."""
     match said:
         case Notice(type_, path):
             return _EVENTS[type_].format(path)
@@ -127,19 +127,19 @@ def _answer(said: Reply) -> str:
 
 
 def _short(asked: Record) -> str:
-    """A request without what it writes."""
+    """A request without its data."""
     if isinstance(asked, Multi):
         return "multi"
     return request(asked).replace("-w ", "").split(" ", 2)[0] + (f" {path}" if (path := path_of(asked)) else "")
 
 
 def path_of(record: Record) -> str:
-    """The path that a request is about, if it is about one."""
+    """The path of a request; empty if it has none."""
     return str(getattr(record, "path", ""))
 
 
 def transaction(change: Change) -> str:
-    """What is committed: `create /a`, `end of client 1's session`."""
+    """A transaction: `create /a`, `end session 1.1`."""
     match change.record:
         case CreateTxn(path, data, _, ephemeral):
             return f"create {'-e ' if ephemeral else ''}{path}{_data(data)}"

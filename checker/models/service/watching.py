@@ -1,7 +1,7 @@
-"""The watches of one server's clients, as `spec.tree.watches` has them: a value, with the rules of that module.
+"""The watches of one server's clients, as an immutable value with the rules of `spec.tree.watches`.
 
-Several events of one transaction meet the watches one after the other, in their order; each client is told of an event
-once. Variants: a watch that has fired stays; the newest event is told first.
+Several events of one transaction meet the watches one after the other, in their order; each client gets one
+notification of an event. Variants: a watch remains after it has fired; the newest event is sent first.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from spec.tree.watches import Watches, WatchKind
 from spec.variants import Variant
 
 Watching: TypeAlias = frozenset[tuple[int, WatchKind, str]]
-"""Who watches what, and where."""
+"""The watches as (client, kind, path)."""
 
 
 def watches_actor(server: int, setup: ServiceSetup) -> Actor:

@@ -1,6 +1,6 @@
-"""The words that the actors of the service say to one another, and to clients: messages, operations, facts.
+"""The messages, operations and facts that the actors of the service and the clients exchange.
 
-Two words with equal fields are never equal, since each is a record of its own class.
+Two messages with equal fields are never equal, since each has a separate class.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from spec.tree.watches import WatchKind
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """The answer to a request; `zxid` is the transaction's, or the last one that the server had applied by then."""
+    """The reply to a request; `zxid` is the transaction's, or the last one that the server had applied by then."""
 
     asked: Record
     code: Code
@@ -38,13 +38,13 @@ class Notice(msgspec.Struct, frozen=True):
 
 
 class Broken(msgspec.Struct, frozen=True):
-    """The server has closed the connection; the last message of one."""
+    """The server has closed the connection; this is its last message."""
 
 
 Message: TypeAlias = Reply | Notice | Broken
 
 
-# What a client hears.
+# Messages to a client.
 
 
 class Heard(msgspec.Struct, frozen=True):
@@ -54,11 +54,11 @@ class Heard(msgspec.Struct, frozen=True):
 
 
 class Disconnected(msgspec.Struct, frozen=True):
-    """The connection is gone, and no answer will come to what is outstanding."""
+    """The connection is lost, and outstanding requests get no reply."""
 
 
 class Connected(msgspec.Struct, frozen=True):
-    """There is a connection, to a server that has applied `zxid`; `resumed`: with the session from before."""
+    """There is a connection, to a server that has applied `zxid`; `resumed`: with the previous session."""
 
     resumed: bool
     session: SessionId
@@ -66,61 +66,61 @@ class Connected(msgspec.Struct, frozen=True):
 
 
 class Expired(msgspec.Struct, frozen=True):
-    """A server has said that the session is no more."""
+    """A server has reported that the session is over."""
 
 
 class Crash(msgspec.Struct, frozen=True):
-    """The client's process ends here and now; it hears nothing any more."""
+    """The client's process ends; it receives nothing after this."""
 
 
-# What is said to a link.
+# Operations of a link.
 
 
 class Ask(msgspec.Struct, frozen=True):
-    """The client sends a request. Only on a connection: anything else is a defect of the client's model."""
+    """The client sends a request. It needs a connection: anything else is a defect of the client's model."""
 
     record: Record
 
 
 class Arrive(msgspec.Struct, frozen=True):
-    """The request at this place of those on their way, usually the first, reaches the server."""
+    """The request at this place of those in flight, usually the first, reaches the server."""
 
     place: int = 0
 
 
 class ArriveLate(msgspec.Struct, frozen=True):
-    """The oldest request of a connection that is gone reaches its old server."""
+    """The oldest request of a lost connection reaches its old server."""
 
 
 class Deliver(msgspec.Struct, frozen=True):
-    """The message at this place of those on their way, usually the first, reaches the client."""
+    """The message at this place of those in flight, usually the first, reaches the client."""
 
     place: int = 0
 
 
 class Push(msgspec.Struct, frozen=True):
-    """The server sends a message; only by a variant `ahead` of the notices that it sent last."""
+    """The server sends a message. With `ahead`, which only a variant uses, it overtakes the last notifications."""
 
     message: Reply | Notice
     ahead: bool = False
 
 
 class Established(msgspec.Struct, frozen=True):
-    """The new session that the client asked for is open at its server, which has applied `zxid`."""
+    """The new session that the client requested is open at its server, which has applied `zxid`."""
 
     session: SessionId
     zxid: int
 
 
 class Cut(msgspec.Struct, frozen=True):
-    """A server has applied the end of a session, and closes the connection of it that it has, if it has one."""
+    """A server has applied the end of a session, and closes the connection of the session if it has one."""
 
-    server: int | None  # None: whichever has it
+    server: int | None  # None: the server with the connection
     session: SessionId
 
 
 class Break(msgspec.Struct, frozen=True):
-    """The connection is lost, with all that is on its way to the client."""
+    """The connection is lost, with every message in flight to the client."""
 
 
 class Die(msgspec.Struct, frozen=True):
@@ -128,7 +128,7 @@ class Die(msgspec.Struct, frozen=True):
 
 
 class Lapse(msgspec.Struct, frozen=True):
-    """The leader ends the session; `Cut` says it to a connection."""
+    """The leader ends the session; a connection learns of it by `Cut`."""
 
 
 class Reconnect(msgspec.Struct, frozen=True):
@@ -139,36 +139,36 @@ class Reconnect(msgspec.Struct, frozen=True):
 
 
 class Refuse(msgspec.Struct, frozen=True):
-    """A server says that the session is no more."""
+    """A server reports that the session is over."""
 
 
 class Open(msgspec.Struct, frozen=True):
-    """The client asks this server for a new session."""
+    """The client requests a new session from this server."""
 
     server: int
 
 
-# What is said to a library, beside Heard, Disconnected, Expired and Crash.
+# Operations of a library, in addition to Heard, Disconnected, Expired and Crash.
 
 
 class Submit(msgspec.Struct, frozen=True):
-    """The application asks."""
+    """The application sends a request."""
 
     record: Record
 
 
 class Linked(msgspec.Struct, frozen=True):
-    """A server has taken the client in."""
+    """A server has accepted the client."""
 
     server: int
     told: Connected
 
 
-# What is said to the leader and to the servers.
+# Operations of the leader and of the servers.
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """Who is to be answered, through which server, and what was asked."""
+    """The client that gets the reply, the server that sends it, and the request."""
 
     server: int
     client: int
@@ -176,7 +176,7 @@ class Origin(msgspec.Struct, frozen=True):
 
 
 class Propose(msgspec.Struct, frozen=True):
-    """Make a transaction of this; `view` is the tree that it is checked against, None for the leader's own."""
+    """Make a transaction of this; `view` is the tree for its checks, None for the leader's."""
 
     session: SessionId
     record: Record
@@ -185,13 +185,13 @@ class Propose(msgspec.Struct, frozen=True):
 
 
 class DropEphemerals(msgspec.Struct, frozen=True):
-    """Delete the ephemeral znodes of a session that goes on: what only a variant asks for, and no client."""
+    """Delete the ephemeral znodes of a session that remains open; only a variant does this."""
 
     session: SessionId
 
 
 class Commit(msgspec.Struct, frozen=True):
-    """A transaction is committed; without any effect on the tree it is known to its origin's server alone."""
+    """A transaction is committed; only its origin's server gets one without an effect on the tree."""
 
     zxid: int
     change: Change
@@ -199,13 +199,13 @@ class Commit(msgspec.Struct, frozen=True):
 
 
 class Marker(msgspec.Struct, frozen=True):
-    """The place of a sync among what is to be applied."""
+    """The place of a sync among the pending transactions."""
 
     origin: Origin
 
 
 class Request(msgspec.Struct, frozen=True):
-    """A request reaches a server; without a client, one of a connection that is gone."""
+    """A request reaches a server; without a client it is a request of a lost connection."""
 
     session: SessionId
     record: Record
@@ -213,11 +213,11 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class Apply(msgspec.Struct, frozen=True):
-    """Apply what is oldest of what waits."""
+    """Apply the oldest pending transaction."""
 
 
 class Forget(msgspec.Struct, frozen=True):
-    """A client's connection is gone: nothing of it is to be answered or told."""
+    """A client's connection is lost: it gets no replies or notifications from this server."""
 
     client: int
 
@@ -238,22 +238,22 @@ class Add(msgspec.Struct, frozen=True):
 
 
 class Fire(msgspec.Struct, frozen=True):
-    """This has happened to the tree of the watches' server."""
+    """An event of the tree of this server."""
 
     event: Event
 
 
 class Spend(msgspec.Struct, frozen=True):
-    """Take one from a budget; impossible if there is none."""
+    """Take one from a budget; impossible if it is exhausted."""
 
     budget: str
 
 
-# Facts for whoever observes.
+# Facts for observers.
 
 
 class Committed(msgspec.Struct, frozen=True):
-    """A transaction is committed; `store` is the tree of the leader afterwards, `events` what may be told of it."""
+    """A transaction is committed; `store` is the leader's tree after it, `events` are its events for watches."""
 
     zxid: int
     change: Change
@@ -262,7 +262,7 @@ class Committed(msgspec.Struct, frozen=True):
 
 
 class Fired(msgspec.Struct, frozen=True):
-    """An event has met the watches of a server, and this many of its clients are told."""
+    """An event has met watches of a server; `told` is the number of its clients that are notified."""
 
     path: str
     told: int
