@@ -34,7 +34,7 @@ __all__ = [
 class Entry:
     """A property that can be named; `parameter` describes its parameter, and is empty for a property without one.
 
-    `needs_zab`: it concerns servers that lead and follow.
+    `needs_zab`: it applies only to servers that lead and follow.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Properties that read effects: those of timers, of the tree and of quorum connections fit the states of servers.
+"""Properties that read effects: timers, applied transactions and quorum connections fit the states of servers.
 
 The differences are facts of `checker.models.ensemble.effects`. Each property is examined while some server is in a
 state that needs such effects.
@@ -27,7 +27,7 @@ Answer = Finding | Trivial | None
 
 
 def timers_run(setup: Setup) -> Property:
-    """A LOOKING server waits with a time-out (`FastLeaderElection.lookForLeader`), and no other server does."""
+    """A LOOKING server waits with a timeout (`FastLeaderElection.lookForLeader`), and no other server does."""
 
     def looks(server: Server) -> bool:
         return server.election is not None and server.election.state is ServerState.LOOKING
@@ -37,7 +37,10 @@ def timers_run(setup: Setup) -> Property:
 
 
 def tree_follows_commits(setup: Setup) -> Property:
-    """A server that serves has applied all that it has committed, once each and in order (`FinalRequestProcessor`)."""
+    """A server that serves applies each transaction once, in order, up to the zxid in its state.
+
+    Source: `FinalRequestProcessor`.
+    """
 
     def serves(server: Server) -> bool:
         return server.zab is not None and server.zab.serves
@@ -57,11 +60,11 @@ def connections_follow_roles(setup: Setup) -> Property:
 
 
 def sync_is_fresh(setup: Setup) -> Property:  # noqa: ARG001 (every property is built from a setup)
-    """R13: a learner answers a sync behind all that was committed when it was asked (`Leader.processSync`).
+    """R13: a learner answers a sync after every transaction that was committed at its request (`Leader.processSync`).
 
-    What counts is committed in the epoch of the learner's leader or a lower one: ZooKeeper answers a sync without a
-    quorum, so an old leader knows of no later commit. A leader answers its own client's sync behind nothing that
-    waits in its commit processor (`LeaderZooKeeperServer`: `matchSyncs` is false), so that sync is not examined.
+    Only commits in the epoch of the learner's leader or a lower one count: ZooKeeper answers a sync without a quorum,
+    so an old leader does not know later commits. A leader answers its own client's sync without waiting for its commit
+    processor (`LeaderZooKeeperServer`: `matchSyncs` is false), so that sync is not examined.
     """
 
     def check(found: tuple[Sync, ...]) -> Answer:
@@ -82,7 +85,7 @@ def sync_is_fresh(setup: Setup) -> Property:  # noqa: ARG001 (every property is 
 class Progress(msgspec.Struct, frozen=True):
     """The progress of a leader or a learner.
 
-    `waits`: something that it was asked for is not done. `applied` is its last applied zxid; None before it serves.
+    `waits`: some requested operation is not complete. `applied` is its last applied zxid; None before it serves.
     """
 
     leader: Sid
@@ -111,10 +114,10 @@ def _progress(server: Server) -> Progress | str:
 
 
 def caught_up(setup: Setup) -> Property:
-    """Nothing that was proposed, committed or asked is forgotten (`Leader.tryToCommit`, `Leader.sendSync`).
+    """Every proposal, commit and sync is completed (`Leader.tryToCommit`, `Leader.sendSync`).
 
-    Where nothing more can happen, every packet has arrived. A leader that serves with a quorum has committed its
-    proposals then, and the learners that it has handlers for serve too, have applied them, and have answered syncs.
+    In a state without a next step, every packet has arrived. A leader that serves with a quorum has then committed its
+    proposals. The learners with a handler serve too, have applied these transactions, and have answered their syncs.
     """
 
     def check(*seen: Progress | str) -> Answer:

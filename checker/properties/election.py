@@ -38,7 +38,7 @@ def _of_standings(setup: Setup, check: Callable[[Standings], Answer]) -> dict[st
 
 
 def one_leader(setup: Setup) -> Property:
-    """R11, for the election alone: no two servers LEAD at one time, each with a quorum of its view that follows it."""
+    """R11, for the election alone: no two servers lead at one time, each with a quorum of its view that follows it."""
 
     def check(standings: Standings) -> Answer:
         leaders = [sid for sid, each in standings.items() if is_established(standings, sid)]
@@ -92,7 +92,7 @@ def only_voters_counted(setup: Setup) -> Property:
 
 
 def leader_is_a_voter(setup: Setup) -> Property:
-    """R4: every server that leads or is followed is a voter in the view of the server that decided so."""
+    """R4: every server that leads or is followed is a voter in the view of the deciding server."""
 
     def check(standings: Standings) -> Answer:
         decided = [(s, e) for s, e in standings.items() if isinstance(e, Standing) and e.leader is not None]

@@ -1,14 +1,14 @@
-"""The goals of runs of an ensemble: that it can settle from every state, and that it elects in the end.
+"""The goals of runs of an ensemble: it can settle from every state, and every fair run elects a leader.
 
 Rules of this module:
 
-- *Fair* steps are the steps of servers and of the network: messages and packets arrive, waits and time-outs end, losses
+- *Fair* steps are the steps of servers and of the network: messages and packets arrive, waits and timeouts end, losses
   are noticed, disks catch up. The steps of a fault, an operator or a client need never happen: a crash, a cut and its
   healing, a first start and a return, an action of the plan, a write. A goal must therefore be reached whichever of
   these steps happen, and also if none of them ever does.
 - The steps of an opening do happen, in their order.
-- Steps beyond a budget or a bound cannot happen: a round after the last one, a time-out too many. A run that ends for
-  such a reason is shown like any other; give a scenario bounds that leave room.
+- Steps beyond a budget or a bound cannot happen, such as a round after the last one or one timeout more than the budget
+  allows. A run that ends for such a reason is shown like any other; give a scenario bounds that leave room.
 """
 
 from __future__ import annotations
@@ -25,19 +25,20 @@ from spec.quorum import Port, Sid, opens, reaches
 
 NEED_NOT = ("crash", "restart", "start", "cut", "partition", "heal", "disconnect", "plan", "client")
 """The first words of rules whose moves need never happen."""
-GIVE_UP = "give up"  # an early time-out, so a fault too; it belongs to rules that are fair otherwise
+GIVE_UP = "give up"  # an early timeout, so a fault too; it belongs to rules that are fair otherwise
 
 
 def fair(rule: str, move: Move) -> Hashable:
-    """The unit of fairness of a move in an ensemble: the moves of one rule under one name; None if they need not
-    happen.
+    """The unit of fairness of a move in an ensemble: the moves of one rule under one name.
+
+    None for a move that need not happen.
     """
     need_not = rule.split(maxsplit=1)[0] in NEED_NOT or move.action == GIVE_UP
     return None if need_not else (rule, move.action)
 
 
 def settles(setup: Setup) -> Property:
-    """R2, R3: from every state some run reaches one where all servers within reach of a leader have joined it."""
+    """R2, R3: from every state, some run reaches one where all servers that run within reach of a leader follow it."""
 
     def check(cut: frozenset[Link], *seen: Standing | str) -> Finding | None:
         standings = dict(zip(setup.sids, seen, strict=True))

@@ -30,7 +30,7 @@ def no_bad_state(setup: Setup) -> Property:
 
 
 def no_bad_ack(setup: Setup) -> Property:
-    """The first ACK of a learner is the ACK of NEWLEADER, and nothing is acknowledged that was not proposed."""
+    """The first ACK of a learner is the ACK of NEWLEADER, and each later ACK belongs to a proposal."""
     meaning = "the first ACK of a learner is that of NEWLEADER, and each later one is of something proposed"
     return _family(setup, "NoBadAck", Family.ACK, lambda each: each.awaits_acks, meaning)
 
@@ -42,7 +42,7 @@ def no_bad_proposal(setup: Setup) -> Property:
 
 
 def no_bad_commit(setup: Setup) -> Property:
-    """A COMMIT is of the oldest proposal that is not committed."""
+    """A COMMIT belongs to the oldest proposal that is not committed."""
     meaning = "a COMMIT is of the oldest proposal that its receiver has not committed yet"
     return _family(setup, "NoBadCommit", Family.COMMIT, lambda each: each.awaits_commits, meaning)
 

@@ -1,7 +1,8 @@
 """Invariants of the delivered transactions: the broadcast properties of Zab, and agreement of replicas.
 
-"Delivered" means applied while serving; "log" means logged or handed to the disk. Every property returns the clause
-that decided and its witnesses, and is trivial while no server has delivered the transactions that it concerns.
+"Delivered" means committed by a leader that serves, or applied by a learner that serves; "log" means logged or handed
+to the disk. Every property returns the clause that decided and its witnesses, and is trivial while no server has
+transactions that it concerns.
 
 Sources: Junqueira, Reed, Serafini, "Zab" (DSN 2011), section 2 (Integrity, Total order, Agreement, Local and global
 primary order, Primary integrity); the TLA+ specifications of ZooKeeper, for the consistency of logs.
@@ -80,7 +81,7 @@ def prefix_consistency(setup: Setup) -> Property:
 
 
 def agreement(setup: Setup) -> Property:
-    """If one server delivers a and another delivers b, the first delivers b too, or the second a."""
+    """If one server delivers a and another delivers b, the first delivers b too, or the second delivers a."""
 
     def check(servers: Servers) -> Answer:
         pairs = _able_to_differ(servers)
@@ -141,7 +142,7 @@ def global_primary_order(setup: Setup) -> Property:
 
 
 def process_consistency(setup: Setup) -> Property:
-    """Once it has acknowledged NEWLEADER, a follower's log is a prefix of its leader's."""
+    """From its ACK of NEWLEADER until it serves, a follower's log is a prefix of its leader's."""
     return _log_property(
         "ProcessConsistency",
         setup,
@@ -249,7 +250,7 @@ def integrity(setup: Setup) -> Property:
 
 
 def local_primary_order(setup: Setup) -> Property:
-    """If a leader proposes a before b, every server that delivers b has delivered a before it; for all pairs."""
+    """If a leader proposes a before b, every server that delivers b has delivered a before it."""
 
     def check(_: Any, broadcast: tuple[Sent, ...], servers: Servers) -> Answer:
         pairs = [(a.txn, b.txn) for a, b in combinations(broadcast, 2) if (a.epoch, a.leader) == (b.epoch, b.leader)]
@@ -270,9 +271,7 @@ def local_primary_order(setup: Setup) -> Property:
 
 
 def primary_integrity(setup: Setup) -> Property:
-    """A leader that proposes in its epoch has delivered every transaction of lower epochs that any server ever
-    delivered.
-    """
+    """A leader that proposes has delivered every transaction of lower epochs that was ever committed or delivered."""
 
     def check(committed: tuple[FirstCommit, ...], broadcast: tuple[Sent, ...], servers: Servers) -> Answer:
         proposing = {(each.epoch, each.leader) for each in broadcast}
@@ -299,7 +298,7 @@ def primary_integrity(setup: Setup) -> Property:
 
 
 def committed_log_monotonicity(setup: Setup) -> Property:
-    """The committed log only grows: every server has delivered a prefix of it, or it is a prefix of theirs."""
+    """The committed log only grows: of this log and the delivered transactions of a server, one is a prefix."""
 
     def check(committed: tuple[FirstCommit, ...], _: Any, servers: Servers) -> Answer:
         log = tuple(each.txn for each in committed)
@@ -328,9 +327,7 @@ def _of_seen(name: str, setup: Setup, check: Callable[[Servers], Answer], meanin
 
 
 def _of_past(name: str, setup: Setup, check: Callable[[Any, Any, Servers], Answer], meaning: str) -> Property:
-    """A property of the transactions committed and proposed so far, and of the transactions that servers have
-    delivered.
-    """
+    """A property of the committed and proposed transactions so far, and of the delivered ones."""
     reads = reads_of(setup, seen, Part.COMMITTED, Part.BROADCAST, Part.MISAPPLIED)
 
     def held(committed: Any, broadcast: Any, reports: tuple[Misapplied, ...], *views: Seen | str) -> Answer:
@@ -353,7 +350,7 @@ def _led(servers: Servers) -> Iterator[tuple[Sid, Sid]]:
 
 
 def _able_to_differ(servers: Servers) -> list[tuple[Sid, Sid]]:
-    """Each pair of servers that both have delivered something, and together two transactions or more."""
+    """Each pair of servers with delivered transactions, and with at least two different ones together."""
     pairs = combinations([sid for sid in servers if servers[sid].delivered], 2)
     return [(a, b) for a, b in pairs if len({*servers[a].delivered, *servers[b].delivered}) > 1]
 

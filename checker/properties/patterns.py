@@ -36,7 +36,7 @@ class ParameterError(Exception):
 
 
 def check_parameter(name: object, takes: str, given: object) -> None:
-    """See that a property is given a parameter if, and only if, it takes one. Raises ParameterError."""
+    """Check that a property has a parameter if, and only if, it takes one. Raises ParameterError."""
     if not takes and given is not None:
         raise ParameterError(f"{name} takes no parameter", f"write {name} alone")
     if takes and given is None:
@@ -120,7 +120,7 @@ def _stands(setup: Setup, value: Any, inside: tuple[str | int, ...]) -> Iterable
 
 
 def _check_keys(value: Mapping[Any, Any], keys: tuple[str, ...], inside: tuple[str | int, ...]) -> None:
-    """Raises ParameterError for the first key that is not allowed."""
+    """Raise ParameterError for the first key that is not allowed."""
     for key in value:
         if key not in keys:
             raise ParameterError("there is no such key", nearest(key, keys), (*inside, key))

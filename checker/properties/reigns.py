@@ -1,4 +1,4 @@
-"""Invariants of leaders and commits: one leader an epoch, and no committed transaction is ever lost.
+"""Invariants of leaders and commits: one leader for each epoch, and no committed transaction is ever lost.
 
 Sources: "Zab" (DSN 2011), section 4 (claims on established leaders); the TLA+ specifications of ZooKeeper (Leadership,
 leader log completeness, no loss of a committed log); requirements R4, R9, R11.
@@ -88,7 +88,7 @@ def committed_log_durability(setup: Setup) -> Property:
 
 
 def one_txn_per_zxid(setup: Setup) -> Property:  # noqa: ARG001
-    """No two transactions that were committed, anywhere and at any time, have one zxid."""
+    """No two committed transactions, on any server and at any time, have the same zxid."""
 
     def check(committed: tuple[FirstCommit, ...]) -> Answer:
         if len(committed) < 2:

@@ -1,7 +1,7 @@
 """Properties of the states of servers, for scenarios that describe a situation.
 
 `Stands` and `NeverStands` take a pattern (`checker.properties.patterns`). `Serves` and `ServesNoMore` concern states
-without a next step, where every run ends when faults are over.
+without a next step, where every run ends after the faults.
 
 Each property returns a value: the clause that decided and its witnesses.
 """
@@ -73,7 +73,7 @@ def serves_no_more(setup: Setup) -> Property:
 
 
 def one_vote_per_sender(setup: Setup) -> Property:
-    """R8: recvset and outofelection hold one vote of each sender, the last."""
+    """R8: recvset and outofelection contain one vote of each sender."""
 
     def senders(server: Server) -> tuple[tuple[Sid, ...], tuple[Sid, ...]] | str:
         election = server.election

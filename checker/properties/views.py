@@ -6,7 +6,7 @@ Properties with equal reads are looked up together, so there are exactly three v
     duty    the events that it waits for, and the progress of its learners
     held    the contents of its disk, and the quorums of its view
 
-Rules: a projection is a value of few distinct ones; a server outside a view is a word, never None.
+Rules of this module: a projection has few distinct values; a server outside a view is a word, never None.
 """
 
 from __future__ import annotations

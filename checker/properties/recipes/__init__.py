@@ -1,12 +1,12 @@
-"""All properties of recipes by name: how each is built, what it means, and what facts are written down for it.
+"""All properties of recipes by name: the constructor, the meaning, and the facts that each one reads.
 
-    reads      what they read, and what is fair
-    belief     mutual exclusion as clients believe it
-    fencing    what the guarded resource lets through
-    watches    the herd, and watches that are left behind
-    ends       nobody waits for ever, nobody is mistaken for ever
+- `reads`: the projections of clients, and fairness
+- `belief`: mutual exclusion in the belief of clients
+- `fencing`: the writes that the guarded resource accepts
+- `watches`: the herd effect, and watches that remain
+- `ends`: no client waits forever, and no client is mistaken forever
 
-Source: R15 to R22; each property names the row it is for.
+Source: R15 to R22; each property names its requirement.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from checker.properties.unknown import UnknownPropertyError
 
 @dataclass(frozen=True)
 class Entry:
-    """A property that can be named; `parameter` says what it takes. `facts` are written down for it."""
+    """A property that can be named; `parameter` describes its parameter. The model records `facts` for it."""
 
     name: str
     kind: Kind
@@ -89,7 +89,7 @@ _ALL = (
 RECIPE_PROPERTIES: Mapping[str, Entry] = {entry.name: entry for entry in _ALL}
 """All properties of recipes, by name."""
 DEFAULTS = ("OneHolder",)
-"""What a recipe is held to unless its scenario says otherwise."""
+"""The properties of a recipe, unless its scenario names others."""
 
 
 def entry(name: object) -> Entry:

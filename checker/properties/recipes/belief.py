@@ -1,7 +1,7 @@
-"""What clients believe, held to each other and to the truth: mutual exclusion, and who is taken for the leader.
+"""The belief of clients, compared with one another and with the truth: mutual exclusion, and the supposed leader.
 
-Rules of this module: belief is what a client's recipe says; whose znode is first in the leader's tree is the truth,
-written down as `reigns` for those properties that read it.
+Rules of this module: the belief is the state of a client's recipe; the truth is the first znode in the leader's tree,
+recorded as `reigns` for the properties that read it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from checker.properties.recipes.reads import Answer, clients, holders, those, to
 
 
 def one_holder(setup: RecipeSetup) -> Property:
-    """R15, R16, R18, R21, R22: no two clients believe at once that they hold."""
+    """R15, R16, R18, R21, R22: no two clients believe at the same time that they hold."""
 
     def check(*holds: bool) -> Answer:
         holders = those(holds)
@@ -27,7 +27,7 @@ def one_holder(setup: RecipeSetup) -> Property:
 
 
 def holds_by_right(setup: RecipeSetup) -> Property:
-    """R16, R18: whoever believes that it holds has had the first znode."""
+    """R16, R18: the znode of a client that believes that it holds is, or was, the first one."""
 
     def check(reigns: Reigns, *tokens: Any) -> Answer:
         held = {client: token for client, token in enumerate(tokens, 1) if token is not False}
@@ -40,7 +40,7 @@ def holds_by_right(setup: RecipeSetup) -> Property:
 
 
 def follows_a_leader(_: RecipeSetup) -> Property:
-    """R16: whoever is taken for the leader knows, or has known, that it leads."""
+    """R16: a client that others follow as the leader knows, or has known, that it leads."""
 
     def check(leaders: Leaders) -> Answer:
         if leaders.mistaken is not None:
@@ -52,7 +52,7 @@ def follows_a_leader(_: RecipeSetup) -> Property:
 
 
 def held_until_released(setup: RecipeSetup) -> Property:
-    """R18: a lock is held until it was released as often as it was taken, unless it is lost."""
+    """R18: a lock is held until it has been released as often as it was taken, unless it is lost."""
 
     def check(*taken: Any) -> Answer:
         early = tuple(client for client, each in enumerate(taken, 1) if each == "given up")
@@ -69,7 +69,7 @@ def held_until_released(setup: RecipeSetup) -> Property:
 
 
 def held(setup: RecipeSetup) -> Property:
-    """Some client holds."""
+    """A witness: some client holds."""
 
     def check(*holds: bool) -> Answer:
         return Finding("a client holds", (("client", those(holds)[0]),)) if any(holds) else None
@@ -78,7 +78,7 @@ def held(setup: RecipeSetup) -> Property:
 
 
 def two_hold(setup: RecipeSetup) -> Property:
-    """R20, the window: a client whose session has expired believes that it holds, while another does."""
+    """R20, the window: two clients believe that they hold, one of them after its session has expired."""
 
     def check(*holds: bool) -> Answer:
         holders = those(holds)

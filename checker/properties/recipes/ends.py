@@ -1,7 +1,7 @@
-"""Where runs of recipes end, or must lead: nobody waits for ever, nothing is left, whoever is mistaken learns it.
+"""The final states and the goals of recipes: no client waits forever, no znode is left, a mistaken client learns it.
 
-Rules of this module: what holds where nothing more can happen is a property of final states; what must come is one of
-liveness, under the fairness of `checker.properties.recipes.reads`.
+Rules of this module: a condition on states without a next step is a property of final states; a condition that must
+become true is a liveness property, with the fairness of `checker.properties.recipes.reads`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from checker.properties.recipes.reads import Answer, clients, fair, first_token,
 
 
 def nobody_waits(setup: RecipeSetup) -> Property:
-    """R15 to R22: where nothing more can happen, no client waits."""
+    """R15 to R22: in a state without a next step, no client waits."""
 
     def check(*waits: bool) -> Answer:
         waiting = those(waits)
@@ -27,7 +27,7 @@ def nobody_waits(setup: RecipeSetup) -> Property:
 
 
 def nothing_is_left(setup: RecipeSetup) -> Property:
-    """R19: where nothing more can happen, no znode is left that no client knows of."""
+    """R19: in a state without a next step, znodes are left only if some client knows its znode."""
 
     def paths(leader: Leader) -> Hashable:
         return frozenset(path for path, _ in leader.store.nodes if path.startswith(ROOT) and path != ROOT)
@@ -36,7 +36,7 @@ def nothing_is_left(setup: RecipeSetup) -> Property:
         return setup.machine.token(client.recipe) is not None
 
     def check(there: frozenset[str], *knows: bool) -> Answer:
-        # Every client that has a znode has one, or two where it has announced itself.
+        # A client with a token has one znode, or two if it has announced itself.
         if there and not any(knows):
             return Finding("znodes are left that no client knows of", (("paths", tuple(sorted(there))),))
         return None
@@ -45,7 +45,7 @@ def nothing_is_left(setup: RecipeSetup) -> Property:
 
 
 def somebody_holds(setup: RecipeSetup) -> Property:
-    """R18: what is free is taken by some live waiter, on every fair run."""
+    """R18: on every fair run, some live waiter takes a lock or leadership that is free."""
     machine = setup.machine
 
     def see(client: Client) -> Hashable:
@@ -62,7 +62,7 @@ def somebody_holds(setup: RecipeSetup) -> Property:
 
 
 def every_waiter_is_served(setup: RecipeSetup) -> Property:
-    """R18: whoever waits comes to hold, or waits no more, on every fair run."""
+    """R18: on every fair run, a client that waits holds eventually, or stops waiting."""
 
     def check(*waits: bool) -> Answer:
         return None if any(waits) else Finding("nobody waits")
@@ -71,7 +71,10 @@ def every_waiter_is_served(setup: RecipeSetup) -> Property:
 
 
 def the_holder_learns(setup: RecipeSetup) -> Property:
-    """R20: whoever believes that it holds, and whose znode is not first, comes to know it; releasing is not knowing."""
+    """R20: a client that believes that it holds, although its znode is not first, learns of it.
+
+    Actions of applications are not fair here, so that a release does not count as learning.
+    """
 
     def check(present: int, *tokens: Any) -> Answer:
         wrong = any(token not in (False, present) for token in tokens)
@@ -85,7 +88,7 @@ def the_holder_learns(setup: RecipeSetup) -> Property:
 
 
 def recovers(setup: RecipeSetup) -> Property:
-    """R19: from every state some run comes to one in which nobody waits."""
+    """R19: from every state some run reaches one in which no client waits."""
 
     def check(*waits: bool) -> Answer:
         return None if any(waits) else Finding("nobody waits")
@@ -94,7 +97,7 @@ def recovers(setup: RecipeSetup) -> Property:
 
 
 def recovers_by_expiry(setup: RecipeSetup) -> Property:
-    """R19: from every state in which a session may yet expire, some run comes to one in which nobody waits."""
+    """R19: from every state in which a session may still expire, some run reaches one in which no client waits."""
 
     def check(may_expire: bool, *waits: bool) -> Answer:
         if not any(waits):

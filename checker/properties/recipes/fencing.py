@@ -1,4 +1,4 @@
-"""What the guarded resource lets through, judged by the truth and not by tokens.
+"""The writes that the guarded resource accepts, judged by the truth and not by tokens.
 
 Source: R20; fencing as in Chubby's sequencers (Burrows 2006, 2.4).
 """
@@ -14,7 +14,7 @@ from checker.properties.recipes.reads import Answer
 
 
 def fenced_in_order(_: RecipeSetup) -> Property:
-    """R20: the resource accepts no write of an earlier reign after one of a later."""
+    """R20: the resource accepts no write of an earlier reign after one of a later reign."""
 
     def check(resource: Resource) -> Answer:
         if resource.stale:
@@ -26,7 +26,7 @@ def fenced_in_order(_: RecipeSetup) -> Property:
 
 
 def rightful_is_accepted(_: RecipeSetup) -> Property:
-    """R20: the fence keeps out nobody whose znode is first."""
+    """R20: the resource rejects no write of a client whose znode is first."""
 
     def check(resource: Resource) -> Answer:
         if resource.rejected:
@@ -37,7 +37,7 @@ def rightful_is_accepted(_: RecipeSetup) -> Property:
 
 
 def stale_writes(setup: RecipeSetup, count: Any) -> Property:
-    """R20: so many writes of earlier reigns are let through in one run."""
+    """R20: at least `count` writes of earlier reigns are accepted in one run."""
     most = setup.writes * setup.clients
     if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= most:
         raise ParameterError(f"{count!r} is no number of writes here", f"write 1 to {most}")

@@ -1,10 +1,10 @@
-"""What properties of recipes read: each client, seen through a question; and which steps are fair.
+"""The reads of properties of recipes: one projection of each client; and the fairness of steps.
 
 Rules of this module:
 
-- A client that has crashed is seen as False, whatever is asked.
-- Fair are the steps of servers, networks and client libraries, and that whoever holds gives it back. A fault, and
-  what an application or an operator does of its own accord, need never happen.
+- A client that has crashed is False, for every projection.
+- The steps of servers, networks and client libraries are fair, and so is a release by a client that holds. Faults, and
+  other actions of an application or an operator, need never happen.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ NEED_NOT = FAULTS | {"remove"} | {wish.value for wish in FREE_WILL}
 
 
 def fair(rule: str, move: Move) -> Hashable:
-    """The unit of fairness of a move: what one rule does under one name, unless it need not."""
+    """The unit of fairness of a move: the moves of one rule under one name; None for a move that need not happen."""
     return None if move.action in NEED_NOT else (rule, move.action)
 
 
 def clients(setup: RecipeSetup, see: Callable[[Client], Hashable]) -> tuple[Read, ...]:
-    """A read of each client; a client that has crashed is seen as False."""
+    """A read of each client; a client that has crashed is False."""
     return tuple(
         Read(client_name(client), lambda state: False if state.crashed else see(state)) for client in setup.client_ids
     )
@@ -56,7 +56,7 @@ def tokens_of_holders(setup: RecipeSetup) -> tuple[Read, ...]:
 
 
 def first_token(setup: RecipeSetup) -> Read:
-    """The czxid of the znode that is first in truth; 0 if there is none."""
+    """The czxid of the first znode in the leader's tree; 0 if there is none."""
 
     def first(leader: Leader) -> Hashable:
         found = first_of(setup, leader.store)
@@ -66,5 +66,5 @@ def first_token(setup: RecipeSetup) -> Read:
 
 
 def those(seen: Iterable[object]) -> tuple[int, ...]:
-    """The clients of which it is true."""
+    """The numbers of the clients with a true value."""
     return tuple(client for client, true in enumerate(seen, 1) if true)

@@ -1,4 +1,4 @@
-"""Whom events notify, and what watches they leave: the herd (R17), and watches that nobody will ever hear of (R16)."""
+"""The clients that events notify, and the watches that remain: the herd effect (R17), and useless watches (R16)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from checker.properties.recipes.reads import Answer
 
 
 def one_is_told(_: RecipeSetup) -> Property:
-    """R16, R17: no event notifies more than one client."""
+    """R16, R17: no event notifies more than one client of one server."""
 
     def check(told: Told) -> Answer:
         if told.clients > 1:
@@ -23,7 +23,7 @@ def one_is_told(_: RecipeSetup) -> Property:
 
 
 def no_watch_left(setup: RecipeSetup) -> Property:
-    """R16: no watch is left behind at a path where no znode is any more, nor will be."""
+    """R16: no watch of a recipe's znode remains at a path that is not in the leader's tree."""
 
     def paths(watches: Iterable[Any]) -> Hashable:
         return frozenset(path for _, _, path in watches if path.startswith(f"{ROOT}/"))

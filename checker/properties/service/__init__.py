@@ -1,7 +1,7 @@
-"""What must hold of the service as clients see it (R12 to R14), by name; and the model of a run held to it.
+"""The guarantees of the service to its clients (R12 to R14), by name; and the model of a run with some of them.
 
-A property reads what scripted clients remember, what the history keeps, and the trees; both keep only what the
-properties of a run ask for by their notes. A new property is an entry here, and a variant that breaks it.
+A property reads the memory of scripted clients, the history, and the trees. Memory and history keep only the notes that
+the properties of a run need. A new property is an entry here, and a variant that breaks it.
 
 Source: the ZooKeeper Programmer's Guide, "Consistency Guarantees" and "What ZooKeeper Guarantees about Watches".
 """
@@ -28,7 +28,7 @@ _OF_HISTORY = frozenset({Note.CREATED, Note.EVENTS, Note.NUMBERS, Note.EPHEMERAL
 
 @dataclass(frozen=True)
 class Entry:
-    """A property that a scenario may name; none takes a parameter."""
+    """A property that a scenario may name; these properties take no parameter."""
 
     name: str
     kind: Kind
@@ -153,10 +153,10 @@ def build(run: Run, name: object, parameter: Any = None) -> Property:
 
 
 def service_model(name: str, setup: ServiceSetup, scripts: Sequence[Script], properties: Iterable[str]) -> Model:
-    """A service whose clients run these scripts, held to these properties. Raises UnknownPropertyError.
+    """A service whose clients run these scripts, with these properties. Raises UnknownPropertyError.
 
-    How many clients there are, whether they pipeline, and who observes is for the scripts and the properties to say,
-    whatever the setup says of it.
+    The scripts and the properties determine the number of clients, pipelining and observers; the setup's values for
+    these are replaced.
     """
     names = tuple(properties)
     tagged = tuple(script.tagged(client) for client, script in enumerate(scripts, 1))

@@ -1,4 +1,4 @@
-"""Guarantees (R13): order, all or nothing, a single system image, durability, and what `sync` is for."""
+"""Guarantees (R13): order, all or nothing, a single system image, durability, and the effect of `sync`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from spec.tree.store import FrozenStore
 
 
 def updates_in_order(run: Run) -> Property:  # noqa: ARG001
-    """What one client writes takes effect in the order in which it asked."""
+    """The updates of one client take effect in the order of its requests."""
 
     def overtaken(history: History) -> tuple[bool, tuple[int, int, int] | None]:
         return bool(history.last), history.overtaken
@@ -26,9 +26,9 @@ def updates_in_order(run: Run) -> Property:  # noqa: ARG001
 
 
 def all_or_nothing(run: Run) -> Property:
-    """Where one operation of a multi shows in a tree, so does each of them, or a later update in its place.
+    """If a tree has one operation of a multi, it has each of them, or a later update in its place.
 
-    It speaks of creations and new data of znodes that no script deletes.
+    It covers creations and new data of znodes that no script deletes, in a multi that begins with one of these.
     """
     multis = [
         {operation.data: [each.path for each in record.operations if isinstance(each, Create | SetData)]}
@@ -65,7 +65,7 @@ def all_or_nothing(run: Run) -> Property:
 
 
 def single_system_image(run: Run) -> Property:
-    """Within a session, no client is answered from an older state than one it has seen, whatever server it asks."""
+    """Within a session, no server answers a client from an older state than the client has seen."""
     return flagged(
         run,
         "SingleSystemImage",
@@ -76,7 +76,7 @@ def single_system_image(run: Run) -> Property:
 
 
 def accepted_is_kept(run: Run) -> Property:
-    """What a client was told is done is committed."""
+    """Every update with a positive reply is committed."""
 
     def committed(history: History) -> frozenset[bytes]:
         return history.committed
@@ -94,7 +94,7 @@ def accepted_is_kept(run: Run) -> Property:
 
 
 def read_after_sync(run: Run) -> Property:
-    """A read that follows the answer to a sync sees all that was committed when the sync was asked."""
+    """A read after the reply to a sync sees every transaction that was committed when the sync was requested."""
     return flagged(
         run,
         "ReadAfterSyncIsFresh",
@@ -105,7 +105,7 @@ def read_after_sync(run: Run) -> Property:
 
 
 def stale_read(run: Run) -> Property:
-    """A read may be answered from an older state than was committed when it was asked."""
+    """A witness: a read is answered from an older state than was committed when it was requested."""
     return flagged(
         run,
         "StaleRead",

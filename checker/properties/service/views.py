@@ -1,4 +1,4 @@
-"""What the invariants of the service look at, each as little of a column as decides."""
+"""The projections that the invariants of the service read, each one as small as possible."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Answer: TypeAlias = Finding | Trivial | None
 
 @dataclass(frozen=True)
 class Run:
-    """A service and the scripts of its clients, by which properties are built."""
+    """A service and the scripts of its clients: the input of a property's constructor."""
 
     setup: ServiceSetup
     scripts: tuple[Script, ...]
 
 
 def trees(setup: ServiceSetup, look: Callable[[FrozenStore, int], Hashable]) -> tuple[Read, ...]:
-    """A read of the leader's tree and of each server's that has one of its own; `look` gets the tree and its zxid."""
+    """A read of the leader's tree, and with lag of each server's; `look` gets the tree and its zxid."""
 
     def leader(value: Leader) -> Hashable:
         return look(value.store, value.zxid)
@@ -40,12 +40,12 @@ def trees(setup: ServiceSetup, look: Callable[[FrozenStore, int], Hashable]) -> 
 
 
 def keepers(setup: ServiceSetup) -> tuple[str, ...]:
-    """Whose the trees are."""
+    """The names of the owners of these trees, in the same order."""
     return (LEADER, *(server_name(server) for server in setup.server_ids if setup.lag))
 
 
 def memories(setup: ServiceSetup, look: Callable[[Memory], Hashable]) -> tuple[Read, ...]:
-    """A read of what each client remembers."""
+    """A read of each client's memory."""
     return tuple(Read(client_name(client), lambda standing: look(standing.memory)) for client in setup.client_ids)
 
 
@@ -57,9 +57,9 @@ def flagged(
     values: Sequence[str],
     kind: Kind = Kind.ALWAYS,
 ) -> Property:
-    """A property of what each client alone has seen.
+    """A property of the memory of each client separately.
 
-    `look` shows whether that says anything, and the values that prove the property wrong, in the order of their names.
+    `look` returns whether the premise holds, and the values that violate the property, in the order of their names.
     """
 
     def check(*seen: tuple[bool, tuple[Any, ...] | None]) -> Answer:

@@ -1,4 +1,4 @@
-"""Watches (R14): the event before the new data, once, none lost, in the order of updates."""
+"""Watches (R14): the notification before the new data, once, none lost, in the order of updates."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from spec.tree.store import FrozenStore
 
 
 def event_before_data(run: Run) -> Property:
-    """While a client waits for a change of a znode, no answer shows it the change."""
+    """While a client waits for the notification of a change, no reply shows it the change."""
     return flagged(
         run,
         "EventBeforeData",
@@ -29,7 +29,7 @@ def event_before_data(run: Run) -> Property:
 
 
 def heard_once(run: Run) -> Property:
-    """Every notice has a watch of its own that it ends."""
+    """Every notification ends one watch of its client."""
     return flagged(
         run,
         "WatchIsOneShot",
@@ -40,7 +40,10 @@ def heard_once(run: Run) -> Property:
 
 
 def outdated_after_notice(run: Run) -> Property:
-    """A notice says that something has changed, not that the next server knows: what is seen is what was read."""
+    """A witness: after a notification, a client reads the old state from another server.
+
+    A notification means that a znode has changed, and not that the next server has applied the change.
+    """
     return flagged(
         run,
         "OutdatedAfterNotice",
@@ -52,7 +55,7 @@ def outdated_after_notice(run: Run) -> Property:
 
 
 def no_event_lost(run: Run) -> Property:
-    """What a connected client waits for has not happened at its server, or the notice is on its way."""
+    """The event of a connected client's watch has not happened at its server, or the notification is in flight."""
     setup = run.setup
     looks = sorted(_watched(run), key=lambda look: (look[1], look[0].value))
 
@@ -72,7 +75,7 @@ def no_event_lost(run: Run) -> Property:
         if not any(watches and link for watches, link in zip(watching, links, strict=True)):
             return TRIVIAL
         for client, watches, link in zip(setup.client_ids, watching, links, strict=True):
-            # Of the trees the first is the leader's: where there is no lag, every server's.
+            # The first tree is the leader's; without lag it is the tree of every server.
             here = dict(zip(looks, tree[link[0] if setup.lag else 0], strict=True)) if link else {}
             for watch in watches if link else ():
                 awaits, path, was = watch
@@ -94,17 +97,17 @@ def no_event_lost(run: Run) -> Property:
 
 
 def _told(path: str, *states: At) -> tuple[str, ...]:
-    """A path, and how it was or is, in words."""
+    """A path, and its states as text."""
     return path, *("no znode" if at is None else f"as of zxid {at[1]}" for at in states)
 
 
 def _looked_at(awaits: Awaits) -> Awaits:
-    """Of what a watch looks at, its data or its children."""
+    """The state that a watch observes: the data or the children of a znode."""
     return Awaits.CHILDREN if awaits is Awaits.CHILDREN else Awaits.DATA
 
 
 def _watched(run: Run) -> set[tuple[Awaits, str]]:
-    """What the scripts watch."""
+    """The states that the scripts watch, with their paths."""
     return {
         (Awaits.CHILDREN if isinstance(record, GetChildren2) else Awaits.DATA, record.path)
         for script in run.scripts
@@ -115,7 +118,7 @@ def _watched(run: Run) -> set[tuple[Awaits, str]]:
 
 
 def events_in_order(run: Run) -> Property:
-    """While its connection holds, a client hears of events in the order in which they happened."""
+    """On one connection, a client gets notifications in the order of the events."""
 
     def events(history: History) -> tuple[tuple[str, str], ...]:
         return history.events

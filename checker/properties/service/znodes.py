@@ -1,4 +1,4 @@
-"""Znodes (R12): one creator of a path, one holder of a number, ephemeral znodes that live as long as their session."""
+"""Znodes (R12): one creator of a path, unique sequence numbers, ephemeral znodes that live as long as their session."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ Owned = tuple[SessionId, str]
 
 
 def one_creator(run: Run) -> Property:
-    """Of several creators of one path one succeeds while the znode is there, and none is refused if nobody has."""
+    """Of several creators of one path one succeeds while the znode exists.
+
+    No creation is refused if the path was never created.
+    """
 
     def creations(history: History) -> tuple[tuple[tuple[str, int], ...], str | None]:
         return history.creations, history.again
@@ -42,7 +45,7 @@ def one_creator(run: Run) -> Property:
 
 
 def sequence_numbers(run: Run) -> Property:  # noqa: ARG001
-    """No number is given twice below one parent while that lives."""
+    """No sequence number is assigned twice under one parent during the parent's lifetime."""
 
     def given(history: History) -> tuple[bool, str | None]:
         return bool(history.numbers), history.twice
@@ -84,7 +87,7 @@ def _is_ephemeral(znode: Znode) -> bool:
 
 
 def ephemerals_live(run: Run) -> Property:
-    """An ephemeral znode that nobody has deleted is in every tree that has seen it created, and its session open."""
+    """An ephemeral znode is in every tree after its creation, until a client deletes it or its session ends there."""
 
     def living(store: FrozenStore, zxid: int) -> tuple[int, frozenset[SessionId], frozenset[Owned]]:
         owned = frozenset((znode.ephemeral_owner, path) for path, znode in store.nodes if _is_ephemeral(znode))
