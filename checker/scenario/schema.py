@@ -216,7 +216,7 @@ KINDS: dict[str, type[Common]] = {RECIPE: RecipeScenario, SERVICE: ServiceScenar
 
 def decode(kind: type[T], located: Located, value: Any, path: Path) -> T:
     """A map as a struct. Raises ScenarioError with the line of the first error."""
-    fields = tuple(sorted(kind.__struct_fields__, key=lambda name: name in Common.__struct_fields__))  # the kind's own fields first
+    fields = tuple(sorted(kind.__struct_fields__, key=lambda name: name in Common.__struct_fields__))  # its own first
     if not isinstance(value, dict):
         raise located.error(path, f"{_named(value)} stands where a map is wanted", _keys_of(fields))
     for key in value:
