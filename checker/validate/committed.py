@@ -19,8 +19,7 @@ Txns = tuple[Txn, ...]
 
 @dataclass
 class Log:
-    """Transactions in order; `base` is the position of the first one in the committed log, if the log agrees with that.
-    """
+    """Transactions in order; `base` is the position of the first in the committed log, if the log agrees with that."""
 
     base: int = 0
     txns: Txns = ()

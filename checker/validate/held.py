@@ -102,8 +102,7 @@ class Held:
     # The values that properties read.
 
     def _look(self) -> set[str]:
-        """Update the row: a column for each server and one for the history, as in a model. Return the changed columns.
-        """
+        """Update the row: a column for each server and one for the history, as in a model. Return changed columns."""
         past = self._past
         logs = {each: past.log_of(image) for each, image in past.images.items()}
         queued = {each: _queued(image.server) for each, image in past.images.items()}

@@ -39,8 +39,7 @@ class JournalError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A start record: the server's configuration and disk; the rules without variants, and the names of the variants.
-    """
+    """A start record: the server's configuration and disk; the rules without variants, and the variants by name."""
 
     line: int
     time: float

@@ -242,8 +242,7 @@ _json = msgspec.json.Encoder().encode
 
 
 def digest_of(effects: Effects) -> str | None:
-    """The digest of effects, or None without effects; of a field with several transactions only the last zxid counts.
-    """
+    """The digest of effects, or None without effects; of several transactions in a field, only the last zxid counts."""
     if not effects:
         return None
     return blake2b(_json([_effect_words(each) for each in effects]), digest_size=8).hexdigest()
