@@ -1,8 +1,8 @@
 """Reports: the verdict of a run, and its views.
 
 `judge` makes the verdict. `report_lines`, `summary_line` and `report_json` are views of it, `invariants_lines` sums up
-several runs, and `Progress` shows a run that has not ended. The names below are imported on first use, since commands
-that end in an error need none of the views.
+several runs, and `Progress` shows a run in progress. The names below are imported on first use, since commands that end
+in an error need none of the views.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Where what people read is printed: a console of `rich` whose reader may leave.
+"""The console for output to people; its reader may close the stream early.
 
-By itself `rich` ends the whole process with code 1 when a reader has left, whatever the verdict is. Here that is an
-error like any other, for whoever prints to judge.
+On a broken pipe, a plain console of `rich` ends the whole process with code 1, for any verdict. Here a broken pipe is
+an ordinary error, which the caller handles.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from rich.console import Console
 
 
 class LeavableConsole(Console):
-    """A console that raises BrokenPipeError where nobody reads it any more."""
+    """A console that raises BrokenPipeError if the reader has closed the stream."""
 
     def on_broken_pipe(self) -> NoReturn:
-        """Called where that error is handled, and hands it on."""
+        """Raise the error again; `rich` calls this method while it handles it."""
         raise  # noqa: PLE0704 (the error that is handled when this is called)

@@ -1,20 +1,20 @@
-"""The report of a command as one JSON object: `--report FILE` writes all of it, `--json` prints the verdicts of it.
+"""The report of a command as one JSON object: `--report FILE` writes the whole object, `--json` prints its verdicts.
 
-`report.schema.json` beside this module is its JSON Schema, docs/reference-report.md explains it. Fields of schema 1;
-one is added without a new number. Those with a star are in both, the others in the file alone:
+`report.schema.json` beside this module is its JSON Schema, docs/reference-report.md explains it. Fields of schema 1; a
+new field does not change the number. Fields with a star are in both outputs, the others only in the file:
 
     schema    * 1
     tool        name, version
     platform    python, numba, numpy, system, machine
     command     list of words, as they were given
-    parameters  what all runs have from the command line: variants, engine, workers, refine, verdict (whether codes are
-                the verdicts' own), depth, states, memory (bytes), time and budget (seconds); null where not given
-    began       when the command began, ISO 8601 in UTC
-    seconds     how long it took
-    runs      * list of: what `checker.report.json` has*, traces* of what was found, witnesses (traces that show that a
-                `sometimes` is possible; all of these objects of the ITF with the property in `#meta`), and name, file,
-                line (of the verdict; null without a file), undecided
-    exit_code * the gravest of theirs
+    parameters  the command-line options that all runs share: variants, engine, workers, refine, verdict (whether codes
+                are the verdicts' own), depth, states, memory (bytes), time and budget (seconds); null where not given
+    began       the time at which the command began, ISO 8601 in UTC
+    seconds     its duration
+    runs      * list of: the fields of `checker.report.json`*, traces* of the findings, witnesses (traces that show that
+                a `sometimes` is possible; traces and witnesses are objects of the ITF with the property in `#meta`),
+                and name, file, line (of the verdict; null without a file), undecided
+    exit_code * the gravest exit code of the runs
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Object = dict[str, Any]
 
 
 def document(outcomes: Sequence[Outcome], options: argparse.Namespace, began: float, seconds: float) -> Object:
-    """The whole report; `began` in seconds since 1970."""
+    """The whole report; `began` is in seconds since 1970."""
     return {
         "schema": SCHEMA,
         "tool": {"name": "quorate", "version": release()},
@@ -58,12 +58,12 @@ def document(outcomes: Sequence[Outcome], options: argparse.Namespace, began: fl
 
 
 def verdicts(outcomes: Sequence[Outcome]) -> Object:
-    """The part of the report that says what came of the runs."""
+    """The part of the report with the verdicts of the runs."""
     return {"schema": SCHEMA, "runs": [_verdict(each) for each in outcomes], "exit_code": gravest(outcomes)}
 
 
 def parameters(options: argparse.Namespace) -> Object:
-    """What all runs have from the command line."""
+    """The command-line options that all runs share."""
     return {
         "variants": [each.value for each in options.variants],
         "engine": options.engine,

@@ -1,10 +1,11 @@
-"""What a step of a GitHub workflow says: annotations beside the lines of scenarios, and the summary of the step.
+"""The output of a step of a GitHub workflow: annotations at the lines of scenarios, and the summary of the step.
 
-- An annotation is a line that the runner reads from the output of the step, `::error file=...,line=...,title=...::...`;
-  what has a meaning there (line ends, per cent signs, in properties also colons and commas) is escaped.
-- Errors are what makes the command fail, warnings what the budget left undecided. What came out as it should is silent.
-- The names in a scenario are whatever somebody wrote, maybe in order to be read as a command by the runner. While
-  anything but annotations is printed, commands are therefore stopped, with a word that nobody can guess.
+- An annotation is a line that the runner reads from the output of the step, `::error file=...,line=...,title=...::...`.
+  Characters with a meaning there are escaped: line ends and per cent signs, in properties also colons and commas.
+- Errors are the results that make the command fail, warnings those that the budget left undecided. Expected results are
+  silent.
+- Names in a scenario are arbitrary text, which the runner might read as a command. Commands are therefore stopped, with
+  a random word, while any other text than annotations is printed.
 
 Source: GitHub's "Workflow commands for GitHub Actions".
 """
@@ -22,7 +23,7 @@ from checker.report.place import Place, place_of
 
 
 def annotation_lines(outcomes: Sequence[Outcome]) -> list[str]:
-    """A line for each thing that a reader of the change should see, the errors first: GitHub shows few."""
+    """A line for each result that a reader of the change should see. Errors come first, since GitHub shows few."""
     lines = [line for outcome in outcomes for line in _lines(outcome)]
     return sorted(lines, key=lambda line: not line.startswith("::error"))
 
@@ -58,7 +59,7 @@ def _escaped_property(text: str) -> str:
 
 @contextmanager
 def commands_stopped(say: Callable[[str], None]) -> Iterator[None]:
-    """What is printed within this is no command to the runner, whatever it says. `say` prints a line at once."""
+    """A context in which the runner does not interpret printed text as commands. `say` prints a line and flushes it."""
     word = secrets.token_hex(16)
     say(f"::stop-commands::{word}")
     try:

@@ -1,13 +1,13 @@
 """A report as JUnit XML, which build servers read: a test suite for each run, with one test case.
 
-What a case says follows the judgement, and no case passes that did not come out as it should:
+The result of a case follows the judgement, and only a case with the expected result passes:
 
-    passes      the verdict is the expected one, or nothing was expected and it passed
+    passes      the verdict is the expected one, or none was expected and the run passed
     failure     another verdict: violated, deadlock, vacuous, or passed where that was not expected
-    error       nothing can be said: the scenario cannot be read, or a limit ended the search
+    error       no statement is possible: the scenario cannot be read, or a limit ended the search
     skipped     undecided: the budget of the command ended the search, and nothing had been found
 
-A suite has properties with the figures of the run. Text that XML cannot hold is replaced by a question mark.
+The properties of a suite are the figures of the run. Characters that XML cannot represent become question marks.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from checker.job import Verdict
 from checker.report.outcome import Outcome
 from checker.report.place import place_of
 
-NO_FILE = "python -m checker"  # the class of a run that has no scenario
+NO_FILE = "python -m checker"  # the class of a run without a scenario
 COUNTED = ("failure", "error", "skipped")
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def junit_xml(outcomes: Sequence[Outcome], view: Callable[[Outcome], str]) -> str:
-    """The report; `view` gives what is told of a run that did not come out as it should."""
+    """The report; `view` gives the full text of a run that did not have the expected result."""
     suites = [_suite(outcome, view) for outcome in outcomes]
     top = Tree.Element("testsuites", name="quorate", tests=str(len(suites)))
     for name, kind in (("failures", "failure"), ("errors", "error")):
@@ -62,13 +62,13 @@ def _suite(outcome: Outcome, view: Callable[[Outcome], str]) -> Tree.Element:
 
 
 def sentence(outcome: Outcome) -> str:
-    """The verdict, and what was expected instead if something was."""
+    """The verdict, and the expected result if it was a different one."""
     remark = outcome.judgement.remark
     return outcome.judgement.sentence + (f" ({remark})" if remark else "")
 
 
 def figures(outcome: Outcome) -> list[tuple[str, str]]:
-    """The figures of a run by name, those that there are."""
+    """The available figures of a run, by name."""
     judgement, found = outcome.judgement, outcome.exploration
     place = place_of(outcome)
     rows = [("verdict", judgement.verdict.value), ("exit_code", str(judgement.exit_code))]
@@ -87,7 +87,7 @@ def figures(outcome: Outcome) -> list[tuple[str, str]]:
 
 
 def _kind(outcome: Outcome) -> str | None:
-    """The element that says why a case does not pass."""
+    """The element with the reason why a case does not pass."""
     if outcome.is_good:
         return None
     if outcome.judgement.exit_code == 0:

@@ -1,9 +1,10 @@
-"""What came of each run that was asked for: the one thing that every report of a command is a view of.
+"""The outcome of each requested run; every report of a command is a view of the outcomes.
 
 Rules of this module:
 
-- Whatever was asked for has an outcome, also what could not be read and what was never begun; no report leaves one out.
-- The exit code of several is the gravest of theirs: a violation is not hidden by what was merely incomplete before it.
+- Every requested run has an outcome, including those that could not be read and those that never began. No report omits
+  one.
+- The exit code of several runs is the gravest one: an earlier incomplete run does not hide a violation.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ GRAVITY = (0, 1, 2, 21, 20, 152, 151, 150, 11, 13, 12)  # exit codes, by the lat
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one run. `path` is that of its scenario as the command line has it; None for a run without one.
+    """The outcome of one run. `path` is the path of its scenario as given on the command line; None without a scenario.
 
-    Without a `job` the scenario could not be read, and `line` is where (0: not known); without an `exploration` it was
-    not explored. `traces` are those that are wanted of it, `began` is when it began, in seconds since 1970.
-    `interrupted`: while it was under way; `dropped`: before it came to its turn.
+    Without a `job` the scenario could not be read, and `line` is the line of the error (0: unknown). Without an
+    `exploration` it was not explored. `traces` are the requested traces, and `began` is the start time in seconds since
+    1970. `interrupted`: an interrupt ended the run; `dropped`: it ended the command before the run began.
     """
 
     name: str
@@ -43,20 +44,20 @@ class Outcome:
 
     @property
     def findings(self) -> list[Trace]:
-        """The runs that end in a violation or a deadlock."""
+        """The traces that end in a violation or a deadlock."""
         return [trace for trace in self.traces if trace.kind is not Kind.SOMETIMES]
 
     @property
     def witnesses(self) -> list[Trace]:
-        """The runs that show that what was hoped for is possible."""
+        """The traces that show that a `sometimes` is possible."""
         return [trace for trace in self.traces if trace.kind is Kind.SOMETIMES]
 
     @property
     def is_good(self) -> bool:
-        """Whether it came out as it should: neither unexpected, nor left open by a budget."""
+        """Whether the result is neither unexpected nor left open by a budget."""
         return self.judgement.exit_code == 0 and not self.judgement.undecided
 
 
 def gravest(outcomes: Iterable[Outcome]) -> int:
-    """The exit code of all of them; 0 if there are none."""
+    """The gravest exit code of the outcomes; 0 if there are none."""
     return max((each.judgement.exit_code for each in outcomes), key=GRAVITY.index, default=0)

@@ -1,12 +1,13 @@
-"""Where a finding stands: the scenario's file, and the line of the property or of the key that the verdict is about.
+"""The place of a finding: the scenario's file, and the line of the property or key that the verdict refers to.
 
 Rules of this module:
 
-- Lines come from the text that the job was made from, so that they are right also if the file has changed since.
-- A property that the scenario names stands at its own line; one that it does not name, since it is there by default, at
-  `expect`, and so does a verdict on the whole run. Where there is no `expect`, it is `name`, and else the first line.
-- Paths are told as seen from the top of the checkout, as the readers of reports want them: from `GITHUB_WORKSPACE`
-  if that is set and the file is below it, else from the current folder.
+- Lines come from the text that the job was made from. They stay correct if the file has changed since.
+- A property that the scenario names has its own line. A default property, which the scenario does not name, has the
+  line of `expect`, and so does a verdict on the whole run. Without `expect` it is the line of `name`, and otherwise the
+  first line.
+- Paths are relative to the top of the checkout, as the readers of reports expect: to `GITHUB_WORKSPACE` if that is set
+  and the file is below it, and otherwise to the current folder.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ from checker.scenario.located import Located, read_yaml
 
 
 class Place(NamedTuple):
-    """A file, its path with slashes, and a line of it from 1 on."""
+    """A file (its path with slashes) and a line number, counted from 1."""
 
     file: str
     line: int
 
 
 def place_of(outcome: Outcome, prop: str | None = None) -> Place | None:
-    """Where that property of a run stands, or what the run as a whole is judged by; None for one without a file."""
+    """The place of a property of a run, or of the run as a whole; None for a run without a file."""
     if outcome.path is None:
         return None
     file = shown_path(outcome.path)
@@ -44,9 +45,9 @@ def place_of(outcome: Outcome, prop: str | None = None) -> Place | None:
 
 
 def shown_path(path: Path) -> str:
-    """A path as reports show it."""
+    """A path in the form that reports use."""
     for top in (os.environ.get("GITHUB_WORKSPACE"), str(Path.cwd())):
-        # Not resolved: a link stands in the checkout, wherever it leads.
+        # The path is not resolved: a symbolic link belongs to the checkout, even if its target does not.
         absolute = Path(os.path.abspath(path))  # noqa: PTH100
         if top and absolute.is_relative_to(top):
             return absolute.relative_to(top).as_posix()
@@ -54,7 +55,7 @@ def shown_path(path: Path) -> str:
 
 
 def _located(job: Job) -> Located | None:
-    """The scenario's text with its lines; None if the job was made of no scenario."""
+    """The scenario's text with its lines; None for a job without a scenario."""
     text = job.source.get("text")
     if not isinstance(text, str):
         return None
@@ -66,7 +67,9 @@ def _located(job: Job) -> Located | None:
 
 
 def _line_of(located: Located, job: Job, name: str) -> int:
-    """The line of a property that the scenario names; 0 for another. What is in a list keeps its order in the model."""
+    """The line of a property that the scenario names; 0 for others. The items of a list have the same order in the
+    model.
+    """
     for kind in Kind:
         same: list[Property] = [prop for prop in job.model.properties if prop.kind is kind]
         items = located.value.get(kind.value)

@@ -1,13 +1,13 @@
-"""A report as SARIF 2.1.0, which code scanning reads: rules are properties, results are what is wrong.
+"""A report as SARIF 2.1.0, which code scanning reads: rules are properties, results are defects.
 
-- A result is a finding that should not be: of a run that came out as expected there is none, although it may have found
-  what a scenario was written to show. A run found vacuous, a scenario that cannot be read, and a pass where something
-  else was expected are results too, of rules named like that.
-- What could not be decided is no result: a limit or the budget that ended a search is a notification of the invocation,
-  and the invocation was no success unless every run came to a verdict.
-- The steps of a trace are a code flow: what happens, the fields that it changes, and the place of the property.
-- The fingerprint of a result stays while the scenario's name, the property and its clause do; a line more above it, or
-  a longer trace, changes nothing.
+- A result is an unexpected finding. A run with the expected outcome has no results, even if it found the violation that
+  its scenario demonstrates. A vacuous run, a scenario that cannot be read, and an unexpected pass are results too, of
+  rules with these names.
+- An undecided run is not a result. A limit or budget that ended a search is a notification of the invocation, and the
+  invocation is a success only if every run reached a verdict.
+- The steps of a trace are a code flow: the event, the changed fields, and the place of the property.
+- The fingerprint of a result depends only on the scenario's name, the property and its clause. Another line number or a
+  longer trace does not change it.
 
 Source: OASIS, "Static Analysis Results Interchange Format (SARIF) Version 2.1.0".
 """
@@ -65,7 +65,7 @@ def sarif_log(outcomes: Sequence[Outcome], version: str) -> Object:
 
 
 def _rules(outcomes: Sequence[Outcome], verdicts: set[str]) -> list[Object]:
-    """All properties that runs were held to, each once; of the verdicts those that have a result."""
+    """All properties that the runs checked, each once; and those verdicts that have a result."""
     rules = {}
     for outcome in outcomes:
         for prop in outcome.job.model.properties if outcome.job else ():
@@ -124,10 +124,10 @@ def _step(step: TraceStep, place: Place | None) -> Object:
 
 
 def _location(name: str, place: Place | None) -> Object:
-    """A place in a file; of a run without a file only its name."""
+    """A location in a file; for a run without a file, only its name."""
     if place is None:
         return {"logicalLocations": [{"name": name}]}
-    path = quote(os.fsencode(place.file))  # a name of a file is bytes, of whatever encoding
+    path = quote(os.fsencode(place.file))  # a file name is bytes in an unknown encoding
     uri = f"file://{path}" if place.file.startswith("/") else path
     return {"physicalLocation": {"artifactLocation": {"uri": uri}, "region": {"startLine": place.line}}}
 

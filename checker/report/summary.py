@@ -1,7 +1,7 @@
-"""The summary of a command in Markdown, as a page of a build server shows it: a table of all runs, then the finds.
+"""The summary of a command in Markdown, for the page of a build server: a table of all runs, then the findings.
 
-Rules of this module: text from a scenario is shown as it stands, and is never markup. GitHub takes a megabyte, so that
-long traces are cut, and the cut is said.
+Rules of this module: text from a scenario is escaped and never becomes markup. GitHub accepts one megabyte, so long
+traces are cut, with a note at the cut.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from checker.report.junit import sentence
 from checker.report.outcome import Outcome
 from checker.report.place import place_of
 
-LONGEST = 30_000  # characters of what is told of one run
-MOST = 20  # runs that are told of in full
+LONGEST = 30_000  # characters of the view of one run
+MOST = 20  # runs that are shown in full
 TABLE = ("| scenario | verdict | states | depth | time |", "| --- | --- | --: | --: | --: |")
 
 
 def summary(outcomes: Sequence[Outcome], view: Callable[[Outcome], str]) -> str:
-    """The whole summary, with an empty line at its end; `view` gives what is told of a run in full."""
+    """The whole summary, with an empty line at its end; `view` gives the full text of a run."""
     bad = [each for each in outcomes if each.judgement.exit_code]
     undecided = sum(each.judgement.undecided for each in outcomes)
     good = len(outcomes) - len(bad) - undecided
@@ -48,7 +48,7 @@ def _where(outcome: Outcome) -> list[str]:
 
 
 def _found(outcome: Outcome, view: Callable[[Outcome], str]) -> list[str]:
-    """What is told of a run that was explored; of another all has been said."""
+    """The view of a run that was explored; nothing for one that was not."""
     if outcome.exploration is None:
         return []
     text = view(outcome)

@@ -3,8 +3,8 @@
 The first line is the verdict. After it come the job and its bounds, each property, each action, and the costs of the
 search. Rules of this module:
 
-- One layout everywhere. On a terminal the verdict and all warnings have a colour; elsewhere no control character is
-  written and no line is folded.
+- The layout is the same everywhere. On a terminal the verdict and all warnings have a colour; elsewhere no control
+  character is written and no line is folded.
 - This module judges nothing; every statement is a number of the run or comes from its judgement.
 - Numbers that an engine does not measure (memory, Python steps) are left out, not shown as zero.
 """

@@ -3,18 +3,18 @@
 The first of these that applies is the verdict: violated, deadlock, error, incomplete, vacuous, passed. Rules:
 
 - No report has a success next to a violation, and a space is called exhausted only if it was.
-- A requested depth that was reached is not incomplete: it is "no violation within depth N". Stopping after the last
-  witness is also a requested stop; coverage of actions is not claimed.
-- Liveness is judged on an exhausted space only. A run that ended before that is incomplete, also where the depth was
-  asked for; whatever else was violated comes first.
+- A run that reaches a requested depth is not incomplete: its verdict is "no violation within depth N". Stopping after
+  the last witness is also a requested stop; it makes no claim about the coverage of actions.
+- Liveness is judged only on an exhausted space. A run that ended before that is incomplete, even at a requested depth;
+  any other violation takes precedence.
 - A run is vacuous if one of the known actions never fired (unless the job allows it), a `sometimes` was never
-  witnessed, the premise of an `always` held nowhere, or an `eventually` was demanded nowhere: then what passed says
+  witnessed, the premise of an `always` held nowhere, or an `eventually` was demanded nowhere. A pass would then say
   less than it seems to.
-- A job that expects a verdict exits with 0 iff it gets it, and else with the code of its verdict, or 1. Where it names
-  the violations with their depths, exactly these must be found.
-- A run that the budget of the whole command ended is incomplete too, and undecided: neither as expected nor unexpected.
-  Its code is 0, since it found no violation, but it is not called a success. A run without any time in the budget has
-  the code of an incomplete one.
+- A job that expects a verdict exits with 0 iff it gets it, and else with the code of its verdict, or 1. If it names the
+  violations with their depths, exactly these must be found.
+- A run that the budget of the whole command ended is incomplete, and also undecided: neither as expected nor
+  unexpected. Its code is 0, since it found no violation, but it is not called a success. A run without any time in the
+  budget has the code of an incomplete one.
 - A run that an interrupt ended or prevented is never as expected, even if a limit was expected to end it.
 """
 
@@ -30,7 +30,7 @@ from checker.job import Job, Verdict
 
 
 class ExitCode(IntEnum):
-    """The exit codes of a run. Those that TLC has mean the same here."""
+    """The exit codes of a run. Codes that TLC also has mean the same here."""
 
     PASSED = 0
     UNEXPECTED = 1  # it passed where another verdict was expected
@@ -50,9 +50,9 @@ class ExitCode(IntEnum):
 class Judgement:
     """A verdict with its exit code, a sentence that opens with the verdict, and every reason for it.
 
-    `different` tells how the violations differ from those that were expected, and is empty where they do not.
-    `silent` are the known actions that never fired, those included that need not. `undecided`: the budget of the whole
-    command ended it, and nothing had been found. `broken_off`: an interrupt ended it, or it was never begun.
+    `different` describes the expected violations if others were found, and is empty otherwise. `silent` are the known
+    actions that never fired, including those that the job allows to be silent. `undecided`: the budget of the whole
+    command ended the run, and nothing had been found. `broken_off`: an interrupt ended the run, or it never began.
     """
 
     verdict: Verdict
@@ -199,7 +199,7 @@ def _by_depth(found: list[Found]) -> tuple[str, ...]:
 
 
 def _gaps(job: Job, exploration: Exploration, silent: Iterable[str]) -> tuple[str, ...]:
-    """Why what passed says less than it seems to."""
+    """The reasons why a pass would say less than it seems to."""
     reasons = [f"the action {name} never fired" for name in silent if name not in job.allowed_silent]
     for prop in exploration.model.properties:
         if prop.kind is Kind.SOMETIMES and prop.name not in exploration.found:
