@@ -1,9 +1,11 @@
-"""Explores any model of actors: nothing in this folder knows ZooKeeper.
+"""An explicit-state model checker for models of actors; it is independent of ZooKeeper.
 
-`model` says what a model is, `plain` explores one with dicts and sets, `search` with tables and kernels; such a search
-can be put down and taken up again (`checkpoint`, `keeper`). Where runs lead is judged by `plain_liveness` and by
-`graph`; `lasso` is what both find, and checks it.
-Import what you need from here; the kernels are compiled on first use, and only if `explore` is asked for.
+`model` defines models. `plain` explores a model with dicts and sets, `search` with tables and compiled kernels; a
+search of the second kind can be saved and resumed (`checkpoint`, `keeper`). `plain_liveness` and `graph` judge
+liveness; both report their finding as a run of `lasso`, which also checks it.
+
+Import the public names from here. The functions `explore` are in `plain` and `search`; the kernels are compiled on the
+first use of the latter.
 """
 
 from checker.engine.model import (

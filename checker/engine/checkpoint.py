@@ -1,8 +1,8 @@
-"""Searches that are put down and taken up again: where one is kept. What is kept of it, says `keeper`.
+"""The parameters of a checkpoint: the folder of a search that can be resumed. `keeper` describes its contents.
 
     explore(model, limits, checkpoint=Checkpoint(folder, source=job.source, resume=True))
 
-This module loads nothing of the engine, so that a command line need not wait for the kernels.
+This module imports no other part of the engine than `model`, so a command line need not wait for the kernels.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ Json = Any
 
 
 class CheckpointError(ModelError):
-    """A search cannot be kept in a folder, or not be taken up from what is there; the message says why."""
+    """A search cannot be saved in a folder, or not be resumed from its contents; the message has the reason."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Where a search is kept, and how often; the folder is for one search, and is made if need be.
+    """A folder for the checkpoint of one search, which is created if necessary, and the interval between saves.
 
-    With `resume` the search goes on from what is in the folder; if nothing is, it begins anew. Without, a folder in
-    which a search is kept already is refused, so that none is overwritten.
+    With `resume` the search continues from the checkpoint in the folder; without a checkpoint there, it starts from the
+    beginning. Without `resume`, a folder that already has a checkpoint is refused, so that none is overwritten.
 
-    `every` so many seconds the search is kept, and in any case when a limit or an interrupt (Ctrl-C; a second one
-    does not wait) ends it. When it comes to its own end, there is nothing to go on with, and what was kept is removed.
-    Where it could not be kept is said in `Exploration.notes`, and the search goes on.
+    The search is saved every `every` seconds, and when a limit or an interrupt (Ctrl-C) ends it; a second Ctrl-C
+    interrupts without a save. A search that ends without a limit removes its checkpoint. A failed save is recorded in
+    `Exploration.notes`, and the search continues.
 
-    `source` is any JSON value that the model was made from (`Job.source`); what was kept for another one is refused.
+    `source` is the JSON value that the model was made from (`Job.source`); a checkpoint for another source is refused.
     """
 
     folder: Path

@@ -1,4 +1,4 @@
-"""Where two explorations of one model disagree: what the engines are held to, in tests and by `--engine both`."""
+"""The differences between two explorations of one model: the equality of the engines, for tests and `--engine both`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from checker.engine.result import Exploration
 def disagreements(one: Exploration, other: Exploration) -> list[str]:
     """A line for each figure that should be equal and is not; empty if the two agree.
 
-    Of liveness the goals, what was examined and the depths of what was found are compared, not the loops.
-
-    Which of several parents discovers a state is left to each engine, so `new` in the coverage and the paths of
-    findings may differ; how long the paths are may not.
+    For liveness, the goals, the examined part and the depths of findings are compared, but not the loops. Each engine
+    may choose among several parents of a state, so `new` in the coverage and the paths of findings may differ, but not
+    the lengths of the paths.
     """
     figures = [
         ("why it ended", one.stop, other.stop),

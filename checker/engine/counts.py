@@ -1,4 +1,4 @@
-"""How often each move of the tables was carried out, and how many states it was the first to reach."""
+"""The counters of moves: for each, the number of times it was carried out, and the states that it reached first."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Array = np.ndarray[Any, Any]
 
 
 class MoveCounts:
-    """Two counters (u64) for each number of a move, as the kernels take them, with room for more moves than there are.
+    """Two counters (u64) for each move number, as the kernels expect them, with room for further moves.
 
-    They are replaced when there are too few, which must not be while a kernel counts.
+    The arrays are replaced when they are too small. No kernel may count during that time.
     """
 
     def __init__(self, tables: Tables) -> None:
@@ -24,16 +24,16 @@ class MoveCounts:
 
     @property
     def too_few(self) -> bool:
-        """Whether there are moves that cannot be counted yet."""
+        """Whether there are moves without a counter."""
         return self._tables.label_of.size > len(self.fired)
 
     def make_room(self) -> None:
-        """Counters for every move there is."""
+        """Add counters for all moves."""
         more = np.zeros(2 * self._tables.label_of.size - len(self.fired), np.uint64)
         self.fired, self.reached = (np.concatenate([c, more]) for c in (self.fired, self.reached))
 
     def coverage(self) -> dict[str, Coverage]:
-        """The sums by action."""
+        """The totals by action."""
         labels, named = self._tables.label_of.view, self._tables.labels
         fired, reached = (np.bincount(labels, c[: labels.size], len(named)) for c in (self.fired, self.reached))
         coverage = {label.action: Coverage() for label in named[1:]}

@@ -1,9 +1,9 @@
-"""Where rows wait to be expanded, and how each state was first reached.
+"""The rows that wait to be expanded, and the record of how each state was first reached.
 
-The frontier is a list of blocks of rows. A block that was expanded goes back to the pool and takes rows of the
-next level, so that the memory for rows is that of one level and a little more. Parents and ordinals, five to six
-bytes a state, go to a temporary file that has no name and is gone with the process; where the search is kept in a
-folder its fingerprint too.
+The frontier is a list of blocks of rows. A block that was expanded returns to the pool and holds rows of the next
+level, so that the memory for rows is that of one level and a little more. The parent and the ordinal of each state (six
+bytes) go to an unnamed temporary file, which disappears with the process; for a search with a checkpoint, its
+fingerprint too (fourteen bytes).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Array = np.ndarray[Any, Any]
 class Block:
     """Up to BLOCK rows (u32 cells) with their fingerprints (u64); the first `size` are in use.
 
-    A row is as wide as a multiple of eight, so that it is copied in whole vectors; what is too much stays 0.
+    The width of a row is a multiple of eight, so that it is copied in whole vectors; unused cells stay 0.
     """
 
     def __init__(self, columns: int) -> None:
@@ -41,7 +41,7 @@ def padded(columns: int) -> int:
 
 
 class Pool:
-    """Blocks that are free to be used again."""
+    """Blocks that are free for reuse."""
 
     def __init__(self, columns: int) -> None:
         self._columns, self._free = columns, list[Block]()
@@ -60,7 +60,8 @@ class Pool:
 class History:
     """For each state, in the order of discovery: its parent's number (u32) and the successor's ordinal (u16).
 
-    The initial state has no parent, and 0 there. With `fingerprints` each state's own (u64) stands behind these.
+    The initial state has no parent, and 0 in both fields. With `fingerprints`, the record of a state also has its
+    fingerprint (u64).
     """
 
     def __init__(self, *, fingerprints: bool = False) -> None:
@@ -87,7 +88,7 @@ class History:
         return records_of(self._file.fileno(), self.record, state, self.size)
 
     def ordinals(self, state: int) -> list[int]:
-        """The successors to take from the initial state to this one."""
+        """The ordinals of the successors on the path from the initial state to this one."""
         taken: list[int] = []
         self._file.flush()
         while state:
@@ -97,12 +98,14 @@ class History:
         return taken[::-1]
 
     def close(self) -> None:
-        """Drop the file."""
+        """Close and delete the file."""
         self._file.close()
 
 
 def records_of(file: int, kind: np.dtype[Any], begin: int, end: int) -> Iterator[Array]:
-    """Records begin to end of a file, some millions of bytes at a time; where the file is written next is left."""
+    """Records begin to end of a file, in arrays of some millions of bytes; the write position of the file is not
+    changed.
+    """
     most = CHUNK // kind.itemsize
     for first in range(begin, end, most):
         count = min(most, end - first)

@@ -1,14 +1,15 @@
-"""The graph of all states as the table engine keeps it, while it explores and afterwards.
+"""The graph of all states, as the table engine keeps it during the exploration and afterwards.
 
-It is kept only for a model with properties of liveness: of each move the number of the state that it leads to (u32)
-and, if fairness matters, its label (u16); of each state how many moves it has (u32), and what the properties say of it
-(the number of a verdict, u16). Rules:
+It exists only for a model with properties of liveness. For each move it has the number of the target state (u32) and,
+for fairness, the move's label (u16). For each state it has the number of moves (u32) and the verdicts of the properties
+(numbers, u16). Rules:
 
-- states are numbered in the order of discovery, and a state's moves stand in the order of ordinals, so that a path is
-  a list of ordinals here as everywhere;
-- moves come in by batches, and rows that were put aside come late: a block's are put in order when the next begins;
-- what grows with the number of moves is in files without a name, in the temporary folder, and read as memory; what is
-  kept of each state is in memory.
+- States are numbered in the order of discovery, and the moves of a state are in the order of ordinals, so that a path
+  is a list of ordinals, as in all other modules.
+- Moves arrive in batches, and those of rows that were put aside arrive late. The moves of a block are therefore sorted
+  when the next block begins.
+- Data that grows with the number of moves is in unnamed files in the temporary folder, which are mapped into memory for
+  reading. Verdicts are in memory.
 """
 
 from __future__ import annotations
@@ -33,42 +34,42 @@ Array = np.ndarray[Any, Any]
 
 
 class Marks:
-    """For each state the verdict of each bundle of liveness."""
+    """The verdict of each bundle of liveness, for each state."""
 
     def __init__(self, bundles: Array) -> None:
         self._reserved = reserve(np.uint16, len(bundles)).reshape(-1, len(bundles))
 
     def room(self, states: int) -> Array:
-        """The array, with room for so many states. Raises ModelError."""
+        """The array, with room for this number of states. Raises ModelError."""
         if states > min(len(self._reserved), graph_kernels.MOST_STATES):
             raise ModelError("the state space is too large for liveness to be judged in this process")
         return self._reserved
 
     def of(self, states: int, bundle: int) -> Array:
-        """A bundle's verdicts of the first so many states."""
+        """A bundle's verdicts in the first `states` states."""
         return self._reserved[:states, bundle]
 
 
 class Numbers:
-    """Numbers of one kind, one behind the other in a file without a name."""
+    """A growing sequence of numbers of one type, in an unnamed file."""
 
     def __init__(self, kind: type[np.unsignedinteger[Any]]) -> None:
         self.kind, self._file = kind, tempfile.TemporaryFile()  # noqa: SIM115 (closed with the graph)
         self.size = 0
 
     def append(self, numbers: Array) -> None:
-        """Add some."""
+        """Append numbers."""
         self._file.write(np.ascontiguousarray(numbers, self.kind).data)
         self.size += len(numbers)
 
     def since_byte(self, begin: int) -> Iterator[Array]:
-        """All behind so many bytes, some millions of bytes at a time."""
+        """All numbers after this number of bytes, in arrays of some millions of bytes."""
         self._file.flush()
         kind = np.dtype(self.kind)
         return records_of(self._file.fileno(), kind, begin // kind.itemsize, self.size)
 
     def read(self) -> Array:
-        """All of them, as memory that the system takes from the file."""
+        """All numbers, as an array that is mapped from the file."""
         self._file.flush()
         if not self.size:
             return np.zeros(0, self.kind)
@@ -76,11 +77,11 @@ class Numbers:
 
     @property
     def bytes(self) -> int:
-        """What they take."""
+        """The size of the file in bytes."""
         return self.size * np.dtype(self.kind).itemsize
 
     def close(self) -> None:
-        """Drop the file."""
+        """Close and delete the file."""
         self._file.close()
 
 
@@ -100,19 +101,19 @@ class Graph:
         self.marks = Marks(tables.bundles(Held.LIVENESS))
         self.has_labels = any(prop.kind is Kind.EVENTUALLY for prop in tables.model.properties)
         self._targets, self._labels, self._degrees = (Numbers(kind) for kind in (np.uint32, np.uint16, np.uint32))
-        self._base, self._rows = -1, 0  # of the block that moves are coming from
+        self._base, self._rows = -1, 0  # of the present block
         self._parts: list[tuple[Array, Array, Array]] = []
         self._ordered = True
 
     @property
     def bytes(self) -> int:
-        """What is kept of moves and verdicts."""
+        """The size of the moves and verdicts in bytes."""
         states = self._degrees.size
         files = self._targets.bytes + self._labels.bytes + self._degrees.bytes
         return files + states * 2 * int(self.marks.room(0).shape[1])
 
     def add(self, base: int, rows: int, origins: Array, targets: Array) -> None:
-        """Take in moves of a block: of so many rows, the first of which has the number `base`."""
+        """Add moves of a block with this number of rows, the first of which is state `base`."""
         if base != self._base:
             self.close_block()
             self._base, self._rows = base, rows
@@ -129,7 +130,7 @@ class Graph:
             self._parts.append((sources, targets, labels))
 
     def finish(self) -> Moves:
-        """All moves, as `graph_kernels` takes them."""
+        """All moves, in the form for `graph_kernels`."""
         self.close_block()
         degrees = self._degrees.read()
         offsets = np.zeros(len(degrees) + 1, np.uint64)
@@ -137,7 +138,7 @@ class Graph:
         return Moves(offsets, self._targets.read(), self._labels.read())
 
     def close_block(self) -> None:
-        """Put the moves of the last block in order; none of its come any more."""
+        """Sort and store the moves of the last block, which is complete."""
         if self._base < 0:
             return
         none = np.zeros(0, np.uint16)
@@ -153,10 +154,10 @@ class Graph:
 
     @property
     def files(self) -> dict[str, Numbers]:
-        """What is kept of moves, by name."""
+        """The files of the moves, by name."""
         return {"targets": self._targets, "labels": self._labels, "degrees": self._degrees}
 
     def close(self) -> None:
-        """Drop the files."""
+        """Close and delete the files."""
         for file in self.files.values():
             file.close()

@@ -1,13 +1,13 @@
-"""The graph of all states, kept as integers: passes that record it, and loops that judge liveness on it.
+"""The graph of all states as integers: kernels that record it, and kernels that judge liveness on it.
 
-A state is its number in the order of discovery. The moves out of state s stand at offsets[s] to offsets[s + 1] of
-`targets` (states) and `labels` (which unit of fairness is which is up to the caller), in the order of ordinals.
+A state is its number in the order of discovery. The moves out of state s are at offsets[s] to offsets[s + 1] of
+`targets` (states) and `labels` (the caller maps labels to units of fairness), in the order of ordinals.
 
-What is examined for a property is marked in `part`: 0 for a goal, OPEN for a state that demands one, and PASSED for
-one that does not and may lie between. `place` then has for each state OUTSIDE, if it is a goal, FINISHED | the number
-of its component once it was examined, and 0 if no open state leads to it.
+For a property, `part` marks each state: 0 for a goal, OPEN for a state that demands one, and PASSED for one that does
+not and may lie between. Afterwards `place` has for each state OUTSIDE if it is a goal, FINISHED | the number of its
+component if it was examined, and 0 if no open state reaches it.
 
-The rules of `kernels` hold: nothing is allocated here, and all integers are unsigned.
+The rules of `kernels` apply: nothing is allocated here, and all integers are unsigned.
 """
 
 from __future__ import annotations
@@ -36,9 +36,10 @@ MOST_STATES = 0x7FFFFFF0
 def number(visited: Array, numbers: Array, shift: Any, recent: Array, recent_numbers: Array, found: Array, size: Any,
            fresh: Array, origins: Array, entries: Array, reached: Array, known: Any,
            targets: Array) -> Any:  # fmt: skip
-    """Pass two where states have numbers: targets[i] gets that of the state with the fingerprint found[i].
+    """Pass two with state numbers: targets[i] gets the number of the state with the fingerprint found[i].
 
-    So many states are `known`; new ones are numbered from there. What lies in the small table is not looked up again.
+    `known` is the number of known states; new ones are numbered from there. A fingerprint in the table of recent ones
+    is not looked up again.
     """
     mask, recently = U64(visited.size - 1), U64(recent.size - 1)
     count = ZERO
@@ -70,7 +71,7 @@ def number(visited: Array, numbers: Array, shift: Any, recent: Array, recent_num
 
 @kernel
 def describe(origins: Array, size: Any, entries: Array, label_of: Array, sources: Array, labels: Array) -> Any:
-    """The rows of a block that moves come from, and their labels; returns whether the rows are in order."""
+    """Write the source rows of a block's moves, and their labels; return whether the rows are in order."""
     last, ordered = ZERO, True
     for i in range(size):
         source = origins[i] & SOURCE_BITS
@@ -86,7 +87,7 @@ def describe(origins: Array, size: Any, entries: Array, label_of: Array, sources
 def mark(rows: Array, todo: Array, bundles: Array, verdict_of: Array, verdicts: Array, tally: Array, marks: Array,
          base: Any, groups: Array, reads: Array, classes: Array, bases: Array,
          memo: Array, shift: Any, aside: Array, missing: Array, counters: Array) -> None:  # fmt: skip
-    """`kernels.examine` for liveness: each bundle's verdict is kept, marks[number of the state, bundle]."""
+    """`kernels.examine` for liveness, with the verdict of each bundle stored in marks[number of the state, bundle]."""
     for index in todo:
         if not judged(rows[index], bundles, verdict_of, verdicts, groups, reads, classes, bases,
                       memo, shift, missing, counters):  # fmt: skip
@@ -104,12 +105,12 @@ def mark(rows: Array, todo: Array, bundles: Array, verdict_of: Array, verdicts: 
 @kernel
 def components(offsets: Array, targets: Array, part: Array, place: Array, order: Array, starts: Array,
                calls: Array, indices: Array, cursors: Array) -> Any:  # fmt: skip
-    """The components of what open states reach (Tarjan 1972, with its stack in arrays); returns how many there are.
+    """The components of the part that open states reach (Tarjan 1972, with its stack in arrays); return their number.
 
-    `place` comes with OUTSIDE for goals and 0 for all others; meanwhile it is the least index that a state is known to
-    reach, so that what is outside or finished, being greater, needs no branch. order[starts[c] : starts[c + 1]] gets
-    the states of component c; whatever a component leads to has a lower number. The stack of those that wait grows
-    from the other end of `order`.
+    Initially `place` is OUTSIDE for goals and 0 for all others. During the search it is the least index that a state is
+    known to reach; states that are outside or finished have greater values, and so need no branch. order[starts[c] :
+    starts[c + 1]] gets the states of component c. A component leads only to components with lower numbers. The stack of
+    waiting states grows from the other end of `order`.
     """
     index, count, done, top = U32(0), ZERO, ZERO, U64(order.size)
     for root in range(part.size):
@@ -165,9 +166,9 @@ def components(offsets: Array, targets: Array, part: Array, place: Array, order:
 @kernel
 def find_closed(offsets: Array, targets: Array, part: Array, place: Array, order: Array, starts: Array, count: Any,
                 lost: Array, traps: Array) -> Any:  # fmt: skip
-    """Which components no move leaves (`traps`), and from which no goal can be reached (`lost`).
+    """The components that no move leaves (`traps`), and those from which no goal is reachable (`lost`).
 
-    Returns the first open state, by number, that is lost; NONE if there is none.
+    Every trap here is also lost. Returns the first open state, by number, that is lost; NONE without one.
     """
     first = NONE
     for c in range(count):
@@ -196,10 +197,11 @@ def find_closed(offsets: Array, targets: Array, part: Array, place: Array, order
 @kernel
 def find_fair(offsets: Array, targets: Array, labels: Array, unit_of: Array, place: Array, order: Array, starts: Array,
               count: Any, able: Array, able_in: Array, seen: Array, taken: Array, traps: Array) -> None:  # fmt: skip
-    """In which components a run is fair: each unit that can happen in every state of them is that of a move inside.
+    """The components with a fair run: each unit that can happen in all of their states is the unit of a move inside.
 
-    unit_of[label] is 0 for what need not happen. Of each unit: in how many states of component able_in - 1 it is able
-    to happen, the state it was `seen` in last and the component that it was `taken` in last, both plus one.
+    unit_of[label] is 0 for a move that need not happen. For each unit: `able` counts the states of component able_in -
+    1 in which it can happen, `seen` is the last state in which it was seen, and `taken` the last component in which it
+    was taken (both plus one).
     """
     for c in range(count):
         own, stamp = FINISHED | U32(c), U32(c + 1)
@@ -227,11 +229,11 @@ def find_fair(offsets: Array, targets: Array, labels: Array, unit_of: Array, pla
 @kernel
 def flood(offsets: Array, targets: Array, part: Array, levels: Array, place: Array, traps: Array,
           parents: Array, ways: Array, queue: Array) -> Any:  # fmt: skip
-    """The state of a trap that a run is soonest in, if it is in an open state before and passes no goal afterwards.
+    """The trap state that a run reaches soonest through an open state, with no goal after that state; NONE without one.
 
-    Level d are the states levels[d] to levels[d + 1], which is how long it takes to come to them; from open states the
-    search goes on breadth-first. parents[state] comes as NONE, and gets the state before, or the state itself where
-    the search began; ways[state] the ordinal of the move.
+    Level d is the states levels[d] to levels[d + 1], which a run reaches in d moves; the search is breadth-first from
+    the open states. parents[state] is NONE initially, and becomes the previous state, or the state itself at a start of
+    the search; ways[state] becomes the ordinal of the move.
     """
     head, tail, level = ZERO, ZERO, ZERO
     while level + ONE < U64(levels.size) or head < tail:
@@ -261,10 +263,10 @@ def flood(offsets: Array, targets: Array, part: Array, levels: Array, place: Arr
 @kernel
 def seek(offsets: Array, targets: Array, labels: Array, unit_of: Array, place: Array, start: Any, owed: Array,
          owing: Any, seen: Array, wanted: Any, parents: Array, ways: Array, queue: Array) -> Any:  # fmt: skip
-    """Breadth-first inside a component for what is next on a walk: (state, ordinal of a move out of it, or NONE; seen).
+    """The next step of a walk in a component, breadth-first: (state, ordinal of a move out of it or NONE, states seen).
 
-    That is a move to the state `wanted`, a move of a unit that is `owed` something (so many are `owing`), or a state in
-    which one of these cannot happen. parents[state] comes as NONE; the states that were seen are first in the queue.
+    The target is a move to the state `wanted`, a move of an `owed` unit (`owing` is their number), or a state in which
+    one of these units cannot happen. parents[state] is NONE initially; the states seen are at the start of the queue.
     """
     own = place[start]
     head, tail = ZERO, ONE

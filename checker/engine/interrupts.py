@@ -1,4 +1,4 @@
-"""Ctrl-C, or SIGTERM where that is as Ctrl-C, while something is under way that should be finished first."""
+"""Deferred Ctrl-C (and SIGTERM, if it has the same handler), for work that should be finished before the interrupt."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ BOTH = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interrupts:
-    """While it is entered, a first Ctrl-C is only noted; a second one interrupts, as does the first when it is left.
+    """A context that records a first Ctrl-C and raises KeyboardInterrupt at its end; a second one interrupts
+    immediately.
 
-    It changes nothing where a signal does not raise KeyboardInterrupt anyway: beside the main thread, or where the
-    program has other plans for it. Whose handler is in place is asked and not kept: a signal may come at any moment.
+    It has no effect where a signal does not raise KeyboardInterrupt anyway: outside the main thread, or if the program
+    has another handler. The present handler is queried each time and not stored, since a signal may arrive at any
+    moment.
     """
 
     def __init__(self) -> None:

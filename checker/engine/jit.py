@@ -1,13 +1,15 @@
-"""How kernels are compiled: one decorator, one intrinsic, and where the compiled code is kept.
+"""The compilation of kernels: two decorators, two intrinsics, and the folder of the compiled code.
 
-Kernels allocate nothing and own nothing: every array is made by the caller and outlives the call. That is what
-allows Numba's reference counting to be left out (`_nrt=False`), the largest single cost when it is in. A test
-looks for it in the generated code, since the option is a private one of Numba's.
+Kernels allocate nothing and own nothing: every array is created by the caller and outlives the call. Numba's reference
+counting, which would be the largest single cost, can therefore be left out (`_nrt=False`). A test searches for it in
+the generated code, since the option is a private one of Numba's.
 
-Importing this module sets the folder of Numba's cache, which therefore must happen before Numba is imported. Numba
-compiles a kernel anew when its own file was changed; not when that of a function was which became part of it. So each
-state of all these files has a folder of its own.
-With QUORATE_DEBUG=1 in the environment kernels check every index: a wrong one otherwise crashes silently.
+Importing this module sets the folder of Numba's cache, and so must happen before Numba is imported. Numba recompiles a
+kernel if the kernel's own file changed, but not if the file of an inlined function did. Each state of all these files
+therefore has a separate folder.
+
+With QUORATE_DEBUG=1 in the environment kernels check every index; without it, a wrong index crashes the process
+silently.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ DEBUG = os.environ.get("QUORATE_DEBUG", "") not in ("", "0")
 
 
 def digest(folder: Path) -> str:
-    """What tells the kernels in a folder from any others: eight digits of the SHA-256 of their sources."""
+    """The identity of the kernels in a folder: eight digits of the SHA-256 of their sources."""
     sources = sha256()
     for file in sorted([*folder.glob("*kernels.py"), folder / "jit.py"]):
         sources.update(file.read_bytes())
@@ -68,7 +70,7 @@ def kernel(function: Callable[..., Any]) -> Any:
 
 
 def inlined(function: Callable[..., Any]) -> Any:
-    """Compile a function that only kernels call; it becomes part of each of them."""
+    """Compile a function that is called only by kernels; it is inlined into each of them."""
     return _njit(forceinline=True, **OPTIONS)(function)
 
 

@@ -50,41 +50,42 @@ class _Bundles:
 
 
 class Judge:
-    """Counts evaluations, and keeps the first finding of every property; of liveness, each state's verdict."""
+    """The counts of evaluations, and the first finding of every property; for liveness, each state's verdict."""
 
     def __init__(self, tables: Tables, result: Exploration, marks: Marks | None) -> None:
         self._tables, self._result, self._marks = tables, result, marks
         self._usual, self._final, self._lively = (_Bundles(tables.bundles(how)) for how in Held)
-        # For each verdict: how often it was reached, and the row of the last block's that was the first.
+        # For each verdict: the number of times it was reached, and its first row in the block in which it was first
+        # reached.
         self._tally, self._first = np.zeros(64, np.uint64), np.zeros(64, np.uint32)
         self._met: set[int] = set()
         self._missing, self._counters = np.zeros(MISSING, np.uint64), np.zeros(5, np.int64)
         self._waiting: list[_Waiting] = []
         self._hits: list[Hit] = []
-        self.recorded: list[Hit] = []  # all so far, but those of liveness
+        self.recorded: list[Hit] = []  # all findings so far, except those of liveness
 
     def examine(self, block: Block, begin: int, end: int, base: int) -> None:
-        """Hold the rows begin to end of a block to the properties of all states."""
+        """Evaluate the properties of all states in the rows begin to end of a block."""
         for bundles in (self._usual, self._lively):
             if bundles.bundles.size:
                 self._examine(_Waiting(bundles, block, np.arange(begin, end, dtype=np.uint32), base))
 
     def examine_final(self, block: Block, rows: Array, base: int) -> None:
-        """Hold rows of states without a successor to the properties of these."""
+        """Evaluate the FINAL properties in rows of states without a successor."""
         if self._final.bundles.size and rows.size:
             self._examine(_Waiting(self._final, block, rows, base))
 
     def settle(self, history: History) -> None:
-        """Judge what waits, filling the tables; and rebuild the paths of the findings."""
+        """Judge the waiting rows, which fills the tables, and rebuild the paths of the findings."""
         while self._waiting:
             self._examine(self._waiting[0], fill=True)
-            del self._waiting[0]  # only now: an interrupt before leaves it to be judged again
+            del self._waiting[0]  # only now: after an interrupt before this line, it is judged again
         while self._hits:
             self._record(self._hits[0], history)
             del self._hits[0]
 
     def report(self) -> None:
-        """Bring the counts of the result up to date."""
+        """Update the evaluation counts of the result."""
         counts = [Evaluations() for _ in self._result.model.properties]
         for verdict, times in zip(self._tables.verdicts, self._tally.tolist(), strict=False):
             for position in verdict.bundle.properties:
@@ -97,7 +98,7 @@ class Judge:
 
     @property
     def tally(self) -> Array:
-        """How often each verdict was reached."""
+        """The number of times that each verdict was reached."""
         return self._tally
 
     def resume(self, tally: Array, recorded: Iterable[Hit], history: History) -> None:
@@ -140,7 +141,7 @@ class Judge:
             self._hits.append(Hit(position, cells, what.base + row))
 
     def _make_room(self) -> None:
-        """Counters for every verdict there is."""
+        """Add counters for all verdicts."""
         more = len(self._tables.verdicts) - len(self._tally)
         if more > 0:
             self._tally, self._first = (
@@ -148,7 +149,9 @@ class Judge:
             )
 
     def _record(self, hit: Hit, history: History) -> None:
-        """Rebuild the path to a finding, and see that both engines arrive at one row and find the same."""
+        """Rebuild the path to a finding, and check that both engines reach the same row and the property finds
+        something.
+        """
         model = self._result.model
         path = rebuild(model, history.ordinals(hit.state))
         if path[-1].row != self._tables.values(hit.cells):

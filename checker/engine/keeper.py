@@ -4,7 +4,7 @@ A search can be saved between any two blocks. A checkpoint holds the data that c
 with their order and parents (14 bytes each), the rows to expand, the counts, and the *questions* that the tables asked
 of the model. It does not hold the tables. A resumed search asks the same questions again, in the same order. This
 rebuilds the tables with the same numbers if and only if the model's functions still give the same answers, and a digest
-of all answers verifies it. So no Python object is ever written or read, and a resumed search has the same result as an
+of all answers verifies it. No Python object is ever written or read, and a resumed search has the same result as an
 uninterrupted one.
 """
 
@@ -44,15 +44,15 @@ class Keeper:
         self._checkpoint, self._folder = checkpoint, checkpoint.folder
         self.tables, self._identity = RecordedTables(model), _identity(checkpoint, model)
         self._store = Store(checkpoint.folder)
-        self._last = time.monotonic()  # when the search was last kept, or it was tried
+        self._last = time.monotonic()  # the time of the last save or attempt
         self._note, self._failed = "", ""
         self._states = 0  # in the checkpoint
         self.interrupts = Interrupts()
 
     def take_up(self, parts: Parts) -> tuple[list[Block], list[Block]] | None:
-        """Restore the checkpoint into new parts, and return the blocks left of a level and of the next.
+        """Restore the checkpoint into new parts, and return the remaining blocks of the level and of the next one.
 
-        None if nothing is kept. The tables of the parts must be `tables`.
+        Return None if there is no checkpoint. The tables of the parts must be `tables`.
         """
         self._parts = parts
         self._store.open()
@@ -78,11 +78,13 @@ class Keeper:
 
     @property
     def due(self) -> bool:
-        """Whether it is time to keep the search again."""
+        """Whether the next save is due."""
         return time.monotonic() - self._last >= self._checkpoint.every
 
     def keep(self, level: list[Block], following: list[Block]) -> None:
-        """Keep the search as it is, with these blocks left of a level and of the next; if that fails, note why."""
+        """Save the search with the remaining blocks of the level and of the next one. A failure is recorded in the
+        notes.
+        """
         try:
             self._store.save(self._said(level, following), self._growing(), self._now([*level, *following]))
             self._states, self._failed = self._parts.history.size, ""
@@ -93,7 +95,7 @@ class Keeper:
         self._tell()
 
     def finish(self) -> None:
-        """Tidy up after a search: one that ended without a limit needs no checkpoint."""
+        """Remove the checkpoint of a search that ended without a limit, and describe it in the notes otherwise."""
         result = self._parts.result
         if result.stop in OVER:
             try:
@@ -107,13 +109,13 @@ class Keeper:
         self._tell()
 
     def close(self) -> None:
-        """Leave the folder to others."""
+        """Release the folder."""
         self._store.close()
 
     def _tell(self) -> None:
         self._parts.result.notes = [note for note in (self._note, self._failed) if note]
 
-    # -- keeping ---------------------------------------------------------------------------------------------
+    # -- saving ----------------------------------------------------------------------------------------------
 
     def _said(self, level: list[Block], following: list[Block]) -> Saved:
         result, judge = self._parts.result, self._parts.judge
@@ -153,10 +155,10 @@ class Keeper:
         yield from (block.rows[: block.size, :columns] for block in blocks)
         yield from (self._parts.counts.fired, self._parts.counts.reached, self._parts.judge.tally)
 
-    # -- taking up -------------------------------------------------------------------------------------------
+    # -- resuming --------------------------------------------------------------------------------------------
 
     def _see_that_it_is_ours(self, said: Saved) -> None:
-        """Refuse what another model or engine kept, and what these limits would have ended before."""
+        """Refuse a checkpoint of another model or engine, and one beyond the present limits of depth or states."""
         result, theirs, ours = self._parts.result, said.identity, self._identity
         if theirs.engine != ours.engine:
             raise CheckpointError(f"{self._folder}: another version of the engine kept this; {AGAIN}")
@@ -208,7 +210,7 @@ class Keeper:
         return f"{self._folder}: the model's functions do not answer as they did when this was kept"
 
     def _refill(self) -> int:
-        """The history and the set of states seen; returns how many these are."""
+        """Restore the history and the set of states seen; return the number of states."""
         history, visited = self._parts.history, self._parts.visited
         for records in self._store.grown("states", history.record):
             numbers = np.arange(history.size, history.size + len(records))
@@ -260,13 +262,13 @@ class Keeper:
         except ModelError as error:
             raise CheckpointError(f"{self._folder}: a finding is not that of the model ({error}); {AGAIN}") from None
         if level and said.left == result.levels[-1]:
-            # Nothing of the level was expanded: it starts again, under the present limits.
+            # No block of the level was expanded: the level starts again, under the present limits.
             result.levels.pop()
             return [], level
         return level, following
 
     def _blocks(self, file: Any, rows: int) -> list[Block]:
-        """So many rows as blocks, which are full but for the last, as those were that were kept."""
+        """Read this number of rows into blocks. All of them are full except the last, as they were before the save."""
         columns, blocks = len(self._parts.result.model.columns), list[Block]()
         while rows:
             block = self._parts.pool.take()
@@ -281,7 +283,7 @@ class Keeper:
         return blocks
 
     def _see_that_they_are_the_last(self, blocks: list[Block]) -> None:
-        """The rows that wait are those of the states that were seen last, by their fingerprints."""
+        """Check by fingerprints that the waiting rows are the states seen last."""
         history = self._parts.history
         rows = [block.fingerprints[: block.size] for block in blocks]
         first = history.size - sum(map(len, rows))

@@ -1,15 +1,15 @@
-"""Exploration as loops over integers: pass one finds successors, pass three builds the rows of those that are new.
+"""Exploration as loops over integers: pass one finds successors, pass three builds the rows of the new ones.
 
-Pass two, which tells which are new, is `visited_kernels.probe`. Nothing here knows what a number means. A *cell* is
-the id of a value in its column, a row is a cell for each column, an *operation* has an id too, and the memo says what
-an operation does to a cell (`memo_kernels`).
+Pass two, which selects the new ones, is `visited_kernels.probe`. The kernels do not depend on the meaning of the
+numbers. A *cell* is the id of a value in its column, and a row is a cell for each column. An *operation* has an id too,
+and the memo has the result of an operation on a cell (`memo_kernels`).
 
-An effect is a place in `entries`, where its number << 32 | length stands, and behind it so many times target << 32
-| operation; a move is an effect too. A target is a column, or SET | column (the operation is the new cell itself), or
-GROUP | g for an actor that reads several columns. Joint rules and properties read rows in the same way.
+An effect is a position in `entries`. The word there is the effect's number << 32 | length, followed by `length` words
+target << 32 | operation. A move is an effect too. A target is a column, or SET | column (the operation is the new cell
+itself), or GROUP | g for an actor that reads several columns. Joint rules and properties read rows in the same way.
 
-Where the memo lacks an entry, its key is noted and the row is put aside; Python fills the table and the row is
-tried again. All arrays are allocated by the caller, all integers unsigned: a signed index costs a branch.
+If the memo lacks an entry, its key is recorded and the row is put aside; Python fills the table and the row is tried
+again. All arrays are allocated by the caller, all integers unsigned: a signed index costs a branch.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ import numpy as np
 from checker.engine.jit import inlined, kernel, ones_below
 from checker.engine.memo_kernels import BITS32, IMPOSSIBLE, MISSING, ONE, TWO, ZERO, fold, lookup, note
 
-Array = Any  # a NumPy array; its shape and type stand in the docstring of whoever makes it
+Array = Any  # a NumPy array; the docstring of the function that creates it has its shape and type
 
 U64, U32 = np.uint64, np.uint32
 LOW = U64(0xFFFFFFFF)
 UNLISTED = U64(0xFFFFFFFFFFFFFFFF)
 SET, GROUP, COLUMN_BITS = U64(0x80000000), U64(0x40000000), U64(0x3FFFFFFF)
 BITS16, SOURCE_BITS = U64(16), U64(0xFFFF)
-STACK = 16  # how deeply operations may lead to operations
-ENDLESS = 1 << 12  # operations of one move that lead to further ones; more is taken for a cycle
+STACK = 16  # the greatest depth at which operations may send further operations
+ENDLESS = 1 << 12  # operations of one move that send further ones; a greater number is taken for a cycle
 DONE, NOT_POSSIBLE, INCOMPLETE, TOO_DEEP = 0, 1, 2, 3
 
 
 @inlined
 def resembling(row: Array, columns: Any, looks: Array, zobrist: Array, look: Array, known: Array) -> Any:
-    """The slot of `known` for rows that look like this one to the joint rules: (slot, whether it holds such a row).
+    """The slot of `known` for rows with the same view for the joint rules: (slot, whether it holds such a row).
 
-    looks[cell] is the first cell of the same column that shows the joint rules the same. What they make of a row is
-    what they make of the row of these cells, which `look` gets, and which known[slot] must be. There is no other slot
-    for it, and a new row takes the place of the last. No cell is 0: that is the root of a group.
+    looks[cell] is the first cell of the same column with the same view for the joint rules. The joint rules list the
+    same moves for a row and for the row of these cells, which is written to `look` and compared with known[slot]. Each
+    view has only this slot, and a new row replaces the previous one. No cell is 0, which is the root of a group.
     """
     mixed = ZERO
     for c in range(columns):
@@ -56,7 +56,7 @@ def resembling(row: Array, columns: Any, looks: Array, zobrist: Array, look: Arr
 def run(effect: Any, row: Array, fingerprint: Any, stack: Array, entries: Array,
         zobrist: Array, groups: Array, reads: Array, classes: Array, bases: Array,
         memo: Array, shift: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
-    """Carry out a move on `row`, which is left changed whatever comes of it: (status, fingerprint afterwards)."""
+    """Carry out a move on `row`, which is left changed for any status: (status, fingerprint afterwards)."""
     depth, done = ZERO, ZERO
     at = effect + ONE
     end = at + (entries[effect] & LOW)
@@ -109,11 +109,11 @@ def gather(row: Array, columns: Any, listed: Array, masks: Array, masked: Array,
            looks: Array, look: Array, known: Array, known_lists: Array, zobrist: Array,
            groups: Array, reads: Array, classes: Array, bases: Array,
            memo: Array, shift: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
-    """The lists of moves that apply to a row, into `lists_of`: (their number, whether all are known).
+    """Write the lists of moves that apply to a row into `lists_of`: (their number, whether all are known).
 
-    The column's own moves first, then the joint rules': the order of Model.rules. Whether a channel is empty
-    cannot be predicted, so empty lists are left out without a branch. Joint rules are looked at only if no row that
-    looks like this one to them is known: known_lists[slot] = (number of lists, the lists).
+    The columns' own moves come first, then those of the joint rules: the order of Model.rules. Whether a channel is
+    empty cannot be predicted, so empty lists are left out without a branch. Joint rules are evaluated only if `known`
+    has no row with the same view: known_lists[slot] = (number of lists, the lists).
     """
     count, complete = ZERO, True
     for c in range(columns):
@@ -142,7 +142,7 @@ def gather(row: Array, columns: Any, listed: Array, masks: Array, masked: Array,
 def look_at_joint_rules(row: Array, masks: Array, masked: Array, joint: Array, listed: Array, lists_of: Array,
                         groups: Array, reads: Array, classes: Array, bases: Array,
                         memo: Array, shift: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
-    """The lists of moves of joint rules, their number first, into `lists_of`; returns whether all are known."""
+    """Write the lists of moves of joint rules into `lists_of`, after their number; return whether all are known."""
     count, complete = ONE, True
     for word in range(masks.shape[1]):
         allowed = ~ZERO
@@ -171,13 +171,13 @@ def expand(rows: Array, columns: Any, fingerprints: Array, todo: Array, position
            groups: Array, reads: Array, classes: Array, bases: Array, memo: Array, shift: Any,
            found: Array, origins: Array, fired: Array,
            dead: Array, aside: Array, missing: Array, counters: Array) -> Any:  # fmt: skip
-    """Pass one: the successors of rows todo[position:], as fingerprint and origin: move, ordinal, source row.
+    """Pass one: the successors of rows todo[position:], as fingerprint and origin (move, ordinal, source row).
 
-    counters: keys missing, successors, rows put aside, dead rows, error. Returns the position reached; it stops
-    when a buffer is full. listed[cell] = place << 32 | number: so many moves follow one another in `entries`, those of
-    a column's own rules or of a joint rule's last node (UNLISTED: ask, with operation 0); masks[cell] tells which
-    joint rules a cell allows, `masked` the columns that have a say; fired[number of a move] counts. Rows are as wide
-    as a multiple of eight.
+    counters: missing keys, successors, rows put aside, dead rows, error. Returns the position reached; it stops when a
+    buffer is full. listed[cell] = position << 32 | count: the moves of a column's own rules, or of a joint rule's last
+    node, are contiguous in `entries` (UNLISTED: not yet known; ask with operation 0). masks[cell] has the joint rules
+    that a cell allows, `masked` the columns with such masks, and fired[number of a move] is a counter. The width of
+    rows is a multiple of eight.
     """
     width = rows.shape[1]
     kept = ZERO
@@ -200,7 +200,7 @@ def expand(rows: Array, columns: Any, fingerprints: Array, todo: Array, position
                     groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
                 if status == DONE:
                     if kept + ordinal == U64(found.size):
-                        # The buffer is full: this row waits for an empty one, with nothing of it kept.
+                        # The buffer is full: this row waits for an empty one, and its successors so far are dropped.
                         retract(origins, kept, ordinal, entries, fired)
                         counters[1] = kept
                         return position
@@ -240,7 +240,7 @@ def build(rows: Array, fresh: Array, begin: Any, end: Any, found: Array, origins
           stack: Array, entries: Array, zobrist: Array,
           groups: Array, reads: Array, classes: Array, bases: Array, memo: Array, shift: Any,
           missing: Array, counters: Array) -> None:  # fmt: skip
-    """Pass three: the rows of new states fresh[begin:end], by carrying out their moves once more, into `into`."""
+    """Pass three: write the rows of new states fresh[begin:end] to `into`, by carrying out their moves again."""
     width = rows.shape[1]
     for k in range(begin, end):
         i = fresh[k]
@@ -259,7 +259,7 @@ def build(rows: Array, fresh: Array, begin: Any, end: Any, found: Array, origins
 def judged(row: Array, bundles: Array, verdict_of: Array, verdicts: Array,
            groups: Array, reads: Array, classes: Array, bases: Array,
            memo: Array, shift: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
-    """What each bundle says of a row, into `verdicts`; returns whether everything that they read is known."""
+    """Write the verdict of each bundle on a row into `verdicts`; return whether all values that they read are known."""
     complete = True
     for b in range(bundles.shape[0]):
         node = fold(row, U64(bundles[b, 0]), groups, reads, classes, bases, memo, shift, missing, counters)
@@ -274,10 +274,10 @@ def judged(row: Array, bundles: Array, verdict_of: Array, verdicts: Array,
 def examine(rows: Array, todo: Array, bundles: Array, verdict_of: Array, verdicts: Array, tally: Array, first: Array,
             groups: Array, reads: Array, classes: Array, bases: Array,
             memo: Array, shift: Any, aside: Array, missing: Array, counters: Array) -> None:  # fmt: skip
-    """Hold the rows `todo` to properties: tally[number of a verdict] counts, first[number] gets the first such row.
+    """Evaluate properties in the rows `todo`: tally[verdict number] is a counter, first[number] the first such row.
 
-    bundles[b] = (group, number of the verdict where a projection says "never"). A row is counted only once everything
-    that its properties read is known; until then it is put aside.
+    bundles[b] = (group, number of the verdict if a projection says "never"). A row is counted only after all values
+    that its properties read are known; until then it is put aside.
     """
     for index in todo:
         if not judged(rows[index], bundles, verdict_of, verdicts, groups, reads, classes, bases,

@@ -1,12 +1,12 @@
-"""A run that never comes to the goal: how it is told, and the proof that it is one.
+"""A run that never reaches the goal: its description, and the check that it really is one.
 
-Both engines hand over ordinals of successors, as everywhere; the run is made of them by the plain steps of the model,
-and held to what it claims before anybody sees it. A saved run is held to the same when it is replayed. Rules:
+Both engines pass ordinals of successors. The run is rebuilt from them by the plain steps of the model, and checked
+before it is reported. The replay of a saved run makes the same check. Rules:
 
-- nothing here trusts a graph, a table or a component: what is checked is checked on rows of the model;
-- a *lasso* is a stem and a loop that ends in the very row it begins in; a loop without a step is a run that stays,
-  since nothing more need happen;
-- a run that is not recoverable has no loop if it ends where nothing can happen.
+- Nothing here trusts a graph, a table or a component: every check uses rows of the model.
+- A *lasso* is a stem and a loop that ends in the row in which it begins. A loop without a step is a run that stays
+  there, since no further move need happen.
+- A run for RECOVERABLE has no loop if it ends in a state without a successor.
 """
 
 from __future__ import annotations
@@ -18,13 +18,15 @@ from checker.engine.model import Finding, Kind, Model, ModelError, Move, Propert
 from checker.engine.result import Found, Step
 from checker.engine.semantics import answer, by_rule, rebuild, successors, unit_of
 
-REMAINS = 10_000  # states of what is left that are looked at once more, one by one
+REMAINS = 10_000  # states of the remaining space that are counted, one by one
 
 Path = Sequence[Step]
 
 
 class Remains(NamedTuple):
-    """What is left of the space after a step: states seen, whether these are all, and whether one is a goal."""
+    """The space that is reachable after a step: the number of states seen, whether it is complete, whether it has a
+    goal.
+    """
 
     states: int
     whole: bool
@@ -37,9 +39,8 @@ class Remains(NamedTuple):
 def lasso(model: Model, prop: Property, stem: list[int], loop: list[int] | None, since: int) -> Found:
     """The finding of a run: `stem` and `loop` as ordinals, None for a run that ends.
 
-    `since` is where it begins to be one, at the latest: if the goal is demanded before, and does not come, then there.
-
-    Raises ModelError where the run is not what the engine took it for.
+    `since` is the latest step at which the violation begins. For EVENTUALLY, it moves back to the first open step after
+    the last goal before it. Raises ModelError if the run does not have the claimed properties.
     """
     path = rebuild(model, [*stem, *(loop or ())])
     begins = None if loop is None else len(stem)
@@ -55,7 +56,7 @@ def lasso(model: Model, prop: Property, stem: list[int], loop: list[int] | None,
 
 
 def told(model: Model, prop: Property, path: Path, loop: int | None, since: int) -> Finding:
-    """What is said of such a run."""
+    """The finding that describes such a run."""
     last = len(path) - 1
     if loop is None:
         end = "where nothing can happen"
@@ -70,7 +71,7 @@ def told(model: Model, prop: Property, path: Path, loop: int | None, since: int)
 
 
 def flaw(model: Model, prop: Property, path: Path, loop: int | None, since: int) -> str | None:
-    """What is wrong with a run that is said never to come to the goal, if anything."""
+    """The defect of a run that allegedly never reaches the goal, if any."""
     last = len(path) - 1
     if loop is not None and (not 0 <= loop <= last or path[loop].row != path[last].row):
         return f"step {last} does not lead back to step {loop}"
@@ -90,14 +91,14 @@ def flaw(model: Model, prop: Property, path: Path, loop: int | None, since: int)
 
 
 def unfair(model: Model, prop: Property, loop: Path) -> Hashable:
-    """A unit of fairness that can happen in every state of a loop, and does not happen in it; None if it is fair.
+    """A unit of fairness that can happen in every state of a loop, but does not happen in it; None if the loop is fair.
 
-    The first step of `loop` is the one that it begins after, so that its move does not belong to it.
+    The move of the first step of `loop` is not part of the loop, which begins after it.
     """
     units = [[(unit_of(prop, rule, move), move, after) for rule, move, after in by_rule(model, s.row)] for s in loop]
     always = {unit for unit, _, _ in units[0]}.intersection(*({unit for unit, _, _ in some} for some in units)) - {None}
     for some, step in zip(units, loop[1:], strict=False):
-        # Two rules may list moves of one name that come to the same; a run shows nothing of which it takes.
+        # Two rules may list moves with the same name and result; a run does not show which one it takes.
         always -= {unit for unit, move, after in some if _shown(move, after) == _shown(step.move, step.row)}
     return min(always, key=repr, default=None)
 
@@ -107,7 +108,7 @@ def _shown(move: Move | None, after: Row) -> tuple[object, ...]:
 
 
 def remains(model: Model, prop: Property, row: Row, most: int = REMAINS) -> Remains:
-    """Look at what can still be reached from a row, by plain steps, and no further than so many states."""
+    """Count the states reachable from a row, by plain steps, up to `most`; end at the first goal."""
     seen, todo = {row}, [row]
     while todo:
         here = todo.pop()

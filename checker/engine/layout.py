@@ -1,9 +1,9 @@
-"""What a model's shape comes to in numbers, before anything is explored.
+"""The layout of a model in numbers, computed before the exploration.
 
 Actors over several columns, joint rules and properties are *groups*: columns that are read together, each through a
-projection. A column's distinct projections are its *slots*. Joint rules are the bits of the masks: a rule is looked
-at only in rows where none of its projections says "never". Properties that read exactly the same are one group, a
-*bundle*: what they read is looked up once.
+projection. A column's distinct projections are its *slots*. Joint rules are the bits of the masks: a rule is evaluated
+only in rows where none of its projections says "never". Properties with identical reads are one group, a *bundle*:
+their values are looked up only once.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from checker.engine.model import Kind, Model, Read
 
 
 class Role(Enum):
-    """What a group is for."""
+    """The purpose of a group."""
 
     ACTOR = "actor"
     RULE = "rule"
@@ -26,7 +26,7 @@ class Role(Enum):
 
 
 class Group(NamedTuple):
-    """Reads first to first + width belong together, for the actor, rule or bundle of that position."""
+    """A range of reads, from `first` to first + width, for the actor, rule or bundle at `position`."""
 
     role: Role
     position: int
@@ -35,14 +35,16 @@ class Group(NamedTuple):
 
 
 class Bundle(NamedTuple):
-    """The positions of properties that read the same, are held to the same states, and are kept alike."""
+    """The positions of properties with the same reads that are evaluated in the same states and recorded in the same
+    way.
+    """
 
     group: int
     properties: tuple[int, ...]
 
 
 class Held(Enum):
-    """What a bundle's verdict is for: it is counted, or counted where runs end, or also kept for each state."""
+    """The use of a bundle's verdict: counted in all states, counted in final states, or also stored for each state."""
 
     USUAL = "usual"
     FINAL = "final"
@@ -50,12 +52,12 @@ class Held(Enum):
 
 
 def held(kind: Kind) -> Held:
-    """How properties of a kind are held."""
+    """The use of the verdicts of properties of this kind."""
     return Held.FINAL if kind is Kind.FINAL else Held.LIVENESS if kind.is_liveness else Held.USUAL
 
 
 class Gate(NamedTuple):
-    """Where a slot of a column says "never", this bit of this word of the mask is out."""
+    """A bit of a word of the mask; it is cleared if this slot of a column says "never"."""
 
     slot: int
     word: int
@@ -63,7 +65,7 @@ class Gate(NamedTuple):
 
 
 class Layout:
-    """The numbers."""
+    """The groups, slots, bundles and masks of a model."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -103,7 +105,7 @@ class Layout:
         return len(self.groups) - 1
 
     def _gate(self, joint: list[int]) -> None:
-        """Number the joint rules as bits, and find the columns that have a say in them."""
+        """Number the joint rules as bits, and find the columns that can disable one of them."""
         self.joint = np.array(joint, np.uint32)
         self.words = max(1, -(-len(joint) // 64))
         every = (1 << len(joint)) - 1

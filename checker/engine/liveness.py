@@ -1,10 +1,10 @@
 """Liveness for the table engine: the algorithm of `plain_liveness`, on the numbers of `graph` in place of rows.
 
 Each property is judged separately: its value in each state, the components of the examined part, and the components in
-which a run may stay (`graph_kernels`). If there is one, a shortest way into it and a way around it are searched, and
-given as ordinals to `checker.engine.lasso`, which checks them with the plain steps of the model.
+which a run may stay (`graph_kernels`). If there is one, a shortest path into it and a walk around it are searched for,
+and passed as ordinals to `checker.engine.lasso`, which checks them with the plain steps of the model.
 
-The memory for this in addition to the graph is known in advance: NEEDED bytes a state.
+The additional memory is known in advance: NEEDED bytes per state.
 """
 
 from __future__ import annotations

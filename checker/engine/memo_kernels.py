@@ -1,12 +1,12 @@
-"""The memo, one hash table that says what an operation does to a value, and how several values are read through it.
+"""The memo, one hash table with the results of operations on values, and the reading of several values through it.
 
     memo[cell << 32 | operation] = effect << 32 | new cell         (new cell IMPOSSIBLE: the move cannot happen)
 
 The columns that an actor, a rule or a property reads together are a *group*. They are *folded* through the same memo:
-from the group's root, each column's class leads on to a further node, and the last node stands for all of them. What
-the memo lacks is noted, for Python to fill in.
+from the group's root, each column's class leads to a further node, and the last node represents all of them. Missing
+keys are recorded, for Python to fill in.
 
-The rules of `kernels` hold: nothing is allocated here, and all integers are unsigned.
+The rules of `kernels` apply: nothing is allocated here, and all integers are unsigned.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 from checker.engine.jit import inlined, kernel
 
-Array = Any  # a NumPy array; its shape and type stand in the docstring of whoever makes it
+Array = Any  # a NumPy array; the docstring of the function that creates it has its shape and type
 
 U64, U32 = np.uint64, np.uint32
 ZERO, ONE, TWO, BITS32 = U64(0), U64(1), U64(2), U64(32)
@@ -43,7 +43,7 @@ def lookup(memo: Array, shift: Any, key: Any) -> Any:
 
 @inlined
 def note(missing: Array, counters: Array, key: Any) -> None:
-    """Remember that the memo lacks this key; one too many to remember will be noted again next time."""
+    """Record a key that the memo lacks. If the buffer is full, the key is dropped and recorded in a later attempt."""
     if counters[0] < missing.size:
         missing[counters[0]] = key
         counters[0] += 1
@@ -52,9 +52,9 @@ def note(missing: Array, counters: Array, key: Any) -> None:
 @inlined
 def fold(row: Array, group: Any, groups: Array, reads: Array, classes: Array, bases: Array,
          memo: Array, shift: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
-    """The node that stands for what a group reads of a row; IMPOSSIBLE for "never", MISSING if not yet known.
+    """The node for the values that a group reads of a row; IMPOSSIBLE for "never", MISSING if not yet known.
 
-    groups[g] = (first read, number of reads, root); reads[i] = (column, place among the column's classes).
+    groups[g] = (first read, number of reads, root); reads[i] = (column, index among the column's classes).
     """
     node = U64(groups[group, 2])
     first = U64(groups[group, 0])
@@ -78,7 +78,7 @@ def find_memo(memo: Array, shift: Any, key: Any) -> Any:
 
 @kernel
 def insert_memo(memo: Array, shift: Any, keys: Array, values: Array) -> None:
-    """Put pairs into the memo, which has room for them; a key that is there keeps its value."""
+    """Add pairs to the memo, which must have room for them; an existing key gets the new value."""
     mask = U64(memo.size // 2 - 1)
     for i in range(keys.size):
         slot = (keys[i] * GOLDEN) >> shift

@@ -1,4 +1,4 @@
-"""How much memory a search may take where nobody says: apart, since commands that explore nothing do not need it."""
+"""The default memory limit of a search, in a separate module: commands without a search need not import psutil."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ import psutil
 
 
 def free_memory(share: float) -> int:
-    """A share of the memory that is free now, in bytes."""
+    """A share of the available memory, in bytes."""
     return int(share * psutil.virtual_memory().available)

@@ -1,23 +1,42 @@
-"""What a model is, for every engine: columns, actors, rules and properties.
+"""The definition of a model, for every engine: columns, actors, rules and properties.
 
-A global state is a row of values, one to a *column*. Whatever holds state is an *actor* over the columns it
-names: a server, a channel, a fault budget, the history of observed facts. There is one mechanism:
+A global state is a row of values, one for each *column*. An *actor* holds the state in the columns that it names: a
+server, a channel, a fault budget, or the history of observed facts. There is one mechanism:
 
-    an *operation* is sent to an actor; what comes of it depends on the values of the actor's columns alone:
-    new values for those columns, and further operations for other actors, carried out at once and in order,
-    each with all that follows from it before the next; or it is impossible (None), and then so is the move
-    that it belongs to.
+    An *operation* is sent to an actor. Its outcome depends only on the values of the actor's columns: new values for
+    those columns, and further operations for other actors. These are carried out immediately and in order, each one
+    with all of its consequences before the next. If an operation is impossible (None), so is the whole move.
 
-A *rule* reads some columns and lists the *moves* possible there: what may happen next, each a list of
+A *rule* reads some columns and lists the *moves* that are possible there. A move is a possible next event, as a list of
 operations. Delivery of a message, a timer, a crash and a client's request are all rules.
 
+A model of a counter that must stay below 3:
+
+    def step(values, operation):
+        return Outcome((values[0] + operation,))
+
+    def moves(count):
+        return [Move("Add", (n,), (Send("counter", n),)) for n in (1, 2)] if count < 3 else []
+
+    def check(count):
+        return Finding("the count is 3 or more", (("count", count),)) if count >= 3 else None
+
+    model = Model(
+        name="counter",
+        columns=(Column("count", 0),),
+        actors=(Actor("counter", ("count",), step),),
+        rules=(Rule("add", (Read("count"),), moves),),
+        properties=(Property("BelowThree", (Read("count"),), check),),
+    )
+
 Rules that every model keeps, and that the engines rely on:
-- values and operations are hashable, are never changed, and equal values mean the same;
+
+- values and operations are hashable and immutable, and equal values have the same meaning;
 - `step`, `moves`, `check`, projections and fairness are functions: equal arguments give equal results.
 
-Tables remember a result under what it was computed from, so what a function reads is what it costs: a rule
-over five whole servers is remembered once for each combination of their states, a rule over a projection of
-each (`Read("server 1", is_running)`) only for each combination of what the projections return.
+The table engine caches each result by the arguments of the call, so the cost of a function depends on the values that
+it reads. A rule over five whole servers is evaluated once for each combination of their states; a rule over a
+projection of each (`Read("server 1", is_running)`) only once for each combination of the projected values.
 """
 
 from __future__ import annotations
@@ -32,18 +51,18 @@ Projection = Callable[[Any], Hashable]
 
 
 class ModelError(Exception):
-    """The model breaks one of the rules above; the message names the actor or rule, and the likely cause."""
+    """A model that breaks one of the rules above; the message names the actor or rule, and the likely cause."""
 
 
 class Send(NamedTuple):
-    """An operation on its way to the actor of that name."""
+    """An operation, and the name of the actor that receives it."""
 
     actor: str
     operation: Any
 
 
 class Outcome(NamedTuple):
-    """What an operation did: the new values of the actor's columns, in their order, and what it sends on."""
+    """The result of an operation: the new values of the actor's columns, in order, and the operations that it sends."""
 
     values: tuple[Any, ...]
     sends: tuple[Send, ...] = ()
@@ -51,7 +70,7 @@ class Outcome(NamedTuple):
 
 @dataclass(frozen=True)
 class Column:
-    """One place of the global state, with the value it starts from."""
+    """A component of the global state, with its initial value."""
 
     name: str
     initial: Any
@@ -59,10 +78,11 @@ class Column:
 
 @dataclass(frozen=True)
 class Actor:
-    """Something that holds state in `columns`, in that order, and answers operations.
+    """A holder of state in `columns`, in that order, which carries out operations.
 
-    `step(values, operation)` gets the values of those columns. Several actors may share a column; an event that
-    needs only a log is best sent to an actor over the log alone, since results are remembered by what was read.
+    `step(values, operation)` gets the values of those columns, and returns an Outcome, or None if the operation is
+    impossible. Several actors may share a column. Results are cached by the values that were read; an event that needs
+    only a log is therefore best sent to an actor over the log alone.
     """
 
     name: str
@@ -71,7 +91,7 @@ class Actor:
 
 
 class Move(NamedTuple):
-    """One thing that may happen: the action's name, its arguments for a reader, and its operations in order."""
+    """A possible event: the name of its action, the arguments for a reader, and its operations in order."""
 
     action: str
     arguments: tuple[Any, ...]
@@ -79,10 +99,11 @@ class Move(NamedTuple):
 
 
 class Read(NamedTuple):
-    """A column, and what of its value is read; without a projection, all of it.
+    """A column, and the part of its value that is read; without a projection, the whole value.
 
-    A projection may return None: "in this state of the column, never". The rule then lists no move, and a
-    property holds trivially, whatever the other columns are.
+    A projection may return None, which means "never in this state of the column". The rule then lists no move, and the
+    property is TRIVIAL, whatever the values of the other columns are. For example, `Read("server 1", lambda server:
+    server.zab)` skips every state in which the server has no `zab`.
     """
 
     column: str
@@ -91,7 +112,9 @@ class Read(NamedTuple):
 
 @dataclass(frozen=True)
 class Rule:
-    """Lists the moves that are possible where `reads` have these values; None and () both mean none."""
+    """The source of moves: `moves` gets the values of `reads` and returns the possible moves; None and () both mean
+    none.
+    """
 
     name: str
     reads: tuple[Read, ...]
@@ -99,57 +122,60 @@ class Rule:
 
 
 Fairness = Callable[[str, Move], Hashable]
-"""The unit of fairness of a rule's move, by the rule's name; None: it need never happen. See `Kind.EVENTUALLY`."""
+"""A function of a rule's name and one of its moves. It returns the unit of fairness, or None if the move need never
+happen; see `Kind`.
+"""
 
 
 def each_action(rule: str, move: Move) -> Hashable:
-    """The usual unit: what one rule does under one name. A rule is mostly that of one process, or of one channel."""
+    """The default unit of fairness: a rule and an action. A rule usually belongs to one process or one channel."""
     return rule, move.action
 
 
 class Kind(Enum):
-    """When a property is evaluated, and what a finding of it means.
+    """The kind of a property: the states in which it is evaluated, and the meaning of a finding.
 
-    The last two are *liveness*: a finding of theirs is the *goal*, and they speak of where runs lead, which is judged
-    when the space is exhausted, and only then. A run that meets a finding is fine; what is looked for is one that
-    never does.
+    RECOVERABLE and EVENTUALLY are *liveness* properties. Their finding is a *goal*, which is a desired state, and their
+    counterexample is a run that never reaches a goal. They are judged only when the state space is exhausted.
 
-    A state in which `check` finds nothing (None) is *open*, it demands the goal.
+    A state in which `check` finds nothing (None) is *open*: it demands the goal.
 
-    RECOVERABLE: from every reachable open state some run reaches a goal.
+    RECOVERABLE: from every reachable open state, some run reaches a goal.
 
-    EVENTUALLY: from every reachable open state each fair run comes to one.
+    EVENTUALLY: from every reachable open state, every fair run reaches a goal.
 
-    A state where it is TRIVIAL demands nothing: a run may pass through it, or end there, if nothing was open before,
-    and it does not meet a demand that was. So a check that is never TRIVIAL says "again and again", and one that is
-    TRIVIAL where its trigger does not hold says "whenever this, then later that".
+    A state in which `check` is TRIVIAL demands nothing. A run may pass through it or end there, unless an earlier open
+    state still demands the goal; a TRIVIAL state does not satisfy that demand. A check that is never TRIVIAL therefore
+    means "again and again", and a check that is TRIVIAL where its trigger does not hold means "whenever this happens,
+    that follows".
 
-    A run is *fair* if each unit of fairness (`Property.fair`) again and again either cannot happen or does happen.
-    Where no unit can happen a run may stay for ever, be it that nothing can happen or only what need not.
+    A run is *fair* if each unit of fairness (`Property.fair`) again and again either cannot happen or does happen. In a
+    state where no unit can happen, a run may stay forever: either no move is possible, or only moves that need not
+    happen.
     """
 
     ALWAYS = "always"  # in every state; a finding is a violation
-    SOMETIMES = "sometimes"  # in every state; a finding is the witness that was hoped for
+    SOMETIMES = "sometimes"  # in every state; a finding is the desired witness
     FINAL = "final"  # in states without a successor; a finding is a deadlock
-    RECOVERABLE = "recoverable"  # in every state; a finding is the goal, which must stay within reach
-    EVENTUALLY = "eventually"  # in every state; a finding is the goal, which must come on every fair run
+    RECOVERABLE = "recoverable"  # in every state; a finding is the goal, which must remain reachable
+    EVENTUALLY = "eventually"  # in every state; a finding is the goal, which every fair run must reach
 
     @property
     def is_liveness(self) -> bool:
-        """Whether a finding is a goal, and runs that never come to one are looked for."""
+        """Whether a finding is a goal, so that the counterexample is a run that never reaches one."""
         return self in (Kind.RECOVERABLE, Kind.EVENTUALLY)
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What a property found: the clause that decided, and the values that made it so, named."""
+    """The answer of a property that found something: the clause that decided, and the values behind it, by name."""
 
     clause: str
     values: tuple[tuple[str, Any], ...] = ()
 
 
 class Trivial(Enum):
-    """The answer of a property whose premise does not hold here, so that it says nothing about this state."""
+    """The answer of a property whose premise does not hold, so that it says nothing about the state."""
 
     TRIVIAL = "trivial"
 
@@ -159,9 +185,16 @@ TRIVIAL = Trivial.TRIVIAL
 
 @dataclass(frozen=True)
 class Property:
-    """`check` gets what `reads` name and returns a Finding, None (examined, nothing found) or TRIVIAL.
+    """A property of states: `check` gets the values of `reads` and returns a Finding, None (nothing found) or TRIVIAL.
 
-    `fair` matters to EVENTUALLY alone.
+    `meaning` is a sentence for reports. `fair` is used only by EVENTUALLY.
+
+        def check(leaders):
+            if not leaders:
+                return TRIVIAL
+            return Finding("two servers lead", (("leaders", leaders),)) if len(leaders) > 1 else None
+
+        Property("OneLeader", (Read("leaders"),), check)
     """
 
     name: str
@@ -174,7 +207,7 @@ class Property:
 
 @dataclass(frozen=True)
 class Model:
-    """A system to explore. Raises ModelError when a name is used that nothing defines, or defined twice."""
+    """A system to explore. Raises ModelError if it uses an undefined name, or defines a name twice."""
 
     name: str
     columns: tuple[Column, ...]
@@ -194,7 +227,8 @@ class Model:
         readers: tuple[Rule | Property, ...] = (*self.rules, *self.properties)
         for reader in readers:
             self._known(f"{type(reader).__name__.lower()} {reader.name!r}", [r.column for r in reader.reads])
-        # Both engines list moves in this order: a column's own rules as the columns go, then the joint ones.
+        # Both engines list moves in this order: the rules over one column, in the order of the columns, then the joint
+        # rules.
         order = sorted(self.rules, key=lambda r: self.index[r.reads[0].column] if len(r.reads) == 1 else 1 << 30)
         object.__setattr__(self, "rules", tuple(order))
 
@@ -206,16 +240,16 @@ class Model:
                 raise ModelError(f"{who} names the column {name!r}, which the model {self.name!r} does not have")
 
     def initial(self) -> Row:
-        """The row that exploration starts from."""
+        """The row at which exploration starts."""
         return tuple(column.initial for column in self.columns)
 
     @property
     def liveness(self) -> tuple[Property, ...]:
-        """The properties that need the whole graph of states."""
+        """The properties of liveness, which need the whole graph of states."""
         return tuple(prop for prop in self.properties if prop.kind.is_liveness)
 
     def with_properties(self, properties: Iterable[Property]) -> Model:
-        """The same system held to other properties."""
+        """The same system with other properties."""
         return Model(self.name, self.columns, self.actors, self.rules, tuple(properties))
 
 

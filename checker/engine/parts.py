@@ -1,4 +1,4 @@
-"""What a search consists of, beside the rows that wait to be expanded: made once, and shared by all that work on it."""
+"""The parts of a search except the rows that wait to be expanded; all components of the search share them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from checker.engine.visited import Visited
 
 
 class Parts(NamedTuple):
-    """Everything that grows while a search goes on. The graph is there only if liveness is asked for."""
+    """The data that grows during a search. The graph exists only for properties of liveness."""
 
     result: Exploration
     tables: Tables
@@ -27,7 +27,7 @@ class Parts(NamedTuple):
 
     @classmethod
     def of(cls, result: Exploration, tables: Tables, *, fingerprints: bool) -> Parts:
-        """The parts of a search that has not begun; with `fingerprints` its history keeps these too."""
+        """The parts of a new search; with `fingerprints`, its history also keeps these."""
         graph = Graph(tables) if result.model.liveness else None
         return cls(
             result,
@@ -41,7 +41,7 @@ class Parts(NamedTuple):
         )
 
     def close(self) -> None:
-        """Drop the temporary files."""
+        """Close and delete the temporary files."""
         self.history.close()
         if self.graph is not None:
             self.graph.close()

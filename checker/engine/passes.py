@@ -1,13 +1,14 @@
-"""How a block of rows is worked off: in batches, by passes of integer kernels, with Python between them.
+"""The expansion of a block of rows: in batches, by passes of integer kernels, with Python between them.
 
-A batch is the successors of some rows (`expand`), which of them are new (`probe`), the rows of the new ones (`build`),
-and the properties of these (`examine`). What a pass finds missing in the tables is worked out by Python between
-passes, and only the rows concerned are tried again.
+A batch is the successors of some rows (`expand`), the selection of the new ones (`probe`), the rows of the new ones
+(`build`), and their properties (`examine`). Python computes the entries that a pass found missing in the tables,
+between passes, and only the affected rows are tried again.
 
 Rules:
-- with two workers one thread expands the next batch while another takes in the last: batches are taken in in the
-  same order, so that every figure and every path is the same as with one;
-- tables are filled only while no kernel runs.
+
+- With two workers, one thread expands the next batch while another processes the previous one. Batches are processed in
+  the same order as with one worker, so that every figure and every path is the same.
+- Tables are filled only while no kernel runs.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ Array = np.ndarray[Any, Any]
 
 
 class Batch:
-    """Successors on their way from one pass to the next: fingerprints and origins, as `kernels.expand` writes them."""
+    """Successors between two passes: fingerprints and origins, as `kernels.expand` writes them."""
 
     def __init__(self) -> None:
         self.found, self.origins = np.zeros(BATCH, np.uint64), np.zeros(BATCH, np.uint64)
@@ -39,16 +40,16 @@ class Batch:
 
 
 class Passes:
-    """Expands blocks; what they lead to comes into `following`.
+    """Expands blocks; the new states are added to `following`.
 
-    `looks` is for how many ways to look to the joint rules the moves that they list are kept; `check` is called after
-    each batch that was expanded, and may raise to end the search.
+    `looks` is the number of slots in the cache of the moves of joint rules (a power of two). `check` is called after
+    the expansion of each batch, and may raise to end the search.
     """
 
     def __init__(self, parts: Parts, workers: int, looks: int, check: Callable[[], None]) -> None:
         self._parts, self._check = parts, check
         self.following: list[Block] = []
-        self.expanded = 0  # successors generated, taken in or not
+        self.expanded = 0  # successors generated, including those not yet processed
         self._helper = ThreadPoolExecutor(1) if workers > 1 else None
         self._taking_in: Future[None] | None = None
         self._spent: list[Block] = []
@@ -62,11 +63,11 @@ class Passes:
         self._stacks = [np.zeros(2 * kernels.STACK, np.uint64) for _ in range(2)]
         self._fresh = np.zeros(BATCH + 1, np.uint32)
         self._missing, self._counters = np.zeros(MISSING, np.uint64), np.zeros(5, np.int64)
-        # What is built was expanded before, so that nothing can be missing; kernels want somewhere to note it.
+        # `build` carries out moves again, so no entry can be missing; the kernel still needs arrays for missing keys.
         self._nothing_missing = np.zeros(1, np.uint64), np.zeros(1, np.int64)
 
     def begin(self) -> None:
-        """Take in the initial state."""
+        """Add the initial state."""
         _, tables, pool, history, visited, judge, _, _ = self._parts
         block = pool.take()
         cells = tables.row(self._parts.result.model.initial())
@@ -79,14 +80,14 @@ class Passes:
         judge.settle(history)
 
     def expand(self, block: Block, base: int) -> None:
-        """Expand a block, whose first row has the number `base`; it is used again as soon as it is not needed."""
+        """Expand a block, whose first row is state `base`; the block is reused once it is no longer needed."""
         todo = np.arange(block.size, dtype=np.uint32)
         while todo.size:
             todo = self._expand(block, todo, base)
         self._spent.append(block)
 
     def wait(self) -> None:
-        """Until no batch is being taken in; then what it left to Python is done."""
+        """Wait until no batch is in progress; then finish the evaluations that need Python."""
         if self._taking_in is not None:
             self._taking_in.result()
             self._taking_in = None
@@ -95,18 +96,18 @@ class Passes:
             self._parts.pool.give(self._spent.pop())
 
     def make_room_for_moves(self) -> None:
-        """Counters for every move there is; nothing counts while they are replaced."""
+        """Add counters for all moves; no kernel counts while they are replaced."""
         if self._parts.counts.too_few:
             self.wait()
             self._parts.counts.make_room()
 
     def close(self) -> None:
-        """End the other thread."""
+        """End the second thread."""
         if self._helper is not None:
             self._helper.shutdown()
 
     def _expand(self, block: Block, todo: Array, base: int) -> Array:
-        """Expand the rows `todo` of a block; returns those that must be tried again."""
+        """Expand the rows `todo` of a block; return those that must be tried again."""
         position, again = 0, []
         aside, dead = np.empty(ASIDE, np.uint32), np.empty(block.size, np.uint32)
         while position < todo.size:
@@ -134,14 +135,14 @@ class Passes:
         return np.concatenate(again)
 
     def _program(self) -> tuple[Any, ...]:
-        """The arrays of the tables that say what moves do, as the kernels take them."""
+        """The arrays of the tables with the effects of moves, in the order of the parameters of the kernels."""
         tables = self._parts.tables
         return (tables.entries.view, tables.zobrist.view, *tables.readers())
 
     # -- a batch ---------------------------------------------------------------------------------------------
 
     def _hand_over(self, block: Block, batch: Batch, dead: Array, base: int) -> None:
-        """Have a batch taken in: at once, or by the other thread as soon as it is done with the last one."""
+        """Process a batch: in this thread, or in the second one after the previous batch."""
         self.wait()
         self._batches.reverse()
         if self._helper is None:
@@ -151,7 +152,7 @@ class Passes:
             self._taking_in = self._helper.submit(self._take_in, block, batch, dead, base)
 
     def _take_in(self, block: Block, batch: Batch, dead: Array, base: int) -> None:
-        """Passes two and three, and the properties, for the successors of a block."""
+        """Run passes two and three for the successors of a block, and evaluate the properties in the new states."""
         result, _, pool, history, _, judge, _, _ = self._parts
         result.transitions += batch.size
         result.deadlocks += dead.size
@@ -175,7 +176,7 @@ class Passes:
             done += count
 
     def _look_up(self, block: Block, batch: Batch, base: int) -> int:
-        """Pass two; with the graph, also to which states the moves lead. Returns how many are new."""
+        """Run pass two; with the graph, also record the targets of the moves. Return the number of new states."""
         visited, entries, graph = self._parts.visited, self._parts.tables.entries.view, self._parts.graph
         visited.reserve(batch.size)
         if graph is None:

@@ -1,6 +1,10 @@
-"""The plain engine: rows in a set, no tables, no fingerprints. It is the oracle of the table engine.
+"""The plain engine: rows in a set, without tables or fingerprints. It is the oracle of the table engine.
 
-Where liveness is asked for, all rows are kept with their successors.
+For liveness, it keeps all rows with their successors.
+
+    exploration = explore(model, Limits(depth=10))
+    for found in exploration.violations:
+        print(found.prop.name, found.depth, [step.row for step in found.path])
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ from checker.engine.result import VALUE, Coverage, Evaluations, Exploration, Fou
 from checker.engine.semantics import answer, by_rule, ordinals, rebuild
 from checker.engine.values import unhashable
 
-MEASURE_EVERY = 4096  # rows between two looks at the clock and at the memory
+MEASURE_EVERY = 4096  # rows between two measurements of time and memory
 
 
 def explore(
@@ -26,7 +30,12 @@ def explore(
     until_witnessed: bool = False,
     progress: Callable[[Exploration], None] = lambda _: None,
 ) -> Exploration:
-    """Breadth-first exploration; a level is finished before what was found in it ends the search."""
+    """Explore a model breadth-first. Raises ModelError.
+
+    A finding ends the search only after its level is finished, so that its path is as short as possible. With
+    `until_witnessed`, the search also ends when every `sometimes` property has its witness and no property is one of
+    liveness. `progress` is called once for each level. A KeyboardInterrupt ends the search, with `Stop.INTERRUPTED`.
+    """
     began = time.monotonic(), psutil.Process().memory_info().rss
     result = Exploration(model, "plain", limits)
     result.evaluations = {prop.name: Evaluations() for prop in model.properties}
@@ -47,7 +56,7 @@ def _explore(
     *,
     until_witnessed: bool,
 ) -> None:
-    """Level by level, until there is a reason to stop, which is that of the result then."""
+    """Explore level by level until there is a reason to stop, and store that reason in the result."""
     model, level = result.model, list(parents)
     graph: plain_liveness.Graph = {}
     while level:
@@ -68,7 +77,7 @@ def _explore(
 
 
 def _hold(result: Exploration, parents: dict[Row, tuple[Row, int] | None], level: list[Row]) -> None:
-    """Hold a level to the properties. A state counts as seen when that is done, also where an interrupt ends it."""
+    """Evaluate the properties in a level. Only states that were evaluated count as seen, even after an interrupt."""
     held = 0
     try:
         for row in level:

@@ -1,10 +1,10 @@
 """Liveness for the plain engine: rows in dicts, sets and lists. It is the oracle of `graph`.
 
-What is examined is the part of the graph that open states reach without passing a goal, by components: sets of states
-that all lead to one another. A run that never comes to a goal stays in one of them for ever, so it suffices to ask of
-each whether a run may: whether no move leaves it (RECOVERABLE), or whether a run in it is fair (EVENTUALLY). A run in
-a component can visit all its states and make all its moves again and again; it is fair iff each unit of fairness that
-can happen in every state is that of a move inside.
+The examined part of the graph is the part that open states reach without passing a goal. It is divided into strongly
+connected components. A run that never reaches a goal eventually stays in one of them forever, so it suffices to decide
+for each component whether a run may stay: whether no move leaves it (RECOVERABLE), or whether a run in it is fair
+(EVENTUALLY). A run in a component can visit all its states and make all its moves again and again. It is fair iff each
+unit of fairness that can happen in every state is the unit of a move inside.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class _Part:
 
     @property
     def violated(self) -> bool:
-        """Whether a run from an open state never comes to a goal, or (RECOVERABLE) none from it can."""
+        """Whether a run from an open state never reaches a goal, or (RECOVERABLE) no run from it can."""
         return self._lost() is not None if self.prop.kind is Kind.RECOVERABLE else bool(self.traps)
 
     def _inside(self, row: Row) -> list[Row]:
@@ -75,10 +75,10 @@ class _Part:
     def _enabled(self, row: Row) -> set[Hashable]:
         return {unit_of(self.prop, rule, move) for rule, move, _ in self.graph[row]} - {None}
 
-    # -- the run that is found -------------------------------------------------------------------------------
+    # -- the run of a finding -------------------------------------------------------------------------------
 
     def found(self) -> Found:
-        """The finding: the shortest way into a trap, and a way around it."""
+        """The finding: the shortest path into a trap, and a closed walk around it."""
         within = {row: region for region in self.traps for row in region}
         first = next(iter(self.graph))
         if self.prop.kind is Kind.RECOVERABLE:
@@ -95,7 +95,7 @@ class _Part:
         return lasso(self.model, self.prop, stem, self._around(within[entry], entry), since)
 
     def _lost(self) -> Row | None:
-        """The first open row from which no goal can be reached."""
+        """The first open row from which no goal is reachable."""
         before: dict[Row, list[Row]] = {row: [] for row in self.graph}
         for row, edges in self.graph.items():
             for _, _, after in edges:
@@ -112,7 +112,9 @@ class _Part:
         return ((ordinal, after) for ordinal, (_, _, after) in enumerate(self.graph[row]))
 
     def _opening(self, node: tuple[Row, bool]) -> Iterator[tuple[int, tuple[Row, bool]]]:
-        """The search for a stem has each row twice: before the demand it goes on with, and after it."""
+        """The edges for the search for a stem. Each row occurs twice: before the unmet demand (False) and after it
+        (True).
+        """
         row, is_open = node
         for ordinal, after in self._edges(row):
             if not is_open:
@@ -121,7 +123,7 @@ class _Part:
                 yield ordinal, (after, True)
 
     def _cycle(self, entry: Row) -> list[int]:
-        """The shortest way from a row of a trap back to it."""
+        """The shortest cycle through a row of a trap."""
         ways = [
             [ordinal, *shortest([after], self._edges, lambda row: row == entry)[0]]
             for ordinal, after in self._edges(entry)
@@ -129,7 +131,9 @@ class _Part:
         return min(ways, key=len)
 
     def _around(self, region: Region, entry: Row) -> list[int]:
-        """A closed walk that is fair: always on to the next thing that is owed to a unit, and at last back."""
+        """A closed walk that is fair: it repeatedly goes to the nearest place that settles an owed unit, and then
+        returns.
+        """
         at, walk, owed = entry, list[int](), self._enabled(entry)
         while owed:
             way, (*_, (at, unit)) = self._next_owed(region, at, owed)
@@ -139,7 +143,9 @@ class _Part:
         return walk + shortest([at], inside.__getitem__, lambda row: row == entry)[0]
 
     def _next_owed(self, region: Region, at: Row, owed: set[Hashable]) -> tuple[list[int], list[tuple[Row, Hashable]]]:
-        """The shortest way inside to a row where a unit that is owed something cannot happen, or by a move of it."""
+        """The shortest path inside the region that settles a unit: to a row where it cannot happen, or by one of its
+        moves.
+        """
 
         def edges(node: tuple[Row, Hashable]) -> Iterator[tuple[int, tuple[Row, Hashable]]]:
             for ordinal, (rule, move, after) in enumerate(self.graph[node[0]]):
@@ -156,7 +162,7 @@ class _Part:
 def shortest(
     starts: Iterable[Node], edges: Callable[[Node], Iterable[tuple[int, Node]]], wanted: Callable[[Node], bool]
 ) -> tuple[list[int], list[Node]]:
-    """A shortest way from one of `starts` to a node that is wanted, which there must be: ordinals, and its nodes."""
+    """A shortest path from one of `starts` to a wanted node, which must exist: its ordinals and nodes."""
     came: dict[Node, tuple[Node, int] | None] = dict.fromkeys(starts)
     queue = list(came)
     for node in queue:
@@ -174,7 +180,7 @@ def shortest(
 
 
 def components(roots: Iterable[Row], inside: Callable[[Row], list[Row]]) -> Iterator[Region]:
-    """The strongly connected components of what `roots` reach (Tarjan 1972, without recursion)."""
+    """The strongly connected components of the part reachable from `roots` (Tarjan 1972, without recursion)."""
     number: dict[Row, int] = {}
     low: dict[Row, int] = {}
     stack: list[Row] = []

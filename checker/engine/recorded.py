@@ -1,7 +1,7 @@
-"""Tables that can be made again: they remember what they were asked, and can tell in short what they learnt.
+"""Tables that can be rebuilt: they record the questions that they were asked, and have a digest of all answers.
 
-What tables hold follows from the model's functions and from the questions, in their order; so nothing else of them is
-kept when a search is put down, and no Python object ever is.
+The contents of tables follow from the model's functions and from the questions, in their order. A checkpoint therefore
+needs only the questions, and never a Python object.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from checker.engine.tables import Node, Tables
 from checker.engine.values import described
 from checker.engine.vectors import Vector
 
-END = np.uint64((1 << 64) - 1)  # stands behind the questions of each filling; no key, since there are never so many ids
+END = np.uint64((1 << 64) - 1)  # ends the questions of one call of `fill`; it is never a key, since ids stay smaller
 
 
 class RecordedTables(Tables):
-    """Tables with the keys that `fill` was given (u64), in `questions`."""
+    """Tables with a record of the keys of each `fill` (u64), in `questions`."""
 
     def __init__(self, model: Model) -> None:
         super().__init__(model)
@@ -29,23 +29,23 @@ class RecordedTables(Tables):
         self._told = [(hashlib.sha256(), 0) for _ in self._named]
 
     def fill(self, keys: np.ndarray[Any, np.dtype[np.uint64]]) -> None:
-        """The same, remembered once it is answered."""
+        """Answer these keys, and record them afterwards."""
         super().fill(keys)
         self.questions.extend(np.append(np.unique(keys), END))
 
     def ask_again(self, questions: np.ndarray[Any, np.dtype[np.uint64]]) -> None:
-        """Fill tables that are new with what `questions` held of others: they become the same, if the model is.
+        """Fill new tables from the `questions` of others. They become equal if the models are equal.
 
-        A model that is another one may be asked what makes no sense to it, and raise whatever it likes.
+        The functions of a different model may get meaningless questions, and raise any exception.
         """
         self.row(self.model.initial())
         for asked in np.split(questions, np.flatnonzero(questions == END) + 1)[:-1]:
             self.fill(asked[:-1])
 
     def digest(self) -> str:
-        """A hash of all that was learnt, the same in every process. Values are told once, so it is quick the next time.
+        """A hash of all answers, the same in every process. Each value is hashed only once, so later calls are fast.
 
-        What a node stands for is told by the memo and by what was asked on the way to it.
+        The values of a node are not hashed: they follow from the memo and the questions.
         """
         digest = hashlib.sha256()
         arrays = (self.zobrist, self.bases, self.listed, self.entries, self.classes, self.label_of, self.verdict_of)
@@ -63,5 +63,5 @@ class RecordedTables(Tables):
 
     @property
     def _named(self) -> tuple[list[Any], ...]:
-        """What numbers stand for; all these lists only grow."""
+        """The objects behind the numbers; all these lists only grow."""
         return self._ids, self._asked, self.labels, self.verdicts

@@ -23,11 +23,11 @@ COMPILING = "compiling kernels, on first use only"
 
 
 class Stop(Enum):
-    """Why an exploration ended."""
+    """The reason why an exploration ended."""
 
     EXHAUSTED = "exhausted"
     FOUND = "found"  # a violation or a deadlock; its level was finished
-    WITNESSED = "witnessed"  # every `sometimes` has its witness, and the caller stops there
+    WITNESSED = "witnessed"  # every `sometimes` has its witness, and the caller asked to stop there
     DEPTH = "depth"
     STATES = "states"
     MEMORY = "memory"
@@ -37,7 +37,7 @@ class Stop(Enum):
 
 
 class Step(NamedTuple):
-    """A move and the row it leads to; the first of a path has no move."""
+    """A move and the resulting row; the first step of a path has no move."""
 
     move: Move | None
     row: Row
@@ -47,9 +47,11 @@ class Step(NamedTuple):
 class Limits:
     """The limits of a run; None means unlimited. Memory is the growth of the resident size, in bytes.
 
-    `seconds` is elapsed time. `work` is `Exploration.work`, which is equal on every machine: with the same number of
-    workers, a search that this limit ends always ends in the same place. Time, memory and work are those since the
+    `seconds` is elapsed time. `work` limits `Exploration.work`, which is equal on every machine: with the same number
+    of workers, a search that this limit ends always ends in the same place. Time, memory and work are those since the
     start or the resumption of the search. The plain engine counts VALUE for each transition.
+
+        Limits(depth=20, memory=4_000_000_000)
     """
 
     depth: int | None = None
@@ -64,7 +66,7 @@ class Limits:
         return replace(self, depth=None, states=None)
 
     def reached(self, exploration: Exploration) -> Stop | None:
-        """The first limit that a run has reached between two levels, if any."""
+        """The first limit that a run has reached, if any."""
         if self.depth is not None and exploration.depth >= self.depth:
             return Stop.DEPTH
         if self.states is not None and exploration.states >= self.states:
@@ -82,8 +84,10 @@ class Limits:
 class Found:
     """The first finding of a property: its depth is least, and `path` leads there from the initial row.
 
+    `path[0]` has no move and the initial row; each later step has a move and the row after it.
+
     A finding of liveness is a run that never reaches the goal. With a `loop`, the last row of the path equals that of
-    step `loop`, and the steps between repeat for ever (without such steps, the run may stay there). After step `since`
+    step `loop`, and the steps between repeat forever (without such steps, the run may stay there). After step `since`
     the goal is unreachable (RECOVERABLE), or step `since` demands it (EVENTUALLY). The depth is `since` for
     RECOVERABLE, and the beginning of the loop for EVENTUALLY.
     """
@@ -98,7 +102,7 @@ class Found:
 
 @dataclass
 class Coverage:
-    """How often an action fired, and how many states it was the first to reach."""
+    """The number of times an action fired, and the number of states that it reached first."""
 
     fired: int = 0
     new: int = 0
@@ -106,7 +110,7 @@ class Coverage:
 
 @dataclass
 class Evaluations:
-    """In how many states a property was evaluated, and in how many of them its premise held."""
+    """The number of states in which a property was evaluated, and of those in which its premise held."""
 
     states: int = 0
     premise: int = 0
@@ -118,7 +122,7 @@ class Liveness:
 
     `goals` and `open` count all states with that answer of the property. `states` counts the examined states, reachable
     from an open one without passing a goal, and `edges` their outgoing moves. `components` are strongly connected. A
-    *trap* is a component where a run may stay for ever: no move leaves it (RECOVERABLE), or a run inside it is fair
+    *trap* is a component in which a run may stay forever: no move leaves it (RECOVERABLE), or a run inside it is fair
     (EVENTUALLY). `size` is the memory for the graph in bytes; 0 if unknown.
     """
 
@@ -134,7 +138,16 @@ class Liveness:
 
 @dataclass
 class Exploration:
-    """The outcome of one run. `levels[d]` is the number of states first seen after d moves."""
+    """The outcome of one run. `levels[d]` is the number of states first seen after d moves.
+
+    `found`, `evaluations` and `liveness` have an entry for each property with data, by its name; `coverage` has one for
+    each action. A property without an entry in `found` has no finding among the states seen.
+
+        if exploration.violations:
+            print([step.move for step in exploration.violations[0].path])
+        elif not exploration.exhausted:
+            print(f"ended by {exploration.stop.value} at depth {exploration.depth}")
+    """
 
     model: Model
     engine: str
@@ -145,11 +158,11 @@ class Exploration:
     found: dict[str, Found] = field(default_factory=dict)
     coverage: dict[str, Coverage] = field(default_factory=dict)
     evaluations: dict[str, Evaluations] = field(default_factory=dict)
-    liveness: dict[str, Liveness] = field(default_factory=dict)  # for each property of liveness with a judgement
+    liveness: dict[str, Liveness] = field(default_factory=dict)  # for each judged property of liveness
     deadlocks: int = 0  # states without a successor, expected or not
     seconds: float = 0.0
-    seconds_before: float = 0.0  # of these, before the search was put down and taken up again; no limit counts them
-    work: int = 0  # of this sitting: transitions, VALUE for each value of a call of a model function, graph examined
+    seconds_before: float = 0.0  # the part before the search was saved and resumed; no limit counts it
+    work: int = 0  # of this sitting: transitions, VALUE for each argument of a call of a model function, examined graph
     python_steps: int = 0  # calls of step functions
     python_calls: int = 0  # of any function of the model, these included
     python_seconds: float = 0.0
@@ -171,7 +184,7 @@ class Exploration:
 
     @property
     def violations(self) -> list[Found]:
-        """The findings that are violations, of liveness too, or deadlocks, in the order of the model's properties."""
+        """The findings that are violations (also of liveness) or deadlocks, in the order of the model's properties."""
         return [
             self.found[prop.name]
             for prop in self.model.properties
@@ -192,15 +205,15 @@ class Exploration:
     def collision_probability(self) -> float:
         """An upper bound on the probability that two of the states shared a 64-bit fingerprint.
 
-        A union bound over all pairs; zero for an engine that stores states whole.
+        It is a union bound over all pairs; zero for an engine that stores states whole.
         """
         return 0.0 if self.engine == "plain" else min(1.0, self.states * (self.states - 1) / 2.0**65)
 
 
 def wanted(model: Model, exploration: Exploration, until_witnessed: bool) -> Stop | None:
-    """The reason to stop after a finished level that the findings give, if any.
+    """The reason to stop after a finished level because of the findings, if any.
 
-    Liveness needs the whole space, so a search with all its witnesses continues.
+    Liveness needs the whole space, so for a model with liveness the search continues after its last witness.
     """
     if exploration.violations:
         return Stop.FOUND

@@ -1,11 +1,13 @@
-"""The table engine: breadth-first search, level by level, each worked off block by block (`passes`).
+"""The table engine: breadth-first search, level by level, and each level block by block (`passes`).
 
 Rules:
-- a level is finished before a finding in it ends the search, so that a reported path is shortest;
-- a path is rebuilt by the plain engine from ordinals, and its last row must be the one that the tables reached;
-- the graph is kept only where liveness is asked for, and liveness is judged when everything was seen, not before;
-- between two blocks nothing is under way: only there is a search kept in a folder, and put down if it is;
-- work is counted by the thread that expands, so that it does not depend on how far the other one is.
+
+- A level is finished before a finding in it ends the search, so that a reported path is shortest.
+- A path is rebuilt by the plain engine from ordinals, and its last row must be the one that the tables reached.
+- The graph is kept only for properties of liveness, and liveness is judged only after all states were seen.
+- A search is saved only between two blocks, when no batch is in progress. A search with a checkpoint that reaches a
+  limit ends only there.
+- Work is counted by the thread that expands, so that it does not depend on the progress of the other thread.
 """
 
 from __future__ import annotations
@@ -29,18 +31,18 @@ from checker.engine.passes import Passes
 from checker.engine.result import COMPILING, Exploration, Limits, Stop, wanted
 from checker.engine.tables import Tables
 
-LOOKS = 1 << 12  # ways to look to the joint rules for which the moves that they list are kept
+LOOKS = 1 << 12  # slots in the cache of the moves of joint rules (`kernels.resembling`)
 REPORT_EVERY = 0.25  # seconds between calls of `progress`
 
 
 def _on_terminal(exploration: Exploration) -> None:
-    """The progress of a search without a callback: a line about the compilation on a terminal."""
+    """The default progress callback: a line about the compilation, on a terminal."""
     if exploration.compiling and not exploration.levels and sys.stderr.isatty():
         print(COMPILING, file=sys.stderr, flush=True)
 
 
 class _LimitReachedError(Exception):
-    """A limit was reached inside a level, or a search that is kept was asked to end there."""
+    """A limit was reached inside a level, or a search with a checkpoint must end."""
 
 
 class Search:
@@ -61,7 +63,7 @@ class Search:
         self.result = Exploration(model, "tables", limits)
         self._keeper = None if checkpoint is None else Keeper(checkpoint, model)
         self.tables = Tables(model) if self._keeper is None else self._keeper.tables
-        self._work_before = self.tables.work  # of another sitting
+        self._work_before = self.tables.work  # before this sitting
         self._judged = 0  # states and edges that liveness examined
         self._until_witnessed, self._progress = until_witnessed, progress or _on_terminal
         self._parts = parts = Parts.of(self.result, self.tables, fingerprints=self._keeper is not None)
@@ -71,7 +73,7 @@ class Search:
         self._began = self._reported = time.monotonic()
 
     def run(self) -> Exploration:
-        """Explore until everything was seen or there is a reason to stop. Raises ModelError."""
+        """Explore until all states were seen or there is a reason to stop. Raises ModelError."""
         try:
             if not jit.is_compiled(with_graph=self._graph is not None):
                 self.result.compiling = True
@@ -109,7 +111,7 @@ class Search:
             result.stop = self._over() or Stop.INTERRUPTED
 
     def _explore(self) -> None:
-        """Level by level, until there is a reason to stop, which is that of the result then."""
+        """Explore level by level until there is a reason to stop, and store that reason in the result."""
         result, passes = self.result, self._passes
         if not self._history.size:
             passes.begin()
@@ -143,7 +145,7 @@ class Search:
         self.result.compiling = False
 
     def _judge_liveness(self, graph: Graph) -> None:
-        """Judge what needs the whole space, one property after the other as long as time and memory are left."""
+        """Judge the properties of liveness, one after the other, while time and memory are left."""
         result, moves = self.result, graph.finish()
         memory = result.limits.memory
         left = None if memory is None else max(0, memory - result.states * liveness.NEEDED)
@@ -158,7 +160,7 @@ class Search:
             self._judged += result.liveness[prop.name].states + result.liveness[prop.name].edges
             self._count_work()
 
-    # -- keeping ---------------------------------------------------------------------------------------------
+    # -- checkpoints -----------------------------------------------------------------------------------------
 
     def _take_up(self, keeper: Keeper) -> None:
         """Continue the saved search, if there is one."""
@@ -166,13 +168,14 @@ class Search:
         if kept is not None:
             level, self._passes.following = kept
             self._level = level[::-1]
-            # What this took counts, but no limit of time counts it: else a search might be taken up again for ever.
+            # This time counts, but not against the time limit; otherwise a search might be resumed again and again
+            # without progress.
             began, self._began = self._began, time.monotonic()
             self.result.seconds_before += self._began - began
             self._work_before = self.tables.work
 
     def _put_down(self) -> None:
-        """Between two blocks: keep the search if it is time, and if it must end, end it, kept."""
+        """Save the search between two blocks if a save is due or the search must end; in the latter case, end it."""
         if self._keeper is None:
             return
         ending = self._keeper.interrupts.asked or self._over() is not None
@@ -190,11 +193,11 @@ class Search:
     # -- bookkeeping -----------------------------------------------------------------------------------------
 
     def _over(self) -> Stop | None:
-        """The limit that a level is not finished for, if one is reached."""
+        """The limit inside a level that was reached, if any."""
         return self.result.limits.inside_a_level.reached(self.result)
 
     def _check_limits(self) -> None:
-        """Check the limits: work always, time and memory now and then.
+        """Check the limits: work in every call, time and memory every REPORT_EVERY seconds.
 
         A search with a checkpoint continues to the end of its block.
         """
@@ -205,7 +208,7 @@ class Search:
             raise _LimitReachedError
 
     def _count_work(self) -> None:
-        """Count the work, where it is equal each time: after a batch was handed over, or where nothing is under way."""
+        """Count the work at points where the total is deterministic: after a batch's handover, or between batches."""
         self.result.work = self._passes.expanded + self.tables.work - self._work_before + self._judged
 
     def _report(self) -> None:
@@ -229,10 +232,16 @@ def explore(
     workers: int = 1,
     checkpoint: Checkpoint | None = None,
 ) -> Exploration:
-    """Explore a model by tables, with one or two threads. Raises ModelError, and as one CheckpointError.
+    """Explore a model by tables, with one or two threads. Raises ModelError, and its subclass CheckpointError.
 
-    `progress` gets the exploration now and then. Its first call, before kernels are compiled, has `compiling` set.
-    Without `progress`, standard error has a line about the compilation if it is a terminal.
+    The arguments `limits` and `until_witnessed` are those of `plain.explore`. `progress` gets the exploration several
+    times a second. Its first call, before kernels are compiled, has `compiling` set. Without `progress`, standard error
+    has a line about the compilation if it is a terminal. With a `checkpoint`, the search is saved in a folder and can
+    be resumed.
+
+        exploration = explore(model, Limits(states=1_000_000, seconds=60.0), workers=2)
+        if exploration.exhausted and not exploration.violations:
+            print(f"{exploration.states} states, no violation")
     """
     return Search(
         model, limits, until_witnessed=until_witnessed, progress=progress, workers=workers, checkpoint=checkpoint

@@ -1,8 +1,8 @@
 """The semantics of a model: the moves of a row, and the row after each.
 
-The plain engine uses these functions alone, and the table engine must agree with them. Both list the successors of a
-row in the same order, so the n-th successor means the same to both: a path that the table engine keeps as ordinals
-is rebuilt here, which checks the tables at every step of it.
+The plain engine uses only these functions, and the table engine must agree with them. Both list the successors of a row
+in the same order, so the n-th successor means the same to both. A path that the table engine keeps as ordinals is
+rebuilt here, which checks the tables at every step.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def successors(model: Model, row: Row) -> Iterator[tuple[Move, Row]]:
 
 
 def by_rule(model: Model, row: Row) -> Iterator[tuple[str, Move, Row]]:
-    """The same with the name of the rule that lists the move."""
+    """The possible moves with the resulting rows, as `successors`, and the name of the rule that lists the move."""
     for rule in model.rules:
         arguments = read(model, rule.reads, row)
         if arguments is None:
@@ -39,7 +39,7 @@ def _listed(rule: Rule, *arguments: object) -> tuple[Move, ...]:
 
 
 def read(model: Model, reads: Iterable[Read], row: Row) -> tuple[object, ...] | None:
-    """Return the values that `reads` show of a row, or None where a projection says "never"."""
+    """Return the values that `reads` show of a row, or None if a projection returns None ("never")."""
     arguments = []
     for column, projection in reads:
         value = row[model.index[column]]
@@ -95,7 +95,7 @@ def unit_of(prop: Property, rule: str, move: Move) -> Hashable:
 
 
 def ordinals(parents: Mapping[Row, tuple[Row, int] | None], row: Row) -> list[int]:
-    """Which successors lead to a row, where each row that was met has the one it came from, and its place there."""
+    """The ordinals of the path to a row. `parents` has, for each row seen, its parent and its ordinal there."""
     taken: list[int] = []
     while (parent := parents[row]) is not None:
         row, ordinal = parent
@@ -104,7 +104,7 @@ def ordinals(parents: Mapping[Row, tuple[Row, int] | None], row: Row) -> list[in
 
 
 def rebuild(model: Model, ordinals: Iterable[int]) -> tuple[Step, ...]:
-    """The path from the initial row that takes these successors. Raises ModelError where one is missing."""
+    """The path from the initial row that takes these successors. Raises ModelError if one is missing."""
     path = [Step(None, model.initial())]
     for ordinal in ordinals:
         found = next((s for n, s in enumerate(successors(model, path[-1].row)) if n == ordinal), None)

@@ -1,12 +1,13 @@
 """A checkpoint folder: files that grow, one file that each save writes anew, and a head with sizes and checksums.
 
 Rules:
-- a save never destroys the one before: growing files are written only behind their valid bytes, and renaming the head,
-  after everything is on the disk, makes the new save valid;
-- every file is checked before it is used: the head by its own checksum and by `head`, the others by the head;
-- data is never executed: files hold numbers, the head is JSON;
-- only regular files inside the folder are opened: no symbolic link, hard link, FIFO or device is followed;
-- one process uses a folder, if the file system supports locks.
+
+- A save never destroys the previous one. Growing files are written only after their valid bytes, and the new save
+  becomes valid by renaming the head, after everything is on disk.
+- Every file is checked before it is used: the head by its own checksum and by `head`, the others by the head.
+- Data is never executed: files hold numbers, the head is JSON.
+- Only regular files inside the folder are opened: no symbolic link, hard link, FIFO or device is followed.
+- One process uses a folder, if the file system supports locks.
 """
 
 from __future__ import annotations
@@ -50,13 +51,13 @@ class Store:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._grown: dict[str, _Kept] = {}  # what counts, by name
-        self._names: set[str] = set()  # of all files that were written, also where that failed
-        self._number = 0  # of the last head, whole or not
+        self._grown: dict[str, _Kept] = {}  # the valid parts of the growing files, by name
+        self._names: set[str] = set()  # all files that were written, including failed writes
+        self._number = 0  # the number of the last head, complete or not
         self._lock: int | None = None
 
     def open(self) -> None:
-        """Make the folder if need be, and have it for us alone. Raises CheckpointError."""
+        """Create the folder if necessary, and lock it. Raises CheckpointError."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._lock = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
@@ -77,7 +78,7 @@ class Store:
             pass  # a file system that cannot lock
 
     def close(self) -> None:
-        """Leave the folder to others."""
+        """Release the folder."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
@@ -85,9 +86,9 @@ class Store:
     # -- writing ---------------------------------------------------------------------------------------------
 
     def save(self, saved: Saved, growing: Mapping[str, Source], now: Iterable[Array]) -> None:
-        """Write new data, the arrays `now` and the counts. Raises OSError; the save before is then still valid.
+        """Write new data, the arrays `now` and the counts. After an OSError the previous save is still valid.
 
-        `growing` gives for each name a function from a number of bytes to the arrays after them.
+        `growing` has for each name a function from a number of bytes to the arrays after them.
         """
         self._number += 1
         name = f"now-{self._number}"
@@ -99,7 +100,7 @@ class Store:
         self._grown = grown
         for other in self.folder.glob(f"{PREFIX}now-*"):
             if other != self._path(name):
-                with suppress(OSError):  # it takes room, and does no other harm
+                with suppress(OSError):  # it only takes room
                     other.unlink(missing_ok=True)
 
     def _path(self, name: str) -> Path:
@@ -124,7 +125,7 @@ class Store:
         return self._open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL)
 
     def _write(self, name: str, before: _Kept, more: Source) -> _Kept:
-        """Write behind the valid bytes of a file."""
+        """Write after the valid bytes of a file."""
         size, digest = before.size, before.hash.copy()
         self._names.add(name)
         own = PREFIX + name
@@ -145,7 +146,7 @@ class Store:
             file.write(f"{_hash_of(text)}\n".encode() + text)
             _to_disk(file)
         new.replace(path)
-        with suppress(OSError):  # it counts from here on, also where the system cannot write out a folder
+        with suppress(OSError):  # the save is valid from here on, even if the system cannot sync a folder
             folder = os.open(self.folder, os.O_RDONLY)
             try:
                 os.fsync(folder)
@@ -165,7 +166,7 @@ class Store:
     def load(self) -> Saved | None:
         """The counts of the last save, or None without a save. Raises CheckpointError.
 
-        All files are whole when this returns.
+        It checks that all files are complete.
         """
         path = self.folder / HEAD
         try:

@@ -1,11 +1,11 @@
 """The results of the functions of a model as integers: each function is called once for each distinct argument.
 
-`Tables` interns values (cells), operations, effects and what rules and properties read (nodes), and answers the
-kernels' questions by calling the model: `fill(keys)` adds the entries that a pass found missing. The arrays are
-laid out as `kernels` and `memo_kernels` describe; this module is the only one that writes them.
+`Tables` interns values (cells), operations, effects and the arguments of rules and properties (nodes), and answers the
+kernels' questions by calling the model: `fill(keys)` adds the entries that a pass found missing. The layout of the
+arrays is described in `kernels` and `memo_kernels`; this module is the only one that writes them.
 
-Rules: ids only grow, an entry once written never changes, and cells and nodes share one sequence of ids, so that
-the upper half of a key of the memo identifies its subject.
+Rules: ids only grow, an entry once written never changes, and cells and nodes share one sequence of ids, so that the
+upper half of a key of the memo identifies its subject.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ class Verdict(NamedTuple):
 
 
 class Tables:
-    """Everything that was learnt about a model so far. `fill` may raise ModelError; nothing else here does."""
+    """All known results of a model's functions. `fill` may raise ModelError; the other public methods do not."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
-        self.calls, self.steps, self.seconds = 0, 0, 0.0  # of all functions, and of steps among them
-        self.work = 0  # of the calls, in transitions
+        self.calls, self.steps, self.seconds = 0, 0, 0.0  # calls of all functions, and of step functions among them
+        self.work = 0  # the work of the calls, in transitions
         self.memo = Memo()
         self.zobrist, self.bases = Vector(np.uint64), Vector(np.uint32)
         self.listed, self.entries = Vector(np.uint64), Vector(np.uint64)
@@ -85,10 +85,10 @@ class Tables:
         self._effect(NO_ACTION, ())  # effect 0 is empty
         self._layout = layout = Layout(model)
         self.masks = Vector(np.uint64, layout.words)
-        self.looks = Vector(np.uint32)  # for each cell the first one that shows the joint rules the same
+        self.looks = Vector(np.uint32)  # for each cell, the first cell with the same view for the joint rules
         self._alike: dict[tuple[int, tuple[int, ...]], int] = {}
         self.joint, self.masked = layout.joint, layout.masked
-        # Where a projection says "never" a bundle is trivial: the first verdicts, in the bundles' order.
+        # If a projection says "never", a bundle is trivial: the first verdicts, in the order of the bundles.
         self.verdicts = [Verdict(bundle) for bundle in layout.bundles]
         self._verdicts = {verdict: number for number, verdict in enumerate(self.verdicts)}
         self._group_rows = np.array(
@@ -98,7 +98,7 @@ class Tables:
     # -- interning -------------------------------------------------------------------------------------------
 
     def row(self, row: Row) -> list[int]:
-        """The cells of a row of values."""
+        """The cells of a row of values, which are interned if they are new. Raises ModelError."""
         return [self.cell(column, value, "the initial state") for column, value in enumerate(row)]
 
     def values(self, cells: Iterable[int]) -> Row:
@@ -190,7 +190,7 @@ class Tables:
         return entries
 
     def _moves(self, position: int, arguments: tuple[Any, ...], cell: int | None = None) -> list[int]:
-        """The effects of the moves that a rule lists; `cell` is the one that was read, where it was just one."""
+        """The effects of the moves that a rule lists; `cell` is the cell that the rule read, if it read only one."""
         rule = self.model.rules[position]
         source = f"the rule {rule.name!r}"
         listed = self._ask(source, lambda *a: tuple(rule.moves(*a) or ()), *arguments)
@@ -217,7 +217,7 @@ class Tables:
         return number
 
     def _resolved(self, cell: int, entries: list[tuple[int, int]]) -> list[tuple[int, int]] | None:
-        """A move's entries with a first operation on the very cell that its rule read worked out; None: impossible.
+        """A move's entries with its first operation already carried out if that reads only `cell`; None: impossible.
 
         The cell is known when the move is listed, so the kernels need not look it up.
         """
@@ -242,14 +242,14 @@ class Tables:
         self._set_list(cell, moves)
 
     def _set_list(self, node: int, moves: list[int]) -> None:
-        """Put copies of a node's moves one behind the other, so that a kernel reads them in one go."""
+        """Store copies of a node's moves contiguously, so that a kernel reads them in sequence."""
         self.listed.view[node] = self.entries.size << 32 | len(moves) if moves else 0
         for move in moves:
             length = int(self.entries.view[move]) & 0xFFFFFFFF
             self.entries.extend(self.entries.view[move : move + 1 + length].tolist())
 
     def _complete(self, node: int, group: Group, values: tuple[Any, ...]) -> None:
-        """All that a group reads is known: list a rule's moves, or hold a bundle's properties to it."""
+        """Finish a node with all values of its group: list a rule's moves, or evaluate a bundle's properties."""
         if group.role is Role.RULE:
             self._set_list(node, self._moves(group.position, values))
         elif group.role is Role.BUNDLE:
@@ -293,7 +293,7 @@ class Tables:
     # -- answering the kernels -------------------------------------------------------------------------------
 
     def fill(self, keys: np.ndarray[Any, np.dtype[np.uint64]]) -> None:
-        """Answer these keys (duplicates allowed): an entry of the memo each, or with operation 0 a list of moves."""
+        """Answer these keys, which may repeat: each gets an entry of the memo or, with operation 0, a list of moves."""
         began = time.perf_counter()
         for key in sorted(set(keys.tolist())):
             subject, operation = key >> 32, key & 0xFFFFFFFF
@@ -307,7 +307,7 @@ class Tables:
         self.seconds += time.perf_counter() - began
 
     def _memoised(self, subject: int, operation: int) -> int:
-        """The memo's value for a subject and an operation; a new one is entered when `fill` ends."""
+        """The memo's value for a subject and an operation; a new one is inserted at the end of `fill`."""
         key = subject << 32 | operation
         if (known := self._learnt.get(key)) is not None:
             return known

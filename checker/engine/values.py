@@ -1,7 +1,7 @@
-"""What is demanded of values, and the errors for those that do not comply.
+"""The requirements on values, and the errors for those that do not comply.
 
-Values are interned: equal ones stand for one another everywhere. So they must be hashable, and values that mean
-different things must not be equal, which Python's `1 == True` and its named tuples make easy to get wrong.
+Values are interned: equal ones replace one another everywhere. They must therefore be hashable, and values with
+different meanings must not be equal, which Python's `1 == True` and its named tuples make easy to get wrong.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _HASHABLE: dict[type, str] = {list: "a tuple", dict: "a sorted tuple of pairs", 
 
 
 def unhashable(what: str, value: Any) -> ModelError:
-    """The error for a value that cannot be interned; it names the innermost part that is to blame."""
+    """The error for a value that cannot be interned; it names the innermost part at fault."""
     part, path = value, ""
     while isinstance(part, tuple):
         for place, item in enumerate(part):
@@ -38,7 +38,7 @@ def unhashable(what: str, value: Any) -> ModelError:
 
 
 def same_types(one: Any, other: Any, source: str) -> None:
-    """See that two equal values are of the same types, all the way down. Raises ModelError, naming the parts."""
+    """Check that two equal values have the same types at all levels. Raises ModelError, which names the parts."""
     if one is other:
         return
     if type(one) is not type(other):
@@ -54,7 +54,7 @@ def same_types(one: Any, other: Any, source: str) -> None:
 
 
 def _parts(kind: type) -> Callable[[Any], Iterable[Any]]:
-    """How to take a value of this type apart, in an order that equal values share."""
+    """The function that takes a value of this type apart, in an order that is the same for equal values."""
     if issubclass(kind, tuple):
         return iter
     if issubclass(kind, frozenset):
@@ -64,7 +64,9 @@ def _parts(kind: type) -> Callable[[Any], Iterable[Any]]:
 
 
 def described(value: Any) -> str:
-    """A text that equal values of equal types share, in every process; what is not data is told by its type alone."""
+    """A text that equal values of equal types share, in every process; other objects than data have only their type in
+    it.
+    """
     kind = type(value)
     if kind in _PLAIN:
         return repr(value)

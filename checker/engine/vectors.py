@@ -1,4 +1,4 @@
-"""Arrays that grow: what the tables are made of. Only their `view` is handed to kernels, anew for each call."""
+"""The growing arrays of the tables. Kernels get only their `view`, a new one for each call."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Memo:
 
     @property
     def shift(self) -> np.uint64:
-        """How far a product is shifted to give a slot."""
+        """The number of bits by which a product is shifted to give a slot."""
         return np.uint64(64 - self._bits)
 
     def get(self, key: int) -> int | None:

@@ -1,7 +1,8 @@
 """The set of fingerprints seen: one flat array of 64-bit numbers, doubled in place.
 
-Address space for all that may ever be needed is reserved at once, and costs nothing until it is touched. So the set
-grows without a second copy of itself, in huge pages where the system has them: probes at random miss the TLB less.
+Address space for the largest possible set is reserved in advance, and costs nothing until it is used. The set therefore
+grows without a second copy of itself. It uses huge pages if the system has them: random probes then miss the TLB less
+often.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ Array = np.ndarray[Any, Any]
 class Visited:
     """Open addressing by leading bits, so that growing moves entries in order.
 
-    Where the graph is kept (`numbered`), the number of each state stands in a second array, in the same slot. No state
-    has the fingerprint 0; one that had would be taken for seen, as likely as any other collision.
+    With `numbered`, for the graph, a second array has the number of each state in the same slot. The fingerprint 0
+    means an empty slot; a state with this fingerprint would count as seen, with the same probability as any other
+    collision.
     """
 
     def __init__(self, *, numbered: bool = False) -> None:
@@ -44,16 +46,16 @@ class Visited:
 
     @property
     def numbers(self) -> Array:
-        """The numbers of the states in these slots; none unless they are kept."""
+        """The numbers of the states in these slots; empty without the graph."""
         return self._numbers[: 1 << self._bits]
 
     @property
     def shift(self) -> np.uint64:
-        """How far a fingerprint is shifted to give a slot."""
+        """The number of bits by which a fingerprint is shifted to give a slot."""
         return np.uint64(64 - self._bits)
 
     def reserve(self, more: int) -> None:
-        """Make room for so many further fingerprints. Raises ModelError beyond what any machine could hold."""
+        """Make room for this number of further fingerprints. Raises ModelError beyond the address space."""
         while self.used + more > LOAD * (1 << self._bits):
             if 2 << self._bits > self._most:
                 raise ModelError("the state space is too large for the address space of this process")
@@ -63,19 +65,19 @@ class Visited:
                 raise ModelError("fingerprints are not spread evenly; this is a defect of the engine")
 
     def add(self, fingerprint: np.uint64) -> None:
-        """Put in the first one; its number is 0."""
+        """Add the first fingerprint; its number is 0."""
         self.slots[int(fingerprint >> self.shift)] = fingerprint
         self.used += 1
 
     def refill(self, fingerprints: Array) -> None:
-        """Put in further ones that are not there, numbered on."""
+        """Add further fingerprints, all of them new, with consecutive numbers."""
         self.reserve(len(fingerprints))
         kernels.refill(self.slots, self.numbers, self.shift, fingerprints, self.used)
         self.used += len(fingerprints)
 
 
 def reserve(kind: type[np.unsignedinteger[Any]], each: int = 1) -> Array:
-    """Room for so many numbers of that kind a state: as much as the system lets a process reserve without using it."""
+    """Reserve an array with room for `each` numbers per state, as large as the system allows. Raises ModelError."""
     size = np.dtype(kind).itemsize * each
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
     for bits in range(RESERVED_BITS, 20, -1):
