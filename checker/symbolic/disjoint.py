@@ -1,16 +1,16 @@
 """Finds two disjoint quorums, one of each of two views, or proves that there are none.
 
-That is the whole question of a configuration change: servers that still act on the old file and servers that
-act on the new one are safe together iff every quorum of the one meets every quorum of the other.
+This question decides the safety of a configuration change. Servers that still use the old file and servers that use the
+new one are safe together iff every quorum of the one meets every quorum of the other.
 
 Rules this module keeps:
 
-- Each voter is a 0/1 integer for each view, and 0 + 0, 1 + 0 or 0 + 1 over both: sums of integers are what
-  the solver's linear arithmetic refutes at once, where plain booleans would be a pigeonhole puzzle.
-- z3's plain arithmetic core is used. Its default tactics turn such sums into clauses, and its optimiser
-  searches them; both lose themselves in ensembles of fifty servers, which this core refutes in a moment.
-- First it is only asked whether there is an answer; the smallest answer is sought only if there is one.
-- The witnesses found are tried on `View.contains_quorum` before they are given away.
+- Each voter is a 0/1 integer for each view, and the sum over both views is at most 1. The solver's linear arithmetic
+  refutes such sums of integers immediately; with plain booleans they would be a pigeonhole problem.
+- z3's plain arithmetic core is used. Its default tactics turn such sums into clauses, and its optimiser searches them.
+  Both fail to finish on ensembles of fifty servers, which this core refutes in a moment.
+- The first query only asks whether there is an answer; the smallest answer is searched for only if there is one.
+- The witnesses are checked with `View.contains_quorum` before they are returned.
 
 Source: the definitions in `spec.quorum`, translated clause by clause.
 """
@@ -25,7 +25,7 @@ from spec.quorum import Hierarchical, Majority, QuorumSystem, Sid, View
 from spec.quorum.systems import java_half
 
 Chosen: TypeAlias = Mapping[Sid, z3.ArithRef]
-"""For each voter of a view the variable that is 1 if it belongs to the quorum sought, and 0 if not."""
+"""The variable of each voter of a view: 1 if the voter belongs to the quorum, 0 if not."""
 
 
 class DisjointQuorums(msgspec.Struct, frozen=True):
@@ -36,19 +36,19 @@ class DisjointQuorums(msgspec.Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """How many servers the two have together."""
+        """The number of servers in both quorums together."""
         return len(self.a) + len(self.b)
 
 
 class UndecidedError(RuntimeError):
-    """The solver gave up without an answer."""
+    """The solver gave up without an answer, or its answer failed the check."""
 
 
 def disjoint_quorums(a: View, b: View) -> DisjointQuorums | None:
-    """The smallest pair of disjoint quorums, or None when it is proved that every two quorums meet.
+    """The smallest pair of disjoint quorums; None is a proof that every two quorums meet.
 
-    Smallest: fewest servers together. Of several smallest pairs the one whose quorum of `a` has the lowest
-    ids is taken, so the answer is the same in every run. Raises UndecidedError if the solver gives up.
+    Smallest means fewest servers together. Of several smallest pairs, the one whose quorum of `a` has the lowest ids is
+    taken, so the answer is the same in every run. Raises UndecidedError if the solver gives up.
     """
     in_a, in_b = _choice(a, "a"), _choice(b, "b")
     constraints = [
@@ -81,7 +81,7 @@ def _zero_or_one(chosen: Chosen) -> list[z3.BoolRef]:
 
 
 def _is_quorum(quorums: QuorumSystem, chosen: Chosen) -> z3.BoolRef:
-    """That the chosen voters are a quorum."""
+    """The condition that the chosen voters are a quorum."""
     if isinstance(quorums, Majority):
         return _total(chosen) >= quorums.quorum_size
     won = [z3.If(_wins(quorums, group, total, chosen), 1, 0) for group, total in quorums.totals()]
@@ -89,7 +89,9 @@ def _is_quorum(quorums: QuorumSystem, chosen: Chosen) -> z3.BoolRef:
 
 
 def _wins(quorums: Hierarchical, group: tuple[Sid, ...], total: int, chosen: Chosen) -> z3.BoolRef:
-    """That the chosen voters of a group outweigh half of it, and that there is one."""
+    """The condition that the chosen voters of a group have more than half of its weight, and that there is at least
+    one.
+    """
     present = {sid: chosen[sid] for sid in group if sid in chosen}
     weight = z3.Sum([quorums.weight(sid) * variable for sid, variable in present.items()])
     return z3.And(_total(present) >= 1, weight > java_half(total))
@@ -100,13 +102,13 @@ def _total(chosen: Chosen) -> z3.ArithRef:
 
 
 def _smallest(solver: z3.Solver, in_a: Chosen, in_b: Chosen) -> DisjointQuorums:
-    """The smallest pair, given constraints that are known to have a solution."""
+    """The smallest pair, for constraints that are known to have a solution."""
     total = _total(in_a) + _total(in_b)
     pair = _read(solver, in_a, in_b)
     while _satisfiable(solver, total < pair.size):
         pair = _read(solver, in_a, in_b)
     solver.add(total == pair.size)
-    # Then server by server in ascending order: it belongs to the quorum if it can.
+    # Then each server in ascending order belongs to the quorum if it can.
     for variable in (*in_a.values(), *in_b.values()):
         solver.add(variable == int(_satisfiable(solver, variable == 1)))
     _satisfiable(solver)
@@ -114,7 +116,7 @@ def _smallest(solver: z3.Solver, in_a: Chosen, in_b: Chosen) -> DisjointQuorums:
 
 
 def _read(solver: z3.Solver, in_a: Chosen, in_b: Chosen) -> DisjointQuorums:
-    """The pair in the solution the solver has found last."""
+    """The pair in the latest solution of the solver."""
     model = solver.model()
 
     def members(chosen: Chosen) -> frozenset[Sid]:
@@ -125,7 +127,7 @@ def _read(solver: z3.Solver, in_a: Chosen, in_b: Chosen) -> DisjointQuorums:
 
 
 def _confirmed(a: View, b: View, pair: DisjointQuorums) -> DisjointQuorums:
-    """The pair, once the specification itself agrees that it is what it claims to be."""
+    """The pair, after the specification has confirmed it. Raises UndecidedError otherwise."""
     if pair.a & pair.b or not a.contains_quorum(pair.a) or not b.contains_quorum(pair.b):
         raise UndecidedError(f"z3's answer {pair} is not a pair of disjoint quorums: the translation is wrong")
     return pair

@@ -219,7 +219,7 @@ def _by_sizes(statement: str, obligations: list[_Obligation], names: tuple[z3.Ar
 
 
 def _by_induction(statement: str, obligations: list[_Obligation], counterexample: WeightedSets | None) -> Proof:
-    """A proof by induction, whose failing obligations prove nothing; the counterexample comes from another search."""
+    """A proof by induction. A failing obligation refutes nothing, so the counterexample comes from another search."""
     if counterexample is not None:
         return Refuted(statement, counterexample)
     failing = _failing(obligations)

@@ -1,4 +1,4 @@
-"""Answers "do the quorums of these zoo.cfg files meet?" for people and for pipelines.
+"""The answer to "do the quorums of these zoo.cfg files meet?", as text and as data.
 
 Rules:
 
@@ -178,7 +178,7 @@ def _read_all(paths: Sequence[Path]) -> tuple[list[Config], list[Problem]]:
             problems.extend((*error.problems, *error.warnings))
             continue
         configs.append(config)
-        # Without any quorum, every two quorums meet trivially, and that is not an answer.
+        # Without any quorum, every two quorums meet trivially, and that would not answer the question.
         if not config.view.contains_quorum(config.view.voters):
             what = "no set of its servers is a quorum, so there is nothing to compare"
             problems.append(Problem(str(path), 0, what, "name a zoo.cfg with server.N lines"))

@@ -1,18 +1,18 @@
-"""The order of votes: proved to be one, or refuted by the cycle that it has (ZOOKEEPER-1419).
+"""The proof that the order of votes is a strict total order, or a cycle that refutes it (ZOOKEEPER-1419).
 
-An election ends because there is a best vote and all servers find the same one: so `is_better` must be irreflexive,
-asymmetric, transitive, and total on distinct votes. Epoch, zxid and server id are unbounded integers here, so what is
-proved holds of any number of servers with any data.
+An election ends because there is a best vote and all servers find the same one. `is_better` must therefore be
+irreflexive, asymmetric, transitive, and total on distinct votes. Epoch, zxid and server id are unbounded integers here,
+so the proofs apply to any number of servers with any data.
 
 Rules this module keeps:
 
-- `CLAUSES` and `CLAUSES_BEFORE_1419` are `is_better` in the solver's words, one clause beside the other, for a leader
-  that has weight; one without never wins, whatever else its vote says. They are formulas of numbers as well as of the
-  solver's variables, and a test holds them to `is_better` on random votes.
-- The solver is believed when it says no, and checked when it says yes: every cycle found is put before `is_better`.
-- What refutes is the smallest: the least sum of all numbers, then number by number. So it is the same in every run.
+- `CLAUSES` and `CLAUSES_BEFORE_1419` translate `is_better` clause by clause, for a leader that has weight; a leader
+  without weight never wins with any vote. They accept numbers as well as the solver's variables, and a test compares
+  them with `is_better` on random votes.
+- The solver's "unsatisfiable" is trusted, its "satisfiable" is checked: every cycle is evaluated by `is_better` again.
+- Counterexamples are the smallest: the least sum of all numbers, then number by number. They are the same in every run.
 
-Source: `FastLeaderElection.totalOrderPredicate`, and what it was before ZOOKEEPER-1419.
+Source: `FastLeaderElection.totalOrderPredicate`, now and before ZOOKEEPER-1419.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ BEFORE_1419: Variants = frozenset({Variant.VOTE_ORDER_CYCLES})
 
 
 class Ranked(NamedTuple):
-    """What of a vote is compared: integers, or variables of the solver."""
+    """The compared fields of a vote: integers, or variables of the solver."""
 
     epoch: Any
     zxid: Any
@@ -44,16 +44,16 @@ class Ranked(NamedTuple):
 
     @classmethod
     def of(cls, vote: Vote) -> Ranked:
-        """The numbers of a vote."""
+        """The compared fields of a vote."""
         return cls(vote.peer_epoch, vote.zxid, vote.leader)
 
     def vote(self) -> Vote:
-        """The vote of these numbers."""
+        """The vote with these fields."""
         return Vote(self.server, self.zxid, self.epoch)
 
 
 class Clause(NamedTuple):
-    """One way for a vote to be better, in words and as a formula."""
+    """A condition under which a vote is better, in words and as a formula."""
 
     words: str
     holds: Callable[[Ranked, Ranked], Any]
@@ -89,11 +89,11 @@ class Cycle(msgspec.Struct, frozen=True):
 
     @property
     def steps(self) -> tuple[tuple[Vote, Vote], ...]:
-        """Each vote with the next, to which it is better."""
+        """Each vote with the next one, which it beats."""
         return tuple(zip(self.votes, (*self.votes[1:], self.votes[0]), strict=True))
 
     def lines(self) -> tuple[str, ...]:
-        """A line for each step: who beats whom, and by which clause."""
+        """A line for each step: the two votes, and the clause that decides."""
         return tuple(
             f"{_named(one)} beats {_named(other)}: {_why(one, other, self.variants)}" for one, other in self.steps
         )
@@ -105,7 +105,7 @@ def clauses(variants: Variants = frozenset()) -> tuple[Clause, ...]:
 
 
 def better(new: Ranked, old: Ranked, variants: Variants = frozenset()) -> z3.BoolRef:
-    """That one vote is better than another, as a formula."""
+    """The condition that one vote is better than another, as a formula."""
     return z3.Or(*(clause.holds(new, old) for clause in clauses(variants)))
 
 
@@ -127,10 +127,10 @@ def order_of_votes(variants: Variants = frozenset()) -> tuple[Proof, ...]:
 
 
 def every_cycle_has_a_pair() -> Proof:
-    """Before ZOOKEEPER-1419, every cycle holds two votes that beat each other, whatever its length.
+    """Before ZOOKEEPER-1419, every cycle contains two votes that beat each other, for any length of the cycle.
 
-    A step of that order which is none of the right order goes back too; and steps of the right order alone, which
-    is irreflexive and transitive, come to no cycle.
+    A step of that order that is not a step of the present order also goes back. Steps of the present order alone form
+    no cycle, since that order is irreflexive and transitive.
     """
     a, b, _ = _variables(3)
     goes_back = z3.Implies(better(a, b, BEFORE_1419), z3.Or(better(a, b), better(b, a, BEFORE_1419)))
@@ -146,10 +146,10 @@ def every_cycle_has_a_pair() -> Proof:
 
 
 def smallest_cycle(length: int, variants: Variants = frozenset()) -> Cycle | None:
-    """The smallest cycle of that many servers' votes; None: it is proved that there is none.
+    """The smallest cycle of this many votes, all of different servers; None is a proof that there is none.
 
-    Of its pairs no more than one may beat each other, so that a longer cycle is not a shorter one with votes to
-    spare. Raises UndecidedError if the solver gives up, and ValueError for a length below 2.
+    At most one pair of its votes may beat each other, so that a longer cycle is not a shorter one with superfluous
+    votes. Raises UndecidedError if the solver gives up, and ValueError for a length below 2.
     """
     if length < 2:
         raise ValueError(f"a cycle has two votes or more, not {length}")
@@ -171,12 +171,12 @@ def smallest_cycle(length: int, variants: Variants = frozenset()) -> Cycle | Non
 
 
 def all_proofs() -> tuple[Proof, ...]:
-    """Every statement about the order of votes that ZooKeeper has now."""
+    """Every statement about the present order of votes of ZooKeeper, and the one about cycles before ZOOKEEPER-1419."""
     return (*order_of_votes(), every_cycle_has_a_pair())
 
 
 def lines() -> tuple[str, ...]:
-    """All of it for a reader: what is proved of the order, and the cycles that it had before ZOOKEEPER-1419."""
+    """The complete result as lines of text: the proofs, and the smallest cycles before ZOOKEEPER-1419."""
     told_of = [f"{type(proof).__name__.lower()}: {proof.statement}" for proof in all_proofs()]
     for length in (2, 3):
         cycle = smallest_cycle(length, BEFORE_1419)
@@ -190,7 +190,7 @@ def _variables(count: int) -> tuple[Ranked, ...]:
 
 
 def _proof(statement: str, obligation: str, claim: z3.BoolRef, votes: Sequence[Ranked]) -> Proof:
-    """For all integers, or refuted by the smallest votes that real servers can have."""
+    """A proof for all integers, or a refutation by the smallest votes that real servers can have."""
     solver = z3.Solver()
     solver.add(z3.Not(claim))
     if solver.check() == z3.unsat:
@@ -203,7 +203,7 @@ def _proof(statement: str, obligation: str, claim: z3.BoolRef, votes: Sequence[R
 
 
 def _smallest(constraints: Sequence[z3.BoolRef], votes: Sequence[Ranked]) -> tuple[Ranked, ...] | None:
-    """The smallest votes of real servers (ids from 1, nothing below 0) of which this holds; None if there are none."""
+    """The smallest votes of real servers (ids from 1, other numbers from 0) that satisfy the constraints, or None."""
     solver = z3.Optimize()
     solver.add(*constraints)
     for vote in votes:
@@ -221,7 +221,7 @@ def _smallest(constraints: Sequence[z3.BoolRef], votes: Sequence[Ranked]) -> tup
 
 
 def _confirmed(cycle: Cycle) -> Cycle:
-    """The cycle, once the specification itself agrees that each vote beats the next."""
+    """The cycle, after the specification has confirmed that each vote beats the next. Raises UndecidedError."""
     view = majority_view(vote.leader for vote in cycle.votes)
     if not all(is_better(view, one, other, cycle.variants) for one, other in cycle.steps):
         raise UndecidedError(f"z3's answer {cycle} is no cycle: the translation is wrong")

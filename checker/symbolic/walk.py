@@ -37,7 +37,7 @@ class Share(Enum):
 
 
 class Weights(Enum):
-    """The weights that a server may have: the sensible ones, all equal, or the mutant that ZooKeeper accepts."""
+    """The weights that a server may have: the sensible ones, or the mutant, which ZooKeeper accepts."""
 
     NOT_NEGATIVE = "0 or more"
     ANY = "any, below 0 too"
@@ -77,7 +77,7 @@ class Walk(NamedTuple):
         return cls(z3.Int("total"), z3.Int("a"), z3.Int("b"), z3.Bool("common"))
 
     def step(self, weight: z3.ArithRef, in_a: z3.BoolRef, in_b: z3.BoolRef, shared: z3.BoolRef) -> "Walk":
-        """The walk after one more server (or group); `shared` says whether it puts a server in both sets."""
+        """The walk after one more server (or group); `shared` is the condition that it puts a server in both sets."""
         return Walk(
             self.total + weight,
             self.a + z3.If(in_a, weight, 0),
@@ -86,7 +86,7 @@ class Walk(NamedTuple):
         )
 
     def met(self) -> z3.BoolRef:
-        """The invariant: no set outweighs the total, and two disjoint sets together do not outweigh it."""
+        """The invariant: no set weighs more than the total, and two disjoint sets together do not either."""
         apart = z3.Or(self.common, self.a + self.b <= self.total)
         return z3.And(self.a <= self.total, self.b <= self.total, apart)
 
@@ -137,7 +137,7 @@ def _solve(groups: list[_Group], share: Share | None, inside: Share, weights: We
     outer = Walk.start()
     for group, walk in zip(groups, walks, strict=True):
         counted = z3.If(walk.total != 0, 1, 0)
-        # A group is won only by a set that has a server in it; the proofs do not need this fact.
+        # A group is won only by a set with a server in it; the proofs do not need this fact.
         a = z3.And(z3.Or(*group.in_a), inside.reached(walk.a, walk.total))
         b = z3.And(z3.Or(*group.in_b), inside.reached(walk.b, walk.total))
         outer = outer.step(counted, a, b, walk.common)
