@@ -1,1 +1,1 @@
-"""The command line: what a person types, and what is printed. It decides nothing about models or verdicts."""
+"""The command line: the options, the commands and the printed output. It decides nothing about models or verdicts."""

@@ -1,9 +1,9 @@
-"""The time of a whole command, and how its runs share it.
+"""The time budget of a whole command, and its division among the runs.
 
-Each run may have an equal part of what is left; what a small one does not need is left to those after it. A run that
-its part has ended is tried again, when all have had theirs, with an equal part of what is left then, if that is at
-least `WORTH` times as long: so small runs get what they need, and large ones the rest. Nothing begins when the time is
-over. It runs from the making of the budget, which is when the command line is read.
+Each run gets an equal share of the time left; the unused part of a share remains for the later runs. After all runs
+have had a share, each run that its share ended is tried again with an equal share of the time left then, if that is at
+least `WORTH` times as long. Small runs therefore get the time that they need, and large ones the rest. No run begins
+after the end of the budget. The time starts at the creation of the budget, when the command line is parsed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from checker.budget import TimeLeft
 
-WORTH = 1.5  # states grow with depth by factors, so that a little more time shows nothing new
+WORTH = 1.5  # states grow by factors with depth, so a little additional time has no effect
 
 Run = TypeVar("Run")
 Result = TypeVar("Result")
@@ -29,10 +29,10 @@ class Budget(TimeLeft):
         is_cut: Callable[[Result], bool],
         is_over: Callable[[Result], bool] = lambda _: False,
     ) -> dict[int, Result]:
-        """Carry out all runs for which there is time; the results by the places of the runs.
+        """Carry out all runs for which there is time; return the results by the positions of the runs.
 
-        `run` gets the seconds that a run may have, and the result of its earlier attempt. After a result for which
-        `is_over` holds nothing more begins.
+        `run` gets the seconds that the run may take, and the result of its earlier attempt or None. No run begins after
+        a result for which `is_over` is true.
         """
         results: dict[int, Result] = {}
         parts: dict[int, float] = {}

@@ -1,4 +1,4 @@
-"""Where a run stops and where it is kept: its own limits, those of the command line, and its part of the budget."""
+"""The limits and the checkpoint of a run: the job's limits, those of the command line, and its share of the budget."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from checker.engine.memory import free_memory
 from checker.files import slug
 from checker.job import Job
 
-SHARE_OF_MEMORY = 0.8  # of what is free, unless --memory says otherwise
+SHARE_OF_MEMORY = 0.8  # of the available memory, unless --memory is given
 
 
 def limits_of(job: Job, options: argparse.Namespace, part: float = math.inf) -> tuple[Limits, bool]:
-    """The job's limits, with those of the command line in their place, and whether its time is its part of the budget.
+    """The job's limits, replaced by those of the command line, and whether its time limit is its share of the budget.
 
-    `part`: the seconds that the budget leaves it; infinite without one.
+    `part` is that share in seconds; infinite without a budget.
     """
     own = job.limits
     memory = options.memory or own.memory or free_memory(SHARE_OF_MEMORY)
     seconds = options.time or own.seconds
     if options.engine == "both":
-        part /= 2  # each of the two has the time that is given
+        part /= 2  # each of the two engines gets the same time
     on_budget = part < (math.inf if seconds is None else seconds)
     limits = Limits(
         depth=own.depth if options.depth is None else options.depth,
@@ -37,9 +37,10 @@ def limits_of(job: Job, options: argparse.Namespace, part: float = math.inf) -> 
 
 
 def checkpoint_of(job: Job, options: argparse.Namespace, *, again: bool = False) -> Checkpoint | None:
-    """Where the job's search is kept, if that is wanted: a folder of its own, named after it and what it is made from.
+    """The checkpoint of a job, or None if none is requested: a folder named after the job and a hash of its source.
 
-    A scenario that was changed is therefore another search, which begins anew. `again`: it was kept by this command.
+    A changed scenario is therefore a different search, which starts from the beginning. `again`: this command has
+    already saved the search.
     """
     if options.checkpoint is None:
         return None

@@ -1,15 +1,15 @@
-"""The runs of `--nodes N`, as descriptions: a named set that checks an ensemble from several sides.
+"""The runs of `--nodes N`, as descriptions: a named set that checks an ensemble in several situations.
 
     cold start           an election with all its messages, and the first steps of its leader
     established          a leader that serves: writes, a crash, a return, re-election, synchronisation
     crash, observer, another view
                          the same with an observer, one server whose file does not name it, and a dropped connection
-    a broken link        an election with all its messages after a link was cut; the election alone
-    faults of every kind the oracle's elections under every fault; the election alone
+    a broken link        an election with all its messages after a link was cut; only the election
+    faults of every kind the oracle's elections under every fault; only the election
 
 Rules: each run checks every invariant of its protocol. An invariant whose premise never holds makes the run vacuous,
-except where the bounds of the run rule the premise out: these are listed in `silent`, and reported as allowed. A run
-that does not end soon has a depth, which `--depth` replaces.
+except where the bounds of the run exclude the premise: these are listed in `silent`, and reported as allowed. A run
+that takes long has a depth limit, which `--depth` replaces.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ transactions on every disk at the start. `properties` names the invariants; an e
 """
 BEGINNING = ("LeaderIsAVoter", "OnlyVotersCounted", "Leadership", "OnlyVotersAck", "NoBadState")
 DEPTHS = {4: 30, 5: 22, 6: 17, 7: 13}
-"""The depth of the runs of the whole server that do not end soon, by the number of servers."""
+"""The depth limits of the long runs of the whole server, by the number of servers."""
 
 
 def named_runs(nodes: int) -> Iterator[Described]:

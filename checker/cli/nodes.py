@@ -1,6 +1,8 @@
-"""From the options of `--nodes` to jobs: a named set of runs, or the one run that further options describe.
+"""The conversion of the options of `--nodes` to jobs: a named set of runs, or the one run that further options
+describe.
 
-A run is described in words that a trace can carry, so that the trace can be executed again without this command line.
+The description of a run is plain data that a trace can contain, so that the trace can be replayed without this command
+line.
 """
 
 from __future__ import annotations
@@ -29,16 +31,16 @@ from spec.variants import Variant
 from spec.zab.state import ZabRules
 
 KIND = "nodes"
-ELECTIONS = 3  # of a leader by the oracle, unless the command line says otherwise
+ELECTIONS = 3  # elections of a leader by the oracle, unless an option gives another number
 Digit = Annotated[int, msgspec.Meta(ge=1, le=9)]
 
 
 class NodesError(Exception):
-    """Options that do not go together; the message says what would."""
+    """Options that exclude each other; the message has a correction."""
 
 
 def jobs(options: argparse.Namespace) -> list[Job]:
-    """The runs that the command line asks for. Raises NodesError."""
+    """The jobs that the command line requests. Raises NodesError."""
     described = _described(options)
     runs = [described] if described else list(named_runs(options.nodes))
     if options.variants:
@@ -47,7 +49,7 @@ def jobs(options: argparse.Namespace) -> list[Job]:
 
 
 def _with_variants(runs: list[Described], variants: list[Variant]) -> list[Described]:
-    """Those of the runs in which each of the variants may change something. Raises NodesError if there is none."""
+    """The runs in which every variant may have an effect. Raises NodesError if there are none."""
     idle = {run["name"]: [why_idle(each, _setup(run)) for each in variants] for run in runs}
     chosen = [run for run in runs if not any(idle[run["name"]])]
     if not chosen:
@@ -61,7 +63,7 @@ def _with_variants(runs: list[Described], variants: list[Variant]) -> list[Descr
 
 
 def from_source(source: dict[str, Any]) -> Job:
-    """The run that a trace carries. Raises NodesError."""
+    """The job that a trace describes. Raises NodesError."""
     try:
         run = msgspec.convert(source.get("run"), _Run, strict=True)
     except msgspec.ValidationError as error:
@@ -70,7 +72,7 @@ def from_source(source: dict[str, Any]) -> Job:
 
 
 class _Run(msgspec.Struct, forbid_unknown_fields=True):
-    """A run in words that a trace can carry, within the ranges of the options."""
+    """The description of a run in a trace, within the ranges of the options."""
 
     name: str
     nodes: Annotated[int, msgspec.Meta(ge=1, le=7)]
@@ -92,7 +94,7 @@ class _Run(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def _described(options: argparse.Namespace) -> Described | None:
-    """The one run that the options describe; None if they only say how many servers."""
+    """The one run that the options describe; None if they only give the number of servers."""
     faults = {name: getattr(options, name) for name in (*BUDGETS, *ZAB_BUDGETS) if getattr(options, name)}
     plain = (options.observers, options.grain, options.established, options.other_view, options.late, options.protocol)
     usual = (options.rounds, options.capacity, options.discovery) == (2, 2, None)
@@ -118,7 +120,7 @@ def _described(options: argparse.Namespace) -> Described | None:
 
 
 def _check_protocol(run: Described, options: argparse.Namespace) -> None:
-    """Raises NodesError for options that would change nothing."""
+    """Check for options without an effect. Raises NodesError."""
     given = [f"--{name}" for name in ZAB_BUDGETS if name in run["faults"]] + ["--discovery"] * bool(options.discovery)
     if run["protocol"] == "election" and given:
         raise NodesError(f"{given[0]} changes nothing where the election is all there is; add --protocol zab")

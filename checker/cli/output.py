@@ -1,4 +1,4 @@
-"""What happens to output that nobody reads to its end: `python -m checker run ... | head`."""
+"""The treatment of output whose reader stops before the end: `python -m checker run ... | head`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from typing import TextIO
 
 @contextmanager
 def unread_output_discarded() -> Iterator[None]:
-    """Whoever read the output may have seen enough of it: then what is left goes nowhere, also at the process's end."""
+    """A context that discards the remaining output after the reader has closed the stream, including that at process
+    exit.
+    """
     try:
         yield
         sys.stdout.flush()
@@ -20,7 +22,7 @@ def unread_output_discarded() -> Iterator[None]:
 
 
 def say_on_error_stream(text: str) -> None:
-    """Print on standard error, if anybody reads it; an exit code does not depend on that."""
+    """Print on standard error. A closed stream is ignored, since an exit code does not depend on it."""
     try:
         print(text, file=sys.stderr, flush=True)
     except BrokenPipeError:
@@ -28,5 +30,5 @@ def say_on_error_stream(text: str) -> None:
 
 
 def discard(stream: TextIO) -> None:
-    """Have what is still to be written there go nowhere."""
+    """Redirect the remaining output of a stream to the null device."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -26,7 +26,7 @@ def print_outcomes(ran: Sequence[Outcome], options: argparse.Namespace, *, asked
     for each in ran:
         told = alone or each.judgement.exit_code != 0
         if each.exploration is None or each.job is None:
-            if alone or each.job is not None:  # otherwise its line says it
+            if alone or each.job is not None:  # otherwise its line has the same text
                 print(each.judgement.sentence)
         elif told:
             if not alone:
@@ -52,7 +52,7 @@ def _total(ran: Sequence[Outcome], options: argparse.Namespace, asked: int) -> s
 
 
 def told(outcome: Outcome) -> str:
-    """A run in full, as the text in reports: its outcome, and every run that was found."""
+    """A run in full, as the text in reports: its outcome, and the trace of every finding."""
     if outcome.job is None or outcome.exploration is None:
         return outcome.judgement.sentence
     report = "\n".join(report_lines(outcome.job, outcome.exploration, outcome.judgement))

@@ -1,6 +1,6 @@
-"""Names for several options at once, for the two gates that most projects have; and which options go together.
+"""Profiles, which are names for several options, for the two most common gates; and the check of combined options.
 
-An option that stands on the command line goes before what a profile says of it.
+An option on the command line takes precedence over the profile.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ PROFILES: Mapping[str, Mapping[str, Callable[[], Any]]] = {
     "pull-request": {"budget": lambda: Budget(60.0)},
     "nightly": {"checkpoint": lambda: Path("quorate-checkpoints"), "resume": lambda: True},
 }
-"""For each profile the options that it stands for. A nightly run has no budget: what it cannot decide, fails."""
+"""The options of each profile. A nightly run has no budget, so an undecided run fails."""
 
 
 def settle(options: argparse.Namespace) -> None:
-    """Give options what their profile says. Raises OutputError for options that do not go together."""
+    """Set the options of the profile. Raises OutputError for options that exclude each other."""
     for name, value in PROFILES.get(options.profile, {}).items():
         if not getattr(options, name):
             setattr(options, name, value())

@@ -1,4 +1,4 @@
-"""From the source that a trace carries back to the job it was found by."""
+"""The reconstruction of a job from the source in a trace."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from spec.config import ConfigError
 
 
 class SourceError(Exception):
-    """The source of a trace describes no job; the message says what is wrong with it."""
+    """The source of a trace does not describe a job; the message has the reason."""
 
 
 def job_of(source: Any) -> Job:
-    """The job of a source. Raises SourceError."""
+    """The job that a source describes. Raises SourceError."""
     kind = source.get("kind") if isinstance(source, dict) else None
     try:
         if kind == "nodes":

@@ -1,7 +1,7 @@
-"""The tables of the guide, computed: who survives the loss of servers (R2) and of links (R3).
+"""The computed tables of the guide: service after the loss of servers (R2) and of links (R3).
 
-Every cell is the verdict of an exhausted exploration by the oracle of an ensemble that had settled on its highest
-server: after all losses, wherever nothing more can happen, does a server lead with a quorum within reach?
+Every cell is the verdict of an exhausted exploration with the oracle, from an ensemble that had elected its highest
+server. The question is whether, in every final state after all losses, a server leads with a quorum within reach.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CUT_OFF = (1, 2, 3)
 
 @dataclass(frozen=True)
 class Loss:
-    """How many servers may fail, whichever they are, before service stops; and what shows it."""
+    """The number of servers that may fail, in any combination, before service stops; and the states explored."""
 
     servers: int
     survives: int
@@ -34,7 +34,7 @@ class Loss:
 
 @dataclass(frozen=True)
 class Partition:
-    """What happens when some followers are cut off from the leader and the rest."""
+    """The sides that serve after some followers are cut off from the leader and the rest."""
 
     servers: int
     cut_off: int
@@ -44,12 +44,12 @@ class Partition:
 
 
 def losses() -> list[Loss]:
-    """R2, for two to six servers."""
+    """The table R2, for two to six servers."""
     return [_loss(servers) for servers in SIZES_OF_LOSS]
 
 
 def partitions() -> list[Partition]:
-    """R3, for five and six servers with one, two or three followers cut off."""
+    """The table R3, for five and six servers with one, two or three followers cut off."""
     return [_partition(servers, cut_off) for servers in SIZES_OF_PARTITION for cut_off in CUT_OFF]
 
 
@@ -86,7 +86,7 @@ def _settled(servers: int, budgets: Budgets) -> Setup:
 
 
 def _never_found(setup: Setup, prop: Property) -> tuple[bool, int]:
-    """Whether an exhausted exploration finds nothing, and its states."""
+    """Whether an exhausted exploration has no finding, and its number of states."""
     result = explore(ensemble("table", setup, [prop]))
     if result.stop is Stop.INTERRUPTED:
         raise KeyboardInterrupt
@@ -96,7 +96,9 @@ def _never_found(setup: Setup, prop: Property) -> tuple[bool, int]:
 
 
 def _side(setup: Setup, cut_off: int, leaders_side: bool, *, serving: bool) -> Property:
-    """A finding wherever one side, with that many servers cut off from the former leader, serves (or does not)."""
+    """A property with a finding if one side serves (or does not), in states with `cut_off` servers off the former
+    leader.
+    """
     former = max(setup.sids)
 
     def check(cut: frozenset[Link], *seen: Standing | str) -> Finding | None:

@@ -1,4 +1,4 @@
-"""What `--list-variants` prints: every variant, known defects of ZooKeeper first, then mutants, by what they change."""
+"""The output of `--list-variants`: the known defects of ZooKeeper, then the mutants by the area that they change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands of `python -m checker`, a module each, in the order in which they are listed."""
+"""The commands of `python -m checker`, one module each, in the order of the help."""
 
 from checker.cli.commands import (
     explore,

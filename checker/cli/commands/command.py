@@ -13,7 +13,7 @@ from checker.words import on_a_line
 
 @dataclass(frozen=True)
 class Command:
-    """`options` adds the options to the parser of the command; `run` takes the values and returns the exit code.
+    """A command: `options` adds its options to the parser, `run` takes their values and returns the exit code.
 
     A command imports its modules in `run`, so that other commands do not load them.
     """

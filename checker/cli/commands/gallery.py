@@ -1,4 +1,4 @@
-"""`gallery`: writes a page for each scenario, with every run that is found in it."""
+"""`gallery`: writes a page for each scenario, with all of its traces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`history`: judges what clients saw."""
+"""`history`: judges recorded histories of clients."""
 
 from __future__ import annotations
 

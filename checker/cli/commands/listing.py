@@ -1,4 +1,4 @@
-"""`list`: the scenarios that come with the package, and the properties that may be asked for."""
+"""`list`: lists the shipped scenarios and the available properties."""
 
 from __future__ import annotations
 

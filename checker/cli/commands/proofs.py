@@ -1,4 +1,4 @@
-"""`proofs`: what z3 proves for any number of servers."""
+"""`proofs`: lists the z3 proofs for any number of servers and any votes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tables`: who survives the loss of which servers and links."""
+"""`tables`: computes the tables of service after the loss of servers and links."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`validate`: holds journals of live servers to the specification."""
+"""`validate`: validates journals of live servers against the specification."""
 
 from __future__ import annotations
 
