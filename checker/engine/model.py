@@ -102,8 +102,8 @@ class Read(NamedTuple):
     """A column, and the part of its value that is read; without a projection, the whole value.
 
     A projection may return None, which means "never in this state of the column". The rule then lists no move, and the
-    property is TRIVIAL, whatever the values of the other columns are. For example, `Read("server 1", lambda server:
-    server.zab)` skips every state in which the server has no `zab`.
+    property is TRIVIAL, whatever the values of the other columns are. For example, a projection to `server.zab` skips
+    every state in which the server has no `zab`.
     """
 
     column: str
@@ -112,9 +112,7 @@ class Read(NamedTuple):
 
 @dataclass(frozen=True)
 class Rule:
-    """The source of moves: `moves` gets the values of `reads` and returns the possible moves; None and () both mean
-    none.
-    """
+    """The source of moves: `moves` gets the values of `reads` and returns the possible moves; None and () mean none."""
 
     name: str
     reads: tuple[Read, ...]

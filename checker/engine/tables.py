@@ -60,7 +60,7 @@ class Verdict(NamedTuple):
 
 
 class Tables:
-    """All known results of a model's functions. `fill` may raise ModelError; the other public methods do not."""
+    """All known results of a model's functions. Only `fill`, `row` and `cell` may raise ModelError."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
