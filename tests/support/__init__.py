@@ -1,1 +1,1 @@
-"""What several tests share: worlds small enough to hold in one hand."""
+"""Fixtures and helpers that several tests share."""

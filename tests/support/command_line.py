@@ -1,4 +1,4 @@
-"""The command line of the checker for tests, in this process or as a user runs it; scenarios beside zoo.cfg files."""
+"""Run the checker's command line in a test, in this process or as a user does; write scenarios beside zoo.cfg files."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 from checker.cli.main import main
 
 Write = Callable[..., Path]
-"""Writes the text of a scenario, under a name if need be, and returns where."""
+"""A function that writes the text of a scenario, under an optional name, and returns its path."""
 
 
 class Ended(NamedTuple):
-    """How a command line ended."""
+    """The result of a command line."""
 
     code: int
     out: str
@@ -26,7 +26,7 @@ class Ended(NamedTuple):
 
     @property
     def lines(self) -> list[str]:
-        """Standard output in lines, each run of spaces as one."""
+        """Standard output as lines, with each run of spaces collapsed to one."""
         return [" ".join(line.split()) for line in self.out.splitlines()]
 
     @property
@@ -51,12 +51,12 @@ def python_m_checker(*words: object, **how: Any) -> Ended:
 
 
 def zoo_cfg(*voters: int) -> str:
-    """A file with these voters."""
+    """Return the text of a zoo.cfg with these voters."""
     return "initLimit=5\nsyncLimit=2\n" + "".join(f"server.{sid}=zoo{sid}:2888:3888\n" for sid in voters)
 
 
 def scenarios_in(folder: Path) -> Write:
-    """Writes scenarios into a folder, beside zoo-2.cfg to zoo-5.cfg."""
+    """Return a function that writes scenarios into a folder, beside zoo-2.cfg to zoo-5.cfg."""
     for servers in (2, 3, 4, 5):
         (folder / f"zoo-{servers}.cfg").write_text(zoo_cfg(*range(1, servers + 1)))
 

@@ -1,4 +1,4 @@
-"""Shipped scenarios to walk, and the walks that tests of the explorer take on them."""
+"""Shipped scenarios, and walks on them, for the tests of the explorer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SCRIPT = (
     "the operator starts server.2 with zoo-5.cfg",
     "server.2 and server.4 elect server.5",
 )
-"""The failure of the roll-out in the wrong order on the real system (requirement R10)."""
+"""The captions of the counterexample for the roll-out in the wrong order, as on the real system (requirement R10)."""
 KINDS = (
     ("r10-wrong-order", Kind.ALWAYS),
     ("r19-no-protection-alone", Kind.FINAL),
@@ -36,7 +36,7 @@ KINDS = (
     ("zookeeper-1419-never-elects", Kind.EVENTUALLY),
     ("r21-never-learns", Kind.EVENTUALLY),
 )
-"""Shipped scenarios with a finding of that kind in a few thousand states at most.
+"""Shipped scenarios that have a finding of that kind within a few thousand states.
 
 The runs of the liveness findings end, stay, and repeat.
 """
@@ -44,12 +44,12 @@ The runs of the liveness findings end, stay, and repeat.
 
 @cache
 def job(name: str) -> Job:
-    """The job of the scenario of that name."""
+    """Return the job of the scenario with that name."""
     return load(_path(name))
 
 
 def with_folder(name: str) -> tuple[Job, str]:
-    """The job of the scenario of that name, and the name of its folder."""
+    """Return the job of the scenario with that name, and the name of its folder."""
     return job(name), _path(name).parent.name
 
 
@@ -59,7 +59,7 @@ def _path(name: str) -> Path:
 
 
 def as_told(name: str, captions: Sequence[str]) -> tuple[int, ...]:
-    """The ordinals of a walk with these captions."""
+    """Return the ordinals of a walk with these captions."""
     row, path = job(name).model.initial(), []
     for caption in captions:
         told = [(job(name).lens.caption(move), after) for move, after in successors(job(name).model, row)]
@@ -70,12 +70,12 @@ def as_told(name: str, captions: Sequence[str]) -> tuple[int, ...]:
 
 @cache
 def desk(*names: str) -> Desk:
-    """A desk with the jobs of these scenarios."""
+    """Return a desk with the jobs of these scenarios."""
     return Desk(map(with_folder, names))
 
 
 def key_of(one: Desk, place: int = 0) -> str:
-    """The key of a job of a desk."""
+    """Return the key of a job of a desk."""
     return str(one.jobs()["jobs"][place]["key"])
 
 
@@ -85,13 +85,13 @@ def patient(_states: int, _depth: int) -> bool:
 
 
 def walked(name: str, path: tuple[int, ...] = ()) -> dict[str, Any]:
-    """The view of a walk."""
+    """Return the view of a walk."""
     one = desk(name)
     return one.walk(Walked(key_of(one), path))
 
 
 def random_walk(name: str, seed: int, moves: int) -> list[tuple[int, ...]]:
-    """Ordinals of a walk and of all its beginnings, chosen on the model itself."""
+    """Return the ordinals of a random walk and of all its prefixes, chosen on the model directly."""
     chance, row, path = random.Random(seed), job(name).model.initial(), [()]
     for _ in range(moves):
         after = [row for _, row in successors(job(name).model, row)]

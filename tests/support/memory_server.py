@@ -1,10 +1,10 @@
-"""A server alone that keeps everything in memory and nothing on disk: what the client port's tests stand on.
+"""A standalone server that keeps everything in memory, for the tests of the client port.
 
-Rules this module keeps:
+Rules of this module:
 
-- It decides as a leader does, by the same functions of `spec`; only that nobody else has to agree.
-- What was asked is done in its order: at once, or, while it is held, when it is let go. So a test can look between
-  a request and its commit.
+- It decides as a leader does, with the same functions of `spec`. No other server has to agree.
+- Requests take effect in the order in which they arrive: immediately, or, while the server is held, when `let_go` is
+  called. So a test can look between a request and its commit.
 
 Source: `ZooKeeperServer` (standalone).
 """
@@ -27,7 +27,7 @@ _OWNER = "this server"
 
 
 class MemoryServer:
-    """The `Service` of one client port; `held` keeps back what is asked until `let_go`."""
+    """The `Service` of one client port. While `held` is true, requests wait until `let_go`."""
 
     def __init__(self, clients: Clients, tick: int = 2000) -> None:
         self.tree = Tree()
@@ -39,34 +39,34 @@ class MemoryServer:
         self._busy = False
 
     def write(self, request: Request) -> None:
-        """Does what is asked."""
+        """Execute a request."""
         self._ask(lambda: self._commit(self._prepare(request)))
 
     def sync(self, session: SessionId, cxid: int) -> None:
-        """All that was asked before is done."""
+        """Report a sync as done after all earlier requests."""
         self._ask(lambda: self._clients.synced(session, cxid))
 
     def revalidate(self, session: SessionId, timeout: int) -> None:
-        """Whether a session lives."""
+        """Report whether a session is alive."""
         self._ask(lambda: self._clients.revalidated(session, self.sessions.touch(session, timeout, _now())))
 
     def touch(self, session: SessionId, timeout: int) -> None:
-        """A session was heard of."""
+        """Record activity of a session."""
         self.sessions.touch(session, timeout, _now())
 
     def status(self) -> ServerStatus:
-        """A server alone, without files."""
+        """The status of a standalone server without files."""
         elapsed = time.time() - _now() / 1000
         expiring = tuple((when / 1000 + elapsed, sessions) for when, sessions in self.sessions.by_expiry())
         return ServerStatus(mode="standalone", expiring=expiring)
 
     def expire(self, now: int | None = None) -> None:
-        """Closes the sessions that were not heard in time."""
+        """Close the sessions that have timed out."""
         for session in self.sessions.expired(_now() if now is None else now):
             self.write(Request(session, 0, CloseSession()))
 
     def let_go(self, count: int | None = None) -> None:
-        """Does what waits and what comes of it, or only so many things."""
+        """Execute the waiting requests, at most `count` of them. Requests that these cause are executed too."""
         while self._line and count != 0:
             self._line.popleft()()
             count = None if count is None else count - 1

@@ -1,13 +1,13 @@
 """Mutants of the specification: each changes one expression or statement of one module of `spec`.
 
 A mutant is identified by its module, the function, the text before and after, and a number where that pair occurs more
-than once in the function. Line numbers are not part of the identity, so unrelated edits leave it alone.
+than once in the function. Line numbers are not part of the identity, so unrelated edits do not change it.
 
 The operators: comparisons, negation, `and`/`or`, arithmetic and bit operators, constants, enum members, effects of a
-tuple, keywords of a call (fields that `replace` updates), arguments in the wrong order, and statements.
+tuple, keywords of a call (fields that `replace` updates), swapped arguments, and statements.
 
-Three kinds of code have no mutants, since no behaviour depends on them: annotations and docstrings, assertions, and the
-texts of f-strings.
+Three kinds of code have no mutants, because no behaviour depends on them: annotations and docstrings, assertions, and
+the texts of f-strings.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from itertools import pairwise
 from pathlib import Path
 
 REPOSITORY = Path(__file__).parents[2]
-LEFT_OUT = {"spec/variants.py"}  # a list of names
+LEFT_OUT = {"spec/variants.py"}  # a list of names, without behaviour
 
 COMPARISONS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
     ast.Eq: (ast.NotEq,), ast.NotEq: (ast.Eq,), ast.Is: (ast.IsNot,), ast.IsNot: (ast.Is,),
@@ -39,7 +39,7 @@ OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
 
 @dataclass(frozen=True)
 class Change:
-    """A node, the text that replaces it, and both as a reader sees them."""
+    """A node, the text that replaces it, and the readable form of both."""
 
     node: ast.expr | ast.stmt
     text: str
@@ -48,7 +48,7 @@ class Change:
     in_function: bool = True
 
     def applied(self, source: str) -> str:
-        """The module with the change. Offsets of `ast` count bytes."""
+        """The source of the module with the change. Offsets of `ast` count bytes."""
         node, data = self.node, source.encode()
         assert node.end_lineno is not None
         assert node.end_col_offset is not None
@@ -76,7 +76,7 @@ class Mutant:
 
     @cached_property
     def text(self) -> str:
-        """The whole module with the change."""
+        """The source of the whole module with the change."""
         return self.change.applied((REPOSITORY / self.path).read_text(encoding="utf-8"))
 
     @property
@@ -92,7 +92,7 @@ class Mutant:
 
     @property
     def rank(self) -> str:
-        """A hash of the identity. The mutants of lowest rank are the sample."""
+        """A hash of the identity. The mutants with the lowest ranks are the sample."""
         return sha256(self.name.encode()).hexdigest()
 
 
@@ -105,7 +105,7 @@ def all_mutants() -> list[Mutant]:
 
 
 def mutants_of(path: str) -> Iterator[Mutant]:
-    """The mutants of one module, in the order of the source."""
+    """Yield the mutants of one module, in the order of the source."""
     source = (REPOSITORY / path).read_text(encoding="utf-8")
     seen: Counter[tuple[str, str, str]] = Counter()
     for function, change in _Changes(source).found:
@@ -115,13 +115,13 @@ def mutants_of(path: str) -> Iterator[Mutant]:
 
 
 def write_copy(folder: Path) -> None:
-    """Copy the package `spec` into a folder; the scenarios are a link."""
+    """Copy the package `spec` into a folder; the scenarios are a symbolic link."""
     shutil.copytree(REPOSITORY / "spec", folder / "spec", ignore=shutil.ignore_patterns("__pycache__", "scenarios"))
     (folder / "spec" / "scenarios").symlink_to(REPOSITORY / "spec" / "scenarios")
 
 
 def _shown(node: ast.AST) -> str:
-    """The first line of a node's source in normal form."""
+    """Return the first line of a node's source in normal form."""
     return ast.unparse(node).partition("\n")[0]
 
 
@@ -130,7 +130,7 @@ def _is_constant_name(name: str) -> bool:
 
 
 class _Changes(ast.NodeVisitor):
-    """Collect the changes of a module with the function that each is in."""
+    """A visitor that collects the changes of a module, each with the function that contains it."""
 
     def __init__(self, source: str) -> None:
         tree = ast.parse(source)
@@ -150,17 +150,17 @@ class _Changes(ast.NodeVisitor):
     def _expression(self, node: ast.expr, after: ast.expr) -> None:
         self._add(node, f"({ast.unparse(after)})", _shown(node), _shown(after))
 
-    # Where there is nothing to change.
+    # Code without mutants.
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
         if node.value is not None and _shown(node.annotation) != "TypeAlias":
             self.visit(node.value)
 
     def visit_Assert(self, node: ast.Assert) -> None:
-        """Without assertions nothing changes."""
+        """Skip assertions: they have no effect on behaviour."""
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
-        """Texts, and offsets that `ast` does not give before Python 3.12."""
+        """Skip f-strings: they are texts, and `ast` gives no correct offsets inside them before Python 3.12."""
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
         self._scope.append(node.name)
@@ -216,7 +216,7 @@ class _Changes(ast.NodeVisitor):
             self.visit(each)
 
     def _negated(self, test: ast.expr) -> None:
-        """Negate a test; a comparison or a negation is changed where it is visited."""
+        """Negate a test, except a comparison or a negation, which has its mutant where it is visited."""
         if not isinstance(test, ast.Compare) and not (isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)):
             self._expression(test, ast.UnaryOp(ast.Not(), test))
 

@@ -1,10 +1,10 @@
-"""Run the tests, or the scenarios alone, on a mutant of the specification.
+"""Run the tests, or only the scenarios, on a mutant of the specification.
 
 Each run is a process whose `spec` is a copy with the mutant, and whose `checker` and `tests` are those of the
 repository. The kernels of the engine do not depend on `spec`, so a mutant compiles nothing.
 
-A run has a limit of processor time. A run of the tests that reaches the limit kills the mutant: it no longer ends. A
-run of the scenarios that reaches it does not, since a larger space is no verdict.
+A run has a limit of processor time. If the tests reach it, the mutant counts as killed, because it no longer
+terminates. If the scenarios reach it, the mutant survives, because a larger space is not a verdict.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ OTHERS = (
     "test_benchmarks_", "test_checkpoint", "test_clients_", "test_disk_real_server", "test_docs", "test_node_",
     "test_rollout_", "test_wheel",
 )  # fmt: skip
-"""Tests of other packages: they take minutes, with live servers, subprocesses or large searches."""
+"""Tests of other packages, left out because they take minutes: live servers, subprocesses or large searches."""
 
 
 def killed_by_tests(mutant: Mutant, folder: Path, seconds: int = SECONDS_OF_TESTS) -> str:
-    """The first test that fails, or an empty text. `folder` has a copy of `spec`."""
+    """Return the first test that fails, or an empty text. `folder` has a copy of `spec`."""
     for files in test_files(mutant.module):
         ran = _run(
             mutant, folder, ["-m", "pytest", "-n0", "-x", "-q", "-rfE", "-p", "no:cacheprovider", *files], seconds
@@ -44,7 +44,9 @@ def killed_by_tests(mutant: Mutant, folder: Path, seconds: int = SECONDS_OF_TEST
 def killed_by_scenarios(
     mutant: Mutant, folder: Path, names: list[str], seconds: int = SECONDS_OF_SCENARIOS, *, sizes: bool = False
 ) -> str:
-    """The first scenario with another verdict than it expects, or with `sizes` another size; or an empty text."""
+    """Return the first scenario whose verdict (with `sizes`, also whose size) is not the expected one, or an empty
+    text.
+    """
     if not names:
         return ""
     flags = ["--sizes"] if sizes else []
@@ -56,7 +58,7 @@ def killed_by_scenarios(
 
 
 def _run(mutant: Mutant, folder: Path, arguments: list[str], seconds: int) -> subprocess.CompletedProcess[str]:
-    """Run Python with the mutant in the place of its module, and put the module back."""
+    """Run Python with the mutant in place of its module, and restore the module."""
     file = folder / mutant.path
     file.write_text(mutant.text, encoding="utf-8")
     environment = {**os.environ, "PYTHONPATH": f"{folder}:{REPOSITORY}", "PYTHONDONTWRITEBYTECODE": "1"}
@@ -66,7 +68,8 @@ def _run(mutant: Mutant, folder: Path, arguments: list[str], seconds: int) -> su
         with subprocess.Popen(
             command, cwd=REPOSITORY, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         ) as process:
-            # Not by `preexec_fn`, which forks: a test process with large tables has too much memory to be copied.
+            # prlimit instead of `preexec_fn`, which would fork: a test process with large tables has too much memory to
+            # copy.
             resource.prlimit(process.pid, resource.RLIMIT_CPU, (seconds, seconds + 5))
             out, err = process.communicate()
         return subprocess.CompletedProcess(command, process.returncode, out, err)
@@ -74,12 +77,12 @@ def _run(mutant: Mutant, folder: Path, arguments: list[str], seconds: int) -> su
         file.write_bytes((REPOSITORY / mutant.path).read_bytes())
 
 
-# Which tests concern a module.
+# The tests that concern a module.
 
 
 @cache
 def test_files(module: str) -> tuple[tuple[str, ...], ...]:
-    """The test files that import a module, those that name it first, then those that import it indirectly."""
+    """Return the test files that import a module: those that name it first, then those that import it indirectly."""
     near, far = [], []
     for folder in TESTS:
         for path in sorted(folder.glob("test_*.py")):
@@ -95,7 +98,7 @@ def test_files(module: str) -> tuple[tuple[str, ...], ...]:
 
 @cache
 def imports_of(path: Path) -> frozenset[str]:
-    """The modules of `spec` that a file imports itself."""
+    """Return the modules of `spec` that a file imports directly."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.partition(".")[0] == "spec":
@@ -107,7 +110,7 @@ def imports_of(path: Path) -> frozenset[str]:
 
 @cache
 def _closure(modules: frozenset[str]) -> frozenset[str]:
-    """These modules and all that they import, directly or not."""
+    """Return these modules and everything that they import, directly or indirectly."""
     found, waiting = set(modules), list(modules)
     while waiting:
         file = _file(waiting.pop())
@@ -124,6 +127,6 @@ def _file(module: str) -> Path | None:
 
 
 def _package(module: str) -> Path | None:
-    """The file of a package, which names again what its modules define."""
+    """Return the `__init__.py` of a package, which re-exports the names that its modules define, or None."""
     file = REPOSITORY / module.replace(".", "/") / "__init__.py"
     return file if file.is_file() else None

@@ -1,7 +1,7 @@
 """A program whose sentences are nonsense: `python -m tests.support.nonsense MODULE,MODULE... -- ARGUMENTS`.
 
-Each string of the named modules that contains a blank becomes a text that differs in each place. Docstrings stay. Then
-`checker` runs with the arguments. A decision that rests on the wording of a sentence comes out differently.
+Each string of the named modules that contains a blank is replaced by a unique nonsense text. Docstrings are kept. Then
+`checker` runs with the arguments. A decision that depends on the wording of a sentence then has a different result.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from types import CodeType, ModuleType
 
 
 class _Scrambled(ast.NodeTransformer):
-    """Replaces the words of every string with a blank. Braces stay, since f-strings are other nodes."""
+    """A transformer that scrambles every string with a blank. The fields of f-strings are separate nodes, and stay."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -31,7 +31,7 @@ class _Scrambled(ast.NodeTransformer):
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
-    """Compiles a module with scrambled strings."""
+    """A loader that compiles a module with scrambled strings."""
 
     def source_to_code(self, data: object, path: object, *, _optimize: int = -1) -> CodeType:  # type: ignore[override]
         tree = ast.parse(data)  # type: ignore[call-overload]
@@ -40,13 +40,13 @@ class _Loader(importlib.machinery.SourceFileLoader):
         return code
 
     def get_code(self, fullname: str) -> CodeType:
-        """Always from the source: the cache has the unchanged module."""
+        """Compile from the source in every case: the cache holds the unchanged module."""
         path = self.get_filename(fullname)
         return self.source_to_code(self.get_data(path), path)
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds the named modules, and loads them by `_Loader`."""
+    """A finder that loads the named modules with `_Loader`."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = names

@@ -1,4 +1,4 @@
-"""A client with a recipe, told what happens: what it asks for and reports, step by step."""
+"""A client with a recipe that a test drives step by step, with its requests and facts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ def stat(czxid: int) -> Stat:
 
 
 class Told(Generic[S]):
-    """`asked` is the outstanding request, `facts` are those of the last step."""
+    """A recipe's state machine and its current state. `asked` is the outstanding request; `facts` are those of the last
+    step.
+    """
 
     def __init__(self, step: Callable[[Any, S, Event], Step[S]], rules: Any, state: S) -> None:
         self._step, self._rules, self.state = step, rules, state
@@ -28,7 +30,7 @@ class Told(Generic[S]):
         self.facts: tuple[Fact, ...] = ()
 
     def hear(self, *events: Event) -> Record | None:
-        """What is asked for, in the end, after these events."""
+        """Process these events, and return the outstanding request after the last one."""
         for event in events:
             if isinstance(event, Answered | Unanswered):
                 assert self.asked is not None, "nothing is outstanding"
@@ -61,7 +63,7 @@ class Told(Generic[S]):
         return self.hear(Notified(EventType.NODE_DELETED, path))
 
     def cut_off(self) -> Record | None:
-        """The connection is lost, and with it the answer to what is outstanding."""
+        """Lose the connection, and with it the reply to the outstanding request."""
         return self.hear(Suspended(), *([Unanswered()] if self.asked is not None else []))
 
     def back(self, id: str = "b") -> Record | None:

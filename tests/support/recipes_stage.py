@@ -1,7 +1,7 @@
 """A driver of the recipes between a scripted step function and a kazoo client without a network.
 
-Kazoo's threads are played by the test. What an application tells is worked off when `tell` returns, and with it all
-that was put into the queue before: so `now` waits for what kazoo's threads have brought.
+The test plays kazoo's threads. `tell` returns when its event, and everything queued before it, has been processed. So
+`now` waits for all events that kazoo's threads have put into the queue.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ SESSION, NEXT_SESSION = 7, 8
 
 
 class FakeResult:
-    """Kazoo's `IAsyncResult`, as far as a driver uses it; the test finishes it."""
+    """The part of kazoo's `IAsyncResult` that a driver uses; the test completes it."""
 
     def __init__(self) -> None:
         self.value: Any = None
@@ -51,7 +51,7 @@ class FakeResult:
 
 
 class FakeClient:
-    """A kazoo client whose connection the test makes and breaks; `sent` is what was asked, with its result."""
+    """A kazoo client whose connection the test opens and closes; `sent` holds each request with its result."""
 
     def __init__(self, state: str = KazooState.CONNECTED) -> None:
         self.state = state
@@ -116,7 +116,9 @@ class FakeClient:
 
 
 class Script:
-    """A step function that writes down what it hears, and does what the test says for an event's type."""
+    """A step function that records the events it receives, and returns the effects that the test sets for an event's
+    type.
+    """
 
     def __init__(self) -> None:
         self.heard: list[Event] = []
@@ -134,7 +136,7 @@ class Script:
 
 
 class Stage(Script):
-    """A script, a client, and the driver between them, which has asked for `LOOK` after `begin`."""
+    """A script, a client, and the driver between them. After `begin`, the driver has requested `LOOK`."""
 
     def __init__(self, state: str = KazooState.CONNECTED) -> None:
         super().__init__()
@@ -150,6 +152,6 @@ class Stage(Script):
         return self
 
     def now(self) -> list[Event]:
-        """What was heard, when all that is in the queue was worked off."""
+        """Return the events received, after everything in the queue is processed."""
         self.driver.tell(FLUSH)
         return self.heard

@@ -1,7 +1,7 @@
-"""Random pairs of zoo.cfg files for the planner, as strategies of Hypothesis.
+"""Random pairs of zoo.cfg files for the planner, as Hypothesis strategies.
 
 The second file is the first one with some changes: members, roles, hosts, ports, weights, groups, the version of the
-configuration, standaloneEnabled, and time-outs.
+configuration, standaloneEnabled, and timeouts.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Cfg:
     settings: Mapping[str, str] = field(default_factory=dict)
 
     def write(self, folder: Path) -> Path:
-        """Write the files into a folder, which is created; returns the folder."""
+        """Write the files into a new folder, and return the folder."""
         folder.mkdir()
         servers = "".join(line.text(sid) for sid, line in self.members.items())
         for number, group in enumerate(self.groups, start=1):
@@ -72,7 +72,7 @@ SETTINGS = st.fixed_dictionaries(
 
 @st.composite
 def cfgs(draw: st.DrawFn) -> Cfg:
-    """A file of one to four members."""
+    """Draw a file of one to four members."""
     size = draw(st.sampled_from([3, 3, 2, 4, 1]))
     sids = draw(st.permutations(IDS).map(lambda ids: ids[:size]))
     observers = draw(st.sets(st.sampled_from(sorted(sids)), max_size=1)) if size > 1 else set()
@@ -81,14 +81,14 @@ def cfgs(draw: st.DrawFn) -> Cfg:
 
 
 def groups_of(sids: frozenset[int]) -> st.SearchStrategy[Groups]:
-    """No groups most of the time, or two."""
+    """Draw no groups in most cases, or two."""
     some = st.sets(st.sampled_from(sorted(sids))).map(lambda one: tuple(g for g in (frozenset(one), sids - one) if g))
     return st.one_of(st.just(()), st.just(()), st.just(()), some)
 
 
 @st.composite
 def pairs(draw: st.DrawFn) -> tuple[Cfg, Cfg]:
-    """A file, and the same with up to three changes."""
+    """Draw a file, and the same file with up to three changes."""
     old = draw(cfgs())
     new = old
     for change in draw(st.lists(st.sampled_from(CHANGES), min_size=1, max_size=3)):
@@ -135,4 +135,4 @@ CHANGES = [
     lambda cfg: st.just(replace(cfg, version=cfg.version and cfg.version + 0x100000000)),
     lambda cfg: SETTINGS.map(lambda settings: replace(cfg, settings=settings)),
 ]
-"""Every kind of change; that of a member is the most frequent."""
+"""Every kind of change; the change of a member is the most frequent one."""

@@ -1,4 +1,4 @@
-"""Runs of a roll-out that no engine made, for tests of what the planner makes of them."""
+"""Synthetic runs of a roll-out, which no engine made, for tests of the planner's conclusions."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ ENDS = {
 
 
 def made_up(asked: Asked, outcome: Outcome, *, seconds: float = 0.0, states: int = 10, name: str = "") -> Ran:
-    """A run with this outcome, without a finding."""
+    """Return a run with this outcome, without a finding."""
     return Ran(asked, outcome, ENDS[outcome], states, 2, seconds, (), name or asked.name)

@@ -1,7 +1,7 @@
-"""Scenarios of every kind without a mistake, what makes one in them, and at which line it then stands.
+"""Correct scenarios of every kind, functions that put a mistake into one, and the line number of that mistake.
 
-The structs of `checker.scenario.schema` are put where each stands in such a scenario. Lines are counted by the writer
-here, which knows nothing of the reader in `checker.scenario`.
+Each struct of `checker.scenario.schema` occurs in one of these scenarios. The writer in this module counts the lines,
+independently of the reader in `checker.scenario`.
 """
 
 import copy
@@ -66,20 +66,20 @@ PLACES: list[tuple[type[msgspec.Struct], dict[str, Any], Path]] = [
     (schema.ServiceScenario, SERVICE, ()),
     (schema.ServiceFaults, SERVICE, ("faults",)),
 ]
-"""Where each struct stands."""
+"""The scenario and the path where each struct occurs."""
 ONE_OF = {
     schema.OpeningEntry: set(schema.OpeningEntry.__struct_fields__),
     schema.PlanEntry: {"restart", "stop", "start"},
 }
-"""Fields of which an entry has one."""
+"""The fields of which an entry has exactly one."""
 KINDS_OF_PROPERTIES = ("always", "sometimes", "final", "recoverable", "eventually")
 
 
-# Scenarios as text, with the line of everything in them.
+# Scenarios as text, with the line number of every value.
 
 
 def written(value: Any, path: Path = (), first: int = 1) -> tuple[list[str], dict[Path, int]]:
-    """The lines of a value in YAML's block style, and at which line each path begins."""
+    """Return the lines of a value in YAML's block style, and the line where each path begins."""
     lines: list[str] = []
     places: dict[Path, int] = {}
     items = value.items() if isinstance(value, dict) else enumerate(value)
@@ -107,7 +107,7 @@ def scalar(value: Any) -> str:
 
 
 def told(path: Path, whole: Any) -> str:
-    """A path as a reader is told it."""
+    """Return a path in the form that error messages use."""
     shown = ""
     for key in path:
         shown += f"[{key}]" if isinstance(whole, list) else f".{key}"
@@ -122,7 +122,7 @@ def at(whole: Any, path: Path) -> Any:
 
 
 def changed(base: Mapping[str, Any], path: Path, value: Any) -> dict[str, Any]:
-    """The scenario with another value at that path; an entry that has one field of several has this one."""
+    """Return the scenario with another value at that path. In an entry of `ONE_OF`, remove the other alternatives."""
     whole = copy.deepcopy(dict(base))
     around = at(whole, path[:-1])
     for kind, fields in ONE_OF.items():
@@ -134,7 +134,9 @@ def changed(base: Mapping[str, Any], path: Path, value: Any) -> dict[str, Any]:
 
 
 def misspelt_key(base: Mapping[str, Any], path: Path, word: str) -> dict[str, Any]:
-    """The scenario with another word in the place of a key, or behind all others if that key is not there."""
+    """Return the scenario with another word in place of a key, or with the word as a new last key if that key is
+    absent.
+    """
     whole = copy.deepcopy(dict(base))
     around = at(whole, path[:-1])
     entries = [(word if key == path[-1] else key, value) for key, value in around.items()]
@@ -145,7 +147,7 @@ def misspelt_key(base: Mapping[str, Any], path: Path, word: str) -> dict[str, An
 
 
 def misspellings(word: str) -> list[str]:
-    """A letter twice, and, in a word long enough for a reader to know it still, two letters in each other's place."""
+    """Return the word with a doubled letter; if it is long enough to stay legible, also with two letters swapped."""
     place = len(word) // 2
     twice = word[:place] + word[place] + word[place:]
     swapped = word[: place - 1] + word[place] + word[place - 1] + word[place + 1 :]
@@ -153,7 +155,7 @@ def misspellings(word: str) -> list[str]:
 
 
 class Scenarios:
-    """Writes scenarios into a folder, and reads what is said of them."""
+    """A folder for scenarios, which are written there and loaded."""
 
     def __init__(self, folder: FilePath) -> None:
         (folder / "zoo.cfg").write_text(THREE, encoding="utf-8")
@@ -165,7 +167,7 @@ class Scenarios:
         return places
 
     def refused(self, whole: Mapping[str, Any], path: Path) -> str:
-        """What is said of a mistake at that path; see that it names the file, the line and the path."""
+        """Return the error for a mistake at that path; assert that it names the file, the line and the path."""
         places = self.write(whole)
         with pytest.raises(ScenarioError) as raised:
             load(self.file)

@@ -1,9 +1,9 @@
-"""Run shipped scenarios in the order of the arguments until one has another verdict than it expects.
+"""Run shipped scenarios in the order of the arguments until one has another verdict than the expected one.
 
-`python -m tests.support.scenario_verdicts NAME...` has exit code 0 if every scenario has the verdict that it expects.
-Otherwise the exit code is 1, and the last line names the scenario and the verdict. A search that does not end within
-`WORK` ends there, and does not count as another verdict. With `--sizes` the number of states and of transitions must
-also be those on the scenario's page in `docs/gallery`.
+`python -m tests.support.scenario_verdicts NAME...` exits with 0 if every scenario has its expected verdict. Otherwise
+the exit code is 1, and the last line names the scenario and the verdict. A search that reaches the limit `WORK` ends
+there, and does not count as another verdict. With `--sizes` the numbers of states and transitions must also match the
+scenario's page in `docs/gallery`.
 
 `python -m tests.support.scenario_verdicts --profile` runs all scenarios up to that amount of work. It prints, as JSON,
 for each scenario that ends with its verdict the processor time in seconds and the functions of `spec` that it calls.
@@ -26,11 +26,11 @@ from checker.scenario import bundled, load
 
 GALLERY = Path(__file__).parents[2] / "docs" / "gallery"
 WORK = 20_000_000
-"""A search ends here: ten seconds of work of the planner's budget."""
+"""The limit of a search: ten seconds of work of the planner's budget."""
 
 
 def unexpected(path: Path, *, sizes: bool = False) -> str:
-    """The verdict, or with `sizes` the size, that is not the expected one; or an empty text. Raises TooLargeError."""
+    """Return the unexpected verdict, or with `sizes` the unexpected size, or an empty text. Raises TooLargeError."""
     try:
         job = load(path)
         limits = replace(job.limits, work=WORK)
@@ -52,7 +52,7 @@ class TooLargeError(Exception):
 
 
 def run(names: list[str], *, sizes: bool) -> int:
-    """Run the scenarios of these names, in this order."""
+    """Run the scenarios with these names in this order, and return the exit code."""
     paths = {path.stem: path for path in bundled()}
     for name in names:
         try:
@@ -66,10 +66,12 @@ def run(names: list[str], *, sizes: bool) -> int:
 
 
 def profile() -> dict[str, tuple[float, list[str]]]:
-    """For each scenario that ends within the limit: its processor time, and the functions of `spec` that it calls."""
+    """Return, for each scenario that ends within the limit, its processor time and the functions of `spec` that it
+    calls.
+    """
     found: dict[str, tuple[float, list[str]]] = {}
     for path in bundled():
-        called: dict[int, CodeType] = {}  # by identity: to compare code takes long
+        called: dict[int, CodeType] = {}  # by identity: comparing code objects is slow
 
         def note(frame: FrameType, event: str, _: object, called: dict[int, CodeType] = called) -> None:
             if event == "call":
@@ -90,7 +92,7 @@ def profile() -> dict[str, tuple[float, list[str]]]:
 
 
 def function_name(code: CodeType) -> str:
-    """The function of `spec` as a mutant names it, or an empty text. Comprehensions belong to their function."""
+    """Return the function of `spec` as mutants name it, or an empty text. Comprehensions belong to their function."""
     _, is_spec, path = code.co_filename.rpartition("/spec/")
     return f"spec/{path}: {code.co_qualname.replace('.<locals>', '').partition('.<')[0]}" if is_spec else ""
 

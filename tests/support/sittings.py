@@ -1,4 +1,4 @@
-"""Searches in several sittings: put down again and again, and taken up from a folder."""
+"""Searches in several sittings: interrupted repeatedly, and resumed from a folder."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ from checker.engine.checkpoint import Checkpoint
 
 
 class CrashError(BaseException):
-    """What ends a process at once, so that nothing is tidied up or kept."""
+    """A simulated crash: it ends the search immediately, without cleanup and without a checkpoint."""
 
 
 class After:
-    """A `progress` that is told of every batch and every level, and does something the n-th time."""
+    """A `progress` callback, called for every batch and every level, that interrupts or crashes the search at its n-th
+    call.
+    """
 
     def __init__(self, times: int, what: str) -> None:
         self.left, self.what = times, what
@@ -34,8 +36,8 @@ class After:
 
 @contextmanager
 def small_blocks(rows: int) -> Iterator[None]:
-    """So small that a small model has many, and `progress` is told of each batch."""
-    quick = patch.object(os, "fsync", lambda _: None)  # what these tests kill is a search, not a machine
+    """Use blocks so small that a small model has many, and report progress after each batch."""
+    quick = patch.object(os, "fsync", lambda _: None)  # these tests kill a search, not the machine
     with quick, patch.object(frontier, "BLOCK", rows), patch.object(search, "REPORT_EVERY", 0.0):
         yield
 
@@ -43,9 +45,10 @@ def small_blocks(rows: int) -> Iterator[None]:
 def in_sittings(
     model: Model, folder: Path, breaks: Iterable[tuple[int, str]], *options: Any, **more: Any
 ) -> tuple[Exploration, int]:
-    """What a search comes to that is ended so often, each time after so many reports; and in how many sittings.
+    """Return the result of a search that ends early at each of these breaks, and the number of sittings.
 
-    Before a crash it is kept after every block. A break that comes too late is none.
+    A break is a number of progress reports, and an interrupt or a crash. Before a crash, the search writes a checkpoint
+    after every block. A break after the end of the search has no effect.
     """
     sittings = 0
     for times, what in breaks:
@@ -62,7 +65,7 @@ def in_sittings(
 
 
 def assert_same(one: Exploration, other: Exploration) -> None:
-    """All that a search comes to is the same: figures, coverage with who came first, findings with their paths."""
+    """Assert that two explorations agree: figures, coverage with first transitions, findings with their paths."""
     same = (
         "model", "levels", "transitions", "stop", "found", "coverage", "evaluations", "liveness", "deadlocks",
         "python_steps", "python_calls",

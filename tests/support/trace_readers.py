@@ -1,4 +1,4 @@
-"""Readers of the formats of a trace that share nothing with what wrote them, but the formats' own definitions."""
+"""Readers of the trace formats, based on the definitions of the formats and independent of the writers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PLAIN = ("text", "text_special", "strong_open", "strong_close", "link_open", "li
 
 @cache
 def itf_validator() -> Draft202012Validator:
-    """The schema of the Informal Trace Format, as ADR-015 has it."""
+    """Return a validator for the schema of the Informal Trace Format, as in ADR-015."""
     schema = json.loads((Path(__file__).parent / "itf.schema.json").read_text(encoding="utf-8"))
     Draft202012Validator.check_schema(schema)
     return Draft202012Validator(schema)
@@ -32,7 +32,9 @@ class Event(NamedTuple):
 
 
 def shiviz_events(log: str) -> list[Event]:
-    """The events of a log, by the regular expression at its own head; every line must be of one."""
+    """Return the events of a log, parsed by the regular expression in its first line. Every line must belong to an
+    event.
+    """
     head, delimiter, body = log.split("\n", 2)
     assert delimiter == ""
     regex = re.compile(re.sub(r"\(\?<(\w+)>", r"(?P<\1>", head), re.MULTILINE)
@@ -46,7 +48,9 @@ def shiviz_events(log: str) -> list[Event]:
 
 
 class Markdown(NamedTuple):
-    """What GitHub would show of a text; tables are rows of cells, fences pairs of a language and its lines."""
+    """The content of a text as GitHub shows it. Tables are rows of cells; fences are pairs of a language and the
+    content.
+    """
 
     headings: list[str]
     tables: list[list[list[str]]]
@@ -56,7 +60,7 @@ class Markdown(NamedTuple):
 
 
 def read_markdown(text: str) -> Markdown:
-    """The text as a parser of CommonMark with tables has it; a cell's lines are those between <br>."""
+    """Parse a text as CommonMark with tables; the lines of a cell are separated by <br>."""
     read = Markdown([], [], [], [], [])
     where = ""
     for token in MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(text):
@@ -97,7 +101,7 @@ def _inline(children: list[Any]) -> str:
 
 
 class Page(HTMLParser):
-    """What stands in a page: its elements as (tag, attributes), and the text of each id."""
+    """The content of an HTML page: its elements as (tag, attributes), the text that is shown, and its scripts."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

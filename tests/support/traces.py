@@ -1,4 +1,4 @@
-"""Traces to look at: one with all that a picture draws, one that repeats for ever, and those of shipped scenarios."""
+"""Traces for tests: one with everything that a picture draws, one with a loop, and those of shipped scenarios."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SHIPPED = {
     "a recipe that stays for ever": "r19-no-protection-never-served",
     "votes for ever": "zookeeper-1419-never-elects",
 }
-"""Shipped scenarios of every kind that ends in a finding, by what a reader sees of them."""
+"""Shipped scenarios of every kind with a finding, by a description."""
 
 
 def made(
@@ -32,7 +32,9 @@ def made(
     since: int | None = None,
     names: Mapping[str, Json] | None = None,
 ) -> Trace:
-    """A trace of steps as (caption, lanes, drawn), with the truths after each; `names` are fields of the trace."""
+    """Return a trace of steps (caption, lanes, drawn) with the truth values after each. `names` are fields of the
+    trace.
+    """
     told = []
     before: Lanes = {}
     for number, ((caption, lanes, drawn), said) in enumerate(zip(steps, truth, strict=True)):
@@ -61,7 +63,9 @@ LONG = "a vote that is told at such length that no picture has the room for it, 
 
 
 def everything() -> Trace:
-    """Messages that arrive, are lost, or are on their way; a crash, a start, links that break and heal, notes."""
+    """Return a trace with messages that arrive, are lost or are in flight, a crash, a start, broken and healed links,
+    notes.
+    """
     up, down = {"state": "up", "vote": {"leader": 1, "epoch": 1}}, {"state": "down"}
     voted = {"state": "up", "vote": {"leader": 3, "epoch": 1}}
     steps = [
@@ -84,7 +88,7 @@ def everything() -> Trace:
 
 
 def repeating() -> Trace:
-    """A run of four moves, of which the last two repeat for ever."""
+    """Return a run of four moves; the last two repeat for ever."""
     one, two = {"a": {"vote": 1}, "b": {"vote": 2}}, {"a": {"vote": 2}, "b": {"vote": 2}}
     steps = [("at first", one, []), ("a turns", two, []), ("a turns back", one, []), ("a turns", two, [])]
     steps.append(("a turns back", one, [Drawn("note", "a", "once more")]))
@@ -93,17 +97,17 @@ def repeating() -> Trace:
 
 @cache
 def shipped(what: str) -> Trace:
-    """The trace of the first violation of a shipped scenario, by what a reader sees of it."""
+    """Return the trace of the first violation of a shipped scenario, selected by its description in `SHIPPED`."""
     path = next(path for path in bundled() if path.stem == SHIPPED[what])
     job = load(path)
     return trace_of(job, explore(job.model, job.limits).violations[0])
 
 
 def send(lane: str, peer: str, number: int, text: str = "vote 1") -> Drawn:
-    """A message that is sent."""
+    """Return a message that is sent."""
     return Drawn("send", lane, text, peer, number)
 
 
 def links(kind: str) -> list[Drawn]:
-    """Both links of a."""
+    """Return the events of both links of `a`."""
     return [Drawn(kind, "a", kind, "b"), Drawn(kind, "a", kind, "c")]
