@@ -1,7 +1,7 @@
 """The rule `hold_commits`: a leader that sends no COMMIT between NEWLEADER and UPTODATE keeps every invariant.
 
-The shipped scenarios run a leader of ZooKeeper, which sends such a COMMIT. A node holds it, so the same scenarios are
-explored once more with the rule. The expected verdicts are theirs, except that ZOOKEEPER-4394 no longer shows.
+In the shipped scenarios the leader is ZooKeeper's, which sends such a COMMIT. A node holds it, so the same scenarios
+are explored again with the rule. The expected verdicts are the same, except that ZOOKEEPER-4394 no longer occurs.
 """
 
 import pytest
@@ -37,7 +37,7 @@ def explored(name: str, monkeypatch: pytest.MonkeyPatch, *, held: bool) -> tuple
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_the_shipped_scenarios_pass_with_held_commits(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Premises that need a COMMIT before UPTODATE do not hold, so a run may be vacuous."""
+    """Premises that need a COMMIT before UPTODATE never hold here, so a run may be vacuous."""
     job, exploration = explored(name, monkeypatch, held=True)
     judged = judge(job, exploration, job.actions)
 

@@ -1,8 +1,8 @@
 """The election oracle has exactly the outcomes of the election by messages, on three servers, exhaustively.
 
-An outcome is a leader with a quorum of its view that follows it, and the set of its followers. Both grains start the
-same servers at any time, with the same files, data and faults; the sets of outcomes that each can reach must be equal.
-The fine grain has rounds, and its limit leaves room for an election after every fault.
+An outcome is a leader that is followed by a quorum of its view, and the set of its followers. Both grains start the
+same servers at any time, with the same files, data and faults. The sets of reachable outcomes must be equal. The fine
+grain has rounds, and its limit allows an election after every fault.
 """
 
 from collections.abc import Callable
@@ -44,7 +44,7 @@ OLD = addresses_of({sid: {(f"h{sid}", 2888, 3888)} for sid in (1, 2, 3)})
 
 
 def moved(*sids: Sid) -> Addresses:
-    """A file in which these servers have other peer ports."""
+    """Return the addresses of a file in which these servers have other peer ports."""
     ports = {sid: (2889, 3889) if sid in sids else (2888, 3888) for sid in (1, 2, 3)}
     return addresses_of({sid: {(f"h{sid}", *each)} for sid, each in ports.items()})
 
@@ -62,7 +62,7 @@ ADDRESSES = {
 
 
 LEFT_OUT = ("1 knows only 1 and 2", "3 is an observer to 1 only")
-"""The cases where 3 is not among the voters of 1, and is among those of the two others."""
+"""The cases where server 3 is a voter in the views of the two others, but not in the view of server 1."""
 
 
 def setup(name: str, grain: Grain, **budgets: int) -> Setup:
@@ -82,7 +82,7 @@ def _addressed(name: str) -> tuple[tuple[View, View, View], tuple[int, int, int]
 
 
 def recorder(made: Setup, seen: set[Outcome]) -> Property:
-    """A property that finds nothing and records every outcome; each distinct argument is recorded once."""
+    """Return a property without findings that records every outcome; each distinct argument is evaluated once."""
 
     def check(*standings: Standing | str) -> None:
         known = dict(zip(made.sids, standings, strict=True))
@@ -123,16 +123,16 @@ def test_the_outcomes_are_the_same_when_a_server_crashes_at_any_time(name: str) 
 @pytest.mark.parametrize("fault", ["impatience", "rebroadcasts"])
 @pytest.mark.parametrize("name", [name for name in SETS if name not in LEFT_OUT])
 def test_the_outcomes_are_the_same_when_timers_fire_early(name: str, fault: str) -> None:
-    """Time-outs cost rounds and messages, and the oracle abstracts from both."""
+    """Timeouts cost rounds and messages; the oracle abstracts from both."""
     assert outcomes(setup(name, Grain.FINE, **{fault: 1})) == outcomes(setup(name, Grain.ORACLE))
 
 
 @pytest.mark.parametrize("name", list(LEFT_OUT))
 def test_the_oracle_omits_exactly_the_documented_outcomes(name: str) -> None:
-    """Two elections that each count a voter of the other, with mismatched views and in two rounds.
+    """The omitted outcomes need two elections with mismatched views in two rounds, which count each other's voters.
 
-    Server 3 is not among the voters of server 1. Server 1 followed 2 once, is LOOKING again in round 2, and sends its
-    last leader to the outsider 3; 3 counts that as a vote for 2, and follows 2 while 1 does not yet.
+    Server 3 is not a voter in the view of server 1. Server 1 has followed 2, is LOOKING again in round 2, and sends its
+    last leader to the outsider 3. Server 3 counts that as a vote for 2, and follows 2 while 1 does not yet.
     """
     fine, coarse = outcomes(setup(name, Grain.FINE, rebroadcasts=1)), outcomes(setup(name, Grain.ORACLE))
     assert coarse < fine
@@ -144,7 +144,7 @@ def only_leaders(found: set[Outcome]) -> set[Sid]:
 
 
 EXPECTED: dict[str, Callable[[set[Sid]], bool]] = {
-    # With equal data server 1 never has the better vote; 2 may win before 3 is heard.
+    # With equal data server 1 never has the better vote; 2 may win before it hears 3.
     "equal": lambda leaders: leaders == {2, 3},
     # The newest data wins every comparison, and 3 beats 2 if 1 is not heard in time.
     "one has newer data": lambda leaders: leaders == {1, 3},

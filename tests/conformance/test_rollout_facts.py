@@ -1,7 +1,7 @@
 """The planner agrees with observations of ZooKeeper 3.8.0, case by case (R10), and finds a safe way for every change.
 
-Each test cites the behaviour of real servers. Without a fault the planner must find it. The planner explores every
-order of messages, so it may find more; then the test says so.
+Each test cites the behaviour of real servers. The planner must find it without a fault. The planner explores every
+order of messages, so it may find more; in that case the test says so.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ STATES_PER_SECOND = 100_000
 
 
 def whole_levels(asked: Asked, seconds: float) -> Ran:
-    """A runner that counts states as work, and ends a run between two levels only."""
+    """A runner that counts states as work, and ends a run only between two levels."""
     ran = run_within(asked, Limits(states=round(max(seconds, LEAST_SECONDS) * STATES_PER_SECOND)))
     return replace(ran, seconds=ran.states / STATES_PER_SECOND)
 
 
 def planned_for(asked: Wish) -> Plan:
-    """A plan whose work is counted in states."""
+    """Return a plan whose work is counted in states."""
     return plan(asked, whole_levels)
 
 
 def wish(old: str, new: str, order: tuple[int, ...] | None = None, leader: int | None = None, faults: int = 0) -> Wish:
-    """A wish about two of the shipped folders."""
+    """Return a wish for a change between two of the shipped folders."""
     return Wish(read_folder(FOLDERS / old), read_folder(FOLDERS / new), order, leader, faults, 24.0)
 
 
@@ -53,23 +53,23 @@ def wish(old: str, new: str, order: tuple[int, ...] | None = None, leader: int |
 def planned(
     old: str, new: str, order: tuple[int, ...] | None = None, leader: int | None = None, faults: int = 0
 ) -> Plan:
-    """The plan for two of the shipped folders; each plan is made once."""
+    """Return the plan for two of the shipped folders; each plan is computed once."""
     return planned_for(wish(old, new, order, leader, faults))
 
 
 def without_faults(made: Plan, question: Question) -> Cell:
-    """The answer without faults to a question about the change in one go."""
+    """Return the answer, without faults, to a question about the direct change."""
     return made.direct.cell(question, faulty=False)
 
 
 def trace_of(cell: Cell) -> Trace:
-    """The run behind an answer."""
+    """Return the trace of an answer."""
     assert cell.ran is not None and cell.ran.trace is not None
     return cell.ran.trace
 
 
 def stage(old: str, new: str) -> Stage:
-    """The change in one go."""
+    """Return the direct change as one stage."""
     return whole(read_folder(FOLDERS / old), read_folder(FOLDERS / new))
 
 
@@ -77,7 +77,7 @@ def stage(old: str, new: str) -> Stage:
 
 
 def test_the_wrong_order_has_leaders_3_and_5_in_one_epoch() -> None:
-    """Seen in 16 of 16 runs: 1 and 3 elect 3; 2, 4 and 5 elect 5; both in the same epoch."""
+    """Observed in 16 of 16 runs: 1 and 3 elect 3; 2, 4 and 5 elect 5; both in the same epoch."""
     cell = without_faults(planned("three", "five", (2, 1, 3), 2), ELECTION)
     assert cell.outcome is Outcome.UNSAFE
     trace = trace_of(cell)
@@ -87,13 +87,15 @@ def test_the_wrong_order_has_leaders_3_and_5_in_one_epoch() -> None:
 
 
 def test_after_the_wrong_order_one_zxid_is_two_transactions() -> None:
-    """Seen: both accept writes, and the same zxid names two different transactions."""
+    """Observed: both leaders accept writes, and the same zxid names two different transactions."""
     cell = without_faults(planned("three", "five", (2, 1, 3), 2), COMMITS)
     assert cell.outcome is Outcome.UNSAFE and trace_of(cell).prop == "OneTxnPerZxid"
 
 
 def test_healing_the_wrong_order_leaves_replicas_different() -> None:
-    """Seen: 1, restarted with the five-member file, joins 5 by a plain DIFF, and replicas stay different for ever."""
+    """Observed: 1, restarted with the five-member file, joins 5 by a plain DIFF, and the replicas stay different for
+    ever.
+    """
     cell = without_faults(planned("three", "five", (2, 1, 3), 2), HEALING)
     trace = trace_of(cell)
     assert cell.outcome is Outcome.UNSAFE and trace.prop == "ReplicasAgree"
@@ -101,7 +103,7 @@ def test_healing_the_wrong_order_leaves_replicas_different() -> None:
 
 
 def test_with_4_and_5_down_2_stays_looking_and_nothing_splits() -> None:
-    """Seen: 2 sees 3 LEADING and 1 FOLLOWING and stays LOOKING, two of five."""
+    """Observed: 2 sees 3 LEADING and 1 FOLLOWING and stays LOOKING, because that is two of five."""
     asked = wish("three", "five", (2,), 2)
     made = planned_for(Wish(asked.old, asked.new, (2,), 2, 0, 20.0, frozenset({4, 5})))
     assert without_faults(made, ELECTION).outcome is Outcome.SAFE
@@ -112,7 +114,7 @@ def test_with_4_and_5_down_2_stays_looking_and_nothing_splits() -> None:
 
 
 def test_lagging_4_and_5_may_all_join_3_and_may_split_where_messages_are_slow() -> None:
-    """Seen: had 4 and 5 missed one write, all join 3. The model has that run, and a split where 2 hears of 3 late."""
+    """Observed: if 4 and 5 have missed one write, all join 3. The model has that run, and a split if 2 hears 3 late."""
     growth = stage("three", "five")
     asked = Asked(growth, steps_of(growth, (2,)), 2, ELECTION, zab=False, patient=False, always=("LeaderIsAVoter",))
     text = scenario_of(asked)
@@ -131,7 +133,7 @@ def _verdict(of: Stage, text: str) -> Verdict:
 
 
 def test_versions_that_are_gossiped_prevent_the_split() -> None:
-    """Seen: with reconfigEnabled=true no split; 2, 4 and 5 adopt the newer view of three members."""
+    """Observed with reconfigEnabled=true: no split; 2, 4 and 5 adopt the newer view of three members."""
     made = planned("reconfig-three", "reconfig-five", (2, 1, 3), 2)
     assert any(pair.disjoint for pair in made.direct.pairs)
     elections = without_faults(made, ELECTION)
@@ -141,7 +143,7 @@ def test_versions_that_are_gossiped_prevent_the_split() -> None:
 
 
 def test_the_leader_last_has_one_leader_but_loses_a_write() -> None:
-    """R10': no fault ever gives two leaders, but two of three commit what three of five do not have."""
+    """R10': no fault ever gives two leaders, but two of three commit transactions that three of five do not have."""
     made = planned("three", "five", (4, 5, 1, 3, 2), 2, 1)
     assert without_faults(made, ELECTION).outcome is Outcome.SAFE
     lost = without_faults(made, COMMITS)
@@ -156,7 +158,7 @@ def test_the_leader_last_with_one_partition_has_two_leaders() -> None:
 
 
 def grown(order: tuple[int, ...]) -> Assessed:
-    """Judge an order from three to five until it is unsafe: commits without faults, leaders with one fault as well."""
+    """Assess an order from three to five until it is unsafe: commits without faults, leaders also with one fault."""
     growth = stage("three", "five")
     meter = Meter(whole_levels)
     assessor = Assessor(Budget(60.0, meter.clock), meter.run, 1)
@@ -176,7 +178,7 @@ FEW = 6
 
 
 def some_and_the_rest(orders: list[tuple[int, ...]]) -> list[object]:
-    """A parameter for each order, all but a few of them slow."""
+    """Return a parameter for each order; all but a few of them are marked slow."""
     return [*orders[:FEW], *(pytest.param(order, marks=pytest.mark.slow) for order in orders[FEW:])]
 
 
@@ -187,13 +189,13 @@ def test_the_servers_of_three_to_five_that_run_may_split_unless_4_or_5_starts_at
 
 @pytest.mark.parametrize("order", some_and_the_rest(BOTH_EARLY), ids=str)
 def test_three_to_five_is_unsafe_if_4_and_5_run_before_two_others_have_the_new_file(order: tuple[int, ...]) -> None:
-    """For then there are two with the old file, a quorum by that, and three with the new one, a quorum by this."""
+    """Two servers with the old file are a quorum by that file, and three with the new file are a quorum by theirs."""
     assert grown(order).outcome is Outcome.UNSAFE
 
 
 @pytest.mark.parametrize("order", some_and_the_rest(ONE_AT_THE_END), ids=str)
 def test_three_to_five_splits_nothing_and_loses_nothing_if_4_or_5_starts_at_the_end(order: tuple[int, ...]) -> None:
-    """For while there are two files four servers run, too few for two with the old and three others with the new."""
+    """While there are two files, four servers run: too few for two with the old file and three others with the new."""
     found = grown(order)
     cells = [found.cell(ELECTION, faulty=faulty) for faulty in (False, True)] + [found.cell(COMMITS, faulty=False)]
     assert [cell.outcome for cell in cells] == [Outcome.SAFE] * 3
@@ -203,7 +205,7 @@ def test_three_to_five_splits_nothing_and_loses_nothing_if_4_or_5_starts_at_the_
 
 
 def test_three_to_four_in_the_wrong_order_stalls_until_1_restarts_and_does_not_split() -> None:
-    """Seen: no split; 2 and 4 stay LOOKING until 1 restarts with the new file."""
+    """Observed: no split; 2 and 4 stay LOOKING until 1 restarts with the new file."""
     made = planned("three", "four", (4, 2, 1, 3), 2)
     assert made.direct.proved and made.outcome is Outcome.SAFE
     stalled = without_faults(made, HEALING)
@@ -259,7 +261,7 @@ def test_three_to_five_is_safe_in_one_go_if_5_starts_when_all_others_have_the_ne
 
 
 def test_an_order_in_which_somebody_waits_in_vain_is_not_followed_where_stages_are_safe() -> None:
-    """When 5 has been stopped 4 leads, and by the new file 1 cannot follow it."""
+    """When 5 has been stopped, 4 leads, and by the new file 1 cannot follow it."""
     shrinking = stage("five", "three")
     steps = next(unsplit(shrinking, 5))
     assessor = Assessor(Budget(60.0, lambda: 0.0), whole_levels, 0)

@@ -1,7 +1,7 @@
 """Every shipped scenario has the verdict of the real system, and both engines agree on its state space.
 
-Each scenario states its expected verdict and the source: a measured fact or a requirement. The leaders and followers
-in the counterexamples are checked here, against the requirements. The gallery has a page for each scenario;
+Each scenario states its expected verdict and the source: a measured fact or a requirement. The leaders and followers in
+the counterexamples are checked here, against the requirements. The gallery has a page for each scenario;
 `REWRITE_GOLDEN=1`, or `python -m checker gallery docs/gallery`, writes it.
 """
 
@@ -20,16 +20,16 @@ from checker.job import Job, Verdict
 from checker.report.verdict import judge
 from checker.scenario import bundled, from_source, load
 
-PLAIN_UP_TO = {False: 6_000, True: 1_000}  # states: the plain engine explores larger spaces in slow tests only
-PLAIN_IN_SLOW_TESTS = 16  # times as many
-FIRST_LEVELS = {False: 6_000, True: 1_000}  # True: costly models, with steps that take twenty times as long
+PLAIN_UP_TO = {False: 6_000, True: 1_000}  # states; only slow tests explore larger spaces with the plain engine
+PLAIN_IN_SLOW_TESTS = 16  # the factor for slow tests
+FIRST_LEVELS = {False: 6_000, True: 1_000}  # True: costly models, whose steps take twenty times as long
 SLOW = {  # from two seconds to some minutes each
     "r10-wrong-order-tables", "r11-6-servers", "r11-5-servers", "r10-zab-both-commit", "r10-zab-leader-last",
     "r10-zab-leader-last-partition", "r10-zab-three-to-four-partition", "r10-zab-four-to-five-partition",
     "zab-3-servers", "zab-3-servers-fine", "zab-three-writes-and-a-crash", "r16-three-clients",
     "r20-fenced-three-clients",
 }  # fmt: skip
-HUGE = {"zab-3-servers-packets"}  # for a machine with much memory, by hand
+HUGE = {"zab-3-servers-packets"}  # run by hand on a machine with much memory
 GALLERY = Path(__file__).parents[2] / "docs" / "gallery"
 REWRITE = bool(os.environ.get("REWRITE_GOLDEN"))
 PATHS = {path.stem: path for path in bundled()}
@@ -59,7 +59,7 @@ def test_a_scenario_comes_to_its_verdict(name: str) -> None:
 
 @pytest.mark.parametrize("name", QUICK)
 def test_both_engines_agree_level_by_level(name: str) -> None:
-    """The engines agree on the whole space if it is small, else on its first levels."""
+    """The engines agree on the whole space if it is small, otherwise on its first levels."""
     compare_engines(name, 1)
 
 
@@ -147,7 +147,7 @@ def test_the_bounds_of_every_scenario_are_said() -> None:
 
 
 def test_a_scenario_that_expects_a_violation_names_it_with_its_depth() -> None:
-    """So another violation does not satisfy it. No run of the huge one is recorded."""
+    """Another violation must not satisfy the expectation. No run of the huge scenario is recorded."""
     for name, path in PATHS.items():
         job = load(path)
         expects = job.expected in (Verdict.VIOLATED, Verdict.DEADLOCK)

@@ -1,8 +1,8 @@
-"""Golden transcripts: what a reader is shown of the counterexamples that documents quote.
+"""Golden transcripts of the counterexamples that the documentation quotes.
 
-Each was read against the facts before it was kept: R10 ends with the leaders 3 and 5 behind {1, 3} and {2, 4, 5}, as
-on the real system; the partition leaves 2 with {2, 3} and gives 5 the rest. They change only on purpose: rewrite them
-with REWRITE_GOLDEN=1, read the difference, and say in the commit why it is right.
+Each was compared with the facts before it was committed. R10 ends with the leaders 3 and 5 behind {1, 3} and {2, 4, 5},
+as on the real system; the partition leaves 2 with {2, 3} and gives 5 the rest. They change only on purpose: rewrite
+them with REWRITE_GOLDEN=1, read the diff, and give the reason in the commit message.
 """
 
 import os
@@ -52,7 +52,7 @@ def test_a_saved_counterexample_replays_to_the_same_violation(refined):
 
 
 def test_the_refined_run_ends_with_the_receive_buckets_of_the_table():
-    """R10: server 4 and 5 have 2 -> 5, 4 -> 5, 5 -> 5; servers 1 and 3 have 1 -> 3, 3 -> 3."""
+    """R10: servers 4 and 5 have 2 -> 5, 4 -> 5, 5 -> 5; servers 1 and 3 have 1 -> 3, 3 -> 3."""
     _, trace = counterexample("r10-wrong-order", refined=True)
     buckets = {lane: fields["bucket"] for lane, fields in trace.steps[-1].lanes.items()}
     behind_three, behind_five = {"1": 3, "3": 3}, {"2": 5, "4": 5, "5": 5}

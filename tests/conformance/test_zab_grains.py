@@ -1,13 +1,13 @@
-"""What a coarse run can come to is what the fine one can come to, on three servers, exhaustively.
+"""Coarse grains of Zab have the same outcomes as the fine grain, on three servers, exhaustively.
 
-Three choices make a run coarser: discovery in one step, a disk that takes no time, an election by the oracle. Each is
-compared with the finer grain by its outcomes: all that servers can have, in states where no packet is on its way
-between leader and learner and no disk or commit processor has anything left to do. Where the outcomes of two grains
-differ, the test says by what, and why.
+Three choices make a run coarser: discovery in one step, a synchronous disk, an election by the oracle. Each is compared
+with the finer grain by its outcomes. An outcome is the state of all servers where no packet is in flight between leader
+and learner, and no disk or commit processor has work left. Where the outcomes of two grains differ, the test states the
+difference and its reason.
 
-What a server has: both epochs, its log and snapshot on disk; and if it serves, with whom, and what it has delivered.
-A server that leads or follows and does not serve has nothing beyond its disk: whether it waits for others in the role
-that it believes in or looks for a leader is what grains may differ in.
+The state of a server consists of both epochs and its log and snapshot on disk; if the server serves, also of its leader
+and the transactions it has delivered. A server that leads or follows without serving has only its disk. The grains may
+differ in its role: whether it waits for others in that role or looks for a leader.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ BUSY = "busy"
 
 
 class Has(NamedTuple):
-    """What one server has; `behind` and `delivered` are None unless it serves, behind a leader that serves."""
+    """The state of one server; `behind` and `delivered` are None unless it serves, behind a leader that serves."""
 
     durable: Durable
     behind: Sid | None
@@ -51,7 +51,7 @@ Outcome = tuple[Has, ...]
 
 
 def has(server: Server) -> Has | str:
-    """What a server has, or that its disk or its commit processor is at work."""
+    """Return the state of a server, or `BUSY` while its disk or its commit processor has work."""
     part = server.zab
     if part is not None and (part.queue or part.commits):
         return BUSY
@@ -75,7 +75,7 @@ def reads_of(setup: Setup) -> tuple[Read, ...]:
 
 
 def outcome(sids: tuple[Sid, ...], seen: Iterable[Any]) -> Outcome | None:
-    """The outcome of a state, from what `reads_of` shows of it; None while something is on its way."""
+    """Return the outcome of a state, from the values of `reads_of`; None while something is in flight."""
     shown = tuple(seen)
     each, quiet = shown[: len(sids)], shown[len(sids) :]
     if not all(quiet) or BUSY in each:
@@ -86,7 +86,7 @@ def outcome(sids: tuple[Sid, ...], seen: Iterable[Any]) -> Outcome | None:
 
 @cache
 def outcomes(setup: Setup) -> frozenset[Outcome]:
-    """Every outcome of a setup, by a plain search over all its states."""
+    """Return every outcome of a setup, by a plain search over all its states."""
     model, reads = ensemble("outcomes", setup), reads_of(setup)
     known, left, found = {model.initial()}, [model.initial()], set()
     while left:
@@ -101,7 +101,10 @@ def outcomes(setup: Setup) -> frozenset[Outcome]:
 
 
 def with_expectations(setup: Setup, expected: frozenset[Outcome], allowed: frozenset[Outcome]) -> Model:
-    """A model too large for a plain search: a witness is hoped for of each outcome, and others are violations."""
+    """Return a model with a witness for each expected outcome, and a violation for each outcome that is not allowed.
+
+    It replaces the plain search where the state space is too large for that.
+    """
     reads, sids = reads_of(setup), setup.sids
 
     def strange(*seen: Any) -> Finding | None:
@@ -156,7 +159,7 @@ def setup(
     commits_take_time: bool = False,
     rounds: int = 1,
 ) -> Setup:
-    """Three servers that run; by the oracle there is one election unless the budgets say more."""
+    """Return three running servers; by the oracle there is one election unless the budgets allow more."""
     if grain is Grain.ORACLE:
         budgets = replace(budgets, elections=budgets.elections or 1)
     return Setup(
@@ -182,7 +185,7 @@ def test_discovery_in_one_step_comes_to_what_its_packets_come_to(name: str) -> N
 
 
 def epochs_that_nobody_entered(found: Iterable[Outcome]) -> set[Outcome]:
-    """Outcomes in which an epoch was accepted that is nobody's currentEpoch."""
+    """Return the outcomes with an accepted epoch that is above every currentEpoch."""
 
     def entered(each: Outcome) -> bool:
         return max(has.durable.accepted_epoch for has in each) <= max(has.durable.current_epoch for has in each)
@@ -191,10 +194,10 @@ def epochs_that_nobody_entered(found: Iterable[Outcome]) -> set[Outcome]:
 
 
 def test_with_a_crash_it_leaves_out_epochs_that_were_accepted_and_never_entered() -> None:
-    """A leader that is elected enters its epoch at once, so no crash can fall between LEADERINFO and ACKEPOCH.
+    """In one step an elected leader enters its epoch, so no crash can fall between LEADERINFO and ACKEPOCH.
 
-    Packet by packet it can, and then acceptedEpoch is ahead of every currentEpoch on the disks that are left. That is
-    the whole difference; such disks can be given at the start (see `DISKS`).
+    Packet by packet it can, and then acceptedEpoch is above every currentEpoch on the remaining disks. There is no
+    other difference; such disks can be given at the start (see `DISKS`).
     """
     one_step, packets = outcomes(setup(budgets=A_CRASH, one_step=True)), outcomes(setup(budgets=A_CRASH))
 
@@ -235,21 +238,21 @@ def test_nor_with_two_writes_and_what_is_committed_may_take_its_time_too(slow: s
 
 
 def half_synchronised(found: Outcome) -> bool:
-    """A server has transactions or a snapshot of an epoch on disk that its currentEpoch has not come to."""
+    """Whether a server has on disk transactions or a snapshot of an epoch above its currentEpoch."""
     return any(epoch_of(has.durable.last_zxid) > has.durable.current_epoch for has in found)
 
 
 def leader_forgot(found: Outcome) -> bool:
-    """Nobody serves, and a server has on its disk what another one that entered the epoch does not have."""
+    """Whether no server serves, and the logs of the servers that entered an epoch differ."""
     logs = {has.durable.txns for has in found if has.durable.current_epoch}
     return all(has.behind is None for has in found) and len(logs) > 1
 
 
 def test_with_a_crash_a_disk_that_takes_time_can_lose_what_it_was_asked_for() -> None:
-    """Whatever the disk does at once can happen; and two things more, each the loss of a queue in a crash.
+    """All outcomes of the synchronous disk occur, and two kinds more; each is the loss of a queue in a crash.
 
-    A follower crashes within what NEWLEADER asks for: its log or snapshot is on disk, its currentEpoch is not. And a
-    leader crashes before it has logged its own proposal, which a follower has logged already.
+    A follower crashes while it handles NEWLEADER: its log or snapshot is on disk, its currentEpoch is not. Or a leader
+    crashes before it has logged its own proposal, which a follower has already logged.
     """
     at_once = outcomes(setup(budgets=A_CRASH, one_step=True))
     in_time = outcomes(setup(budgets=A_CRASH, one_step=True, disk_takes_time=True))
@@ -265,7 +268,7 @@ def test_with_a_crash_a_disk_that_takes_time_can_lose_what_it_was_asked_for() ->
 
 
 def agrees(fine: Setup, expected: frozenset[Outcome], allowed: frozenset[Outcome]) -> None:
-    """A fine run comes to all that is expected and to nothing but what is allowed."""
+    """Assert that a fine run has every expected outcome, and no outcome that is not allowed."""
     exploration = explore(with_expectations(fine, expected, allowed))
 
     assert not exploration.violations
@@ -275,7 +278,7 @@ def agrees(fine: Setup, expected: frozenset[Outcome], allowed: frozenset[Outcome
 
 @pytest.mark.parametrize("name", list(DISKS))
 def test_leading_and_following_after_the_oracle_come_to_what_they_come_to_after_messages(name: str) -> None:
-    """One election, one write, no fault: 500,000 to a million states message by message, about a thousand without."""
+    """One election, one write, no fault: 500,000 to a million states by messages, about a thousand by the oracle."""
     expected = outcomes(setup(disks=DISKS[name]))
 
     agrees(setup(Grain.FINE, disks=DISKS[name]), expected, expected)
@@ -290,11 +293,12 @@ def test_so_they_do_when_a_timer_of_the_election_fires_early(timer: str) -> None
 
 @pytest.mark.slow
 def test_with_a_crash_messages_come_to_what_lies_between_two_coarse_runs() -> None:
-    """Grains count elections in different ways, so with a fault there is no budget that makes them equal.
+    """The grains count elections in different ways, so with a fault no budget makes them equal.
 
-    Message by message, two rounds hold whatever one election by the oracle comes to; and they come to nothing that
-    three such elections do not, with a lost connection to spare. The lost connection is for a FOLLOWERINFO which the
-    leader reads after its learner has gone: it was sent while the leader was still looking, in the fine grain alone.
+    Message by message, two rounds include every outcome of one election by the oracle. They have no outcome that three
+    such elections with one spare lost connection lack. The lost connection represents a FOLLOWERINFO that the leader
+    reads after its learner has gone: the learner sent it while the leader was still looking, which only the fine grain
+    allows.
     """
     expected = outcomes(setup(budgets=Budgets(crashes=1)))
     allowed = outcomes(setup(budgets=Budgets(crashes=1, elections=3, disconnects=1)))
