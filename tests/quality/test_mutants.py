@@ -1,8 +1,7 @@
-"""A property is worth what it catches: for each, a protocol that is wrong in one place, and the run that shows it.
+"""The worth of a property is the errors it catches: for each one, a protocol with one error, and the run that shows it.
 
-Each mutant changes one expression of `spec`. The scenario beside it is the smallest in which that matters; the
-protocol as it is passes the same scenario to its end. Where the least depth is given, the steps that it takes stand
-beside it.
+Each mutant changes one expression of `spec`. Its scenario is the smallest one where the change matters; the unchanged
+protocol passes the same scenario. Where the least depth is given, a comment lists the steps.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ FILES = {f"zoo-{servers}.cfg": zoo_cfg(*range(1, servers + 1)) for servers in (2
 
 
 class Mutant(NamedTuple):
-    """One expression of one function of `spec`, and what stands there instead."""
+    """One expression of one function of `spec`, and its replacement."""
 
     function: Callable[..., Any]
     right: str
@@ -40,7 +39,7 @@ class Mutant(NamedTuple):
 
 
 class Case(NamedTuple):
-    """A property that catches a mutant in a scenario; `depth` is the least, and None where nobody counted it."""
+    """A property that catches a mutant in a scenario. `depth` is the least depth; None if it was not counted."""
 
     caught_by: str
     mutant: Mutant
@@ -64,31 +63,31 @@ DATA_DO_NOT_MATTER = Mutant(
 LEADERS_NEED_NOT_SAY_SO = Mutant(tally.check_leader, "return leading", "return True")
 
 BOOT_OF_TWO = "file: zoo-2.cfg\nservers: [1, 2]\nrounds: 1\n"
-# Server 1 was never told of server 3.
+# The file of server 1 does not contain server 3.
 ONE_FILE_IS_OLD = "file: zoo-3.cfg\nservers: {1: {file: zoo-2.cfg}, 2: {}, 3: {}}\nrounds: 1\n"
 THREE_HAS_MISSED_A_WRITE = "file: zoo-3.cfg\nservers: {1: {zxid: 2}, 2: {zxid: 2}, 3: {zxid: 1}}\nrounds: 1\n"
 CASES = {
-    # Each server is half of two: both decide for themselves, without a message.
+    # Each server is half of two: both decide without a message.
     "a half is enough, of two": Case("OneLeader", A_HALF_IS_ENOUGH, BOOT_OF_TWO + "always: [OneLeader]\n", 2),
-    # Cut in two halves, both elect.
+    # In a partition of two and two, both sides elect.
     "a half is enough, of four": Case(
         "OneLeader",
         A_HALF_IS_ENOUGH,
         "file: zoo-4.cfg\nservers: [1, 2, 3, 4]\ngrain: oracle\nfaults: {partitions: 1}\nalways: [OneLeader]\n",
         None,
     ),
-    # 3 hears the better vote of 2; then 1 hears 3: its first vote (for 3, whom 1 does not know), and the one for 2.
+    # 3 hears the better vote of 2; then 1 hears 3: its first vote (for 3, which 1 does not know), and the one for 2.
     "strangers count": Case(
         "OnlyVotersCounted",
         STRANGERS_COUNT,
         ONE_FILE_IS_OLD.replace("2: {}", "2: {zxid: 1}") + "always: [OnlyVotersCounted]\n",
         3,
     ),
-    # 2 hears 3; 1 hears both votes of 2, of which the second is for 3; 1 decides with 2 of its 2 voters.
+    # 2 hears 3; 1 hears both votes of 2, the second one for 3; 1 decides with 2 of its 2 voters.
     "anybody may lead": Case("LeaderIsAVoter", ANYBODY_MAY_LEAD, ONE_FILE_IS_OLD + "always: [LeaderIsAVoter]\n", 4),
-    # 1 hears 2, and adopts its vote: its own old vote stays beside the new one.
+    # 1 hears 2 and adopts its vote: its own old vote stays next to the new one.
     "old votes stay": Case("OneVotePerSender", OLD_VOTES_STAY, BOOT_OF_TWO + "always: [OneVotePerSender]\n", 1),
-    # 1 hears 3 and decides; 3 hears the vote that 1 gave it after its first one, and decides.
+    # 1 hears 3 and decides; 3 hears the second vote that 1 sent it, and decides.
     "data do not matter": Case(
         "NeverLeads(3)", DATA_DO_NOT_MATTER, THREE_HAS_MISSED_A_WRITE + "always: [{NeverLeads: 3}]\n", 5
     ),
@@ -99,7 +98,7 @@ CASES = {
         THREE_HAS_MISSED_A_WRITE + "always: [{NeverStands: {1: FOLLOWING 3}}]\n",
         2,
     ),
-    # 4 and 5, the leader, have crashed, and 1, 2 and 3 have not noticed (with one round only, they never do). 4 comes
+    # 4 and the leader 5 have crashed, and 1, 2 and 3 have not noticed (with one round only, they never do). 4 comes
     # back; each of the three hears it, and 4 hears each of them say that it follows 5. Old votes are not sent again
     # here: those of 1, 2 and 3 alone would make 4 follow 5, as they do in the real system.
     "a leader need not say so": Case(
@@ -115,7 +114,7 @@ CASES = {
 
 @pytest.fixture
 def mutate(monkeypatch: pytest.MonkeyPatch) -> Callable[[Mutant], None]:
-    """Puts a mutant in the place of its function, wherever `spec` has it."""
+    """Return a function that replaces the mutated function wherever `spec` refers to it."""
 
     def put_in_place(mutant: Mutant) -> None:
         function, name = mutant.function, mutant.function.__name__
@@ -159,7 +158,7 @@ def test_the_mutant_is_caught(name: str, mutate: Callable[[Mutant], None]) -> No
 
 @pytest.mark.parametrize("name", list(CASES))
 def test_both_engines_run_the_mutant(name: str, mutate: Callable[[Mutant], None]) -> None:
-    """Tables are filled by the very functions that the plain engine calls, so neither can miss a change of them."""
+    """The tables are filled by the same functions that the plain engine calls, so neither engine can miss a change."""
     mutate(CASES[name].mutant)
     job = from_text(CASES[name].scenario, FILES.get)
 

@@ -1,4 +1,5 @@
-"""Mutation of the specification: which changes of `spec` the tests notice, and which the scenarios notice alone.
+"""Mutation of the specification: the changes of `spec` that the tests detect, and those that the scenarios alone
+detect.
 
 A mutant is live unless it is equivalent: then no input shows a difference, and the reason is in `EQUIVALENT`. The gate
 runs the tests on a small sample. `-m slow` runs a larger one, and the scenarios too.
@@ -32,7 +33,7 @@ MODELLED = (
     "spec/client/", "spec/election/", "spec/quorum/", "spec/recipes/", "spec/server.py", "spec/service/", "spec/tree/",
     "spec/zab/",
 )  # fmt: skip
-"""The modules that the models of the checker run. The rest reads configuration files, and describes data."""
+"""The modules that the checker's models run. The other modules read configuration files, or describe data."""
 
 EQUIVALENT = {
     "spec/config/properties.py: _logical_lines: False -> True": (
@@ -46,16 +47,18 @@ EQUIVALENT = {
     "spec/zab/state.py: LeaderPhase: 3 -> 4": "phases are compared by identity, and their numbers are not read",
     "spec/zab/state.py: logged: 0 -> 1 #3": "the guess saves time: without it the loop finds the same transaction",
 }
-"""The mutants that change no behaviour, by name, and why."""
+"""The mutants that change no behaviour, by name, with the reason."""
 
 
 def live() -> list[Mutant]:
-    """The live mutants, the lowest rank first."""
+    """Return the live mutants, the lowest rank first."""
     return [each for each in all_mutants() if each.name not in EQUIVALENT]
 
 
 def explored(size: int) -> list[Mutant]:
-    """The live mutants of lowest rank in code that a scenario runs. The rest is code of the node, such as timers."""
+    """Return the live mutants of lowest rank in code that a scenario runs. Other code belongs to the node, such as
+    timers.
+    """
     modelled = (each for each in live() if each.path.startswith(MODELLED))
     return list(islice((each for each in modelled if scenarios_of(each)), size))
 
@@ -69,7 +72,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @cache
 def scenarios_by_cost() -> dict[str, tuple[float, list[str]]]:
-    """The scenarios that end soon, the quickest first, with the functions that each calls."""
+    """Return the scenarios that end quickly, the fastest first, with the functions that each calls."""
     command = [sys.executable, "-m", "tests.support.scenario_verdicts", "--profile"]
     ran = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True)
     found = json.loads(ran.stdout.splitlines()[-1])
@@ -77,7 +80,7 @@ def scenarios_by_cost() -> dict[str, tuple[float, list[str]]]:
 
 
 def scenarios_of(mutant: Mutant) -> list[str]:
-    """The scenarios that call the function of the mutant; all of them for a mutant outside of any function."""
+    """Return the scenarios that call the function of the mutant; all scenarios for a mutant outside of any function."""
     function, profile = f"{mutant.path}: {mutant.function}", scenarios_by_cost()
     return [name for name, (_, called) in profile.items() if mutant.is_in_a_class_or_module or function in called]
 
@@ -108,7 +111,7 @@ def test_the_tests_kill_nearly_all_live_mutants(folder: Path) -> None:
 
 @pytest.mark.slow
 def test_the_scenarios_alone_kill_most_live_mutants(folder: Path) -> None:
-    """A scenario notices a mutant by its verdict, or by the size of its space, which its page in the gallery has."""
+    """A scenario detects a mutant by its verdict, or by the size of its space, which the gallery records."""
     chosen = explored(BY_SCENARIOS_IN_SLOW_TESTS)
     unnoticed = [each for each in chosen if not killed_by_scenarios(each, folder, scenarios_of(each))]
     survivors = [each for each in unnoticed if not killed_by_scenarios(each, folder, scenarios_of(each), sizes=True)]

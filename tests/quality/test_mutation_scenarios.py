@@ -1,7 +1,7 @@
-"""Mutants that no scenario noticed before there were scenarios with groups, weights, syncs and three writes.
+"""Mutants that no scenario detected before there were scenarios with groups, weights, syncs and three writes.
 
-Each is caught by one scenario alone: by its verdict, without any test of a unit. The effect that a mutant drops, or the
-weight that it ignores, belongs to the method of ZooKeeper in the comment.
+One scenario alone catches each of them: by its verdict, without a unit test. Each comment names the ZooKeeper method
+with the effect that the mutant drops, or the weight that it ignores.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tests.support.mutants import Mutant, all_mutants, write_copy
 from tests.support.mutation import killed_by_scenarios
 
 CAUGHT = {
-    # FastLeaderElection.lookForLeader: every poll has a time-out.
+    # FastLeaderElection.lookForLeader: every poll has a timeout.
     "spec/election/fast_leader_election.py: _fire: *_timers(None, again) in": "zab-effects-fine",
     "spec/election/fast_leader_election.py: _look_for_leader: *_timers(None, election) in": "zab-effects-fine",
     # FinalRequestProcessor: every commit is applied to the tree.
@@ -23,7 +23,7 @@ CAUGHT = {
     # Follower.followLeader: it connects to its leader, and accepts no learners.
     "spec/zab/learner.py: begin: Connect(leader, info) in": "zab-effects-fine",
     "spec/zab/learner.py: begin: Disconnect() in": "zab-effects-fine",
-    # Leader.processSync, Leader.sendSync: a sync is answered behind the last proposal.
+    # Leader.processSync, Leader.sendSync: a sync is answered after the last proposal.
     "spec/zab/broadcast.py: sync_requested: syncs=(*leader.syncs,": "zab-syncs",
     "spec/zab/serving.py: sync_answered: syncs=learner.syncs - 1 in": "zab-syncs",
     # FastLeaderElection.totalOrderPredicate: a server of weight 0 never wins a comparison.

@@ -1,8 +1,7 @@
-"""Mutation: which property each variant of a recipe breaks, as a table that is generated here and kept in the manual.
+"""Mutation: the properties that each variant of a recipe breaks, as a table that is generated here, part of the manual.
 
-Every property that must hold must be broken by some variant, every variant must break some property, and without a
-variant the same models break none. REWRITE_GOLDEN=1 rewrites docs/reference-recipe-variants.md; look at the difference
-before it is committed.
+Every property must be broken by some variant, every variant must break some property, and without a variant the same
+models break none. REWRITE_GOLDEN=1 rewrites docs/reference-recipe-variants.md; read the diff before you commit it.
 """
 
 from __future__ import annotations
@@ -42,18 +41,18 @@ SCENES: Mapping[str, RecipeSetup] = {
     "a selector": RecipeSetup("leader-selector", **COMMON),
     "an unfair election": RecipeSetup("unfair-election", clients=3, **COMMON),
 }
-"""Where variants are looked for; belief is exclusive only where clocks are trusted."""
+"""The scenes for the exploration of variants. Belief is exclusive only where clocks are trusted."""
 
 
 def held_to(setup: RecipeSetup) -> list[str]:
-    """What must hold in a scene."""
+    """Return the properties that must hold in a scene."""
     names = list(HELD_TO)
     if not setup.writes:
         names = [name for name in names if not RECIPE_PROPERTIES[name].needs_writes]
     if setup.clocks is Clocks.PAUSED:
         names.remove("OneHolder")
     if setup.lag:
-        names.remove("NoWatchLeft")  # a server that lags has watches where the leader has no znode any more
+        names.remove("NoWatchLeft")  # a lagging server has watches on znodes that the leader has already deleted
     if setup.recipe == "unfair-election":
         names.remove("OneIsTold")
     if setup.recipe != "fair-election":
@@ -63,9 +62,10 @@ def held_to(setup: RecipeSetup) -> list[str]:
 
 @cache
 def broken(scene: str, variant: Variant | None) -> Mapping[str, int]:
-    """Each property that fails, and after how many steps at least.
+    """Return each property that fails, with its least depth.
 
-    An invariant is looked for like a witness, which ends no search; what else is found does, and is then left out.
+    Invariants are explored as witnesses, which do not end the search. A violation of another kind ends it; that
+    property is then removed, and the search repeated.
     """
     setup = SCENES[scene]
     if variant is not None:
@@ -86,7 +86,7 @@ def scenes_of(variant: Variant) -> list[str]:
 
 
 def broken_by(variant: Variant) -> dict[str, int]:
-    """Over all scenes: each property that a variant breaks, and the least depth."""
+    """Return each property that a variant breaks in any scene, with its least depth."""
     depths: dict[str, int] = {}
     for scene in scenes_of(variant):
         for name, depth in broken(scene, variant).items():

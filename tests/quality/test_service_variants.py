@@ -1,8 +1,8 @@
-"""Mutation: which guarantee of the service each variant breaks, as a table that is generated and kept in the manual.
+"""Mutation: the guarantees of the service that each variant breaks, as a table that is generated, part of the manual.
 
 Every invariant must be broken by some variant, every variant must break some invariant, and without a variant the same
-runs break none. REWRITE_GOLDEN=1 rewrites docs/reference-service-variants.md; look at the difference before it is
-committed: each entry says that an invariant fails, and in how many steps at least.
+runs break none. REWRITE_GOLDEN=1 rewrites docs/reference-service-variants.md. Read the diff before you commit it: each
+entry says that an invariant fails, and at which least depth.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from spec.variants import DESCRIBED, Area, Variant
 PAGE = Path(__file__).parents[2] / "docs" / "reference-service-variants.md"
 SERVICE_VARIANTS = tuple(variant for variant in Variant if DESCRIBED[variant].area is Area.SERVICE)
 WITNESSES = tuple(name for name, entry in SERVICE_PROPERTIES.items() if entry.kind is Kind.SOMETIMES)
-SECONDS = 300  # within which every variant must be caught, also where the machine has other work
-DEPTH = 13  # steps: to this depth every run with a variant is explored in full, so that what is found there is least
+SECONDS = 300  # the limit in which every variant must be caught, also on a busy machine
+DEPTH = 13  # steps: runs with a variant are explored in full up to here, so the depths found are least
 
 
 def run(*clients: list[Any], paths: str = "", pipeline: int = 1, **parameters: Any) -> dict[str, Any]:
-    """A run of two servers that lag, and of these clients."""
+    """Return the parameters of a run of two lagging servers and these clients."""
     return {"clients": [script_of(each, pipeline) for each in clients], "paths": paths.split(), **parameters}
 
 
@@ -94,11 +94,11 @@ RUNS: dict[str, dict[str, Any]] = {
         budgets=Budgets(disconnects=1, expiries=1),
     ),
 }
-"""What clients ask in each run, and what may happen to them."""
+"""The requests of the clients in each run, and the events that may occur."""
 
 
 def parts_of(name: str, variant: Variant | None = None) -> ServiceJobParts:
-    """The run of that name, held to all invariants that say something of it."""
+    """Return the run of that name, with all invariants that apply to it."""
     clients = RUNS[name]["clients"]
     setup = service_setup(**RUNS[name], variants=() if variant is None else (variant,))
     return service_job_parts(name, setup, clients, (*applicable(clients), *WITNESSES))
@@ -111,9 +111,9 @@ def unmodified(name: str) -> Exploration:
 
 @cache
 def broken_in(name: str, variant: Variant) -> dict[str, int]:
-    """Each invariant that fails in a run, and after how many steps at least; one search finds all.
+    """Return each invariant that fails in a run, with its least depth. One search finds all of them.
 
-    Raises AssertionError where that takes longer than a variant may take.
+    Raises AssertionError if the search exceeds the time limit.
     """
     model = parts_of(name, variant).model
     hoped_for = model.with_properties(
@@ -126,7 +126,7 @@ def broken_in(name: str, variant: Variant) -> dict[str, int]:
 
 @cache
 def broken_by(variant: Variant) -> dict[str, int]:
-    """The same over all runs in which the variant may change something."""
+    """Return each invariant that a variant breaks in any run on which it can have an effect, with its least depth."""
     depths: dict[str, int] = {}
     for name, parameters in RUNS.items():
         if why_idle(variant, parts_of(name).setup, parameters["clients"]) is None:

@@ -1,8 +1,8 @@
-"""The two known defects of ZooKeeper's election, each reproduced by its variant and shown to be gone without it.
+"""The two known defects of ZooKeeper's election: each is reproduced by its variant, and absent without it.
 
-ZOOKEEPER-1419: the server id breaks a tie of zxids whatever the epochs are, so that two votes can each be better than
-the other. No state is wrong; what is wrong is that the election need not end. ZOOKEEPER-1514: what servers said of a
-leader in an earlier round makes it a leader again.
+ZOOKEEPER-1419: the server id breaks a tie of zxids regardless of the epochs, so that two votes can each be better than
+the other. No state is wrong, but the election need not terminate. ZOOKEEPER-1514: votes that servers sent for a leader
+in an earlier round make it a leader again.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def each_better(one: Vote, other: Vote, variants: frozenset[Variant]) -> bool:
 
 
 def test_1419_two_votes_can_each_be_better_than_the_other() -> None:
-    """The least such pair: the same data, where one server has joined a later epoch and the other has a higher id."""
+    """The least such pair: the same data; one server has joined a later epoch and the other has a higher id."""
     one, other = find(
         st.tuples(votes, votes).filter(lambda pair: pair[0].peer_epoch > pair[1].peer_epoch),
         lambda pair: each_better(*pair, CYCLES),
@@ -81,7 +81,7 @@ def test_1419_two_votes_can_each_be_better_than_the_other() -> None:
 
 
 def test_1419_it_is_no_other_order_but_a_contradiction() -> None:
-    """Wherever it ranks two votes otherwise than the right order, it also ranks them the other way round."""
+    """Where it ranks two votes differently from the correct order, it also ranks them in the opposite way."""
     every = [Vote(*fields) for fields in product(range(1, 4), range(3), range(3))]
     differ = [
         (one, other)
@@ -96,7 +96,7 @@ def test_1419_it_is_no_other_order_but_a_contradiction() -> None:
 @given(votes, votes)
 @settings(print_blob=True)
 def test_1419_within_one_epoch_the_order_was_right(one: Vote, other: Vote) -> None:
-    """Why it took servers that had lived through different epochs to find it."""
+    """So only servers that had lived through different epochs could expose the defect."""
     same_epoch = Vote(other.leader, other.zxid, one.peer_epoch)
 
     assert is_better(THREE, one, same_epoch, CYCLES) == is_better(THREE, one, same_epoch)
@@ -118,7 +118,7 @@ FAST = "network: fast\n"
 
 
 def has_endless_run(model: Model) -> bool:
-    """Whether some state can come back: states are taken away that nothing (left) leads to, until none can be."""
+    """Whether some state can occur again. States without a predecessor are removed repeatedly; a cycle remains."""
     following: dict[Row, list[Row]] = {}
     found = [model.initial()]
     while found:
@@ -152,7 +152,7 @@ def test_1419_without_it_no_election_of_three_goes_on_for_ever() -> None:
 
 
 def test_1419_on_a_fast_network_two_servers_never_settle_and_the_verdict_says_that_nobody_is_elected() -> None:
-    """Every vote that arrives is the better one, so no wait before a decision ever ends. Without it, 1 leads."""
+    """Every vote that arrives is the better one, so no wait before a decision ends. Without the variant, 1 leads."""
     job, exploration = ran(TWO_EPOCHS + FAST + WITH_1419)
     judgement = judge(job, exploration, known_actions(job.model))
 
@@ -164,7 +164,7 @@ def test_1419_on_a_fast_network_two_servers_never_settle_and_the_verdict_says_th
 
 
 def test_1419_a_run_of_three_servers_in_which_all_change_their_votes_for_ever() -> None:
-    """Once in every lap each message arrives; after a few laps the whole ensemble is where it was two laps before.
+    """Each message arrives once per lap; after a few laps the whole ensemble is in the same state as two laps earlier.
 
     1 has joined a later epoch, 2 has more data, and 3 has the higher id: 1 beats 2, 2 beats 3, and 3 beats 1.
     """
@@ -196,7 +196,7 @@ always: [OneLeader]
 
 
 def run(*events: object, variants: frozenset[Variant] = frozenset()) -> Step[Election]:
-    """Server 3 of three, from its start on."""
+    """Return the last step of server 3 of three, from its start."""
     peer, election = Peer(3, THREE, Durable()), None
     done = None
     for event in (Start(THREE), *events):
@@ -214,9 +214,9 @@ def says_it_follows_3(sid: int, election_round: int) -> Deliver:
 LED_IN_ROUND_1 = (
     Deliver(1, Notification(ServerState.LOOKING, Vote(3, 0, 0), 1)),
     Fired(Timer.FINALIZE_WAIT),
-    QuorumLost(),  # its followers are out of reach, and it looks again, in round 2
+    QuorumLost(),  # its followers are unreachable, and it is LOOKING again, in round 2
 )
-OLD_NEWS = (says_it_follows_3(1, 1), says_it_follows_3(2, 1))  # said before they noticed
+OLD_NEWS = (says_it_follows_3(1, 1), says_it_follows_3(2, 1))  # sent before they noticed
 
 
 def test_1514_what_was_said_in_an_earlier_round_makes_a_server_lead_again() -> None:
@@ -240,8 +240,8 @@ def test_1514_what_is_said_in_the_same_round_makes_a_leader_with_or_without_it()
     assert with_it.state.state is ServerState.LEADING
 
 
-# Leader 3 is cut off, has lost its quorum and looks again. The links heal, and 3 sends its vote again; 1 and 2, which
-# follow 3 still, say so. Only then do they give it up, and elect 2. While 2 leads with 1, 3 must not lead.
+# Leader 3 is cut off, has lost its quorum and is LOOKING again. The links heal, and 3 sends its vote again. 1 and 2
+# still follow 3, and say so. Only then do they give it up, and elect 2. While 2 leads with 1, 3 must not lead.
 CUT_OFF_AND_BACK = """\
 file: zoo-3.cfg
 servers: [1, 2, 3]
@@ -258,7 +258,7 @@ sometimes: [{Stands: {1: FOLLOWING 2, 2: LEADING, 3: FOLLOWING 2}}, {Leads: 3}]
 def test_1514_an_old_leader_leads_beside_the_new_one() -> None:
     """The shortest run has 17 steps.
 
-    Cut, loss of the quorum, healing and time-out are 4. The two new connections to 3 first carry the last vote of the
+    Cut, loss of the quorum, healing and timeout are 4. The two new connections to 3 first carry the last vote of the
     first round again, as `QuorumCnxManager.SendWorker.run` does: 2 arrivals. Two hear 3 and answer (2), two answers
     arrive (2), two give 3 up (2), three votes arrive (3), and two decide (2).
     """

@@ -1,9 +1,9 @@
-"""Mutation: which invariant each variant of Zab breaks, as a table that is generated here and kept in the manual.
+"""Mutation: the invariants that each variant of Zab breaks, as a table that is generated here, part of the manual.
 
 Every default invariant of Zab must be broken by some variant, every variant must break some invariant, and without a
-variant the same ensembles break none. Mutants of effects break the other ones (`test_mutation_scenarios`).
-REWRITE_GOLDEN=1 rewrites docs/reference-variants.md; look at the difference before it is committed: each entry says
-that an invariant fails, and in how many steps at least.
+variant the same ensembles break none. Mutants of effects break the other invariants (`test_mutation_scenarios`).
+REWRITE_GOLDEN=1 rewrites docs/reference-variants.md. Read the diff before you commit it: each entry says that an
+invariant fails, and at which least depth.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from spec.zab.state import ZabRules
 PAGE = Path(__file__).parents[2] / "docs" / "reference-variants.md"
 INVARIANTS = tuple(name for name in ZAB_DEFAULTS if PROPERTIES[name].needs_zab)
 ZAB_VARIANTS = tuple(variant for variant in Variant if variant in of_area(Area.ZAB))
-ON_THE_PAGE = of_area(Area.ELECTION, Area.ZAB)  # those of the election are held to tests/quality/test_variants.py
-STATES = 400_000  # a level is finished before this ends a search
+ON_THE_PAGE = of_area(Area.ELECTION, Area.ZAB)  # tests/quality/test_variants.py covers the variants of the election
+STATES = 400_000  # a search finishes its level before this limit ends it
 
 
 def scene(
     voters: int = 3, observers: int = 0, *, established: bool = True, packets: bool = False, late_commits: bool = False,
     **budgets: int,
 ) -> Setup:  # fmt: skip
-    """An ensemble in which all have one transaction of epoch 1, and what may happen to it."""
+    """Return an ensemble with these budgets; all servers have one transaction of epoch 1."""
     sids = range(1, voters + observers + 1)
     file = File("zoo.cfg", majority_view(sids[:voters], sids[voters:]))
     disk = Durable(1, 1, txns=(Txn(make_zxid(1, 1), "given"),))
@@ -61,7 +61,7 @@ SCENES = {
     ),
     Variant.OBSERVER_COUNTED: scene(5, 1, established=False, elections=1, writes=1, crashes=1),
 }
-"""Where a variant shows; the others show in the usual one."""
+"""The scenes for variants that need one; the others show in the usual scene."""
 
 
 def with_variant(setup: Setup, variant: Variant) -> Setup:
@@ -71,7 +71,7 @@ def with_variant(setup: Setup, variant: Variant) -> Setup:
 
 
 def findings(setup: Setup) -> tuple[Stop, dict[str, int]]:
-    """Each invariant that fails, and after how many steps at least; one search finds all, since none ends it."""
+    """Return each invariant that fails, with its least depth. One search finds all, because witnesses do not end it."""
     hoped_for = [replace(build(setup, name), kind=Kind.SOMETIMES) for name in INVARIANTS]
     exploration = explore(ensemble("mutation", setup, hoped_for), Limits(states=STATES))
     return exploration.stop, {name: exploration.found[name].depth for name in INVARIANTS if name in exploration.found}
