@@ -1,4 +1,4 @@
-"""The herd in the model and in figures: what a leader's death costs by what is watched, and how it is shown."""
+"""The herd effect in the model and measured: the cost of a leader's death by the watched znodes, and its display."""
 
 import json
 import re
@@ -46,11 +46,11 @@ def test_requests_in_the_model_are_those_of_each_way(clients: int) -> None:
     requests = {name: count(way, clients).requests for name, way in WAYS.items()}
 
     assert requests == {
-        "one ephemeral": (clients - 1) + (clients - 2),  # all create, and all but one look whose it is
-        "smallest znode": (clients - 1) + (clients - 2),  # all look, and all but one watch the next
-        "all children": clients - 1,  # to look is to watch
+        "one ephemeral": (clients - 1) + (clients - 2),  # all create; all but one read the owner
+        "smallest znode": (clients - 1) + (clients - 2),  # all list the children; all but one watch the next
+        "all children": clients - 1,  # the listing sets the watch
         "predecessor": 1,
-        "predecessor, announced": 2,  # to look, and to announce
+        "predecessor, announced": 2,  # the listing and the announcement
     }
 
 

@@ -1,4 +1,4 @@
-"""SPIN as the yardstick: its report is read exactly, and nothing but a complete search gives a figure."""
+"""SPIN as the reference: its report is parsed exactly, and only a complete search gives a figure."""
 
 import os
 import shutil
@@ -106,7 +106,7 @@ def test_a_size_without_known_counts_is_refused() -> None:
 
 
 def test_the_peak_of_a_child_is_its_own(tmp_path: Path) -> None:
-    held = bytearray(256 * 2**20)  # the caller is large; what it starts is not
+    held = bytearray(256 * 2**20)  # the caller is large; the processes that it starts are not
     held[:: 2**12] = b"x" * (len(held) // 2**12)
 
     usage = run_alone(["/bin/sh", "-c", "echo said; exit 7"], tmp_path / "out", tmp_path)

@@ -1,4 +1,4 @@
-"""The benchmark command: three forms of one table, ratios within one run, a missed figure never passes."""
+"""The benchmark command: three forms of one table, ratios within one run, and no pass with a missed figure."""
 
 import io
 import json

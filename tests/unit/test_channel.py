@@ -1,4 +1,4 @@
-"""One direction of a connection: messages that are kept, lost and sent again as servers and links change."""
+"""One direction of a connection: messages are kept, lost and sent again as servers and links change."""
 
 import pytest
 
@@ -52,7 +52,7 @@ def test_the_other_direction_then_sends_what_waits() -> None:
 
 
 def test_or_its_last_message_once_more() -> None:
-    """So a restarted server hears a vote of before its crash."""
+    """So a restarted server can receive a vote from before its crash."""
     had_sent = peer_crashed(sent(OPEN, A, B))
 
     assert establish(reachable(had_sent)).in_flight == (B,)
@@ -112,7 +112,7 @@ def test_healing_alone_connects_nobody() -> None:
 
 
 def test_a_queued_message_that_repeats_the_newest_in_flight_is_merged_when_there_is_room() -> None:
-    """A message equal to the newest in flight is not sent twice, neither from the queue."""
+    """A message equal to the newest one in flight is not sent twice, also when it comes from the queue."""
     rules = ChannelRules(capacity=2, merge_repeats=True)
     full = sent(OPEN, A, B, C, B, rules=rules)
     assert (full.in_flight, full.queued) == ((A, B), B)

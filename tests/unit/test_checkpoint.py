@@ -1,4 +1,4 @@
-"""A search that is put down comes back whole or is refused; whatever happens to the folder, the search goes on."""
+"""Checkpoints of a search: it resumes completely or is refused, and no failure of the folder ends the search."""
 
 import errno
 import json
@@ -37,14 +37,14 @@ from tests.support.sittings import After, CrashError, assert_same, in_sittings, 
 
 DECIDED = {"LEADING", "FOLLOWING"}
 NO_LIMITS = Limits()
-ONWARD = [(n, "on", n + 1) for n in range(30)]  # a token that goes straight on: level n is place n
+ONWARD = [(n, "on", n + 1) for n in range(30)]  # a token that moves straight on: level n is place n
 
 
 ELECTION = election(3).with_properties([])  # 6,544 states
 
 
 def lively_election() -> Model:
-    """The same, of which it is asked whether servers decide: the graph is kept."""
+    """Return the same election with a liveness property, so that the graph is kept."""
     reads = tuple(Read(str(sid), lambda local: local.state) for sid in (1, 2, 3))
 
     def decided(*states: str) -> Finding | None:
@@ -55,7 +55,7 @@ def lively_election() -> Model:
 
 
 def kept(model: Model, folder: Path, depth: int = 5, source: object = None) -> Exploration:
-    """A search that is kept at a depth."""
+    """Run a search to this depth, and write its checkpoint."""
     found = search.explore(model, Limits(depth=depth), checkpoint=Checkpoint(folder, source))
     assert (found.stop, (folder / storing.HEAD).exists()) == (Stop.DEPTH, True)
     return found
@@ -66,7 +66,7 @@ def taken_up(model: Model, folder: Path, limits: Limits = NO_LIMITS, source: obj
 
 
 def refused(model: Model, folder: Path, limits: Limits = NO_LIMITS, source: object = None) -> str:
-    """Why a search is not taken up; what is kept is left as it is."""
+    """Return the reason why a search is not resumed; assert that the checkpoint is unchanged."""
     before = {path: path.read_bytes() for path in folder.iterdir()}
     with pytest.raises(CheckpointError) as refusal:
         taken_up(model, folder, limits, source)
@@ -75,7 +75,7 @@ def refused(model: Model, folder: Path, limits: Limits = NO_LIMITS, source: obje
     return str(refusal.value)
 
 
-# -- what comes of it ----------------------------------------------------------------------------------------
+# -- results -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -114,7 +114,7 @@ def test_scenarios_of_zab_and_of_recipes_find_the_same_by_the_same_paths(name, t
 
 
 def test_a_killed_process_is_taken_up_by_another_in_which_strings_hash_otherwise(tmp_path):
-    """The only test with a process that is really killed; all else about one is shown by CrashError."""
+    """The only test with a process that is really killed; all others use CrashError."""
     code = (
         "import os, signal, sys\n"
         "from pathlib import Path\n"
@@ -149,7 +149,7 @@ def test_what_an_interrupt_ends_within_a_level_is_kept_and_so_is_what_liveness_i
 
 
 def test_what_was_found_before_is_not_found_once_more(tmp_path):
-    """From place 20 on two properties have a finding, one of which had its first at place 3."""
+    """At place 20 and later two properties have a finding; one of them had its first at place 3."""
     model = graph(ONWARD)
     read = Read(model.columns[0].name)
     wanted = [Property(f"from {n}", (read,), lambda at, n=n: Finding("there") if at >= n else None, Kind.SOMETIMES)
@@ -162,7 +162,7 @@ def test_what_was_found_before_is_not_found_once_more(tmp_path):
 
 
 def test_what_is_read_back_in_many_parts_is_the_same(tmp_path, monkeypatch):
-    """Millions of states are read back some at a time; here so are a few."""
+    """Millions of states are read back in chunks; a small chunk size makes that happen with a few states."""
     model = lively_election()
     kept(model, tmp_path, depth=12)
     monkeypatch.setattr(storing, "CHUNK", 1000)
@@ -170,7 +170,7 @@ def test_what_is_read_back_in_many_parts_is_the_same(tmp_path, monkeypatch):
 
 
 def test_seconds_add_up_and_a_limit_of_time_is_one_for_each_sitting(tmp_path, monkeypatch):
-    """On a clock that goes on by 2 at each report, and by 100 while a search is taken up, which no limit counts."""
+    """The clock advances by 2 at each report, and by 100 while a search resumes, which no limit counts."""
     now, take_up = [0.0], Keeper.take_up
 
     def slowly(_):
@@ -182,7 +182,7 @@ def test_seconds_add_up_and_a_limit_of_time_is_one_for_each_sitting(tmp_path, mo
 
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     monkeypatch.setattr(Keeper, "take_up", taken_up_slowly)
-    monkeypatch.setattr(search, "REPORT_EVERY", 1e9)  # but for those between levels, and at the end
+    monkeypatch.setattr(search, "REPORT_EVERY", 1e9)  # only the reports between levels and at the end remain
     before, sittings = 0.0, 1
     while (part := taken_up(ELECTION, tmp_path, Limits(seconds=5), progress=slowly)).stop is Stop.TIME:
         assert part.seconds - part.seconds_before >= 5
@@ -208,7 +208,7 @@ def test_a_search_without_a_checkpoint_keeps_no_fingerprints_and_no_questions():
     assert not isinstance(alone.tables, RecordedTables)
 
 
-# -- what is refused -----------------------------------------------------------------------------------------
+# -- refusals ------------------------------------------------------------------------------------------------
 
 
 def test_a_folder_in_which_a_search_is_kept_is_not_written_over(tmp_path):
@@ -232,7 +232,7 @@ def test_another_source_model_engine_or_format_is_refused(tmp_path, monkeypatch)
 
 @pytest.mark.parametrize(("kind", "other"), list(pairwise([*Kind, Kind.ALWAYS])))
 def test_a_model_whose_property_is_of_another_kind_is_refused(kind, other, tmp_path):
-    """Another kind is held to other states, ends a search otherwise, and may want the graph, which was not kept."""
+    """A property of another kind is checked in other states, ends a search differently, and may need the graph."""
     reads = tuple(Read(str(sid), lambda local: local.state) for sid in (1, 2, 3))
     check = lively_election().properties[0].check
     one, another = (election(3).with_properties([Property("P", reads, check, each)]) for each in (kind, other))
@@ -242,7 +242,7 @@ def test_a_model_whose_property_is_of_another_kind_is_refused(kind, other, tmp_p
 
 @pytest.mark.parametrize("place", [2, 4])
 def test_a_model_whose_functions_answer_otherwise_is_refused(place, tmp_path):
-    """Of one name and one source; the graph differs in one edge that was seen, or in a value and nothing else."""
+    """The model has the same name and source; its graph differs in one visited edge, or only in a value."""
     kept(graph(ONWARD), tmp_path)
     edges = [edge if edge[0] != place else (place, "on", 0) for edge in ONWARD]
     assert "do not answer as they did" in refused(graph(edges), tmp_path)
@@ -251,7 +251,7 @@ def test_a_model_whose_functions_answer_otherwise_is_refused(place, tmp_path):
 
 
 def test_what_was_not_asked_yet_may_change(tmp_path):
-    """All that was seen is as the model is now, and so is the rest: it is the search of the model as it is now."""
+    """The visited part agrees with the changed model, so the result is the search of the changed model."""
     kept(graph(ONWARD), tmp_path)
     other = graph([*ONWARD[:20], (20, "on", 0)])
     assert_same(taken_up(other, tmp_path), search.explore(other))
@@ -313,11 +313,11 @@ def test_a_folder_that_cannot_be_or_that_another_search_uses_is_refused(tmp_path
     assert taken_up(election(2), tmp_path).stop is Stop.EXHAUSTED
 
 
-# -- what goes wrong meanwhile -------------------------------------------------------------------------------
+# -- failures ------------------------------------------------------------------------------------------------
 
 
 class Failing:
-    """Has the n-th call of a function raise an error; with `ever` every later one too."""
+    """A function whose n-th call raises an error; with `ever`, every later call does too."""
 
     def __init__(self, function, number: int, error: BaseException, *, ever: bool = False) -> None:
         self.function, self.number, self.error, self.ever, self.calls = function, number, error, ever, 0
@@ -365,7 +365,7 @@ def test_a_folder_that_vanishes_ends_no_search(tmp_path):
 
 @pytest.mark.parametrize("function", ["fsync", "replace", "unlink"])
 def test_a_crash_at_any_moment_of_writing_leaves_the_older_or_the_newer_whole(function, tmp_path, monkeypatch):
-    """A second keeping that is broken off at its n-th writing out, renaming or removal, for every n that it has."""
+    """A second checkpoint is interrupted at its n-th fsync, rename or removal, for every n that occurs."""
     model = lively_election()
     whole = search.explore(model)
     for number in range(1, 12):
@@ -388,7 +388,7 @@ def test_a_crash_at_any_moment_of_writing_leaves_the_older_or_the_newer_whole(fu
 
 @pytest.fixture
 def sigterm_as_ctrl_c() -> Iterator[None]:
-    """As `python -m checker` has it."""
+    """SIGTERM is handled like Ctrl-C, as in `python -m checker`."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     yield
     signal.signal(signal.SIGTERM, before)
@@ -404,7 +404,7 @@ def test_the_first_interrupt_waits_and_the_second_does_not(by):
         signal.raise_signal(by)
         raise AssertionError("the second one interrupts at once")
     interrupts = Interrupts()
-    with pytest.raises(KeyboardInterrupt), interrupts:  # as it is left
+    with pytest.raises(KeyboardInterrupt), interrupts:  # a pending interrupt is raised on exit
         signal.raise_signal(by)
         done = True
     assert done
@@ -420,7 +420,7 @@ def test_a_signal_that_is_not_as_ctrl_c_is_left_alone():
 
 
 def test_an_interrupt_at_the_very_moment_of_entering_leaves_the_next_one_as_it_was(monkeypatch):
-    """It comes when the handler is there and nothing has happened since."""
+    """The signal arrives when the handler is installed and nothing else has happened."""
     install = signal.signal
 
     def hit(number, handler):

@@ -1,4 +1,4 @@
-"""A forged checkpoint folder is refused with one line; nothing outside the folder is read, written or deleted."""
+"""A forged checkpoint folder is refused with one line; no file outside the folder is read, written or deleted."""
 
 import json
 import os
@@ -19,7 +19,7 @@ Change = Callable[[dict[str, Any]], None]
 
 
 def put(*keys: Any, value: Any) -> Change:
-    """A forgery that sets the field at this path of keys."""
+    """Return a forgery that sets the field at this path of keys."""
 
     def change(head: dict[str, Any]) -> None:
         for key in keys[:-1]:
@@ -121,7 +121,7 @@ def forge(folder: Path, text: bytes) -> None:
 
 
 def refusal(folder: Path) -> str:
-    """The one line that refuses a search; every other file stays as it was."""
+    """Return the one line that refuses a search; assert that every other file is unchanged."""
     around = folder.resolve().parent
     before = {path: path.read_bytes() for path in around.rglob("*") if path.is_file()}
     with pytest.raises(CheckpointError) as error:

@@ -1,4 +1,4 @@
-"""Forged checkpoints of searches for liveness: every number in the files of the graph has a bound, and is checked."""
+"""Forged checkpoints of searches for liveness: every number in the files of the graph has a bound, which is checked."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def numbers_of(folder: Path, name: str) -> np.ndarray:
 
 
 def refusal(folder: Path) -> str:
-    """The error of a search that resumes; it is one line."""
+    """Return the error of a search that resumes; it is one line."""
     with pytest.raises(CheckpointError) as caught:
         search.explore(MODEL, checkpoint=Checkpoint(folder, resume=True))
     assert "\n" not in str(caught.value)

@@ -18,7 +18,7 @@ from tests.support.command_line import Ended, Write, cli, python_m_checker, scen
 
 SERVERS = "file: zoo-3.cfg\nservers: [1, 2, 3]\n"
 PASSES = SERVERS + "grain: oracle\nsometimes: [AllSettled]\n"
-# The highest of three equal servers wins, if it takes part: "3 never leads" is wrong, "1 leads" never happens (R7).
+# The highest of three equal servers wins if it takes part: "3 never leads" is wrong, "1 leads" never happens (R7).
 VIOLATED = SERVERS + "grain: oracle\nalways: [{NeverLeads: 3}]\n"
 VACUOUS = SERVERS + "grain: oracle\nsometimes: [{Leads: 1}]\n"
 # With two servers one loss stops service (R2).

@@ -1,7 +1,7 @@
-"""What the commands print and write: lines for people, JSON for programs, traces that replay, tables of the guide.
+"""The output of the commands: lines for people, JSON for programs, traces that replay, tables of the guide.
 
-What must be said is taken from the requirements (R2, R3, R10), or from another way to compute it: the other engine,
-the other format, the definition of a quorum.
+Expected values come from the requirements (R2, R3, R10), or from another way to compute them: the other engine, the
+other format, the definition of a quorum.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tests.support.command_line import Ended, Write, cli, scenarios_in
 
 R10 = next(path for path in bundled() if path.stem == "r10-wrong-order")
 PASSES = "file: zoo-3.cfg\nservers: [1, 2, 3]\ngrain: oracle\nsometimes: [AllSettled]\n"
-# The highest of three equal servers wins, if it takes part (R7).
+# The highest of three equal servers wins if it takes part (R7).
 VIOLATED = "file: zoo-3.cfg\nservers: [1, 2, 3]\nalways: [{NeverLeads: 3}]\nsometimes: [{Leads: 3}]\n"
 VACUOUS = "file: zoo-3.cfg\nservers: [1, 2, 3]\ngrain: oracle\nsometimes: [{Leads: 1}]\n"
 # With two servers one loss stops service (R2).
@@ -42,7 +42,7 @@ ESCAPE = "\x1b["
 
 @pytest.fixture
 def scenario(tmp_path: Path) -> Write:
-    """Writes a scenario beside the zoo.cfg files that it may name."""
+    """Return a function that writes a scenario next to the zoo.cfg files that it may name."""
     return scenarios_in(tmp_path)
 
 
@@ -50,7 +50,7 @@ def scenario(tmp_path: Path) -> Write:
 
 
 def test_one_server_is_one_run_and_its_report_begins_with_the_verdict() -> None:
-    """It decides for itself, and leads: two states, the first one included."""
+    """The server decides alone and leads: two states, including the first one."""
     ended = cli("--nodes", 1)
 
     assert ended.code == 0
@@ -199,7 +199,7 @@ MEASURED = {"seconds", "states_per_second", "python_seconds", "peak_bytes", "byt
 
 
 def without(names_left_out: set[str], value: Any) -> Any:
-    """A JSON value without these keys, wherever they are."""
+    """Return a JSON value without these keys at any depth."""
     if isinstance(value, dict):
         return {key: without(names_left_out, each) for key, each in value.items() if key not in names_left_out}
     return [without(names_left_out, each) for each in value] if isinstance(value, list) else value
@@ -295,7 +295,7 @@ def test_two_runs_of_one_name_do_not_overwrite_each_others_traces(scenario: Writ
 
 
 def test_nor_do_two_whose_names_are_one_for_a_test(scenario: Write) -> None:
-    """The names of other files keep a dot and capitals, that of a module of Python does not."""
+    """The names of other files keep a dot and capitals; the name of a Python module does not."""
     folder = scenario(VIOLATED).parent / "traces"
     names = ["v3.9 one", "v3-9 one", "V3 9.one"]
     paths = [scenario(f"name: {name}\n{VIOLATED}", f"{place}.yaml") for place, name in enumerate(names)]
@@ -309,7 +309,7 @@ def test_nor_do_two_whose_names_are_one_for_a_test(scenario: Write) -> None:
 
 @pytest.fixture(scope="module")
 def refined(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The saved trace of the wrong order, told message by message."""
+    """The saved trace of the wrong order, refined to messages."""
     folder = tmp_path_factory.mktemp("refined")
     ended = cli("run", R10, "--refine", "--traces", folder, "--format", "none")
     assert (ended.code, ended.err) == (0, "")
@@ -318,7 +318,7 @@ def refined(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def plain_value(value: Any) -> Any:
-    """A value of the Informal Trace Format, as Python has it."""
+    """Convert a value of the Informal Trace Format to a Python value."""
     if isinstance(value, dict) and "#bigint" in value:
         return int(value["#bigint"])
     if isinstance(value, dict):
@@ -362,7 +362,7 @@ def test_refined_it_ends_with_leaders_3_and_5_and_the_followers_of_the_requireme
 
 
 def test_refined_each_leader_holds_a_quorum_of_votes_of_its_own_file(refined: Path) -> None:
-    """Two of three and three of five, each majority a right one: that is what makes the split possible."""
+    """Two of three and three of five: both are correct majorities, so the split is possible."""
     servers = servers_at_the_end(refined)
     for leader, quorum in ((3, 2), (5, 3)):
         assert list(servers[leader]["bucket"].values()).count(leader) >= quorum
@@ -377,7 +377,7 @@ def test_the_refined_trace_replays(refined: Path) -> None:
 
 
 def test_a_run_that_the_bounds_do_not_let_be_told_finely_is_told_by_the_oracle_with_a_note(scenario: Write) -> None:
-    """With one round only, the fine grain has no second election for those who lose their leader."""
+    """With one round only, the fine grain has no second election for servers that lose their leader."""
     text = f"{R10.read_text()}\nrounds: 1\n"
     for zoo_cfg in R10.parent.glob("*.cfg"):
         scenario(zoo_cfg.read_text(), zoo_cfg.name)
@@ -422,7 +422,7 @@ def test_quorums_of_three_and_of_four_servers_always_meet_and_that_is_proved(sce
 
 @pytest.fixture(scope="module")
 def computed_once() -> Iterator[None]:
-    """The tables are computed anew for every command; these tests ask for them in two formats."""
+    """Compute the tables only once: these tests request them in two formats, and every command computes them anew."""
     with pytest.MonkeyPatch.context() as patch:
         for name in ("losses", "partitions"):
             patch.setattr(tables, name, cache(getattr(tables, name)))
@@ -431,7 +431,7 @@ def computed_once() -> Iterator[None]:
 
 @pytest.mark.usefixtures("computed_once")
 def test_the_tables_are_those_of_the_guide() -> None:
-    """R2: how many losses are survived. R3: which side serves when followers are cut off; of 6 cut 3 to 3, neither."""
+    """R2: the number of losses that are survived. R3: the side that serves after a cut; of 6 cut 3 to 3, neither."""
     data = cli("tables", "--json").data
 
     assert {row["servers"]: row["survives"] for row in data["R2"]} == {2: 0, 3: 1, 4: 1, 5: 2, 6: 2}
@@ -461,7 +461,7 @@ def test_the_tables_say_the_same_in_words() -> None:
 
 
 def everything_shown(terminal: int) -> Iterator[bytes]:
-    """What a terminal shows, until the other side is closed."""
+    """Return the output on a terminal, until the other side is closed."""
     with contextlib.suppress(OSError):
         while piece := os.read(terminal, 4096):
             yield piece

@@ -31,7 +31,7 @@ def no_stack_trace(ended: Ended) -> bool:
 
 @pytest.fixture
 def scenario(tmp_path: Path) -> Write:
-    """Writes a scenario next to the zoo.cfg files that it may name."""
+    """Return a function that writes a scenario next to the zoo.cfg files that it may name."""
     return scenarios_in(tmp_path)
 
 
@@ -65,7 +65,7 @@ def read_until(terminal: int, wanted: bytes) -> bytes:
 def test_20_and_a_report_of_what_was_seen_when_a_search_is_interrupted(
     piped: bool, how: str, by: signal.Signals
 ) -> None:
-    """Interrupted once its progress is shown, so it is under way; limits end it should the signal be ignored."""
+    """The interrupt comes after the first progress report; limits end the search if the signal is ignored."""
     words = ["--nodes", "4", "--grain", "fine", "--rounds", "1", "--states", "30000000", "--time", "120s"]
     command = [sys.executable, "-m", "checker", *words, *how.split()]
     terminal, other_side = pty.openpty()
@@ -275,7 +275,7 @@ def test_any_bytes_as_a_trace_are_refused(folder: Path, content: bytes) -> None:
 
 @pytest.fixture(scope="module")
 def trace(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """A saved trace, as JSON: one of two servers is elected."""
+    """A saved trace as JSON: one of two servers is elected."""
     folder = tmp_path_factory.mktemp("traces")
     assert cli("--nodes", 2, "--grain", "oracle", "--traces", folder, "--format", "none").code == 0
     (file,) = folder.glob("*.itf.json")
@@ -284,7 +284,7 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 def changed(trace: Any, path: tuple[str | int, ...], value: object) -> Any:
-    """A copy of a JSON value with another value at that path."""
+    """Return a copy of a JSON value with another value at that path."""
     copy = json.loads(json.dumps(trace))
     place = copy
     for key in path[:-1]:
@@ -294,7 +294,7 @@ def changed(trace: Any, path: tuple[str | int, ...], value: object) -> Any:
 
 
 def paths_in(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
-    """The paths of everything inside a JSON value."""
+    """Return the paths of all values inside a JSON value."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     return [each for key, item in items for each in ((*path, key), *paths_in(item, (*path, key)))]
 

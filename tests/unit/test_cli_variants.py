@@ -20,7 +20,7 @@ COMMITS_EARLY = "commit-before-quorum"
 
 @pytest.fixture
 def scenario(tmp_path: Path) -> Write:
-    """Writes a scenario next to the zoo.cfg files that it may name."""
+    """Return a function that writes a scenario next to the zoo.cfg files that it may name."""
     return scenarios_in(tmp_path)
 
 

@@ -43,7 +43,7 @@ EVENT = -1
 
 
 class Wire(asyncio.Transport):
-    """What a connection writes and wants; a peer that takes nothing has `unread` bytes."""
+    """A transport that records the writes of a connection; a peer that does not read leaves `unread` bytes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -88,7 +88,7 @@ class Wire(asyncio.Transport):
 
 
 class World:
-    """A client port without a socket, the server behind it, and a loop that turns when told."""
+    """A client port without a socket, its server, and an event loop that runs one turn per call of `turn`."""
 
     def __init__(self, **limits: Any) -> None:
         self.loop = asyncio.new_event_loop()
@@ -106,7 +106,7 @@ class World:
 
 
 class Client:
-    """A client with its session, unless it is to send its own first bytes."""
+    """A client with its session; with `presents` false it sends its own first bytes."""
 
     def __init__(self, world: World, presents: bool = True, address: str = "127.0.0.1") -> None:
         self.world, self.wire = world, Wire()
@@ -126,7 +126,7 @@ class Client:
         self.bytes(b"".join(request(xid, record) for xid, record in requests))
 
     def taken(self) -> list[tuple[int, int]]:
-        """The xid and the error of each packet since the last time, after the loop has turned."""
+        """Return the xid and the error of each packet since the last call, after a turn of the loop."""
         self.world.turn()
         packets, data = [], bytes(self.wire.written)
         self.wire.written.clear()
@@ -329,7 +329,7 @@ def test_a_server_that_stops_serving_ends_every_connection_and_refuses_new_ones(
     assert not Client(world).wire.over
 
 
-# What is not served.
+# Requests that are not served.
 
 
 def test_reconfiguration_and_sasl_are_not_implemented_and_the_connection_goes_on(world: World) -> None:
@@ -371,7 +371,7 @@ def test_malformed_packets_end_their_connection_and_no_other(world: World, data:
     other, client = Client(world), Client(world, presents)
     client.bytes(data)
     if data == framed(bytes(20)) and presents:
-        assert client.taken() == [(0, Code.UNIMPLEMENTED)]  # opcode 0 is a request that nobody knows
+        assert client.taken() == [(0, Code.UNIMPLEMENTED)]  # opcode 0 is not a known request
     assert client.wire.over
     other.asks((1, Ping()))
     assert other.taken() == [(1, 0)]
@@ -480,7 +480,7 @@ def test_a_client_that_is_gone_leaves_nothing_behind(world: World) -> None:
     assert world.server.tree.node("/a") is not None
 
 
-# Watches that are set again.
+# Watches that are registered again.
 
 
 def test_a_client_that_comes_back_is_told_what_it_missed_before_the_answer(world: World) -> None:
@@ -512,7 +512,7 @@ def test_an_address_is_an_identity_of_its_connection(world: World) -> None:
 
 
 def test_small_requests_of_others_are_handled_between_large_ones(world: World) -> None:
-    """One large request is handled in a turn of the event loop; the other client is answered after the first one."""
+    """A large request takes a turn of the event loop; the other client is answered after the first one."""
     flooding, other = Client(world), Client(world)
     large = SetWatches(0, (), tuple(f"/{'x' * 1000}{n}" for n in range(100)), ())
     flooding.asks(*((xid, large) for xid in range(1, 6)))

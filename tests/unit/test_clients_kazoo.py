@@ -1,4 +1,4 @@
-"""A real client library (kazoo) against the client port, with a server in memory behind it."""
+"""A real client library (kazoo) against the client port, with an in-memory server behind it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Live:
         self.kazoos: list[KazooClient] = []
 
     def does(self, work: Callable[[], Any]) -> Any:
-        """Does something in the loop's thread, and waits for it."""
+        """Run a function in the loop's thread, and wait for its result."""
 
         async def run() -> Any:
             return work()

@@ -1,4 +1,4 @@
-"""The secure client port and the keys of zoo.cfg that describe it; what cannot be used is an error that says why."""
+"""The secure client port and its keys of zoo.cfg; a key that cannot be used is an error that gives the reason."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Run: TypeAlias = Callable[[Coroutine[Any, Any, Any]], Any]
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A key, encrypted, and its certificate for localhost, in one PEM file; the same without encryption beside it."""
+    """An encrypted key and its certificate for localhost in one PEM file, and an unencrypted copy."""
     folder = tmp_path_factory.mktemp("tls")
     key, certificate = folder / "key", folder / "trust.pem"
     made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-days", "2", "-subj", "/CN=localhost"]
@@ -38,7 +38,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def keys(folder: Path, **others: str) -> dict[str, str]:
-    """The keys of zoo.cfg, `others` with _ for the point."""
+    """Return the keys of zoo.cfg; in `others`, _ replaces the dot."""
     given = {
         "ssl.keyStore.location": str(folder / "store.pem"),
         "ssl.keyStore.password": PASSWORD,
@@ -48,7 +48,7 @@ def keys(folder: Path, **others: str) -> dict[str, str]:
 
 
 def ask(tls: TlsSettings, context: ssl.SSLContext) -> bytes:
-    """What the word `ruok` is answered through a secure port; nothing if the connection fails."""
+    """Return the reply to the word `ruok` through a secure port; empty if the connection fails."""
 
     async def run() -> bytes:
         clients = Clients(ClientSettings(secure_address=Address("127.0.0.1", 0), tls=tls, words=frozenset("*")))
@@ -88,7 +88,7 @@ def test_a_client_is_asked_for_its_certificate_unless_told_otherwise(store: Path
 
 @pytest.fixture(params=["asyncio", "uvloop"])
 def run(request: pytest.FixtureRequest) -> Run:
-    """Runs an event loop of this kind, for at most 20 seconds."""
+    """A runner for an event loop of this kind, with a limit of 20 seconds."""
     found = pytest.importorskip(request.param).run
     return lambda coroutine: found(asyncio.wait_for(coroutine, 20))
 
@@ -110,7 +110,7 @@ async def secure(store: Path, first_reserved: int = sys.maxsize, **limits: Any) 
 
 
 async def refused(clients: Clients) -> bool:
-    """Whether the secure port ends a connection that says nothing."""
+    """Whether the secure port closes a connection that sends nothing."""
     reader, writer = await asyncio.open_connection("127.0.0.1", clients.ports()[0])
     try:
         return await asyncio.wait_for(reader.read(), 5) == b""

@@ -1,4 +1,4 @@
-"""The turns of connections on the client port: requests within one budget, in the order in which connections came."""
+"""The turns of connections on the client port: requests within one budget, in the order of the connections."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any, cast
 from refimpl.clients.turns import BYTES, Turns
 
 LARGE, SMALL = BYTES - 1000, 2000
-"""A large request and a small one do not fit into one turn together."""
+"""A large request and a small one exceed the budget of one turn together."""
 
 
 class Asking:
-    """A connection with requests of these sizes; `served` receives its name for each one that is handled."""
+    """A connection with requests of these sizes; `served` receives its name for each request that is handled."""
 
     def __init__(self, name: str, turns: Turns, served: list[str], *sizes: int) -> None:
         self.name, self._turns, self._served = name, turns, served
@@ -26,7 +26,7 @@ class Asking:
 
 
 def served(*requests: tuple[str, tuple[int, ...]]) -> list[list[str]]:
-    """Which connections are served in each turn; all of them have asked in the first one."""
+    """Return the connections that are served in each turn; all of them have requests in the first turn."""
     due: deque[Callable[[], None]] = deque()
     handled: list[str] = []
     by_turn: list[list[str]] = []

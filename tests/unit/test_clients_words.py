@@ -1,4 +1,4 @@
-"""The four-letter words, compared line by line with what Apache ZooKeeper 3.8.0 printed when it was asked the same."""
+"""The four-letter words, compared line by line with the output of Apache ZooKeeper 3.8.0 for the same requests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from refimpl.clients.settings import whitelist
 from spec.config.zoo_cfg import parse_zoo_cfg
 from tests.support.memory_server import MemoryServer
 
-# What ZooKeeper printed with one client that had created /a and the ephemeral /e, and watched /a and the children of /.
+# The output of ZooKeeper with one client that had created /a and the ephemeral /e, and watched /a and the children of
+# /.
 SRVR = """Zookeeper version: 3.8.0-${mvngit.commit.id}, built on 2024-12-29 17:54 UTC
 Latency min/avg/max: 3/9.0/17
 Received: 8
@@ -100,7 +101,7 @@ ZOO_CFG = "tickTime=2000\ndataDir=/tmp/data\nclientPort=24181\nmaxClientCnxns=0\
 
 
 class Wire(asyncio.Transport):
-    """Records what a connection writes."""
+    """A transport that records the writes of a connection."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -130,7 +131,7 @@ class Wire(asyncio.Transport):
 
 
 class World:
-    """A client port without a socket; `asks` sends first bytes on a new connection and gives what is written."""
+    """A client port without a socket; `asks` sends first bytes on a new connection and returns the reply."""
 
     def __init__(self, settings: ClientSettings) -> None:
         self.loop = asyncio.new_event_loop()
@@ -160,7 +161,7 @@ class World:
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    """As the real server was when it was asked."""
+    """A world in the state of the real server when its output was recorded."""
     config = parse_zoo_cfg(ZOO_CFG)
     made = World(msgspec.structs.replace(ClientSettings.of(config, config.client), address=None))
     made.clients.begin(MemoryServer(made.clients))
@@ -178,7 +179,7 @@ def world() -> Iterator[World]:
 
 
 def shape(text: str) -> str:
-    """The text with every value that differs from run to run replaced by what kind of value it is."""
+    """Return the text with every value that differs from run to run replaced by its kind."""
     text = re.sub(r"3\.8\.\S+, built on \S+ \S+ UTC", "VERSION", text)
     text = re.sub(r"expire at \w{3} \w{3} \d\d \d\d:\d\d:\d\d UTC \d{4}", "expire at DATE", text)
     return re.sub(r"(?<![\w.])(0x[0-9a-f]+|\d+(\.\d+)?)(?!\w)", "N", text)
@@ -196,8 +197,8 @@ def test_a_word_prints_the_lines_that_zookeeper_prints(world: World, word: str) 
 def test_the_figures_are_those_of_the_client(world: World) -> None:
     text = world.asks("srvr")
     figures = dict(line.split(": ") for line in text.splitlines()[2:])
-    # A session and four requests, an event for the children of /, and the word itself; four znodes of
-    # old and two, with the root counted twice: a fresh server of 3.8 says five.
+    # A session and four requests, an event for the children of /, and the word itself; four built-in znodes and two
+    # more, with the root counted twice: a fresh server of 3.8 reports five.
     assert figures == {
         "Received": "6",
         "Sent": "6",

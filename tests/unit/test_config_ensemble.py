@@ -1,4 +1,4 @@
-"""The configuration text that servers gossip while they elect: QuorumVerifier.toString and back."""
+"""The configuration text that servers exchange during elections: QuorumVerifier.toString and its parser."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The text format of zoo.cfg: what `java.util.Properties.load` documents, line by line."""
+"""The text format of zoo.cfg, line by line as the documentation of `java.util.Properties.load` describes it."""
 
 import pytest
 
@@ -18,7 +18,7 @@ def test_equals_sign_colon_and_blank_separate_key_and_value(line: str) -> None:
 
 
 def test_only_the_first_separator_separates() -> None:
-    # This is why a server line may stand after a colon, too.
+    # So a colon may also separate the key of a server line.
     assert read("server.1:a:2888:3888") == [("server.1", "a:2888:3888")]
     assert read("key==value") == [("key", "=value")]
 
@@ -57,7 +57,7 @@ def test_a_continued_line_may_be_the_last() -> None:
 
 
 def test_a_lone_backslash_at_the_end_is_an_empty_key() -> None:
-    # Seen with Java 17; in the middle of a text it says nothing.
+    # Observed with Java 17; in the middle of a text such a line has no effect.
     assert read("\\\n") == [("", "")]
     assert read("\\\n\na=1") == [("a", "1")]
 

@@ -1,4 +1,4 @@
-"""The value of a server.N line: every form ZooKeeper's documentation names, and every way to get it wrong."""
+"""The value of a server.N line: every form that ZooKeeper's documentation names, and every kind of error in it."""
 
 import pytest
 
@@ -43,7 +43,7 @@ def test_several_addresses_have_no_order() -> None:
 
 
 def test_the_role_may_stand_at_the_last_address_only() -> None:
-    # That is how QuorumServer.toString writes it.
+    # QuorumServer.toString writes this form.
     assert parse_server(1, "a:1:2|b:3:4:observer").learner_type is LearnerType.OBSERVER
 
 

@@ -35,7 +35,7 @@ def change(zxid: int) -> Change:
 
 
 class Directory:
-    """A data directory, and the tree that its transactions lead to."""
+    """A data directory, and the tree that results from its transactions."""
 
     def __init__(self, base: Path) -> None:
         self.base = base
@@ -62,7 +62,7 @@ class Directory:
         log.close()
 
     def fuzzy(self, zxid: int, last: int | None) -> Path:
-        """A snapshot begun at `zxid` of the tree as it is now; `last` is recorded at its end."""
+        """Write a snapshot of the present tree that was begun at `zxid`; `last` is recorded at its end."""
         file = snapshot.SnapshotFile(self.files, zxid)
         for piece in body_chunks(self.tree, zxid):
             file.write(piece)
@@ -262,9 +262,9 @@ BEYOND = {
 @pytest.mark.parametrize("recorded", [True, False], ids=["recorded", "not recorded"])
 @pytest.mark.parametrize("beyond", BEYOND)
 def test_truncating_leaves_no_snapshot_with_later_changes(beyond: str, recorded: bool, directory: Directory) -> None:
-    """Expected is the tree that the same transactions lead to without any later one.
+    """The expected tree is the result of the same transactions without any later one.
 
-    A snapshot begun at 2 holds the change of 3. A truncation to 2 must go back to snapshot.0 and the log.
+    A snapshot begun at 2 contains the change of 3. A truncation to 2 must go back to snapshot.0 and the log.
     """
     directory.snapshot(0)
     directory.log(1, 2)
@@ -294,7 +294,7 @@ def test_truncating_keeps_a_snapshot_whose_changes_stay(directory: Directory) ->
 
 @pytest.mark.parametrize("logged", [(), (1,)], ids=["no other snapshot", "a gap behind the older snapshot"])
 def test_truncating_is_refused_where_only_later_changes_are_left(logged: tuple[int], directory: Directory) -> None:
-    """Nothing is removed: without its data this server would no longer hold its acknowledged transactions."""
+    """No file is removed: without its data this server would lose transactions that it has acknowledged."""
     if logged:
         directory.snapshot(0)
     directory.log(1, 2)
@@ -323,7 +323,7 @@ def test_what_zookeeper_truncated_does_not_come_back_from_its_snapshot(directory
 
 
 def test_a_snapshot_beyond_the_log_is_used_where_nothing_else_is_left(directory: Directory) -> None:
-    """A leader streams its tree while it changes: a learner that crashes before the log follows has only this."""
+    """A leader streams its tree while it changes: a learner that crashes before it has the log has only this one."""
     directory.log(1, 2)
     directory.changed(3, BEYOND["a changed znode"])
     directory.fuzzy(2, last=3)
@@ -336,7 +336,7 @@ def test_a_snapshot_beyond_the_log_is_used_where_nothing_else_is_left(directory:
 
 
 def test_a_data_directory_of_zookeeper_3_9_is_loaded(tmp_path: Path) -> None:
-    """The znodes that the client wrote; `golden/disk` and test_disk_snapshot.py say how."""
+    """The znodes are those that the client wrote; see `golden/disk` and test_disk_snapshot.py."""
     shutil.copytree(Path(__file__).parent / "golden" / "disk" / "zookeeper-3.9.5", tmp_path / "version-2")
     loaded = database.load(tmp_path, tmp_path)
     assert (loaded.snapshot_zxid, loaded.last_zxid, loaded.warnings) == (7, 7, [])

@@ -1,4 +1,4 @@
-"""The epoch files: what is written, what is repaired, and what is refused."""
+"""The epoch files: writing, repair, and refusal."""
 
 from pathlib import Path
 

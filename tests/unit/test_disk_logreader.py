@@ -1,4 +1,4 @@
-"""Reading transaction logs: where one ends, which damage is refused, and what crashes of a real server leave."""
+"""Reading transaction logs: the end of a log, damage that is refused, and the remains of crashes of a real server."""
 
 import struct
 import zlib
@@ -164,7 +164,7 @@ def test_the_torn_end_of_a_crash_is_passed_over_before_a_new_epoch(tmp_path: Pat
     "tail", [record(3)[:39], record(3)[:40], record(3)[:39] + bytes(4000), record(3, b"x" * 9000)[:8000]]
 )
 def test_a_file_that_ends_amid_a_record_before_a_new_epoch_is_refused(tmp_path: Path, tail: bytes) -> None:
-    """A server that crashes leaves a file with zeros at its end, so this one was cut by something else."""
+    """A server that crashes leaves a file with zeros at its end, so this file was truncated in another way."""
     file(tmp_path, 1, 2, tail=tail)
     file(tmp_path, EPOCH_2)
     with pytest.raises(DamagedLogError, match=r", in a file that is not the last"):

@@ -1,4 +1,4 @@
-"""Purging: the newest snapshots and every log that one of them needs stay."""
+"""Purging keeps the newest snapshots and every log that one of them needs."""
 
 import struct
 from pathlib import Path
@@ -24,7 +24,7 @@ def names(base: Path) -> set[str]:
 def test_the_newest_three_snapshots_and_their_logs_stay(tmp_path: Path) -> None:
     directory(tmp_path, "snapshot.0", "snapshot.10", "snapshot.20", "snapshot.30", "log.1", "log.c", "log.12", "log.22")
     removed = purge(tmp_path, tmp_path, 3)
-    # log.c is the last one that starts at or below 0x10: it may hold 0x11 and more.
+    # log.c is the last one that starts at or below 0x10: it may contain 0x11 and later transactions.
     assert names(tmp_path) == {"snapshot.10", "snapshot.20", "snapshot.30", "log.c", "log.12", "log.22"}
     assert {path.name for path in removed} == {"snapshot.0", "log.1"}
 

@@ -1,4 +1,4 @@
-"""The same data directory in a real ZooKeeper 3.8 and here: each reads what the other wrote, to the last counter."""
+"""One data directory in a real ZooKeeper 3.8 and in the node: each reads the other's files, including every counter."""
 
 import os
 import shutil
@@ -41,12 +41,12 @@ from spec.tree.znode import stat_of
 Seen = dict[str, tuple[bytes | None, tuple[Acl, ...], tuple[int, ...]]]
 SESSION = 0x1234_5678_9ABC
 LONG = 600_000
-"""A session time-out, in milliseconds, that is not over before the test is."""
+"""A session timeout, in milliseconds, longer than the test."""
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _package() -> None:
-    """The real server is needed; where tests are run for a release its absence is a failure."""
+    """Skip the test without the real server's package; where tests run for a release, fail."""
     missing = real.available()
     if missing and os.environ.get("CI") == "true":
         pytest.fail(f"the real ZooKeeper is needed: {missing}")
@@ -56,9 +56,9 @@ def _package() -> None:
 
 @contextmanager
 def serving(base: Path, ensemble: bool = False, kill: bool = False) -> Iterator[KazooClient]:
-    """A real server on this data directory, and a client of it; both are ended at the end.
+    """A real server on this data directory, and a client of it; both are stopped at the end.
 
-    As an `ensemble` it is one of one server, with elections and epochs; `kill` ends it with SIGKILL.
+    With `ensemble` it is an ensemble of one server, with elections and epochs; `kill` ends it with SIGKILL.
     """
     port, quorum_port, election_port = free_ports(3)
     options = {
@@ -95,7 +95,7 @@ def serving(base: Path, ensemble: bool = False, kill: bool = False) -> Iterator[
 
 
 def seen_by(client: KazooClient, path: str = "/") -> Seen:
-    """The tree as a client of the real server sees it."""
+    """Return the tree as a client of the real server sees it."""
     found: Seen = {}
     waiting = [path]
     while waiting:
@@ -108,7 +108,7 @@ def seen_by(client: KazooClient, path: str = "/") -> Seen:
 
 
 def held(tree: Tree) -> Seen:
-    """The same of a tree of ours. A client is told no data as empty data by some clients; this one tells them apart."""
+    """Return the same for a tree of the node. Null data stays None here, while some clients return it as empty data."""
     found: Seen = {}
     for path, node in tree.preorder():
         stat = stat_of(node, len(tree.children(path)))
@@ -120,7 +120,7 @@ def held(tree: Tree) -> Seen:
 
 
 def exercise(client: KazooClient) -> None:
-    """Every kind of transaction that a client can cause, and snapshots in between."""
+    """Cause every kind of transaction that a client can cause, with snapshots in between."""
     client.create("/app", b"hello")
     client.create("/app/empty", b"")
     client.create("/app/digest", b"x", acl=[make_digest_acl("bob", "secret", read=True, all=True)])
@@ -153,14 +153,14 @@ def exercise(client: KazooClient) -> None:
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Seen, int]:
-    """A directory that a real server has written, what its client saw last, and the client's session."""
+    """A directory that a real server has written, the last state that its client saw, and the client's session."""
     base = tmp_path_factory.mktemp("real")
 
     def snapshots() -> list[Path]:
         return [path for _, path in snapshot.newest_first(base / "version-2")]
 
     def another_write() -> bool:
-        """Whether there are as many snapshots as tests want; the server skips one while the last is not written."""
+        """Write again; return whether there are enough snapshots. The server skips one during the previous one."""
         client.set("/app", b"more")
         return len(snapshots()) > 4
 
@@ -168,7 +168,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Seen, int]:
         exercise(client)
         wait_until(another_write, 90, "writes snapshots")
         seen, session = seen_by(client), client.client_id[0]
-        # A server that is told to end leaves one that it has begun as it is.
+        # A server that is stopped leaves an unfinished snapshot as it is.
         wait_until(lambda: all(map(snapshot.looks_whole, snapshots())), 90, "ends its snapshots")
     return base, seen, session
 
@@ -214,7 +214,7 @@ def test_a_purged_directory_of_a_real_server_loads_as_before(written: tuple[Path
 
 
 def changes(zxid: int) -> Iterator[tuple[int, Change]]:
-    """Transactions of every type, as a leader would make them."""
+    """Yield transactions of every type, as a leader would create them."""
     closed = SESSION + 1
     acl = (Acl(31, Id("world", "anyone")), Acl(1, Id("ip", "10.0.0.0/8")))
     records: tuple[tuple[int, Any], ...] = (
@@ -240,7 +240,7 @@ def changes(zxid: int) -> Iterator[tuple[int, Change]]:
 
 
 def append(base: Path, loaded: database.Loaded) -> tuple[TxnLog, int]:
-    """Log and apply our transactions behind what was loaded."""
+    """Log and apply our transactions after the loaded ones."""
     log = TxnLog(base / "version-2", preallocation=65536)
     zxid = loaded.last_zxid
     for zxid, change in changes(loaded.last_zxid):
@@ -251,7 +251,7 @@ def append(base: Path, loaded: database.Loaded) -> tuple[TxnLog, int]:
 
 
 def without_null_data(seen: Seen) -> Seen:
-    """Whether empty data is null is not told by every version of the client."""
+    """Return the tree with null data as empty: not every version of the client distinguishes them."""
     return {path: (data or b"", acl, stat) for path, (data, acl, stat) in seen.items()}
 
 

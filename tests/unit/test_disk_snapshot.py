@@ -1,4 +1,4 @@
-"""Snapshots: the bytes of ZooKeeper's files, reading in pieces of any size, and trees that change meanwhile."""
+"""Snapshots: the bytes of ZooKeeper's files, reading in pieces of any size, and trees that change during the write."""
 
 import struct
 import zlib
@@ -180,7 +180,7 @@ def test_the_last_zxid_is_read_where_it_was_recorded(tmp_path: Path, data: bytes
 
 
 REAL = Path(__file__).parent / "golden" / "disk" / "zookeeper-3.9.5"
-"""Written by Apache ZooKeeper 3.9.5 of Maven Central, standalone, default options but for 4lw.commands.whitelist.
+"""A recording of Apache ZooKeeper 3.9.5 from Maven Central: standalone, default options except 4lw.commands.whitelist.
 
 A kazoo client created /plain and set it to "second", created /guarded with a digest ACL of bob, created and deleted
 /gone, and created /mine as ephemeral in session 0x1000029e6330000. Then the server was restarted, which wrote

@@ -1,4 +1,4 @@
-"""A snapshot in the background, and a truncation that comes before it is complete."""
+"""A snapshot in the background, and a truncation before its end."""
 
 import asyncio
 import threading
@@ -24,7 +24,7 @@ def change(zxid: int) -> Change:
 def test_a_truncation_gives_up_the_snapshot_in_the_background(
     syncing: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The snapshot is begun at 2, holds a part of 3, and would get its name after the truncation to 2."""
+    """The snapshot begins at 2, contains a part of 3, and would get its name after the truncation to 2."""
     began, truncated, seal = threading.Event(), threading.Event(), SnapshotFile.seal
 
     def slow(file: SnapshotFile, last: int) -> None:

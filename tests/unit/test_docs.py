@@ -1,8 +1,8 @@
-"""The documentation holds: its code prints what pages show, its links lead somewhere, its lists are whole.
+"""The documentation is correct: its code prints the output on the page, its links have targets, its lists are complete.
 
-A fenced block `python` is run; all blocks of a page share one namespace, in the order of the page. A block
-`text` right behind one is what it prints; a block without one prints nothing. `REWRITE_GOLDEN=1` writes what
-is printed into the page instead; read the diff.
+A fenced block `python` is run; all blocks of a page share one namespace, in the order of the page. A block `text`
+directly after one is its output; a block without one prints nothing. `REWRITE_GOLDEN=1` writes the actual output into
+the page instead; read the diff.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ SOURCE_PATH = re.compile(r"`((?:checker|spec|refimpl|tests|docs|harness|benchmar
 
 
 class Example(NamedTuple):
-    """A block of code, the line it begins on, and what the page says that it prints."""
+    """A block of code, its first line, and the output that the page shows."""
 
     code: str
     line: int
@@ -41,7 +41,7 @@ def examples(text: str) -> Iterator[Example]:
 
 
 def run(page: Path, example: Example, namespace: dict[str, Any]) -> str:
-    """What the example prints; errors name the page and its line."""
+    """Return the output of the example; errors name the page and its line."""
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         exec(compile("\n" * example.line + example.code, str(page), "exec"), namespace)
     # No trailing blanks: neither editors nor readers see them.
@@ -102,7 +102,7 @@ def test_the_index_names_every_page_and_that_of_a_folder_those_in_it() -> None:
 
 
 def index_over(page: Path) -> Path:
-    """The nearest page named README above a page; a folder's own is named by the one above it."""
+    """Return the nearest page named README above a page; the README of a folder is below that of the parent folder."""
     folders = page.parents[1:] if page.name == "README.md" else page.parents
     return next(folder / "README.md" for folder in folders if (folder / "README.md").exists())
 

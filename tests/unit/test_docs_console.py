@@ -42,7 +42,7 @@ CHECKER = "python -m checker"
 LAST_CODE = "echo $?"
 LEFT_OUT = "..."
 REFUSED = {ExitCode.COMMAND_LINE, ExitCode.SCENARIO, ExitCode.CONFIGURATION}
-FOLDERS = ("spec", "docs", "tests")  # of the checkout, as the pages name them
+FOLDERS = ("spec", "docs", "tests")  # folders of the checkout, by their names on the pages
 VOLATILE = (
     re.compile(r"(?<=^  time )( +)\S.*"),
     re.compile(r"(?<=^  memory )( +)\S.*"),
@@ -154,14 +154,14 @@ def place_of(line: str, lines: list[str], begin: int) -> int:
 
 
 def steady(line: str) -> str:
-    """A line without the text that differs between runs."""
+    """Return a line without the text that differs between runs."""
     for volatile in VOLATILE:
         line = volatile.sub(lambda found: f"{found[1]}{LEFT_OUT}", line)
     return line
 
 
 def hold(page: Path, folder: Path, slow: bool) -> None:
-    """Run the blocks of a page, and compare, or write."""
+    """Run the blocks of a page, and compare the output, or write it."""
     text = page.read_text(encoding="utf-8")
     shell, blocks = Shell(folder), []
     for found in BLOCK.finditer(text):
@@ -223,7 +223,7 @@ def test_a_command_line_anywhere_on_a_page_has_options_that_exist(page: Path) ->
         assert not unknown, f"{page.name}: `{found[0].strip()}` has options that do not exist: {unknown}"
 
 
-# The test of the test: matching and rewriting.
+# Tests of the matching and the rewriting.
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
-"""The tutorial about recipes holds: its runs are what the checker prints, its lines are those of the recipes.
+"""The tutorial about recipes is correct: its runs show the checker's output, its lines are those of the recipes.
 
-Behind a block `sh` with a run of the checker stands what that prints: of a run that is found what was found and its
-steps, of a picture the whole, of a run that passes the verdict and the properties. `REWRITE_GOLDEN=1` writes what is
-printed into the page instead; read the diff. A block `py` that begins with the name of a file is in that file.
+A block `sh` with a run of the checker is followed by a part of its output: for a finding, the finding and its steps;
+for a picture, the whole output; for a run that passes, the verdict and the properties. `REWRITE_GOLDEN=1` writes the
+actual output into the page instead; read the diff. A block `py` that begins with the name of a file is in that file.
 """
 
 import os
@@ -43,7 +43,7 @@ def runs() -> list[str]:
 
 
 def printed(line: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> str:
-    """What the page shows of the output of one command."""
+    """Return the part of the output of one command that the page shows."""
     monkeypatch.chdir(ROOT)
     assert main(shlex.split(line)) == 0, f"{line}: not as expected"
     output = capsys.readouterr().out

@@ -1,6 +1,6 @@
 """The requirements and the page for contributors name files, tests and commands that exist.
 
-Each requirement has one row with a number, a name, a text, and links to what shows it. A link whose text is the name of
+Each requirement has one row with a number, a name, a text, and links to its evidence. A link whose text is the name of
 a test function leads to the file that defines it. Expected numbers: R1 to R27, and R10'.
 """
 

@@ -1,7 +1,7 @@
-"""What decided servers say, and when a LOOKING server believes them.
+"""The votes of decided servers, and the conditions under which a LOOKING server accepts them.
 
-The count among decided servers follows FLEOutOfElectionTest, and the round in which a server may be made a
-leader by others follows FLEBackwardElectionRoundTest.
+The count among decided servers follows FLEOutOfElectionTest. The round in which other servers may make a server the
+leader follows FLEBackwardElectionRoundTest.
 """
 
 import pytest
@@ -84,7 +84,7 @@ def test_a_decided_server_says_nothing_to_decided_ones() -> None:
 
 
 def test_a_latecomer_joins_an_established_leader_in_the_round_of_that_leader() -> None:
-    """Whatever its own data and round: here it would have won, and is in a later round itself."""
+    """Its own data and round have no effect: here it would have won, and is in a later round."""
     done = run(peer(3), says(1, 2, FOLLOWING, round_=4), says(2, 2, LEADING, round_=4))
 
     assert decisions(done) == [Followed(server=3, leader=2, round=4)]
@@ -92,7 +92,7 @@ def test_a_latecomer_joins_an_established_leader_in_the_round_of_that_leader() -
 
 
 def test_a_leader_is_not_believed_until_it_says_itself_that_it_leads() -> None:
-    """Else a crashed leader would be elected over and over by those who still follow it."""
+    """Otherwise a crashed leader would be elected repeatedly by the servers that still follow it."""
     five = peer(0, FIVE)
     three_follow = [says(sid, 4, FOLLOWING) for sid in (1, 2, 3)]
 
@@ -107,7 +107,7 @@ def test_a_leader_without_a_quorum_of_my_view_is_not_joined() -> None:
 
 
 def test_in_one_round_the_votes_of_looking_servers_count_for_the_leader_too() -> None:
-    """Among them its own: in an ensemble of five, one follower and the leader are then enough."""
+    """Its own vote is one of them: in an ensemble of five, one follower and the leader are then enough."""
     adopted = says(3, 3, LOOKING)
     done = run(peer(1, FIVE), adopted, says(4, 3, FOLLOWING), says(3, 3, LEADING))
 
@@ -156,7 +156,7 @@ def test_the_votes_of_decided_servers_agree_if_leader_and_epoch_do(heard: list[D
 
 
 def test_in_the_record_of_the_round_decided_votes_agree_if_the_leader_does() -> None:
-    """Entries of recvset have no format version, so that Vote.equals skips the epoch there."""
+    """Entries of recvset have no format version, so Vote.equals skips the epoch there."""
     heard = [
         says(0, 4, FOLLOWING, epoch=1),
         says(1, 4, FOLLOWING, epoch=1),
@@ -180,7 +180,7 @@ class TestBackwardElectionRound:
     both_follow_me = (says(1, 0, FOLLOWING, round_=1), says(2, 0, FOLLOWING, round_=1))
 
     def test_in_the_same_round_they_make_it_the_leader(self) -> None:
-        """The first is enough, since with its own vote that is two of three."""
+        """The first vote is enough, because with its own vote that is two of three."""
         done = run(peer(0, self.three), self.both_follow_me[0])
 
         assert decisions(done) == [Led(server=0, round=1)]

@@ -44,7 +44,7 @@ def peer(sid: int = 1, view: View = THREE, zxid: int = 0) -> Peer:
 
 
 def run(me: Peer, *events: ElectionEvent, rules: Rules = PLAIN) -> Step[Election]:
-    """The last step of a server that starts and then meets these events, which must be possible."""
+    """Return the last step of a server that starts and then receives these events, which must be possible."""
     done = step(me, None, Start(me.view), rules)
     for event in events:
         assert done is not None
@@ -107,7 +107,7 @@ def test_a_higher_round_is_adopted_and_the_record_starts_anew() -> None:
 
 
 def test_in_a_higher_round_a_server_goes_back_to_its_own_vote() -> None:
-    """The vote adopted in the old round is worth nothing in the new one."""
+    """The vote adopted in the old round has no value in the new one."""
     five = majority_view({1, 2, 3, 4, 5})
     done = run(peer(2, five), says(3, leader=3), says(1, leader=1, round_=2))
 

@@ -1,4 +1,4 @@
-"""A server as a whole: what a crash keeps, and what the oracle may know of it."""
+"""A server as a whole: the state that survives a crash, and the state that the oracle may read."""
 
 import pytest
 

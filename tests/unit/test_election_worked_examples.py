@@ -18,7 +18,7 @@ FIVE = majority_view({1, 2, 3, 4, 5})
 
 
 class Ensemble:
-    """Servers and the channels between them; of the messages in flight, `first` says whose arrive first."""
+    """Servers and the channels between them; `first` is the order of the senders whose messages arrive first."""
 
     def __init__(self, first: tuple[int, ...] = (1, 2, 3, 4, 5)) -> None:
         self.servers: dict[int, Server] = {}
@@ -62,7 +62,7 @@ class Ensemble:
             self.happen(target, Deliver(source, done.message))
 
     def settle(self) -> None:
-        """Everything arrives, and every wait for a better vote ends."""
+        """Deliver every message, and end every wait for a better vote."""
         self.deliver_all()
         for sid, server in self.servers.items():
             if server.election is not None and server.election.finalizing:
@@ -126,7 +126,7 @@ def test_r10_growing_from_three_to_five_with_the_leader_first_gives_two_leaders(
 
 
 def test_r10_with_one_write_missing_at_4_and_5_all_join_the_one_leader() -> None:
-    """What 1 and 3 last sent to 2 waited for it: their votes for 3, which 2 passes on to 4 and 5."""
+    """The last votes of 1 and 3 to 2 were still queued for it: they are for 3, and 2 passes them on to 4 and 5."""
     ensemble = Ensemble(first=(3, 1, 2, 4, 5))
     ensemble.boot(1, THREE, zxid=2)
     ensemble.boot(3, THREE, zxid=2)

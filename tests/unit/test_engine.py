@@ -1,4 +1,4 @@
-"""What the table engine promises to any model: several columns, deadlocks, witnesses, bounds, clear errors."""
+"""The guarantees of the table engine for any model: several columns, deadlocks, witnesses, bounds, clear errors."""
 
 import itertools
 import shutil
@@ -37,7 +37,7 @@ ENGINES = pytest.mark.parametrize("engine", [plain, search], ids=["plain", "tabl
 
 
 def counter(limit, properties=(), step=None, initial=0):
-    """One column that counts to a limit."""
+    """Return a model with one column that counts to a limit."""
 
     def count(values, amount):
         return Outcome((values[0] + amount,)) if values[0] + amount <= limit else None
@@ -52,7 +52,7 @@ def counter(limit, properties=(), step=None, initial=0):
 
 
 def two_column_actor(properties=()):
-    """A server with a log of its own column: it writes while it is up, and loses what is not synced."""
+    """Return a server with a log in a second column: it writes while it is up, and a crash loses unsynced entries."""
 
     def server(values, event):
         up, log = values
@@ -132,7 +132,7 @@ def test_premises_are_counted_apart_from_evaluations(engine):
 
 @ENGINES
 def test_properties_that_read_the_same_are_told_apart(engine):
-    """They are looked up together: each must still get its own counts, its own finding, and its own kind."""
+    """They are looked up together, but each must get separate counts, a separate finding, and its own kind."""
     read = (Read("n", lambda n: n if n > 2 else None),)
     witnesses = [
         Property(
@@ -186,7 +186,7 @@ def test_a_depth_beyond_the_last_level_cuts_nothing_off(engine):
 
 @ENGINES
 def test_memory_is_bounded(engine):
-    # A process that has freed memory before need not grow at all, so only a limit of nothing is sure to be reached.
+    # A process that has freed memory before need not grow, so only a limit of 0 is certain to be reached.
     result = engine.explore(counter(100_000), Limits(memory=0))
     assert result.stop is Stop.MEMORY
 
@@ -198,7 +198,7 @@ def test_a_step_that_is_not_a_function_is_named_with_the_likely_cause():
 
 
 def test_what_was_seen_is_kept_when_the_plain_engine_is_interrupted_between_two_levels():
-    """While a level is held to the properties, and while its end is shown. What was not held to them was not seen."""
+    """The interrupt comes while a level is checked, and while its end is reported. Unchecked states are not counted."""
 
     def interrupted(number: int) -> None:
         if number == 5:
@@ -217,7 +217,7 @@ def test_a_value_that_cannot_be_hashed_is_named_with_what_to_use():
 
 
 def test_equal_values_of_different_types_are_an_error_however_deep_they_are():
-    """Two messages that are equal as tuples would be taken for one another, and states would be lost silently."""
+    """Two messages that are equal as tuples would be confused, and states would be lost silently."""
 
     class Ping(NamedTuple):
         number: int
@@ -248,10 +248,10 @@ def test_operations_that_never_end_are_an_error_and_not_a_hang():
 
 
 def test_kernels_count_no_references():
-    """The private option that leaves reference counting out must keep doing so: it was the largest single cost."""
+    """The private option that disables reference counting must keep working: counting was the largest single cost."""
     search.explore(counter(3, [Property("P", (Read("n"),), lambda n: None)]))
     for kernel in (kernels.expand, visited_kernels.probe, kernels.build, kernels.examine):
-        anew = numba.njit(**OPTIONS)(kernel.py_func)  # code from the cache cannot be looked at
+        anew = numba.njit(**OPTIONS)(kernel.py_func)  # code from the cache cannot be inspected
         anew.compile(kernel.signatures[0])
         code = "".join(anew.inspect_llvm().values())
         assert kernel.__name__ in code
@@ -260,7 +260,7 @@ def test_kernels_count_no_references():
 
 @pytest.mark.parametrize("file", ["memo_kernels.py", "visited_kernels.py", "jit.py"])
 def test_compiled_kernels_are_kept_apart_from_those_of_any_other_source(tmp_path, file):
-    """A kernel has functions of other files in it, whose change Numba's own cache does not see."""
+    """A kernel contains functions of other files, and Numba's own cache does not detect changes of these."""
     folder = Path(jit.__file__).parent
     copied = Path(shutil.copytree(folder, tmp_path / "engine"))
     assert jit.digest(copied) == jit.digest(folder)

@@ -197,7 +197,7 @@ class Terminal(list[str]):
 
 
 def test_the_first_call_of_progress_is_about_the_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A caller of the API heard nothing for up to 40 s."""
+    """Without it a caller of the API received no report for up to 40 s."""
     monkeypatch.setattr(jit, "is_compiled", lambda **_: False)
     seen: list[tuple[bool, int]] = []
 
@@ -214,7 +214,7 @@ def test_the_first_call_of_progress_is_about_the_compilation(monkeypatch: pytest
 def test_a_terminal_has_a_line_about_the_compilation(
     monkeypatch: pytest.MonkeyPatch, compiled: bool, said: list[str]
 ) -> None:
-    """Without a callback the line goes to a terminal, and to nothing else."""
+    """Without a callback the line is printed on a terminal only."""
     terminal = Terminal()
     monkeypatch.setattr(jit, "is_compiled", lambda **_: compiled)
     monkeypatch.setattr("sys.stderr", terminal)

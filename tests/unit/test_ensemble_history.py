@@ -62,7 +62,7 @@ ALONE, FOUR = majority_view([1]), majority_view([1, 2, 3, 4])
 
 
 def settled_at(grain: Grain, views: tuple[View, ...], newer: tuple[Sid, ...], order: tuple[Sid, ...]) -> Setup:
-    """Servers with these views that start in this order; those in `newer` have one more transaction."""
+    """Return a setup of servers with these views, started in this order; those in `newer` have one more transaction."""
     members = tuple(
         Member(sid, File(f"zoo-{sid}.cfg", view), Durable(snapshot=int(sid in newer)))
         for sid, view in enumerate(views, 1)
@@ -95,7 +95,7 @@ def leaders(setup: Setup) -> dict[Sid, Sid | None]:
 
 
 def test_a_history_that_elections_in_one_step_cannot_reach_is_refused() -> None:
-    """Two servers that need each other cannot lead both."""
+    """Two servers that need each other cannot both lead."""
     members = tuple(Member(sid, File("zoo-2.cfg", TWO)) for sid in (1, 2))
     model = ensemble("looking", Setup(members, Grain.ORACLE))
     with pytest.raises(HistoryError, match="server 1 leads after the history"):

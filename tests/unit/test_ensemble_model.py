@@ -1,4 +1,4 @@
-"""The world around the servers: connections, processes and the operator's plan keep to what is possible."""
+"""The environment of the servers: connections, processes and the operator's plan only take possible steps."""
 
 import itertools
 
@@ -31,7 +31,7 @@ def setup_of(files, budgets, grain=Grain.FINE, **more):
 
 
 def sockets_are_possible(setup):
-    """Both directions of a connection stand alike, and there is one only between running servers on a whole link."""
+    """Both directions of a connection have the same status; it needs two running servers and an intact link."""
 
     def check(cut, *seen):
         running = dict(zip(setup.sids, seen, strict=False))
@@ -62,14 +62,14 @@ def test_a_socket_joins_running_servers_on_a_whole_link_and_nothing_else(files):
 
 @pytest.mark.parametrize("cut", [frozenset(), frozenset({(1, 3)})], ids=["in reach", "behind a cut link"])
 def test_nobody_boots_while_a_server_follows_its_former_life(cut):
-    """Else the follower of a process that has ended would be counted as one of the next."""
+    """Otherwise the follower of a process that has ended would be counted as a follower of the next one."""
     setup = setup_of((THREE, THREE, THREE), FAULTS)
     assert boot(setup, 3, THREE, {1: 3, 2: "nobody"}, cut) is None
     assert boot(setup, 3, THREE, {1: "nobody", 2: "nobody"}, cut) is not None
 
 
 def test_a_plan_that_gets_stuck_is_vacuous_and_says_which_action_never_came():
-    """Server 1 gets a file in which the leader it must rejoin is no voter, so the next restart never comes."""
+    """The new file of server 1 does not contain the leader that it must rejoin, so the next restart never happens."""
     files = {
         "z3.cfg": "".join(f"server.{sid}=host{sid}:2888:3888\n" for sid in (1, 2, 3)),
         "odd.cfg": "".join(f"server.{sid}=host{sid}:2888:3888\n" for sid in (1, 4, 5)),

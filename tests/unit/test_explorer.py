@@ -1,4 +1,4 @@
-"""Walks of the explorer: the states of the model and no others, and the same findings as the checker's."""
+"""Walks of the explorer reach exactly the states of the model, with the same findings as the checker's."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_no_walk_ends_in_a_finding_of_liveness_where_the_checker_finds_none(name
 
 def test_walks_that_several_threads_share_find_the_same_while_others_make_them_forget() -> None:
     class Forgetful(dict):  # type: ignore[type-arg]
-        """As if another thread had found it full each time that something was put there."""
+        """A cache that is emptied at each insertion, as if another thread had found it full."""
 
         def __setitem__(self, key: object, value: object) -> None:
             self.clear()
@@ -128,7 +128,7 @@ def test_walks_that_several_threads_share_find_the_same_while_others_make_them_f
 def test_a_goal_is_out_of_reach_only_where_all_that_is_left_was_looked_at(
     farthest: int, goal: int, is_lost: bool
 ) -> None:
-    """A token goes on, place after place, and may go back from 1 to 0, which closes a loop."""
+    """A token moves from place to place, and may go back from 1 to 0, which closes a loop."""
     on = Rule("on", (Read("at"),), lambda at: [Move("on", (), (Send("at", at + 1),))] if at < farthest else [])
     back = Rule("back", (Read("at"),), lambda at: [Move("back", (), (Send("at", 0),))] if at == 1 else [])
     token = Actor("at", ("at",), lambda _, to: Outcome((to,)))

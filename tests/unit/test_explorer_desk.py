@@ -1,4 +1,4 @@
-"""Files and searches of the explorer: what is saved replays, and what is found is there and nearest."""
+"""Files and searches of the explorer: saved walks replay, and the results of searches exist and are nearest."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_both_ways_to_look_ahead_find_the_same_distance_from_anywhere(name: str)
 
 
 def distance(name: str, path: tuple[int, ...], wanted: Callable[[Move, Row], bool]) -> int:
-    """How many moves ahead the nearest wanted one is, the level of states after level."""
+    """Return the distance in moves to the nearest wanted move, by breadth-first search."""
     model = job(name).model
     level, moves = {rebuild(model, path)[-1].row}, 1
     while not any(wanted(*each) for row in level for each in successors(model, row)):
@@ -171,7 +171,7 @@ def test_a_search_that_is_cancelled_ends_and_says_so(goal: Property | Words) -> 
 def test_who_leaves_at_any_report_has_cancelled_the_search_and_at_the_last_one_has_its_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(search, "REPORT_EVERY", 3600.0)  # so that reports are of levels, however slow this machine is
+    monkeypatch.setattr(search, "REPORT_EVERY", 3600.0)  # so only levels are reported on any machine
     one = desk("r10-wrong-order")
 
     def left_at(number: int) -> dict[str, object]:

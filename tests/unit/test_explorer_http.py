@@ -1,4 +1,4 @@
-"""The explorer's server: on the loopback interface, for its own page alone, with a message for whatever is wrong."""
+"""The explorer's server: on the loopback interface, only for its own page, with a message for every error."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from checker.explorer.server import LARGEST
 from checker.scenario import bundled, load
 from checker.traces.formats import FORMATS
 
-ENOUGH = 120.0  # seconds after which something has not ended that should have: the first search compiles kernels
+ENOUGH = 120.0  # timeout in seconds; the first search compiles kernels
 
 
 def scenario(name: str) -> Path:
@@ -31,7 +31,7 @@ def scenario(name: str) -> Path:
 
 
 class Answer(NamedTuple):
-    """What the server answered."""
+    """A reply of the server."""
 
     status: int
     headers: dict[str, str]
@@ -53,7 +53,7 @@ def server() -> Iterator[Server]:
 
 
 def ask(server: Server, method: str, path: str, body: Any = None, **headers: str) -> Answer:
-    """One request as the page makes it, but for the headers given; one that is empty is left out."""
+    """Send one request like those of the page, except for the given headers; an empty header is omitted."""
     sent = {"Host": f"127.0.0.1:{server.server_port}", "Content-Type": "application/json"}
     sent |= {"Sec-Fetch-Site": "same-origin"}
     sent |= {name.replace("_", "-"): value for name, value in headers.items()}
@@ -77,7 +77,7 @@ def key(server: Server, place: int = 0) -> str:
 
 
 def ahead(server: Server, prop: str, place: int = 0) -> dict[str, Any]:
-    """A search from the first state of a job for a state that a property finds."""
+    """Return a search from the first state of a job for a state with a finding of a property."""
     return {"job": key(server, place), "path": [], "goal": {"type": "property", "name": prop}}
 
 
@@ -198,7 +198,7 @@ def test_a_search_tells_how_far_it_is_and_what_it_found(server: Server) -> None:
 
 
 def test_who_goes_away_has_cancelled_his_search(server: Server, capfd: pytest.CaptureFixture[str]) -> None:
-    """Both places for searches are taken by those who leave; if one went on, the next search would find none."""
+    """Clients that disconnect hold both slots for searches; without a cancellation the next search would find none."""
     body = json.dumps({"job": key(server, 1), "path": [], "goal": {"type": "words", "text": "nobody says this"}})
     for _ in range(2):
         with socket.create_connection(("127.0.0.1", server.server_port), timeout=ENOUGH) as left:
@@ -221,7 +221,7 @@ def test_a_defect_is_told_without_a_stack_trace(
     monkeypatch.setattr(server.desk, "walk", wrong)
     answer = ask(server, "POST", "/api/walk", {"job": key(server), "path": []})
     assert (answer.status, answer.error) == (500, "this is a defect of the explorer: RuntimeError: as it must not be")
-    for thread in threading.enumerate():  # what it says it says when the answer is out
+    for thread in threading.enumerate():  # the line is printed after the reply is sent
         if "process_request" in thread.name:
             thread.join(ENOUGH)
     told = capfd.readouterr().err
@@ -264,7 +264,7 @@ def test_the_command_refuses_a_port_that_is_taken(server: Server, capsys: pytest
 
 
 def test_the_command_serves_a_saved_trace_until_it_is_interrupted(server: Server, tmp_path: Path) -> None:
-    """It begins with the walk of the trace, which brings its scenario along."""
+    """It begins with the walk of the trace, which contains its scenario."""
     saved = tmp_path / "saved.itf.json"
     saved.write_bytes(ask(server, "GET", f"/api/file?job={key(server)}&path=0.0.1&format=itf").body)
     command = [sys.executable, "-m", "checker", "explore", "--trace", str(saved), "--no-browser"]

@@ -1,4 +1,4 @@
-"""`python -m checker gallery`: which pages are written, and that an interrupt or a reader who leaves does no harm."""
+"""`python -m checker gallery`: the pages that it writes; an interrupt or a reader that disconnects does no harm."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The composite action: its validity by GitHub's schema of actions, and its scripts, run by bash as the runner does.
+"""The composite action: valid by GitHub's schema of actions, and its scripts, run by bash as the runner does.
 
-The schema is that of check-jsonschema. The scripts contain no expressions: inputs reach them in the environment alone,
-so that no input can break out of its word.
+The schema is that of check-jsonschema. The scripts contain no expressions: inputs reach them only through the
+environment, so no input can break out of its word.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ REAL = f'#!/bin/sh\nexec "{sys.executable}" "$@"\n'
 
 @pytest.fixture(scope="module")
 def action() -> dict[str, Any]:
-    """The action as YAML has it."""
+    """Return the parsed YAML of the action."""
     read: dict[str, Any] = yaml.safe_load(ACTION.read_text(encoding="utf-8"))
     return read
 
@@ -82,7 +82,7 @@ def test_kernels_are_kept_under_what_they_are_compiled_from(action: dict[str, An
 
 
 class Step(NamedTuple):
-    """How a script of the action ended."""
+    """The result of a script of the action."""
 
     code: int
     out: str
@@ -171,7 +171,7 @@ def test_no_input_is_executed(action: dict[str, Any], folder: Path, name: str, e
 
 @pytest.mark.parametrize("reports", ["", " ", "\n"])
 def test_2_where_no_folder_is_named(action: dict[str, Any], folder: Path, reports: str) -> None:
-    """The files of an empty folder were /junit.xml and others in the root folder."""
+    """The files of an empty folder name were /junit.xml and others in the root folder."""
     ended = run(action, folder, STUB, scenarios="zk/good.yaml", reports=reports)
 
     assert (ended.code, ended.outputs) == (2, {"exit-code": "2"})

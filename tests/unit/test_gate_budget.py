@@ -1,7 +1,7 @@
-"""The budget of a command: how runs share it, and that what it ends is neither a success nor a failure.
+"""The budget of a command: the shares of its runs; a run that it ends is neither a success nor a failure.
 
-How time is shared is worked out on a clock that the test turns. What is said of it is held against scenarios of five
-servers, message by message, whose space no machine exhausts in a second.
+The sharing of time is computed on a clock that the test controls. The reports are checked on scenarios of five servers,
+message by message, whose space no machine exhausts in a second.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SETTLES = f"{SERVERS}sometimes: [AllSettled]\n"
 
 
 class Clock:
-    """A clock that stands still until work is done."""
+    """A clock that advances only when work is done."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -35,7 +35,7 @@ class Clock:
 
 
 def shared(seconds: float, *needs: float) -> tuple[list[float | None], float]:
-    """How long the last attempt of each run took that needs so long (None: never begun), and how long all took."""
+    """Return the length of each run's last attempt (None: never begun), and the total; `needs` are full lengths."""
     clock = Clock()
     budget = Budget(seconds, clock)
 
@@ -50,7 +50,7 @@ def shared(seconds: float, *needs: float) -> tuple[list[float | None], float]:
 
 @pytest.mark.parametrize("needs", [(100, 1, 1, 1, 1), (1, 1, 100, 1, 1), (1, 1, 1, 1, 100)])
 def test_small_runs_have_what_they_need_and_a_large_one_most_of_the_rest(needs: tuple[float, ...]) -> None:
-    """Of 60, four need 1; the large one has 56 if it is last, and what a first attempt has not cost if it is not."""
+    """Of 60, four runs need 1. The large one has 56 if it is last; otherwise its first attempt costs a part of that."""
     had, took = shared(60, *needs)
 
     assert [had[place] for place, need in enumerate(needs) if need == 1] == [1, 1, 1, 1]
@@ -80,13 +80,13 @@ def test_nothing_begins_when_the_time_is_over() -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def kernels(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Kernels are there before a budget of seconds begins, however slow this machine is at compiling them."""
+    """Kernels are compiled before a budget of seconds begins, regardless of the speed of the machine."""
     load_kernels(tmp_path_factory.mktemp("kernels"))
 
 
 @pytest.fixture(autouse=True)
 def own_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A busy machine would have a budget of seconds be over before its runs have begun."""
+    """On a busy machine a budget of seconds would otherwise end before its runs begin."""
     on_own_time(monkeypatch)
 
 
@@ -107,7 +107,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_what_the_budget_ends_is_undecided_and_nowhere_a_success(folder: Path) -> None:
-    """Also where a violation was expected, which was not found in time."""
+    """This includes a run that expects a violation which was not found in time."""
     words = ("--budget", "2s", "--junit", "j.xml", "--sarif", "s.sarif", "--report", "r.json", "--github")
     with at(folder, GITHUB_STEP_SUMMARY=str(folder / "summary.md")):
         began = time.monotonic()
@@ -129,7 +129,7 @@ def test_what_the_budget_ends_is_undecided_and_nowhere_a_success(folder: Path) -
         assert run["sentence"] == f"incomplete: no violation within the budget: {seen}"
         assert run["search"]["states"] > 1
     everything = "".join(each.read_text() for each in folder.iterdir() if each.suffix in (".xml", ".sarif", ".md"))
-    assert (everything + ended.out).count("exhausted") == 1  # how the one that passed ended, in its suite
+    assert (everything + ended.out).count("exhausted") == 1  # the end of the run that passed, in its suite
     assert [len(case) for case in Tree.parse(folder / "j.xml").iter("testcase")] == [0, 1, 1]
     assert [case[0].tag for case in Tree.parse(folder / "j.xml").iter("testcase") if len(case)] == ["skipped"] * 2
     (sarif,) = json.loads((folder / "s.sarif").read_text())["runs"]
@@ -161,7 +161,7 @@ def test_20_where_a_run_was_never_begun(folder: Path) -> None:
 
 
 def test_20_where_the_time_is_a_limit_of_the_run_and_not_the_budget(folder: Path) -> None:
-    """`--time` is for each run, and says that a run must come to its end within it."""
+    """`--time` applies to each run: a run must end within it."""
     with at(folder):
         ended = cli("run", "large.yaml", "--time", "0.2s", "--budget", "60s")
         alone = cli("run", "large.yaml", "--verdict", "--budget", "1s")
@@ -179,7 +179,7 @@ def test_both_engines_together_have_the_time_that_is_left(folder: Path) -> None:
     assert (ended.code, time.monotonic() - began < 4) == (0, True)
 
 
-# -- profiles, and searches that go on -----------------------------------------------------------------------
+# -- profiles, and resumed searches --------------------------------------------------------------------------
 
 
 def test_a_profile_stands_for_options_and_what_is_typed_goes_before_it(folder: Path) -> None:
@@ -239,7 +239,7 @@ def test_within_a_budget_a_search_that_is_kept_goes_on_in_its_second_attempt(fol
     assert first.judgement.undecided and second.judgement.undecided
     assert first.exploration is not None and second.exploration is not None
     assert second.exploration.states > first.exploration.states
-    assert second.exploration.seconds > 0.8  # both together
+    assert second.exploration.seconds > 0.8  # both sittings together
 
 
 def test_a_search_that_is_kept_is_not_overwritten(folder: Path) -> None:

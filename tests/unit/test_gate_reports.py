@@ -1,9 +1,9 @@
-"""The reports of a gate: each is read back by something that shares nothing with what wrote it.
+"""The reports of a gate: each is parsed by a reader that is independent of its writer.
 
-JUnit XML is held to the schema of Jenkins, SARIF to the schema of its own standard (both come with packages of npm that
-are installed for the tests), report.json to the schema that is shipped, and workflow commands to a reading of them
-that undoes GitHub's escapes as GitHub's runner does. One command is run once for all of it: a scenario that passes, one
-that is violated, one that expects its violation, one with a mistake, and one that says less than it seems to.
+JUnit XML is validated against Jenkins's schema, SARIF against the schema of its standard (npm packages that are
+installed for the tests contain both), report.json against the shipped schema. Workflow commands are parsed as GitHub's
+runner does, which undoes the escapes. One command is run for all reports: a scenario that passes, one that is violated,
+one that expects its violation, one with a mistake, one that is vacuous, and one with another verdict than expected.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tests.support.trace_readers import read_markdown
 ROOT = Path(__file__).parents[2]
 REPORT = ROOT / "checker" / "report" / "report.schema.json"
 
-ODD = "100%: a, b | <b> ::error:: `x`"  # what each of the formats must not read as its own
+ODD = "100%: a, b | <b> ::error:: `x`"  # no format may interpret this text as its own syntax
 SCENARIOS = {
     "passes": f"name: settles\n{SERVERS}sometimes: [AllSettled]\nexpect: passed\n",
     "violated": f'name: "{ODD}"\n{SERVERS}{NEVER}expect: passed\n',
@@ -37,11 +37,11 @@ SCENARIOS = {
     "vacuous": f"name: hopes in vain\n{SERVERS}sometimes: [{{Leads: 1}}]\n",
     "misjudged": f"name: misjudged\n{SERVERS}sometimes: [AllSettled]\nexpect: violated\n",
 }
-EXIT_CODE = 12  # the gravest of 0, 12, 0, 150, 21 and 1
+EXIT_CODE = 12  # the most severe of 0, 12, 0, 150, 21 and 1
 
 
 class Gate(NamedTuple):
-    """What one command left behind."""
+    """The results of one command."""
 
     ended: Ended
     folder: Path
@@ -61,7 +61,7 @@ class Gate(NamedTuple):
 
 
 def write_scenarios(folder: Path) -> list[str]:
-    """The scenarios beside their zoo.cfg; their paths as the command line is given them."""
+    """Write the scenarios next to their zoo.cfg; return their paths as arguments of the command line."""
     (folder / "zk").mkdir()
     for servers in (3, 5):
         (folder / "zk" / f"zoo-{servers}.cfg").write_text(zoo_cfg(*range(1, servers + 1)))
@@ -72,7 +72,7 @@ def write_scenarios(folder: Path) -> list[str]:
 
 @pytest.fixture(scope="module")
 def gate(tmp_path_factory: pytest.TempPathFactory) -> Gate:
-    """One command with every report there is."""
+    """The result of one command with every kind of report."""
     folder = tmp_path_factory.mktemp("gate")
     files, summary = write_scenarios(folder), folder / "summary.md"
     summary.write_text("what an earlier step said\n", encoding="utf-8")
@@ -83,7 +83,7 @@ def gate(tmp_path_factory: pytest.TempPathFactory) -> Gate:
 
 
 def line_of(name: str, text: str) -> int:
-    """The line of a scenario that has this text."""
+    """Return the number of the line in a scenario that has this text."""
     (line,) = [n for n, each in enumerate(SCENARIOS[name].splitlines(), 1) if text in each]
     return line
 
@@ -116,7 +116,7 @@ def test_the_main_job_has_reports_too_and_no_file_to_point_at(tmp_path: Path) ->
         ended = cli("--nodes", 2, "--grain", "oracle", "--depth", 0, *words)
     report, sarif = (json.loads((tmp_path / name).read_text()) for name in ("r.json", "s.sarif"))
 
-    assert ended.code == 21  # nobody can be elected in no step
+    assert ended.code == 21  # no server can be elected in no step
     assert [(run["file"], run["line"]) for run in report["runs"]] == [(None, None)]
     assert Tree.parse(tmp_path / "j.xml").find("testsuite/testcase").attrib["classname"] == "python -m checker"
     (result,) = sarif["runs"][0]["results"]
@@ -130,7 +130,7 @@ def test_the_main_job_has_reports_too_and_no_file_to_point_at(tmp_path: Path) ->
 def test_an_interrupt_leaves_reports_that_account_for_every_scenario(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Interrupted before the second of three: nobody has looked at two of them."""
+    """The interrupt comes before the second of three: two are never explored."""
 
     class Interrupted(runner.Progress):
         def __init__(self, name: str) -> None:
@@ -360,7 +360,7 @@ def test_the_summary_is_added_to_what_is_there_and_shows_names_as_they_stand(gat
                                          "hopes in vain", "misjudged"]  # fmt: skip
     assert [row[1].split()[0] for row in table[1:]] == ["✅", "❌", "✅", "❌", "❌", "❌"]
     assert "2 of 6 as expected" in read.paragraphs
-    assert len(read.fences) == 3  # of the four that should not be, one was not run
+    assert len(read.fences) == 3  # of the four unexpected ones, one was not run
     assert read.html == []
 
 
@@ -388,14 +388,14 @@ def test_paths_are_seen_from_the_workspace_wherever_the_command_runs(tmp_path: P
 
 @pytest.fixture(scope="module")
 def schema() -> dict[str, Any]:
-    """The schema that is shipped."""
+    """Return the shipped schema."""
     schema: dict[str, Any] = json.loads(REPORT.read_text(encoding="utf-8"))
     Draft202012Validator.check_schema(schema)
     return schema
 
 
 def closed(schema: Any) -> Any:
-    """The same schema, but no field is allowed that it does not name; traces are the ITF's affair."""
+    """Return the same schema without additional fields; fields of traces belong to the ITF."""
     if isinstance(schema, dict):
         made = {key: each if key == "trace" else closed(each) for key, each in schema.items()}
         return {**made, "additionalProperties": False} if "required" in schema else made
@@ -410,7 +410,7 @@ def test_the_report_is_what_its_schema_allows_and_the_schema_names_every_field(
 
 
 def places(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    """The paths of all fields of the objects in a report, but for those of traces."""
+    """Return the paths of all fields of the objects in a report, except those of traces."""
     if isinstance(value, dict):
         for key, each in value.items():
             yield (*path, key)

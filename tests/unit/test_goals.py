@@ -1,4 +1,4 @@
-"""Where runs of an ensemble must lead: what is demanded of it, which steps are fair, and small scenarios of each."""
+"""Liveness of an ensemble: the demanded goals, the fair steps, and small scenarios of each."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_faults_operators_and_clients_need_never_act(rule, action):
         ("lose leader 3 1", "lose leader"),
         ("rebroadcast 1", "rebroadcast"),
         ("sync 1", "sync"),
-        ("opening", "crash"),  # an opening is what has happened
+        ("opening", "crash"),  # an opening is in the past
     ],
 )
 def test_what_servers_and_the_network_do_is_fair_by_rule(rule, action):
@@ -68,7 +68,7 @@ def test_what_servers_and_the_network_do_is_fair_by_rule(rule, action):
 
 
 def test_every_rule_of_an_ensemble_with_all_faults_is_fair_or_named_as_one_that_need_not():
-    """So that a new rule is not taken for fair by accident."""
+    """So a new rule does not become fair by accident."""
     text = THREE + "faults: {crashes: 1, restarts: 1, cuts: 1, partitions: 1, heals: 1, rebroadcasts: 1}\n"
     job = from_text(text + "plan: [{restart: 1}]\n", ZOO.get)
     words = {rule.name.split()[0] for rule in job.model.rules}
@@ -94,7 +94,7 @@ def standings(*words: str) -> dict:
         (("looks", "looks", "down"), ((1, 2),), False),
         (("looks", "looks", "looks"), ((1, 2),), True),
         (("looks", "looks", "looks"), ((1, 2), (1, 3), (2, 3)), False),
-        (("looks",) * 5, ((1, 2), (2, 3), (3, 4), (4, 5), (1, 5)), False),  # a ring of links: no three that all meet
+        (("looks",) * 5, ((1, 2), (2, 3), (3, 4), (4, 5), (1, 5)), False),  # a ring: no three are all connected
     ],
 )
 def test_a_quorum_is_servers_that_run_and_all_reach_one_another(words, cut, expected):
@@ -113,7 +113,7 @@ def test_two_losses_of_three_leave_no_quorum_and_nothing_is_demanded_of_one():
 
 
 def test_an_opening_happens_and_what_it_leaves_open_is_demanded():
-    """The crash of the opening is not one that need not happen: the run goes on behind it."""
+    """The crash of the opening differs from one that need not happen: the run continues after it."""
     job, found = ran(THREE + "faults: {crashes: 1, rebroadcasts: unlimited}\nopening: [{crash: 3}]\n" + LIVE)
     assert found.found == {}
     assert found.liveness["Elects"].open > 0

@@ -1,4 +1,4 @@
-"""Checks of client histories on small ones made by hand: what is allowed passes, and each promise is missed once."""
+"""Checks of client histories on small handmade ones: correct histories pass, and each guarantee is violated once."""
 
 import json
 from pathlib import Path

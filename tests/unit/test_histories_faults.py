@@ -1,7 +1,7 @@
-"""A small ZooKeeper of lists, driven at random, with one fault at a time put in: the checks of histories find each.
+"""A small ZooKeeper made of lists, driven at random, with one fault at a time: the checks of histories find each.
 
-The servers are prefixes of one log, so what is right needs no protocol. Without a fault every history must pass; with
-one, those runs in which the fault did something must not.
+The servers are prefixes of one log, so correct behaviour needs no protocol. Without a fault every history must pass;
+with one, the runs in which the fault had an effect must fail.
 """
 
 import random
@@ -32,12 +32,12 @@ class Client:
         self.server = SERVERS[number % 3]
         self.seen = 0
         self.asked: Operation | None = None
-        self.carried_out: tuple[int, str, Znode | None] | None = None  # zxid, error, what is there now
+        self.carried_out: tuple[int, str, Znode | None] | None = None  # zxid, error, present value
         self.floor = 0
 
 
 class Fake:
-    """One log, three servers that have applied a part of it, and the fault of this run."""
+    """One log, three servers that have each applied a prefix of it, and the fault of this run."""
 
     def __init__(self, seed: int, fault: str = "") -> None:
         self.random = random.Random(seed)
@@ -122,7 +122,7 @@ class Fake:
                 self.move(client)
             self.invoke(client)
         elif self.random.random() < 0.03:
-            self.record.append(asked)  # the answer is lost, whether or not it was carried out; so is the session
+            self.record.append(asked)  # the answer is lost, and so is the session; the operation may have been executed
             client.asked, client.seen, client.session = None, 0, client.session + 100
         elif not asked.is_write:
             self.answer_read(client, asked)

@@ -1,4 +1,4 @@
-"""The search for an order against trying every order there is, on small histories drawn at random."""
+"""The search for an order, compared with an enumeration of all orders, on small random histories."""
 
 import random
 from itertools import combinations, permutations
@@ -14,7 +14,7 @@ KINDS: tuple[Kind, ...] = ("create", "set", "set", "delete", "sync+get")
 
 
 def drawn(seed: int) -> list[Operation]:
-    """Six overlapping operations, carried out one by one in a hidden order; in half of the cases one answer is bent."""
+    """Return six overlapping operations, executed in a hidden order; in half of the cases one answer is falsified."""
     choose = random.Random(seed)
     operations: list[Operation] = []
     value, version = "", -1
@@ -46,7 +46,7 @@ def drawn(seed: int) -> list[Operation]:
 
 
 def explained(order: tuple[Operation, ...]) -> bool:
-    """Whether one order explains every answer; written anew, from what ZooKeeper does."""
+    """Whether one order explains every answer; an independent implementation of ZooKeeper's behaviour."""
     value, version = None, -1
     for op in order:
         exists = version >= 0

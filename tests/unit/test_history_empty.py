@@ -1,4 +1,4 @@
-"""A history without an answered operation proves nothing, and the command says so."""
+"""A history without an answered operation proves nothing, and the command reports that."""
 
 from __future__ import annotations
 

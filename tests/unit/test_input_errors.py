@@ -131,7 +131,7 @@ def test_an_address_of_two_servers_is_a_warning(tmp_path: Path, second: str, sha
 
 
 def test_equal_wildcard_addresses_are_no_conflict() -> None:
-    """0.0.0.0 is another address on each host."""
+    """0.0.0.0 is a different address on each host."""
     lines = "".join(f"server.{sid}=h{sid}:2888:3888;0.0.0.0:2181\n" for sid in (1, 2, 3))
     assert parse_zoo_cfg(lines, complete=False).warnings == ()
 

@@ -70,7 +70,7 @@ def test_a_dynamic_file_has_the_limit_too() -> None:
 
 
 def seconds_for(count: int) -> float:
-    """The processor time for a zoo.cfg with weights for voters without groups, the least of three."""
+    """Return the processor time for a zoo.cfg with weights for voters without groups, the minimum of three."""
     text = "".join(f"server.{sid}=h:{sid}:{sid + 30000}\nweight.{sid}=1\n" for sid in range(1, count + 1))
     assert len(text) < LONGEST
     times = []

@@ -1,4 +1,4 @@
-"""The journal of a live server: its records, when they reach the system, and how a torn end is left behind."""
+"""The journal of a live server: its records, the time when they reach the system, and the recovery of a torn end."""
 
 import json
 from hashlib import blake2b
@@ -155,7 +155,7 @@ def test_a_record_says_from_where_on_the_log_is_in_memory_when_that_changes(tmp_
     assert [record.get("m") for record in records(journal)[1:]] == [None, make_zxid(2, 2), None]
 
 
-# -- When it is written ------------------------------------------------------------------------------------------
+# -- The time of writing -----------------------------------------------------------------------------------------
 
 
 def test_a_record_is_in_the_file_after_the_flush_and_not_before(tmp_path: Path) -> None:

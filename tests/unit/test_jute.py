@@ -1,4 +1,4 @@
-"""Jute: records against bytes written by hand from zookeeper.jute, and what is said of bytes that are no record."""
+"""Jute: records compared with bytes that were written by hand from zookeeper.jute, and errors for invalid bytes."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Listening sockets: how many connections a turn of the event loop accepts, and what a refused one costs."""
+"""Listening sockets: the number of connections that a turn of the event loop accepts, and the cost of a refused one."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from refimpl.listening import ACCEPTS, Listener, bind, serve
 
 LOOPBACK = "127.0.0.1"
 BURST = 100
-"""Connections that wait in the kernel together."""
+"""The number of connections that wait in the kernel together."""
 Run: TypeAlias = Callable[[Coroutine[Any, Any, Any]], Any]
 
 
 @pytest.fixture(params=["asyncio", "uvloop"])
 def run(request: pytest.FixtureRequest) -> Run:
-    """Runs an event loop of this kind, for at most 20 seconds."""
+    """A runner for an event loop of this kind, with a limit of 20 seconds."""
     found = pytest.importorskip(request.param).run
     return lambda coroutine: found(asyncio.wait_for(coroutine, 20))
 
 
 @contextmanager
 def burst(port: int, count: int = BURST) -> Iterator[list[socket.socket]]:
-    """Connections that are begun without waiting for the server."""
+    """Open connections without waiting for the server."""
     with ExitStack() as opened:
         begun = [opened.enter_context(socket.socket()) for _ in range(count)]
         for each in begun:

@@ -1,4 +1,4 @@
-"""Where runs lead: what can always be reached, and what comes on every fair run. Small models with known answers."""
+"""Liveness on small models with known answers: goals that can always be reached, and goals on every fair run."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_a_loop_takes_every_unit_that_can_always_happen_in_it():
 
 
 def test_units_are_what_fairness_says_they_are():
-    """Both ways around are of one unit: to take either is fair. As two units the way out cannot be missed."""
+    """Both moves belong to one unit: taking either is fair. As two units the way out cannot be missed."""
     edges = [(0, "left", 1), (0, "right", 2), (1, "home", 0), (1, "right", 2)]
     assert "There" in both(graph(edges, eventually(2, fair=lambda _rule, _move: "some move"))).found
     apart = [(0, "left", 0), (0, "right", 2)]
@@ -116,7 +116,7 @@ def test_without_the_trigger_nothing_is_demanded():
 
 
 def test_a_demand_outlives_its_trigger():
-    """1 asks, and 2 to 4 demand nothing themselves; a run that goes round there has not been answered."""
+    """1 asks, and 2 to 4 demand nothing; a run that loops there has not been answered."""
     edges = [(0, "wait", 0), (0, "ask", 1), (1, "on", 2), (2, "on", 3), (3, "round", 2), (3, "answer", 5)]
     found = both(graph(edges, eventually(5, after=(1,))))
     assert places(found, "There") == ([0, 1, 2, 3, 2], 2, 1)
@@ -132,7 +132,7 @@ def test_what_was_answered_before_the_trigger_is_no_answer():
 
 
 def critical(process: int, **how: object) -> Property:
-    """Whoever wants to enter does, in the end. A state is (program counters, flags, turn)."""
+    """Return the property that a process enters after it wants to. A state is (program counters, flags, turn)."""
 
     def check(state: tuple) -> object:
         return {"in": Finding("it is in"), "wants": None, "waits": None}.get(state[0][process], TRIVIAL)
@@ -141,7 +141,7 @@ def critical(process: int, **how: object) -> Property:
 
 
 def mutual_exclusion(peterson: bool) -> list[tuple[tuple, str, tuple]]:
-    """All edges of two processes that enter again and again, by Peterson's algorithm or by a plain lock."""
+    """Return all edges of two processes that enter repeatedly, by Peterson's algorithm or by a plain lock."""
     edges, todo, seen = [], [(("out", "out"), (False, False), 0)], set()
     while todo:
         state = todo.pop()
@@ -168,7 +168,7 @@ def mutual_exclusion(peterson: bool) -> list[tuple[tuple, str, tuple]]:
 
 
 def may_rest(rule: str, move: Move) -> object:
-    """A process may stay out for ever; once it wants in, it goes on."""
+    """A process may stay out for ever; once it wants to enter, it proceeds."""
     return None if move.action.startswith("try") else rule
 
 

@@ -1,4 +1,4 @@
-"""How engines judge liveness: on whole spaces only, after safety, on a graph in order; and what they refuse."""
+"""How engines judge liveness: on complete spaces only, after safety, on an ordered graph; and their refusals."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_search_that_has_its_witnesses_goes_on_for_liveness(engine):
 
 
 def test_in_the_small_election_of_three_everybody_decides_on_every_fair_run():
-    """6,544 states, in 1,470 of which all three have decided; of four servers all may wait (see benchmarks)."""
+    """6,544 states; in 1,470 of them all three have decided. With four servers all may wait (see benchmarks)."""
     reads = tuple(Read(str(sid), lambda local: local.state) for sid in (1, 2, 3))
 
     def decided(*states: str) -> Finding | None:
@@ -92,11 +92,11 @@ def test_a_model_without_liveness_keeps_no_graph():
 
 
 def test_kernels_of_graphs_count_no_references():
-    """See test_engine; `seek` has a loop to go round."""
+    """See test_engine; `seek` contains a loop."""
     search.explore(graph([(0, "round", 1), (1, "round", 0), (1, "out", 2)], eventually(2), recoverable(9)))
     names = ("number", "describe", "mark", "components", "find_closed", "find_fair", "flood", "seek")
     for kernel in (getattr(graph_kernels, name) for name in names):
-        anew = numba.njit(**OPTIONS)(kernel.py_func)  # code from the cache cannot be looked at
+        anew = numba.njit(**OPTIONS)(kernel.py_func)  # code from the cache cannot be inspected
         anew.compile(kernel.signatures[0])
         code = "".join(anew.inspect_llvm().values())
         assert kernel.__name__ in code

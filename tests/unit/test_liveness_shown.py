@@ -1,4 +1,4 @@
-"""Runs that never come to a goal, as a reader gets them: reports, exit codes, traces in every format, and replays."""
+"""Runs that never reach a goal, as a reader sees them: reports, exit codes, traces in every format, and replays."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def test_each_state_says_where_it_stands():
     assert [step.truth["Back"] for step in trace_in(ENDS).steps] == [Truth.REACHED, Truth.OPEN, Truth.OPEN]
 
 
-# -- what is not a run that never comes to a goal ------------------------------------------------------------
+# -- refused loops -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_a_replay_refuses_another_loop(changed):
 
 
 def test_a_loop_is_closed_by_the_whole_state_and_not_by_what_is_shown_of_it():
-    """Each turn adds to a channel, which the lens does not show; three turns and the goal is there."""
+    """Each turn adds to a channel that the lens does not show; after three turns the goal is reached."""
 
     def turns(at: int, sent: tuple) -> list[Move]:
         return [Move("turn", (), (Send("at", 1 - at), Send("a->b", (*sent, at))))] if len(sent) < 6 else []

@@ -1,4 +1,4 @@
-"""The load generator: every answer is looked at, latencies are per request, and the table says what it rests on."""
+"""The load generator: every answer is checked, latencies are per request, and the table names its basis."""
 
 import json
 import socket
@@ -23,7 +23,7 @@ from harness.processes import free_ports
 
 @contextmanager
 def answering(data: bytes) -> Iterator[int]:
-    """A server that answers the opening, then sends these bytes and ends the connection."""
+    """A server that answers the connect request, then sends these bytes and closes the connection."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def run() -> None:

@@ -20,11 +20,11 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference-command-line.md"
 REWRITE = bool(os.environ.get("REWRITE_GOLDEN"))
 HEADING = "## Every option\n"
 OTHERS = "## Benchmarks"
-"""The section about other programs than the checker."""
+"""The section about programs other than the checker."""
 PLAIN_GROUPS = ("positional arguments", "options")
 """The titles that argparse gives to options without a group."""
 NAMED_PAGE = re.compile(r" \(docs/[^)]*\)")
-"""A page of the manual that a group names; here it is the manual."""
+"""A page of the manual that a group names; omitted, because this page is in the manual."""
 HELP = "--help"
 WIDTH = 120
 
@@ -37,7 +37,7 @@ class Table(NamedTuple):
 
 
 def parsers() -> dict[str, argparse.ArgumentParser]:
-    """The parser of each command, by how the command is called; first the one without a command."""
+    """Return the parser of each command by its name; the first one is the parser without a command."""
     called = {f"`python -m checker {name}`": command_parser(command) for name, command in COMMANDS.items()}
     return {"`python -m checker`": parser(COMMANDS), **called}
 
@@ -56,7 +56,7 @@ def tables(made: argparse.ArgumentParser) -> Iterator[Table]:
 
 
 def form(action: argparse.Action, formatter: argparse.HelpFormatter) -> str:
-    """How an option is written, or an argument."""
+    """Return the written form of an option or an argument."""
     takes = cell(formatter._format_args(action, formatter._get_default_metavar_for_optional(action)))
     if not action.option_strings:
         return cell(formatter._format_args(action, formatter._get_default_metavar_for_positional(action)))
@@ -69,7 +69,7 @@ def cell(text: str) -> str:
 
 
 def section() -> str:
-    """The last section of the page, as the parsers have it."""
+    """Return the last section of the page, generated from the parsers."""
     of_each = {called: list(tables(made)) for called, made in parsers().items()}
     counted = Counter(table for each in of_each.values() for table in each if table.title)
     shared = [table for table, count in counted.items() if count > 1]

@@ -1,4 +1,4 @@
-"""`python -m refimpl` when something is wrong: one clear line, the right exit code, and never a stack trace."""
+"""`python -m refimpl` with errors: one clear line, the right exit code, and never a stack trace."""
 
 import socket
 import subprocess
@@ -15,7 +15,7 @@ MEMBERS = {"initLimit": "5", "syncLimit": "5"} | {f"server.{n}": f"127.0.0.1:{n}
 
 
 def command(*arguments: object, directory: Path) -> tuple[int, str]:
-    """Exit code and standard error; standard output is empty when nothing was started."""
+    """Return the exit code and standard error; standard output is empty if nothing was started."""
     line = [sys.executable, "-m", "refimpl", *map(str, arguments)]
     environment = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}
     done = subprocess.run(line, cwd=directory, env=environment, capture_output=True, text=True, timeout=90, check=False)
@@ -25,7 +25,7 @@ def command(*arguments: object, directory: Path) -> tuple[int, str]:
 
 
 def zoo_cfg(directory: Path, keys: Mapping[str, object] | None = None) -> Path:
-    """A file that a server could start with, but for these keys."""
+    """Write a file with which a server could start, except for these keys."""
     written: dict[str, object] = {"dataDir": directory / "data", "clientPort": free_ports(1)[0]}
     file = directory / "zoo.cfg"
     file.write_text("".join(f"{key}={value}\n" for key, value in (written | dict(keys or {})).items()))
@@ -33,7 +33,7 @@ def zoo_cfg(directory: Path, keys: Mapping[str, object] | None = None) -> Path:
 
 
 def failure(directory: Path, keys: Mapping[str, object], *more: object) -> str:
-    """The one line that says why a server with this file cannot start."""
+    """Return the one line that explains why a server with this file cannot start."""
     code, said = command(zoo_cfg(directory, keys), *more, directory=directory)
     assert code == 1, said
     *_, line = said.splitlines()

@@ -1,4 +1,4 @@
-"""The local ensemble to try things with: its ports, what it tells of roles, and what Ctrl-C finds at the start."""
+"""The local demo ensemble: its ports, its reports of roles, and the effect of Ctrl-C during the start."""
 
 import signal
 import socket
@@ -29,7 +29,7 @@ def test_a_port_that_somebody_listens_at_is_not_free(monkeypatch: pytest.MonkeyP
 def test_a_leader_that_did_not_answer_when_roles_were_told_is_told_later(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """Who waits for that line, as the README's quickstart does, would wait for ever."""
+    """A program that waits for that line, as the README's quickstart does, would wait for ever."""
     answers: Iterator[str | None] = iter([None])
     monkeypatch.setattr(demo, "mode_of", lambda port: next(answers, "leader"))
     naps = iter([None, None])
@@ -52,7 +52,7 @@ def test_a_server_that_runs_when_ctrl_c_comes_before_the_next_one_is_stopped(
             return first
         raise KeyboardInterrupt
 
-    # Its own answer to SIGTERM would stay that of these tests.
+    # The demo's handler of SIGTERM would otherwise stay installed in the test process.
     monkeypatch.setattr(signal, "signal", lambda number, handler: None)
     monkeypatch.setattr(demo, "_start", start)
     monkeypatch.setattr(demo, "_stop", stopped.extend)

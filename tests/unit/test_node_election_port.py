@@ -1,7 +1,7 @@
-"""The election port of one server, over sockets of the loopback; the test plays its peers.
+"""The election port of one server, over loopback sockets; the test plays its peers.
 
-The expected behaviour is that of `QuorumCnxManager`: one socket a pair, the smaller id is called back,
-the last vote again on a new connection.
+The expected behaviour is that of `QuorumCnxManager`: one socket per pair, the smaller id is called back, the last vote
+again on a new connection.
 """
 
 import asyncio
@@ -48,18 +48,18 @@ class Peer:
         self.writer.write(data)
 
     async def reads_opening(self) -> int:
-        """The id that the server opens the connection with."""
+        """Read the id with which the server opens the connection."""
         _, sid, length = struct.unpack(">qqi", await self.reader.readexactly(20))
         await self.reader.readexactly(length)
         return int(sid)
 
     async def reads_round(self) -> int:
-        """The round of the next vote."""
+        """Read the round of the next vote."""
         (length,) = struct.unpack(">i", await self.reader.readexactly(4))
         return decode_notification(await self.reader.readexactly(length)).notification.election_epoch
 
     async def has_ended(self) -> bool:
-        """Waits for the end of the connection, and reads everything before it."""
+        """Read until the connection ends; return whether it does."""
         try:
             while await self.reader.read(65536):
                 pass
@@ -74,7 +74,7 @@ class Peer:
 
 
 class Stage:
-    """Server 2 with its election port, and listeners in the place of 1 and 3."""
+    """Server 2 with its election port, and listeners in place of 1 and 3."""
 
     def __init__(self, ports: Sequence[int]) -> None:
         self.ports = dict(zip((SMALLER, OWN, LARGER), ports, strict=True))
@@ -87,20 +87,20 @@ class Stage:
         self._listening: list[asyncio.Server] = []
 
     async def listens(self, sid: int) -> None:
-        """A peer accepts connections; each one is in `called`."""
+        """Listen as a peer; each accepted connection is put into `called`."""
         listening = await asyncio.start_server(
             lambda reader, writer: self.called.put_nowait(Peer(reader, writer)), "127.0.0.1", self.ports[sid]
         )
         self._listening.append(listening)
 
     async def connects(self, said: bytes = b"") -> Peer:
-        """A peer connects to the server, and says this."""
+        """Connect to the server as a peer, and send these bytes."""
         peer = Peer(*await asyncio.open_connection("127.0.0.1", self.ports[OWN]))
         peer.say(said)
         return peer
 
     async def hears(self, count: int) -> list[int]:
-        """The rounds of the votes that the server has taken, once there are that many."""
+        """Return the rounds of the votes that the server has accepted, once there are this many."""
         while len(self.heard) < count:
             await asyncio.sleep(0.001)
         return [each.election_epoch for _, each in self.heard]
@@ -180,7 +180,7 @@ def test_a_smaller_server_that_asks_again_has_lost_the_socket_there_was_unless_t
         again = await stage.connects(opening(SMALLER))
         assert await again.has_ended()
         if calls:
-            # As after a power failure, when the other side hears nothing.
+            # As after a power failure, when the other side receives nothing.
             second = await stage.called.get()
             assert await second.reads_opening() == OWN
             assert await second.reads_round() == 1
@@ -292,7 +292,7 @@ def test_a_later_configuration_in_a_vote_is_not_passed_on() -> None:
 
 
 def test_only_so_many_may_be_silent_about_who_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(election_port, "CONNECT_TIMEOUT", 3600.0)  # no time-out among them
+    monkeypatch.setattr(election_port, "CONNECT_TIMEOUT", 3600.0)  # no timeout occurs
 
     async def scene(stage: Stage) -> None:
         silent = [await stage.connects() for _ in range(MAX_STRANGERS + 5)]
@@ -352,7 +352,7 @@ def test_a_member_that_cannot_be_reached_is_tried_again_with_the_next_vote() -> 
         stage.port.send(SMALLER, notification(1))  # without a listener
         trying = stage.port._links[SMALLER]._connecting
         assert trying is not None
-        await trying  # else a listener may exist by then, or the next vote come too early
+        await trying  # otherwise a listener may exist by then, or the next vote arrive too early
         await stage.listens(SMALLER)
         stage.port.send(SMALLER, notification(2))
         peer = await stage.called.get()

@@ -1,4 +1,4 @@
-"""A leader's port for learners opens and closes with its role, however short that is."""
+"""A leader's port for learners opens and closes with its role, even if the role is very short."""
 
 import asyncio
 import gc
@@ -18,13 +18,13 @@ LOOPBACK = "127.0.0.1"
 
 @pytest.fixture(params=["asyncio", "uvloop"])
 def run(request: pytest.FixtureRequest) -> Run:
-    """Runs an event loop of this kind."""
+    """A runner for an event loop of this kind."""
     found: Run = pytest.importorskip(request.param).run
     return found
 
 
 def learners_at(port: int) -> Learners:
-    """The leader's end of the quorum port of a server that has only what is needed here."""
+    """Return the leader's side of the quorum port of a server with only the attributes that it needs here."""
     settings = SimpleNamespace(tick_time=60_000, jute_maxbuffer=1000, init_time=60_000, sync_time=60_000)
     node: Any = SimpleNamespace(settings=settings, submit=lambda work: None)
     own: Any = SimpleNamespace(sid=1, addresses=[SimpleNamespace(host=LOOPBACK, quorum_port=port)])
@@ -34,7 +34,7 @@ def learners_at(port: int) -> Learners:
 
 @pytest.mark.parametrize("turns", range(4))
 def test_who_leads_again_is_reached_however_soon_the_first_time_was_over(turns: int, run: Run) -> None:
-    """A role that ended while asyncio waited for its server left a socket in the event loop that was closed already."""
+    """A role that ended while asyncio created its server left a socket in the event loop that was already closed."""
     said: list[str] = []
 
     async def lead_twice() -> bool:
@@ -48,12 +48,12 @@ def test_who_leads_again_is_reached_however_soon_the_first_time_was_over(turns: 
         await asyncio.sleep(0.05)
         learners.begin()
         reader, writer = await asyncio.open_connection(LOOPBACK, port)
-        while not learners._strangers:  # else nobody accepts, and the time-out around this ends it
+        while not learners._strangers:  # if no connection is accepted, the timeout around this loop ends it
             await asyncio.sleep(0.01)
         learners.end()
         ended = await reader.read() == b""
         writer.close()
-        gc.collect()  # what nobody has retrieved is told when it goes
+        gc.collect()  # reports exceptions that were never retrieved
         return ended
 
     assert run(asyncio.wait_for(lead_twice(), 30))

@@ -1,4 +1,4 @@
-"""One connection on the quorum port, over a transport that a test holds in its hand."""
+"""One connection on the quorum port, over a transport that the test controls."""
 
 import asyncio
 import itertools
@@ -15,7 +15,7 @@ from refimpl.peers.quorum_socket import SIGNATURE, QuorumSocket
 from refimpl.wire.packet import Packet, PacketType, encode_raw
 
 LINES = (Path(__file__).parent / "golden" / "wire" / "quorum.hex").read_text().splitlines()
-# The observer was sent a SNAP; what is recorded behind `=` is the stream that followed, its signature included.
+# The observer was sent a SNAP; the recording after `=` is the stream that followed, including its signature.
 PLACE = next(place for place, line in enumerate(LINES) if line[0] == "=")
 SNAPSHOT = bytes.fromhex(LINES[PLACE][2:])
 SNAP = next(bytes.fromhex(line[2:]) for line in reversed(LINES[:PLACE]) if line[0] == "<")
@@ -26,7 +26,7 @@ MAX_BUFFER = 0xFFFFF
 
 
 class HeldTransport:
-    """What the socket did to its transport; `unread` is what a peer would not have read."""
+    """A transport that records the calls of the socket; `unread` is the number of bytes that the peer has not read."""
 
     def __init__(self) -> None:
         self.written = b""
@@ -57,7 +57,7 @@ class HeldTransport:
 
 
 class Owner:
-    """Keeps what it is told."""
+    """An owner that records its notifications."""
 
     def __init__(self) -> None:
         self.came: list[QuorumSocket] = []
@@ -82,7 +82,7 @@ Scene = Callable[[QuorumSocket, HeldTransport, Owner], Any]
 
 
 def play(scene: Scene, peer: int | None = 3) -> None:
-    """Runs a scene with a connection: to leader 3, or with `None` of a learner that has connected."""
+    """Run a scene with a connection: to leader 3, or with `None` from a learner that has connected."""
 
     async def run() -> None:
         owner, transport = Owner(), HeldTransport()

@@ -1,4 +1,4 @@
-"""The end of the log in memory behaves as the tuple that the checker has, at whatever order values are extended in."""
+"""The end of the log in memory behaves like the tuple in the checker, whatever the order of extensions."""
 
 import pytest
 from hypothesis import given, settings
@@ -28,7 +28,7 @@ operations = st.lists(
 @settings(max_examples=150, deadline=None)
 @given(operations)
 def test_every_value_ever_made_stays_equal_to_its_tuple(done: list[tuple[str, int, object]]) -> None:
-    # Each operation takes one of the values made before, not always the newest: they share their lists.
+    # Each operation takes one of the earlier values, not always the newest: they share their lists.
     made: list[tuple[Recent, tuple[Txn, ...]]] = [(Recent(), ()), (Recent(LOG), LOG)]
     for number, (what, which, how) in enumerate(done):
         value, model = made[which % len(made)]

@@ -1,4 +1,4 @@
-"""What a node takes from zoo.cfg: defaults, each key, and errors that name the key and what would be right."""
+"""The settings that a node reads from zoo.cfg: defaults, each key, and errors that name the key and the correction."""
 
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ THREE = {"initLimit": "10", "syncLimit": "5"} | {f"server.{n}": f"zk{n}:2888:388
 
 
 def settings(myid: str | None = None, **keys: str | None) -> Settings:
-    """The settings of a server alone whose file has these keys too (or, with None, not)."""
+    """Return the settings of a standalone server whose file also has these keys; None removes a key."""
     written = {key.replace("__", "."): value for key, value in (ALONE | keys).items()}
     text = "".join(f"{key}={value}\n" for key, value in written.items() if value is not None)
     return settings_of(parse_zoo_cfg(text, "zoo.cfg", myid))

@@ -1,4 +1,4 @@
-"""The thread that makes transactions durable, over a log that a test holds up and lets go on."""
+"""The thread that makes transactions durable, over a log that a test blocks and releases."""
 
 import asyncio
 import threading
@@ -13,7 +13,7 @@ Told = list[int | str]
 
 
 class HeldLog:
-    """A log whose commits wait for `go`; what became durable, and with how many commits, can be read."""
+    """A log whose commits wait for `go`; `commits` lists the durable transactions of each commit."""
 
     def __init__(self) -> None:
         self.begun, self.go = threading.Semaphore(0), threading.Semaphore(0)
@@ -39,7 +39,7 @@ Scene = Callable[[SyncThread, HeldLog, Told], Awaitable[None]]
 
 
 def play(scene: Scene) -> tuple[HeldLog, Told]:
-    """Runs a scene; the log, and what was reported: a number for `done`, a text for `failed`."""
+    """Run a scene; return the log and the reports: a number for `done`, a text for `failed`."""
     log, told = HeldLog(), list[int | str]()
 
     async def run() -> None:
@@ -51,7 +51,7 @@ def play(scene: Scene) -> tuple[HeldLog, Told]:
         finally:
             log.go.release(100)
             await asyncio.to_thread(thread.stop)
-            await asyncio.sleep(0)  # what was reported last is heard
+            await asyncio.sleep(0)  # the last report is delivered
 
     asyncio.run(asyncio.wait_for(run(), WAIT))
     return log, told
@@ -117,14 +117,14 @@ def test_a_flush_is_the_report_of_what_the_thread_had_not_begun_too() -> None:
     async def scene(thread: SyncThread, log: HeldLog, told: Told) -> None:
         ask(thread, 1)
         await begun(log)
-        ask(thread, 2)  # it waits while the disk is busy with 1
+        ask(thread, 2)  # it waits while the disk works on 1
         threading.Timer(0.05, log.go.release, [100]).start()
         thread.flush()
         assert log.commits == [[1], [2]]
         ask(thread, 3)
         await until(told, 1)
 
-    # Had 2 been reported, a server would take that for 3, which might not be on the disk.
+    # A report of 2 would be taken for 3, which may not be on the disk.
     assert play(scene)[1] == [1]
 
 
@@ -158,7 +158,7 @@ def test_success_before_a_failure_is_not_reported_once_the_failure_is_known() ->
         await begun(log)
         ask(thread, 2)
         log.go.release()
-        assert log.begun.acquire(timeout=WAIT)  # the loop stands still: 1 is durable, and nobody has heard of it
+        assert log.begun.acquire(timeout=WAIT)  # the event loop is blocked: 1 is durable, and not yet reported
         log.fails = OSError("broken")
         log.go.release()
         with pytest.raises(OSError, match="broken"):

@@ -1,7 +1,7 @@
-"""The plugin for pytest: what is a test, how one fails, and that processes share nothing.
+"""The plugin for pytest: collection of tests, their failures, and the isolation of processes.
 
-The plugin is loaded by its module, and not under its entry point, so that both ways of installing are alike. Runs in
-this process forget the modules that they load. Numba does not survive that, so that it is all there before.
+The plugin is loaded by its module instead of its entry point, so both ways of installing behave alike. Runs in this
+process unload the modules that they import. Numba does not survive that, so it is imported before.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ SCENARIOS = {
 
 @pytest.fixture(scope="module", autouse=True)
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """The checker and its kernels are loaded, as by a violation that is reported."""
+    """The checker and its kernels are loaded, by a run that reports a violation."""
     load_kernels(tmp_path_factory.mktemp("kernels"))
 
 
 @pytest.fixture
 def project(pytester: pytest.Pytester) -> pytest.Pytester:
-    """A project with scenarios in a folder of their own, and other YAML beside them."""
+    """A project with scenarios in a separate folder, and other YAML files outside of it."""
     folder = pytester.mkdir("zk")
     for servers in (3, 5):
         (folder / f"zoo-{servers}.cfg").write_text(zoo_cfg(*range(1, servers + 1)))
@@ -176,7 +176,7 @@ def test_an_option_that_is_wrong_is_an_error_of_usage(
 
 
 def test_processes_of_xdist_share_the_scenarios_and_nothing_else(project: pytest.Pytester) -> None:
-    """Each worker collects all of them and runs some; what each came to is what it came to alone."""
+    """Each worker collects all scenarios and runs some; each result is the same as in a single process."""
     project.makeini("[pytest]\nquorate_scenarios = zk/*.yaml\n")
     result = project.runpytest_subprocess(*PLUGIN, "-n", "2", "--quorate-budget", "60s", "--junitxml", "j.xml")
     cases = {case.attrib["name"]: case for case in Tree.parse(project.path / "j.xml").iter("testcase")}
@@ -185,7 +185,7 @@ def test_processes_of_xdist_share_the_scenarios_and_nothing_else(project: pytest
     assert cases.keys() == {"all settle", "3 never leads", "a mistake"}
     states = {each.attrib["value"] for case in cases.values() for each in case.iter("property")
               if each.attrib["name"] == "states"}  # fmt: skip
-    assert states == {"7"}  # nobody leads, or one of three with one follower or two, whichever: 1 + 6
+    assert states == {"7"}  # no leader, or one of three servers with one of two followers, or with both: 1 + 6
 
 
 def test_the_plugin_costs_a_suite_without_scenarios_no_import_of_the_checker(project: pytest.Pytester) -> None:

@@ -9,7 +9,7 @@ Line = tuple[str, int, int]
 
 
 def told(*lines: Line, on_all_ips: bool = False) -> Addresses:
-    """A file with one address for each of the servers 1, 2, ..."""
+    """Return the addresses of a file with one address for each of the servers 1, 2, ..."""
     return addresses_of({sid: {line} for sid, line in enumerate(lines, start=1)}, on_all_ips)
 
 
@@ -34,7 +34,7 @@ def test_a_server_listens_where_its_own_file_says(moved: Line, election: bool, q
 
 
 def test_a_moved_server_connects_to_the_others_though_they_cannot_connect_to_it() -> None:
-    """Seen on ZooKeeper 3.8.0 with the lowest and with the highest id: restarted first, it follows within 2 s."""
+    """Observed on ZooKeeper 3.8.0 with the lowest and the highest id: restarted first, it follows within 2 s."""
     for moved, new in ((1, told(("d", 2888, 3888), B, C)), (3, told(A, B, ("d", 2888, 3888)))):
         others = {1, 2, 3} - {moved}
         assert all(opens(new, moved, OLD, other) for other in others)
@@ -42,7 +42,7 @@ def test_a_moved_server_connects_to_the_others_though_they_cannot_connect_to_it(
 
 
 def test_a_smaller_id_sends_the_address_at_which_the_larger_one_calls_back() -> None:
-    """`receiveConnection` dials the address that it was sent. A wildcard is not sent: then it dials by its own file."""
+    """`receiveConnection` dials the address in the message. A wildcard is not sent; then it dials by its own file."""
     assert opens(told(("d", 2888, 3888), B), 1, told(A, B), 2)
     wildcard = told(("0.0.0.0", 2888, 3999), B)
     assert not opens(wildcard, 1, told(A, B), 2)
@@ -51,7 +51,7 @@ def test_a_smaller_id_sends_the_address_at_which_the_larger_one_calls_back() -> 
 
 
 def test_nobody_connects_where_all_ports_differ() -> None:
-    """Seen on 3.8.0 and 3.9.5: the first server that is restarted with the new file stays LOOKING."""
+    """Observed on 3.8.0 and 3.9.5: the first server that is restarted with the new file stays LOOKING."""
     new = told(*((host, quorum + 1, election + 1) for host, quorum, election in (A, B, C)))
     assert not any(opens(a, one, b, other) for a, b in ((OLD, new), (new, OLD)) for one, other in ((1, 2), (2, 1)))
 

@@ -1,4 +1,4 @@
-"""What makes a quorum, in the eyes of one server: the facts of ZooKeeper's own tests and documentation."""
+"""The quorums of one server's view: facts from ZooKeeper's own tests and documentation."""
 
 from itertools import permutations
 
@@ -64,7 +64,7 @@ class TestHierarchical:
         assert not view.contains_quorum({2, 3})
 
     def test_a_group_that_weighs_nothing_is_not_counted_among_the_groups(self) -> None:
-        # computeGroupWeight takes group 3 out, so one of three groups would do no more than one of two.
+        # computeGroupWeight removes group 3; otherwise one of three groups would have the effect of one of two.
         view = hierarchical_view({1: (1,), 2: (2,), 3: (3,)}, weights={3: 0})
         assert view.contains_quorum({1, 2})
         assert not view.contains_quorum({1, 3})
@@ -91,7 +91,7 @@ class TestHierarchical:
 
 
 class TestView:
-    """Views are values: canonical, hashable, and clear about who votes."""
+    """Views are values: canonical, hashable, and explicit about the voters."""
 
     def test_the_order_in_which_a_view_is_written_does_not_matter(self) -> None:
         views = {hierarchical_view({1: order}, {2: 5}) for order in permutations((1, 2, 3))}

@@ -1,4 +1,4 @@
-"""A client that counts on: its requests have numbers of their own, whatever connection they are sent by."""
+"""A client with continuous numbering: the numbers of its requests are unique across all of its connections."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from refimpl.recipes import keep_counting
 
 def test_the_count_goes_on_where_kazoo_would_begin_anew() -> None:
     connection: Any = keep_counting(KazooClient())._connection
-    connection._xid = 0  # as kazoo does with each connection
+    connection._xid = 0  # as kazoo does for each connection
     connection._xid += 1
     connection._xid += 1
     connection._xid = 0

@@ -1,4 +1,4 @@
-"""The driver of the recipes over a client without a network: the order of events, one answer for each request."""
+"""The driver of the recipes over a client without a network: the order of events, and one answer for each request."""
 
 import threading
 from collections.abc import Iterator
@@ -134,7 +134,7 @@ def test_nothing_is_sent_while_news_of_the_connection_wait(stage: Stage) -> None
 
 
 def test_kazoos_thread_waits_until_a_call_is_in_kazoos_queue(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(driver, "PATIENCE", 60.0)  # a busy machine may leave the thread that calls out for a second
+    monkeypatch.setattr(driver, "PATIENCE", 60.0)  # a busy machine may block the thread that reports for a second
     in_call, go_on, order = threading.Event(), threading.Event(), []
     stage.driver.open()
 

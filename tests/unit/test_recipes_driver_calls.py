@@ -1,4 +1,4 @@
-"""Each request as kazoo's call and each result as an answer, by kazoo's own client without a connection; the herald."""
+"""Each request as kazoo's call, each result as an answer, with kazoo's own client without a connection; the herald."""
 
 import queue
 import struct
@@ -29,11 +29,11 @@ WAIT = 10.0
 
 
 def watcher(event: Any) -> None:
-    """What the driver gives kazoo."""
+    """The watcher that the driver passes to kazoo."""
 
 
 def requested(record: Record, **options: Any) -> Any:
-    """What kazoo would put on the wire."""
+    """Return the request that kazoo would put on the wire."""
     client = KazooClient(hosts="127.0.0.1:1/app", **options)
     client._state = KeeperState.CONNECTING  # requests wait in kazoo's queue
     calls.send(client, record, watcher)

@@ -1,4 +1,4 @@
-"""An election without servers: a candidate that runs already runs no second time, however close the two calls are."""
+"""An election without servers: a candidate that is running does not run twice, however close the two calls are."""
 
 import queue
 import threading
@@ -15,7 +15,7 @@ WAIT = 10.0
 
 
 class SlowStanding:
-    """Leads at once, and takes a while to be made."""
+    """A candidate's place that leads immediately, and takes a while to be created."""
 
     token = 5
 

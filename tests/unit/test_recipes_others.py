@@ -101,7 +101,7 @@ def test_a_candidate_that_never_stood_is_gone_when_it_is_unwanted() -> None:
 
 
 def test_a_leader_stops_once_where_its_session_expires_after_a_disconnection() -> None:
-    """A client gives up leadership when it is disconnected, so it has none left when the session expires."""
+    """A client gives up leadership when it is disconnected, so it has no leadership left when the session expires."""
     one = leading()
     one.cut_off()
     assert (one.facts, one.state.holds) == ((HoldsNoMore("suspended"),), False)

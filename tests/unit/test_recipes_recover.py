@@ -1,4 +1,4 @@
-"""That an expiry takes an orphan with it is a claim that can fail: it does where ephemeral znodes outlive sessions."""
+"""The claim that an expiry removes an orphan can fail: it does if ephemeral znodes outlive sessions."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The report says in words, numbers and JSON what a run came to; progress stays out of its way."""
+"""The report gives the result of a run in words, numbers and JSON; progress does not interfere with it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CLAUSE = Finding("two lead", (("leaders", (2, 3)),))
 
 
 def a_run(*properties: Property, stop: Stop = Stop.EXHAUSTED, found: tuple[str, ...] = ()) -> Exploration:
-    """6 states in 3 levels; `start` fired, `crash` was listed and never possible."""
+    """Return a run of 6 states in 3 levels; `start` fired, `crash` was listed and never possible."""
     model = election(2).with_properties(properties or (SAFE,))
     named = {prop.name: prop for prop in model.properties}
     return Exploration(
@@ -85,7 +85,7 @@ def test_a_property_holds_only_if_all_states_were_seen():
 
 @pytest.mark.parametrize("kind", Kind)
 def test_only_an_invariant_is_marked_as_allowed_where_its_premise_never_held(kind):
-    """An action and a property of another kind can share a name, which excuses the action alone."""
+    """An action and a property of another kind can have the same name; only the action is excused then."""
     run = replace(a_run(replace(SAFE, kind=kind)), evaluations={"Safe": Evaluations(6, 0)})
     job = replace(job_for(run), allowed_silent=frozenset({"Safe"}))
     judgement = judge(job, run)
@@ -164,7 +164,7 @@ def test_a_terminal_gets_colours():
 
 
 def test_a_warning_is_coloured_by_what_happened_and_not_by_its_words():
-    """The bounds say "never", which is no warning; the silent action is one."""
+    """The bounds contain the word "never", which is not a warning; the silent action is one."""
     out = io.StringIO()
     run = a_run()
     job = replace(job_for(run), bounds=("never more than one crash, VIOLATED on purpose",))
@@ -214,7 +214,7 @@ class Clock:
 
 
 def shown(seconds: list[float], *, terminal: bool) -> str:
-    """What is written when progress is called at these times, and closed."""
+    """Return the output when progress is called at these times, and closed."""
     out, clock = io.StringIO(), Clock()
     console = Console(file=out, force_terminal=terminal, width=100)
     with Progress("pair", console=console, clock=clock) as progress:

@@ -1,4 +1,4 @@
-"""One verdict for a run, the first of the lattice that applies, and the exit code that follows from it."""
+"""The verdict of a run, the first of the lattice that applies, and its exit code."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def judged(
     actions: tuple[str, ...] = (),
     **job: object,
 ) -> Judgement:
-    """The judgement of a run of six states over properties of these kinds, of which some were found."""
+    """Return the judgement of a run of six states over properties of these kinds; `found` are kinds with a finding."""
     bare = bool(job.pop("bare", False))
     properties = [PROPERTIES[kind] for kind in dict.fromkeys((*kinds, *found))]
     model = election(2).with_properties(properties)
@@ -61,10 +61,10 @@ def test_an_interrupted_run_is_never_as_expected_also_where_a_limit_was_to_end_i
     ("found", "violations", "as_expected"),
     [
         ([Kind.ALWAYS], {"always property": 2}, True),
-        ([Kind.ALWAYS], {"always property": 3}, False),  # deeper than it should be, or found too early
+        ([Kind.ALWAYS], {"always property": 3}, False),  # deeper than expected, or found too early
         ([Kind.ALWAYS], {"another property": 2}, False),
         ([Kind.ALWAYS, Kind.FINAL], {"always property": 2}, False),  # one more than expected
-        ([Kind.ALWAYS, Kind.SOMETIMES], {"always property": 2}, True),  # a witness is no violation
+        ([Kind.ALWAYS, Kind.SOMETIMES], {"always property": 2}, True),  # a witness is not a violation
     ],
 )
 def test_other_violations_than_the_named_ones_are_not_as_expected(found, violations, as_expected):
@@ -179,7 +179,7 @@ def test_liveness_that_was_not_judged_is_incomplete_also_at_a_depth_that_was_ask
 
 
 def test_the_first_verdict_that_applies_wins():
-    """Each run here has all that the next one has, and one thing more that goes before it."""
+    """Each run has the causes of the next one, and one more of higher priority."""
     vacuous = {"premise": 0, "actions": ("crash",)}
     runs = [
         judged(Kind.ALWAYS, Kind.FINAL, stop=Stop.TIME, **vacuous),

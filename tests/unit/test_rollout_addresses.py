@@ -1,8 +1,8 @@
 """Roll-outs that change peer addresses or hosts: verdicts, stages and steps.
 
-Three servers of ZooKeeper 3.8.0 on one machine showed the expected behaviour of each order, with 20 s of waiting for
-each server: it either followed within 2 s, or stayed LOOKING. The lost write follows from the protocol: an empty disk
-under an old id is in a quorum with a server that has not received the write.
+The expected behaviour of each order was observed on three servers of ZooKeeper 3.8.0 on one machine, with 20 s of
+waiting for each server: it either followed within 2 s, or stayed LOOKING. The lost write follows from the protocol: an
+empty disk under an old id is in a quorum with a server that has not received the write.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PORTS = {sid: line.replace(":2888:3888", ":2889:3889") for sid, line in OLD.item
 def folder(
     tmp_path: Path, name: str, lines: dict[Sid, str], own: dict[Sid, str] | None = None, more: str = ""
 ) -> Folder:
-    """A file for all servers; with `own` a file for each, which has another line for its own server."""
+    """Write a file for all servers; with `own` a file for each, with another line for its own server."""
     path = tmp_path / name
     path.mkdir()
     for sid in own or (0,):
@@ -45,12 +45,12 @@ def folder(
 
 
 def small(asked: Asked, seconds: float) -> Ran:
-    """A run of as many states on every machine. Few are enough for commits, which a proof covers."""
+    """A run with the same number of states on every machine. Few are enough for commits, which a proof covers."""
     return run_within(asked, Limits(states=500 if asked.question is Question.COMMITS else 30_000))
 
 
 def exhausted(asked: Asked, seconds: float) -> Ran:
-    """A run without an engine that has seen everything, and has taken an hour."""
+    """A run without an engine that has explored everything, and has taken an hour."""
     return made_up(asked, Outcome.SAFE, seconds=3600.0)
 
 
@@ -59,12 +59,12 @@ def planned(old: Folder, new: Folder, *order: Sid, leader: Sid | None = None, in
 
 
 def vain(made: Plan) -> list[Sid | None]:
-    """The servers that the operator waits for in vain, in the first order."""
+    """Return the servers for which the operator waits in vain, in the first order."""
     return [ran.stuck for ran in made.direct.orders[0].vain]
 
 
 def test_new_ports_everywhere_leave_the_first_restarted_server_looking(tmp_path: Path) -> None:
-    """Seen: 2 leads, 1 is restarted and stays LOOKING; when 3 is restarted the two elect 3; then 2 follows."""
+    """Observed: 2 leads, 1 is restarted and stays LOOKING; when 3 is restarted the two elect 3; then 2 follows."""
     made = planned(folder(tmp_path, "old", OLD), folder(tmp_path, "new", PORTS), 1, 3, 2, leader=2)
     assert (made.outcome, made.exit_code, vain(made)) == (Outcome.STALLS, ExitCode.LIVENESS, [1])
     assert headline(made).endswith("(changes the peer addresses of 1, 2, 3) in the order 1, 3, 2: STALLS")
@@ -76,7 +76,7 @@ def test_new_ports_everywhere_leave_the_first_restarted_server_looking(tmp_path:
 
 
 def test_a_server_cannot_follow_where_its_file_knows_the_new_ports_too_early(tmp_path: Path) -> None:
-    """Seen: 3 leads and the ports of 1 change; 2 is restarted first and stays LOOKING; then 1 and 3 follow."""
+    """Observed: 3 leads and the ports of 1 change; 2 is restarted first and stays LOOKING; then 1 and 3 follow."""
     moved = OLD | {1: PORTS[1]}
     made = planned(folder(tmp_path, "old", OLD), folder(tmp_path, "new", moved), 2, 1, 3, leader=3)
     assert (made.outcome, vain(made)) == (Outcome.STALLS, [2])
@@ -84,7 +84,7 @@ def test_a_server_cannot_follow_where_its_file_knows_the_new_ports_too_early(tmp
 
 @pytest.mark.parametrize("order", [(1, 3, 2), (3, 1, 2)], ids=str)
 def test_a_server_with_new_ports_follows_if_it_is_restarted_first(tmp_path: Path, order: tuple[Sid, ...]) -> None:
-    """Seen with the lowest and with the highest id: it connects to the others, and they answer on its connection."""
+    """Observed with the lowest and the highest id: it connects to the others, and they answer on its connection."""
     moved = OLD | {order[0]: PORTS[order[0]]}
     made = planned(folder(tmp_path, "old", OLD), folder(tmp_path, "new", moved), *order, leader=2)
     assert (made.outcome, vain(made)) == (Outcome.SAFE, [])
@@ -153,7 +153,7 @@ def test_a_moved_leader_may_lose_a_write_without_any_crash(tmp_path: Path) -> No
 
 
 def test_a_host_behind_a_wildcard_leaves_healing_undecided(tmp_path: Path) -> None:
-    """The servers listen on every address, so the files do not say who reaches the host in the others' files."""
+    """The servers listen on every address, so their files do not tell which servers reach that host."""
     own = dict.fromkeys(OLD, "0.0.0.0:2888:3888")
     old, new = folder(tmp_path, "old", OLD, own), folder(tmp_path, "new", OLD | {3: "d:2888:3888"}, own)
     made = planned(old, new, leader=2, in_one_go=True)

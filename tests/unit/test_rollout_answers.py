@@ -1,6 +1,6 @@
-"""What is said of a roll-out: never more than was proved or explored, the same in every form, with the right exit code.
+"""The answers about a roll-out: never more than was proved or explored, in every form, with the right exit code.
 
-Runs are made up here where it is the wording that is tested; the command itself is tried on the shipped folders.
+Tests of the wording use made-up runs; the command is tested on the shipped folders.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ FOLDERS = bundled()[0].parent.parent / "rollouts"
 
 
 def assessed_of(old: str, new: str, outcomes: dict[tuple[Question, bool], Outcome], faults: int = 1) -> Assessed:
-    """A stage with one made-up run for each question that is given."""
+    """Return a stage with one made-up run for each given question."""
     stage = whole(read_folder(FOLDERS / old), read_folder(FOLDERS / new))
     steps = steps_of(stage, stage.kept)
     made = Assessed(stage, pairs_of(stage), faults, [Order(2, steps)])
@@ -73,7 +73,7 @@ def test_a_violation_outweighs_a_proof() -> None:
 
 
 def test_unfinished_healing_beside_a_proof_of_safety_is_reported_and_does_not_count() -> None:
-    """A busy machine may not finish that search. What is proved stays proved."""
+    """A busy machine may not finish that search. The proved answers stay proved."""
     made = assessed_of("three", "four", ALL_SAFE | {(Question.HEALING, False): Outcome.OPEN})
     assert made.proved and made.outcome is Outcome.SAFE
     assert made.cell(Question.HEALING, faulty=False).outcome is Outcome.OPEN
@@ -87,7 +87,7 @@ def test_unfinished_healing_without_a_proof_leaves_the_stage_undecided() -> None
 
 
 def test_a_run_that_was_cut_off_leaves_the_runs_that_follow_its_steps_undecided() -> None:
-    """The run about leaders finds waits in vain; a plan that still has one ends early, and its runs are small."""
+    """The run about leaders finds waits in vain; a plan with such a wait ends early, and its runs are small."""
     made = assessed_of("three", "five", ALL_SAFE)
     made.orders = [replace(made.orders[0], open_run=replace(made.runs[0], outcome=Outcome.OPEN))]
     outcomes = {made.cell(question, faulty=faulty).outcome for question, faulty in ALL_SAFE}
@@ -114,7 +114,7 @@ def test_a_budget_is_shared_out_and_never_below_zero() -> None:
 
 
 def test_runs_that_reach_no_end_leave_everything_but_the_proof_undecided() -> None:
-    """No engine at all: every run says that it was not finished."""
+    """Without an engine, every run reports that it was not finished."""
 
     def unfinished(asked: Asked, seconds: float) -> Ran:
         return made_up(asked, Outcome.OPEN)
@@ -137,7 +137,7 @@ def test_an_ensemble_that_is_too_large_to_explore_rests_on_the_proof_and_says_so
         raise AssertionError(f"{asked.name} was run for {seconds} s")
 
     one = plan(Wish(folders[11], folders[12]), never)
-    assert one.direct.proved and one.outcome is Outcome.OPEN  # healing is not a matter of quorums
+    assert one.direct.proved and one.outcome is Outcome.OPEN  # healing does not depend on quorums
     assert one.direct.cell(Question.COMMITS, faulty=True).reason is Reason.PROVED
     assert one.direct.cell(Question.HEALING, faulty=False).reason is Reason.TOO_LARGE
     two = plan(Wish(folders[11], folders[13]), never)
@@ -170,7 +170,7 @@ def test_a_key_that_is_nearly_a_servers_is_warned_of_at_the_top(tmp_path: Path) 
 
 
 def test_a_step_that_leaves_no_quorum_running_is_told() -> None:
-    """Of {1, 2, 3, 4} one goes: the three left need all of three by the old file, so that none of them may restart."""
+    """One of {1, 2, 3, 4} leaves: by the old file the other three are a quorum together, so none may restart."""
     stage = whole(read_folder(FOLDERS / "four"), read_folder(FOLDERS / "three"))
     steps = steps_of(stage, (4, 1, 2, 3))
     assert [quorum_without(stage, steps, step) for step in steps] == [True, False, True, True]
@@ -215,7 +215,7 @@ def test_a_safe_order_ends_with_0_and_an_unsafe_one_with_12(tmp_path: Path) -> N
 
 
 def _same_as(answer: dict[str, object], text: str) -> None:
-    """The Markdown has a row for each question with the verdicts of the data, and every run that was found."""
+    """Assert that the Markdown has a row for each question with the verdicts of the data, and every run found."""
     direct = answer["direct"]
     assert isinstance(direct, dict)
     for question in QUESTIONS:

@@ -1,4 +1,4 @@
-"""The planner's budget counts work, which is the same on every machine; it ends every search, and is kept."""
+"""The planner's budget counts work, which is the same on every machine; it ends every search, and is never exceeded."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ FOLDERS = bundled()[0].parent.parent / "rollouts"
 
 
 def slowed(clock: Callable[[], float]) -> float:
-    """A clock that shows a hundred times as much between two looks at it."""
+    """Return a clock that runs a hundred times as fast between two readings."""
     return 100 * clock()
 
 
 def four_servers() -> Asked:
-    """A question with millions of states."""
+    """Return a question with millions of states."""
     stage = whole(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "four"))
     return Asked(
         stage, steps_of(stage, (4, 1, 2, 3)), 3, Question.COMMITS, {CRASHES: 1}, writes=1, elections=2,
@@ -55,7 +55,7 @@ def test_a_search_ends_between_two_levels_when_its_work_is_done() -> None:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_search_ends_inside_a_level_at_the_same_place_each_time(workers: int) -> None:
-    """Delays between two batches stand for a busy machine."""
+    """Delays between two batches simulate a busy machine."""
     model = job_of(four_servers()).model
 
     def ended(pause: float) -> tuple[object, ...]:
@@ -78,7 +78,7 @@ def test_the_work_of_a_search_is_its_transitions_and_the_values_of_its_calls() -
 
 
 def test_a_run_does_not_depend_on_the_order_of_python_sets() -> None:
-    """Each process has another hash of strings, and so another order of sets."""
+    """Each process hashes strings differently, so the order of sets differs."""
     program = (
         "from tests.unit.test_rollout_budget import four_servers\n"
         "from checker.rollout.runs import run\n"
@@ -124,7 +124,7 @@ def test_a_slow_machine_gives_the_same_plan(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_judging_liveness_is_work() -> None:
-    """A graph of a thousand states with one goal: the judgement examines states and edges besides the search."""
+    """A graph of a thousand states with one goal: the judgement examines states and edges in addition to the search."""
     chain = [(n, "go", n + 1) for n in range(1000)]
     alone = search.explore(graph(chain))
     judged = search.explore(graph(chain, recoverable(1000)))

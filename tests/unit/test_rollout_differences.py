@@ -24,12 +24,12 @@ TEXT = (THREE / "zoo.cfg").read_text(encoding="utf-8")
 
 
 def never(asked: Asked, seconds: float) -> Ran:
-    """A runner for changes that a proof decides."""
+    """A runner that must not be called, for changes that a proof decides."""
     raise AssertionError(f"{asked.name} was run for {seconds} s")
 
 
 def changed(folder: Path, *replacements: tuple[str, str], extra: str = "") -> Path:
-    """A copy of the folder of three servers with other text."""
+    """Return a copy of the folder of three servers with other text."""
     text = TEXT
     for old, new in replacements:
         assert old in text
@@ -39,12 +39,12 @@ def changed(folder: Path, *replacements: tuple[str, str], extra: str = "") -> Pa
 
 
 def planned(folder: Path, **wishes: object) -> Plan:
-    """The plan from three servers to a folder, without any run."""
+    """Return the plan from three servers to a folder, without any run."""
     return plan(Wish(read_folder(THREE), read_folder(folder), **wishes), never)  # type: ignore[arg-type]
 
 
 def listed(made: Plan) -> list[tuple[int, str, str | None, str | None, str]]:
-    """The differences as the data has them."""
+    """Return the differences from the data."""
     names = ("server", "key", "before", "after", "effect")
     return [tuple(each[name] for name in names) for each in data(made)["differences"]]
 

@@ -1,4 +1,4 @@
-"""The roll-outs in the documentation run without options: each ends with a documented exit code and without a trace."""
+"""The roll-outs in the documentation run without options: each ends with a documented exit code, and no stack trace."""
 
 from __future__ import annotations
 

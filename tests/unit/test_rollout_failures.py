@@ -1,4 +1,4 @@
-"""The state after a step that fails: the files at that time, and verdicts that rest on a proof or on a run."""
+"""The state after a step that fails: the files at that time, and verdicts that depend on a proof or on a run."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_without_a_proof_going_on_rests_on_runs_with_a_crash_and_going_back_on_n
 
 @pytest.mark.parametrize("missing", range(len(ALL)))
 def test_a_run_that_is_not_finished_leaves_going_on_undecided(missing: int) -> None:
-    """Whichever of the runs about leaders and commits it is."""
+    """The runs about leaders and about commits are both needed."""
     outcomes = [
         (question, kind, Outcome.OPEN if n == missing else each) for n, (question, kind, each) in enumerate(ALL)
     ]
@@ -131,7 +131,7 @@ def test_versions_are_not_covered_by_the_proof() -> None:
 
 
 def test_no_direction_is_safe_where_addresses_change(tmp_path: Path) -> None:
-    """A server that goes back to its old host finds its old disk there, without the latest acknowledged writes."""
+    """A server that returns to its old host finds its old disk, without the latest acknowledged writes."""
     text = (FOLDERS / "three" / "zoo.cfg").read_text(encoding="utf-8").replace("zoo3.example", "new3.example")
     (tmp_path / "zoo.cfg").write_text(text, encoding="utf-8")
     of = whole(read_folder(FOLDERS / "three"), read_folder(tmp_path))

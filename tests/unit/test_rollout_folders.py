@@ -1,4 +1,4 @@
-"""Folders of zoo.cfg files as operators have them: every layout is read, and every mistake is named with its place."""
+"""Folders of zoo.cfg files in the layouts of operators: every layout is read, and every error names its place."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HEAD = "tickTime=2000\ninitLimit=10\nsyncLimit=5\ndataDir=/var/lib/zookeeper\ncl
 
 
 def cfg(*sids: int, observers: tuple[int, ...] = (), extra: str = "") -> str:
-    """A zoo.cfg with five lines before that of the first server."""
+    """Return a zoo.cfg with five lines before that of the first server."""
     lines = [f"server.{sid}=zoo{sid}:2888:3888{':observer' if sid in observers else ''}\n" for sid in sids]
     return HEAD + "".join(lines) + extra
 
@@ -140,7 +140,7 @@ def test_every_mistake_is_named_with_its_place(tmp_path: Path, files: dict[str, 
     with pytest.raises(ConfigError) as error:
         read_folder(put(tmp_path, files))
     assert said in str(error.value)
-    assert "; " in str(error.value)  # and what would be right
+    assert "; " in str(error.value)  # and the correction
 
 
 def test_a_mistake_about_pods_is_one_error(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_a_mistake_about_pods_is_one_error(tmp_path: Path) -> None:
 
 
 def test_a_myid_decides_over_the_name_of_the_folder(tmp_path: Path) -> None:
-    """As on the server itself: `QuorumPeerConfig.setupMyId` reads the id from the file."""
+    """This is as on the server: `QuorumPeerConfig.setupMyId` reads the id from the file."""
     swapped = {"server1/zoo.cfg": cfg(1, 2), "server1/myid": "2", "server2/zoo.cfg": cfg(1, 2), "server2/myid": "1"}
     folder = read_folder(put(tmp_path, swapped))
     assert {sid: Path(given.origin).parent.name for sid, given in folder.servers.items()} == {

@@ -69,7 +69,7 @@ def test_a_promoted_observer_is_counted_too_early_unless_it_restarts_first(
 
 
 def test_an_order_without_a_split_is_preferred_to_one_with(tmp_path: Path) -> None:
-    """The run about leaders of the first order is unsafe. The plan has the next order."""
+    """The run about leaders of the first order is unsafe. The plan uses the next order."""
     old, new = folder(tmp_path, "old", *OBSERVED), folder(tmp_path, "new", *THREE)
     orders: list[tuple[int, ...]] = []
 
@@ -116,7 +116,7 @@ def test_an_observer_that_is_counted_loses_a_write_without_a_fault(tmp_path: Pat
 
 @pytest.mark.parametrize("order", [(4, 5, 1, 3, 2), (5, 1, 2, 3, 4)])
 def test_exhausted_runs_say_nothing_behind_waits_that_were_not_explored(order: tuple[int, ...]) -> None:
-    """The search for waits in vain is cut. A run that stops at such a wait is exhausted after a few states."""
+    """The search for waits in vain is cut off. A run that stops at such a wait is exhausted after a few states."""
 
     def first_cut(asked: Asked, seconds: float) -> Ran:
         return (cut if asked.recoverable and asked.zab else exhausted)(asked, seconds)

@@ -29,7 +29,7 @@ FOLDERS = bundled()[0].parent.parent / "rollouts"
 
 
 def put(folder: Path, **files: str) -> Path:
-    """A folder with a file for each server: `s1="five"` is the file of the folder `five` for server 1."""
+    """Return a folder with a file for each server: `s1="five"` is the file of the folder `five` for server 1."""
     folder.mkdir(exist_ok=True)
     for name, source in files.items():
         text = (FOLDERS / source / "zoo.cfg").read_text(encoding="utf-8")
@@ -146,7 +146,7 @@ def test_no_direction_is_safe_under_a_partition_where_two_quorums_run() -> None:
 
 
 def test_the_headline_and_the_exit_code_are_those_of_both_directions() -> None:
-    """The exit code depends on the way on alone."""
+    """The exit code depends only on the forward direction."""
     folders = read_folder(FOLDERS / "three"), read_folder(FOLDERS / "five")
     now = Now("now", frozenset({1, 4, 5}), ())
     for onward, code in (("after", 12), ("before", 20)):
@@ -164,9 +164,9 @@ def test_the_headline_and_the_exit_code_are_those_of_both_directions() -> None:
 
 @pytest.mark.parametrize(("old", "new"), [("three", "five"), ("five", "three"), ("three", "replaced")])
 def test_every_mixed_state_agrees_with_the_arithmetic_of_its_quorums(old: str, new: str) -> None:
-    """One partition, no further step: two leaders where each file has a quorum of servers with that very file.
+    """One partition, no further step: there are two leaders if each file has a quorum of servers that have that file.
 
-    They are impossible where no division of the running servers has a quorum by each file.
+    They are impossible if no partition of the running servers has a quorum by each file.
     """
     folders = read_folder(FOLDERS / old), read_folder(FOLDERS / new)
     sids = whole(*folders).sids

@@ -1,4 +1,4 @@
-"""No verdict, exit code or field for machines of the planner depends on the wording of a sentence."""
+"""No verdict, exit code or machine-readable field of the planner depends on the wording of a sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A change in stages: the voters that change in each, the files between them, and the orders of restarts."""
+"""A change in stages: the voters that change in each stage, the intermediate files, and the orders of restarts."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ UNSPLIT = {
     "3 to 5": ((1, 2, 3), (1, 2, 3, 4, 5), 2, [(4, 1, 3, 2, 5)]),
     "5 to 3": ((1, 2, 3, 4, 5), (1, 2, 3), 5, [(5, 1, 2, 3, 4)]),
     "3 to 7": ((1, 2, 3), (1, 2, 3, 4, 5, 6, 7), 3, [(4, 5, 1, 2, 3, 6, 7)]),
-    # With the new server started early the two files have disjoint quorums; started late, no server may be missing.
+    # If the new server starts early, the two files have disjoint quorums; if it starts late, no server may be missing.
     "one replaced": ((1, 2, 3), (1, 2, 4), 3, []),
 }
 

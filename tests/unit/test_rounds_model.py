@@ -1,4 +1,4 @@
-"""The small election has known counts, found independently by other checkers; both engines must reach them."""
+"""The small election has known counts, found independently by other checkers; both engines must report the same."""
 
 import itertools
 
@@ -30,7 +30,7 @@ def test_the_engines_agree_level_by_level_on_three_servers():
 
 
 def test_two_servers_may_lead_at_once_and_both_engines_find_it_at_the_same_least_depth():
-    """ZooKeeper's own transient: a vote is counted for server 2, then its sender moves on to server 3."""
+    """ZooKeeper's own transient state: a vote is counted for server 2, then its sender changes its vote to server 3."""
     by_plain, by_tables = (engine.explore(election(3)) for engine in (plain, search))
     assert by_plain.found["OneLeader"].depth == by_tables.found["OneLeader"].depth == 12
     assert by_tables.found["OneLeader"].finding.values == (("leaders", (2, 3)),)

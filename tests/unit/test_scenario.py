@@ -1,4 +1,4 @@
-"""From a scenario's text to a job: what each key means."""
+"""From a scenario's text to a job: the meaning of each key."""
 
 from pathlib import Path
 
@@ -52,7 +52,7 @@ def test_each_server_may_have_its_own_file_and_its_own_data() -> None:
 
 
 def test_history_starts_servers_one_group_after_the_other() -> None:
-    """Seen on ZooKeeper 3.8.0: start 1, 2, then 3: 2 leads and stays."""
+    """Observed on ZooKeeper 3.8.0: start 1, 2, then 3: 2 leads and stays."""
     made = job("file: zoo-3.cfg\nservers: [1, 2, 3]\nhistory: [{start: [1, 2]}, {start: [3]}]\n")
     assert states(made) == {"server.1": "FOLLOWING", "server.2": "LEADING", "server.3": "FOLLOWING"}
 
@@ -175,7 +175,7 @@ def test_on_a_fast_network_nobody_decides_while_a_notification_is_in_flight() ->
 
 
 def _deciding_too_early(made: Job) -> bool:
-    """Whether a server decides within a few steps although something is on its way."""
+    """Whether a server decides within a few steps although a message is in flight."""
     channels = [place for name, place in made.model.index.items() if ">" in name]
     level, seen = {made.model.initial()}, False
     for _ in range(4):

@@ -1,4 +1,4 @@
-"""A scenario computes from its files who can connect to whom.
+"""A scenario computes from its files which servers can connect to each other.
 
 The expected behaviour of each roll-out is that of real servers of ZooKeeper 3.8.0 (the first also of 3.9.5), each with
 three servers on one machine and 20 s of waiting: either the restarted server follows within 2 s, or it stays LOOKING.
@@ -32,7 +32,7 @@ MESSAGES = (
 
 
 def rolled(model: str, first: tuple[Sid, ...], *restarts: tuple[Sid, str]) -> Job:
-    """Servers that run with old.cfg, and are restarted one after the other with the given files."""
+    """Return servers that run with old.cfg, and are restarted one after the other with the given files."""
     plan = "".join(f"  - {{restart: {sid}, file: {file}, wait: rejoined}}\n" for sid, file in restarts)
     history = f"history: [{{start: {list(first)}}}, {{start: {[sid for sid in (1, 2, 3) if sid not in first]}}}]\n"
     text = f"file: old.cfg\nservers: [1, 2, 3]\n{history}plan:\n{plan}{model}recoverable: [Settles]\n"
@@ -42,7 +42,7 @@ def rolled(model: str, first: tuple[Sid, ...], *restarts: tuple[Sid, str]) -> Jo
 
 
 def stuck(job: Job) -> set[Sid]:
-    """The servers that look for a leader where a run ends from which not all can settle."""
+    """Return the LOOKING servers at the ends of runs from which not all servers can settle."""
     found = search.explore(job.model).found.get("Settles")
     if found is None:
         return set()
@@ -90,7 +90,7 @@ def test_both_engines_explore_the_same_states_where_addresses_differ(first: tupl
 
 @pytest.mark.parametrize("file", ["clients.cfg", "both.cfg", "old.cfg"])
 def test_addresses_are_no_state_where_everybody_reaches_everybody(file: str) -> None:
-    """Client ports, ticks and additional addresses block no connection, so no state tells such files apart."""
+    """Client ports, ticks and additional addresses block no connection, so no state distinguishes such files."""
     job = rolled(ZAB, LEADS_2, (1, file))
     assert CONNECTIONS not in job.model.index
     assert search.explore(job.model).states == search.explore(rolled(ZAB, LEADS_2, (1, "old.cfg")).model).states

@@ -1,4 +1,4 @@
-"""Scenarios of clients: with a recipe, or with requests of their own; what is wrong in them is told with its line."""
+"""Scenarios of clients, with a recipe or with separate requests; errors in them are reported with their line."""
 
 from __future__ import annotations
 

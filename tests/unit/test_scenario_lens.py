@@ -1,4 +1,4 @@
-"""How an ensemble is shown: lanes, captions and what a picture draws, in ZooKeeper's terms."""
+"""The presentation of an ensemble: lanes, captions and the elements of a picture, in ZooKeeper's terms."""
 
 from collections.abc import Iterator
 
@@ -25,7 +25,7 @@ def job(text: str) -> Job:
 
 
 def walk(made: Job, *captions: str) -> Iterator[tuple[Row, Move, Row]]:
-    """The steps with these captions, one after the other."""
+    """Yield the steps with these captions, one after the other."""
     row = made.model.initial()
     for caption in captions:
         steps = {made.lens.caption(move): (move, after) for move, after in successors(made.model, row)}
@@ -36,7 +36,7 @@ def walk(made: Job, *captions: str) -> Iterator[tuple[Row, Move, Row]]:
 
 
 def after(made: Job, *captions: str) -> tuple[Row, tuple[Drawn, ...]]:
-    """The row after these steps, and what the last of them draws."""
+    """Return the row after these steps, and the elements that the last of them draws."""
     before, move, row = list(walk(made, *captions))[-1]
     return row, made.lens.drawn(before, move, row)
 
@@ -81,7 +81,7 @@ def test_a_stop_is_drawn_and_so_is_a_start_with_another_file() -> None:
 
 
 def test_a_delivery_is_drawn_with_what_it_makes_the_receiver_send() -> None:
-    """R7: server.3 changes its vote to (10, 1) and tells everybody."""
+    """R7: server.3 changes its vote to (10, 1) and sends it to all."""
     _, drawn = after(
         job(R7),
         "the operator stops server.2",
@@ -144,7 +144,7 @@ def test_crashes_restarts_and_losses() -> None:
             "server.2 starts again with zoo-3.cfg",
         )
     )
-    # What was sent to a server is lost with it.
+    # Messages sent to a server are lost with it.
     steps = ("server.3 crashes", "server.3 starts again with zoo-3.cfg", "the operator stops server.2")
     drawn = after(job(R7), *steps)[1]
     assert Drawn("lost", "server.3", "vote for 3 (LOOKING, round 1)", peer="server.2") in drawn

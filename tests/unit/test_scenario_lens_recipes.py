@@ -1,4 +1,4 @@
-"""How clients with a recipe are shown: lanes, captions, notes of belief, and what travels between."""
+"""The presentation of clients with a recipe: lanes, captions, notes of belief, and the packets between them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ HOLDS = (
 
 
 def shown(text: str, *captions: str) -> tuple[Any, tuple[Drawn, ...]]:
-    """The lanes after the steps with these captions, and what the last of them draws."""
+    """Return the lanes after the steps with these captions, and the elements that the last of them draws."""
     made: Job = from_text(text, lambda _: None)
     drawn: tuple[Drawn, ...] = ()
     row = made.model.initial()

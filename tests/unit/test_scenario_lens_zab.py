@@ -1,4 +1,4 @@
-"""How servers that lead and follow are shown: lanes, captions, and the packets that a picture draws."""
+"""The presentation of servers that lead and follow: lanes, captions, and the packets that a picture draws."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def job(text: str) -> Job:
 
 
 def walk(made: Job, *captions: str) -> Iterator[tuple[Row, Move, Row]]:
-    """The steps with these captions, one after the other."""
+    """Yield the steps with these captions, one after the other."""
     row = made.model.initial()
     for each in captions:
         steps = {made.lens.caption(move): (move, after) for move, after in successors(made.model, row)}
@@ -56,7 +56,7 @@ def walk(made: Job, *captions: str) -> Iterator[tuple[Row, Move, Row]]:
 
 
 def after(made: Job, *captions: str) -> tuple[Any, tuple[Drawn, ...]]:
-    """The lanes after these steps, and what the last of them draws."""
+    """Return the lanes after these steps, and the elements that the last of them draws."""
     before, move, row = list(walk(made, *captions))[-1]
     return made.lens.lanes(row), made.lens.drawn(before, move, row)
 
@@ -200,7 +200,7 @@ def test_actions_of_elections_have_captions_elsewhere() -> None:
     assert caption(Move("crash", (1,), ())) is None
 
 
-# What a picture draws.
+# The elements of a picture.
 
 
 def test_packets_are_drawn_where_they_are_sent_and_where_they_arrive() -> None:

@@ -66,7 +66,7 @@ WORDS: dict[tuple[type[msgspec.Struct], str], Sequence[str]] = {
         for field, words in (("expect", EXPECTED), ("variants", [v.value for v in Variant]))
     },
 }
-"""Fields with a fixed set of words. Actions and properties, which depend on the scenario, are below."""
+"""Fields with a fixed set of words. Actions and properties, which depend on the scenario, are listed below."""
 FORMATS = {
     (schema.ServerEntry, "zxid"): ("1-3", "1:3"),
     (schema.LogEntry, "zxid"): ("1-3", "1:3"),

@@ -1,4 +1,4 @@
-"""A mistake inside a property's parameter is told with its own line, and the nearest valid word."""
+"""An error inside a property's parameter is reported with its own line, and the nearest valid word."""
 
 from pathlib import Path as FilePath
 from typing import Any

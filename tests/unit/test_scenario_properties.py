@@ -1,4 +1,4 @@
-"""The registry of properties, and those of where servers stand."""
+"""The registry of properties, and the properties of the servers' states."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def setup(crashes: int = 0, partitions: int = 0, servers: int = 3) -> Setup:
 
 
 def found(made: Setup, name: str, parameter: Any = None) -> Finding | None:
-    """What a whole exploration finds of one property."""
+    """Return the finding of a complete exploration with one property."""
     prop = build(made, name, parameter)
     result = explore(ensemble("test", made, [prop])).found
     return result[prop.name].finding if prop.name in result else None
@@ -59,7 +59,7 @@ def test_how_many_losses_an_ensemble_survives(servers: int, losses: int, survive
 
 
 def test_a_leader_that_is_cut_off_from_its_quorum_does_not_serve() -> None:
-    """Requirement R3: three servers always have a majority side, two have none when they are parted."""
+    """Requirement R3: three servers always have a majority side; two servers have none in a partition."""
     assert found(setup(partitions=1), "Serves") is None
     assert found(setup(partitions=1, servers=2), "ServesNoMore") is None
 

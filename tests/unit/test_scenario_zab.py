@@ -1,4 +1,4 @@
-"""Scenarios in which servers lead and follow: what each key means, and what is refused."""
+"""Scenarios in which servers lead and follow: the meaning of each key, and the refusals."""
 
 from typing import Any
 
@@ -125,7 +125,7 @@ def test_a_log_is_what_is_behind_the_snapshot() -> None:
     assert server(made, 2).durable.accepted_epoch == 1
 
 
-# What is refused.
+# Refusals.
 
 IDLE = "it changes nothing where the election is all there is; write protocol: zab"
 
@@ -238,7 +238,7 @@ def test_an_opening_may_write_settle_and_disconnect() -> None:
     assert {sid: len(server(made, sid, row).durable.txns) for sid in (1, 2, 3)} == {1: 1, 2: 0, 3: 1}
 
 
-# What a run says of itself.
+# The description of a run.
 
 
 def test_the_bounds_say_what_is_asked_for_and_how_much() -> None:
@@ -285,7 +285,7 @@ def test_a_variant_may_bring_actions_of_its_own(variant: str, action: str) -> No
     assert action not in known_actions(job(ZAB).model)
 
 
-# Variants that are added.
+# Added variants.
 
 
 def test_a_variant_may_be_added_to_a_scenario_and_is_named() -> None:

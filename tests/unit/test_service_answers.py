@@ -1,4 +1,4 @@
-"""Expected answers: how they are written, and what differs from them."""
+"""Expected answers: their notation, and the answers that differ from them."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_a_request_without_a_reply_may_be_expected_to_succeed() -> None:
 @pytest.mark.parametrize("explore", [search.explore, plain.explore], ids=["tables", "plain"])
 @pytest.mark.parametrize(("answer", "violated"), [("NodeExists", True), ("ok | NodeExists", False), ("ok", True)])
 def test_every_order_of_two_clients_is_compared(explore: Any, answer: str, violated: bool) -> None:
-    """Two clients create one znode: for each of them there is an order in which it is the first."""
+    """Two clients create one znode: each of them is the first one in some order."""
     scripts = [script_of([f"create /a => {answer}"]), script_of(["create /a"])]
     parts = service_job_parts("two creators", service_setup(scripts), scripts, ("ExpectedAnswers",))
     assert bool(explore(parts.model).violations) is violated

@@ -1,4 +1,4 @@
-"""The order in which the requests of one connection are answered, and what an answer does to the connection."""
+"""The order in which the requests of one connection are answered, and the effect of an answer on the connection."""
 
 import pytest
 from hypothesis import given
@@ -17,7 +17,7 @@ def asked(xid: int, route: Route) -> Asked:
 
 
 def test_every_request_has_a_route_and_no_write_is_a_read() -> None:
-    """PrepRequestProcessor knows the requests that change the tree: they become transactions."""
+    """PrepRequestProcessor contains the requests that change the tree: they become transactions."""
     assert set(ROUTES) == set(OPCODES.values())
     writes = {record for record, route in ROUTES.items() if route is Route.WRITE}
     made = {requests.Create, requests.Create2, requests.CreateContainer, requests.CreateTtl, requests.Delete}
@@ -26,7 +26,7 @@ def test_every_request_has_a_route_and_no_write_is_a_read() -> None:
 
 
 def all_of(*routes: Route) -> Waiting:
-    """Requests that have arrived one after the other, with the xids 1, 2, ..."""
+    """Return requests that have arrived one after the other, with the xids 1, 2, ..."""
     waiting: Waiting = ()
     for xid, route in enumerate(routes, 1):
         waiting, _ = arrive(waiting, asked(xid, route))
@@ -116,7 +116,7 @@ ROUTED = st.sampled_from([Route.READ, Route.WRITE, Route.SYNC, Route.UNIMPLEMENT
 
 @given(st.lists(st.one_of(ROUTED, st.just(None)), max_size=40))
 def test_answers_come_in_the_order_of_the_requests_each_once(steps: list[Route | None]) -> None:
-    """A step is a request, or None: the oldest write or sync in flight is done."""
+    """A step is a request, or None: the oldest write or sync in flight completes."""
     waiting: Waiting = ()
     answers: list[int] = []
     in_flight: list[tuple[int, Route]] = []

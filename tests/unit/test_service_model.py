@@ -1,4 +1,4 @@
-"""The parts of the service model, each asked for one thing: leader, servers, watches, connections."""
+"""The parts of the service model, each tested separately: leader, servers, watches, connections."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def leader(*sessions: int) -> Leader:
 
 
 def proposed(*records: Any) -> tuple[Replica, list[Commit]]:
-    """A server at its first tree, and the commits of these requests of client 1."""
+    """Return a server at its first tree, and the commits of these requests of client 1."""
     state, commits = leader(), list[Commit]()
     for record in records:
         outcome = asked("leader", state, Propose(session_of(1), record, Origin(1, 1, record)))

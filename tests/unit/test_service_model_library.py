@@ -1,4 +1,4 @@
-"""The client library as a state machine: what it has seen, what it watches, what it awaits."""
+"""The client library as a state machine: the zxid it has seen, its watches, its outstanding requests."""
 
 from __future__ import annotations
 

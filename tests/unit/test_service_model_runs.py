@@ -1,4 +1,4 @@
-"""Whole runs of the service model: both engines agree, every action happens, and findings are shown well."""
+"""Complete runs of the service model: both engines agree, every action fires, and findings are well presented."""
 
 from __future__ import annotations
 
@@ -89,12 +89,12 @@ def test_all_invariants_hold_where_clients_choose_from_a_menu() -> None:
     assert exploration.violations == []
 
 
-# What a reader is shown.
+# The presentation to a reader.
 
 
 @pytest.fixture(scope="module")
 def told() -> str:
-    """The run in which a client that moves to a server which lags is shown an older state."""
+    """The text of the run in which a client that moves to a lagging server reads an older state."""
     run = parts(
         ["get /a", "get /a"],
         ["set /a"],

@@ -1,4 +1,4 @@
-"""Scripts in words, what they say that is wrong, and requests and answers as a reader is told them."""
+"""Scripts in words, errors in them, and the readable form of requests and answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Session ids and passwords as ZooKeeper computes them, time-outs, expiry and ownership, and who may connect."""
+"""Session ids and passwords as ZooKeeper computes them, timeouts, expiry and ownership, and permitted clients."""
 
 import pytest
 from hypothesis import given
@@ -15,7 +15,7 @@ ALIVE = 0x1000012345670000
 
 # Ids and passwords.
 
-# The first three pairs were handed out by Apache ZooKeeper 3.8.0, the rest drawn with java.util.Random itself.
+# Apache ZooKeeper 3.8.0 issued the first three pairs; the rest was drawn with java.util.Random directly.
 PAIRS = [
     (0x1000023D78C0000, "56f09a562bcac203248237edec0961a6"),
     (0x1000023D78C0001, "69119556cb15a24819c59e18c0927573"),
@@ -108,7 +108,7 @@ def test_a_tick_of_nothing_is_refused() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(1, 9000), st.integers(0, 3000)), max_size=30))
 def test_expiry_agrees_with_a_table_of_deadlines(heard: list[tuple[int, int, int]]) -> None:
-    """Each step: a number is heard of, with a time-out, so long after the step before."""
+    """Each step: activity of a number, its timeout, and the time since the previous step."""
     queue, deadlines, now = ExpiryQueue(700), {}, 0
     for number, timeout, passed in heard:
         now += passed
@@ -116,7 +116,7 @@ def test_expiry_agrees_with_a_table_of_deadlines(heard: list[tuple[int, int, int
         assert set(queue.expired(now)) == due
         deadlines = {each: deadline for each, deadline in deadlines.items() if each not in due}
         queue.update(number, timeout, now)
-        # The smallest multiple of the tick that is greater than the end of the time-out.
+        # The smallest multiple of the tick that is greater than the end of the timeout.
         deadlines[number] = next(at for at in range(0, now + timeout + 701, 700) if at > now + timeout)
         assert {each: when for when, numbers in queue.by_time() for each in numbers} == deadlines
 

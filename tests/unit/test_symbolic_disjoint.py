@@ -1,4 +1,4 @@
-"""Two views and their disjoint quorums: a growing ensemble, and brute force beside the solver."""
+"""Two views and their disjoint quorums: a growing ensemble, and brute force compared with the solver."""
 
 from itertools import product
 
@@ -15,7 +15,7 @@ def of(size: int) -> View:
 
 
 def test_growing_three_to_five_splits_two_against_three() -> None:
-    # What was seen on real servers: two leaders, one with 2 of 3 and one with 3 of 5.
+    # As observed on real servers: two leaders, one with 2 of 3 and one with 3 of 5.
     assert disjoint_quorums(of(3), of(5)) == DisjointQuorums(frozenset({1, 2}), frozenset({3, 4, 5}))
 
 
@@ -59,7 +59,7 @@ def test_negative_weights_split_a_view_from_itself() -> None:
 
 
 def test_of_many_pairs_the_smallest_is_given() -> None:
-    # Server 4 wins the first group alone and 2 the second; 1 and 3 may come along and are not needed.
+    # Server 4 alone wins the first group, and 2 the second; 1 and 3 may be members and are not needed.
     heavy = hierarchical_view({1: (1, 3, 4), 2: (2, 5)}, weights={1: 1, 3: 1, 4: 3, 2: 5, 5: 2})
     found = disjoint_quorums(heavy, majority_view({4, 5, 6, 7}))
     assert found == DisjointQuorums(frozenset({2, 4}), frozenset({5, 6, 7}))
@@ -76,7 +76,7 @@ def test_a_view_without_quorums_has_none_to_be_disjoint() -> None:
 
 @st.composite
 def small_views(draw: st.DrawFn) -> View:
-    """Up to five voters of six servers, in a majority or in groups whose weights may be negative."""
+    """Draw up to five voters of six servers, in a majority or in groups whose weights may be negative."""
     servers = draw(st.lists(st.integers(1, 6), unique=True, max_size=5))
     if draw(st.booleans()):
         return majority_view(servers)

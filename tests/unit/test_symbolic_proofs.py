@@ -1,4 +1,4 @@
-"""The proofs hold with ZooKeeper's rules, and fail, with a true counterexample, when a rule is changed."""
+"""The proofs hold with ZooKeeper's rules, and fail with a correct counterexample when a rule is changed."""
 
 import pytest
 
@@ -21,7 +21,7 @@ def sets(proof: Proof) -> WeightedSets:
 
 
 def grouped(case: WeightedSets) -> Hierarchical:
-    """The counterexample's ensemble, as ZooKeeper would have it."""
+    """Return the counterexample's ensemble as a view of ZooKeeper."""
     flat = [weight for group in case.weights for weight in group]
     sids = iter(range(1, len(flat) + 1))
     groups = {gid: [next(sids) for _ in group] for gid, group in enumerate(case.weights, start=1)}
@@ -93,7 +93,7 @@ def test_the_rule_speaks_of_views_that_have_voters() -> None:
 @pytest.mark.parametrize("added", [2, 3, 4])
 def test_adding_more_than_one_server_at_once_can_split(added: int) -> None:
     n = sizes(proofs.one_server_at_a_time(added))["n"]
-    # The new servers, and as many old ones as their quorum needs, leave an old quorum alone.
+    # The new servers, and as many old ones as their quorum needs, leave the other old servers as an old quorum.
     old, new = range(1, n + 1), range(1, n + added + 1)
     first, last = old[: n // 2 + 1], new[-((n + added) // 2 + 1) :]
     assert not set(first) & set(last)
@@ -102,6 +102,6 @@ def test_adding_more_than_one_server_at_once_can_split(added: int) -> None:
 
 
 def test_an_induction_that_is_too_weak_is_not_called_a_refutation() -> None:
-    # Negative weights break the induction's step; without a counterexample that proves nothing either way.
+    # Negative weights break the step of the induction; without a counterexample that proves nothing either way.
     obligations = proofs._server_induction(Weights.ANY)
     assert proofs._by_induction("claim", obligations, None) == Unproved("claim", "one more server")

@@ -1,4 +1,4 @@
-"""The answer for two zoo.cfg files: exit code, text and data, and what a person reads in them."""
+"""The answer for two zoo.cfg files: exit code, text and data, and their readable contents."""
 
 import subprocess
 import sys
@@ -11,7 +11,7 @@ from checker.symbolic.report import quorums_command
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A directory with three.cfg, four.cfg and five.cfg, and the current one, so that names stay short."""
+    """A working directory with three.cfg, four.cfg and five.cfg, so that names stay short."""
     monkeypatch.chdir(tmp_path)
     for size, name in ((3, "three"), (4, "four"), (5, "five")):
         Path(f"{name}.cfg").write_text("".join(f"server.{n}=zk{n}:2888:3888\n" for n in range(1, size + 1)))
@@ -79,7 +79,7 @@ def test_bad_lines_of_all_files_are_listed() -> None:
 
 
 def test_a_file_without_servers_is_no_success() -> None:
-    # Without quorums every two of them meet, which would make any wrong file look safe.
+    # Without quorums every two of them meet, so any wrong file would look safe.
     Path("empty.cfg").write_text("tickTime=2000\n")
     assert quorums_command([Path("three.cfg"), Path("empty.cfg")]).exit_code == 151
 

@@ -1,4 +1,4 @@
-"""The order of votes is proved to be one, for all integers; before ZOOKEEPER-1419 it was none: the cycle is shown."""
+"""The order of votes is proved to be a total order for all integers; before ZOOKEEPER-1419 it had a cycle."""
 
 import subprocess
 import sys
@@ -62,7 +62,7 @@ def test_the_smallest_cycle_is_of_two_servers_without_a_transaction_of_which_one
 
 
 def test_the_smallest_cycle_of_three_takes_one_transaction_more() -> None:
-    """1 has seen the later epoch, 3 has the newer data, and 2 has the higher id than 1."""
+    """1 has joined the later epoch, 3 has the newer data, and 2 has a higher id than 1."""
     found = smallest_cycle(3, BEFORE_1419)
 
     assert found == Cycle((Vote(2, 0, 0), Vote(1, 0, 1), Vote(3, 1, 0)))
@@ -79,7 +79,7 @@ def test_each_vote_of_a_cycle_beats_the_next_by_the_specification_itself(length:
 
 @pytest.mark.parametrize("length", [2, 3, 4])
 def test_a_cycle_holds_one_pair_that_beat_each_other_since_none_can_do_without(length: int) -> None:
-    """That a longer cycle needs such a pair is proved for any length (`every_cycle_has_a_pair`)."""
+    """For cycles of any length, `every_cycle_has_a_pair` proves that such a pair is necessary."""
     found = smallest_cycle(length, BEFORE_1419)
 
     assert found is not None
@@ -122,7 +122,7 @@ def test_one_vote_alone_is_no_cycle() -> None:
 @given(one=votes, other=votes)
 @settings(max_examples=300, deadline=None)
 def test_the_formula_says_what_the_specification_says(variants: Variants, one: Vote, other: Vote) -> None:
-    """Asked of numbers, as the solver reads them: the formula's own variables, with values put in."""
+    """The formula is evaluated for numbers, as the solver reads them: values are substituted for its own variables."""
     new, old = Ranked(*z3.Ints("e1 z1 s1")), Ranked(*z3.Ints("e2 z2 s2"))
     given_numbers = zip((*new, *old), (*Ranked.of(one), *Ranked.of(other)), strict=True)
     formula = z3.substitute(better(new, old, variants), *((v, z3.IntVal(n)) for v, n in given_numbers))
@@ -133,13 +133,13 @@ def test_the_formula_says_what_the_specification_says(variants: Variants, one: V
 @given(one=votes, other=votes)
 @settings(max_examples=300)
 def test_no_two_clauses_of_the_order_of_today_apply_at_once(one: Vote, other: Vote) -> None:
-    """So the words that are printed beside a step are the whole reason."""
+    """So the words printed with a step are the complete reason."""
     applying = [clause for clause in vote_order.CLAUSES if clause.holds(Ranked.of(one), Ranked.of(other))]
 
     assert len(applying) == is_better(VIEW, one, other)
 
 
-# -- Where a reader finds it ---------------------------------------------------------------------------------
+# -- Statements and printed lines ----------------------------------------------------------------------------
 
 
 def test_the_statements_stand_beside_those_of_quorums() -> None:

@@ -1,4 +1,4 @@
-"""A trace is one run as data: numbered steps, full states, what changed, messages that can be followed."""
+"""A trace is one run as data: numbered steps, full states, changed fields, and messages with their sends and ends."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from checker.traces.values import brief, show, to_json
 
 
 def caller_and_listener() -> Model:
-    """`a` calls `b` twice over a link that may lose a call; `b` may crash and start again."""
+    """Return a model where `a` calls `b` twice over a lossy link; `b` may crash and start again."""
 
     def a(sent: int, _event: object) -> Stepped | None:
         return Stepped(sent + 1, (("b", f"call {sent + 1}"),)) if sent < 2 else None
@@ -46,7 +46,7 @@ def caller_and_listener() -> Model:
 
 
 def run(model: Model, actions: list[str], prop: Property) -> Trace:
-    """The trace of a run that takes, at each step, the first move with that action."""
+    """Return the trace of a run that takes, at each step, the first move with that action."""
     path = [Step(None, model.initial())]
     for action in actions:
         path.append(Step(*next(s for s in semantics.successors(model, path[-1].row) if s[0].action == action)))
@@ -109,7 +109,7 @@ def test_a_lost_message_is_told_from_a_delivered_one():
 
 
 def test_of_equal_messages_the_oldest_arrives_first_and_others_are_not_mixed_up():
-    """A lens that tells of a loss from the receiver's end is understood too."""
+    """A lens may report a loss at the receiver's lane, too."""
     ping = Drawn("send", "a", "ping", peer="b")
     told = [(ping,), (ping, Drawn("send", "b", "pong", peer="a")), (Drawn("lost", "a", "pong", peer="b"),)]
     told += [(Drawn("deliver", "b", "ping", peer="a"),)]

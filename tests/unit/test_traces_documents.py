@@ -1,4 +1,4 @@
-"""Traces as Markdown, ShiViz logs, pages and tests for pytest, each read by a reader that did not write it."""
+"""Traces as Markdown, ShiViz logs, pages and tests for pytest, each parsed by an independent reader."""
 
 import json
 import re
@@ -175,7 +175,7 @@ def test_the_clocks_of_a_shiviz_log_are_valid(name):
             assert dominated(at[message.sent][sender], at[message.ended][receiver])
             assert not dominated(at[message.ended][receiver], at[message.sent][sender])
             arrivals[message.ended, receiver].add(sender)
-    # Only messages carry causes: a host without an arrival in a step learns nothing about other hosts.
+    # Only messages transfer causes: a host without an arrival in a step learns nothing about other hosts.
     known = defaultdict(dict)
     for step, clocks in at.items():
         for host, clock in clocks.items():
@@ -230,7 +230,7 @@ def run_pytest(folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_trace_as_a_test_passes_where_it_happens_again_and_fails_where_it_does_not(tmp_path):
-    """A trace of votes that repeat, a trace of a violation, and a copy of the second with a false end."""
+    """The tests are a trace of votes that repeat, a trace of a violation, and a copy of the second with a false end."""
     format_ = FORMATS["pytest"]
     for place, name in enumerate(["votes for ever", "an election in one step"]):
         (tmp_path / format_.file_name(f"Run-{place}.x")).write_text(to_pytest(shipped(name)), encoding="utf-8")
@@ -265,7 +265,7 @@ def test_the_file_of_a_test_has_a_name_that_pytest_collects_and_python_imports()
     assert len({each.file_name("stem") for each in FORMATS.values()}) == len(FORMATS)
 
 
-# -- pages and files that hold a trace ---------------------------------------------------------------------------
+# -- pages and files with a trace --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -291,14 +291,14 @@ def test_a_page_names_nothing_that_is_elsewhere():
     assert "default-src 'none'" in str(policy)
 
 
-# -- what every format for readers must have -----------------------------------------------------------------------
+# -- requirements of every format for readers ----------------------------------------------------------------------
 
 
 READERS = {"text": to_text, "markdown": to_markdown, "html": to_html, "svg": FORMATS["svg"].view}
 
 
 def plainly(name: str, shown: str) -> str:
-    """The words that a reader of that format sees, or may point at."""
+    """Return the words that a reader of that format sees, including tooltips."""
     if name == "markdown":
         read = read_markdown(shown)
         cells = [cell for table in read.tables for row in table for cell in row]
@@ -357,7 +357,7 @@ def test_a_claim_names_the_step_from_which_the_goal_is_out_of_reach():
 
 
 def test_a_claim_has_its_gap_where_turning_steps_are_left_out():
-    """The goal is out of reach from step 1 on; the claim has no room for steps 2 to 4."""
+    """The goal is unreachable from step 1 on; the claim has no room for steps 2 to 4."""
     steps = [("at first", {"a": {}}, [])]
     steps += [(f"turn {n}", {"a": {}}, [Drawn("decide", "a", str(n))]) for n in range(1, 12)]
     told = claim(made(steps, [{"P": Truth.OPEN}] * 12, kind=Kind.RECOVERABLE, since=1))

@@ -1,8 +1,8 @@
-"""The trace of two leaders and the report about it, as they are printed: read the files as documentation.
+"""The trace of two leaders and its report, as printed: read the files as documentation.
 
-What must be in them, worked out by hand from the model: servers 1, 2 and 3 start; 2 hears of 1, and 1 adopts
-2's vote and tells; with its own and 1's vote 2 has a majority of three and leads; then 1 hears of 3, adopts
-its vote too, tells, and 3 has a majority of the same kind. The files are rewritten only on request.
+Their contents, derived by hand from the model: servers 1, 2 and 3 start; 2 hears of 1, and 1 adopts 2's vote and sends
+it; with its own and 1's vote 2 has a majority of three and leads; then 1 hears of 3, adopts its vote too, sends it, and
+3 has a majority of the same kind. The files are rewritten only on request.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def test_two_leaders_as_a_sequence_diagram(trace):
 
 
 def test_two_leaders_as_a_report(job, exploration):
-    exploration.seconds, exploration.peak_bytes = 0.25, 0  # these are not the same in each run
+    exploration.seconds, exploration.peak_bytes = 0.25, 0  # these differ between runs
     judgement = judge(job, exploration, ("start", "deliver", "decide"))
     compare("two_leaders_report.txt", "\n".join(report_lines(job, exploration, judgement, levels=True)) + "\n")
 
@@ -76,7 +76,7 @@ def test_both_decisions_and_the_two_leaders_are_in_the_text(trace):
 
 
 def test_the_numbers_of_arrows_are_those_of_the_steps(trace):
-    """Mermaid counts arrows; where steps without an arrow lie between, the diagram sets the count again."""
+    """Mermaid counts arrows; where steps without an arrow lie between two arrows, the diagram sets the count again."""
     count, numbered = 1, []
     for line in to_mermaid(trace).splitlines():
         given = re.fullmatch(r" *autonumber(?: (\d+))?", line)

@@ -106,7 +106,7 @@ def test_hostile_words_are_shown_as_they_are_and_nothing_of_them_is_markup(trace
 
 
 def on_a_line(text: str) -> str:
-    """A name as Markdown shows it: on one line, with the codes of invisible characters."""
+    """Return a name as Markdown shows it: on one line, with the codes of invisible characters."""
     return squeezed(UNREADABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", " ".join(text.splitlines())))
 
 

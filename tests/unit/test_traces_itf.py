@@ -1,6 +1,6 @@
-"""A trace file keeps the rules of the Informal Trace Format, gives back the same trace, and replays.
+"""A trace file follows the rules of the Informal Trace Format, is read back as the same trace, and replays.
 
-The reader at the top knows the format from its description alone, and nothing of the code that writes it.
+The reader at the top is based only on the description of the format, and is independent of the writer.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ SPECIAL = {"#bigint": str, "#tup": list, "#set": list, "#map": list}
 
 
 def check_expression(value):
-    """ITF: a boolean, a string, a list, a record, or an object with one special key; never a bare number."""
+    """Assert ITF: a boolean, a string, a list, a record, or an object with one special key; never a bare number."""
     if isinstance(value, bool | str):
         return
     if isinstance(value, list):
@@ -84,7 +84,7 @@ def text(trace):
 
 
 def altered(text, change):
-    """The file with a change made to its JSON."""
+    """Return the file with a change made to its JSON."""
     file = json.loads(text)
     change(file)
     return json.dumps(file)

@@ -1,4 +1,4 @@
-"""What a trace says is on its way is what the model's channels hold, whatever has happened on the way there."""
+"""The messages in flight in a trace are those in the model's channels, after any sequence of events."""
 
 import random
 from collections import Counter
@@ -21,7 +21,7 @@ CLIENTS = ["r12-ephemeral-dies-with-connection", "r13-moving", "r12-r13-r14-anyt
 
 
 def walks(job: Job, seed: int, count: int = 12, depth: int = 25) -> list[tuple[Trace, dict[str, Any]]]:
-    """Runs of moves chosen at random, each with its last row by the names of columns."""
+    """Return runs of random moves, each with its last row by the names of columns."""
     choose, found = random.Random(seed), []
     names = [column.name for column in job.model.columns]
     for _ in range(count):
@@ -37,7 +37,7 @@ def server(sid: object) -> str:
 
 
 def held(name: str, value: Any) -> dict[tuple[str, str], int]:
-    """How many messages a column of an ensemble holds, by sender and receiver."""
+    """Return the number of messages that a column of an ensemble holds, by sender and receiver."""
     match type(value).__name__:
         case "Channel":
             source, _, target = name.partition(">")
@@ -87,7 +87,7 @@ def test_a_request_of_a_lost_connection_arrives_late_where_it_was_sent_or_is_los
 
 
 class Script(DefaultLens):
-    """Tells of the n-th step of a model that counts what it is given."""
+    """A lens that draws the n-th element at the n-th step of a counting model."""
 
     def __init__(self, model: Model, *steps: Drawn) -> None:
         super().__init__(model)

@@ -1,6 +1,6 @@
-"""Of all shortest runs to a finding the one is told that has the fewest faults, and then the fewest switches.
+"""Of all shortest runs to a finding, the trace is the one with the fewest faults, and then the fewest switches.
 
-The oracle here lists every run of that length, one by one, and counts for itself.
+The oracle here enumerates every run of that length, and counts independently.
 """
 
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ def runs(model: Model, path: tuple[Step, ...], length: int) -> Iterator[tuple[St
 
 
 def counted(job: Job, path: tuple[Step, ...]) -> tuple[int, int]:
-    """Faults and switches of a run, from the lanes as a reader sees them."""
+    """Return the faults and switches of a run, from the lanes as a reader sees them."""
     faults = sum(step.move is not None and step.move.action in job.faults for step in path)
     touched: list[set[str]] = []
     for one, other in pairwise(path):
@@ -71,7 +71,7 @@ def test_every_step_of_the_better_run_can_happen_and_the_finding_is_the_same(nam
 
 
 def lamps() -> Job:
-    """Two lamps to be lit, one after the other; the second may also be lit by a crash of the first."""
+    """Return a model of three lamps; the third is lit in two steps, after a crash or after the other two."""
     lamp = {name: Actor(name, (name,), lambda _, operation: Outcome((operation,))) for name in ("one", "two", "three")}
 
     def moves(one: str, two: str, three: str) -> Iterator[Move]:
@@ -108,7 +108,7 @@ def test_fewer_actions_come_before_fewer_faults() -> None:
 
 
 def test_with_as_many_actions_the_run_without_a_fault_is_told() -> None:
-    """Where a crash and a message come to the same in as many steps, the search tells the crash, being first."""
+    """If a crash and a step have the same effect in as many steps, the search finds the crash, because it is first."""
     actor = Actor("a", ("a",), lambda values, _: Outcome((values[0] + 1,)))
     both = [Move(name, (), (Send("a", None),)) for name in ("crash", "step")]
     prop = Property("Low", (Read("a"),), lambda a: Finding("high") if a == 3 else None)
@@ -136,7 +136,7 @@ def test_a_step_that_no_lane_shows_is_no_switch(steps: str, switches: int) -> No
 
 
 def test_of_two_ways_to_a_state_that_is_kept_from_which_the_rest_is_no_switch() -> None:
-    """Both a b and b a come to one state with one switch; only behind the latter is a third step of a none."""
+    """Both a b and b a lead to one state with one switch; only after the latter does a third step of a add none."""
     actors = tuple(Actor(name, (name,), lambda values, _: Outcome((values[0] + 1,))) for name in "ab")
 
     def moves(a: int, b: int) -> list[Move]:
@@ -153,7 +153,7 @@ def test_of_two_ways_to_a_state_that_is_kept_from_which_the_rest_is_no_switch() 
 
 
 def test_a_deadlock_is_told_by_a_run_to_a_state_where_nothing_can_happen() -> None:
-    """A step without a fault leads to a state of which the property would say the same, and which is no end."""
+    """A step without a fault leads to a state where the property has the same finding, but which is not a deadlock."""
     actor = Actor("a", ("a",), lambda _, operation: Outcome((operation,)))
     after = {"start": [Move("crash", (), (Send("a", "end"),)), Move("step", (), (Send("a", "on"),))]}
     rule = Rule("go", (Read("a"),), lambda a: after.get(a, [Move("step", (), (Send("a", a),))] if a == "on" else None))

@@ -36,13 +36,13 @@ def whole(element: ET.Element) -> str:
 
 
 def rows(root: ET.Element) -> list[tuple[float, float]]:
-    """The top and the bottom of each row."""
+    """Return the top and the bottom of each row."""
     found = [(float(each.get("y", 0)), float(each.get("height", 0))) for each in classed(root, "row")]
     return [(top, top + height) for top, height in found]
 
 
 def lives(root: ET.Element, trace: Trace) -> dict[str, float]:
-    """The distance of each lane's line from the left; lines are drawn in the order of lanes."""
+    """Return the distance of each lane's line from the left; lines are drawn in the order of lanes."""
     at = list(dict.fromkeys(float(each.get("x1", 0)) for each in classed(root, "life")))
     named = list(dict.fromkeys(whole(each.find(f"{SVG}title")) for each in classed(root, "lane")))
     assert set(trace.lanes) <= set(named)
@@ -50,7 +50,7 @@ def lives(root: ET.Element, trace: Trace) -> dict[str, float]:
 
 
 def corners(root: ET.Element) -> dict[int, list[tuple[float, float]]]:
-    """The corners of the arrow of each message, with both ends."""
+    """Return the corners of the arrow of each message, with both ends."""
     found = {}
     for each in classed(root, "message"):
         (shaft,) = classed(each, "shaft")
@@ -67,7 +67,7 @@ def shafts(root: ET.Element) -> dict[int, tuple[float, float, float, float]]:
 
 
 def boxes(root: ET.Element) -> list[tuple[float, float, float, float]]:
-    """The left, the top, the right and the bottom of each box of a lane."""
+    """Return the left, the top, the right and the bottom of each box of a lane."""
     found = [each.find(f"{SVG}rect") for each in classed(root, "block")]
     edges = [tuple(float(each.get(name, 0)) for name in ("x", "y", "width", "height")) for each in found]
     return [(x, y, x + width, y + height) for x, y, width, height in edges]
@@ -133,7 +133,7 @@ def test_an_arrow_without_a_free_track_is_straight():
 
 @pytest.mark.parametrize("seed", range(8))
 def test_boxes_are_crossed_exactly_where_one_of_them_is(seed):
-    """Whole numbers, so that parts often touch the edge of a box."""
+    """Coordinates are whole numbers, so that parts often touch the edge of a box."""
     chance = random.Random(seed)
     corners = [sorted(chance.choices(range(60), k=2)) + sorted(chance.choices(range(60), k=2)) for _ in range(12)]
     boxes = [(left, top, right, bottom) for left, right, top, bottom in corners]

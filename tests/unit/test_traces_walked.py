@@ -1,4 +1,4 @@
-"""A run that somebody walked, and that is no finding, is a trace too: saved, shown, replayed, and never called one."""
+"""A walk without a finding is a trace too: it is saved, shown and replayed, and never presented as a finding."""
 
 import json
 
@@ -21,7 +21,7 @@ def job() -> Job:
 
 @pytest.fixture(scope="module")
 def walk(job: Job) -> Trace:
-    """The first thing that may happen, four times."""
+    """Return a walk that takes the first possible move four times."""
     path = [Step(None, job.model.initial())]
     for _ in range(4):
         row: Row = path[-1].row

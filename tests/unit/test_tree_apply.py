@@ -1,7 +1,7 @@
-"""What transactions do to the tree, and what is left of them in a replay over a tree that has seen some of them.
+"""The effects of transactions on the tree, and those of a replay over a tree that already contains some of them.
 
-Expected values: `DataTree.processTxn`, `createNode`, `deleteNode`, `killSession`, `setCversionPzxid`; the Stats of
-the first tests were seen on ZooKeeper 3.8.0.
+Expected values: `DataTree.processTxn`, `createNode`, `deleteNode`, `killSession`, `setCversionPzxid`; the Stats of the
+first tests were observed on ZooKeeper 3.8.0.
 """
 
 from refimpl.store import Tree

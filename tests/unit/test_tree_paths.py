@@ -1,7 +1,7 @@
 """Paths and kinds of znodes.
 
-Expected values: which paths a create accepts was seen on ZooKeeper 3.8.0; `PathUtils.validatePath` for the rest,
-`EphemeralType` for owners.
+Expected values: the paths that a create accepts were observed on ZooKeeper 3.8.0; `PathUtils.validatePath` for the
+others, `EphemeralType` for owners.
 """
 
 import pytest

@@ -1,7 +1,7 @@
-"""Reads, ACLs and identities: what each client may see, and what it is told.
+"""Reads, ACLs and identities: the data that each client may read, and the replies.
 
-Expected values: seen on ZooKeeper 3.8.0 through kazoo and a plain socket (masks of ACLs, getACL with hidden digests,
-getEphemerals, whoAmI, which ACLs are valid); `IPAuthenticationProvider` for networks; `DataTree` for numbers.
+Expected values: observed on ZooKeeper 3.8.0 through kazoo and a plain socket (masks of ACLs, getACL with hidden
+digests, getEphemerals, whoAmI, valid ACLs); `IPAuthenticationProvider` for networks; `DataTree` for numbers.
 """
 
 import pytest

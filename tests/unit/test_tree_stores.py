@@ -1,4 +1,4 @@
-"""Stores: the node's tree, the checker's frozen one, the overlay of outstanding transactions, and what expires.
+"""Stores: the node's tree, the checker's frozen one, the overlay of outstanding transactions, and znodes that expire.
 
 Expected values: the rules at the top of `spec/tree/store.py`, `spec/tree/overlay.py` and `refimpl/store.py`;
 `DataTree`; `ContainerManager.getCandidates`.

@@ -1,7 +1,7 @@
 """Tests of watches: recipients, order and number of events, and missed events after a reconnection.
 
-Expected values: the sequences of events of the first part were seen on ZooKeeper 3.8.0 by a client on a plain socket
-that had registered these watches; those about several modes at one path are from `WatchManager` of 3.9.
+Expected values: the sequences of events of the first part were observed on ZooKeeper 3.8.0 by a client on a plain
+socket that had registered these watches; those about several modes at one path are from `WatchManager` of 3.9.
 """
 
 import pytest
@@ -45,7 +45,7 @@ class Server:
         self.write(*map(create, paths))
 
     def write(self, *records: Record) -> list[tuple[EventType, str]]:
-        """The events sent to the client while the records are applied in order."""
+        """Return the events sent to the client while the records are applied in order."""
         told = []
         for record in records:
             self.zxid += 1
@@ -242,7 +242,7 @@ def test_which_watch_a_request_registers(request_: Record, code: Code, kind: Wat
 
 
 def test_only_recursive_watches_hear_of_what_is_below_them() -> None:
-    """WatchManager.triggerWatch: of the paths above, only watchers whose mode is recursive."""
+    """WatchManager.triggerWatch: of the watchers of ancestor paths, only those with a recursive mode are notified."""
     server = Server("/w", "/w/a", "/other")
     server.watches.add(WatchKind.PERSISTENT_RECURSIVE, "/other", "u")
     server.watches.add(WatchKind.PERSISTENT, "/w", "v")

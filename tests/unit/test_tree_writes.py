@@ -1,8 +1,8 @@
-"""What a leader makes of writes: which fault is reported, how znodes are named, and what a multi comes to.
+"""A leader's preparation of writes: the reported errors, the names of znodes, and the results of a multi.
 
-Expected values: seen on ZooKeeper 3.8.0 with kazoo's and a plain socket's requests, one server of its own, and for TTL
-znodes one with `extendedTypesEnabled`. What it does not let a client see (sessions that have moved, shapes of
-transactions) is from `PrepRequestProcessor`.
+Expected values: observed on ZooKeeper 3.8.0 with requests of kazoo and a plain socket, on a standalone server, and for
+TTL znodes on one with `extendedTypesEnabled`. Behaviour that a client cannot observe (sessions that have moved, shapes
+of transactions) is from `PrepRequestProcessor`.
 """
 
 import pytest
@@ -69,7 +69,7 @@ class Server:
         return reply.path
 
     def codes(self, *operations: Record) -> list[Code | None]:
-        """The outcome of each operation of a multi; None for one that was carried out."""
+        """Return the result of each operation of a multi; None for an operation that was applied."""
         reply = self.ask(Multi(operations)).reply
         assert isinstance(reply, MultiReply)
         return [Code(each.record.err) if isinstance(each.record, ErrorReply) else None for each in reply.results]

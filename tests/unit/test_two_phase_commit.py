@@ -1,8 +1,8 @@
-"""The tutorial's two-phase commit: what the engines say of it, a small search written here says too.
+"""The tutorial's two-phase commit: the engines agree with a small independent search.
 
-The model is read from `docs/tutorial-your-own-model.md`, so that there is one of it. The search below shares
-nothing with it or with the engines: states are plain tuples, and every rule of the protocol is written once
-more, as a guarded command over the whole state.
+The model is read from `docs/tutorial-your-own-model.md`, so that there is only one copy. The search below shares
+nothing with it or with the engines: states are plain tuples, and every rule of the protocol is written again, as a
+guarded command over the whole state.
 """
 
 import re
@@ -24,7 +24,7 @@ CRASHES = pytest.mark.parametrize("may_crash", [False, True], ids=["no crash", "
 
 @pytest.fixture(scope="module")
 def page() -> dict[str, Any]:
-    """The names that the tutorial defines, up to the property of blocking."""
+    """Return the names that the tutorial defines, up to the property of blocking."""
     namespace: dict[str, Any] = {"__name__": "tutorial"}
     for code in re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
         exec(code, namespace)
@@ -33,11 +33,11 @@ def page() -> dict[str, Any]:
     return namespace
 
 
-# -- the protocol once more, and a search of it --------------------------------------------------------------
+# -- the protocol again, and a search of it ------------------------------------------------------------------
 
 
 class State(NamedTuple):
-    """The coordinator, whose yes it has heard, each participant, and the messages to and from each."""
+    """The coordinator, the yes votes it has received, each participant, and the messages to and from each."""
 
     coordinator: str
     yes: tuple[bool, ...]
@@ -51,7 +51,7 @@ def at(items: tuple[Any, ...], place: int, item: Any) -> tuple[Any, ...]:
 
 
 def following(state: State, needed: int, *, may_crash: bool) -> Iterator[State]:
-    """Every state that is one move away."""
+    """Yield every successor state."""
     coordinator, yes, participants, to, back = state
     nobody = (False,) * len(yes)
     if coordinator == "idle":
@@ -148,7 +148,7 @@ def test_it_is_atomic_whatever_crashes_and_all_may_commit(
     result: Exploration = engine.explore(page["two_phase_commit"](size, may_crash=may_crash, properties=wanted))
     assert result.exhausted
     assert result.violations == []
-    # To begin, and of each participant: it is asked, votes, is heard and is told.
+    # One step to begin; each participant is asked, votes, is heard, and receives the outcome.
     assert result.found["AllCommit"].depth == 1 + 4 * size
 
 
@@ -156,7 +156,8 @@ def test_it_is_atomic_whatever_crashes_and_all_may_commit(
 def test_committing_on_a_majority_of_yes_is_found_at_the_least_depth(page: dict[str, Any], engine: ModuleType) -> None:
     model: Model = page["two_phase_commit"](3, needed=2, properties=[page["atomicity"](3)])
     found = engine.explore(model).found["Atomicity"]
-    # To begin; two are asked, vote yes and are heard; one is told; the third is asked and votes no.
+    # One step to begin; two are asked, vote yes and are heard; one receives the outcome; the third is asked and votes
+    # no.
     assert found.depth == 1 + 2 * 3 + 1 + 2
     assert found.depth == searched(3, needed=2).least_depth(is_torn)
     committed, aborted = (names for _, names in found.finding.values)
@@ -172,7 +173,7 @@ def test_a_crash_of_the_coordinator_blocks_those_who_voted_yes(
     found = engine.explore(model).found["NobodyWaits"]
     expected = searched(size, may_crash=True)
     blocked = {state for state in expected.ends if is_blocked(state)}
-    # To begin and to crash; and nothing more can happen only when everybody was asked and has voted.
+    # One step to begin and one to crash; a deadlock needs that all participants were asked and have voted.
     assert found.depth == 2 + 2 * size == expected.least_depth(blocked.__contains__)
     assert "crash" in [move.action for move, _ in found.path[1:] if move]
 

@@ -1,7 +1,7 @@
-"""Journals of whole ensembles, from random schedules of the step functions: what fits passes, what does not is named.
+"""Journals of whole ensembles, from random schedules of the step functions: correct journals pass, misfits are named.
 
 Servers run as in the models, message by message, with crashes, lost links and writes; each writes its journal as a live
-server does. So what is validated was made by the same functions, and every change of a line is a lie.
+server does. The journals are therefore made by the functions that validate them, and every changed line is false.
 """
 
 import json
@@ -46,7 +46,7 @@ RARE = {
     "crash": 0.05, "cut": 0.05, "disconnect": 0.05, "give up": 0.05, "rebroadcast": 0.05, "heal": 0.2, "ping": 0.2,
     "client sync": 0.2, "lose leader": 0.5, "lose quorum": 0.5, "restart": 0.5,
 }  # fmt: skip
-"""How likely an action is beside one of weight 1."""
+"""The probability of an action relative to one of weight 1."""
 
 
 # -- Live servers, simulated -------------------------------------------------------------------------------------
@@ -54,7 +54,7 @@ RARE = {
 
 @dataclass
 class Recorder:
-    """Stands where the model has `spec.server`, and keeps what was handed to it."""
+    """A replacement for `spec.server` in the model that records its arguments and results."""
 
     done: list[tuple[Server, Event, Effects, Durable]] = field(default_factory=list)
 
@@ -77,7 +77,7 @@ def ran(
     most: int = 500,
     writes: float = 1.0,
 ) -> list[Path]:
-    """The journals of one run; every server starts within it."""
+    """Return the journals of one run; every server starts within it."""
     file = File("zoo.cfg", view)
     members = tuple(Member(sid, file, late=True) for sid in sorted(view.members))
     setup = Setup(
@@ -103,7 +103,7 @@ def ran(
 
 
 def moved(model: Model, row: Row, chance: random.Random, recorder: Recorder, weights: dict[str, float]) -> Row | None:
-    """The row after one of the possible moves; None where there is none."""
+    """Return the row after a random move; None if there is none."""
     moves = []
     for rule in model.rules:
         seen = read(model, rule.reads, row)
@@ -119,12 +119,12 @@ def moved(model: Model, row: Row, chance: random.Random, recorder: Recorder, wei
 
 @pytest.fixture(scope="module")
 def calm(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Three servers, sixty writes, no fault."""
+    """The journals of three servers, sixty writes, no fault."""
     return ran(tmp_path_factory.mktemp("calm"), 1, budgets=CALM, most=1500)
 
 
 def changed(paths: list[Path], to: Path, sid: int, line: int, change: Callable[[Any], None]) -> list[Path]:
-    """Copies of these journals; one line of one server is another one."""
+    """Copy these journals, with one line of one server changed."""
     copies = []
     for path in paths:
         lines = path.read_text().splitlines()
@@ -138,7 +138,7 @@ def changed(paths: list[Path], to: Path, sid: int, line: int, change: Callable[[
 
 
 def found_lines(paths: list[Path], wanted: Callable[[Any], bool]) -> Iterator[tuple[int, int]]:
-    """The server and the line of each record that is wanted."""
+    """Yield the server and the line of each record that satisfies a condition."""
     for path in paths:
         for number, line in enumerate(path.read_text().splitlines(), start=1):
             if wanted(json.loads(line)):
@@ -146,11 +146,11 @@ def found_lines(paths: list[Path], wanted: Callable[[Any], bool]) -> Iterator[tu
 
 
 def named(found: Validation) -> list[tuple[int, int]]:
-    """The server and the line of each misfit."""
+    """Return the server and the line of each misfit."""
     return [(misfit.sid, misfit.line) for misfit in found.misfits]
 
 
-# -- What fits ---------------------------------------------------------------------------------------------------
+# -- Correct journals --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -200,7 +200,7 @@ def test_one_journal_alone_is_replayed(calm: list[Path]) -> None:
 def test_a_journal_that_was_copied_before_the_others_is_tolerated_and_told(
     calm: list[Path], tmp_path: Path, sid: int
 ) -> None:
-    """Where it is the leader's, followers read what nobody knows of; where a follower's, its disk is not known."""
+    """If it is the leader's, followers read packets that no journal contains; if a follower's, its disk is unknown."""
     lines = (calm[0].parent / f"{sid}.journal").read_text().splitlines(keepends=True)
     (tmp_path / "early").write_text("".join(lines[: len(lines) // 2]))
     found = validate([*(path for path in calm if path.stem != str(sid)), tmp_path / "early"])
@@ -211,7 +211,7 @@ def test_a_journal_that_was_copied_before_the_others_is_tolerated_and_told(
 
 
 def test_no_order_is_needed_of_the_clocks(calm: list[Path], tmp_path: Path) -> None:
-    """The clock of one server is an hour behind: what it read was sent before all the same."""
+    """The clock of one server is an hour behind; the packets that it read were still sent earlier."""
     copies = []
     for path in calm:
         records = [json.loads(each) for each in path.read_text().splitlines()]
@@ -223,7 +223,7 @@ def test_no_order_is_needed_of_the_clocks(calm: list[Path], tmp_path: Path) -> N
     assert validate(copies).verdict is Verdict.PASSED
 
 
-# -- What does not fit, at its line ------------------------------------------------------------------------------
+# -- Misfits and their lines -------------------------------------------------------------------------------------
 
 
 def test_a_changed_vote_is_a_notification_that_nobody_sent_or_a_step_that_does_not_fit(
@@ -281,7 +281,7 @@ def test_an_event_that_is_impossible_is_found(calm: list[Path], tmp_path: Path) 
 
 
 def test_an_ack_that_was_never_sent_is_found_though_each_journal_fits_by_itself(tmp_path: Path) -> None:
-    """A follower logs the last write and acknowledges it; a PING takes the place of that in its journal."""
+    """A follower logs the last write and acknowledges it; in its journal, a PING replaces the synced write."""
     paths = ran(tmp_path, 1, budgets=Budgets(writes=2), most=400)
     acked = found_lines(paths, lambda r: r.get("e", [""])[0] == "Receive" and r["e"][2][0] == "Ack")
     leader, line = max(acked, key=lambda each: each[1])
@@ -338,7 +338,7 @@ CAUGHT = {
     Variant.SYNC_WITHOUT_TAIL: range(8),
     Variant.COMMITS_AFTER_UPTODATE: range(8),
 }
-"""Variants, and schedules some of which come across them."""
+"""Variants, and schedules; some of these schedules expose the variant."""
 
 
 @pytest.mark.parametrize("variant", CAUGHT, ids=lambda variant: variant.value)
@@ -367,7 +367,7 @@ def test_servers_with_a_defect_do_not_fit_the_specification_without_it(tmp_path:
 def test_what_is_settled_is_left_out_and_the_same_invariant_is_found_at_the_same_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variant: Variant, invariants: set[str]
 ) -> None:
-    """The replay is told to have the defect as well, so that only invariants are left to see it."""
+    """The replay has the same variant, so only invariants can detect it."""
     zab = ZabRules(variants=frozenset({variant}))
     monkeypatch.setattr(journals, "zab_rules_of", lambda _: (zab, ()))
     seen = set()

@@ -1,4 +1,4 @@
-"""Journals that are damaged, mixed up or cut short, restarts that find another disk, and the command itself."""
+"""Journals that are damaged, mixed up or cut short, restarts with another disk, and the command."""
 
 import json
 from collections.abc import Callable
@@ -28,7 +28,7 @@ RULES, ZAB = Rules(), ZabRules()
 
 
 class Live:
-    """A server that is the whole ensemble, and its journal."""
+    """A server that is the whole ensemble, with its journal."""
 
     def __init__(self, path: Path, durable: Durable = Durable(), sid: int = 1) -> None:
         self.server = Server(sid, majority_view([sid]), durable)
@@ -168,7 +168,7 @@ FIRST, SECOND = (Txn(make_zxid(1, n), value) for n, value in ((1, "a"), (2, "b")
 
 
 def restarted(path: Path, durable: Durable) -> Any:
-    """The second write was asked for and not reported, then the process is killed, and finds this on its disk."""
+    """Validate a run whose second write is requested and not reported; the process is killed and finds this disk."""
     written(path)
     Live(path, durable).boots()
     return validate([path])
@@ -210,7 +210,7 @@ def test_a_disk_that_holds_more_than_could_be_written_down_is_told(path: Path) -
 
 
 def test_what_the_last_turn_asked_of_the_disk_may_not_have_happened(path: Path) -> None:
-    """Its records reached the system in one write, and the process was killed before its effects were carried out."""
+    """Its records were flushed in one write, and the process was killed before it executed the effects."""
     Live(path).does(Start(ALONE), Fired(Timer.FINALIZE_WAIT), flushes=False)
     Live(path, Durable()).boots()
     assert validate([path]).verdict is Verdict.PASSED
@@ -229,7 +229,7 @@ def test_an_epoch_that_never_reached_the_disk_is_established_again_without_a_sec
 def test_an_epoch_that_is_established_again_after_later_turns_violates_leadership(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The disk has lost the epoch. Restarts are not compared here, so only the invariant can see it."""
+    """The disk has lost the epoch. Restarts are not compared here, so only the invariant can detect it."""
     monkeypatch.setattr(Replay, "_compare", lambda *_: None)
     Live(path).boots().does(ClientWrite("a"))
     Live(path).boots()
@@ -267,7 +267,7 @@ def test_a_torn_line_before_a_restart_is_told(path: Path) -> None:
 
 
 def test_a_log_that_is_forgotten_from_the_front_goes_on(path: Path) -> None:
-    """A node keeps the end of its log; what it delivered is compared all the same."""
+    """A node keeps only the end of its log; the delivered transactions are still compared."""
     live = written(path).does(Synced())
     short = live.server.durable
     live.server = Server(1, ALONE, Durable(1, 1, 0, short.txns[1:]), live.server.election, live.server.zab)

@@ -1,4 +1,4 @@
-"""The order of votes: FLEPredicateTest's four cases, weights, and the first vote of those without a voice."""
+"""The order of votes: FLEPredicateTest's four cases, weights, and the first vote of servers that do not vote."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def test_a_leader_of_weight_zero_never_wins() -> None:
 
 
 def test_with_plain_majorities_a_stranger_has_weight() -> None:
-    """QuorumMaj.getWeight is 1 for everybody: this is how a vote for a stranger ends FinalizeWait."""
+    """QuorumMaj.getWeight is 1 for every server, so a vote for a stranger ends FinalizeWait."""
     assert is_better(THREE, Vote(5, 0, 0), Vote(2, 0, 0))
 
 
@@ -52,7 +52,7 @@ def test_a_server_left_out_of_its_view_keeps_its_data_but_names_nobody() -> None
 
 
 def test_zookeeper_1419_makes_the_order_a_cycle() -> None:
-    """With the old third clause, of three votes each beats another, and the servers never settle."""
+    """With the old third clause, each of three votes beats another, and the servers never settle."""
     old = frozenset({Variant.VOTE_ORDER_CYCLES})
     later_epoch, more_data, higher_id = Vote(1, 5, 2), Vote(2, 6, 1), Vote(3, 5, 1)
 

@@ -1,4 +1,4 @@
-"""The wheel is whole: every package and data file, nothing else, and it works where there is no checkout."""
+"""The wheel is complete: every package and data file, nothing else; and it works without a checkout."""
 
 import os
 import re
@@ -36,7 +36,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def held(wheel: Path) -> dict[str, bytes]:
-    """The files of the wheel by their paths, without its own metadata."""
+    """Return the files of the wheel by their paths, without its own metadata."""
     with zipfile.ZipFile(wheel) as archive:
         names = [name for name in archive.namelist() if ".dist-info/" not in name]
         return {name: archive.read(name) for name in names}
@@ -44,7 +44,7 @@ def held(wheel: Path) -> dict[str, bytes]:
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder into which the wheel was installed, and nothing else."""
+    """A folder with the installed wheel, and nothing else."""
     folder = tmp_path_factory.mktemp("site")
     options = ["--no-deps", "--no-index", "--no-compile", "--disable-pip-version-check", "--quiet"]
     subprocess.run([sys.executable, "-m", "pip", "install", *options, "--target", str(folder), str(wheel)], check=True)
@@ -52,7 +52,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def files_under(folder: Path) -> dict[str, bytes]:
-    """The files of the checkout under a folder, but for what Python leaves there."""
+    """Return the files of the checkout under a folder, except Python's cache files."""
     return {
         path.relative_to(ROOT).as_posix(): path.read_bytes()
         for path in folder.rglob("*")
@@ -104,7 +104,7 @@ def test_it_holds_the_licence_that_its_metadata_names(wheel: Path) -> None:
 
 
 def test_it_explores_a_model_from_another_folder(installed: Path, tmp_path: Path) -> None:
-    """PYTHONPATH comes before a checkout that is installed as well; the paths printed say which it was."""
+    """PYTHONPATH precedes a checkout that is installed as well; the printed paths identify the copy."""
     ran = subprocess.run(
         [sys.executable, "-c", PROGRAM],
         cwd=tmp_path,

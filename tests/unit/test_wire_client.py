@@ -1,7 +1,7 @@
-"""The client port: what kazoo and the Java client were recorded to say to a real server, and what it answered.
+"""The client port: recorded requests of kazoo and the Java client to a real server, and its replies.
 
-The recordings are in golden/wire/client-*.hex, whose comments say what made them. The expected records are what the
-clients were told to do.
+The recordings are in golden/wire/client-*.hex; their comments name the origin. The expected records are the commands
+that the clients were given.
 """
 
 import struct
@@ -63,7 +63,7 @@ Conversation = tuple[list[bytes], list[bytes]]
 
 
 def conversations(name: str) -> list[Conversation]:
-    """Of each connection, the frames from the client and those from the server."""
+    """Return, for each connection, the frames from the client and those from the server."""
     found: list[Conversation] = []
     for line in (GOLDEN / name).read_text().splitlines():
         if line == "# connection":

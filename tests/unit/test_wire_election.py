@@ -1,6 +1,6 @@
-"""The election port: what real servers were recorded to say, the old forms, and messages that are none.
+"""The election port: recorded messages of real servers, the old forms, and malformed messages.
 
-golden/wire/election.hex says how they were recorded. The malformed ones are those of ZooKeeper's
+golden/wire/election.hex describes the recording. The malformed messages are those of ZooKeeper's
 FLEMalformedNotificationMessageTest.
 """
 
@@ -141,7 +141,7 @@ def test_the_oldest_form_has_the_epoch_of_its_zxid() -> None:
 
 
 def test_the_form_without_a_version_is_read() -> None:
-    """40 bytes, the last 4 not looked at (ZOOKEEPER-107)."""
+    """40 bytes; the last 4 are not read (ZOOKEEPER-107)."""
     frame = struct.pack(">iqqqqi", 1, 2, 3, 4, 5, 99)
 
     assert decode_notification(frame).notification == Notification(FOLLOWING, Vote(2, 3, 5), 4)

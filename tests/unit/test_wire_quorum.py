@@ -1,6 +1,6 @@
-"""The quorum port: what a real leader, a follower and an observer were recorded to say.
+"""The quorum port: recorded messages of a real leader, a follower and an observer.
 
-golden/wire/quorum.hex says how. The expected messages follow from what the clients of test_wire_client asked for.
+golden/wire/quorum.hex describes the recording. The expected messages follow from the requests of test_wire_client.
 """
 
 from pathlib import Path
@@ -41,7 +41,7 @@ Stream = list[bytes]
 
 
 def recorded() -> dict[str, Stream]:
-    """The packets of each learner and of the leader to it, and the raw stream after SNAP."""
+    """Return the packets of each learner and of the leader to it, and the raw stream after SNAP."""
     found: dict[str, Stream] = {}
     learner = ""
     lines = (Path(__file__).parent / "golden" / "wire" / "quorum.hex").read_text().splitlines()
@@ -81,7 +81,7 @@ def test_every_packet_is_written_as_it_was_read() -> None:
 
 
 def test_every_message_is_written_as_the_real_server_wrote_it() -> None:
-    """But for what is left out: the digest of a transaction, and null where an empty PING is meant."""
+    """Two differences are allowed: the digest of a transaction is omitted, and an empty PING has null data."""
     for data in EVERYTHING:
         packet = packet_of(data)
         written = to_raw(decode_packet(packet))

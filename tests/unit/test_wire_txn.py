@@ -1,6 +1,6 @@
-"""Transactions: the log of a real server, and what old servers wrote.
+"""Transactions: the log of a real server, and the formats of old servers.
 
-golden/wire/txnlog.hex says what wrote it: the requests of kazoo, zkCli.sh and the Java client of test_wire_client.
+golden/wire/txnlog.hex describes its origin: the requests of kazoo, zkCli.sh and the Java client of test_wire_client.
 """
 
 import struct
@@ -69,7 +69,7 @@ LOGGED: dict[int, Record] = {
     28: DeleteContainerTxn("/cont"),
     36: CreateTxn("/j", None, OPEN, False, 9),
 }
-"""What the clients asked for, by counter. A parent's cversion is the number of creates below it that did not fail."""
+"""The requests of the clients, by counter. A parent's cversion is the number of successful creates below it."""
 
 
 def header(number: int) -> bytes:

@@ -1,6 +1,6 @@
-"""A server without an ensemble, the support that a leader needs, and what only a node has: trees outside of packets.
+"""A standalone server, the support that a leader needs, and a feature of the node only: trees outside of packets.
 
-Expected values: `ZooKeeperServerMain` (a server alone starts with the epoch of its last zxid), the loop of
+Expected values: `ZooKeeperServerMain` (a standalone server starts with the epoch of its last zxid), the loop of
 `Leader.lead`, `Learner.syncWithLeader` of 3.9.4.
 """
 

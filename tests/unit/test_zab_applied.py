@@ -1,7 +1,7 @@
-"""What servers apply, against their logs: a specification that skips a committed transaction does not pass.
+"""The transactions that servers apply, compared with their logs: a server that skips a committed one is detected.
 
 Source of the expected verdicts: Junqueira, Reed, Serafini, "Zab" (DSN 2011), section 2. A follower that applies 1:2 and
-never 1:1, behind a leader that applied both, breaks total order and local primary order.
+never 1:1, behind a leader that applied both, violates total order and local primary order.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ VIEW = majority_view([1, 2, 3])
 
 
 def two_commits_wait(writes: int = 2) -> Setup:
-    """Three servers, one election, two writes; a commit processor is late by any time."""
+    """Return a setup of three servers, one election, two writes; a commit processor is late by any time."""
     members = tuple(Member(sid, File("zoo.cfg", VIEW)) for sid in (1, 2, 3))
     rules = ZabRules(asynchronous_commits=True)
     budgets = Budgets(elections=1, writes=writes)
@@ -50,7 +50,7 @@ def skipping(peer: Peer, durable: Durable, learner: Learner, zxid: int) -> Done:
 
 
 def twice(peer: Peer, durable: Durable, learner: Learner, zxid: int) -> Done:
-    """The commit processor applies the oldest commit of its queue two times."""
+    """The commit processor applies the oldest commit of its queue twice."""
     effects = disk.applied(peer, durable, learner, zxid)
     return Done(durable, replace(learner, commits=learner.commits[1:], delivered=zxid), (*effects, *effects))
 

@@ -59,7 +59,7 @@ def joins(sid: int, *, observer: bool = False) -> tuple[ZabEvent, ...]:
 
 
 def run(*events: ZabEvent, view: View = THREE, rules: ZabRules = AT_ONCE) -> Done:
-    """The result of the last of these events, for the leader 3."""
+    """Return the result of the last of these events, for the leader 3."""
     me = Peer(3, view, Durable())
     done = leader.begin(me, rules)
     for event in events:
@@ -71,7 +71,7 @@ def run(*events: ZabEvent, view: View = THREE, rules: ZabRules = AT_ONCE) -> Don
 
 
 def run_five(*events: ZabEvent) -> Done:
-    """The same in an ensemble of five, after 1, 2, the observer 7 and the stranger 9 have joined."""
+    """Return the same in an ensemble of five, after 1, 2, the observer 7 and the stranger 9 have joined."""
     opening = [Receive(sid, FollowerInfo(0, sid > 5)) for sid in (1, 2, 7, 9)]
     opening += [Receive(sid, AckEpoch(0, 0)) for sid in (1, 2, 7, 9)]
     opening += [Receive(sid, Ack(make_zxid(1))) for sid in (1, 2, 7, 9)]
@@ -112,7 +112,7 @@ def test_a_proposal_goes_to_every_follower_and_to_the_leaders_own_log_and_not_to
 
 
 def test_a_follower_outside_the_view_is_proposed_to() -> None:
-    """It is a participant by its own words, and startForwarding asks nothing else."""
+    """Its own message presents it as a participant, and startForwarding checks nothing else."""
     assert (9, Proposal(FIRST)) in sent(run(*joins(1), *joins(9), WRITE))
 
 
@@ -132,7 +132,7 @@ def test_a_request_of_a_learner_is_proposed_like_one_of_the_leaders_own_client()
 
 
 def test_a_quorum_of_acknowledgements_commits() -> None:
-    """tryToCommit: COMMIT to followers, INFORM to observers, then the leader applies it itself."""
+    """tryToCommit: COMMIT to followers, INFORM to observers, then the leader applies it."""
     done = run(*joins(1), *joins(2), *joins(7, observer=True), WRITE, ack(1, FIRST))
 
     assert sent(done) == [(1, Commit(FIRST.zxid)), (2, Commit(FIRST.zxid)), (7, Inform(FIRST))]
@@ -149,7 +149,7 @@ def test_a_leader_acknowledges_its_own_proposal_when_it_is_on_disk() -> None:
 
 
 def test_a_quorum_without_the_leaders_own_disk_is_enough() -> None:
-    """tryToCommit asks for a quorum, not for the leader."""
+    """tryToCommit requires a quorum, not the leader."""
     done = run(*joins(1), *joins(2), WRITE, ack(1, FIRST), ack(2, FIRST), rules=LATER)
 
     assert Committed(3, 1, FIRST) in facts(done)
@@ -173,7 +173,7 @@ def test_only_voters_of_the_leaders_view_are_counted(others: tuple[int, ...], co
 
 
 def test_transactions_are_committed_in_their_order() -> None:
-    """tryToCommit does nothing while the proposal before is outstanding, with any quorum."""
+    """tryToCommit does nothing while the previous proposal is outstanding, with any quorum."""
     done = run(*joins(1), WRITE, WRITE_AGAIN, ack(1, SECOND))
 
     assert sent(done) == []
@@ -181,7 +181,7 @@ def test_transactions_are_committed_in_their_order() -> None:
 
 
 def test_an_acknowledgement_after_the_commit_changes_nothing() -> None:
-    """processAck: lastCommitted is not before it, or nothing is outstanding."""
+    """processAck returns if lastCommitted has reached it, or nothing is outstanding."""
     nothing_left = (*joins(1), *joins(2), WRITE, ack(1, FIRST))
     another_waits = (*nothing_left, WRITE_AGAIN)
 
@@ -231,7 +231,7 @@ def test_a_sync_is_answered_at_once_when_nothing_is_outstanding() -> None:
 
 
 def test_a_sync_is_answered_behind_the_commit_of_what_was_proposed_last() -> None:
-    """processSync stores it with lastProposed, tryToCommit answers after the COMMIT."""
+    """processSync stores it with lastProposed; tryToCommit answers after the COMMIT."""
     asked = (*joins(1), WRITE, WRITE_AGAIN, Receive(1, SyncRequest()))
 
     assert sent(run(*asked)) == []
@@ -240,7 +240,7 @@ def test_a_sync_is_answered_behind_the_commit_of_what_was_proposed_last() -> Non
 
 
 def test_a_sync_of_a_learner_that_is_gone_is_answered_to_nobody() -> None:
-    """The answer goes to the handler that asked, and that handler has ended."""
+    """The answer goes to the handler that requested it, and that handler has ended."""
     asked = (*joins(1), *joins(2), WRITE, Receive(2, SyncRequest()), LearnerGone(2), *joins(2))
 
     assert sent(run(*asked, ack(1, FIRST))) == [(1, Commit(FIRST.zxid)), (2, Commit(FIRST.zxid))]

@@ -1,7 +1,7 @@
-"""A quorum connection in the checker's model: two streams, two sides that end apart, and who is told of what.
+"""A quorum connection in the checker's model: two streams, two sides that end separately, and the notified servers.
 
 Expected values: the rules at the top of `checker/models/ensemble/connection.py`, which are TCP's as `Learner` and
-`LearnerHandler` meet it: what a closed side has sent still arrives, what it was sent is lost.
+`LearnerHandler` experience it: packets that a closed side has sent still arrive, packets sent to it are lost.
 """
 
 from typing import Any
@@ -36,7 +36,7 @@ def holding(
     *,
     without: int | None = None,
 ) -> Connection:
-    """A connection with these packets in flight, of which one side may be gone."""
+    """Return a connection with these packets in flight; one side may be gone."""
     return Connection(LEARNER, LEADER, without != LEARNER, without != LEADER, up, down)
 
 
@@ -53,7 +53,7 @@ def after(connection: Connection | None, operation: Any) -> Connection | None:
 
 
 def told(connection: Connection | None, operation: Any) -> list[tuple[str, int]]:
-    """Who is told that whom is gone."""
+    """Return the notifications: the notified server, and the one that is gone."""
     sends = outcome(connection, operation).sends
     return [(each.actor, each.operation.peer) for each in sends if isinstance(each.operation, Gone)]
 
@@ -90,7 +90,7 @@ def test_without_a_connection_whatever_is_sent_or_closed_comes_to_nothing() -> N
 
 
 def test_a_packet_may_pass_in_one_step() -> None:
-    """It is taken from the stream and handed to the reader."""
+    """A packet is taken from the stream and delivered to the reader."""
     done = outcome(holding(up=(HELLO, PING)), Pass(LEADER))
 
     assert done == Outcome((holding(up=(PING,)),), (Send(server_name(LEADER), Receive(LEARNER, HELLO)),))
@@ -112,7 +112,7 @@ def test_the_last_packets_of_a_learner_still_arrive() -> None:
 
 
 def test_a_leader_learns_of_the_end_when_it_has_read_everything() -> None:
-    """At once if nothing is left; else with the last packet, whose reader is told then."""
+    """Immediately if nothing is left; otherwise with the last packet, and then its reader is notified."""
     assert told(NEW, Close(LEARNER)) == [(server_name(LEADER), LEARNER)]
     assert told(holding(up=(Ack(1),)), Close(LEARNER)) == []
     assert holding(up=(Ack(1),), without=LEARNER).last_word_of(LEARNER)
@@ -134,7 +134,7 @@ def test_a_learner_learns_of_the_end_when_it_has_read_everything() -> None:
 
 
 def test_a_learner_that_has_not_noticed_yet_keeps_its_side() -> None:
-    """While it writes to its disk it reads nothing; its side is there until it closes it."""
+    """While it writes to its disk it reads nothing; its side exists until it closes it."""
     left = after(NEW, Close(LEADER))
 
     assert left == holding(without=LEADER)
@@ -157,7 +157,7 @@ def test_a_cut_drops_what_is_in_flight_and_both_are_told() -> None:
 
 
 def test_a_cut_tells_a_leader_of_a_learner_that_had_gone_before() -> None:
-    """What the learner had sent is dropped, so the leader has read everything that it will ever get."""
+    """The packets of the learner are dropped, so the leader has read everything that will ever arrive."""
     left = holding(up=(Ack(1),), without=LEARNER)
 
     assert after(left, Break()) is None
@@ -169,7 +169,7 @@ def test_a_cut_tells_a_learner_of_a_leader_that_had_gone_before() -> None:
 
 
 def test_a_new_connection_takes_the_place_of_an_old_one() -> None:
-    """Whichever of the two leads this time."""
+    """The direction of leadership makes no difference."""
     opened = opening_actor(LEARNER, LEADER).step((holding(up=(Ack(1),)), frozenset()), Open(LEADER, LEARNER, HELLO))
 
     assert opened is not None

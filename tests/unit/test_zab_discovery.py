@@ -1,4 +1,4 @@
-"""Discovery: which epoch a leader proposes, which servers count for it, and the answers of a learner.
+"""Discovery: the epoch that a leader proposes, the servers that count for it, and the answers of a learner.
 
 Expected values: ZooKeeper's Zab1_0Test, and `Leader.getEpochToPropose`, `Leader.waitForEpochAck` and
 `Learner.registerWithLeader` of 3.9.4.
@@ -28,7 +28,7 @@ def server(sid: int = 3, durable: Durable = Durable(), view: View = THREE) -> Pe
 
 
 def lead(me: Peer, *events: ZabEvent) -> Done:
-    """The result of the last of these events, or of the leader's beginning."""
+    """Return the result of the last of these events, or of the leader's start."""
     done = leader.begin(me, RULES)
     for event in events:
         assert isinstance(done.state, Leader)
@@ -61,7 +61,7 @@ def phase(done: Done) -> LeaderPhase:
     return done.state.phase
 
 
-# Which epoch.
+# The proposed epoch.
 
 
 def test_a_leader_waits_for_a_quorum_of_followerinfo_and_counts_itself() -> None:
@@ -87,7 +87,7 @@ def test_the_epoch_is_above_all_that_a_quorum_has_accepted(own: int, theirs: int
 
 
 def test_the_leader_accepts_the_epoch_before_it_tells_anybody() -> None:
-    """getEpochToPropose: setAcceptedEpoch, and only then are the handlers woken."""
+    """getEpochToPropose: setAcceptedEpoch, and only then are the handlers notified."""
     done = lead(server(), info(1))
 
     assert done.effects == (WriteEpochs(1, 0), Send(1, LeaderInfo(1)))
@@ -141,7 +141,7 @@ def test_the_last_epoch_is_never_exceeded() -> None:
 
 
 def test_a_latecomer_is_told_the_epoch_that_was_chosen_whatever_it_accepted() -> None:
-    """getEpochToPropose answers with the epoch once waitingForNewEpoch is false; the learner then gives up itself."""
+    """getEpochToPropose returns the epoch once waitingForNewEpoch is false; the learner then gives up."""
     assert sent(lead(server(), info(1), info(2, accepted=30))) == [(2, LeaderInfo(1))]
 
 
@@ -158,7 +158,7 @@ def test_nothing_is_read_from_a_learner_that_waits_for_the_epoch() -> None:
     assert leader.step(server(view=FIVE), waiting.state, ack(1), RULES) is None
 
 
-# Who accepted it.
+# The servers that accepted it.
 
 
 def test_an_epoch_that_nobody_acknowledged_is_not_begun() -> None:
@@ -254,7 +254,7 @@ def test_a_learner_accepts_a_higher_epoch_before_it_says_so() -> None:
 
 
 def test_a_learner_that_accepted_the_epoch_before_answers_minus_one() -> None:
-    """registerWithLeader: it must not be counted twice, and still tells its last zxid."""
+    """registerWithLeader: it must not be counted twice, and still sends its last zxid."""
     mine = Durable(accepted_epoch=3, current_epoch=1, snapshot=make_zxid(1, 2))
 
     assert sent(follow(server(1, mine), LeaderInfo(3))) == [(3, AckEpoch(make_zxid(1, 2), -1))]
@@ -269,7 +269,7 @@ def test_a_learner_gives_up_a_leader_whose_epoch_is_lower_than_what_it_accepted(
 
 @pytest.mark.parametrize("epoch", [3 + 2**20 + 1, 2**31 - 1, 2**31])
 def test_a_learner_gives_up_a_leader_whose_epoch_is_not_credible(epoch: int) -> None:
-    """Once written, the last epoch in acceptedEpoch would keep this server out of every later epoch."""
+    """Once written to acceptedEpoch, the last epoch would exclude this server from every later epoch."""
     mine = Durable(accepted_epoch=3)
 
     assert follow(server(1, mine), LeaderInfo(epoch)) == Done(mine, None)

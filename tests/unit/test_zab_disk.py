@@ -1,4 +1,4 @@
-"""The disk of a server: what was asked for ends in order, and what a crash or an orderly end leaves of it.
+"""The disk of a server: requests complete in order; a crash or an orderly shutdown leaves a defined remainder.
 
 Expected values: `SyncRequestProcessor` (`run`, `flush`, `shutdown`), `Learner.syncWithLeader` on NEWLEADER, and the
 rules at the top of `spec/zab/disk.py`.
@@ -88,12 +88,12 @@ def test_epochs_are_written_as_the_disk_has_them() -> None:
 
 
 def test_a_shut_down_in_order_ends_everything_that_was_asked_for() -> None:
-    """SyncRequestProcessor.shutdown joins its thread, which works off its queue and flushes."""
+    """SyncRequestProcessor.shutdown joins its thread, which empties its queue and flushes."""
     assert disk.flushed(DISK, QUEUE) == Durable(2, 2, txns=(OLD, A, B))
 
 
 def test_the_last_zxid_is_that_of_the_log_or_of_the_snapshot() -> None:
-    """QuorumPeer.getLastLoggedZxid: of the tree, which a snapshot and the log behind it make."""
+    """QuorumPeer.getLastLoggedZxid: the zxid of the tree, which results from a snapshot and the log after it."""
     assert Durable(snapshot=A.zxid).last_zxid == A.zxid
     assert Durable(snapshot=OLD.zxid, txns=(OLD, A)).last_zxid == A.zxid
     assert Durable().last_zxid == 0
@@ -127,7 +127,7 @@ FOLLOW = (
 
 @pytest.mark.parametrize("role", ["leader", "learner"])
 def test_a_synchronous_disk_is_an_asynchronous_one_that_is_always_done(role: str) -> None:
-    """Nothing differs but the step in which an operation ends."""
+    """The only difference is the step that completes an operation."""
     ends = []
     for asynchronous in (False, True):
         rules = ZabRules(asynchronous_disk=asynchronous)
@@ -155,7 +155,7 @@ def test_what_a_disk_has_not_ended_is_known_and_not_durable() -> None:
 
 
 def test_an_epoch_with_nothing_before_it_is_written_in_the_step_that_asks_for_it() -> None:
-    """On NEWLEADER with nothing to log: no sync thread takes part in writing currentEpoch."""
+    """On NEWLEADER without transactions to log, no sync thread takes part in writing currentEpoch."""
     rules = ZabRules(asynchronous_disk=True)
     done = learner.begin(Peer(1, THREE, Durable()), 3)
     for event in (Receive(3, LeaderInfo(1)), Receive(3, Diff(0)), Receive(3, NewLeader(1))):

@@ -1,7 +1,7 @@
-"""The history that invariants of Zab read: which facts are kept, and as what.
+"""The history that the invariants of Zab read: the recorded facts and their form.
 
 Expected values: the rules at the top of `checker/models/ensemble/history.py`, and the invariants of section 6 of the
-facts file that the parts are for.
+facts file that read the parts.
 """
 
 import pytest
@@ -52,7 +52,7 @@ def reading(*parts: Part) -> Property:
     return Property("reads", reads, lambda *_: None)
 
 
-# What is kept.
+# Recorded facts.
 
 
 def test_without_a_property_that_reads_the_history_nothing_is_kept() -> None:
@@ -101,14 +101,14 @@ def test_reigns_stand_in_the_order_of_their_epochs() -> None:
 
 
 def test_two_leaders_of_one_epoch_are_both_remembered() -> None:
-    """Leadership, the invariant, must be able to see them."""
+    """The invariant Leadership must be able to see both."""
     done = folded(EpochEstablished(3, 1, ()), EpochEstablished(2, 1, ()))
 
     assert [reign.leader for reign in done.established] == [2, 3]
 
 
 def test_an_epoch_that_one_leader_establishes_twice_is_remembered_twice() -> None:
-    """The second reign may begin with other transactions, and gives their zxids again."""
+    """The second reign may begin with other transactions, and assigns their zxids again."""
     first, second = EpochEstablished(3, 1, ()), EpochEstablished(3, 1, (A,))
 
     assert folded(second, first).established == (Reign(1, 3, ()), Reign(1, 3, (A,)))
@@ -124,7 +124,7 @@ def test_a_transaction_is_committed_once_by_its_leader_or_by_whoever_delivers_it
 
 
 def test_two_transactions_of_one_zxid_are_two() -> None:
-    """As happened on a real ensemble whose views were disjoint (facts, 2)."""
+    """This happened on a real ensemble with disjoint views (facts, 2)."""
     assert folded(Committed(3, 1, A), Committed(5, 1, OTHER)).committed == (FirstCommit(A, 1), FirstCommit(OTHER, 1))
 
 
@@ -146,7 +146,7 @@ def test_what_was_never_committed_is_not_lost_by_a_truncation() -> None:
 
 
 def test_a_truncation_by_the_leader_of_the_same_epoch_is_no_loss() -> None:
-    """It has the transaction, and sends it again."""
+    """The leader has the transaction, and sends it again."""
     assert folded(Committed(3, 1, A), Truncated(2, 1, (A,))).lost == ()
 
 
@@ -167,7 +167,7 @@ def test_of_each_server_the_first_step_that_misapplies_is_kept() -> None:
 
 
 def test_equal_pasts_are_one_value() -> None:
-    """A fact that tells nothing new leaves the history as it was."""
+    """A fact without new information leaves the history unchanged."""
     once = folded(Committed(3, 1, A), EpochEstablished(3, 1, ()), Broadcast(3, 1, A), Unexpected(1, Family.ACK, "x"))
     again = folded(
         *(Committed(3, 1, A), EpochEstablished(3, 1, ()), Broadcast(3, 1, A), Unexpected(1, Family.ACK, "x")),

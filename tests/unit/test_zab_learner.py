@@ -1,7 +1,7 @@
 """Synchronisation, the learner's part: from DIFF, TRUNC or SNAP to UPTODATE.
 
-Expected values: ZooKeeper's Zab1_0Test, and `Learner.syncWithLeader` and `enforceContinuousProposal` of 3.9.4.
-Discovery and serving have their own files.
+Expected values: ZooKeeper's Zab1_0Test, and `Learner.syncWithLeader` and `enforceContinuousProposal` of 3.9.4. Separate
+files cover discovery and serving.
 """
 
 import pytest
@@ -55,7 +55,7 @@ def committed(txn: Txn) -> tuple[QuorumPacket, QuorumPacket]:
 
 
 def run(*happens: QuorumPacket | ZabEvent, sid: int = 1, durable: Durable = DISK, rules: ZabRules = AT_ONCE) -> Done:
-    """What the last of these came to; packets come from the leader."""
+    """Return the result of the last of these events; packets arrive from the leader."""
     me = Peer(sid, VIEW, durable)
     done = Done(durable, BEGUN)
     for each in happens:
@@ -106,7 +106,7 @@ def test_committed_proposals_of_the_synchronisation_are_not_acknowledged_one_by_
 
 
 def test_while_the_disk_works_for_newleader_nothing_else_is_read() -> None:
-    """It is the thread that reads packets which waits for the disk."""
+    """The thread that reads packets waits for the disk."""
     waiting = run(DIFF, *committed(A), NEWLEADER, rules=LATER)
 
     assert sent(waiting.effects) == []
@@ -134,7 +134,7 @@ def test_an_outstanding_proposal_is_kept_for_uptodate() -> None:
 
 
 def test_an_outstanding_proposal_that_is_not_committed_by_uptodate_is_logged_and_not_applied() -> None:
-    """syncWithLeader: logRequest for each that is left, commit for those whose COMMIT came."""
+    """syncWithLeader: logRequest for each remaining proposal, commit for those whose COMMIT arrived."""
     done = run(DIFF, Proposal(A), NEWLEADER, UPTODATE)
 
     assert done.durable.txns == (OLD, A)
@@ -154,20 +154,20 @@ def test_uptodate_is_acknowledged_with_the_zxid_of_newleader() -> None:
 
 
 def test_a_snapshot_is_in_memory_until_newleader() -> None:
-    """testNormalFollowerRun: no snapshot is taken before, and one is then."""
+    """testNormalFollowerRun: no snapshot is taken before, and one is taken then."""
     assert run(Snap(B.zxid, (OLD, A, B))).durable == DISK
     assert run(Snap(B.zxid, (OLD, A, B)), NEWLEADER).durable == Durable(2, 2, B.zxid, (OLD, A, B))
 
 
 def test_what_is_committed_after_a_snapshot_is_applied_to_it() -> None:
-    """syncWithLeader: without writeToTxnLog a COMMIT goes to the tree, and the snapshot of NEWLEADER has it."""
+    """syncWithLeader: without writeToTxnLog a COMMIT goes to the tree, and the snapshot of NEWLEADER contains it."""
     done = run(Snap(A.zxid, (OLD, A)), *committed(B), NEWLEADER, rules=LATER)
 
     assert state(done).queue == (TakeSnapshot((OLD, A, B), A.zxid), EnterEpoch(2))
 
 
 def test_a_truncation_is_on_disk_at_once() -> None:
-    """ZKDatabase.truncateLog works on the files, before anything else is read."""
+    """ZKDatabase.truncateLog changes the files before the next packet is read."""
     done = run(Trunc(OLD.zxid), durable=Durable(2, 1, txns=(OLD, A, B)))
 
     assert done.durable == DISK
@@ -189,7 +189,7 @@ def test_a_mismatched_commit_after_a_snapshot_is_only_warned_of() -> None:
     assert state(done).not_logged == (A,)
 
 
-# What must not arrive while synchronising.
+# Packets that must not arrive during synchronisation.
 
 
 @pytest.mark.parametrize(

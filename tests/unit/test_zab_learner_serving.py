@@ -137,7 +137,7 @@ def test_a_gap_between_proposals_is_only_warned_of_while_serving() -> None:
 
 
 def test_a_second_uptodate_is_ignored() -> None:
-    """Follower.processPacket: an error is logged."""
+    """Follower.processPacket logs an error."""
     done = run(*SERVED, UPTODATE)
 
     assert (unexpected(done), state(done)) == ([Family.STATE], state(run(*SERVED)))
@@ -148,7 +148,7 @@ def test_clients_of_a_learner_write_through_the_leader() -> None:
 
 
 def test_a_sync_is_answered_by_the_leader_and_then_to_the_client() -> None:
-    """FollowerZooKeeperServer.sync: behind every COMMIT that came before."""
+    """FollowerZooKeeperServer.sync: after every earlier COMMIT."""
     done = run(*SERVED, ClientSync(), *committed(X), Sync())
 
     assert sent(run(*SERVED, ClientSync()).effects) == [SyncRequest()]
@@ -203,7 +203,7 @@ def test_what_an_observer_hears_between_newleader_and_uptodate() -> None:
     ids=["PROPOSAL at an observer", "COMMIT at an observer", "INFORM at a follower"],
 )
 def test_a_packet_for_the_other_kind_of_learner_is_ignored(sid: int, packet: QuorumPacket) -> None:
-    """Observer.processPacket ignores PROPOSAL and COMMIT, Follower.processPacket does not know INFORM."""
+    """Observer.processPacket ignores PROPOSAL and COMMIT; Follower.processPacket has no case for INFORM."""
     done = run(*SERVED, packet, sid=sid)
 
     assert (done.durable, sent(done.effects)) == (IN_EPOCH, [])
@@ -228,7 +228,7 @@ def test_waiting_commits_are_applied_one_by_one_in_their_order() -> None:
 
 
 def test_the_answer_to_a_sync_covers_the_commits_that_wait() -> None:
-    """FollowerZooKeeperServer.sync passes through the same commit processor, behind the last COMMIT."""
+    """FollowerZooKeeperServer.sync passes through the same commit processor, after the last COMMIT."""
     happens = (*SERVED, ClientSync(), Proposal(X), Proposal(Y), Commit(X.zxid), Commit(Y.zxid), Sync())
 
     assert facts(run(*happens, rules=COMMITS_LATER)) == [SyncAnswered(1, Y.zxid)]
@@ -239,7 +239,7 @@ def test_the_answer_to_a_sync_covers_the_commits_that_wait() -> None:
 
 @pytest.mark.parametrize("packet", [Commit(OLD.zxid), Proposal(X), Inform(X), NEWLEADER, UPTODATE, Ping()], ids=repr)
 def test_the_first_packet_of_a_synchronisation_is_diff_trunc_or_snap(packet: QuorumPacket) -> None:
-    """Learner.syncWithLeader exits on any other first packet, before it looks at the packet's content."""
+    """Learner.syncWithLeader exits on any other first packet, before it reads the packet's content."""
     done = run(packet)
 
     assert (unexpected(done), done.state, done.durable) == ([Family.STATE], None, DISK)

@@ -1,7 +1,7 @@
 """The premises of the invariants of Zab: an invariant counts as examined only where it could fail.
 
-Expected values: what the violation of each invariant consists of. Two reigns of one epoch need two reigns, two
-transactions under one zxid need two transactions, and a transaction is lost only by a TRUNC or a SNAP.
+Expected values: the parts of each invariant's violation. Two reigns of one epoch need two reigns, two transactions
+under one zxid need two transactions, and only a TRUNC or a SNAP loses a transaction.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ VIEW = majority_view([1, 2, 3])
 
 
 def settled(asynchronous_disk: bool = False, **budgets: int) -> Setup:
-    """Three servers, which have elected one leader before the exploration."""
+    """Return a setup of three servers that have elected one leader before the exploration."""
     members = tuple(Member(sid, File("zoo.cfg", VIEW)) for sid in (1, 2, 3))
     rules = ZabRules(asynchronous_disk=asynchronous_disk)
     return Setup(members, Grain.ORACLE, (Prologue((1, 2, 3)),), budgets=Budgets(**budgets), zab=rules)

@@ -1,4 +1,4 @@
-"""A server as a whole, once it leads or follows: what begins with an election, and what an end of either kind leaves.
+"""A server as a whole, once it leads or follows: the first steps after an election, and the state after either end.
 
 Expected values: `QuorumPeer.run`, `Leader.shutdown`, `Learner.shutdown`, `ZooKeeperServer.shutdown`,
 `LearnerZooKeeperServer.shutdownComponents` and `QuorumPeer.updateElectionVote` of 3.9.4.
@@ -40,7 +40,7 @@ def off(sid: int = 1, durable: Durable = DISK, view: View = THREE) -> Server:
 
 
 def run(server: Server, *events: Event, zab: ZabRules | None = LATER) -> Step[Server]:
-    """Boots, and what the last of these events came to."""
+    """Boot the server, and return the result of the last of these events."""
     done = start(server, zab=zab)
     assert done is not None
     for event in events:
@@ -139,7 +139,7 @@ def test_a_crash_keeps_the_disk_and_the_file_and_forgets_what_was_queued() -> No
 
 
 def test_a_crash_while_newleader_is_handled_leaves_what_the_disk_has_ended() -> None:
-    """The epoch is written behind the transactions (ZOOKEEPER-4643)."""
+    """The epoch is written after the transactions (ZOOKEEPER-4643)."""
     joined = [elected(), *from_leader(LeaderInfo(2), Diff(B.zxid))]
     two = [*joined, *from_leader(Proposal(A), Commit(A.zxid), Proposal(B), Commit(B.zxid), NewLeader(2))]
 
@@ -154,7 +154,7 @@ def test_a_crash_forgets_a_snapshot_that_is_only_in_memory() -> None:
 
 
 def test_what_was_logged_and_never_committed_is_voted_with_after_a_restart() -> None:
-    """QuorumPeer.getLastLoggedZxid: of the tree, into which all of the log is replayed (ZOOKEEPER-2845)."""
+    """QuorumPeer.getLastLoggedZxid: the zxid of the tree, into which the whole log is replayed (ZOOKEEPER-2845)."""
     new = Txn(make_zxid(2, 1))
     crashed = crash(run(off(), *SERVED, *from_leader(Proposal(new)), Synced()).state, LATER)
     assert crashed is not None
@@ -162,11 +162,11 @@ def test_what_was_logged_and_never_committed_is_voted_with_after_a_restart() -> 
     assert election(run(crashed).state).vote == Vote(1, new.zxid, 2)
 
 
-# An end in order.
+# An orderly shutdown.
 
 
 def test_a_learner_that_loses_its_leader_writes_what_it_has_queued() -> None:
-    """LearnerZooKeeperServer.shutdownComponents waits for the sync thread, before the next election begins."""
+    """LearnerZooKeeperServer.shutdownComponents waits for the sync thread before the next election begins."""
     new = Txn(make_zxid(2, 1))
     done = run(off(), *SERVED, *from_leader(Proposal(new)), LeaderLost())
 
@@ -192,7 +192,7 @@ def test_a_leader_that_loses_its_quorum_writes_its_queue_and_leaves_everybody() 
 
 
 def test_a_snapshot_in_memory_is_forgotten_by_an_end_in_order_too() -> None:
-    """Learner.shutdown clears the database where SNAP is not finished."""
+    """Learner.shutdown clears the database if SNAP is not finished."""
     got = [elected(), *from_leader(LeaderInfo(2), Snap(A.zxid, (OLD, A)))]
 
     assert run(off(), *got, LeaderLost()).state.durable == Durable(2, 1, txns=(OLD,))
@@ -206,7 +206,7 @@ def test_proposals_kept_for_uptodate_are_forgotten() -> None:
 
 
 def test_a_learner_notices_nothing_while_it_handles_newleader() -> None:
-    """The thread that would notice is the one that waits for the disk."""
+    """The thread that would notice is waiting for the disk."""
     handled = [elected(), *from_leader(LeaderInfo(2), Diff(A.zxid), Proposal(A), Commit(A.zxid), NewLeader(2))]
 
     assert step(run(off(), *handled).state, LeaderLost(), zab=LATER) is None
@@ -214,7 +214,7 @@ def test_a_learner_notices_nothing_while_it_handles_newleader() -> None:
 
 
 def test_a_learner_that_gives_its_leader_up_itself_looks_for_another() -> None:
-    """Here since the leader's epoch is lower than the one it accepted."""
+    """Here the reason is that the leader's epoch is lower than the one it accepted."""
     done = run(off(durable=Durable(5, 1)), elected(), *from_leader(LeaderInfo(4)))
 
     assert election(done.state).state is ServerState.LOOKING
@@ -223,7 +223,7 @@ def test_a_learner_that_gives_its_leader_up_itself_looks_for_another() -> None:
 
 
 def test_a_learner_that_was_synchronised_keeps_the_epoch_without_having_served() -> None:
-    """currentEpoch is written with the ACK of NEWLEADER, and is what it votes with from now on."""
+    """currentEpoch is written with the ACK of NEWLEADER, and becomes part of its later votes."""
     done = run(off(), *JOINED, LeaderLost())
 
     assert isinstance(run(off(), *JOINED).state.zab, Learner)

@@ -1,4 +1,4 @@
-"""Synchronisation, the leader's part: DIFF, TRUNC or SNAP, what follows it, and who begins to serve when.
+"""Synchronisation, the leader's part: DIFF, TRUNC or SNAP, the packets after it, and the time when each side serves.
 
 Expected values: the tables of ZooKeeper's LearnerHandlerTest, and `LearnerHandler.syncFollower`,
 `queueCommittedProposals`, `Leader.startForwarding` and `waitForNewLeaderAck` of 3.9.4.
@@ -41,12 +41,12 @@ E = make_zxid
 
 
 def history(last_processed: int, *log: int, snapshot: int = 0) -> History:
-    """A leader that has a snapshot, and behind it these transactions."""
+    """Return a leader's history: a snapshot, and these transactions after it."""
     return History(last_processed, snapshot, tuple(Txn(zxid) for zxid in log))
 
 
 def packets(leaders: History, peer_last: int) -> list[QuorumPacket]:
-    """What a follower with this last zxid is sent, without the NEWLEADER at the end."""
+    """Return the packets to a follower with this last zxid, without the NEWLEADER at the end."""
     plan = plan_for(leaders, peer_last)
     *sent, last = stream(plan, leaders, BEFORE_SERVING, Durable(), observer=False)
     assert last == NewLeader(9)
@@ -54,14 +54,14 @@ def packets(leaders: History, peer_last: int) -> list[QuorumPacket]:
 
 
 def told(leaders: History, peer_last: int) -> tuple[str, int, list[int]]:
-    """The first packet, its zxid, and the zxids of the transactions that follow."""
+    """Return the first packet, its zxid, and the zxids of the transactions that follow."""
     first, *others = packets(leaders, peer_last)
     assert isinstance(first, Diff | Trunc | Snap)
     return type(first).__name__.upper(), first.zxid, [each.txn.zxid for each in others if isinstance(each, Proposal)]
 
 
 def lead(view: View, *events: ZabEvent, durable: Durable = Durable()) -> Done:
-    """What the last of these events came to, for the leader 3."""
+    """Return the result of the last of these events, for the leader 3."""
     me = Peer(3, view, durable)
     done = leader.begin(me, RULES)
     for event in events:
@@ -77,7 +77,7 @@ def joins(sid: int, last_zxid: int = 0, *, observer: bool = False) -> tuple[Rece
 
 
 def acks(sid: int, epoch: int = 1) -> Receive:
-    """The ACK of NEWLEADER."""
+    """Return the ACK of NEWLEADER."""
     return Receive(sid, Ack(make_zxid(epoch)))
 
 
@@ -125,7 +125,7 @@ CROSS_EPOCH = history(E(6, 0), E(1, 1), E(2, 1), E(2, 2), E(4, 1))
     ],
 )
 def test_the_table_of_learner_handler_test(leaders: History, peer: int, expected: tuple[str, int, list[int]]) -> None:
-    """LearnerHandlerTest, case by case; a log there is what is beyond the snapshot here."""
+    """LearnerHandlerTest, case by case; its log contains the transactions after the snapshot here."""
     assert told(leaders, peer) == expected
 
 
@@ -148,8 +148,8 @@ def test_other_cases_of_sync_follower(leaders: History, peer: int, expected: tup
 
 
 def test_a_learner_at_the_leaders_snapshot_is_never_told_to_drop_what_both_have() -> None:
-    """A TRUNC goes to a proposal that precedes the learner's zxid in the log, and such a one exists: in syncFollower
-    minCommittedLog is not beyond it, and getProposalsFromTxnLog fails where the log begins beyond it.
+    """A TRUNC goes to a proposal that precedes the learner's zxid in the log, and such a proposal exists: in
+    syncFollower minCommittedLog is not beyond it, and getProposalsFromTxnLog fails if the log begins beyond it.
     """
     leaders = history(E(1, 5), E(1, 4), E(1, 5), snapshot=E(1, 3))
 
@@ -157,7 +157,7 @@ def test_a_learner_at_the_leaders_snapshot_is_never_told_to_drop_what_both_have(
 
 
 def test_an_old_leaders_uncommitted_transaction_is_truncated() -> None:
-    """Seen on a real ensemble (facts, 3): 3 alone held 1:3, 1 and 2 had formed epoch 2 and had 1:2."""
+    """Observed on a real ensemble (facts, 3): 3 alone had 1:3, 1 and 2 had formed epoch 2 and had 1:2."""
     leaders = history(E(2, 0), E(1, 1), E(1, 2))
 
     assert packets(leaders, E(1, 3)) == [Trunc(E(1, 2))]
@@ -177,7 +177,7 @@ def test_a_snapshot_holds_all_that_was_applied_and_nothing_is_sent_twice() -> No
     assert packets(leaders, 0) == [Snap(E(1, 2), (Txn(E(1, 1)), Txn(E(1, 2))))]
 
 
-# What is on its way while a learner joins.
+# Transactions in flight while a learner joins.
 
 
 @pytest.mark.parametrize("observer", [False, True], ids=["follower", "observer"])
@@ -193,7 +193,7 @@ def test_what_is_outstanding_goes_to_followers_without_its_commit(observer: bool
 
 
 def test_before_it_serves_a_leader_counts_all_that_it_logged_as_applied() -> None:
-    """Leader.lead begins with zk.loadData: what is in the log is in the tree, committed or not."""
+    """Leader.lead begins with zk.loadData: the log is in the tree, committed or not."""
     mine = Durable(txns=(Txn(E(0, 1)), Txn(E(0, 2))))
     done = lead(THREE, *joins(1, E(0, 1)), durable=mine)
 
@@ -215,7 +215,7 @@ def test_uptodate_comes_after_the_ack_of_newleader() -> None:
 
 
 def test_a_leader_serves_when_a_quorum_has_acknowledged_newleader() -> None:
-    """waitForNewLeaderAck counts the leader itself; all who acknowledged are told then, and at once."""
+    """waitForNewLeaderAck counts the leader as well; all servers that acknowledged are then notified immediately."""
     joined = (Receive(1, FollowerInfo(0)), *joins(2), Receive(1, AckEpoch(0, 0)))
     one = lead(FIVE, *joined, acks(1))
     two = lead(FIVE, *joined, acks(1), acks(2))
@@ -238,12 +238,12 @@ def test_who_does_not_vote_is_synchronised_and_not_counted(stranger: int) -> Non
 
 
 def test_a_latecomer_is_up_to_date_as_soon_as_it_has_acknowledged() -> None:
-    """waitForNewLeaderAck and waitForStartup return at once."""
+    """waitForNewLeaderAck and waitForStartup return immediately."""
     assert sent(lead(THREE, *joins(1), acks(1), *joins(2), acks(2))) == [(2, UpToDate())]
 
 
 def test_an_ack_of_something_else_does_not_count_as_that_of_newleader() -> None:
-    """waitForNewLeaderAck: an error is logged, and the handler goes on to wait for the leader to serve."""
+    """waitForNewLeaderAck logs an error, and the handler continues to wait for the leader to serve."""
     done = lead(THREE, *joins(1), Receive(1, Ack(E(1, 1))))
 
     assert not serves(done)
@@ -253,7 +253,7 @@ def test_an_ack_of_something_else_does_not_count_as_that_of_newleader() -> None:
 
 
 def test_with_a_quorum_formed_the_first_ack_is_not_looked_at() -> None:
-    """waitForNewLeaderAck returns for quorumFormed before it compares zxids: nothing is wrong, UPTODATE is sent."""
+    """waitForNewLeaderAck returns for quorumFormed before it compares zxids; UPTODATE is sent without an error."""
     done = lead(THREE, *joins(1), acks(1), *joins(2), Receive(2, Ack(E(1, 1))))
 
     assert sent(done) == [(2, UpToDate())]
@@ -262,12 +262,12 @@ def test_with_a_quorum_formed_the_first_ack_is_not_looked_at() -> None:
 
 @pytest.mark.parametrize("packet", [Request("x"), Ping()], ids=["REQUEST", "PING"])
 def test_the_first_packet_after_newleader_must_be_an_ack(packet: QuorumPacket) -> None:
-    """LearnerHandler.run ends the connection at anything else."""
+    """LearnerHandler.run ends the connection at any other packet."""
     assert Disconnect(1) in lead(THREE, *joins(1), Receive(1, packet)).effects
 
 
 def test_nothing_is_read_from_a_learner_that_has_acknowledged_before_the_leader_serves() -> None:
-    """Its handler's thread is inside waitForNewLeaderAck or waitForStartup."""
+    """Its handler's thread waits in waitForNewLeaderAck or waitForStartup."""
     joined = (Receive(1, FollowerInfo(0)), *joins(2), Receive(1, AckEpoch(0, 0)), acks(1))
     done = lead(FIVE, *joined)
     assert isinstance(done.state, Leader)
@@ -276,7 +276,7 @@ def test_nothing_is_read_from_a_learner_that_has_acknowledged_before_the_leader_
 
 
 def test_a_leader_takes_no_writes_before_it_serves() -> None:
-    """Its request processors begin in startZkServer."""
+    """Its request processors start in startZkServer."""
     done = lead(THREE, *joins(1))
     assert isinstance(done.state, Leader)
 

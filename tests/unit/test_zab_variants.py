@@ -1,7 +1,7 @@
-"""Each variant that concerns Zab, at the place where it differs, compared with the specification without it.
+"""Each variant of Zab, at the place where it differs, compared with the specification without it.
 
-The defect of a variant is in section 6 of the facts file for the known defects of ZooKeeper, in `spec/variants.py`
-for the others. That a checker finds what follows from it is the subject of `tests/quality`.
+Section 6 of the facts file describes the known defects of ZooKeeper; `spec/variants.py` describes the other variants.
+The tests in `tests/quality` show that a checker finds the consequences.
 """
 
 from msgspec.structs import replace
@@ -55,7 +55,7 @@ def rules(*variants: Variant, disk: bool = True, commits: bool = False) -> ZabRu
 
 
 def run(sid: int, zab: ZabRules, *events: Event, view: View = THREE, durable: Durable = DISK) -> Step[Server]:
-    """Server `sid`, after 3 was elected and these events."""
+    """Return the last step of server `sid`, after 3 was elected and these events."""
     done = start(Server(sid, view, durable), zab=zab)
     for event in (Elected(Vote(3, OLD.zxid, 1), 1), *events):
         assert done is not None
@@ -66,12 +66,12 @@ def run(sid: int, zab: ZabRules, *events: Event, view: View = THREE, durable: Du
 
 
 def follow(zab: ZabRules, *happens: QuorumPacket | Event) -> Step[Server]:
-    """Follower 1; packets come from its leader."""
+    """Return the last step of follower 1; packets arrive from its leader."""
     return run(1, zab, *(Receive(3, each) if isinstance(each, QuorumPacket) else each for each in happens))
 
 
 def lead(zab: ZabRules, *events: Event) -> Step[Server]:
-    """Leader 3 in epoch 2, whom follower 1 has joined."""
+    """Return the last step of leader 3 in epoch 2, after follower 1 has joined."""
     opening = (FollowerInfo(1), AckEpoch(OLD.zxid, 1), ACK_OF_NEWLEADER)
     return run(3, zab, *(Receive(1, packet) for packet in opening), *events)
 
@@ -105,7 +105,7 @@ def test_every_variant_is_described_and_those_of_zab_have_their_test_here() -> N
 
 
 def test_variant_tree_behind_log() -> None:
-    """ZOOKEEPER-2845: after an orderly end the tree has all that was applied, and the election uses its zxid."""
+    """ZOOKEEPER-2845: an orderly shutdown leaves only applied transactions in the tree; the election uses its zxid."""
     logged = (*JOINED, Proposal(X), LeaderLost())
 
     assert follow(rules(), *logged).state.peer.last_zxid == X.zxid
@@ -113,7 +113,7 @@ def test_variant_tree_behind_log() -> None:
 
 
 def test_variant_commits_after_uptodate() -> None:
-    """ZOOKEEPER-3023: what NEWLEADER made durable is applied some time after UPTODATE was acknowledged."""
+    """ZOOKEEPER-3023: transactions that NEWLEADER made durable are applied some time after the ACK of UPTODATE."""
     happens = (*DIFF_OF_A, UpToDate())
     right = follow(rules(disk=False, commits=True), *happens)
     wrong = follow(rules(Variant.COMMITS_AFTER_UPTODATE, disk=False, commits=True), *happens)
@@ -164,7 +164,7 @@ def test_variant_newleader_ack_before_sync() -> None:
 
 
 def test_variant_proposal_ack_before_newleader_ack() -> None:
-    """ZOOKEEPER-4685: two threads, so that the ACK of a proposal may overtake that of NEWLEADER."""
+    """ZOOKEEPER-4685: there are two threads, so the ACK of a proposal may overtake that of NEWLEADER."""
     variant = rules(Variant.PROPOSAL_ACK_BEFORE_NEWLEADER_ACK)
 
     assert sent(follow(rules(), *DIFF_OF_A, Synced())) == []
@@ -174,7 +174,7 @@ def test_variant_proposal_ack_before_newleader_ack() -> None:
 
 
 def test_variant_queue_survives_shutdown() -> None:
-    """ZOOKEEPER-4712: the next election begins with the zxid of before, and the sync thread writes on."""
+    """ZOOKEEPER-4712: the next election begins with the earlier zxid, and the sync thread continues to write."""
     queued = (*JOINED, Proposal(X), LeaderLost())
     variant = rules(Variant.QUEUE_SURVIVES_SHUTDOWN)
 
@@ -183,7 +183,7 @@ def test_variant_queue_survives_shutdown() -> None:
     assert follow(variant, *queued, SyncedLate()).state.durable.txns == (OLD, X)
 
 
-# The order in 3.9.4 and is repaired in this specification.
+# Defects of 3.9.4 that this specification repairs.
 
 
 def test_variant_acks_survive_truncation() -> None:
@@ -203,7 +203,7 @@ def test_variant_acks_survive_truncation() -> None:
 
 
 def test_variant_sync_from_applied() -> None:
-    """`syncFollower` looks at lastProcessedZxid and committedLog, where a transaction is once it is applied."""
+    """`syncFollower` reads lastProcessedZxid and committedLog, which contain a transaction only after it is applied."""
     back = (Receive(2, FollowerInfo(2)), Receive(2, AckEpoch(X.zxid, 2)))
     happens: list[Event] = [ClientWrite("x"), Receive(1, Ack(X.zxid)), *back]
     right, wrong = (lead(rules(*v, disk=False, commits=True), *happens) for v in ((), (Variant.SYNC_FROM_APPLIED,)))
@@ -292,7 +292,7 @@ def test_variant_sync_without_tail() -> None:
 
 
 def test_without_a_variant_newleader_is_one_order_of_operations() -> None:
-    """The order that the fixes of 3.9.3 brought, all of them together: log, epoch, acknowledgement."""
+    """The order that all fixes of 3.9.3 together established: log, epoch, acknowledgement."""
     done = follow(rules(), *DIFF_OF_A)
 
     assert learner(done).phase is LearnerPhase.SYNCHRONIZATION
