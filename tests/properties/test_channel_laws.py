@@ -27,7 +27,7 @@ class Number(Message, frozen=True):
 
 
 class ChannelLaws(RuleBasedStateMachine):
-    """One direction; the opposite one is played by whoever calls `establish`."""
+    """One direction of a connection; the call of `establish` plays the opposite direction."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -112,7 +112,7 @@ TestChannelLaws = ChannelLaws.TestCase
 
 @given(st.lists(st.integers(0, 3)), st.integers(1, 3))
 def test_merging_repeats_changes_nothing_but_repeats(values: list[int], capacity: int) -> None:
-    """Without back pressure, the messages that arrive are the same, less those equal to the one before."""
+    """Without back pressure, the messages that arrive are the same, except those equal to the previous one."""
     merging = ChannelRules(capacity=capacity + len(values), merge_repeats=True)
     channel = Channel(Status.OPEN)
     for value in values:

@@ -1,4 +1,4 @@
-"""However often and wherever a search is put down, it comes to what it would have come to without a break."""
+"""Any number of interruptions at any place: a resumed search has the result of a search without a break."""
 
 import tempfile
 from dataclasses import replace
@@ -50,7 +50,7 @@ def test_and_where_runs_lead_is_judged_alike_down_to_the_loops(shape, schedule, 
 @settings(max_examples=8, deadline=None)
 @given(engines.shapes, st.lists(st.integers(1, 4), min_size=1, max_size=5))
 def test_a_bound_may_be_raised_level_by_level(shape, steps):
-    """Each sitting ends at a depth, and the next goes on from there to a greater one."""
+    """Each sitting ends at a depth, and the next one continues from there to a greater one."""
     model, depth = engines.random_model(*shape), 0
     with tempfile.TemporaryDirectory() as folder:
         for step in steps:

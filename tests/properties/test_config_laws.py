@@ -1,4 +1,4 @@
-"""Laws of configuration text: garbage is refused politely, and what is written reads back the same."""
+"""Laws of configuration text: garbage is refused with an error, and written text reads back the same."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -66,7 +66,7 @@ def server_addresses(draw: st.DrawFn) -> ServerAddress:
 
 @st.composite
 def ensembles(draw: st.DrawFn) -> Ensemble:
-    """One to six servers, at least two of them voters, in a majority or in groups."""
+    """Draw one to six servers, at least two of them voters, in a majority or in groups."""
     sids = sorted(draw(st.sets(st.integers(0, 300), min_size=2, max_size=6)))
     observers = set(sids[2:]) & draw(st.sets(st.sampled_from(sids)))
     servers = tuple(

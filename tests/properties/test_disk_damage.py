@@ -1,4 +1,4 @@
-"""Damaged disks: a bit flips or a file ends early; nothing is served that was not written, and no loss is silent.
+"""Damaged disks: a bit flips or a file ends early; no wrong data is served, and no loss is silent.
 
 The last record of the log is the exception in every log: if it is damaged, it looks like one that a crash cut short.
 """
@@ -28,7 +28,7 @@ FEW = settings(max_examples=75, deadline=None)
 MANY = settings(max_examples=200, deadline=None)
 PADDING = st.sampled_from([0, 1, 100, 5000])
 FILES = st.lists(st.lists(st.integers(0, 300), min_size=1, max_size=5), min_size=1, max_size=3)
-"""For each file the lengths of the data in its records."""
+"""The lengths of the data in the records of each file."""
 
 
 @contextmanager
@@ -75,7 +75,7 @@ def cut(path: Path, position: int) -> None:
 
 
 def read_all(directory: Path) -> list[tuple[int, bytes]] | None:
-    """The records of the log, None if it is refused; a refusal names a file and a place in it."""
+    """Return the records of the log, or None if it is refused; a refusal names a file and a place in it."""
     try:
         return list(read(directory, 0))
     except DamagedLogError as error:
@@ -207,7 +207,7 @@ def test_a_damaged_snapshot_is_never_taken(states: States, position: int, flips:
         except DataError as error:
             assert str(path) in str(error)
         else:
-            # Without its last section, of 20 bytes and a seal of 13, it is a whole snapshot as before ZooKeeper 3.6.
+            # Without its last section, of 20 bytes and a seal of 13, it is a complete snapshot as before ZooKeeper 3.6.
             assert path.stat().st_size == size - 33, "a damaged snapshot was read"
             assert found.recorded is None
             assert value(found.tree) == states.contents[6 if newest else 0]

@@ -1,4 +1,4 @@
-"""Random models: whatever the shape, the table engine sees level by level what the plain engine sees."""
+"""Random models of any shape: the table engine agrees with the plain engine level by level."""
 
 import zlib
 from dataclasses import replace
@@ -28,12 +28,12 @@ from checker.engine.result import Limits
 
 
 def chance(*key) -> int:
-    """A number that looks random and is a function of its key."""
+    """Return a pseudo-random number, a function of its key."""
     return zlib.crc32(repr(key).encode())
 
 
 def random_model(seed: int, columns: int, actors: int, rules: int, values: int) -> Model:
-    """A model whose functions are drawn from `seed`; operations lead on only to actors with larger numbers."""
+    """Return a model whose functions are drawn from `seed`; operations only send to actors with larger numbers."""
     names = [f"c{i}" for i in range(columns)]
 
     def some_columns(*key):
@@ -128,7 +128,7 @@ def test_two_threads_find_what_one_finds_down_to_the_paths(shape):
 @settings(max_examples=80, deadline=None)
 @given(shapes)
 def test_rows_that_look_alike_may_be_forgotten_at_any_time(shape):
-    """What joint rules list is kept for a limited number of looks; with room for two they displace one another."""
+    """The lists of moves of joint rules are cached up to a limit; with room for two they evict each other."""
     model = random_model(*shape)
     limits = Limits(states=3000)
     with patch.object(search, "LOOKS", 2):
@@ -139,7 +139,7 @@ def test_rows_that_look_alike_may_be_forgotten_at_any_time(shape):
 @settings(max_examples=100, deadline=None)
 @given(shapes)
 def test_tables_and_plain_agree_on_where_runs_of_random_models_lead(shape):
-    """Of all shapes: actors over several columns, rules that read several, projections that say "never"."""
+    """All shapes: actors over several columns, rules that read several, projections that say "never"."""
     model = random_model(*shape)
     kinds = [Kind.RECOVERABLE, Kind.EVENTUALLY, Kind.SOMETIMES]
     lively = [replace(prop, kind=kinds[n % 3]) for n, prop in enumerate(model.properties)]
@@ -148,7 +148,7 @@ def test_tables_and_plain_agree_on_where_runs_of_random_models_lead(shape):
 
 
 def test_more_than_64_joint_rules_are_all_looked_at():
-    """Enabled joint rules are kept as bits of 64-bit words; the 65th and later ones are in a further word."""
+    """Enabled joint rules are stored as bits of 64-bit words; the 65th and later ones are in a further word."""
     model = random_model(7, 4, 3, 1, 5)
     pair = (Read("c0", lambda v: None if v == 0 else v), Read("c1"))
     rules = tuple(

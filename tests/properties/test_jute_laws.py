@@ -1,4 +1,4 @@
-"""Laws of the wire: what is written reads back, both coders agree, and no bytes do worse than a JuteError."""
+"""Laws of the wire: written data reads back, both coders agree, and invalid bytes raise only a JuteError."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Random graphs: both engines judge liveness as the definitions do, and every run they show is what it claims."""
+"""Random graphs: both engines judge liveness by its definitions, and the runs of their findings are correct."""
 
 import zlib
 
@@ -30,12 +30,12 @@ PLACES = 8
 
 
 def chance(*key) -> int:
-    """A number that looks random and is a function of its key."""
+    """Return a pseudo-random number, a function of its key."""
     return zlib.crc32(repr(key).encode())
 
 
 def random_model(seed: int, units: int, moves: int) -> Model:
-    """Two tokens that wander over a few places, and a rule over both; the functions are drawn from `seed`."""
+    """Return a model of two tokens on a few places, and a rule over both; the functions are drawn from `seed`."""
 
     def wander(me):
         def list_moves(at):
@@ -81,7 +81,7 @@ shapes = st.tuples(st.integers(0, 10**6), st.integers(1, 3), st.integers(1, 3))
 
 
 class Plainly:
-    """What the definitions say, by brute force over sets of states: no components, no search of the engines' kind."""
+    """The definitions of liveness by brute force over sets of states, without components or the engines' searches."""
 
     def __init__(self, model: Model, prop: Property) -> None:
         self.edges = {}
@@ -105,7 +105,7 @@ class Plainly:
         return [changed.get(name, value) for name, value in zip("ab", row, strict=True)]
 
     def reach(self, row, within):
-        """What a run in `within` comes to from a row, this included."""
+        """Return the rows that runs within `within` reach from a row, including that row."""
         seen = {row}
         while more := {after for one in seen for _, after in self.edges[one] if after in within} - seen:
             seen |= more
@@ -115,17 +115,17 @@ class Plainly:
         return all(self.reach(row, self.edges.keys()) & self.goals for row in self.open)
 
     def eventually(self) -> bool:
-        """No fair run begins in an open state and stays among states that are no goals.
+        """Whether no fair run begins in an open state and stays among states that are not goals.
 
-        Such a run has a set of states that it is in again and again; these lead to one another, and if there is a
-        smaller set then there is the whole of what leads to one another.
+        Such a run visits a set of states infinitely often. These states lead to one another, and if a smaller set
+        admits such a run, their whole strongly connected component does too.
         """
         rest = self.edges.keys() - self.goals
         reached = set().union(*(self.reach(row, rest) for row in self.open))
         return not any(self.may_stay(self.around(row, rest)) for row in reached)
 
     def around(self, row, rest):
-        """What a row leads to and comes back from."""
+        """Return the strongly connected component of a row within `rest`."""
         return {other for other in self.reach(row, rest) if row in self.reach(other, rest)}
 
     def may_stay(self, states) -> bool:
@@ -135,7 +135,7 @@ class Plainly:
 
 
 def never_comes_to_its_goal(model: Model, found: Found) -> None:
-    """Assert that a run is what it claims, step by step and by the definition alone."""
+    """Assert each step of a run, and that it never reaches its goal by the definition alone."""
     graph, rows = Plainly(model, found.prop), [step.row for step in found.path]
     moves = list(zip(rows[:-1], rows[1:], [step.move for step in found.path[1:]], strict=True))
     assert rows[0] == model.initial()
@@ -190,7 +190,7 @@ def test_two_threads_find_what_one_finds_down_to_the_loops(shape):
 
 @settings(max_examples=40, deadline=None)
 @given(shapes)
-@example((325, 1, 2))  # two rules list moves of one name that come to the same
+@example((325, 1, 2))  # two rules list moves of one name with the same effect
 def test_every_run_is_written_read_and_replayed(shape):
     model = random_model(*shape)
     job = Job(model.name, model, DefaultLens(model), {"seed": shape[0]})

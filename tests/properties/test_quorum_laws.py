@@ -1,4 +1,4 @@
-"""Laws of quorums, on views drawn at random."""
+"""Laws of quorums, on random views."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,7 +8,7 @@ from spec.quorum import View, hierarchical_view, majority_view
 
 @st.composite
 def views(draw: st.DrawFn, least_weight: int = 0) -> View:
-    """Up to seven servers: a majority, or up to three groups with weights; some of them observers."""
+    """Draw up to seven servers: a majority, or up to three groups with weights; some of them observers."""
     servers = draw(st.lists(st.integers(1, 9), unique=True, max_size=7))
     observers = frozenset(draw(st.sets(st.sampled_from(servers)))) if servers else frozenset()
     if draw(st.booleans()):

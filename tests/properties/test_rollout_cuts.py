@@ -1,7 +1,7 @@
-"""Of twenty roll-outs, each run is cut off at each of its levels: no cell is SAFE that is UNSAFE without the cut.
+"""Twenty roll-outs, with each run cut off at each of its levels: no cell is SAFE that is UNSAFE without the cut.
 
-A search that a limit ended at a depth has seen the levels up to that depth, and the violations in them. So a cut run
-is made from the whole run. One test compares runs made that way with runs that were really cut.
+A search that a limit ended at a depth has explored the levels up to that depth, and the violations in them. So a cut
+run is made from the whole run. One test compares runs made that way with runs that were really cut.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _asked: dict[str, Asked] = {}
 
 
 def whole(asked: Asked) -> Ran:
-    """The run without a cut. Raises ScenarioError for an impossible opening."""
+    """Return the run without a cut. Raises ScenarioError for an impossible opening."""
     text = scenario_of(asked) + str(sorted(asked.stage.texts.items()))
     _asked[text] = asked
     ran = _explored(text)
@@ -79,7 +79,7 @@ def whole(asked: Asked) -> Ran:
 
 
 def cut_off(ran: Ran, depth: int) -> Ran:
-    """The run, cut off when the level of this depth was seen."""
+    """Return the run, cut off at the end of the level of this depth."""
     if depth >= ran.depth or (ran.outcome is Outcome.UNSAFE and ran.found and ran.found.depth <= depth):
         return ran
     return replace(
@@ -89,7 +89,7 @@ def cut_off(ran: Ran, depth: int) -> Ran:
 
 
 def cells(wish: Wish, cuts: dict[int, int]) -> tuple[Cells, list[Ran]]:
-    """The cells of a plan whose run number n is cut off at the depth `cuts[n]`, and the runs that were made."""
+    """Return the cells of a plan whose run number n is cut off at the depth `cuts[n]`, and all of its runs."""
     made: list[Ran] = []
 
     def run(asked: Asked, _: float) -> Ran:
@@ -102,7 +102,7 @@ def cells(wish: Wish, cuts: dict[int, int]) -> tuple[Cells, list[Ran]]:
 
 
 def each_cut(made: list[Ran]) -> Iterator[dict[int, int]]:
-    """Every run at every level of it, one at a time."""
+    """Yield every run and each of its levels, one at a time."""
     for number, ran in enumerate(made):
         for depth in range(ran.depth):
             yield {number: depth}

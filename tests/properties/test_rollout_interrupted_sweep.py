@@ -1,7 +1,7 @@
 """Random interrupted roll-outs: the state is read from its files, and no SAFE answer is contradicted.
 
 Every pair with every set of changed servers ends in a plan or in one clear error. A search by brute force finds no
-violation where a cell is SAFE, neither on the way on nor on the way back.
+violation where a cell is SAFE, neither forwards nor backwards.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FEW, MANY = 3, 60
 
 
 def swept(count: int) -> tuple[int, list[str]]:
-    """Plan this number of interrupted roll-outs; returns the number of plans, and the contradictions."""
+    """Plan this number of interrupted roll-outs; return the number of plans, and the contradictions."""
     planned, contradicted, random = 0, [], Random(0)
 
     @settings(
@@ -74,7 +74,7 @@ def _same(old: Folder, new: Folder) -> set[int]:
 
 
 def _write(folder: Path, old: Folder, new: Folder, applied: frozenset[int]) -> None:
-    """The files of an interrupted roll-out, a folder for each server that has a file."""
+    """Write the files of an interrupted roll-out, with a folder for each server that has a file."""
     for sid in old.servers.keys() | new.servers.keys():
         given = (new if sid in applied else old).servers.get(sid)
         if given is not None:

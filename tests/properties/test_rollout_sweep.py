@@ -55,7 +55,7 @@ class Swept:
 
 
 def swept(count: int, *, brute_force: bool) -> Swept:
-    """Plan this number of pairs. Any exception but a clear refusal ends it."""
+    """Plan this number of pairs. Any exception except a clear refusal ends it."""
     result = Swept()
     engine = Engine()
     random = Random(0)
@@ -87,12 +87,12 @@ def swept(count: int, *, brute_force: bool) -> Swept:
 
 
 def cells_of(made: Plan) -> Cells:
-    """The outcomes of the cells of the change in one go."""
+    """Return the outcomes of the cells of the direct change."""
     return {(q, faulty): made.direct.cell(q, faulty=faulty).outcome for q in Question for faulty in (False, True)}
 
 
 def contradictions(made: Plan, random: Random) -> Iterator[str]:
-    """Violations that a search finds in SAFE cells: along the planned steps, or any order where a proof covers all.
+    """Yield violations in SAFE cells, by a search: along the planned steps, or any order where a proof covers all.
 
     The planned steps are SAFE only with their waits. A proof needs no waits.
     """

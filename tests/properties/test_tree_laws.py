@@ -1,7 +1,7 @@
 """Laws of the tree, on random requests of three sessions over a few paths.
 
-Both stores answer alike; the overlay shows what the tree will be; a log replayed over a fuzzy snapshot, or once more
-over its own result, ends in the same tree; counters are what counting by hand gives.
+Both stores give the same answers; the overlay shows the later tree; a log replayed over a fuzzy snapshot, or again over
+its own result, ends in the same tree; counters agree with a direct count.
 """
 
 from collections.abc import Iterable, Iterator
@@ -46,7 +46,7 @@ SESSIONS = (1, 2, 3)
 AUTH = {session: (Id("digest", digest_of(f"user{session}:p")),) for session in SESSIONS}
 OPTIONS = Options(extended_types=True)
 
-# Short paths come often, so that most requests find what they are about.
+# Short paths are frequent, so that most requests find an existing znode.
 paths = st.sampled_from(["/a", "/a", "/b", "/a/a", "/a/a", "/a/b", "/b/a", "/a/a/a", "/a/a/b"])
 data = st.sampled_from([None, b"", b"xy"])
 versions = st.sampled_from([-1, -1, -1, -1, 0, 1])
@@ -79,7 +79,7 @@ LAWS = settings(max_examples=80, deadline=None)
 
 
 class Run:
-    """Requests prepared and applied one after the other, each session as long as it is open."""
+    """Requests that are prepared and applied one after the other, each session as long as it is open."""
 
     def __init__(self, asked: Iterable[Request] = ()) -> None:
         self.tree = Tree()

@@ -170,9 +170,7 @@ def _listed(rule: Rule, *seen: Any) -> list[Move]:
 
 @dataclass
 class Run:
-    """The result of one schedule: the moves, the finding that ended it, if any, and the invariants that were not
-    trivial.
-    """
+    """The result of one schedule: the moves, the finding that ended it, if any, and the examined invariants."""
 
     schedule: Schedule
     moves: list[Move] = field(default_factory=list)
@@ -248,9 +246,7 @@ def _word(argument: Any) -> str:
 
 
 def hold(setup: Setup, chosen: list[Schedule]) -> None:
-    """Checks that no run by these schedules violates an invariant; one model serves several, because it is slow to
-    make.
-    """
+    """Check that no run by these schedules violates an invariant. One model serves several, as it is slow to make."""
     model = model_of(setup)
     for schedule in chosen:
         run = simulate(model, schedule)
