@@ -1,6 +1,6 @@
 """A headless Chromium for tests of pages: Debian's own, driven by Playwright; nothing is downloaded.
 
-Without Chromium, Playwright or what npm installs these tests are skipped, with the reason; where CI is set, they fail.
+Without Chromium, Playwright or the npm packages these tests are skipped, with the reason; where CI is set, they fail.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ FLAGS = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--force-device-scale-factor=1",
 )  # fmt: skip
-PATIENCE_MS = 120_000  # the first search of a page may wait until kernels are compiled, on a machine that is busy
+PATIENCE_MS = 120_000  # the first search of a page may wait for the compilation of kernels, on a busy machine
 
 
 def missing(what: str) -> NoReturn:
-    """Fail where all that tests need must be there, else skip."""
+    """Fail where all requirements of the tests must be present, otherwise skip."""
     if os.environ.get("CI"):
         pytest.fail(what)
     pytest.skip(what)
@@ -33,9 +33,9 @@ def missing(what: str) -> NoReturn:
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    """The browser; each test takes a page of its own.
+    """The browser; each test uses a separate page.
 
-    For one module only: as long as Playwright runs, this thread has an event loop, and no other test could run one.
+    Its scope is one module: while Playwright runs, this thread has an event loop, and no other test could run one.
     """
     try:
         from playwright.sync_api import sync_playwright
@@ -52,7 +52,7 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture
 def context(chromium: Browser) -> Iterator[BrowserContext]:
-    """A profile of its own, in which nothing may take long."""
+    """A separate browser profile, with a timeout of `PATIENCE_MS` for each operation."""
     fresh = chromium.new_context(viewport={"width": 1280, "height": 900})
     fresh.set_default_timeout(PATIENCE_MS)
     yield fresh
@@ -61,7 +61,7 @@ def context(chromium: Browser) -> Iterator[BrowserContext]:
 
 @pytest.fixture
 def page(context: BrowserContext) -> Iterator[Page]:
-    """A page; whatever its scripts throw fails the test."""
+    """A page; an exception in its scripts fails the test."""
     fresh = context.new_page()
     thrown: list[str] = []
     fresh.on("pageerror", lambda error: thrown.append(str(error)))
@@ -71,7 +71,7 @@ def page(context: BrowserContext) -> Iterator[Page]:
 
 @pytest.fixture(scope="session")
 def mermaid_script() -> Path:
-    """Mermaid itself, as npm installs it from the package.json beside this file."""
+    """Mermaid's script, as npm installs it from the package.json next to this file."""
     path = HERE / "node_modules" / "mermaid" / "dist" / "mermaid.min.js"
     if not path.exists():
         missing("Mermaid is not installed: npm ci --prefix tests/browser")

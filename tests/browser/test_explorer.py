@@ -33,7 +33,7 @@ VISIBLE_MOVES = """() => {
 
 @contextmanager
 def serving(names: tuple[str, ...]) -> Iterator[Server]:
-    """An explorer of these scenarios that answers in a thread."""
+    """An explorer of these scenarios, served by a thread."""
     with Server(Desk(map(with_folder, names))) as served:
         thread = threading.Thread(target=served.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
@@ -82,7 +82,7 @@ def walk(page: Page, captions: tuple[str, ...] = SCRIPT, begin: int = 0) -> None
 
 
 def begin_at(page: Page, server: Server, number: int) -> None:
-    """Show the run in the wrong order after that step by its link, which is quicker than clicks."""
+    """Open the run in the wrong order after that step by its link, which is faster than clicks."""
     key = server.desk.jobs()["jobs"][0]["key"]
     link = server.desk.walk(Walked(key, WRONG_ORDER[:number]))["link"]
     page.evaluate("(link) => { location.hash = link; }", link)
@@ -90,14 +90,14 @@ def begin_at(page: Page, server: Server, number: int) -> None:
 
 
 def choose(page: Page, name: str) -> None:
-    """Show another of the scenarios."""
+    """Select another of the scenarios."""
     entry = page.locator("#jobs option", has_text=f"/{name}.yaml").first
     page.select_option("#jobs", value=entry.get_attribute("value"))
     page.get_by_role("heading", name=job(name).name, exact=True).wait_for()
 
 
 def red(where: Locator) -> bool:
-    """Whether red is by far the strongest part of the colour of a text."""
+    """Whether red is by far the strongest component of a text's colour."""
     colour = where.evaluate("element => getComputedStyle(element).color")
     r, g, b = map(int, re.findall(r"\d+", colour)[:3])
     return r > 1.5 * max(g, b)
@@ -466,7 +466,7 @@ def test_nothing_spills_over_and_everything_has_a_name(walker: Page) -> None:
 
 
 def test_words_can_be_read_on_light_and_on_dark(server: Server, walker: Page) -> None:
-    """Text has a contrast of 4.5 to its background, as WCAG 2.1 demands (success criterion 1.4.3)."""
+    """The contrast between text and background is at least 4.5, as WCAG 2.1 requires (success criterion 1.4.3)."""
     begin_at(walker, server, 8)
     contrast = """() => {
       const light = (c) => c.map((v) => v / 255).map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
@@ -504,6 +504,6 @@ def test_words_of_a_scenario_are_never_read_as_markup(page: Page) -> None:
             at_step(page, 0)
             assert page.locator("h1").inner_text() == name
             assert not page.locator("img, h1 b").count()
-        finally:  # else a failure would leave a thread for which the end of the tests waits for ever
+        finally:  # otherwise a failure would leave a thread that blocks the end of the test process
             served.shutdown()
             thread.join()

@@ -1,4 +1,4 @@
-"""Mermaid diagrams of traces, read by Mermaid itself: the package from npm, in a browser without a network."""
+"""Mermaid diagrams of traces, parsed by Mermaid itself: the npm package, in a browser without a network."""
 
 import re
 
@@ -30,7 +30,7 @@ HOSTILE = ["a; b", "end", "the end", "a %% b", "#35;", "<b>x</b>", "a: b", "->>"
 
 @pytest.fixture(scope="module")
 def mermaid(chromium, mermaid_script):
-    """A function from a diagram to what Mermaid reads in it and shows of it."""
+    """A function that returns Mermaid's parse result and rendering of a diagram."""
     page = chromium.new_page()
     asked = []
     page.on("request", lambda request: asked.append(request.url))
@@ -47,7 +47,7 @@ def every() -> list[Trace]:
 
 
 def entities_decoded(text: str) -> str:
-    """Mermaid keeps `#35;` as a character code between two marks until it draws."""
+    """Decode the character codes that Mermaid keeps between two marks until it draws, such as `#35;`."""
     return re.sub("ﬂ°°(\\d+)¶ß", lambda match: chr(int(match[1])), text)
 
 

@@ -1,4 +1,4 @@
-"""The page and the picture of a trace in a browser: nothing is fetched, keys walk the steps, no words spill over."""
+"""The page and the picture of a trace in a browser: nothing is fetched, keys walk the steps, no text overflows."""
 
 import json
 from dataclasses import replace
@@ -48,7 +48,7 @@ def trace_called(name):
 
 @pytest.fixture
 def opened(page, tmp_path):
-    """A function that opens a text as a file of that name; only that file may be asked for."""
+    """A function that opens a text as a file with that name; requests for other files fail the test."""
     asked = []
     page.on("request", lambda request: asked.append(request.url))
 
@@ -69,7 +69,7 @@ def test_nothing_in_a_picture_spills_over_or_lies_upon_other_words(opened, name)
 
 
 def selected(page):
-    """The steps that are marked: in the picture, and in the list."""
+    """Return the marked steps: in the picture, and in the list."""
     marked = [
         {int(each.get_attribute("data-step")) for each in page.query_selector_all(f"{where}.selected")}
         for where in ("svg .row", "tr")
@@ -132,7 +132,7 @@ def test_the_page_is_a_document_without_javascript(chromium, tmp_path):
 
 
 def test_a_browser_reads_the_trace_in_the_page(opened):
-    """Words that would end a script element, were they not escaped, among them."""
+    """The trace includes words that would end a script element if they were not escaped."""
     trace = replace(everything(), job="</script><script>throw 1</script><!-- <script>")
     page = opened("trace.html", to_html(trace))
     data = page.evaluate("JSON.parse(document.getElementById('itf').textContent)")
