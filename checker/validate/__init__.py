@@ -3,8 +3,8 @@
 - `words`, `journals`: the words of a journal, and the reader of its files.
 - `replay`: the replay of one server: every step, and the contents of its disk after a restart.
 - `order`: the messages between the servers, and an order of all steps in which every message is sent before it is read.
-- `past`: the logs and the history that follow from that order, kept short. `committed` is the committed log, and
-  `standing` reads the position of each server. `held`: the invariants, evaluated on them.
+- `past`: the logs and the history that follow from that order, without the settled part. `committed` is the committed
+  log, and `standing` reads the position of each server. `held`: the invariants, evaluated on them.
 - `validate`, `report`: the complete validation in one call, and its report.
 """
 

@@ -4,10 +4,10 @@ Rules this module keeps:
 
 - A property gets the same arguments as in a model: servers and the history, without the settled transactions
   (`checker.validate.past`).
-- If a log has more than WHOLE transactions, the inside of each run is removed from all sequences together. A run is a
-  series of transactions that are adjacent in every sequence and have one epoch and one proposer; no sequence ends
-  inside it. The ends of the runs stay, so the answers are the same. Properties over all pairs of transactions would
-  otherwise be too expensive.
+- If a log with its queue has more than WHOLE transactions, the inside of each run is removed from all sequences
+  together. A run is a series of transactions that are adjacent in every sequence and have one epoch and one proposer;
+  no sequence ends inside it. The ends of the runs stay, so the answers are the same. Properties over all pairs of
+  transactions would otherwise be too expensive.
 - A property is evaluated again only if a value that it reads has changed.
 """
 
