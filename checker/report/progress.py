@@ -100,7 +100,7 @@ class Progress:
 def progress_line(exploration: Exploration) -> str:
     """Return the progress of a search on one line."""
     e = exploration
-    # Within a level, the coverage alone has the number of new states.
+    # Within a level, only the coverage has the number of new states.
     states = max(e.states, 1 + sum(coverage.new for coverage in e.coverage.values()))
     parts = [
         f"{states:,} states",

@@ -1,7 +1,7 @@
 """The summary of a command in Markdown, for the page of a build server: a table of all runs, then the findings.
 
-Rules of this module: text from a scenario is escaped and never becomes markup. GitHub accepts one megabyte, so long
-traces are cut, with a note at the cut.
+Rules of this module: text from a scenario is escaped or fenced, and never becomes markup. GitHub accepts one megabyte,
+so long traces are cut, with a note at the cut.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ class Judgement:
 
     @property
     def remark(self) -> str:
-        """What to say about the expectation: `as expected`, `expected: passed`, `undecided`, or nothing."""
+        """The remark on the expectation: `as expected`, `expected: passed`, `undecided`, or an empty string."""
         if self.undecided:
             return "undecided" + (f", expected: {self.expected.value}" if self.expected else "")
         if self.expected is None:
