@@ -120,7 +120,7 @@ def two_views_rule(strict: bool = True, empty_views: bool = False) -> Proof:
     disjoint = _disjoint_sizes(only_a, only_b, both, from_a, both_a, from_b, both_b)
     quorums = z3.And(disjoint, from_a + both_a >= quorum_a, from_b + both_b >= quorum_b)
 
-    # The two quorums to take where the sum is too small: from outside the common part first.
+    # The two quorums to take if the sum is too small: first from outside the common part.
     take_a, take_b = _smaller(quorum_a, only_a), _smaller(quorum_b, only_b)
     taken = _disjoint_sizes(only_a, only_b, both, take_a, quorum_a - take_a, take_b, quorum_b - take_b)
     obligations = [
