@@ -1,8 +1,8 @@
 """An explicit-state model checker for models of actors; it is independent of ZooKeeper.
 
 `model` defines models. `plain` explores a model with dicts and sets, `search` with tables and compiled kernels; a
-search of the second kind can be saved and resumed (`checkpoint`, `keeper`). `plain_liveness` and `graph` judge
-liveness; both report their finding as a run of `lasso`, which also checks it.
+search of the second kind can be saved and resumed (`checkpoint`, `keeper`). `plain_liveness` judges liveness on rows,
+`liveness` on the numbers of `graph`; both report a violation as a run of `lasso`, which also checks it.
 
 Import the public names from here. The functions `explore` are in `plain` and `search`; the kernels are compiled on the
 first use of the latter.

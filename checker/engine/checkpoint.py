@@ -29,8 +29,8 @@ class Checkpoint:
     beginning. Without `resume`, a folder that already has a checkpoint is refused, so that none is overwritten.
 
     The search is saved every `every` seconds, and when a limit or an interrupt (Ctrl-C) ends it; a second Ctrl-C
-    interrupts without a save. A search that ends without a limit removes its checkpoint. A failed save is recorded in
-    `Exploration.notes`, and the search continues.
+    interrupts without a save. A search that ends for another reason removes its checkpoint. A failed save is recorded
+    in `Exploration.notes`, and the search continues.
 
     `source` is the JSON value that the model was made from (`Job.source`); a checkpoint for another source is refused.
     """

@@ -120,9 +120,7 @@ class Rule:
 
 
 Fairness = Callable[[str, Move], Hashable]
-"""A function of a rule's name and one of its moves. It returns the unit of fairness, or None if the move need never
-happen; see `Kind`.
-"""
+"""A function from a rule's name and a move to the unit of fairness; None: the move need never happen. See `Kind`."""
 
 
 def each_action(rule: str, move: Move) -> Hashable:

@@ -235,7 +235,7 @@ def explore(
     """Explore a model by tables, with one or two threads. Raises ModelError, and its subclass CheckpointError.
 
     The arguments `limits` and `until_witnessed` are those of `plain.explore`. `progress` gets the exploration several
-    times a second. Its first call, before kernels are compiled, has `compiling` set. Without `progress`, standard error
+    times a second; if kernels must be compiled, its first call has `compiling` set. Without `progress`, standard error
     has a line about the compilation if it is a terminal. With a `checkpoint`, the search is saved in a folder and can
     be resumed.
 

@@ -21,7 +21,7 @@ class Vector:
 
     @property
     def view(self) -> Array:
-        """The elements so far. Writing to it changes them; it must not be kept over an append."""
+        """The elements so far. Writing to it changes them; an append invalidates it."""
         return self._data[: self.size]
 
     def append(self, value: Any) -> None:
