@@ -1,4 +1,4 @@
-"""Ensembles of live servers, and what is done where a kind of server cannot be started."""
+"""Ensembles of live servers; tests are skipped or fail where a kind of server cannot be started."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ from harness import KINDS, Ensemble
 
 
 def need(kind: str) -> None:
-    """Skip the test where this kind of server cannot be started; on CI, where it must be there, fail."""
+    """Skip the test if this kind of server cannot be started; on CI, where it is required, fail."""
     if reason := KINDS[kind]():
         if os.environ.get("CI") == "true":
             pytest.fail(f"kind {kind!r}: {reason}", pytrace=False)
@@ -23,19 +23,19 @@ Launch = Callable[..., Ensemble]
 
 @pytest.fixture(scope="module")
 def launch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launch]:
-    """Gives `launch(kinds, **options)`: an ensemble that serves; it is ended with the module's tests."""
+    """`launch(kinds, **options)` returns an ensemble that serves until the end of the module's tests."""
     with launching(tmp_path_factory) as start:
         yield start
 
 
 @contextmanager
 def launching(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launch]:
-    """Gives `launch(kinds, **options)`: an ensemble that serves, until this ends.
+    """Yield `launch(kinds, **options)`, which returns an ensemble that serves until this context ends.
 
-    `first` is the id of a server that is to lead. It and the server with the lowest id, which must vote, are started
-    by themselves: a vote needs both, and they vote for the higher id. With all at once, or while this one looks, the
-    others would not wait for it for longer than 0.2 s (`finalizeWait`), as little as a busy machine may keep it from
-    running.
+    `first` is the id of the server that becomes the leader. It and the server with the lowest id, which must be a
+    voter, are started before the others: an election needs both, and they vote for the higher id. If all started
+    together, or while the first one is LOOKING, the others would wait for it for at most 0.2 s (`finalizeWait`), and a
+    busy machine may delay it for longer.
     """
     launched: list[Ensemble] = []
 

@@ -1,7 +1,6 @@
-"""Runs a node that ends, as it leads, where it would send the COMMIT of a certain transaction: `dying_leader.py WORD
-ARGUMENT...`.
+"""Run a node that exits as leader before it sends the COMMIT of one transaction: `dying_leader.py WORD ARGUMENT...`.
 
-The transaction is the one whose record has WORD in it; the arguments are those of `python -m refimpl`.
+The transaction is the one whose record contains WORD; the arguments are those of `python -m refimpl`.
 """
 
 import os
@@ -18,7 +17,7 @@ sent = QuorumSockets.send
 
 
 def send(port: QuorumSockets, peer: int, packet: Message) -> None:
-    """Sends, unless that would be the COMMIT."""
+    """Send a packet; exit instead if it is that COMMIT."""
     if isinstance(packet, Proposal) and sys.argv[1].encode() in encode_txn(packet.txn.zxid, packet.txn.value):
         marked.add(packet.txn.zxid)
     if isinstance(packet, Commit) and packet.zxid in marked:

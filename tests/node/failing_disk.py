@@ -1,4 +1,4 @@
-"""Runs a node whose disk fails while a file is there: `failing_disk.py FUNCTION ERRNO FILE ARGUMENT...`.
+"""Run a node whose disk fails while a file exists: `failing_disk.py FUNCTION ERRNO FILE ARGUMENT...`.
 
 FUNCTION is one of the calls that write; the arguments are those of `python -m refimpl`.
 """
@@ -13,11 +13,11 @@ from refimpl.__main__ import main
 from refimpl.disk import epochs
 
 OWNERS: dict[str, Any] = {"pwrite": os, "fdatasync": os, "fsync": os, "replace_file": epochs}
-"""Where the node takes each call from; `replace_file` is how the epochs are written."""
+"""The module whose attribute the node calls; `replace_file` writes the epochs."""
 
 
 def failing(real: Callable[..., Any], number: int, while_there: Path) -> Callable[..., Any]:
-    """The same call, but with this error while the file is there."""
+    """Return the same function, which raises this error while the file exists."""
 
     def call(*arguments: Any) -> Any:
         if while_there.exists():

@@ -1,5 +1,4 @@
-"""What the hostile tests share: peers and clients that say anything, valid bytes to spoil, and how a server must be
-afterwards."""
+"""Helpers of the hostile tests: arbitrary peers and clients, valid bytes to corrupt, and checks of the servers."""
 
 import random
 import socket
@@ -22,18 +21,18 @@ Sizes = dict[int, int]
 
 
 def recorded(name: str, kinds: str) -> list[bytes]:
-    """The lines of these kinds (their first letter) of a recording."""
+    """Return the lines of these kinds (their first letter) of a recording."""
     lines = (GOLDEN / f"{name}.hex").read_text().splitlines()
     return [bytes.fromhex(line[2:]) for line in lines if line[0] in kinds]
 
 
 def framed(data: bytes) -> bytes:
-    """With its length before it, as on the client and the election port."""
+    """Return the data with its length before it, as on the client and the election port."""
     return struct.pack(">i", len(data)) + data
 
 
 def opening(sid: int, address: bytes = b"127.0.0.1:9", protocol: int = -65536, length: int | None = None) -> bytes:
-    """The opening of an election connection (`QuorumCnxManager.InitialMessage`); `length` overrides the true one."""
+    """Return the opening of an election connection (`QuorumCnxManager.InitialMessage`); `length` may be false."""
     return struct.pack(">qqi", protocol, sid, len(address) if length is None else length) + address
 
 
@@ -42,13 +41,13 @@ def opening(sid: int, address: bytes = b"127.0.0.1:9", protocol: int = -65536, l
 
 @contextmanager
 def connection(port: int, *, patience: float = WAIT) -> Iterator[socket.socket]:
-    """A connection with a server's port; every wait on it ends."""
+    """A connection to a server's port; every wait on it has a timeout."""
     with socket.create_connection((LOOPBACK, port), timeout=patience) as opened:
         yield opened
 
 
 def send(to: socket.socket, data: bytes) -> bool:
-    """Sends; False if the server has ended the connection already."""
+    """Send data; return False if the server has already closed the connection."""
     try:
         to.sendall(data)
     except OSError:
@@ -57,7 +56,7 @@ def send(to: socket.socket, data: bytes) -> bool:
 
 
 def has_ended(of: socket.socket) -> bool:
-    """Whether the server ends this connection; what it says before is read. False if it is silent for too long."""
+    """Whether the server closes this connection; its data is read before. False if it is silent for too long."""
     try:
         while of.recv(65536):
             pass
@@ -69,20 +68,20 @@ def has_ended(of: socket.socket) -> bool:
 
 
 def hang_up(on: socket.socket) -> None:
-    """Ends a connection from this side, and waits until the server has done so too: all that was sent is handled."""
+    """Close a connection from this side, and wait until the server closes it too: then it has handled all data."""
     with suppress(OSError):
         on.shutdown(socket.SHUT_WR)
     assert has_ended(on), "the server keeps a connection whose peer has hung up"
 
 
-# Spoiled bytes.
+# Corrupted bytes.
 
 NUMBERS = [-(2**63), -(2**31), -2, -1, 0, 1, 7, 2**16, 2**31 - 1, 2**32, 2**63 - 1]
-"""Numbers that lie at the borders of something."""
+"""Boundary values of integer types."""
 
 
 def spoiled(stream: bytes, chance: random.Random) -> bytes:
-    """A stream with one to four things wrong."""
+    """Return a stream with one to four errors."""
     data = bytearray(stream)
     for _ in range(chance.randint(1, 4)):
         place = chance.randrange(max(len(data), 1))
@@ -106,22 +105,22 @@ def spoiled(stream: bytes, chance: random.Random) -> bytes:
 
 
 def resident(ensemble: Ensemble) -> Sizes:
-    """Bytes of memory that each server occupies."""
+    """Return the resident memory of each server in bytes."""
     return {sid: psutil.Process(ensemble.process(sid).pid).memory_info().rss for sid in ensemble.running}
 
 
 def log_of(ensemble: Ensemble, sid: int) -> str:
-    """What a server has said, over all its restarts."""
+    """Return a server's log over all its restarts."""
     return ensemble.process(sid).log.read_text("utf-8", "replace")
 
 
 def wait_said(ensemble: Ensemble, sid: int, text: str) -> None:
-    """Waits until a server has said something."""
+    """Wait until a server's log contains a text."""
     wait_until(lambda: text in log_of(ensemble, sid), WAIT, f"server {sid} says {text!r}", ensemble.process(sid).log)
 
 
 def wait_looks(ensemble: Ensemble, sid: int) -> None:
-    """Waits until a server does not serve any more."""
+    """Wait until a server stops serving."""
     wait_until(lambda: ensemble.role(sid) is None, WAIT, f"server {sid} serves no more", ensemble.process(sid).log)
 
 
@@ -139,7 +138,7 @@ def client(ensemble: Ensemble, *sids: int) -> Iterator[KazooClient]:
 
 
 def check_unharmed(ensemble: Ensemble, before: Sizes, growth: int) -> None:
-    """Every server lives, says nothing of a defect, has not grown by more than this, and serves; one leads."""
+    """Assert that every server runs, logs no defect, has grown by less than `growth`, and serves; and one leads."""
     assert set(before) <= set(ensemble.running), "\n".join(log_of(ensemble, sid)[-2000:] for sid in ensemble.sids)
     for sid in before:
         said = log_of(ensemble, sid)
@@ -158,12 +157,12 @@ def check_unharmed(ensemble: Ensemble, before: Sizes, growth: int) -> None:
 
 
 def leads_alone(ensemble: Ensemble) -> bool:
-    """Whether exactly one server says that it leads."""
+    """Whether exactly one server reports that it leads."""
     return sum(ensemble.role(sid) in ("leader", "standalone") for sid in ensemble.running) == 1
 
 
 def each(things: Iterable[bytes], act: Callable[[bytes], None]) -> None:
-    """Does this with each, and names the one that it fails with."""
+    """Apply a function to each item; a failure names the item."""
     for thing in things:
         try:
             act(thing)

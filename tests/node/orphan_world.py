@@ -1,9 +1,9 @@
-"""Relays that hold bytes, servers behind them, and a program of Curator's: where an orphan can be made on purpose.
+"""Relays that hold bytes, servers behind them, and a Curator program: a setup that creates an orphan on purpose.
 
-Rules this module keeps:
+Rules of this module:
 
 - A relay holds bytes as a slow network does, in order, and changes none.
-- What is waited for are the bytes that show it, as they come to a relay.
+- Waits end when the bytes that prove an event arrive at a relay.
 """
 
 import contextlib
@@ -26,15 +26,15 @@ from harness.processes import LOOPBACK
 from tests.node.recipes import WAIT, Running
 
 TICK = 2000
-"""Of the servers, in milliseconds: so long that one from which bytes are held is not given up for it, nor a session."""
+"""The servers' tick in milliseconds: so long that held bytes end neither a server's membership nor a session."""
 CHUNK = 65536
 FLUSH = 3.2
 ATTEMPTS, RETRY = 5, 0.1
 BURDEN, BURDEN_EACH = 100, 1000
 TAKES, LEADS, READS = 1, 2, 3
-"""The servers: takes the creation; leads; is come to after the loss of the connection."""
+"""The servers: the one that takes the creation; the leader; the one that the client reaches after the loss."""
 
-# Connects, takes the lock as soon as it has read a line, and keeps it until it is killed.
+# A program that connects, takes the lock as soon as it has read a line, and keeps it until it is killed.
 PROGRAM = """
 import java.util.concurrent.*;
 import org.apache.curator.framework.*;
@@ -57,16 +57,16 @@ public class Orphan {
 
 
 class Relay:
-    """Carries connections to a port; what comes back can be held."""
+    """A relay of connections to a port that can hold the bytes in the way back."""
 
     def __init__(self, target: int) -> None:
         self.target = target
         self.asked = b""
-        """What the connection that was opened last has carried to the target."""
+        """The bytes carried to the target on the newest connection."""
         self.told = b""
-        """What has been carried back on it."""
+        """The bytes carried back on it."""
         self.waiting = b""
-        """What has come back since `hold`, and was not carried on."""
+        """The bytes that have arrived from the target since `hold`, and were not carried back."""
         self._flows = threading.Event()
         self._flows.set()
         self._open: set[socket.socket] = set()
@@ -84,17 +84,17 @@ class Relay:
         self._flows.clear()
 
     def release(self) -> None:
-        """Carry back what has waited, and what comes."""
+        """Carry back the waiting bytes, and all later ones."""
         self._flows.set()
 
     def move(self, target: int) -> None:
-        """End what is open, with all that waits; what is opened from now on goes to another port."""
+        """Close the open connections with all waiting bytes; new ones go to another port."""
         self.target, self.asked, self.told = target, b"", b""
         self._end()
         self._flows.set()
 
     def close(self) -> None:
-        """End everything."""
+        """Close everything."""
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
@@ -105,7 +105,7 @@ class Relay:
         _shut(*list(self._open))
 
     def _onward(self) -> socket.socket:
-        """The connection to the target; a server that is refused tries again, so the relay does in its place."""
+        """Connect to the target. A refused server tries again, so the relay does in its place."""
         for _ in range(ATTEMPTS - 1):
             with contextlib.suppress(OSError):
                 return socket.create_connection((LOOPBACK, self.target))
@@ -161,7 +161,7 @@ def _shut(*ends: socket.socket) -> None:
 
 
 class World:
-    """Three servers, relays from the leader to each of the others, one between the client and its server."""
+    """Three servers, relays from the leader to each of the others, and one between the client and its server."""
 
     def __init__(self, ensemble: Ensemble, relays: dict[int, Relay], reader: KazooClient, path: str) -> None:
         self.ensemble, self.relays, self.path = ensemble, relays, path
@@ -170,37 +170,37 @@ class World:
         reader.create(path)
 
     def created(self, sid: int) -> list[str]:
-        """The creations that the leader's bytes for a server tell, which it has not got."""
+        """Return the creations in the leader's bytes for a server that the server has not yet received."""
         found: list[bytes] = re.findall(rb"%b/(_c_[0-9a-f-]{36}-)" % self.path.encode(), self.relays[sid].waiting)
         return [each.decode() for each in found]
 
     def wait_created(self, sid: int, number: int) -> None:
-        """Wait until so many creations wait to be told to a server."""
+        """Wait until this number of creations wait for a server."""
         wait_until(lambda: len(self.created(sid)) >= number, WAIT, f"{number} creations wait for server {sid}")
 
     def wait_valid(self, session: int) -> None:
-        """Wait until a creation, and after it that the session is valid, wait to be told to the server that reads."""
+        """Wait until a creation, and after it the validity of the session, wait for the server that reads."""
         told, created = struct.pack("!q", session), f"{self.path}/_c_".encode()
         relay = self.relays[READS]
         wait_until(lambda: told in relay.waiting.rpartition(created)[2], WAIT, "the session is found valid")
 
     def lose(self, sid: int = READS) -> None:
-        """The client loses its connection, and its next one is to this server."""
+        """Close the client's connection; its next one goes to this server."""
         self.client.move(self.ensemble.client_port(sid))
 
     def znodes(self) -> dict[str, int]:
-        """Names and owners of the znodes at the leader, in the order of the queue."""
+        """Return the names and owners of the znodes at the leader, in the order of the queue."""
         self._reader.sync(self.path)
         names = sorted(self._reader.get_children(self.path), key=lambda name: int(name[-10:]))
         return {name: self._reader.get(f"{self.path}/{name}")[1].ephemeralOwner for name in names}
 
     def wait_znodes(self, number: int) -> dict[str, int]:
-        """The znodes when there are so many."""
+        """Wait for this number of znodes, and return them."""
         wait_until(lambda: len(self.znodes()) == number, WAIT, f"{number} znodes")
         return self.znodes()
 
     def burden(self) -> None:
-        """Write what takes long to apply, so that a server that was held has much to apply when it is not any more."""
+        """Write transactions that take long to apply, so that a server that was held has a backlog afterwards."""
         written = []
         for _ in range(BURDEN):
             transaction = self._reader.transaction()
@@ -216,7 +216,7 @@ class World:
 
 
 class Curator:
-    """The running Java program; it has a session when this is made."""
+    """The running Java program; it has a session when the constructor returns."""
 
     def __init__(self, command: list[str], at: World) -> None:
         command = [*command, at.client.address, at.path]
@@ -224,7 +224,7 @@ class Curator:
         self.session = int(self._line())
 
     def acquire(self) -> Running:
-        """Have it take the lock; the result is what `acquire` returns."""
+        """Make it take the lock; the result is the return value of `acquire`."""
         assert self._process.stdin is not None
         print(file=self._process.stdin, flush=True)
         return Running(self._line)

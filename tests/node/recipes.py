@@ -1,7 +1,8 @@
-"""What the tests of the recipes share: clients under a chroot of the test's own, and what befalls them.
+"""Helpers of the recipe tests: clients under a separate chroot for each test, and faults.
 
-Each fault is a real one: a session is ended by another client that has its id and password, a connection by its socket,
-an answer by dropping the connection when the answer is there, so that the server has certainly acted.
+Each fault is a real one: another client with the session's id and password ends the session, a closed socket ends the
+connection, and an answer is lost by dropping the connection when the answer arrives, so that the server has certainly
+acted.
 """
 
 import threading
@@ -19,11 +20,11 @@ from tests.node.patience import SESSION
 
 WAIT = 20.0
 BRIEF = 0.3
-"""Seconds in which something that must not happen would have happened."""
+"""Seconds for an event that must not happen."""
 
 
 class World:
-    """An ensemble, and the clients that a test starts at it."""
+    """An ensemble, and the clients that a test starts."""
 
     def __init__(self, ensemble: Ensemble, root: str, ends: ExitStack) -> None:
         self.ensemble = ensemble
@@ -31,7 +32,7 @@ class World:
         self._ends = ends
 
     def client(self, sid: int | None = None, below: str = "", **options: Any) -> KazooClient:
-        """A started client, at one server or at all; `below` is a path that its chroot has in addition."""
+        """Return a started client, at one server or at all; `below` is a path that its chroot has in addition."""
         hosts = self.ensemble.connect_string if sid is None else self.ensemble.address(sid)
         started = KazooClient(hosts=hosts + self.root + below, **({"timeout": SESSION} | options))
         self._ends.callback(started.close)
@@ -41,10 +42,10 @@ class World:
         return started
 
     def expire(self, client: KazooClient) -> None:
-        """End a client's session, of which it hears when it is told.
+        """End a client's session; return when the client has been notified.
 
-        At its own server the client would lose its connection to whoever takes its session there, and might have it
-        back before it is ended; so it is ended elsewhere, and again if it was not.
+        At its own server the client would lose its connection to the one that takes over the session, and might
+        reconnect before the session ends. So the session is ended at another server, and again if that failed.
         """
         lost, (number, password) = becomes(client, KazooState.LOST), client.client_id
         own = self.server_of(client)
@@ -64,22 +65,22 @@ class World:
         assert lost.wait(WAIT)
 
     def server_of(self, client: KazooClient) -> int:
-        """The id of the server where a client is."""
+        """Return the id of the server of a client."""
         port = client._connection._socket.getpeername()[1]
         return next(sid for sid in self.ensemble.sids if self.ensemble.client_port(sid) == port)
 
 
 @contextmanager
 def world(ensemble: Ensemble, root: str) -> Iterator[World]:
-    """A world whose clients are stopped at the end, whatever became of them."""
+    """A world whose clients are stopped at the end in every case."""
     with ExitStack() as ends:
         yield World(ensemble, root, ends)
 
 
 def becomes(client: KazooClient, state: str) -> threading.Event:
-    """An event that is set when the client's connection gets into this state, and all its listeners have heard of it.
+    """Return an event that is set when the connection enters this state, and all listeners have been notified.
 
-    Kazoo tells its listeners in no order: to one of them the recipes' news may still be to come.
+    Kazoo notifies its listeners in no fixed order: the recipes' listener may be the last one.
     """
     reached, tells = threading.Event(), client._make_state_change
 
@@ -93,7 +94,7 @@ def becomes(client: KazooClient, state: str) -> threading.Event:
 
 
 def drop(client: KazooClient) -> None:
-    """End a client's connection, and wait until it has another one of the same session."""
+    """Close a client's connection, and wait until it has another one with the same session."""
     session, back = client.client_id[0], becomes(client, KazooState.CONNECTED)
     client._connection._socket.shutdown(2)
     assert back.wait(WAIT)
@@ -101,7 +102,7 @@ def drop(client: KazooClient) -> None:
 
 
 def lose_answer(client: KazooClient, request: type) -> threading.Event:
-    """Drop the connection when the next answer to such a request is there; the event is set then."""
+    """Drop the connection when the next answer to such a request arrives; the returned event is set then."""
     connection, lost = client._connection, threading.Event()
     reads = connection._read_response
 
@@ -117,7 +118,7 @@ def lose_answer(client: KazooClient, request: type) -> threading.Event:
 
 
 def remove_queue(client: KazooClient, path: str) -> None:
-    """Delete a znode and its children at one stroke, so that nobody makes a child anew before its parent is gone."""
+    """Delete a znode and its children in one transaction, so that no child is created before its parent is deleted."""
 
     def removed() -> bool:
         deletion = client.transaction()
@@ -126,11 +127,11 @@ def remove_queue(client: KazooClient, path: str) -> None:
         deletion.delete(path)
         return all(answer is True for answer in deletion.commit())
 
-    eventually(removed)  # a child may have come or gone since the children were read
+    eventually(removed)  # a child may have been created or deleted since the children were read
 
 
 class Running:
-    """A call in a thread of its own; `result` waits for what it returned or raised."""
+    """A call in a separate thread; `result` waits for its return value or exception."""
 
     def __init__(self, call: Callable[..., Any], *arguments: Any) -> None:
         self._outcome: list[Any] = []
@@ -145,7 +146,7 @@ class Running:
             self._error = error
 
     def runs(self, seconds: float = BRIEF) -> bool:
-        """Whether it still runs after so long."""
+        """Whether it is still running after this time."""
         self._thread.join(seconds)
         return self._thread.is_alive()
 
@@ -158,7 +159,7 @@ class Running:
 
 
 def eventually(holds: Callable[[], bool], seconds: float = WAIT) -> None:
-    """Wait until something that other threads bring about holds."""
+    """Wait until a condition that other threads fulfil holds."""
     pause = threading.Event()
     for _ in range(int(seconds / 0.02)):
         if holds():
@@ -168,7 +169,7 @@ def eventually(holds: Callable[[], bool], seconds: float = WAIT) -> None:
 
 
 def places(client: KazooClient, number: int, path: str = "/lock") -> None:
-    """Wait until so many places are in the queue."""
+    """Wait until this number of places are in the queue."""
 
     def there() -> bool:
         client.sync("/")

@@ -1,4 +1,4 @@
-"""Curator, unchanged, with its recipes: one Java program, run at real servers and at ours, says the same of both."""
+"""Curator, unchanged, with its recipes: one Java program prints the same at real servers and at ours."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ CLASS_PATH = [JARS / name for name in ("curator-recipes.jar", "zookeeper.jar", "
 INSTALL = "apt-get install libcurator-recipes-java default-jdk-headless"
 SECONDS = 120.0
 
-# Each recipe prints a line when it did what Curator documents; what goes wrong ends the program with its stack trace.
+# Each recipe prints a line when it behaves as Curator documents; an error ends the program with its stack trace.
 PROGRAM = """
 import java.util.*;
 import java.util.concurrent.*;
@@ -239,7 +239,7 @@ DONE = [
 
 
 def missing() -> str | None:
-    """Why the program cannot be compiled here, or None."""
+    """Return the reason why the program cannot be compiled here, or None."""
     absent = [str(jar) for jar in CLASS_PATH if not jar.exists()]
     if shutil.which("javac") is None:
         absent.append("javac")
@@ -247,7 +247,7 @@ def missing() -> str | None:
 
 
 def compiled(program: str, name: str, tmp_path_factory: pytest.TempPathFactory, *options: str) -> list[str]:
-    """The command that runs a program with the class of that name; its own arguments follow."""
+    """Return the command that runs a program with the class of that name; its own arguments follow."""
     if reason := missing():
         if os.environ.get("CI") == "true":
             pytest.fail(reason, pytrace=False)

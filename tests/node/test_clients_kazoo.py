@@ -1,4 +1,4 @@
-"""kazoo, unchanged, with its recipes: what works at a real ensemble works at ours."""
+"""kazoo, unchanged, with its recipes: everything that works at a real ensemble works at ours."""
 
 import queue
 import threading
@@ -25,7 +25,7 @@ from kazoo.security import make_acl, make_digest_acl
 from harness import Ensemble
 from tests.node.patience import PATIENT, SESSION
 
-# Each test makes its own chroot by its first request.
+# The first request of each test creates its chroot.
 pytestmark = pytest.mark.filterwarnings("ignore:No chroot path exists")
 
 WAIT = 20.0
@@ -39,7 +39,7 @@ def ensemble(request: pytest.FixtureRequest, launch: Callable[..., Ensemble]) ->
 
 @pytest.fixture
 def client(ensemble: Ensemble, request: pytest.FixtureRequest) -> Iterator[MakeClient]:
-    """Gives `client()`: a started client, at one server or at all, under a chroot of the test's own."""
+    """`client()` returns a started client, at one server or at all, under a separate chroot of the test."""
     root = f"/{request.node.name.split('[')[0]}"
     with ExitStack() as ends:
 
@@ -86,7 +86,7 @@ def test_a_semaphore_gives_as_many_leases_as_it_has(client: MakeClient) -> None:
     leases = [client(sid).Semaphore("/semaphore", max_leases=2) for sid in (1, 2, 3)]
     assert leases[0].acquire(timeout=WAIT)
     assert leases[1].acquire(timeout=WAIT)
-    # Kazoo counts the leases that its server knows of, without a sync.
+    # Kazoo counts the leases that its server has applied, without a sync.
     leases[2].client.sync("/")
     assert not leases[2].acquire(blocking=False)
     leases[0].release()

@@ -115,7 +115,7 @@ sync /
 
 SCRIPTS = {"basics": BASICS, "acls": ACLS, "quotas": QUOTAS, "watches": WATCHES}
 
-# What differs between two right servers: times, session ids, where the server is, and the order of what is a set.
+# The allowed differences between servers: times, session ids, addresses, and the order of sets.
 TIME = re.compile(r"^(ctime|mtime) = .*$")
 OWNER = re.compile(r"^ephemeralOwner = 0x(?!0$)[0-9a-f]+$")
 SET = re.compile(r"^\[(/.*)\]$")
@@ -123,7 +123,7 @@ PROMPT = re.compile(r"^\[zk: [^]]*\] ?")
 
 
 def outputs(ensemble: Ensemble, script: str) -> tuple[list[str], list[str]]:
-    """What the commands print, and the watch events, which the client's other thread prints in between."""
+    """Return the output of the commands, and the watch events, which another thread of the client prints in between."""
     done = subprocess.run(
         [ZKCLI, "-waitforconnection", "-timeout", "30000", "-server", ensemble.address(1)],
         input=script.strip() + "\nquit\n",
@@ -138,7 +138,7 @@ def outputs(ensemble: Ensemble, script: str) -> tuple[list[str], list[str]]:
         if line.startswith("Connecting to "):
             continue
         if bare.startswith("WatchedEvent") and "state:Closed" in bare:
-            continue  # whether the client's own closing is told before its process ends is a race of its threads
+            continue  # whether the client prints its own closing before its process ends is a race
         if bare.startswith("WatchedEvent"):
             events.append(bare)
         elif bare not in {"", "WATCHER::"}:
@@ -147,7 +147,7 @@ def outputs(ensemble: Ensemble, script: str) -> tuple[list[str], list[str]]:
 
 
 def comparable(line: str) -> str:
-    """A line without what may differ."""
+    """Return a line without the allowed differences."""
     if match := SET.match(line):
         return f"[{', '.join(sorted(match[1].split(', ')))}]"
     return OWNER.sub("ephemeralOwner = <session>", TIME.sub(r"\1 = <time>", line))
@@ -155,7 +155,7 @@ def comparable(line: str) -> str:
 
 @pytest.fixture
 def printed(launch: Callable[..., Ensemble]) -> Callable[[str, str], tuple[list[str], list[str]]]:
-    """Gives what a script prints at a new server of a kind: zxids are then the same too."""
+    """A function that returns the output of a script at a new server of a kind, so that zxids are equal too."""
     if not ZKCLI.exists():
         reason = f"{ZKCLI} is missing; apt-get install zookeeper"
         if os.environ.get("CI") == "true":

@@ -1,19 +1,19 @@
-"""An orphan in spite of protection, live: Curator looks for its id without a sync, and creates a second znode.
+"""An orphan in spite of protection, live: Curator searches for its id without a sync, and creates a second znode.
 
-Server 1 takes the creation and passes it on to server 2, which leads. The client loses its connection and comes to
+Server 1 takes the creation and forwards it to server 2, which leads. The client loses its connection and reconnects to
 server 3, which has not applied the creation. Curator finds nothing there and creates again; then both are in the queue.
 Server 3 has not applied it for one of two reasons:
 
-- It is not committed. What the leader sends to server 1 is held; server 3 does not vote, or its disk is slow.
-- It is committed and waits there behind what was committed before (`CommitProcessor` serves reads between commits).
+- It is not committed. The leader's bytes to server 1 are held; server 3 does not vote, or its disk is slow.
+- It is committed and waits there behind earlier commits (`CommitProcessor` serves reads between commits).
 
-Rules this module keeps:
+Rules of this module:
 
-- Each step waits until the bytes that show the one before it have come to a relay. Only the slow disk and the wait to
-  be applied last as long as they last, longer than a reconnection; what needs one of them is marked slow.
+- Each step waits until the bytes that prove the previous one arrive at a relay. Only the slow disk and the delay before
+  an apply have fixed lengths, longer than a reconnection; tests with one of them are marked slow.
 - A relay holds bytes as a slow network does, in order, and changes none.
-- A server that is behind because bytes to it are held is no such server: it takes a session only when the leader has
-  said that it is valid, and what was committed is before that in the same bytes.
+- Holding the bytes to a server is not enough for a lagging server: it accepts a session only when the leader has
+  confirmed it, and earlier commits precede the confirmation in the same bytes.
 
 Source: Curator's `CreateBuilderImpl.findProtectedNodeInForeground`; ZooKeeper's `CommitProcessor`, `LearnerHandler`
 (REVALIDATE), `Leader.processSync`, `SyncRequestProcessor` (flushDelay).
@@ -43,12 +43,12 @@ from tests.node.test_clients_curator import compiled
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """The command that runs the compiled program; where it connects and the path of the lock follow."""
+    """The command that runs the compiled program; the server's address and the path of the lock follow."""
     return compiled(PROGRAM, "Orphan", tmp_path_factory, "-Xmx64m")
 
 
 def route(ensemble: Ensemble, sid: int, view: View) -> Relay:
-    """A relay between a server and the leader, of which its `zoo.cfg` tells."""
+    """Return a relay between a server and the leader, whose address the server's `zoo.cfg` names."""
     leader = ensemble.member(LEADS)
     relay = Relay(leader.quorum_port)
     others = [ensemble.member(other) for other in ensemble.sids if other != LEADS]
@@ -90,7 +90,7 @@ def servers(
 def at(servers: tuple[Ensemble, dict[int, Relay], KazooClient], request: pytest.FixtureRequest) -> Iterator[World]:
     made = World(*servers, "/" + "".join(filter(str.isalnum, request.node.name)))
     if "slow" in request.node.name:
-        time.sleep(FLUSH)  # what was written is on the disk then, and what comes now waits as long
+        time.sleep(FLUSH)  # then earlier writes are on the disk, and new ones wait as long
     yield made
     for relay in (*made.relays.values(), made.client):
         relay.release()
@@ -107,7 +107,7 @@ def curator(program: list[str], at: World) -> Iterator[Curator]:
 
 @pytest.fixture
 def client(at: World) -> Iterator[KazooClient]:
-    """A client of ours, whose numbers go on (`keep_counting`), or this very race ends its thread at a real server."""
+    """A client with continuous numbering (`keep_counting`); without it, this race ends its thread at a real server."""
     made = keep_counting(KazooClient(hosts=at.client.address, timeout=30.0))
     made.start(timeout=WAIT)
     yield made

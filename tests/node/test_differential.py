@@ -14,7 +14,7 @@ from harness.interpreter import Seen, first_difference, run_script
 from spec.tree.replies import Code
 
 SESSIONS = 3
-# Containers and TTL znodes are deleted at moments of the server's choice: never, here.
+# The server deletes containers and TTL znodes at times of its choice: here, never.
 OPTIONS = {
     "tick_time": 200,
     "extra": {
@@ -46,7 +46,7 @@ MOST_STALLS = 5
 
 
 class Twins:
-    """Two ensembles that have had the same requests since they began.
+    """Two ensembles that have received the same requests since they began.
 
     Sometimes a real 3.8.0 server stops answering in the middle of such a script, without a message in its log, in a
     pair with another real server as well as with ours. Its missing answer is then unknown, so both begin again
@@ -59,14 +59,14 @@ class Twins:
         self.both = start()
 
     def renew(self) -> None:
-        """Starts both again, with empty data."""
+        """Restart both, with empty data."""
         self._stalls += 1
         assert self._stalls <= MOST_STALLS, f"real servers stopped answering {self._stalls} times"
         self.close()
         self.both = self._start()
 
     def close(self) -> None:
-        """Ends both."""
+        """Stop both."""
         for ensemble in self.both:
             ensemble.close()
 
@@ -96,7 +96,7 @@ ENTRIES = st.one_of(
 )
 SOME_ACLS = st.one_of(st.lists(ENTRIES, max_size=3).map(tuple), st.none())
 ACLS = st.one_of(st.just(c.OPEN), st.just(c.OPEN), SOME_ACLS)
-# There is no mode 7.
+# Mode 7 does not exist.
 FLAGS = st.one_of(st.integers(0, 3), st.integers(0, 7))
 CREATES = st.builds(
     c.Create,
@@ -199,7 +199,7 @@ _roots = itertools.count(1)
 
 
 def compare(twins: Twins, script: c.Script) -> None:
-    """Carry the script out at both, below a root of the same name, and show the first difference."""
+    """Execute the script at both, below a root with the same name, and show the first difference."""
     root = f"/run-{next(_roots)}"
     outcomes = []
     for ensemble in twins.both:
@@ -216,7 +216,7 @@ def compare(twins: Twins, script: c.Script) -> None:
 
 
 def without_a_check_too_many(real: Seen, other: Seen) -> Seen:
-    """The first server's result, corrected if it is a check of watches with the known wrong answer.
+    """Return the first server's result, corrected if it is a check of watches with the known wrong answer.
 
     3.8.0 reports a watch of a session at a path if any session has one there (`WatchManager.containsWatcher`).
     """
@@ -248,7 +248,7 @@ def trios(request: pytest.FixtureRequest, launch: Callable[..., Ensemble]) -> It
 
 
 def twins_of(one: list[str], other: list[str], launch: Callable[..., Ensemble]) -> Iterator[Twins]:
-    """Twins that end before the next ones begin: together they would be 22 servers, which take memory and time."""
+    """Yield twins that end before the next ones begin: 22 servers together would take much memory and time."""
     twins = Twins(lambda: (launch(one, **OPTIONS), launch(other, **OPTIONS)))
     yield twins
     twins.close()

@@ -1,4 +1,4 @@
-"""What compares servers, tested itself: a difference that is there is found, and a server that fails is reported."""
+"""Tests of the comparison of servers: an existing difference is found, and a server that fails is reported."""
 
 import os
 import signal
@@ -81,7 +81,7 @@ def test_a_process_is_stopped_by_its_own_id_and_started_again(tmp_path: Path) ->
 def test_a_process_that_ends_at_the_first_signal_has_been_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where the processors are busy it is gone before the second one is sent."""
+    """On a busy machine the process has exited before the second signal is sent."""
     kill = os.kill
 
     def late(pid: int, number: int) -> None:
@@ -96,7 +96,7 @@ def test_a_process_that_ends_at_the_first_signal_has_been_stopped(
 
 
 def test_a_paused_process_does_nothing_as_soon_as_that_is_said(tmp_path: Path) -> None:
-    """Busy processors keep the thread that takes the signal waiting, and the others ran on meanwhile."""
+    """Busy processors delay the thread that receives the signal, and the other threads used to run meanwhile."""
     nap = "lambda: [time.sleep(1e-3) for _ in iter(int, 1)]"
     threads = f"import threading, time\nfor _ in range(8): threading.Thread(target={nap}).start()"
     log = tmp_path / "log.txt"
@@ -109,7 +109,7 @@ def test_a_paused_process_does_nothing_as_soon_as_that_is_said(tmp_path: Path) -
         for _ in range(20):
             threaded.pause()
             assert set(states(threaded)) == {"T"}
-            threaded.pause()  # Paused again it stays as it is.
+            threaded.pause()  # A second pause changes nothing.
             threaded.resume()
     finally:
         for process in (threaded, *others):
@@ -117,7 +117,7 @@ def test_a_paused_process_does_nothing_as_soon_as_that_is_said(tmp_path: Path) -
 
 
 def states(process: Process) -> list[str]:
-    """What the kernel says of each thread of a process (`proc_pid_stat`(5), field 3): T is stopped."""
+    """Return the kernel's state of each thread of a process (`proc_pid_stat`(5), field 3): T is stopped."""
     files = Path(f"/proc/{process.pid}/task").glob("*/stat")
     return [file.read_text("ascii").rpartition(")")[2].split()[0] for file in files]
 

@@ -1,4 +1,4 @@
-"""Requests no client library sends: ours answers them, or ends the connection, as the real server does."""
+"""Requests that no client library sends: ours answers them, or closes the connection, as the real server does."""
 
 import struct
 from collections.abc import Callable
@@ -35,29 +35,29 @@ ODD = {
     "reconfig while it is not enabled": (16, b"\xff\xff\xff\xff" * 3 + struct.pack("!q", -1)),
 }
 
-# Where the real server ends otherwise than ours, and why: what it answers, and what ours does.
+# Requests whose results differ, with the reason: the real server's result, and ours.
 DISCONNECTED = "disconnected"
 OTHERWISE: dict[str, tuple[object, object]] = {
-    # The real server takes the empty path for the root; ours knows no such path.
+    # The real server treats the empty path as the root; ours has no such path.
     "exists with an empty path": (Code.OK, Code.NO_NODE),
-    # There it is a list without entries, here bytes that are no list.
+    # The real server reads a list without entries; ours refuses the bytes as invalid.
     "create with a negative count of ACL entries": (Code.INVALID_ACL, Code.MARSHALLING_ERROR),
-    # Servers ask this among themselves; a client that does is refused here, and obeyed there where it can be.
+    # Servers send this among themselves; our server refuses it from a client, the real one executes it where possible.
     "deleteContainer asked by a client": (Code.BAD_ARGUMENTS, Code.UNIMPLEMENTED),
-    # There it is written to the log as a transaction that no server can read: see docs/explanation-node.md. It is not
-    # answered, and the connection ends with its session: after 20 ticks, so that is less than a Session waits.
+    # The real server logs it as a transaction that no server can read: see docs/explanation-node.md. It sends no
+    # answer, and the connection ends with its session: after 20 ticks, which is less than a Session waits.
     "check outside a multi": (DISCONNECTED, Code.UNIMPLEMENTED),
     "reconfig while it is not enabled": (Code.RECONFIG_DISABLED, Code.UNIMPLEMENTED),
 }
 
 
 def error_of(answer: object) -> object:
-    """The error code of an answer, if it is one."""
+    """Return the error code of an answer; another outcome is returned unchanged."""
     return answer[0] if isinstance(answer, tuple) else answer
 
 
 def outcome(ensemble: Ensemble, opcode: int, body: bytes) -> tuple[object, ...]:
-    """The error and the length of the answer, or that the connection was ended; and whether the server still serves."""
+    """Return the error and the length of the answer, or the disconnection; and whether the server still serves."""
     session = Session(10_000)
     session.connect(ensemble.client_port(1))
     try:

@@ -1,4 +1,4 @@
-"""The herd on live servers: what a leader's death costs there is what the model counts, by each way to wait."""
+"""The herd effect on live servers: a leader's death costs as much as in the model, for each way to wait."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""What a client may not do it cannot do: each operation, by each identity, at the leader and through a follower."""
+"""A client cannot exceed its permissions: each operation, by each identity, at the leader and through a follower."""
 
 import struct
 from collections.abc import Callable, Iterator
@@ -35,7 +35,7 @@ def ensemble(launch: Launch) -> Ensemble:
 
 @pytest.fixture(params=["leader", "follower"])
 def server(request: pytest.FixtureRequest, ensemble: Ensemble) -> int:
-    """A server with this role; all that is below `/acl` is made anew."""
+    """A server with this role; the znodes below `/acl` are created again."""
     with client(ensemble) as setting_up:
         setting_up.add_auth(*RIGHT)
         if setting_up.exists("/acl"):
@@ -54,7 +54,7 @@ def server(request: pytest.FixtureRequest, ensemble: Ensemble) -> int:
 
 @pytest.fixture
 def clients(ensemble: Ensemble, server: int) -> Iterator[Callable[..., KazooClient]]:
-    """Gives `clients(identity...)`: a client of the server with these identities."""
+    """`clients(identity...)` returns a client of the server with these identities."""
     with ExitStack() as opened:
 
         def connect(*identities: tuple[str, str]) -> KazooClient:
@@ -67,7 +67,7 @@ def clients(ensemble: Ensemble, server: int) -> Iterator[Callable[..., KazooClie
 
 
 def multi(*operations: Callable[[Any], object]) -> Operation:
-    """One multi; if an operation in it is refused, that is raised."""
+    """Return one multi; an error of an operation in it is raised."""
 
     def run(asking: KazooClient) -> Any:
         transaction = asking.transaction()
@@ -185,7 +185,7 @@ def test_sync_asks_for_no_permission(clients: Callable[..., KazooClient]) -> Non
 
 
 class Raw:
-    """A client that asks what kazoo cannot."""
+    """A client that sends requests kazoo cannot send."""
 
     def __init__(self, ensemble: Ensemble, server: int) -> None:
         self._opened = connection(ensemble.client_port(server))
@@ -202,11 +202,11 @@ class Raw:
         return found
 
     def frame(self) -> bytes:
-        """The next answer or event."""
+        """Return the next answer or event."""
         return self._bytes(int.from_bytes(self._bytes(4), "big"))
 
     def ask(self, record: Any) -> tuple[int, bytes]:
-        """The code of the answer, and what follows it."""
+        """Return the code of the answer, and the bytes after it."""
         head = (1).to_bytes(4, "big") + OPCODE_OF[type(record)].to_bytes(4, "big", signed=True)
         self._socket.sendall(framed(head + encode(record)))
         answer = self.frame()
@@ -248,7 +248,7 @@ def test_ephemerals_are_those_of_the_own_session_only(raw: Raw, clients: Callabl
 
 
 def test_a_watch_tells_of_what_may_be_read_only(raw: Raw, clients: Callable[..., KazooClient]) -> None:
-    # Since 3.8.4 (CVE-2024-23944); before, a recursive watch told anybody every path.
+    # Since 3.8.4 (CVE-2024-23944); before, a recursive watch revealed every path to any client.
     assert raw.ask(AddWatch("/acl", RECURSIVE))[0] == 0
     owner = clients(RIGHT)
     owner.set(GUARDED, b"very secret")

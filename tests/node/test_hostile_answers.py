@@ -54,7 +54,7 @@ DATA, NAMES = 900_000, 4000
 
 @pytest.fixture(scope="module")
 def server(launch: Launch) -> Ensemble:
-    """One server with a large znode, one with 4,000 children of 200 letters, and one with a long ACL."""
+    """A server with a large znode, a znode with 4,000 children with names of 200 letters, and one with a long ACL."""
     ensemble = launch(["node"], tick_time=1000, extra=LONG_LIMITS | {"maxClientCnxns": "0"})
     with client(ensemble) as filling:
         filling.create(LARGE, bytes(DATA))
@@ -80,7 +80,7 @@ def session(ensemble: Ensemble) -> Iterator[socket.socket]:
 
 
 def frame(of: socket.socket) -> bytes:
-    """The next packet of the server."""
+    """Return the next packet of the server."""
     (length,) = struct.unpack(">i", exactly(of, 4))
     return exactly(of, length)
 
@@ -95,14 +95,14 @@ def exactly(of: socket.socket, size: int) -> bytes:
 
 
 def highest(ensemble: Ensemble) -> int:
-    """The largest resident memory of the server so far, in bytes (VmHWM)."""
+    """Return the largest resident memory of the server so far, in bytes (VmHWM)."""
     status = Path(f"/proc/{ensemble.process(1).pid}/status").read_text("utf-8")
     (line,) = [line for line in status.splitlines() if line.startswith("VmHWM")]
     return int(line.split()[1]) * 1024
 
 
 def multi_reads() -> dict[str, MultiRead]:
-    """Requests whose answers would exceed jute.maxbuffer, up to 45 GB."""
+    """Return requests whose answers would exceed jute.maxbuffer, up to 45 GB."""
     data, children = GetData(LARGE, False), GetChildren(WIDE, False)
     counts = (2, 3, 5, 10, 100, 1000, 2000, 5000, 10_000, 20_000, 50_000)
     table = {f"{count} times the data": MultiRead((data,) * count) for count in counts}
@@ -214,7 +214,7 @@ def few_descriptors(directory: Path, uvloop: bool = True) -> Iterator[Ensemble]:
 
 
 def check_writes_its_disk(ensemble: Ensemble, writing: KazooClient, znodes: int) -> None:
-    """The server creates znodes, writes log files and snapshots, and stays."""
+    """Assert that the server creates znodes, writes log files and snapshots, and keeps running."""
     for n in range(znodes):
         writing.create(f"/n{n}", b"x")
     assert ensemble.running == (1,)
@@ -244,9 +244,9 @@ def test_connections_are_refused_before_descriptors_run_out(tmp_path: Path) -> N
     ],
 )
 def test_bursts_of_connections_leave_descriptors_for_the_disk(tmp_path: Path, port: str, refusal: str) -> None:
-    """A server with 256 descriptors writes its disk while a stranger begins 300 connections at a time.
+    """A server with 256 descriptors writes its disk while a stranger opens 300 connections at a time.
 
-    An asyncio server accepts as many of them in a turn as its backlog, one of uvloop accepts a single one.
+    In one turn, an asyncio server accepts as many connections as its backlog; a uvloop server accepts a single one.
     """
     with few_descriptors(tmp_path, uvloop=False) as ensemble, client(ensemble) as writing:
         with bursts(getattr(ensemble.member(1), port)):
@@ -273,7 +273,7 @@ while True:
 
 @contextmanager
 def bursts(port: int) -> Iterator[None]:
-    """Two processes begin 150 connections at a time; they end them when the next ones have begun."""
+    """Two processes open 150 connections at a time; they close them when the next ones are open."""
     strangers = [subprocess.Popen([sys.executable, "-c", BURST, str(port)]) for _ in range(2)]
     try:
         yield

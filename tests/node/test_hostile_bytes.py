@@ -1,7 +1,7 @@
-"""Bytes that are no messages, on each of the three ports of a server that is alone and of a leader of three.
+"""Malformed bytes on each of the three ports of a standalone server and of a leader of three.
 
-What is sent comes from recordings of real servers and clients, with something changed; the seeds are fixed, and a
-failure shows the bytes. A server may drop the message or end the connection; nobody else may notice.
+The bytes come from recordings of real servers and clients, with random changes; the seeds are fixed, and a failure
+shows the bytes. A server may drop the message or close the connection; other connections must not be affected.
 """
 
 import random
@@ -33,7 +33,7 @@ Launch = Callable[..., Ensemble]
 SEEDS = range(150)
 MB = 1 << 20
 GROWTH = 24 * MB
-"""The most by which a server may have grown after a test: what its allocator keeps, and its tables."""
+"""The largest growth of a server in a test: memory that its allocator keeps, and its tables."""
 
 CLIENT = [b"".join(map(framed, recorded(f"client-{name}", ">"))) for name in ("kazoo", "java")]
 LEARNER = [b"".join(recorded("quorum", ">"))]
@@ -62,7 +62,7 @@ def ensemble(request: pytest.FixtureRequest) -> Ensemble:
 
 @pytest.fixture
 def unharmed(ensemble: Ensemble) -> Iterator[Member]:
-    """The leader's ports; afterwards every server must be as before."""
+    """The leader; afterwards every server must be as before."""
     before = resident(ensemble)
     yield ensemble.member(ensemble.leader())
     check_unharmed(ensemble, before, GROWTH)
@@ -157,7 +157,7 @@ def test_hundreds_of_connections_that_say(port: str, said: bytes, unharmed: Memb
         held = [opened.enter_context(connection(ports(unharmed)[port])) for _ in range(300)]
         for each_one in held:
             send(each_one, said)
-        # Beyond the limits (100 of an address, 64 of nobody) they are ended, so these at least:
+        # Beyond the limits (100 for an address, 64 for unidentified peers) they are closed, so at least these:
         refused = [one for one in held[101:] if has_ended(one)]
         assert len(refused) == len(held) - 101
         if port != "client":

@@ -27,9 +27,10 @@ from tests.node.patience import LONG_LIMITS
 LAUNCHER = Path(__file__).parent / "failing_disk.py"
 THREE = ["node", "node", "node"]
 MOST_ASKED = 200
-"""The limit on concurrent requests through kazoo. For each it sends a byte to its own thread, over a socket that holds
-278 of them where Linux gives it 212,992 bytes. The next request blocks until three quarters of these are read: for
-ever, if the server ends before.
+"""The limit on concurrent requests through kazoo.
+
+For each request kazoo sends a byte to its own thread, over a socket that holds 278 of them if Linux gives it 212,992
+bytes. The next request blocks until three quarters of these are read: for ever, if the server ends before.
 """
 FAILURES = [
     pytest.param("pwrite", errno.ENOSPC, id="full"),
@@ -69,7 +70,7 @@ class Disk:
 
 
 def check_stepped_down(ensemble: Ensemble, sid: int, why: str) -> None:
-    """The server has ended with code 1, and has given the reason in one line."""
+    """Assert that the server has ended with code 1, and has given the reason in one line."""
     process = ensemble.process(sid)
     wait_until(lambda: not process.alive, WAIT, f"server {sid} ends", process.log)
     said = log_of(ensemble, sid)
@@ -81,7 +82,7 @@ def check_stepped_down(ensemble: Ensemble, sid: int, why: str) -> None:
 
 
 class Writer:
-    """Writes without waiting, and remembers the acknowledged writes."""
+    """A client that writes without waiting, and remembers the acknowledged writes."""
 
     def __init__(self, through: KazooClient) -> None:
         self._client = through
@@ -94,13 +95,13 @@ class Writer:
             self._asked.append(self._client.create_async(f"/written-{self._count:05}", data))
 
     def settle(self) -> list[str]:
-        """Waits until everything is acknowledged."""
+        """Wait until all writes are acknowledged, and return their paths."""
         paths = [asked.get(timeout=WAIT) for asked in self._asked]
         self._asked.clear()
         return paths
 
     def acknowledged(self, ensemble: Ensemble, sid: int, disk_said: str) -> tuple[list[str], int]:
-        """The writes that the server acknowledged until it ended, and the number of the others."""
+        """Return the writes that the server acknowledged until it ended, and the number of the others."""
         check_stepped_down(ensemble, sid, disk_said)
         self._client.stop()
         paths = [asked.value for asked in self._asked if asked.successful()]
@@ -108,7 +109,7 @@ class Writer:
 
 
 def missing(ensemble: Ensemble, sid: int, paths: list[str]) -> set[str]:
-    """The paths that a server does not have."""
+    """Return the paths that a server does not have."""
     with client(ensemble, sid) as asking:
         asking.sync("/")
         return set(paths) - {f"/{name}" for name in asking.get_children("/")}

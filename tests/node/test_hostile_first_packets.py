@@ -45,13 +45,13 @@ OTHER_PROTOCOLS = {
 
 
 def packet(kind: int, data: bytes | None = b"", zxid: int = 0, auth: int = 0, length: int | None = None) -> bytes:
-    """A QuorumPacket; `length` and `auth` lie about the data and the authinfo behind it."""
+    """Return a QuorumPacket; `length` and `auth` may contradict the data and the authinfo."""
     size = (-1 if data is None else len(data)) if length is None else length
     return struct.pack(">iqi", kind, zxid, size) + (data or b"") + struct.pack(">i", auth)
 
 
 def info(sid: int, protocol: int = 0x10000, version: int = 0, epoch: int = 0, kind: int = 11) -> bytes:
-    """FOLLOWERINFO with a LearnerInfo."""
+    """Return a FOLLOWERINFO with a LearnerInfo."""
     return packet(kind, struct.pack(">qiq", sid, protocol, version), epoch << 32)
 
 
@@ -74,7 +74,7 @@ def quorum_table() -> dict[str, bytes]:
 
 
 def election_table() -> dict[str, bytes]:
-    """Openings that cannot be, and frames that end the connection of a peer that introduced itself as 3."""
+    """Return invalid openings, and frames that end the connection of a peer that introduced itself as 3."""
     table = {f"protocol {each}": opening(3, protocol=each) for each in (-1, -2, -65534, -65537, -(2**31), LOW)}
     table |= {f"addresses of {size} bytes": opening(3, length=size) for size in (0, -1, -(2**31), 2049, 2**31 - 1)}
     table |= {f"sid {sid}": opening(sid) for sid in (0, -1, LOW, -77)}
@@ -114,7 +114,7 @@ def refused(port: int, data: bytes) -> None:
 
 
 def refusals(ensemble: Ensemble, sid: int) -> int:
-    """The lines of a server's log about refused connections."""
+    """Return the number of lines in a server's log about refused connections."""
     return log_of(ensemble, sid).count("the connection ends")
 
 

@@ -1,7 +1,7 @@
-"""Learners that say the wrong thing at the wrong time, to the leader of three servers.
+"""Learners that send wrong packets at wrong times, to the leader of three servers.
 
-Expected is the behaviour of the real leader: a packet that its handler does not wait for ends the connection, and one
-that means nothing to a handler that serves is passed over.
+Expected is the behaviour of the real leader: a packet that its handler does not expect ends the connection, and one
+without a meaning for a handler that serves is ignored.
 """
 
 import struct
@@ -49,7 +49,7 @@ def ensemble(launch: Launch) -> Ensemble:
 
 @pytest.fixture
 def leader(ensemble: Ensemble) -> Iterator[int]:
-    """The leader's id; afterwards every server must be as before, and nothing that was forged in the tree."""
+    """The leader's id; afterwards every server must be as before, and the tree must contain nothing forged."""
     wait_until(lambda: leads_alone(ensemble), WAIT, "one server leads")
     ensemble.wait_serving()
     before = resident(ensemble)
@@ -60,7 +60,7 @@ def leader(ensemble: Ensemble) -> Iterator[int]:
 
 
 class Impostor:
-    """A scripted learner, on a connection with the leader."""
+    """A scripted learner, connected to the leader."""
 
     def __init__(self, ensemble: Ensemble, leader: int) -> None:
         self._opened = connection(ensemble.member(leader).quorum_port)
@@ -80,9 +80,9 @@ class Impostor:
         )
 
     def hear(self, kind: PacketType) -> Packet:
-        """The next packet of this type; others are passed over, and a snapshot that follows one too.
+        """Return the next packet of this type; skip others, including a snapshot after one.
 
-        Once it is served it answers a PING, as a learner does: a silent one is cut off, however much is on its way.
+        Once it is served, it answers each PING, as a learner does: the leader disconnects a silent one in any case.
         """
         while True:
             while self._heard:
@@ -99,7 +99,7 @@ class Impostor:
                 self._heard += self._decoder.resume(taken.partition(b"BenWasHere")[2])
 
     def _arrived(self, kind: PacketType) -> bytes:
-        """The next bytes. A connection that ends while something is on its way to the leader ends by a reset."""
+        """Return the next bytes. A connection that ends while bytes to the leader are in flight ends by a reset."""
         try:
             arrived = self.socket.recv(65536)
         except ConnectionError:
@@ -108,12 +108,12 @@ class Impostor:
         return arrived
 
     def registers(self, sid: int = STRANGER, accepted: int = 0, *, observer: bool = False) -> int:
-        """FOLLOWERINFO; the epoch of the LEADERINFO that answers."""
+        """Send FOLLOWERINFO; return the epoch of the LEADERINFO."""
         self.say(wire.Registration(zab.FollowerInfo(accepted, observer), sid))
         return self.hear(PacketType.LEADERINFO).zxid >> 32
 
     def serves(self, sid: int = STRANGER, *, observer: bool = False) -> int:
-        """All that a learner does until it serves; the epoch."""
+        """Perform all steps of a learner until it is served; return the epoch."""
         epoch = self.registers(sid, observer=observer)
         self.say(zab.AckEpoch(0, 0))
         self.hear(PacketType.NEWLEADER)
@@ -200,7 +200,7 @@ def test_acknowledgements_of_what_was_never_proposed_mean_nothing(impostor: Impo
     for zxid in (make_zxid(epoch, 77), make_zxid(epoch + 1, 1), HIGH, LOW, -1, 1):
         impostor.say(zab.Ack(zxid), zab.Ack(zxid))
     impostor.say(zab.Request(Request(1, 5, SetData("/none", b"", -1))))
-    impostor.hear(PacketType.COMMIT)  # it is still connected, and has been answered: all that was before is handled
+    impostor.hear(PacketType.COMMIT)  # it is still connected, so everything before was handled
 
 
 def test_its_acknowledgements_do_not_count(ensemble: Ensemble, leader: int, impostor: Impostor) -> None:
@@ -213,7 +213,7 @@ def test_its_acknowledgements_do_not_count(ensemble: Ensemble, leader: int, impo
         zxid = impostor.hear(PacketType.PROPOSAL).zxid
         assert zxid > make_zxid(epoch)
         impostor.say(zab.Ack(zxid))
-        # With the impostor's there would be two of three; the leader gives up instead when syncLimit is over.
+        # With the impostor's ACK there would be two of three; the leader gives up instead after syncLimit.
         with pytest.raises(AssertionError, match="has ended the connection before COMMIT"):
             impostor.hear(PacketType.COMMIT)
     finally:
@@ -244,7 +244,7 @@ def test_forwarded_requests_that_make_no_sense_are_answered_with_errors(impostor
     sent = 0
     for opcode in [*OPCODES, 0, 999, -1, 2**31 - 1, -(2**31)]:
         if opcode in (9, -10, -11):
-            continue  # sync has no transaction; sessions are made and ended below
+            continue  # sync has no transaction; sessions are opened and closed below
         for body in bodies:
             impostor.say(request(opcode, body))
             sent += 1
@@ -263,12 +263,13 @@ def test_sessions_that_cannot_be_end_as_any_other(ensemble: Ensemble, leader: in
     for session in (0, -1, HIGH, LOW):
         impostor.say(request(-11, b"", session))
         impostor.hear(PacketType.COMMIT)
-    # Waited for: a session that expires meanwhile has a COMMIT too, and that may have been heard in place of the last.
+    # The test waits here: a session that expires meanwhile has a COMMIT too, which may have been taken for the last
+    # one.
     wait_until(lambda: lists_no_session(ensemble.word(leader, "dump"), HIGH), WAIT, "the last of them has ended")
 
 
 def lists_no_session(dump: str, session: int) -> bool:
-    """Whether a server has answered `dump`, and without this session."""
+    """Whether a server has answered `dump`, and this session is not in the list."""
     return "Session" in dump and f"{session:#x}" not in dump
 
 
@@ -311,7 +312,7 @@ def test_a_learner_that_reads_nothing_is_silent_at_last_and_cut_off(ensemble: En
 def test_thousands_of_requests_at_once(ensemble: Ensemble, leader: int, impostor: Impostor) -> None:
     impostor.serves(observer=True)
     body = encode(SetData("/none", b"", -1))
-    count = 4500  # more than are kept in memory once they are applied
+    count = 4500  # more than are kept in memory after they are applied
     impostor.say(*(request(5, body) for _ in range(count)))
     for _ in range(count):
         impostor.hear(PacketType.INFORM)

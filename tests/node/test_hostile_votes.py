@@ -1,5 +1,4 @@
-"""Votes that no server would cast, in the name of members and of strangers, while three servers look and after they
-have decided."""
+"""Votes that no server would cast, in the name of members and of strangers, during and after an election of three."""
 
 import random
 import socket
@@ -52,7 +51,7 @@ def unharmed(ensemble: Ensemble) -> Iterator[Ensemble]:
 
 
 def absurd(seed: int) -> Iterator[bytes]:
-    """Votes of every kind with numbers from the borders."""
+    """Yield votes of every kind with boundary values."""
     chance = random.Random(seed)
     for _ in range(60):
         leader = chance.choice((1, 2, 3, 77, *EXTREMES))
@@ -94,9 +93,9 @@ def test_absurd_votes_to_a_server_that_looks_for_a_leader(ensemble: Ensemble) ->
 
 @pytest.mark.parametrize("forged", [LAST, LAST - 1, 2**62], ids=["last", "last but one", "half of the range"])
 def test_elections_end_after_the_last_round_too(forged: int, ensemble: Ensemble) -> None:
-    """A server that looks for a leader takes over any higher round: every server is raised to the forged one.
+    """A LOOKING server adopts any higher round: every server is raised to the forged one.
 
-    The next rounds lie beyond it, and after the last one begins the first one again, as in an AtomicLong.
+    The next rounds are above it, and the first round follows the last one, as in an AtomicLong.
     """
     ensemble.stop(2)
     ensemble.stop(3)

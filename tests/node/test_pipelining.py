@@ -1,4 +1,4 @@
-"""Requests that are sent without waiting are all answered, in their order, sync among writes too."""
+"""Requests that are sent without waiting are all answered in order, including a sync between writes."""
 
 from collections.abc import Callable
 

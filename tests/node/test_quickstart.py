@@ -1,4 +1,4 @@
-"""The README's quickstart, run as it stands there: four lines to a client of a three-node ensemble, and one to stop it.
+"""The README's quickstart, run literally: four lines to a client of a three-node ensemble, and one to stop it.
 
 Only its first line is left out. It installs the package, which the gate does with the README's other lines; instead
 there is a `.venv/bin/python` that is the interpreter of these tests.
@@ -19,13 +19,13 @@ pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[reci
 ROOT = Path(__file__).parents[2]
 INSTALL = "python3 -m venv .venv && .venv/bin/pip install --quiet '.[recipes]'"
 SECONDS = 100
-"""How long all of it may take; the lines have bounds of their own, which are shorter."""
+"""The time limit of the whole test in seconds; the lines have shorter limits."""
 ALWAYS_STOP = 'trap \'[ -z "${demo-}" ] || kill "$demo" 2>/dev/null || true; wait\' EXIT'
-"""Whatever fails, what was started is stopped, by its id."""
+"""In any failure, the started processes are stopped, by their id."""
 
 
 def quickstart() -> tuple[list[str], str]:
-    """The lines that start and use an ensemble, and the one that stops it."""
+    """Return the lines that start and use an ensemble, and the one that stops it."""
     section = (ROOT / "README.md").read_text("utf-8").split("\n## Quickstart\n")[1].split("\n## ")[0]
     start, stop = re.findall(r"^```bash\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
     return start.splitlines(), stop.strip()

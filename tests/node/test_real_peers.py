@@ -1,5 +1,7 @@
-"""Our node among real ZooKeeper 3.8 servers: as follower, observer and leader, by DIFF, TRUNC and SNAP, and in the
-place of a real server with that server's own data directory."""
+"""Our node among real ZooKeeper 3.8 servers: as follower, observer and leader, by DIFF, TRUNC and SNAP.
+
+It also replaces a real server, with that server's own data directory.
+"""
 
 import os
 import re
@@ -27,7 +29,7 @@ WAIT = 60.0
 
 @pytest.fixture
 def launch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launch]:
-    """Here the servers end with their test: at the end of the module there were 47, which took memory and time."""
+    """A launcher whose servers end with their test: 47 servers at the end of the module took memory and time."""
     with launching(tmp_path_factory) as start:
         yield start
 
@@ -45,7 +47,7 @@ def client(ensemble: Ensemble, *sids: int) -> Iterator[KazooClient]:
 
 
 def tree_of(ensemble: Ensemble, sid: int) -> dict[str, tuple[bytes, ZnodeStat]]:
-    """Everything below `/` as one server shows it, caught up with the leader."""
+    """Return the znodes below `/` of one server, caught up with the leader."""
     found: dict[str, tuple[bytes, ZnodeStat]] = {}
 
     def walk(asking: KazooClient, path: str) -> None:
@@ -61,7 +63,7 @@ def tree_of(ensemble: Ensemble, sid: int) -> dict[str, tuple[bytes, ZnodeStat]]:
 
 
 def same_everywhere(ensemble: Ensemble) -> dict[str, tuple[bytes, ZnodeStat]]:
-    """The tree that every server shows, Stat included."""
+    """Return the tree of all servers, Stat included; assert that it is the same everywhere."""
     first, *others = (tree_of(ensemble, sid) for sid in ensemble.running)
     for other in others:
         assert other == first
@@ -69,12 +71,12 @@ def same_everywhere(ensemble: Ensemble) -> dict[str, tuple[bytes, ZnodeStat]]:
 
 
 def logged(ensemble: Ensemble, sid: int) -> list[int]:
-    """The zxids in the log of a server that does not run."""
+    """Return the zxids in the log of a stopped server."""
     return [zxid for zxid, _ in read(ensemble.data(sid) / "version-2", 0, notes=[])]
 
 
 def how_it_caught_up(ensemble: Ensemble, sid: int) -> str:
-    """DIFF, TRUNC or SNAP: the words of a real learner about its last leader."""
+    """Return DIFF, TRUNC or SNAP, from the log of a real learner about its last leader."""
     text = (ensemble.directory / f"server-{sid}" / "log.txt").read_text("utf-8", "replace")
     said = re.findall(r"Getting a (diff|snapshot) from|Truncating (log) to get in sync", text)
     return {"diff": "DIFF", "snapshot": "SNAP", "": "TRUNC"}[said[-1][0]]
@@ -160,12 +162,12 @@ def test_what_only_a_dead_leader_has_logged_is_truncated(launch: Launch, leader:
     assert ensemble.leader() == 3
     with client(ensemble, 3) as writing:
         writing.create("/kept", b"")
-        # Frozen: so the others neither acknowledge the next proposal, nor end connections immediately.
+        # The pause keeps the others from acknowledging the next proposal, and from closing connections.
         ensemble.pause(1)
         ensemble.pause(2)
         writing.create_async("/lost", b"")
         wait_until(lambda: has_logged(ensemble, b"/lost"), WAIT, "the leader has logged what nobody acknowledges")
-        # Before the client ends: the end of its session would wait for an acknowledgement too.
+        # Before the client stops: the end of its session would wait for an acknowledgement too.
         ensemble.kill(3)
     for sid in (1, 2):
         ensemble.kill(sid)

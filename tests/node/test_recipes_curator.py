@@ -15,10 +15,10 @@ from tests.node.patience import PATIENT
 from tests.node.recipes import BRIEF, WAIT, World, eventually, world
 from tests.node.test_clients_curator import CLASS_PATH, SECONDS, missing
 
-# Each test makes its own chroot by its first request.
+# The first request of each test creates its chroot.
 pytestmark = pytest.mark.filterwarnings("ignore:No chroot path exists")
 
-# Does what each line of its input says, and prints the outcome; only `exit` of takeLeadership is awaited elsewhere.
+# A program that executes each line of its input and prints the outcome; only `exit` of takeLeadership is awaited later.
 PROGRAM = """
 import java.util.*;
 import java.util.concurrent.*;
@@ -72,14 +72,14 @@ class Partner:
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def __call__(self, *words: object) -> str:
-        """What it answers to a line."""
+        """Send a line, and return the answer."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         print(*words, file=self._process.stdin, flush=True)
         return self._process.stdout.readline().strip()
 
     def end(self) -> None:
-        """End its input, and wait for its end."""
+        """Close its input, and wait until it exits."""
         try:
             self._process.communicate(timeout=WAIT)
         except subprocess.TimeoutExpired:
@@ -165,7 +165,7 @@ def test_selectors_of_both_lead_one_after_the_other(at: World, curator: Partner)
     with LeaderSelector(at.client(), "/selector", lead, id="ours", auto_requeue=True) as ours:
         eventually(lambda: ours.has_leadership)
         curator("select")
-        # Curator's selector queues in the background, and ours would lead again if it were alone.
+        # Curator's selector enters the queue in the background; ours would lead again if it were alone.
         eventually(lambda: [each.id for each in ours.participants()] == ["ours", "curator"])
         assert curator("leads", 300) == "false"
         ours.interrupt_leadership()

@@ -1,4 +1,4 @@
-"""The how-to about the recipes: its blocks are run as they stand there, at an ensemble of ours."""
+"""The how-to about the recipes: its blocks are run literally, at an ensemble of ours."""
 
 import re
 import threading
@@ -20,7 +20,7 @@ WAIT = 20.0
 
 
 def printer_of(guarded: Any) -> Any:
-    """The page's printer, guarded as the page says; there is work for page 3 once, for page 4 twice."""
+    """Return the page's printer, guarded as the page describes; there is work for page 3 once, for page 4 twice."""
 
     class Printer(guarded):  # type: ignore[misc]
         def __init__(self) -> None:

@@ -16,7 +16,7 @@ from refimpl.recipes import ClientClosed, Election, Leadership, Participant, Ref
 from tests.node.patience import PATIENT
 from tests.node.recipes import WAIT, Running, World, drop, eventually, lose_answer, world
 
-# Each test makes its own chroot by its first request.
+# The first request of each test creates its chroot.
 pytestmark = pytest.mark.filterwarnings("ignore:No chroot path exists")
 
 
@@ -33,7 +33,7 @@ def at(ensemble: Ensemble, request: pytest.FixtureRequest) -> Iterator[World]:
 
 @pytest.fixture(params=[True, False], ids=["fair", "unfair"])
 def candidate(request: pytest.FixtureRequest) -> Callable[..., Election]:
-    """Gives `candidate(client, id)`."""
+    """`candidate(client, id)` returns an election."""
 
     def make(client: KazooClient, id: str) -> Election:
         return Election(client, f"/election-{request.param}", id, fair=request.param)
@@ -45,7 +45,7 @@ Candidate = Callable[[KazooClient, str], Election]
 
 
 class Term:
-    """A function that leads until it is interrupted or told to return."""
+    """A function that leads until it is interrupted or `returns` has an entry."""
 
     def __init__(self) -> None:
         self.led: queue.Queue[Leadership] = queue.Queue()
@@ -99,7 +99,7 @@ def test_who_is_cancelled_while_it_waits_never_leads(at: World, candidate: Candi
     leading = Running(leads.run, term)
     term.led.get(timeout=WAIT)
     waiting = Running(waits.run, pytest.fail)
-    eventually(lambda: waits._standing is not None)  # or this thread's run would be the first, and wait for ever
+    eventually(lambda: waits._standing is not None)  # otherwise this thread's run could be the first, and wait for ever
     assert waiting.runs()
     with pytest.raises(RuntimeError, match="runs already"):
         waits.run(pytest.fail)

@@ -1,4 +1,4 @@
-"""LeaderLatch at live servers, ours and real ones: what Curator's does, and what becomes of it under faults."""
+"""LeaderLatch at live servers, ours and real ones: the behaviour of Curator's latch, and faults."""
 
 import queue
 from collections.abc import Callable, Iterator
@@ -28,7 +28,7 @@ from tests.node.recipes import (
     world,
 )
 
-# Each test makes its own chroot by its first request.
+# The first request of each test creates its chroot.
 pytestmark = pytest.mark.filterwarnings("ignore:No chroot path exists")
 
 
@@ -44,7 +44,7 @@ def at(ensemble: Ensemble, request: pytest.FixtureRequest) -> Iterator[World]:
 
 
 def standing(client: KazooClient, id: str) -> LeaderLatch:
-    """A latch that was started, and whose znode is there."""
+    """Return a started latch whose znode exists."""
     latch = LeaderLatch(client, "/latch", id)
     latch.start()
     eventually(lambda: id in ids(latch))
@@ -56,7 +56,7 @@ def ids(latch: LeaderLatch) -> list[str]:
 
 
 def listened(latch: LeaderLatch) -> queue.Queue[str]:
-    """What the latch's listeners are told."""
+    """Return a queue of the notifications to the latch's listeners."""
     told: queue.Queue[str] = queue.Queue()
     latch.add_listener(lambda: told.put("is leader"), lambda: told.put("not leader"))
     return told

@@ -17,7 +17,7 @@ from spec.tree.replies import Code
 from tests.node.patience import PATIENT
 from tests.node.recipes import BRIEF, WAIT, Running, World, eventually, places, world
 
-# Each test makes its own chroot by its first request.
+# The first request of each test creates its chroot.
 pytestmark = pytest.mark.filterwarnings("ignore:No chroot path exists")
 
 
@@ -119,7 +119,7 @@ def test_a_timeout_leaves_nothing_behind(at: World) -> None:
 def test_an_object_that_is_not_used_has_no_thread_and_no_listener(at: World) -> None:
     client = at.client()
     before, threads = set(client.state_listeners), set(threading.enumerate())
-    # Only new threads are looked for: those of earlier tests may end meanwhile.
+    # Only new threads are compared: those of earlier tests may end meanwhile.
     with Lock(client, "/lock"):
         assert set(threading.enumerate()) - threads
     eventually(lambda: set(client.state_listeners) == before and set(threading.enumerate()) <= threads)

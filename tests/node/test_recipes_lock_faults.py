@@ -26,7 +26,7 @@ from tests.node.recipes import (
     world,
 )
 
-# Each test makes its own chroot by its first request.
+# The first request of each test creates its chroot.
 pytestmark = pytest.mark.filterwarnings("ignore:No chroot path exists")
 
 

@@ -1,4 +1,4 @@
-"""LeaderSelector at live servers, ours and real ones: what Curator's does, and what becomes of it under faults."""
+"""LeaderSelector at live servers, ours and real ones: the behaviour of Curator's selector, and faults."""
 
 import queue
 import threading
@@ -16,7 +16,7 @@ from refimpl.recipes import LeaderSelector, Leadership
 from tests.node.patience import PATIENT
 from tests.node.recipes import BRIEF, WAIT, World, becomes, drop, eventually, world
 
-# Each test makes its own chroot by its first request.
+# The first request of each test creates its chroot.
 pytestmark = pytest.mark.filterwarnings("ignore:No chroot path exists")
 
 
@@ -32,7 +32,7 @@ def at(ensemble: Ensemble, request: pytest.FixtureRequest) -> Iterator[World]:
 
 
 class Procedure:
-    """A `take_leadership` that runs until it is interrupted or told to return; `led` is by which leaderships."""
+    """A `take_leadership` that runs until it is interrupted or `returns` has an entry; `led` are the leaderships."""
 
     def __init__(self, *, stubborn: bool = False, raises: Exception | None = None) -> None:
         self.led: queue.Queue[Leadership] = queue.Queue()
@@ -78,7 +78,7 @@ def test_it_leads_once_and_again_when_it_is_queued_anew(at: World) -> None:
         assert not selector.requeue()
         procedure.returns.put(True)
         eventually(lambda: procedure.running == [])
-        procedure.returns.get()  # before it is called again, for it would return at once
+        procedure.returns.get()  # before the next call, which would return immediately
         eventually(selector.requeue)
         assert procedure.led.get(timeout=WAIT).token == selector.token
     with pytest.raises(RuntimeError, match="closed"):
@@ -102,7 +102,7 @@ def test_with_auto_requeue_leadership_goes_round(at: World) -> None:
             led[leaders.get()] += 1
         return all(led[sid] >= 4 for sid in (1, 2, 3))
 
-    # How often one has led before another one is in the queue is a matter of time.
+    # The number of turns of one selector before another one is queued depends on timing.
     eventually(went_round)
     for selector in selectors:
         assert selector.close(WAIT)

@@ -1,7 +1,7 @@
-"""A plan of the roll-out planner, followed on live servers: three become five in one go, each restarted once.
+"""A plan of the roll-out planner, executed on live servers: three become five directly, each restarted once.
 
-Too few servers run for two quorums while there are two files, so nothing splits and nothing is lost; and each server
-serves again before the next step, as the plan says (`tests/conformance/test_rollout_facts.py` explores it).
+While there are two files, too few servers run for two quorums, so the ensemble neither splits nor loses a write. Each
+server serves again before the next step, as the plan says (`tests/conformance/test_rollout_facts.py` explores it).
 """
 
 from pathlib import Path
@@ -47,14 +47,14 @@ def test_three_become_five_in_one_go_with_a_write_after_each_step(kind: str, tmp
 
 
 def write(ensemble: Ensemble, name: str) -> str:
-    """A znode of this name, made through any server that runs."""
+    """Create a znode with this name through any running server."""
     with client(ensemble, *ensemble.running) as writing:
         writing.retry(writing.ensure_path, f"/{name}")
     return name
 
 
 def names(ensemble: Ensemble, sid: int) -> set[str]:
-    """The znodes that a server has, when it has caught up with its leader."""
+    """Return the znodes of a server, after it has caught up with its leader."""
     with client(ensemble, sid) as asking:
         asking.sync("/")
         return set(asking.get_children("/")) - {"zookeeper"}

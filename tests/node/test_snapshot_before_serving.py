@@ -1,4 +1,4 @@
-"""What a new leader has logged and nobody has committed is in the snapshot that it sends before it serves."""
+"""A transaction that a new leader has logged without a commit is in the snapshot that it sends before it serves."""
 
 import sys
 from pathlib import Path

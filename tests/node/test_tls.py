@@ -1,6 +1,6 @@
-"""The secure client port of a live node: kazoo over TLS, with a certificate of its own.
+"""The secure client port of a live node: kazoo over TLS, with its own certificate.
 
-The keys are those that the real server takes; its package lacks the part of Netty that it would need here.
+The keys are those of the real server; its package lacks the part of Netty that it would need here.
 """
 
 import subprocess
@@ -26,7 +26,7 @@ WAIT = 60.0
 
 @pytest.fixture(scope="module")
 def pem(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a key and its own certificate, for servers and clients alike."""
+    """A folder with a key and a self-signed certificate, used by servers and clients."""
     folder = tmp_path_factory.mktemp("pem")
     made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
     files = ["-keyout", str(folder / "key"), "-out", str(folder / "trust.pem")]
@@ -48,7 +48,7 @@ def keys(port: int, pem: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def secured(launch: Callable[..., Ensemble], pem: Path) -> str:
-    """`host:port` of the secure port of a node."""
+    """The `host:port` of the secure port of a node."""
     (port,) = free_ports(1)
     launch(["node"], standalone=True, extra=keys(port, pem))
     return f"{LOOPBACK}:{port}"

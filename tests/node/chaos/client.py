@@ -1,8 +1,8 @@
-"""A session on asyncio that hides nothing: one request at a time, no retries, and every answer with its zxid.
+"""A session on asyncio that hides no error: one request at a time, no retries, and every answer with its zxid.
 
-Rules this module keeps:
+Rules of this module:
 
-- Every cause of a missing answer (a closed connection, a time-out, a refused attachment) is a `NoAnswerError`, and the
+- Every cause of a missing answer (a closed connection, a timeout, a refused attachment) is a `NoAnswerError`, and the
   connection is closed with it. The outcome of the request is then unknown.
 - A cancellation while a request waits also closes the connection: otherwise its answer would be taken for the answer to
   the next request.
@@ -87,7 +87,7 @@ class Session:
             self.drop()
 
     def drop(self) -> None:
-        """Close the connection; the session ends by its time-out."""
+        """Close the connection; the session ends by its timeout."""
         if self._streams is not None:
             self._streams[1].transport.abort()
             self._streams = None

@@ -1,10 +1,10 @@
 """The links between servers, routed through proxies so that they can be cut, silenced and healed.
 
 Server A's `zoo.cfg` names, in place of server B's quorum and election ports, those of the proxies of the pair (A, B). A
-server also sends its election address when it opens a connection, to be called back there: the proxy replaces it with
-the address of the way back, so no connection bypasses the proxies.
+server also sends its election address when it opens a connection, and the peer connects back to it. The proxy replaces
+it with the address of the way back, so no connection bypasses the proxies.
 
-Rules this module keeps:
+Rules of this module:
 
 - A cut link closes open connections and refuses new ones. A silent one keeps every connection and carries nothing; when
   it heals, the waiting bytes are carried, in order, as TCP does after a loss.
@@ -37,12 +37,12 @@ Pair = tuple[int, int]
 
 
 class Proxy:
-    """Carries connections from one port to another, as long as its link allows it."""
+    """A proxy that carries connections from one port to another, as long as its link allows it."""
 
     def __init__(self, target: int, calls_back: int | None = None) -> None:
         self.target = target
         self.calls_back = calls_back
-        """For the election port: the port where the sender says that it can be reached."""
+        """The port where the sender says that it can be reached; only for the election port."""
         self._open = asyncio.Event()
         self._open.set()
         self._cut = False

@@ -1,11 +1,11 @@
 """The faults of the servers and their links, one at a time, drawn from a seed.
 
-Rules this module keeps:
+Rules of this module:
 
-- A fault is done, lasts a while, and is undone, even if something fails in between. It never touches the disk of a
+- A fault begins, lasts a while, and is undone, even if an error occurs in between. It never touches the disk of a
   server.
 - The leader is the victim about every second time, because most failures concern it.
-- Pauses and cuts are sometimes shorter and sometimes longer than the time-out for a silent peer.
+- Pauses and cuts are sometimes shorter and sometimes longer than the timeout for a silent peer.
 - Durations are real time: a fault is a state of live processes, and its length is a part of it.
 """
 
@@ -33,7 +33,7 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 class Nemesis:
-    """Draws faults and carries them out; `patience` is the time-out of servers for a silent peer.
+    """A generator of faults that also executes them; `patience` is the servers' timeout for a silent peer.
 
     `only` are the names of the faults to draw from; empty for all of them.
     """
@@ -61,7 +61,7 @@ class Nemesis:
         self._due: list[str] = []
 
     async def strike(self, leader: int) -> Fault:
-        """One fault, from its beginning to its end. In every round of draws each kind occurs once."""
+        """Execute one fault from its beginning to its end. In every round of draws each kind occurs once."""
         if not self._due:
             self._due = self._random.sample(list(self._faults), len(self._faults))
         name = self._due.pop()
@@ -115,7 +115,7 @@ class Nemesis:
         return (victim,)
 
     async def _silence_one_way(self, victim: int, seconds: float) -> tuple[int, ...]:
-        """Connections that the victim opened carry nothing; those that others opened to it do."""
+        """Silence the connections that the victim opened; those that others opened to it still carry bytes."""
         opened = [pair for pair in self._links.around(victim) if pair[0] == victim]
         await self._without(self._links.silence, opened, seconds)
         return (victim,)

@@ -13,7 +13,7 @@ RETRY = 0.05
 
 
 async def attached(port: int, seconds: float = SECONDS) -> Session:
-    """A new session at this client port, as soon as its server accepts one. Raises NoAnswerError."""
+    """Return a new session at this client port, as soon as its server accepts one. Raises NoAnswerError."""
     deadline = time.monotonic() + seconds
     while True:
         session = Session(4000, 5.0)
@@ -28,7 +28,7 @@ async def attached(port: int, seconds: float = SECONDS) -> Session:
 
 
 async def replica(sid: int, port: int, seconds: float = SECONDS) -> Replica:
-    """All znodes of a server, after a sync; read again if the connection ends meanwhile. Raises NoAnswerError."""
+    """Return all znodes of a server after a sync; read again if the connection ends meanwhile. Raises NoAnswerError."""
     deadline = time.monotonic() + seconds
     while True:
         try:

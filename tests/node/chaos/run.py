@@ -1,10 +1,10 @@
 """Chaos: clients work while servers are killed, paused and cut off; the answers to the clients are then checked.
 
-Rules this module keeps:
+Rules of this module:
 
 - The ensemble starts empty, and its files are written again, so that every link goes through a proxy.
-- After each fault everything is healed, and the ensemble has to carry out a write again within `recovery` seconds: a
-  safe ensemble that stays silent fails too.
+- After each fault every link and server is healed, and the ensemble must execute a write again within `recovery`
+  seconds: a safe ensemble that stays silent fails too.
 - The whole record is saved next to the servers' logs before it is judged.
 """
 
@@ -79,7 +79,7 @@ class Report(msgspec.Struct, frozen=True):
 
 
 def chaos(ensemble: Ensemble, cycles: int, seed: int, recovery: float = RECOVERY, only: Collection[str] = ()) -> Report:
-    """Run this number of faults against an ensemble that is prepared and not started; it runs when this returns.
+    """Run this number of faults against an ensemble that is prepared and not started; it is running on return.
 
     `only` are the faults to draw from, see `Nemesis`.
     """
@@ -169,7 +169,7 @@ class _Run:
         return sum(worker.acknowledged for worker in self._workers)
 
     async def _settled(self) -> int:
-        """The leader, as soon as every server serves and one of them leads."""
+        """Return the leader as soon as every server serves and one of them leads."""
         deadline = time.monotonic() + self._recovery
         while True:
             self._refuse_ended()

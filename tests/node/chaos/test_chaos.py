@@ -1,6 +1,6 @@
 """Clients work while servers are killed, paused and cut off: the guarantees to clients hold all the time.
 
-The real server is also a subject of this test: it shows that the harness requires nothing that ZooKeeper does not keep.
+The real server is also tested, which shows that the harness requires nothing that ZooKeeper does not guarantee.
 """
 
 from collections.abc import Collection
@@ -22,7 +22,7 @@ KILLS = ["kill", "kill a quorum", "kill all"]
 
 
 def run(kinds: list[str], directory: Path, cycles: int, seed: int, only: Collection[str] = ()) -> Report:
-    """A run whose nodes write journals; the journals must fit the specification."""
+    """Run the nodes with journals; the journals must fit the specification."""
     for kind in kinds:
         need(kind)
     with Ensemble(kinds, directory, journal=True) as ensemble:

@@ -1,4 +1,4 @@
-"""The chaos harness itself: links that are cut are cut, and it detects servers that lose their disk."""
+"""The chaos harness itself: a cut link carries nothing, and servers that lose their disk are detected."""
 
 import asyncio
 import shutil
@@ -24,7 +24,7 @@ KILLS_ALL_FIRST = 5
 
 
 class Forgetful(Ensemble):
-    """Servers that lose their disk whenever they are started."""
+    """An ensemble whose servers lose their disk at every start."""
 
     def start(self, sid: int) -> None:
         shutil.rmtree(self.data(sid) / "version-2", ignore_errors=True)

@@ -1,6 +1,6 @@
 """The work of the clients while servers die: writes and reads of known keys, each recorded before it is sent.
 
-Rules this module keeps:
+Rules of this module:
 
 - Every value is written once. Registers are created, set, deleted and read by all clients; a ledger entry is created
   once, by one client, and never changed.
@@ -28,7 +28,7 @@ MOVE_SHARE = 0.01
 CONDITIONAL_SHARE = 0.15
 SESSION_TIMEOUT = 4000
 PATIENCE = 1.5
-"""Seconds after which a client gives up an answer."""
+"""Seconds until a client stops waiting for an answer."""
 PAUSE = 0.008
 """Seconds between two operations of one client."""
 RETRY = 0.05
@@ -124,7 +124,7 @@ class Worker:
 
 
 def _answered(asked: Operation, answer: Answer, now: float) -> Operation:
-    """The operation with its answer."""
+    """Return the operation with its answer."""
     if answer.err in DROPPED:
         return asked
     if answer.err:

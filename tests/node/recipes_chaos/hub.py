@@ -52,7 +52,7 @@ class Hub:
         self.entries: list[Entry] = []
         self.guard = guard
         self.holders: dict[str, str] = {}
-        """For each client that holds, and has not given it back, the resource."""
+        """The resource of each client that holds it and has not released it."""
         self.resting: set[str] = set()
         self.connected: set[str] = set()
         """Clients that have had a session."""
@@ -75,7 +75,7 @@ class Hub:
         self.entries.append(entry)
 
     def forget(self, clients: tuple[str, ...]) -> None:
-        """Records that these clients were killed."""
+        """Record that these clients were killed."""
         self.note(record.Killed(time.monotonic(), clients))
         for client in clients:
             self.holders.pop(client, None)

@@ -61,7 +61,7 @@ class Findings:
     longest_wait: float = 0.0
     longest_last_wait: float = 0.0
     longest_window: float = 0.0
-    """The longest time after the first write of a later holder that a client still wrote, and was refused."""
+    """The longest time from the first write of a later holder to a refused write of an earlier one."""
 
     def __str__(self) -> str:
         by_resource = ", ".join(f"{name} {count}" for name, count in sorted(self.acquisitions.items()))
@@ -80,7 +80,7 @@ class Findings:
 
 
 def judge(entries: Sequence[Entry], bounds: Bounds) -> Findings:
-    """All violations of a run, and its figures."""
+    """Return all violations of a run, and its figures."""
     found = Findings(
         [
             *_order(entries),
@@ -124,7 +124,7 @@ def _owners(entries: Sequence[Entry]) -> Iterator[Violation]:
 
 
 def _alive(entries: Sequence[Entry], bounds: Bounds) -> Iterator[Violation]:
-    """Znodes in a queue whose session has ended: its client has seen the end, or was killed long enough ago."""
+    """Violations by znodes in a queue whose session has ended: its client saw that, or was killed long enough ago."""
     ended: dict[int, float] = {}
     killed: dict[str, float] = {}
     owners = {entry.session: entry.client for entry in entries if isinstance(entry, record.Opened)}
@@ -152,7 +152,7 @@ def _alive(entries: Sequence[Entry], bounds: Bounds) -> Iterator[Violation]:
 
 
 def _lapsed(killed: float, disturbed: Sequence[record.Disturbed], bounds: Bounds) -> float:
-    """The latest end of the session of a killed client; a new leader restarts the time-outs of all sessions."""
+    """Return the latest end of the session of a killed client; a new leader restarts the timeouts of all sessions."""
     lapsed = killed + 2 * bounds.time_out
     for each in disturbed:
         if each.at <= lapsed:
@@ -161,7 +161,7 @@ def _lapsed(killed: float, disturbed: Sequence[record.Disturbed], bounds: Bounds
 
 
 def _orphans(entries: Sequence[Entry], bounds: Bounds) -> Iterator[Violation]:
-    """Two znodes of one session in a queue, for longer than a deletion may be in flight."""
+    """Violations by two znodes of one session in a queue, for longer than a deletion may be in flight."""
     since: dict[tuple[str, int, str, str], float] = {}
     named: set[tuple[str, int, str, str]] = set()
     patience = 2 * bounds.time_out + 2 * bounds.election
@@ -185,7 +185,7 @@ def _orphans(entries: Sequence[Entry], bounds: Bounds) -> Iterator[Violation]:
 
 
 def _served(entries: Sequence[Entry], bounds: Bounds) -> Iterator[Violation]:
-    """After the faults have stopped, every client has one more turn."""
+    """Violations by clients that are not served again in time after the faults have stopped."""
     calm = next((entry.at for entry in entries if isinstance(entry, record.Calm)), None)
     if calm is None:
         yield Violation(SERVED, "the run has not come to its end without faults")

@@ -4,7 +4,7 @@ Rules of this module:
 
 - Servers are killed one at a time, so that a quorum stays; every second time it is the leader. The next one is killed
   when all serve again.
-- A pause is mostly longer than the sessions' time-out, and mostly of a worker that holds something: in this window a
+- A pause is mostly longer than the sessions' timeout, and mostly of a worker that holds a resource: in this window a
   client believes that it holds, and another one does.
 - A connection is lost immediately, or as soon as a request was sent, so that its answer is lost.
 - Every fault is undone: a paused worker is resumed, a killed one is replaced.
@@ -26,7 +26,7 @@ SERVERS_GAP = (2.0, 5.0)
 DOWN = (0.3, 2.0)
 REPLACED_AFTER = (0.0, 1.5)
 LONG_PAUSE, SHORT_PAUSE = (1.2, 2.0), (0.1, 0.8)
-"""In units of the sessions' time-out."""
+"""In units of the sessions' timeout."""
 LONG_SHARE, HOLDER_SHARE, LEADER_SHARE = 0.7, 0.7, 0.5
 FAULTS = {"kill": 2, "pause": 4, "drop": 8}
 """The relative frequency of each fault."""
@@ -55,7 +55,7 @@ class Nemesis:
         self._random_of_servers = random.Random(f"{seed}/servers")
 
     async def strike(self, seconds: float) -> None:
-        """Faults for this many seconds; returns when all are undone. Raises ServerError if a server stays down."""
+        """Cause faults for this many seconds; return when all are undone. Raises ServerError if a server stays down."""
         until = time.monotonic() + seconds
         async with asyncio.TaskGroup() as tasks:
             if self._kills_servers:

@@ -27,7 +27,7 @@ from tests.node.recipes_chaos.queues import Eye
 from tests.node.recipes_chaos.workers import RECIPES, Employment, Worker, resource
 
 TIME_OUT = 3.0
-"""Of the sessions, in seconds."""
+"""The timeout of the sessions, in seconds."""
 TICK = 500
 BOUNDS = Bounds(time_out=TIME_OUT, election=8.0, served=30.0)
 LOOK_EVERY = 0.5

@@ -1,4 +1,4 @@
-"""The judge of the recipes' chaos: it finds every kind of violation in a record that has one, and none in others."""
+"""The judge of the recipes' chaos finds every kind of violation in a record that has one, and none in other records."""
 
 from pathlib import Path
 
@@ -32,7 +32,7 @@ PEACE: list[Entry] = [
     record.Rests(100.3, B),
     record.Emptied(101.0, Q, (), 100.3),
 ]
-"""Both clients are served, and nothing is left."""
+"""Both clients are served, and no znode remains."""
 
 
 def clauses(*entries: Entry) -> list[str]:

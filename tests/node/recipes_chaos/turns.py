@@ -30,11 +30,11 @@ class Turns(Protocol):
     """A recipe as a sequence of turns."""
 
     def turn(self, timeout: float | None, work: Work) -> bool:
-        """Wait until it holds, at most until the time-out, and then call `work(token)`; return whether it did."""
+        """Wait until it holds, at most until the timeout, and then call `work(token)`; return whether it did."""
 
 
 class LockTurns:
-    """With one `Lock`, sometimes taken twice."""
+    """Turns with one `Lock`, sometimes taken twice."""
 
     def __init__(self, client: KazooClient, path: str, name: str, chance: random.Random) -> None:
         self._lock, self._random = Lock(client, path, name), chance
@@ -68,7 +68,7 @@ class LockTurns:
 
 
 class LatchTurns:
-    """With a `LeaderLatch` for each turn."""
+    """Turns with a `LeaderLatch` for each turn."""
 
     def __init__(self, client: KazooClient, path: str, name: str, _: random.Random) -> None:
         self._client, self._path, self._name = client, path, name
@@ -85,7 +85,7 @@ class LatchTurns:
 
 
 class SelectorTurns:
-    """With one `LeaderSelector` that is queued again for each turn."""
+    """Turns with one `LeaderSelector` that is queued again for each turn."""
 
     def __init__(self, client: KazooClient, path: str, name: str, _: random.Random) -> None:
         self._selector = LeaderSelector(client, path, self._lead, id=name)
@@ -116,13 +116,13 @@ class SelectorTurns:
 
 
 class ElectionTurns:
-    """With one `Election`."""
+    """Turns with one `Election`."""
 
     def __init__(self, client: KazooClient, path: str, name: str, *, fair: bool) -> None:
         self._election = Election(client, path, name, fair)
 
     def turn(self, timeout: float | None, work: Work) -> bool:
-        """One run, cancelled after the time-out."""
+        """One run, cancelled after the timeout."""
         timer = None if timeout is None else threading.Timer(timeout, self._election.cancel)
         if timer is not None:
             timer.daemon = True
