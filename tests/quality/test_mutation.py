@@ -27,8 +27,8 @@ IN_THE_GATE = 5
 IN_SLOW_TESTS = 150
 BY_SCENARIOS_IN_SLOW_TESTS = 60
 BY_TESTS = 0.97
-BY_VERDICTS = 0.55
-BY_SCENARIOS = 0.75
+BY_VERDICTS = 0.58
+BY_SIZES = 0.65
 MODELLED = (
     "spec/client/", "spec/election/", "spec/quorum/", "spec/recipes/", "spec/server.py", "spec/service/", "spec/tree/",
     "spec/zab/",
@@ -116,5 +116,5 @@ def test_the_scenarios_alone_kill_most_live_mutants(folder: Path) -> None:
     unnoticed = [each for each in chosen if not killed_by_scenarios(each, folder, scenarios_of(each))]
     survivors = [each for each in unnoticed if not killed_by_scenarios(each, folder, scenarios_of(each), sizes=True)]
     print(f"of {len(chosen)} mutants {len(unnoticed)} have all verdicts, {len(survivors)} all sizes too")
-    assert len(survivors) <= (1 - BY_SCENARIOS) * len(chosen), "\n".join(each.name for each in survivors)
+    assert len(survivors) <= (1 - BY_SIZES) * len(chosen), "\n".join(each.name for each in survivors)
     assert len(unnoticed) <= (1 - BY_VERDICTS) * len(chosen), "\n".join(each.name for each in unnoticed)
