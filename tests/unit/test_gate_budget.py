@@ -92,7 +92,7 @@ def own_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Scenarios of all kinds, beside their zoo.cfg files."""
+    """Scenarios of all kinds, next to their zoo.cfg files."""
     for servers in (3, 5):
         (tmp_path / f"zoo-{servers}.cfg").write_text(zoo_cfg(*range(1, servers + 1)))
     texts = {

@@ -185,7 +185,7 @@ def test_processes_of_xdist_share_the_scenarios_and_nothing_else(project: pytest
     assert cases.keys() == {"all settle", "3 never leads", "a mistake"}
     states = {each.attrib["value"] for case in cases.values() for each in case.iter("property")
               if each.attrib["name"] == "states"}  # fmt: skip
-    assert states == {"7"}  # no leader, or one of three servers with one of two followers, or with both: 1 + 6
+    assert states == {"7"}  # no leader; or 2 or 3 leads, with one follower of two or with both: 1 + 6
 
 
 def test_the_plugin_costs_a_suite_without_scenarios_no_import_of_the_checker(project: pytest.Pytester) -> None:

@@ -134,7 +134,7 @@ def test_nothing_is_sent_while_news_of_the_connection_wait(stage: Stage) -> None
 
 
 def test_kazoos_thread_waits_until_a_call_is_in_kazoos_queue(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(driver, "PATIENCE", 60.0)  # a busy machine may block the thread that reports for a second
+    monkeypatch.setattr(driver, "PATIENCE", 60.0)  # a busy machine may not run the calling thread for a second
     in_call, go_on, order = threading.Event(), threading.Event(), []
     stage.driver.open()
 

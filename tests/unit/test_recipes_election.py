@@ -15,7 +15,7 @@ WAIT = 10.0
 
 
 class SlowStanding:
-    """A candidate's place that leads immediately, and takes a while to be created."""
+    """A `Standing` that leads immediately, and takes a while to be created."""
 
     token = 5
 

@@ -71,7 +71,7 @@ def test_every_step_of_the_better_run_can_happen_and_the_finding_is_the_same(nam
 
 
 def lamps() -> Job:
-    """Return a model of three lamps; the third is lit in two steps, after a crash or after the other two."""
+    """Return a model of three lamps. The third takes two steps once both others are lit, or one step after a crash."""
     lamp = {name: Actor(name, (name,), lambda _, operation: Outcome((operation,))) for name in ("one", "two", "three")}
 
     def moves(one: str, two: str, three: str) -> Iterator[Move]:
@@ -136,7 +136,7 @@ def test_a_step_that_no_lane_shows_is_no_switch(steps: str, switches: int) -> No
 
 
 def test_of_two_ways_to_a_state_that_is_kept_from_which_the_rest_is_no_switch() -> None:
-    """Both a b and b a lead to one state with one switch; only after the latter does a third step of a add none."""
+    """Both a b and b a lead to one state with one switch; a third step a adds no switch only after b a."""
     actors = tuple(Actor(name, (name,), lambda values, _: Outcome((values[0] + 1,))) for name in "ab")
 
     def moves(a: int, b: int) -> list[Move]:

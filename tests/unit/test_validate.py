@@ -281,7 +281,7 @@ def test_an_event_that_is_impossible_is_found(calm: list[Path], tmp_path: Path) 
 
 
 def test_an_ack_that_was_never_sent_is_found_though_each_journal_fits_by_itself(tmp_path: Path) -> None:
-    """A follower logs the last write and acknowledges it; in its journal, a PING replaces the synced write."""
+    """A follower logs the last write and acknowledges it; its journal has a PING in place of `Synced`."""
     paths = ran(tmp_path, 1, budgets=Budgets(writes=2), most=400)
     acked = found_lines(paths, lambda r: r.get("e", [""])[0] == "Receive" and r["e"][2][0] == "Ack")
     leader, line = max(acked, key=lambda each: each[1])
