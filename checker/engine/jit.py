@@ -59,14 +59,28 @@ from llvmlite import ir  # noqa: E402
 from numba.core import types  # noqa: E402
 from numba.extending import intrinsic  # noqa: E402
 
+from checker.engine.interrupts import Interrupts  # noqa: E402
+
 _njit: Any = numba.njit  # its types do not know the private option
 
 OPTIONS = {"nogil": True, "boundscheck": DEBUG, "_nrt": False}
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """Compile a function that is called from Python; the result is cached on disk."""
-    return _njit(cache=True, **OPTIONS)(function)
+    """Compile a function that is called from Python; the result is cached on disk.
+
+    A Ctrl-C waits until the kernel is compiled, or loaded from the cache: in the middle of this, an exception can make
+    LLVM free a module twice, which ends the process. Numba's dispatcher calls `_compile_for_args` for new types only.
+    """
+    made = _njit(cache=True, **OPTIONS)(function)
+    compile_for_args = made._compile_for_args
+
+    def deferred(*arguments: Any, **named: Any) -> Any:
+        with Interrupts():
+            return compile_for_args(*arguments, **named)
+
+    made._compile_for_args = deferred
+    return made
 
 
 def inlined(function: Callable[..., Any]) -> Any:

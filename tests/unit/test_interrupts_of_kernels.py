@@ -1,0 +1,37 @@
+"""Ctrl-C while a kernel is compiled or loaded: an exception there can make LLVM free a module twice."""
+
+from __future__ import annotations
+
+import signal
+from typing import Any
+
+import pytest
+
+from checker.engine import jit
+
+
+@pytest.fixture
+def usual_handler() -> Any:
+    """Python's own handler of Ctrl-C, also where the tests were started with the signal ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("usual_handler")
+def test_an_interrupt_waits_until_a_kernel_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = []
+
+    class Dispatcher:
+        """A compiler that gets a Ctrl-C in the middle of its work."""
+
+        def _compile_for_args(self, *_: Any) -> None:
+            signal.raise_signal(signal.SIGINT)
+            ended.append("compiled")
+
+    monkeypatch.setattr(jit, "_njit", lambda **_: lambda _: Dispatcher())
+    made = jit.kernel(len)
+    with pytest.raises(KeyboardInterrupt):
+        made._compile_for_args(1)
+    assert ended == ["compiled"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
