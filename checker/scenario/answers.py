@@ -1,12 +1,12 @@
 """Expected answers from plain text, for scripts: `NoNode`, `ok`, `ok version=0 children=a,b`, `ok | NodeExists`.
 
 Codes have the names of ZooKeeper's `KeeperException.Code`, in any case. `ok` may be followed by fields of the reply, in
-the notation of `checker.models.service.expected.FIELDS`.
+the notation of `checker.models.service.expected.field_of`.
 """
 
 from __future__ import annotations
 
-from checker.models.service.expected import FIELDS, Expected, fields_of
+from checker.models.service.expected import Expected, fields_of
 from checker.scenario.errors import nearest
 from spec.tree import replies, requests
 from spec.tree.fields import Record
@@ -69,6 +69,3 @@ def _field(text: str, request: type[Record]) -> tuple[str, str]:
     if not equals:
         raise AskingError(f"{text!r}: there is no value", f"write it behind the name, like `{name}=0`")
     return name, value
-
-
-assert all(name in FIELDS for reply in REPLIES.values() for name in fields_of(reply))

@@ -24,7 +24,7 @@ UNSIGNED = 1 << 64
 
 
 class Expected(msgspec.Struct, frozen=True):
-    """The correct answers: any of these codes, and with OK these fields, in the notation of `FIELDS`."""
+    """The correct answers: any of these codes, and with OK these fields, in the notation of `field_of`."""
 
     codes: tuple[Code, ...]
     fields: tuple[tuple[str, str], ...] = ()
@@ -37,52 +37,46 @@ def difference(expected: Expected, answer: Reply) -> str | None:
     if answer.code is not Code.OK or answer.reply is None:
         return None
     for name, value in expected.fields:
-        if (shown := FIELDS[name](answer.reply)) != value:
+        if (shown := field_of(answer.reply, name)) != value:
             return f"{name}={shown}"
     return None
-
-
-def _stat(name: str) -> Callable[[Any], str]:
-    return lambda reply: str(getattr(reply.stat, name, None))
 
 
 def _result(result: OperationResult) -> str:
     return Code(result.record.err).name if isinstance(result.record, ErrorReply) else Code.OK.name
 
 
-FIELDS: Mapping[str, Callable[[Any], str]] = {
-    "path": lambda reply: str(reply.path),
-    "data": lambda reply: (reply.data or b"").decode(),
-    "version": _stat("version"),
-    "cversion": _stat("cversion"),
-    "aversion": _stat("aversion"),
-    "length": _stat("data_length"),
-    "count": _stat("num_children"),
-    "owner": lambda reply: f"{reply.stat.ephemeral_owner % UNSIGNED:#x}",
-    "created": lambda reply: str(reply.stat.czxid),
-    "modified": lambda reply: str(reply.stat.mzxid),
-    "children-modified": lambda reply: str(reply.stat.pzxid),
-    "children": lambda reply: ",".join(sorted(reply.children)),
-    "ephemerals": lambda reply: ",".join(sorted(reply.ephemerals)),
-    "number": lambda reply: str(reply.total_number),
-    "acl": lambda reply: ",".join(f"{each.id.scheme}:{each.id.id}:{each.perms}" for each in reply.acl),
-    "results": lambda reply: ",".join(map(_result, reply.results)),
+_OF: Mapping[str, Mapping[str, Callable[[Any], str]]] = {
+    "stat": {
+        "version": lambda stat: str(stat.version),
+        "cversion": lambda stat: str(stat.cversion),
+        "aversion": lambda stat: str(stat.aversion),
+        "length": lambda stat: str(stat.data_length),
+        "count": lambda stat: str(stat.num_children),
+        "owner": lambda stat: f"{stat.ephemeral_owner % UNSIGNED:#x}",
+        "created": lambda stat: str(stat.czxid),
+        "modified": lambda stat: str(stat.mzxid),
+        "children-modified": lambda stat: str(stat.pzxid),
+    },
+    "path": {"path": str},
+    "data": {"data": lambda data: (data or b"").decode()},
+    "children": {"children": lambda children: ",".join(sorted(children))},
+    "ephemerals": {"ephemerals": lambda paths: ",".join(sorted(paths))},
+    "total_number": {"number": str},
+    "acl": {"acl": lambda acl: ",".join(f"{each.id.scheme}:{each.id.id}:{each.perms}" for each in acl)},
+    "results": {"results": lambda results: ",".join(map(_result, results))},
 }
-"""The fields of replies, each as text."""
+"""The fields of each attribute of a reply, each as text."""
 
-HAS: Mapping[str, tuple[str, ...]] = {
-    "stat": ("version", "cversion", "aversion", "length", "count", "owner", "created", "modified", "children-modified"),
-    "path": ("path",),
-    "data": ("data",),
-    "children": ("children",),
-    "ephemerals": ("ephemerals",),
-    "total_number": ("number",),
-    "acl": ("acl",),
-    "results": ("results",),
-}
-"""The fields that each attribute of a reply gives."""
+_ATTRIBUTE = {name: attribute for attribute, fields in _OF.items() for name in fields}
 
 
 def fields_of(reply: type[Record]) -> frozenset[str]:
     """The fields that a kind of reply has."""
-    return frozenset(name for attribute in reply.__struct_fields__ for name in HAS.get(attribute, ()))
+    return frozenset(name for attribute in reply.__struct_fields__ for name in _OF.get(attribute, ()))
+
+
+def field_of(reply: Record, name: str) -> str:
+    """A field of a reply that has it, as text."""
+    attribute = _ATTRIBUTE[name]
+    return _OF[attribute][name](getattr(reply, attribute))

@@ -17,7 +17,6 @@ from typing import TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from checker.models.service import telling
 from checker.models.service.expected import Expected, difference
 from checker.models.service.words import Notice, Reply
 from spec.client.library import EXPLAINED, Awaits, awaited
@@ -77,7 +76,7 @@ class Memory(msgspec.Struct, frozen=True):
     outdated: tuple[str, At] | None = None  # the path was read in its state before the notification of its change
     heard: tuple[tuple[str, str], ...] | None = ()  # None: after a disconnection events come in another order
     compared: bool = False  # an answer was compared with the expected one
-    unexpected: tuple[str, str] | None = None  # the request, and the part of its answer that is not as expected
+    unexpected: tuple[Record, str] | None = None  # the request, and the part of its answer that is not as expected
 
 
 def asked(memory: Memory, notes: frozenset[Note], zxid: int) -> Memory:
@@ -98,7 +97,7 @@ def compared(memory: Memory, expected: Expected | None, answer: Reply) -> Memory
     if expected is None or memory.unexpected is not None:
         return memory
     differs = difference(expected, answer)
-    wrong = None if differs is None else (telling.request(answer.asked), differs)
+    wrong = None if differs is None else (answer.asked, differs)
     return replace(memory, compared=True, unexpected=wrong)
 
 

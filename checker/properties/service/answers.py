@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from checker.engine import Property
+from checker.models.service import telling
 from checker.models.service.memory import Memory
 from checker.properties.service.views import Run, flagged
 
@@ -11,6 +12,9 @@ def expected_answers(run: Run) -> Property:
     """Each answer with an expectation has the expected code, and the expected fields."""
 
     def look(memory: Memory) -> tuple[bool, tuple[str, str] | None]:
-        return memory.compared, memory.unexpected
+        if memory.unexpected is None:
+            return memory.compared, None
+        asked, answer = memory.unexpected
+        return True, (telling.request(asked), answer)
 
     return flagged(run, "ExpectedAnswers", look, "an answer is not the expected one", ("request", "answer"))
