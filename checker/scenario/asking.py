@@ -20,7 +20,7 @@ from typing import Any
 from checker.models.service.scripts import Script
 from checker.scenario.answers import AskingError, expected_of
 from checker.scenario.errors import nearest
-from spec.tree.data import OPEN_ACL_UNSAFE, Acl, Id
+from spec.tree.data import OPEN_ACL_UNSAFE, Acl, Id, Perms
 from spec.tree.fields import Record
 from spec.tree.paths import fault_of
 from spec.tree.requests import (
@@ -117,6 +117,11 @@ def _request(words: str) -> Record:
             raise AskingError(f"{words!r}", right)
     if len(paths) != 1 or fault_of(paths[0]) is not None:
         raise AskingError(f"{words!r}", f"{name} is about one absolute path, like /a")
+    if name == "setAcl" and "-a" not in given:
+        raise AskingError(f"{words!r}", "setAcl has the new ACL behind -a, like `-a world:anyone:r`")
+    for one, other in (("-c", "-e"), ("-c", "-s"), ("-c", "-t"), ("-t", "-e")):
+        if one in given and other in given:
+            raise AskingError(f"{words!r}", f"no znode is of both kinds: write {one} or {other}")
     return make(paths[0], given)
 
 
@@ -131,7 +136,8 @@ _VALUES = {
 def _create(path: str, given: Mapping[str, str]) -> Record:
     acl = _acl(given)
     if "-t" in given:
-        return CreateTtl(path, b"", acl, 5 + ("-s" in given), int(given["-t"]))
+        mode = CreateMode.PERSISTENT_SEQUENTIAL_WITH_TTL if "-s" in given else CreateMode.PERSISTENT_WITH_TTL
+        return CreateTtl(path, b"", acl, mode, int(given["-t"]))
     if "-c" in given:
         return CreateContainer(path, b"", acl, CreateMode.CONTAINER)
     return Create2(path, b"", acl, ("-e" in given) + 2 * ("-s" in given))
@@ -142,14 +148,14 @@ def _acl(given: Mapping[str, str]) -> tuple[Acl, ...]:
         return OPEN_ACL_UNSAFE
     scheme, _, rest = given["-a"].partition(":")
     identity, _, letters = rest.rpartition(":")
-    return (Acl(sum(_PERMS[letter] for letter in set(letters)), Id(scheme, identity)),)
+    return (Acl(sum(int(_PERMS[letter]) for letter in set(letters)), Id(scheme, identity)),)
 
 
 def _version(given: Mapping[str, str]) -> int:
     return int(given.get("-v", -1))
 
 
-_PERMS = {"r": 1, "w": 2, "c": 4, "d": 8, "a": 16}
+_PERMS = {"r": Perms.READ, "w": Perms.WRITE, "c": Perms.CREATE, "d": Perms.DELETE, "a": Perms.ADMIN}
 """The bits of permissions (`ZooDefs.Perms`), by the letters of `zkCli.sh`."""
 
 _REQUESTS: dict[str, tuple[Callable[[str, Mapping[str, str]], Record], str]] = {
