@@ -140,7 +140,9 @@ class Assessed:
     def cell(self, question: Question, *, faulty: bool) -> Cell:
         """The answer to a question. SAFE is withheld if the change is outside of the model."""
         found = self._found(question, faulty=faulty)
-        return self._not_modelled(question) or found if found.outcome is Outcome.SAFE else found
+        if found.outcome is Outcome.SAFE and (withheld := self._not_modelled(question)) is not None:
+            return withheld
+        return found
 
     def _not_modelled(self, question: Question) -> Cell | None:
         """The answer where neither the proof nor the runs cover this question for this change."""
