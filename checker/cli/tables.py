@@ -14,7 +14,7 @@ from checker.engine import Finding, Kind, ModelError, Property, Read, Stop
 from checker.engine.search import explore
 from checker.models.ensemble import Budgets, File, Grain, Member, Prologue, Setup, ensemble
 from checker.models.ensemble.names import LINKS, Link, server_name
-from checker.models.ensemble.standing import Standing, is_established, standing
+from checker.models.ensemble.status import ElectionStatus, election_status, is_established
 from checker.properties.standings import serves
 from spec.quorum import majority_view
 
@@ -101,7 +101,7 @@ def _side(setup: Setup, cut_off: int, leaders_side: bool, *, serving: bool) -> P
     """
     former = max(setup.sids)
 
-    def check(cut: frozenset[Link], *seen: Standing | str) -> Finding | None:
+    def check(cut: frozenset[Link], *seen: ElectionStatus | str) -> Finding | None:
         away = {sid for sid in setup.sids if (min(sid, former), max(sid, former)) in cut}
         if len(away) != cut_off:
             return None
@@ -110,7 +110,7 @@ def _side(setup: Setup, cut_off: int, leaders_side: bool, *, serving: bool) -> P
         serves_now = any(is_established(standings, sid) for sid in side)
         return Finding("it does" if serving else "it does not") if serves_now is serving else None
 
-    reads = (Read(LINKS), *(Read(server_name(sid), standing) for sid in setup.sids))
+    reads = (Read(LINKS), *(Read(server_name(sid), election_status) for sid in setup.sids))
     return Property("side", reads, check, Kind.FINAL)
 
 

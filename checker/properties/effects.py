@@ -13,7 +13,7 @@ import msgspec
 from checker.engine import TRIVIAL, Finding, Property, Read
 from checker.engine.model import Kind, Trivial
 from checker.models.ensemble.effects import Concern, Misfit
-from checker.models.ensemble.history import Part, Sync, part
+from checker.models.ensemble.history import HistoryPart, PendingSync, part
 from checker.models.ensemble.names import HISTORY, server_name
 from checker.models.ensemble.setup import Setup
 from checker.properties.views import AWAY
@@ -67,7 +67,7 @@ def sync_is_fresh(setup: Setup) -> Property:  # noqa: ARG001 (every property is 
     processor (`LeaderZooKeeperServer`: `matchSyncs` is false), so that sync is not examined.
     """
 
-    def check(found: tuple[Sync, ...]) -> Answer:
+    def check(found: tuple[PendingSync, ...]) -> Answer:
         for each in found:
             if each.answered is not None:
                 values = (
@@ -79,7 +79,7 @@ def sync_is_fresh(setup: Setup) -> Property:  # noqa: ARG001 (every property is 
         return None if any(each.committed for each in found) else TRIVIAL
 
     meaning = "a learner answers a sync behind all that was committed in its epoch or before when it was asked"
-    return Property("SyncIsFresh", (Read(HISTORY, part(Part.SYNCS)),), check, meaning=meaning)
+    return Property("SyncIsFresh", (Read(HISTORY, part(HistoryPart.SYNCS)),), check, meaning=meaning)
 
 
 class Progress(msgspec.Struct, frozen=True):
@@ -150,4 +150,4 @@ def _property(setup: Setup, name: str, concern: Concern, needs: Callable[[Server
         return None if any(needed) else TRIVIAL
 
     servers = (Read(server_name(sid), needs) for sid in setup.sids)
-    return Property(name, (Read(HISTORY, part(Part.MISFITS)), *servers), check, meaning=meaning)
+    return Property(name, (Read(HISTORY, part(HistoryPart.MISFITS)), *servers), check, meaning=meaning)

@@ -1,7 +1,7 @@
 """The invariants and witnesses of elections.
 
 Every property returns a value: the clause that decided and its witnesses. Properties read small projections of servers
-(`Standing`), so that each is evaluated once for every combination of projected values.
+(`ElectionStatus`), so that each is evaluated once for every combination of projected values.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ from checker.engine import TRIVIAL, Finding, Kind, Property, Read
 from checker.engine.model import Trivial
 from checker.models.ensemble.names import LINKS, VOTES, Link, server_name
 from checker.models.ensemble.setup import Setup
-from checker.models.ensemble.standing import (
+from checker.models.ensemble.status import (
     LEADING,
-    Standing,
+    ElectionStatus,
+    election_status,
     followers,
     has_rejoined,
     is_established,
-    standing,
 )
 from spec.election.vote import ServerState
 from spec.quorum import Sid
 from spec.server import Server
 
-Standings = Mapping[Sid, Standing | str]
+Standings = Mapping[Sid, ElectionStatus | str]
 Answer = Finding | Trivial | None
 
 
 def _of_standings(setup: Setup, check: Callable[[Standings], Answer]) -> dict[str, Any]:
     """The reads and the check of a property of the summaries of all servers."""
     return {
-        "reads": tuple(Read(server_name(sid), standing) for sid in setup.sids),
+        "reads": tuple(Read(server_name(sid), election_status) for sid in setup.sids),
         "check": lambda *seen: check(dict(zip(setup.sids, seen, strict=True))),
     }
 
@@ -57,7 +57,7 @@ def one_leader(setup: Setup) -> Property:
 
 def _support(standings: Standings, leader: Sid) -> str:
     own = standings[leader]
-    assert isinstance(own, Standing)
+    assert isinstance(own, ElectionStatus)
     behind = sorted(followers(standings, leader) & own.view.voters)
     return f"{behind} of the voters {sorted(own.view.voters)} in its view"
 
@@ -95,7 +95,7 @@ def leader_is_a_voter(setup: Setup) -> Property:
     """R4: every server that leads or is followed is a voter in the view of the deciding server."""
 
     def check(standings: Standings) -> Answer:
-        decided = [(s, e) for s, e in standings.items() if isinstance(e, Standing) and e.leader is not None]
+        decided = [(s, e) for s, e in standings.items() if isinstance(e, ElectionStatus) and e.leader is not None]
         if not decided:
             return TRIVIAL
         wrong = [(sid, each.leader) for sid, each in decided if not each.view.is_voter(each.leader or 0)]
@@ -109,16 +109,16 @@ def leader_is_a_voter(setup: Setup) -> Property:
 def elected(setup: Setup) -> Property:
     """A witness: some server leads and a quorum of its view follows it, with no cut link between them."""
 
-    def check(cut: frozenset[Link], *seen: Standing | str) -> Answer:
+    def check(cut: frozenset[Link], *seen: ElectionStatus | str) -> Answer:
         standings = dict(zip(setup.sids, seen, strict=True))
         for sid, each in standings.items():
-            if isinstance(each, Standing) and each.state is LEADING:
+            if isinstance(each, ElectionStatus) and each.state is LEADING:
                 connected = {o: e for o, e in standings.items() if (min(o, sid), max(o, sid)) not in cut}
                 if is_established(connected, sid):
                     return Finding("a leader is established", (("leader", sid),))
         return None
 
-    reads = (Read(LINKS), *(Read(server_name(sid), standing) for sid in setup.sids))
+    reads = (Read(LINKS), *(Read(server_name(sid), election_status) for sid in setup.sids))
     return Property("Elected", reads, check, Kind.SOMETIMES, "a server leads with a quorum of its view within reach")
 
 
@@ -128,7 +128,9 @@ def all_settled(setup: Setup) -> Property:
     def check(standings: Standings) -> Answer:
         if not all(has_rejoined(standings, sid) for sid in standings):
             return None
-        leaders = sorted({each.leader for each in standings.values() if isinstance(each, Standing) and each.leader})
+        leaders = sorted(
+            {each.leader for each in standings.values() if isinstance(each, ElectionStatus) and each.leader}
+        )
         return Finding("every server has rejoined", (("leaders", leaders),))
 
     meaning = "every server runs and follows, observes or is an established leader"
@@ -169,17 +171,17 @@ def buckets(name: str, table: Mapping[Sid, Bucket]) -> Property:
     """A witness (R7, R10): at one moment the servers have exactly these receive buckets, as (zxid, leader)."""
     sids = tuple(sorted(table))
 
-    def check(votes: Iterable[Any], *seen: Standing | str) -> Answer:
+    def check(votes: Iterable[Any], *seen: ElectionStatus | str) -> Answer:
         received: dict[Sid, dict[Sid, tuple[int, Sid]]] = {sid: {} for sid in sids}
         for (server, sender), vote in votes:
             if server in received:
                 received[server][sender] = (vote.zxid, vote.leader)
         for sid, each in zip(sids, seen, strict=True):
-            if not isinstance(each, Standing) or each.state is not table[sid].state:
+            if not isinstance(each, ElectionStatus) or each.state is not table[sid].state:
                 return None
             if received[sid] != table[sid].votes:
                 return None
         return Finding("the receive buckets are those of the table")
 
-    reads = (Read(VOTES), *(Read(server_name(sid), standing) for sid in sids))
+    reads = (Read(VOTES), *(Read(server_name(sid), election_status) for sid in sids))
     return Property(name, reads, check, Kind.SOMETIMES, f"the receive buckets of the table {name!r}")

@@ -19,7 +19,7 @@ from itertools import combinations, permutations
 from checker.engine import Finding, Kind, Move, Property, Read
 from checker.models.ensemble.names import LINKS, Link, server_name
 from checker.models.ensemble.setup import Setup
-from checker.models.ensemble.standing import Standing, standing
+from checker.models.ensemble.status import ElectionStatus, election_status
 from checker.properties.standings import Standings, serving
 from spec.quorum import Port, Sid, opens, reaches
 
@@ -40,7 +40,7 @@ def fair(rule: str, move: Move) -> Hashable:
 def settles(setup: Setup) -> Property:
     """R2, R3: from every state, some run reaches one where all servers that run within reach of a leader follow it."""
 
-    def check(cut: frozenset[Link], *seen: Standing | str) -> Finding | None:
+    def check(cut: frozenset[Link], *seen: ElectionStatus | str) -> Finding | None:
         standings = dict(zip(setup.sids, seen, strict=True))
         for leader in serving(standings, cut):
             near = [s for s in standings if s == leader or _link(s, leader) not in cut]
@@ -55,7 +55,7 @@ def settles(setup: Setup) -> Property:
 def elects(setup: Setup) -> Property:
     """R2, R3: while servers of a quorum run and reach one another, every fair run reaches an established leader."""
 
-    def check(cut: frozenset[Link], *seen: Standing | str) -> Finding | None:
+    def check(cut: frozenset[Link], *seen: ElectionStatus | str) -> Finding | None:
         standings = dict(zip(setup.sids, seen, strict=True))
         leaders = serving(standings, cut)
         if leaders:
@@ -68,7 +68,7 @@ def elects(setup: Setup) -> Property:
 
 def has_quorum(standings: Standings, cut: frozenset[Link]) -> bool:
     """Whether servers run that all reach one another, and are a quorum in the view of each of them."""
-    running = {sid: each for sid, each in standings.items() if isinstance(each, Standing)}
+    running = {sid: each for sid, each in standings.items() if isinstance(each, ElectionStatus)}
     return any(
         all(running[sid].view.contains_quorum(group) for sid in group)
         for size in range(len(running), 0, -1)
@@ -77,7 +77,7 @@ def has_quorum(standings: Standings, cut: frozenset[Link]) -> bool:
     )
 
 
-def _by_addresses(running: Mapping[Sid, Standing], group: Collection[Sid]) -> bool:
+def _by_addresses(running: Mapping[Sid, ElectionStatus], group: Collection[Sid]) -> bool:
     """Whether each of these servers can connect to both peer ports of each other one, by the addresses in its file."""
     views = {sid: running[sid].view.addresses for sid in group}
     return all(
@@ -86,7 +86,7 @@ def _by_addresses(running: Mapping[Sid, Standing], group: Collection[Sid]) -> bo
     )
 
 
-def _is_with(each: Standing | str, leader: Sid) -> bool:
+def _is_with(each: ElectionStatus | str, leader: Sid) -> bool:
     return isinstance(each, str) or (each.leader == leader and each.serves)
 
 
@@ -96,4 +96,4 @@ def _link(one: Sid, other: Sid) -> Link:
 
 def _reads(setup: Setup) -> tuple[Read, ...]:
     sids: Iterable[Sid] = setup.sids
-    return (Read(LINKS), *(Read(server_name(sid), standing) for sid in sids))
+    return (Read(LINKS), *(Read(server_name(sid), election_status) for sid in sids))

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from checker.engine import TRIVIAL, Finding, Property
 from checker.engine.model import Trivial
-from checker.models.ensemble.history import Part
+from checker.models.ensemble.history import HistoryPart
 from checker.models.ensemble.setup import Setup
 from checker.properties.views import Duty, duty, reads_of
 from spec.quorum import Sid
@@ -65,7 +65,7 @@ def _family(
             return TRIVIAL
         return also(duties)
 
-    return Property(name, reads_of(setup, duty, Part.UNEXPECTED), check, meaning=meaning)
+    return Property(name, reads_of(setup, duty, HistoryPart.UNEXPECTED), check, meaning=meaning)
 
 
 def _served_too_early(duties: Duties) -> Finding | None:

@@ -17,7 +17,7 @@ from typing import Any
 from checker.engine import TRIVIAL, Finding, Property
 from checker.engine.model import Trivial
 from checker.models.ensemble.applied import Misapplied, applied_zxid, up_to
-from checker.models.ensemble.history import FirstCommit, Part, Sent
+from checker.models.ensemble.history import FirstCommit, HistoryPart, ProposedTxn
 from checker.models.ensemble.setup import Setup
 from checker.properties.views import Seen, as_applied, reads_of, seen
 from spec.quorum import Sid
@@ -57,7 +57,7 @@ def applied_in_order(setup: Setup) -> Property:
         return None if any(has_two) else TRIVIAL
 
     meaning = "each server applies the transactions of its log in zxid order, without a gap"
-    return Property("AppliedInOrder", reads_of(setup, has_two, Part.MISAPPLIED), check, meaning=meaning)
+    return Property("AppliedInOrder", reads_of(setup, has_two, HistoryPart.MISAPPLIED), check, meaning=meaning)
 
 
 # Delivered prefixes.
@@ -238,7 +238,7 @@ def integrity(setup: Setup) -> Property:
     """Every delivered transaction was proposed by a leader, or was on a disk from the beginning."""
     given = {txn for member in setup.members for txn in member.durable.txns}
 
-    def check(_: Any, broadcast: tuple[Sent, ...], servers: Servers) -> Answer:
+    def check(_: Any, broadcast: tuple[ProposedTxn, ...], servers: Servers) -> Answer:
         delivered = {txn for each in servers.values() for txn in each.delivered}
         if not delivered:
             return TRIVIAL
@@ -252,7 +252,7 @@ def integrity(setup: Setup) -> Property:
 def local_primary_order(setup: Setup) -> Property:
     """If a leader proposes a before b, every server that delivers b has delivered a before it."""
 
-    def check(_: Any, broadcast: tuple[Sent, ...], servers: Servers) -> Answer:
+    def check(_: Any, broadcast: tuple[ProposedTxn, ...], servers: Servers) -> Answer:
         pairs = [(a.txn, b.txn) for a, b in combinations(broadcast, 2) if (a.epoch, a.leader) == (b.epoch, b.leader)]
         asked = [(a, b, s) for a, b in pairs for s in servers if b in servers[s].delivered]
         if not asked:
@@ -273,7 +273,7 @@ def local_primary_order(setup: Setup) -> Property:
 def primary_integrity(setup: Setup) -> Property:
     """A leader that proposes has delivered every transaction of lower epochs that was ever committed or delivered."""
 
-    def check(committed: tuple[FirstCommit, ...], broadcast: tuple[Sent, ...], servers: Servers) -> Answer:
+    def check(committed: tuple[FirstCommit, ...], broadcast: tuple[ProposedTxn, ...], servers: Servers) -> Answer:
         proposing = {(each.epoch, each.leader) for each in broadcast}
         asked = [
             (sid, each.txn)
@@ -322,13 +322,13 @@ def committed_log_monotonicity(setup: Setup) -> Property:
 
 
 def _of_seen(name: str, setup: Setup, check: Callable[[Servers], Answer], meaning: str) -> Property:
-    reads = reads_of(setup, seen, Part.MISAPPLIED)
+    reads = reads_of(setup, seen, HistoryPart.MISAPPLIED)
     return Property(name, reads, lambda reports, *views: check(_present(setup, reports, views)), meaning=meaning)
 
 
 def _of_past(name: str, setup: Setup, check: Callable[[Any, Any, Servers], Answer], meaning: str) -> Property:
     """A property of the committed and proposed transactions so far, and of the delivered ones."""
-    reads = reads_of(setup, seen, Part.COMMITTED, Part.BROADCAST, Part.MISAPPLIED)
+    reads = reads_of(setup, seen, HistoryPart.COMMITTED, HistoryPart.BROADCAST, HistoryPart.MISAPPLIED)
 
     def held(committed: Any, broadcast: Any, reports: tuple[Misapplied, ...], *views: Seen | str) -> Answer:
         return check(committed, broadcast, _present(setup, reports, views))

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from checker.models.ensemble.setup import File, Setup
-from checker.models.ensemble.standing import Standing
+from checker.models.ensemble.status import ElectionStatus
 from checker.properties.election import Bucket
 from checker.words import nearest, similar
 from spec.election.vote import ServerState
@@ -50,7 +50,7 @@ class Stand(NamedTuple):
     leader: Sid | None = None
     view: View | None = None
 
-    def fits(self, standing: Standing | str) -> bool:
+    def fits(self, standing: ElectionStatus | str) -> bool:
         """Whether a server matches."""
         if isinstance(standing, str):
             return self.state == DOWN
@@ -65,7 +65,7 @@ Pattern = Mapping[Sid, tuple[Stand, ...]]
 """For each server in the pattern, the states that it may have."""
 
 
-def fits(pattern: Pattern, standings: Mapping[Sid, Standing | str]) -> bool:
+def fits(pattern: Pattern, standings: Mapping[Sid, ElectionStatus | str]) -> bool:
     """Whether every server of the pattern matches one of its allowed states."""
     return all(any(stand.fits(standings[sid]) for stand in stands) for sid, stands in pattern.items())
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from checker.engine import TRIVIAL, Finding, Property, Read
 from checker.engine.model import Trivial
-from checker.models.ensemble.history import FirstCommit, Part, Reign, part
+from checker.models.ensemble.history import EstablishedEpoch, FirstCommit, HistoryPart, part
 from checker.models.ensemble.names import HISTORY, server_name
 from checker.models.ensemble.setup import Setup
 from checker.properties.views import Held, held, reads_of, truncates
@@ -26,7 +26,7 @@ Answer = Finding | Trivial | None
 def leadership(setup: Setup) -> Property:  # noqa: ARG001 (every property is built from a setup)
     """R11: a quorum of ACKEPOCH is complete at most once in an epoch, for one leader."""
 
-    def check(established: tuple[Reign, ...], _: Any) -> Answer:
+    def check(established: tuple[EstablishedEpoch, ...], _: Any) -> Answer:
         if len(established) < 2:
             return TRIVIAL
         twice = [(a, b) for a, b in combinations(established, 2) if a.epoch == b.epoch]
@@ -47,7 +47,7 @@ def leader_log_completeness(setup: Setup) -> Property:  # noqa: ARG001
     A commit in a lower epoch after the higher one was established must also be among the leader's initial transactions.
     """
 
-    def check(established: tuple[Reign, ...], committed: tuple[FirstCommit, ...]) -> Answer:
+    def check(established: tuple[EstablishedEpoch, ...], committed: tuple[FirstCommit, ...]) -> Answer:
         asked = [(reign, each) for reign in established for each in committed if each.epoch < reign.epoch]
         if not asked:
             return TRIVIAL
@@ -82,7 +82,7 @@ def committed_log_durability(setup: Setup) -> Property:
         values = (("server", sid), ("transaction", told(txn.zxid)))
         return Finding("a server truncates a transaction that was committed in an earlier epoch", values)
 
-    reads = reads_of(setup, truncates, Part.LOST, Part.COMMITTED)
+    reads = reads_of(setup, truncates, HistoryPart.LOST, HistoryPart.COMMITTED)
     meaning = "no leader makes a server truncate a transaction that was committed in an earlier epoch"
     return Property("CommittedLogDurability", reads, check, meaning=meaning)
 
@@ -102,7 +102,7 @@ def one_txn_per_zxid(setup: Setup) -> Property:  # noqa: ARG001
         return None
 
     meaning = "no two committed transactions have the same zxid"
-    return Property("OneTxnPerZxid", (Read(HISTORY, part(Part.COMMITTED)),), check, meaning=meaning)
+    return Property("OneTxnPerZxid", (Read(HISTORY, part(HistoryPart.COMMITTED)),), check, meaning=meaning)
 
 
 def durability(setup: Setup) -> Property:
@@ -124,7 +124,7 @@ def durability(setup: Setup) -> Property:
         return None
 
     meaning = "whatever was committed, or a client was told, is on the disk of a server of every quorum"
-    return Property("Durability", reads_of(setup, held, Part.COMMITTED), check, meaning=meaning)
+    return Property("Durability", reads_of(setup, held, HistoryPart.COMMITTED), check, meaning=meaning)
 
 
 def only_voters_ack(setup: Setup) -> Property:
@@ -149,4 +149,4 @@ def only_voters_ack(setup: Setup) -> Property:
     return Property("OnlyVotersAck", reads, check, meaning=meaning)
 
 
-_PAST = (Read(HISTORY, part(Part.ESTABLISHED)), Read(HISTORY, part(Part.COMMITTED)))
+_PAST = (Read(HISTORY, part(HistoryPart.ESTABLISHED)), Read(HISTORY, part(HistoryPart.COMMITTED)))

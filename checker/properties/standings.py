@@ -15,18 +15,18 @@ from checker.engine import TRIVIAL, Finding, Kind, Property, Read
 from checker.engine.model import Trivial
 from checker.models.ensemble.names import LINKS, Link, server_name
 from checker.models.ensemble.setup import Setup
-from checker.models.ensemble.standing import LEADING, Standing, is_established, standing
+from checker.models.ensemble.status import LEADING, ElectionStatus, election_status, is_established
 from checker.properties.patterns import Pattern, fits
 from spec.quorum import Sid
 from spec.server import Server
 
-Standings = Mapping[Sid, Standing | str]
+Standings = Mapping[Sid, ElectionStatus | str]
 
 
 def stands(pattern: Pattern, words: str) -> Property:
     """A witness: at one moment the servers match the pattern."""
 
-    def check(*seen: Standing | str) -> Finding | None:
+    def check(*seen: ElectionStatus | str) -> Finding | None:
         standings = dict(zip(pattern, seen, strict=True))
         return Finding("the servers stand so", _told(standings)) if fits(pattern, standings) else None
 
@@ -37,7 +37,7 @@ def stands(pattern: Pattern, words: str) -> Property:
 def never_stands(pattern: Pattern, words: str) -> Property:
     """An invariant: at no moment do all servers match the pattern."""
 
-    def check(*seen: Standing | str) -> Finding | None:
+    def check(*seen: ElectionStatus | str) -> Finding | None:
         standings = dict(zip(pattern, seen, strict=True))
         return Finding("the servers stand so", _told(standings)) if fits(pattern, standings) else None
 
@@ -48,7 +48,7 @@ def never_stands(pattern: Pattern, words: str) -> Property:
 def serves(setup: Setup) -> Property:
     """R2, R3: in a state without a next step within the bounds, a server leads with a quorum within reach."""
 
-    def check(cut: frozenset[Link], *seen: Standing | str) -> Finding | None:
+    def check(cut: frozenset[Link], *seen: ElectionStatus | str) -> Finding | None:
         standings = dict(zip(setup.sids, seen, strict=True))
         if serving(standings, cut):
             return None
@@ -61,7 +61,7 @@ def serves(setup: Setup) -> Property:
 def serves_no_more(setup: Setup) -> Property:
     """R2, R3, R4: in a state without a next step within the bounds, no server leads with a quorum within reach."""
 
-    def check(cut: frozenset[Link], *seen: Standing | str) -> Finding | None:
+    def check(cut: frozenset[Link], *seen: ElectionStatus | str) -> Finding | None:
         standings = dict(zip(setup.sids, seen, strict=True))
         leaders = serving(standings, cut)
         if not leaders:
@@ -100,7 +100,7 @@ def serving(standings: Standings, cut: frozenset[Link]) -> list[Sid]:
     """The servers that lead while a quorum of their view follows them, counting only followers within reach."""
     found = []
     for sid, each in standings.items():
-        if isinstance(each, Standing) and each.state is LEADING:
+        if isinstance(each, ElectionStatus) and each.state is LEADING:
             within = {o: e for o, e in standings.items() if (min(o, sid), max(o, sid)) not in cut}
             if is_established(within, sid):
                 found.append(sid)
@@ -108,7 +108,7 @@ def serving(standings: Standings, cut: frozenset[Link]) -> list[Sid]:
 
 
 def _reads(sids: Iterable[Sid]) -> tuple[Read, ...]:
-    return tuple(Read(server_name(sid), standing) for sid in sids)
+    return tuple(Read(server_name(sid), election_status) for sid in sids)
 
 
 def _with_links(setup: Setup) -> tuple[Read, ...]:
@@ -119,7 +119,7 @@ def _told(standings: Standings) -> tuple[tuple[str, Any], ...]:
     return tuple((f"server.{sid}", _words(each)) for sid, each in standings.items())
 
 
-def _words(each: Standing | str) -> str:
+def _words(each: ElectionStatus | str) -> str:
     if isinstance(each, str):
         return each
     return each.state.name if each.leader is None else f"{each.state.name} {each.leader}"

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from checker.engine import Read
 from checker.models.ensemble.applied import Misapplied, up_to
-from checker.models.ensemble.history import Part, part
+from checker.models.ensemble.history import HistoryPart, part
 from checker.models.ensemble.names import HISTORY, server_name
 from checker.models.ensemble.setup import Setup
 from spec.quorum import Sid, View
@@ -138,7 +138,7 @@ def as_applied(sid: Sid, each: Seen, reports: tuple[Misapplied, ...]) -> Seen:
     return each
 
 
-def reads_of(setup: Setup, view: Callable[[Server], Any], *parts: Part) -> tuple[Read, ...]:
+def reads_of(setup: Setup, view: Callable[[Server], Any], *parts: HistoryPart) -> tuple[Read, ...]:
     """Reads of these parts of the history, and of this view of every server."""
     of_history = tuple(Read(HISTORY, part(which)) for which in parts)
     return (*of_history, *(Read(server_name(sid), view) for sid in setup.sids))

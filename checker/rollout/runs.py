@@ -22,7 +22,7 @@ from checker.engine.model import Kind
 from checker.engine.result import Stop
 from checker.job import Job
 from checker.models.ensemble.names import PLAN, server_name
-from checker.models.ensemble.standing import Standing, is_established, standing
+from checker.models.ensemble.status import ElectionStatus, election_status, is_established
 from checker.report import Progress
 from checker.rollout.scenarios import Asked, scenario_of
 from checker.scenario import ScenarioError, from_text
@@ -174,8 +174,10 @@ def leads_first(asked: Asked) -> bool:
     except ScenarioError:
         return False
     row = model.initial()
-    standings: dict[Sid, Standing | str] = {
-        sid: standing(row[model.index[server_name(sid)]]) for sid in asked.stage.sids if server_name(sid) in model.index
+    standings: dict[Sid, ElectionStatus | str] = {
+        sid: election_status(row[model.index[server_name(sid)]])
+        for sid in asked.stage.sids
+        if server_name(sid) in model.index
     }
     return is_established(standings, asked.leader)
 
@@ -212,7 +214,7 @@ def _not_recoverable(ran: Ran, job: Job, found: Found) -> Ran:
         sid
         for sid in asked.stage.sids
         if server_name(sid) in index
-        and isinstance(each := standing(row[index[server_name(sid)]]), Standing)
+        and isinstance(each := election_status(row[index[server_name(sid)]]), ElectionStatus)
         and each.leader is None
     )
     stuck = _waited_for(asked, row[index[PLAN]]) if PLAN in index else None

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from checker.engine import Limits
-from checker.models.ensemble import File, Grain, Planned, Prologue, Setup
+from checker.models.ensemble import File, Grain, PlannedAction, Prologue, Setup
 from checker.scenario.errors import one_of
 from checker.scenario.files import Files, with_needed_addresses
 from checker.scenario.located import Located, Path, position
@@ -119,12 +119,12 @@ class _Plan:
         self._located, self._files, self._boots_with = located, files, boots_with
         self._after: tuple[Sid, ...] = ()
 
-    def read(self, plan: list[Any]) -> Iterable[Planned]:
+    def read(self, plan: list[Any]) -> Iterable[PlannedAction]:
         for number, value in enumerate(plan):
             path: Path = ("plan", position(number))
             yield from self._actions(decode(PlanEntry, self._located, value, path), path)
 
-    def _actions(self, entry: PlanEntry, path: Path) -> Iterable[Planned]:
+    def _actions(self, entry: PlanEntry, path: Path) -> Iterable[PlannedAction]:
         given = [name for name in ("restart", "stop", "start") if getattr(entry, name) is not None]
         if len(given) != 1:
             right = "write one of restart, stop and start, with the id of a server"
@@ -138,12 +138,12 @@ class _Plan:
             raise self._located.error(path, "a server that is stopped loads no file", "write restart or start")
         after, self._after = self._after, (sid,) if wait == "rejoined" else ()
         if name in ("restart", "stop"):
-            yield Planned("stop", sid, after=after)
+            yield PlannedAction("stop", sid, after=after)
             after = ()
         if name in ("restart", "start"):
             if entry.file:
                 self._boots_with[sid] = self._files.file(entry.file, sid, (*path, "file"))
-            yield Planned("start", sid, self._boots_with[sid], after, empty=disk == EMPTY)
+            yield PlannedAction("start", sid, self._boots_with[sid], after, empty=disk == EMPTY)
 
 
 def _check_running(setup: Setup, located: Located) -> None:

@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 
 from checker.models.ensemble.applied import misapplied
-from checker.models.ensemble.history import History, Part, Reign, Sent, history_actor
+from checker.models.ensemble.history import EstablishedEpoch, History, HistoryPart, ProposedTxn, history_actor
 from checker.validate.committed import Committed, Log, Txns
 from checker.validate.order import NONE
 from checker.validate.replay import known_from
@@ -81,7 +81,7 @@ class Past:
         self.given_snapshots: set[tuple[Sid, Sid, int]] = set()
         self._least = 0
         self._snapshots: dict[tuple[Sid, Sid, int], Log] = {}
-        self._fold = history_actor(frozenset(Part)).step
+        self._fold = history_actor(frozenset(HistoryPart)).step
 
     @property
     def floor(self) -> int:
@@ -237,7 +237,7 @@ class Past:
         unentered = fact.epoch in image.unentered
         image.unentered.discard(fact.epoch)
         image.turn.add(fact.epoch)
-        return unentered and Reign(fact.epoch, fact.leader, fact.initial) in self.history.established
+        return unentered and EstablishedEpoch(fact.epoch, fact.leader, fact.initial) in self.history.established
 
     def _folded(self, fact: Fact) -> None:
         """Adds a fact to the history; the settled transactions are already in it."""
@@ -293,7 +293,7 @@ class Past:
             return
         older = tuple(self.committed.first_commits(place, self.settled))
         sent = [
-            Sent(self.committed.proposed[n], self.committed.leaders[n], self.committed.txn(n))
+            ProposedTxn(self.committed.proposed[n], self.committed.leaders[n], self.committed.txn(n))
             for n in range(place, self.settled)
             if self.committed.proposed[n] != NONE
         ]
@@ -343,5 +343,5 @@ def _is_snap(event: Event) -> bool:
     return isinstance(event, Receive) and isinstance(event.packet, Snap)
 
 
-def _sorted(sent: Iterable[Sent]) -> tuple[Sent, ...]:
+def _sorted(sent: Iterable[ProposedTxn]) -> tuple[ProposedTxn, ...]:
     return tuple(sorted(sent, key=lambda each: (each.epoch, each.leader, each.txn.zxid)))

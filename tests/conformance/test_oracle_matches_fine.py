@@ -14,7 +14,7 @@ from checker.engine import Kind, Property, Read, Stop
 from checker.engine.search import explore
 from checker.models.ensemble import Budgets, File, Grain, Member, Setup, ensemble
 from checker.models.ensemble.names import server_name
-from checker.models.ensemble.standing import LEADING, Standing, followers, is_established, standing
+from checker.models.ensemble.status import LEADING, ElectionStatus, election_status, followers, is_established
 from spec.durable import Durable
 from spec.election.channel import ChannelRules
 from spec.quorum import Addresses, Sid, View, addresses_of, majority_view
@@ -84,13 +84,13 @@ def _addressed(name: str) -> tuple[tuple[View, View, View], tuple[int, int, int]
 def recorder(made: Setup, seen: set[Outcome]) -> Property:
     """Return a property without findings that records every outcome; each distinct argument is evaluated once."""
 
-    def check(*standings: Standing | str) -> None:
+    def check(*standings: ElectionStatus | str) -> None:
         known = dict(zip(made.sids, standings, strict=True))
         for sid, each in known.items():
-            if isinstance(each, Standing) and each.state is LEADING and is_established(known, sid):
+            if isinstance(each, ElectionStatus) and each.state is LEADING and is_established(known, sid):
                 seen.add((sid, followers(known, sid)))
 
-    reads = tuple(Read(server_name(sid), standing) for sid in made.sids)
+    reads = tuple(Read(server_name(sid), election_status) for sid in made.sids)
     return Property("Outcomes", reads, check, Kind.SOMETIMES)
 
 

@@ -11,7 +11,7 @@ from checker.engine.semantics import successors
 from checker.models.ensemble import Budgets, File, Grain, Member, Prologue, Setup, ensemble
 from checker.models.ensemble import build as builder
 from checker.models.ensemble.build import URGENT, HistoryError
-from checker.models.ensemble.standing import Standing, standing
+from checker.models.ensemble.status import ElectionStatus, election_status
 from checker.properties import build
 from spec.durable import Durable
 from spec.election.channel import ChannelRules
@@ -91,7 +91,9 @@ def test_a_history_ends_alike_with_messages_and_with_elections_in_one_step(
 def leaders(setup: Setup) -> dict[Sid, Sid | None]:
     row = ensemble("history", setup).initial()
     servers = [value for value in row if isinstance(value, Server)]
-    return {server.sid: each.leader for server in servers if isinstance(each := standing(server), Standing)}
+    return {
+        server.sid: each.leader for server in servers if isinstance(each := election_status(server), ElectionStatus)
+    }
 
 
 def test_a_history_that_elections_in_one_step_cannot_reach_is_refused() -> None:

@@ -7,11 +7,11 @@ import pytest
 from checker.engine import Finding, Limits, Property, Read, Stop
 from checker.engine.search import explore
 from checker.engine.semantics import successors
-from checker.models.ensemble import Budgets, File, Grain, Member, Planned, Prologue, Setup, ensemble
+from checker.models.ensemble import Budgets, File, Grain, Member, PlannedAction, Prologue, Setup, ensemble
 from checker.models.ensemble.lifecycle import boot
 from checker.models.ensemble.names import LINKS, channel_name, server_name
 from checker.models.ensemble.rules import pairs
-from checker.models.ensemble.standing import has_rejoined, is_running, standing
+from checker.models.ensemble.status import election_status, has_rejoined, is_running
 from checker.report.verdict import Verdict, judge
 from checker.scenario import from_text
 from checker.scenario.actions import known_actions
@@ -90,7 +90,7 @@ def test_a_plan_that_gets_stuck_is_vacuous_and_says_which_action_never_came():
 
 
 def test_a_plan_waits_until_a_server_has_rejoined():
-    plan = (Planned("stop", 1), Planned("start", 1, THREE), Planned("stop", 2, after=(1,)))
+    plan = (PlannedAction("stop", 1), PlannedAction("start", 1, THREE), PlannedAction("stop", 2, after=(1,)))
     setup = Setup(tuple(Member(sid, THREE) for sid in (1, 2, 3)), Grain.ORACLE, (Prologue((1, 2, 3)),), plan)
     model = ensemble("plan", setup)
     seen, waiting, stopped = {model.initial()}, [model.initial()], 0
@@ -99,7 +99,7 @@ def test_a_plan_waits_until_a_server_has_rejoined():
         for move, after in successors(model, row):
             if move.action == "plan 3: stop 2":
                 stopped += 1
-                assert has_rejoined({sid: standing(row[model.index[server_name(sid)]]) for sid in setup.sids}, 1)
+                assert has_rejoined({sid: election_status(row[model.index[server_name(sid)]]) for sid in setup.sids}, 1)
             if after not in seen:
                 seen.add(after)
                 waiting.append(after)
@@ -115,7 +115,7 @@ def test_a_restart_after_a_crash_loads_the_file_that_the_server_last_ran_with(gr
         members,
         grain,
         (Prologue((1, 2, 3)),),
-        (Planned("stop", 1), Planned("start", 1, WITH_FOUR)),
+        (PlannedAction("stop", 1), PlannedAction("start", 1, WITH_FOUR)),
         Budgets(crashes=1, restarts=1),
     )
     model, row = ensemble("restarted", setup, []), None

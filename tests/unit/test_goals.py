@@ -9,7 +9,7 @@ import pytest
 from checker.engine import Exploration, Move, plain
 from checker.engine.search import explore
 from checker.job import Job, Verdict
-from checker.models.ensemble.standing import FOLLOWING, LEADING, LOOKING, Standing
+from checker.models.ensemble.status import FOLLOWING, LEADING, LOOKING, ElectionStatus
 from checker.properties.goals import fair, has_quorum
 from checker.report import judge
 from checker.scenario import ScenarioError, bundled, from_text, load
@@ -83,7 +83,7 @@ def test_every_rule_of_an_ensemble_with_all_faults_is_fair_or_named_as_one_that_
 def standings(*words: str) -> dict:
     view = majority_view(range(1, len(words) + 1))
     states = {"looks": LOOKING, "leads": LEADING, "follows": FOLLOWING}
-    return {n: Standing(states[w], None, view) if w in states else w for n, w in enumerate(words, 1)}
+    return {n: ElectionStatus(states[w], None, view) if w in states else w for n, w in enumerate(words, 1)}
 
 
 @pytest.mark.parametrize(

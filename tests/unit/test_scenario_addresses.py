@@ -11,7 +11,7 @@ import pytest
 from checker.engine import plain, search
 from checker.job import Job
 from checker.models.ensemble.names import CONNECTIONS, server_name
-from checker.models.ensemble.standing import Standing, standing
+from checker.models.ensemble.status import ElectionStatus, election_status
 from checker.scenario import from_text
 from spec.quorum import Sid
 
@@ -47,8 +47,8 @@ def stuck(job: Job) -> set[Sid]:
     if found is None:
         return set()
     row, index = found.path[-1].row, job.model.index
-    seen = {sid: standing(row[index[server_name(sid)]]) for sid in (1, 2, 3)}
-    return {sid for sid, each in seen.items() if isinstance(each, Standing) and each.leader is None}
+    seen = {sid: election_status(row[index[server_name(sid)]]) for sid in (1, 2, 3)}
+    return {sid for sid, each in seen.items() if isinstance(each, ElectionStatus) and each.leader is None}
 
 
 Restarts = list[tuple[Sid, str]]

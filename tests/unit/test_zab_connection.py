@@ -10,12 +10,12 @@ import pytest
 
 from checker.engine import Outcome, Send
 from checker.models.ensemble.connection import (
-    Break,
     Close,
     Connection,
-    Gone,
+    Disconnection,
     Open,
     Pass,
+    PeerClosed,
     Take,
     Transmit,
     connection_actor,
@@ -55,7 +55,7 @@ def after(connection: Connection | None, operation: Any) -> Connection | None:
 def told(connection: Connection | None, operation: Any) -> list[tuple[str, int]]:
     """Return the notifications: the notified server, and the one that is gone."""
     sends = outcome(connection, operation).sends
-    return [(each.actor, each.operation.peer) for each in sends if isinstance(each.operation, Gone)]
+    return [(each.actor, each.operation.peer) for each in sends if isinstance(each.operation, PeerClosed)]
 
 
 # Streams.
@@ -85,7 +85,7 @@ def test_what_is_sent_to_a_side_that_is_gone_is_lost(source: int, gone: int) -> 
 
 
 def test_without_a_connection_whatever_is_sent_or_closed_comes_to_nothing() -> None:
-    for operation in (Transmit(LEARNER, (PING,)), Close(LEARNER), Break(), Take(LEADER)):
+    for operation in (Transmit(LEARNER, (PING,)), Close(LEARNER), Disconnection(), Take(LEADER)):
         assert outcome(None, operation) == Outcome((None,), ())
 
 
@@ -152,20 +152,20 @@ def test_when_the_second_side_ends_nothing_is_left() -> None:
 def test_a_cut_drops_what_is_in_flight_and_both_are_told() -> None:
     busy = holding(up=(Ack(1),), down=(PING,))
 
-    assert after(busy, Break()) == holding(without=LEADER)
-    assert sorted(told(busy, Break())) == [(server_name(LEARNER), LEADER), (server_name(LEADER), LEARNER)]
+    assert after(busy, Disconnection()) == holding(without=LEADER)
+    assert sorted(told(busy, Disconnection())) == [(server_name(LEARNER), LEADER), (server_name(LEADER), LEARNER)]
 
 
 def test_a_cut_tells_a_leader_of_a_learner_that_had_gone_before() -> None:
     """The packets of the learner are dropped, so the leader has read everything that will ever arrive."""
     left = holding(up=(Ack(1),), without=LEARNER)
 
-    assert after(left, Break()) is None
-    assert told(left, Break()) == [(server_name(LEADER), LEARNER)]
+    assert after(left, Disconnection()) is None
+    assert told(left, Disconnection()) == [(server_name(LEADER), LEARNER)]
 
 
 def test_a_cut_tells_a_learner_of_a_leader_that_had_gone_before() -> None:
-    assert (server_name(LEARNER), LEADER) in told(holding(down=(PING,), without=LEADER), Break())
+    assert (server_name(LEARNER), LEADER) in told(holding(down=(PING,), without=LEADER), Disconnection())
 
 
 def test_a_new_connection_takes_the_place_of_an_old_one() -> None:

@@ -9,11 +9,11 @@ import pytest
 from checker.engine import Property, Read
 from checker.models.ensemble.applied import Misapplied
 from checker.models.ensemble.history import (
+    EstablishedEpoch,
     FirstCommit,
     History,
-    Part,
-    Reign,
-    Sent,
+    HistoryPart,
+    ProposedTxn,
     concerns,
     history_actor,
     part,
@@ -35,10 +35,10 @@ from spec.zab.events import (
 
 A, B = Txn(make_zxid(1, 1), "a"), Txn(make_zxid(1, 2), "b")
 OTHER = Txn(A.zxid, "another")
-ALL = frozenset(Part)
+ALL = frozenset(HistoryPart)
 
 
-def folded(*facts: Fact, kept: frozenset[Part] = ALL) -> History:
+def folded(*facts: Fact, kept: frozenset[HistoryPart] = ALL) -> History:
     actor, history = history_actor(kept), History()
     for fact in facts:
         done = actor.step((history,), fact)
@@ -47,7 +47,7 @@ def folded(*facts: Fact, kept: frozenset[Part] = ALL) -> History:
     return history
 
 
-def reading(*parts: Part) -> Property:
+def reading(*parts: HistoryPart) -> Property:
     reads = (Read(server_name(1)), *(Read(HISTORY, part(which)) for which in parts))
     return Property("reads", reads, lambda *_: None)
 
@@ -61,34 +61,37 @@ def test_without_a_property_that_reads_the_history_nothing_is_kept() -> None:
 
 
 def test_what_any_property_reads_is_kept() -> None:
-    assert parts_read([reading(Part.ESTABLISHED), reading(Part.BROADCAST)]) == {Part.ESTABLISHED, Part.BROADCAST}
+    assert parts_read([reading(HistoryPart.ESTABLISHED), reading(HistoryPart.BROADCAST)]) == {
+        HistoryPart.ESTABLISHED,
+        HistoryPart.BROADCAST,
+    }
 
 
 def test_to_know_what_was_lost_what_was_committed_must_be_kept() -> None:
-    assert parts_read([reading(Part.LOST)]) == {Part.LOST, Part.COMMITTED}
+    assert parts_read([reading(HistoryPart.LOST)]) == {HistoryPart.LOST, HistoryPart.COMMITTED}
 
 
 def test_equal_projections_are_one_object_so_that_properties_share_their_lookups() -> None:
-    assert part(Part.COMMITTED) is part(Part.COMMITTED)
-    assert part(Part.COMMITTED)(History(committed=(FirstCommit(A, 1),))) == (FirstCommit(A, 1),)
+    assert part(HistoryPart.COMMITTED) is part(HistoryPart.COMMITTED)
+    assert part(HistoryPart.COMMITTED)(History(committed=(FirstCommit(A, 1),))) == (FirstCommit(A, 1),)
 
 
 @pytest.mark.parametrize(
     ("fact", "parts"),
     [
-        (EpochEstablished(3, 1, ()), {Part.ESTABLISHED}),
-        (Committed(3, 1, A), {Part.COMMITTED}),
-        (Delivered(1, 1, (A,)), {Part.COMMITTED}),
-        (Broadcast(3, 1, A), {Part.BROADCAST}),
-        (Truncated(1, 2, (A,)), {Part.LOST}),
-        (Unexpected(1, Family.ACK, "x"), {Part.UNEXPECTED}),
-        (Misapplied(1, 1, (B,), (A, B)), {Part.MISAPPLIED}),
-        (SyncAnswered(1, A.zxid), {Part.SYNCS}),
+        (EpochEstablished(3, 1, ()), {HistoryPart.ESTABLISHED}),
+        (Committed(3, 1, A), {HistoryPart.COMMITTED}),
+        (Delivered(1, 1, (A,)), {HistoryPart.COMMITTED}),
+        (Broadcast(3, 1, A), {HistoryPart.BROADCAST}),
+        (Truncated(1, 2, (A,)), {HistoryPart.LOST}),
+        (Unexpected(1, Family.ACK, "x"), {HistoryPart.UNEXPECTED}),
+        (Misapplied(1, 1, (B,), (A, B)), {HistoryPart.MISAPPLIED}),
+        (SyncAnswered(1, A.zxid), {HistoryPart.SYNCS}),
     ],
     ids=lambda each: type(each).__name__,
 )
-def test_a_fact_is_sent_only_to_a_history_that_keeps_what_it_tells(fact: Fact, parts: set[Part]) -> None:
-    assert {which for which in Part if concerns(fact, frozenset({which}))} == parts
+def test_a_fact_is_sent_only_to_a_history_that_keeps_what_it_tells(fact: Fact, parts: set[HistoryPart]) -> None:
+    assert {which for which in HistoryPart if concerns(fact, frozenset({which}))} == parts
 
 
 # The parts.
@@ -97,7 +100,7 @@ def test_a_fact_is_sent_only_to_a_history_that_keeps_what_it_tells(fact: Fact, p
 def test_reigns_stand_in_the_order_of_their_epochs() -> None:
     later, earlier = EpochEstablished(2, 5, (A,)), EpochEstablished(3, 4, ())
 
-    assert folded(later, earlier).established == (Reign(4, 3, ()), Reign(5, 2, (A,)))
+    assert folded(later, earlier).established == (EstablishedEpoch(4, 3, ()), EstablishedEpoch(5, 2, (A,)))
 
 
 def test_two_leaders_of_one_epoch_are_both_remembered() -> None:
@@ -111,8 +114,8 @@ def test_an_epoch_that_one_leader_establishes_twice_is_remembered_twice() -> Non
     """The second reign may begin with other transactions, and assigns their zxids again."""
     first, second = EpochEstablished(3, 1, ()), EpochEstablished(3, 1, (A,))
 
-    assert folded(second, first).established == (Reign(1, 3, ()), Reign(1, 3, (A,)))
-    assert folded(first, first).established == (Reign(1, 3, ()), Reign(1, 3, ()))
+    assert folded(second, first).established == (EstablishedEpoch(1, 3, ()), EstablishedEpoch(1, 3, (A,)))
+    assert folded(first, first).established == (EstablishedEpoch(1, 3, ()), EstablishedEpoch(1, 3, ()))
 
 
 def test_a_transaction_is_committed_once_by_its_leader_or_by_whoever_delivers_it_first() -> None:
@@ -131,7 +134,7 @@ def test_two_transactions_of_one_zxid_are_two() -> None:
 def test_the_order_of_broadcasts_is_theirs_and_not_that_of_their_reports() -> None:
     one, two = Broadcast(3, 1, A), Broadcast(2, 2, B)
 
-    assert folded(one, two).broadcast == folded(two, one, two).broadcast == (Sent(1, 3, A), Sent(2, 2, B))
+    assert folded(one, two).broadcast == folded(two, one, two).broadcast == (ProposedTxn(1, 3, A), ProposedTxn(2, 2, B))
 
 
 def test_a_committed_transaction_that_a_later_leader_has_truncated_is_lost() -> None:

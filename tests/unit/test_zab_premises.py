@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from checker.engine import TRIVIAL, Exploration, Finding, Stop
 from checker.engine.search import explore
 from checker.models.ensemble import Budgets, File, Grain, Member, Prologue, Setup, ensemble
-from checker.models.ensemble.history import FirstCommit, Reign
+from checker.models.ensemble.history import EstablishedEpoch, FirstCommit
 from checker.properties import build, defaults
 from checker.properties.views import truncates
 from spec.durable import Durable
@@ -87,9 +87,9 @@ def test_two_reigns_two_writes_and_a_truncation_exercise(name: str) -> None:
 def test_a_leader_that_establishes_an_epoch_twice_violates_leadership() -> None:
     """The zxids of the second reign name other transactions than those of the first."""
     check = build(settled(), "Leadership").check
-    assert isinstance(check((Reign(1, 3, ()), Reign(1, 3, (A,))), ()), Finding)
-    assert check((Reign(1, 3, ()), Reign(2, 3, ())), ()) is None
-    assert check((Reign(1, 3, ()),), ()) is TRIVIAL
+    assert isinstance(check((EstablishedEpoch(1, 3, ()), EstablishedEpoch(1, 3, (A,))), ()), Finding)
+    assert check((EstablishedEpoch(1, 3, ()), EstablishedEpoch(2, 3, ())), ()) is None
+    assert check((EstablishedEpoch(1, 3, ()),), ()) is TRIVIAL
 
 
 def test_durability_of_the_log_is_examined_while_a_server_truncates() -> None:

@@ -2,7 +2,7 @@
 
 from checker.models.ensemble.build import HistoryError, ensemble
 from checker.models.ensemble.refine import NotRefinedError, refine
-from checker.models.ensemble.setup import Budgets, File, Grain, Member, Planned, Prologue, Setup
+from checker.models.ensemble.setup import Budgets, File, Grain, Member, PlannedAction, Prologue, Setup
 
 __all__ = [
     "Budgets",
@@ -11,7 +11,7 @@ __all__ = [
     "HistoryError",
     "Member",
     "NotRefinedError",
-    "Planned",
+    "PlannedAction",
     "Prologue",
     "Setup",
     "ensemble",

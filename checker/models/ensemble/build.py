@@ -19,7 +19,7 @@ import msgspec
 from checker.engine import Actor, Column, Model, Move, Property, Row
 from checker.engine.semantics import successors
 from checker.models.ensemble import columns
-from checker.models.ensemble.columns import Kept
+from checker.models.ensemble.columns import RecordedFacts
 from checker.models.ensemble.connection import connection_actor, opening_actor
 from checker.models.ensemble.faults import Faults, faults_actor
 from checker.models.ensemble.history import History, history_actor, parts_read
@@ -36,7 +36,7 @@ from checker.models.ensemble.names import (
 )
 from checker.models.ensemble.rules import pairs, rules
 from checker.models.ensemble.setup import Budgets, Grain, Prologue, Setup
-from checker.models.ensemble.standing import Standing, standing
+from checker.models.ensemble.status import ElectionStatus, election_status
 from spec.election.channel import Channel, ChannelRules
 from spec.quorum import Sid
 from spec.server import Server
@@ -60,7 +60,7 @@ def ensemble(name: str, setup: Setup, properties: Iterable[Property] = (), *, ke
     """
     wanted = tuple(properties)
     votes = keep_votes or any(read.column == VOTES for prop in wanted for read in prop.reads)
-    kept = Kept(votes, parts_read(wanted))
+    kept = RecordedFacts(votes, parts_read(wanted))
     channel_rules = _channel_rules(setup)
     model = _assemble(name, setup, wanted, kept, channel_rules)
     initial = _after_history(_assemble(name, _before_faults(setup), (), kept, channel_rules), setup, _guide(setup))
@@ -71,7 +71,7 @@ def ensemble(name: str, setup: Setup, properties: Iterable[Property] = (), *, ke
 
 
 def _assemble(
-    name: str, setup: Setup, properties: tuple[Property, ...], kept: Kept, channel_rules: ChannelRules
+    name: str, setup: Setup, properties: tuple[Property, ...], kept: RecordedFacts, channel_rules: ChannelRules
 ) -> Model:
     """The model before any server runs.
 
@@ -129,7 +129,7 @@ def _guide(setup: Setup) -> Model | None:
     with_messages = replace(
         _before_faults(setup), grain=Grain.FINE, discovery_in_one_step=False, round_limit=len(setup.sids) + 1
     )
-    return _assemble("history", with_messages, (), Kept(False, frozenset()), _channel_rules(with_messages))
+    return _assemble("history", with_messages, (), RecordedFacts(False, frozenset()), _channel_rules(with_messages))
 
 
 def _after_history(model: Model, setup: Setup, guide: Model | None) -> dict[str, Any]:
@@ -206,6 +206,6 @@ def _leaders(row: Row) -> dict[Sid, Sid | None]:
     """The leader that each running server follows; a leader follows itself, and a LOOKING server has None."""
     found = {}
     for value in row:
-        if isinstance(value, Server) and isinstance(each := standing(value), Standing):
+        if isinstance(value, Server) and isinstance(each := election_status(value), ElectionStatus):
             found[value.sid] = each.leader
     return found

@@ -22,9 +22,9 @@ from msgspec.structs import replace
 
 from checker.engine import Actor, Outcome, Send
 from checker.models.ensemble.applied import misapplied
-from checker.models.ensemble.connection import Close, Gone, Open, Transmit
+from checker.models.ensemble.connection import Close, Open, PeerClosed, Transmit
 from checker.models.ensemble.effects import SyncsEnded, misfits, syncs
-from checker.models.ensemble.history import Part, concerns
+from checker.models.ensemble.history import HistoryPart, concerns
 from checker.models.ensemble.names import (
     CONNECTIONS,
     HISTORY,
@@ -55,7 +55,7 @@ CRASH = "crash"
 ERASE = "erase"  # for a server that does not run: its data directory is empty when it starts
 
 
-class HandOver(msgspec.Struct, frozen=True):
+class Enqueue(msgspec.Struct, frozen=True):
     """The message of `QuorumCnxManager.toSend`; with `knows_peer` the sender itself may open the connection.
 
     `addresses` are the addresses in the sender's file.
@@ -80,14 +80,14 @@ class Change(msgspec.Struct, frozen=True):
     name: str
 
 
-class Settled(msgspec.Struct, frozen=True):
+class LinkChange(msgspec.Struct, frozen=True):
     """A link changes: it is cut or heals."""
 
     cut: frozenset[Link] = frozenset()
     healed: bool = False
 
 
-class Knock(msgspec.Struct, frozen=True):
+class ConnectRequest(msgspec.Struct, frozen=True):
     """A learner connects to a quorum port by the `addresses` in its file, and sends the packet `first`."""
 
     learner: Sid
@@ -95,27 +95,27 @@ class Knock(msgspec.Struct, frozen=True):
     addresses: Addresses | None = None
 
 
-class Connected(msgspec.Struct, frozen=True):
+class ConnectionsMade(msgspec.Struct, frozen=True):
     """Election connections were made."""
 
     links: frozenset[Link]
 
 
-class Ended(msgspec.Struct, frozen=True):
+class ConnectionsEnded(msgspec.Struct, frozen=True):
     """Election connections break: those of a server whose process ends, or those on cut links."""
 
     server: Sid | None = None
     cut: frozenset[Link] = frozenset()
 
 
-class Kept(msgspec.Struct, frozen=True):
+class RecordedFacts(msgspec.Struct, frozen=True):
     """The reports of servers that are kept: the votes that they receive, and parts of the history."""
 
     votes: bool = False
-    parts: frozenset[Part] = frozenset()
+    parts: frozenset[HistoryPart] = frozenset()
 
 
-def server_actor(sid: Sid, setup: Setup, kept: Kept) -> Actor:
+def server_actor(sid: Sid, setup: Setup, kept: RecordedFacts) -> Actor:
     """A server: its step function, with every effect sent to the columns that it concerns."""
     rules, zab = rules_of(setup), setup.zab
     carried_out = _Carrier(sid, setup, kept)
@@ -127,26 +127,29 @@ def server_actor(sid: Sid, setup: Setup, kept: Kept) -> Actor:
             return None if crashed is None else Outcome((crashed,), carried_out.crash())
         if event == ERASE:
             return Outcome((Server(sid, server.view),)) if server.election is None else None
-        if isinstance(event, Knock):
+        if isinstance(event, ConnectRequest):
             return _knocked(server, event, rules, zab)
-        wanted = _noticed(server, event) if isinstance(event, Gone) else event
+        wanted = _noticed(server, event) if isinstance(event, PeerClosed) else event
         stepped = None if wanted is None else spec_server.step(server, wanted, rules, zab)
         if stepped is None:
-            return Outcome((server,)) if isinstance(event, Gone) else None
+            return Outcome((server,)) if isinstance(event, PeerClosed) else None
         after = _without_rounds(stepped.state) if setup.grain is Grain.ORACLE else stepped.state
         effects = stepped.effects
-        if Part.MISFITS in kept.parts:
+        if HistoryPart.MISFITS in kept.parts:
             effects = (*effects, *map(Observe, misfits(server, wanted, stepped.state, effects)))
-        if Part.SYNCS in kept.parts:
+        if HistoryPart.SYNCS in kept.parts:
             effects = syncs(server, wanted, stepped.state, effects)
-        if Part.MISAPPLIED in kept.parts and (report := misapplied(server, stepped.state, stepped.effects)) is not None:
+        if (
+            HistoryPart.MISAPPLIED in kept.parts
+            and (report := misapplied(server, stepped.state, stepped.effects)) is not None
+        ):
             effects = (*effects, Observe(report))
         return Outcome((after,), carried_out(after, effects))
 
     return Actor(server_name(sid), (server_name(sid),), step)
 
 
-def _noticed(server: Server, gone: Gone) -> Event | None:
+def _noticed(server: Server, gone: PeerClosed) -> Event | None:
     """The event for the loss of a connection's other side; a learner that writes to its disk notices it later."""
     part = server.zab
     if isinstance(part, Leader):
@@ -156,7 +159,7 @@ def _noticed(server: Server, gone: Gone) -> Event | None:
     return None
 
 
-def _knocked(server: Server, knock: Knock, rules: Rules, zab: ZabRules | None) -> Outcome:
+def _knocked(server: Server, knock: ConnectRequest, rules: Rules, zab: ZabRules | None) -> Outcome:
     """A leader accepts, and an older connection of the same learner ends; a learner or a stopped server refuses.
 
     The port of a real server is closed while it is LOOKING, and the learner tries again. Here the first packets of the
@@ -194,7 +197,7 @@ def _without_rounds(server: Server) -> Server:
 class _Carrier:
     """Turns the effects of one server into operations of other columns."""
 
-    def __init__(self, sid: Sid, setup: Setup, kept: Kept) -> None:
+    def __init__(self, sid: Sid, setup: Setup, kept: RecordedFacts) -> None:
         self._sid, self._setup, self._kept = sid, setup, kept
         others = [peer for peer in setup.sids if peer != sid and setup.talk(sid, peer)]
         self._notified = [] if setup.grain is Grain.ORACLE else others
@@ -219,12 +222,12 @@ class _Carrier:
             case SendEffect(peer=peer, message=QuorumPacket() as packet):
                 return [Send(connection_name(self._sid, peer), Transmit(self._sid, (packet,)))]
             case SendEffect(peer=peer, message=message):
-                handed = HandOver(message, peer in server.view.members, server.view.addresses)
+                handed = Enqueue(message, peer in server.view.members, server.view.addresses)
                 return [Send(channel_name(self._sid, peer), handed)] if peer in self._notified else []
             case ResetConnections():
                 return [send for peer in self._notified for send in reset(self._sid, peer)]
             case Connect(leader=leader, first=QuorumPacket() as first):
-                knock = Knock(self._sid, first, server.view.addresses)
+                knock = ConnectRequest(self._sid, first, server.view.addresses)
                 return [Send(server_name(leader), knock)] if leader in self._connected else []
             case Disconnect(peer=peer):
                 return self._closed(self._connected if peer is None else [peer])
@@ -274,7 +277,7 @@ def channel_actor(source: Sid, destination: Sid, rules: ChannelRules, *, address
         channel: Channel = values[0]
         others = values[1:]
         match operation:
-            case HandOver(message=message, knows_peer=knows_peer, addresses=addresses):
+            case Enqueue(message=message, knows_peer=knows_peer, addresses=addresses):
                 listener = others[0].view.addresses if others else None
                 may_connect = knows_peer and opens(addresses, source, listener, destination)
                 sent = spec_channel.send(channel, message, rules, may_connect)
@@ -294,7 +297,7 @@ def channel_actor(source: Sid, destination: Sid, rules: ChannelRules, *, address
 def links_actor() -> Actor:
     """The cut links."""
 
-    def step(values: tuple[Any, ...], change: Settled) -> Outcome | None:
+    def step(values: tuple[Any, ...], change: LinkChange) -> Outcome | None:
         cut = frozenset() if change.healed else values[0] | change.cut
         return None if cut == values[0] else Outcome((cut,))
 
@@ -304,9 +307,9 @@ def links_actor() -> Actor:
 def connections_actor() -> Actor:
     """The election connections that only one end could make again."""
 
-    def step(values: tuple[Any, ...], change: Connected | Ended) -> Outcome:
+    def step(values: tuple[Any, ...], change: ConnectionsMade | ConnectionsEnded) -> Outcome:
         links: frozenset[Link] = values[0]
-        if isinstance(change, Connected):
+        if isinstance(change, ConnectionsMade):
             return Outcome((links | change.links,))
         return Outcome((frozenset(link for link in links - change.cut if change.server not in link),))
 

@@ -8,9 +8,9 @@ Rules of this module:
 - A server that ends closes its side: the packets that it sent still arrive, and the packets sent to it are lost. When
   neither side holds the connection, it is removed.
 - A cut drops the packets in flight in both directions.
-- A side notices that the other is gone when it has read every packet that was sent to it (`Gone`). A later notice by a
-  leader is not explored: its packets in the meantime are lost, and its counts stay the same in both cases. A learner
-  may notice earlier, with unread packets, since a reset overtakes them; and later, while it writes.
+- A side notices that the other is gone when it has read every packet that was sent to it (`PeerClosed`). A later
+  notice by a leader is not explored: its packets in the meantime are lost, and its counts stay the same in both cases.
+  A learner may notice earlier, with unread packets, since a reset overtakes them; and later, while it writes.
 - A new connection replaces an old one.
 """
 
@@ -83,11 +83,11 @@ class Close(msgspec.Struct, frozen=True):
     side: Sid
 
 
-class Break(msgspec.Struct, frozen=True):
+class Disconnection(msgspec.Struct, frozen=True):
     """The link is cut, or the network drops this one connection."""
 
 
-class Gone(msgspec.Struct, frozen=True):
+class PeerClosed(msgspec.Struct, frozen=True):
     """The event that the other side of a server's connection is gone, and that every packet from it has been read."""
 
     peer: Sid
@@ -100,7 +100,7 @@ def connection_actor(one: Sid, other: Sid) -> Actor:
         if isinstance(operation, Pass):
             return _passed(values[0], operation.reader)
         after, told = _after(values[0], operation)
-        return Outcome((after,), tuple(Send(server_name(sid), Gone(peer)) for sid, peer in told))
+        return Outcome((after,), tuple(Send(server_name(sid), PeerClosed(peer)) for sid, peer in told))
 
     return Actor(connection_name(one, other), (connection_name(one, other),), step)
 
@@ -119,7 +119,7 @@ def opening_actor(one: Sid, other: Sid) -> Actor:
 
 
 _After = tuple[Connection | None, tuple[tuple[Sid, Sid], ...]]
-"""The connection, and pairs (server, peer) for the servers that get `Gone(peer)`."""
+"""The connection, and pairs (server, peer) for the servers that get `PeerClosed(peer)`."""
 
 
 def _after(connection: Connection | None, operation: Any) -> _After:
@@ -135,9 +135,9 @@ def _after(connection: Connection | None, operation: Any) -> _After:
             return replace(connection, down=connection.down[1:]), ()
         case Close(side=side):
             return _closed(connection, side)
-        case Break() if not connection.learner_holds:
+        case Disconnection() if not connection.learner_holds:
             return None, ((connection.leader, connection.learner),)
-        case Break():
+        case Disconnection():
             return _closed(replace(connection, up=(), down=()), None)
     raise ValueError(f"a connection does not know {operation!r}")
 
@@ -165,7 +165,7 @@ def _transmitted(connection: Connection, source: Sid, packets: tuple[QuorumPacke
 def _closed(connection: Connection, side: Sid | None) -> _After:
     """The connection after one side is closed or, with None, after a cut.
 
-    The other side gets `Gone` when it has read every packet.
+    The other side gets `PeerClosed` when it has read every packet.
     """
     learner, leader = connection.learner, connection.leader
     if side == learner:

@@ -34,7 +34,7 @@ from spec.zab.events import (
 )
 
 
-class Part(Enum):
+class HistoryPart(Enum):
     """A part of the history, by the name of its field."""
 
     ESTABLISHED = "established"
@@ -47,7 +47,7 @@ class Part(Enum):
     MISAPPLIED = "misapplied"
 
 
-class Reign(msgspec.Struct, frozen=True):
+class EstablishedEpoch(msgspec.Struct, frozen=True):
     """A leader of an epoch that a quorum has acknowledged, and its initial transactions."""
 
     epoch: int
@@ -62,7 +62,7 @@ class FirstCommit(msgspec.Struct, frozen=True):
     epoch: int
 
 
-class Sent(msgspec.Struct, frozen=True):
+class ProposedTxn(msgspec.Struct, frozen=True):
     """A transaction, the server that proposed it, and the epoch of the proposal."""
 
     epoch: int
@@ -70,7 +70,7 @@ class Sent(msgspec.Struct, frozen=True):
     txn: Txn
 
 
-class Sync(msgspec.Struct, frozen=True):
+class PendingSync(msgspec.Struct, frozen=True):
     """A client's sync at a server, and the last zxid that was committed at the time of the request.
 
     `answered` is the last zxid that the server has applied, or will before it answers, where that is lower.
@@ -95,20 +95,20 @@ class History(msgspec.Struct, frozen=True):
     - `syncs`: those that wait for an answer, oldest first, and those whose answer came too early.
     """
 
-    established: tuple[Reign, ...] = ()
+    established: tuple[EstablishedEpoch, ...] = ()
     committed: tuple[FirstCommit, ...] = ()
-    broadcast: tuple[Sent, ...] = ()
+    broadcast: tuple[ProposedTxn, ...] = ()
     lost: tuple[tuple[Sid, Txn], ...] = ()
     unexpected: tuple[Unexpected, ...] = ()
     misfits: tuple[Misfit, ...] = ()
-    syncs: tuple[Sync, ...] = ()
+    syncs: tuple[PendingSync, ...] = ()
     misapplied: tuple[Misapplied, ...] = ()
 
 
-class PartOf:
+class HistoryProjection:
     """The projection of a history to one part; equal ones are one object (see `part`)."""
 
-    def __init__(self, which: Part) -> None:
+    def __init__(self, which: HistoryPart) -> None:
         self.which = which
 
     def __call__(self, history: History) -> Any:
@@ -116,21 +116,23 @@ class PartOf:
         return getattr(history, self.which.value)
 
 
-_PROJECTIONS = {which: PartOf(which) for which in Part}
+_PROJECTIONS = {which: HistoryProjection(which) for which in HistoryPart}
 
 
-def part(which: Part) -> PartOf:
+def part(which: HistoryPart) -> HistoryProjection:
     """The projection for a property that reads this part of the history."""
     return _PROJECTIONS[which]
 
 
-def parts_read(properties: Iterable[Property]) -> frozenset[Part]:
+def parts_read(properties: Iterable[Property]) -> frozenset[HistoryPart]:
     """The parts that these properties read, and the parts from which those are computed."""
-    read = {r.projection.which for prop in properties for r in prop.reads if isinstance(r.projection, PartOf)}
-    return frozenset(read | ({Part.COMMITTED} if read & {Part.LOST, Part.SYNCS} else set()))
+    read = {
+        r.projection.which for prop in properties for r in prop.reads if isinstance(r.projection, HistoryProjection)
+    }
+    return frozenset(read | ({HistoryPart.COMMITTED} if read & {HistoryPart.LOST, HistoryPart.SYNCS} else set()))
 
 
-def history_actor(kept: frozenset[Part]) -> Actor:
+def history_actor(kept: frozenset[HistoryPart]) -> Actor:
     """Folds facts into the parts that are kept."""
 
     def step(values: tuple[Any, ...], fact: Fact) -> Outcome:
@@ -139,60 +141,60 @@ def history_actor(kept: frozenset[Part]) -> Actor:
     return Actor(HISTORY, (HISTORY,), step)
 
 
-def concerns(fact: Fact, kept: frozenset[Part]) -> bool:
+def concerns(fact: Fact, kept: frozenset[HistoryPart]) -> bool:
     """Whether a fact may change a part that is kept."""
     return any(type(fact) in _SOURCES[which] for which in kept)
 
 
-_SOURCES: dict[Part, tuple[type, ...]] = {
-    Part.ESTABLISHED: (EpochEstablished,),
-    Part.COMMITTED: (Committed, Delivered),
-    Part.BROADCAST: (Broadcast,),
-    Part.LOST: (Truncated,),
-    Part.UNEXPECTED: (Unexpected,),
-    Part.MISFITS: (Misfit,),
-    Part.SYNCS: (SyncAsked, SyncAnswered, SyncsEnded),
-    Part.MISAPPLIED: (Misapplied,),
+_SOURCES: dict[HistoryPart, tuple[type, ...]] = {
+    HistoryPart.ESTABLISHED: (EpochEstablished,),
+    HistoryPart.COMMITTED: (Committed, Delivered),
+    HistoryPart.BROADCAST: (Broadcast,),
+    HistoryPart.LOST: (Truncated,),
+    HistoryPart.UNEXPECTED: (Unexpected,),
+    HistoryPart.MISFITS: (Misfit,),
+    HistoryPart.SYNCS: (SyncAsked, SyncAnswered, SyncsEnded),
+    HistoryPart.MISAPPLIED: (Misapplied,),
 }
 
 
-def _folded(history: History, fact: Fact, kept: frozenset[Part]) -> History:
+def _folded(history: History, fact: Fact, kept: frozenset[HistoryPart]) -> History:
     match fact:
-        case EpochEstablished(leader=leader, epoch=epoch, initial=initial) if Part.ESTABLISHED in kept:
-            reigns = (*history.established, Reign(epoch, leader, initial))
+        case EpochEstablished(leader=leader, epoch=epoch, initial=initial) if HistoryPart.ESTABLISHED in kept:
+            reigns = (*history.established, EstablishedEpoch(epoch, leader, initial))
             return replace(history, established=tuple(sorted(reigns, key=_place)))
-        case Committed(epoch=epoch, txn=txn) if Part.COMMITTED in kept:
+        case Committed(epoch=epoch, txn=txn) if HistoryPart.COMMITTED in kept:
             return _committed(history, epoch, (txn,))
-        case Delivered(epoch=epoch, txns=txns) if Part.COMMITTED in kept:
+        case Delivered(epoch=epoch, txns=txns) if HistoryPart.COMMITTED in kept:
             return _committed(history, epoch, txns)
-        case Broadcast(epoch=epoch, leader=leader, txn=txn) if Part.BROADCAST in kept:
-            sent = {*history.broadcast, Sent(epoch, leader, txn)}
+        case Broadcast(epoch=epoch, leader=leader, txn=txn) if HistoryPart.BROADCAST in kept:
+            sent = {*history.broadcast, ProposedTxn(epoch, leader, txn)}
             return replace(history, broadcast=tuple(sorted(sent, key=lambda s: (s.epoch, s.leader, s.txn.zxid))))
-        case Truncated(server=server, epoch=epoch, txns=txns) if Part.LOST in kept:
+        case Truncated(server=server, epoch=epoch, txns=txns) if HistoryPart.LOST in kept:
             known = {each.txn for each in history.committed if each.epoch < epoch}
             gone = tuple((server, txn) for txn in txns if txn in known)
             return replace(history, lost=(*history.lost, *gone)) if gone else history
-        case Unexpected(family=family) if Part.UNEXPECTED in kept:
+        case Unexpected(family=family) if HistoryPart.UNEXPECTED in kept:
             seen = any(each.family is family for each in history.unexpected)
             return history if seen else replace(history, unexpected=(*history.unexpected, fact))
-        case Misfit(concern=concern) if Part.MISFITS in kept:
+        case Misfit(concern=concern) if HistoryPart.MISFITS in kept:
             seen = any(each.concern is concern for each in history.misfits)
             return history if seen else replace(history, misfits=(*history.misfits, fact))
-        case SyncAsked(server=server, epoch=epoch) if Part.SYNCS in kept:
+        case SyncAsked(server=server, epoch=epoch) if HistoryPart.SYNCS in kept:
             last = max((each.txn.zxid for each in history.committed if each.epoch <= epoch), default=0)
-            return replace(history, syncs=(*history.syncs, Sync(server, last)))
-        case SyncAnswered(server=server, zxid=zxid) if Part.SYNCS in kept:
+            return replace(history, syncs=(*history.syncs, PendingSync(server, last)))
+        case SyncAnswered(server=server, zxid=zxid) if HistoryPart.SYNCS in kept:
             return replace(history, syncs=_answered(history.syncs, server, zxid))
-        case SyncsEnded(server=server) if Part.SYNCS in kept:
+        case SyncsEnded(server=server) if HistoryPart.SYNCS in kept:
             left = tuple(each for each in history.syncs if each.server != server or each.answered is not None)
             return replace(history, syncs=left)
-        case Misapplied(server=server) if Part.MISAPPLIED in kept:
+        case Misapplied(server=server) if HistoryPart.MISAPPLIED in kept:
             seen = any(each.server == server for each in history.misapplied)
             return history if seen else replace(history, misapplied=(*history.misapplied, fact))
     return history
 
 
-def _answered(syncs: tuple[Sync, ...], server: Sid, zxid: int) -> tuple[Sync, ...]:
+def _answered(syncs: tuple[PendingSync, ...], server: Sid, zxid: int) -> tuple[PendingSync, ...]:
     """The syncs after the oldest one of a server is answered; it stays if the answer was early."""
     for place, each in enumerate(syncs):
         if each.server == server and each.answered is None:
@@ -201,7 +203,7 @@ def _answered(syncs: tuple[Sync, ...], server: Sid, zxid: int) -> tuple[Sync, ..
     return syncs
 
 
-def _place(reign: Reign) -> tuple[int, Sid, tuple[int, ...]]:
+def _place(reign: EstablishedEpoch) -> tuple[int, Sid, tuple[int, ...]]:
     return reign.epoch, reign.leader, tuple(txn.zxid for txn in reign.initial)
 
 

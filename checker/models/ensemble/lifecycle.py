@@ -12,11 +12,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from checker.engine import Move, Read, Rule, Send
-from checker.models.ensemble.columns import CRASH, ERASE, Change, Ended, reachable
+from checker.models.ensemble.columns import CRASH, ERASE, Change, ConnectionsEnded, reachable
 from checker.models.ensemble.faults import Spend, has_left
 from checker.models.ensemble.names import CONNECTIONS, FAULTS, LINKS, PLAN, Link, channel_name, server_name
-from checker.models.ensemble.setup import File, Grain, Planned, Setup
-from checker.models.ensemble.standing import Standing, has_rejoined, is_running, standing
+from checker.models.ensemble.setup import File, Grain, PlannedAction, Setup
+from checker.models.ensemble.status import ElectionStatus, election_status, has_rejoined, is_running
 from spec.election.messages import Start
 from spec.quorum import Sid, View
 from spec.server import Server
@@ -58,7 +58,7 @@ def stop(setup: Setup, sid: Sid) -> tuple[Send, ...]:
     """A server's process ends: messages from it may still arrive, messages to it are lost."""
     sends = [Send(server_name(sid), CRASH)]
     if setup.keeps_connections:
-        sends.append(Send(CONNECTIONS, Ended(sid)))
+        sends.append(Send(CONNECTIONS, ConnectionsEnded(sid)))
     if setup.grain is Grain.FINE:
         for peer in setup.sids:
             if peer != sid and setup.talk(sid, peer):
@@ -69,10 +69,10 @@ def stop(setup: Setup, sid: Sid) -> tuple[Send, ...]:
 
 def _leader(server: Server) -> Leader:
     """The leader of a server, or the reason why it has no leader."""
-    return _leader_of(standing(server))
+    return _leader_of(election_status(server))
 
 
-def _leader_of(found: Standing | str) -> Leader:
+def _leader_of(found: ElectionStatus | str) -> Leader:
     if isinstance(found, str):
         return DOWN
     return NOBODY if found.leader is None else found.leader
@@ -138,14 +138,14 @@ def _crash(setup: Setup, sid: Sid) -> Rule:
 
 def _planned(setup: Setup, number: int) -> Rule:
     """The operator's next action, enabled when the servers in `after` have rejoined."""
-    planned: Planned = setup.plan[number]
+    planned: PlannedAction = setup.plan[number]
     name = f"plan {number + 1}: {planned.action} {planned.sid}"  # one rule each, so that coverage shows a stuck plan
 
     file = planned.file or _member_file(setup, planned.sid)
     loaded: tuple[str, ...] = (file.name,) if planned.file or planned.empty else ()
     loaded += (EMPTY_DISK,) if planned.empty else ()
 
-    def moves(_: bool, cut: frozenset[Link], *seen: Standing | str) -> list[Move] | None:
+    def moves(_: bool, cut: frozenset[Link], *seen: ElectionStatus | str) -> list[Move] | None:
         standings = dict(zip(setup.sids, seen, strict=True))
         if not all(has_rejoined(standings, sid) for sid in planned.after):
             return None
@@ -162,6 +162,6 @@ def _planned(setup: Setup, number: int) -> Rule:
     reads = (
         Read(PLAN, lambda done: True if done == number else None),
         Read(LINKS),
-        *(Read(server_name(sid), standing) for sid in setup.sids),
+        *(Read(server_name(sid), election_status) for sid in setup.sids),
     )
     return Rule(name, reads, moves)

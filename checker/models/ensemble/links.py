@@ -11,12 +11,12 @@ from itertools import combinations
 from typing import Any
 
 from checker.engine import Move, Read, Rule, Send
-from checker.models.ensemble.columns import Change, Ended, Settled, reachable
-from checker.models.ensemble.connection import Break
+from checker.models.ensemble.columns import Change, ConnectionsEnded, LinkChange, reachable
+from checker.models.ensemble.connection import Disconnection
 from checker.models.ensemble.faults import Spend, has_left
 from checker.models.ensemble.names import CONNECTIONS, FAULTS, LINKS, Link, channel_name, connection_name, server_name
 from checker.models.ensemble.setup import Grain, Setup
-from checker.models.ensemble.standing import is_running
+from checker.models.ensemble.status import is_running
 from spec.quorum import Sid
 
 
@@ -43,14 +43,14 @@ def splits(sids: tuple[Sid, ...]) -> Iterator[tuple[tuple[Sid, ...], tuple[Link,
 def _cut(setup: Setup, action: str, label: str, arguments: tuple[Any, ...], links: tuple[Link, ...]) -> Rule:
     """A link is cut, or all links between two sides: messages in flight on it are lost."""
     budget = {"cut": "cuts", "partition": "partitions"}[action]
-    sends = [Send(FAULTS, Spend(budget)), Send(LINKS, Settled(frozenset(links)))]
+    sends = [Send(FAULTS, Spend(budget)), Send(LINKS, LinkChange(frozenset(links)))]
     if setup.keeps_connections:
-        sends.append(Send(CONNECTIONS, Ended(cut=frozenset(links))))
+        sends.append(Send(CONNECTIONS, ConnectionsEnded(cut=frozenset(links))))
     if setup.grain is Grain.FINE:
         crossing = [(a, b) for one, other in links if setup.talk(one, other) for a, b in ((one, other), (other, one))]
         sends += [Send(channel_name(a, b), Change("cut")) for a, b in crossing]
     if setup.zab is not None:
-        sends += [Send(connection_name(*link), Break()) for link in links if link in setup.quorum_pairs]
+        sends += [Send(connection_name(*link), Disconnection()) for link in links if link in setup.quorum_pairs]
     move = Move(action, arguments, tuple(sends))
     whole = Read(LINKS, lambda cut: None if cut >= frozenset(links) else True)
     return Rule(f"{action} {label}", (has_left(budget), whole), lambda *_: [move])
@@ -61,7 +61,7 @@ def _heal(setup: Setup) -> Rule:
 
     def moves(_: bool, cut: frozenset[Link], *running: bool) -> list[Move]:
         up = {sid for sid, runs in zip(setup.sids, running, strict=True) if runs}
-        sends = [Send(FAULTS, Spend("heals")), Send(LINKS, Settled(healed=True))]
+        sends = [Send(FAULTS, Spend("heals")), Send(LINKS, LinkChange(healed=True))]
         if setup.grain is Grain.FINE:
             for one, other in sorted(cut):
                 if {one, other} <= up and setup.talk(one, other):

@@ -14,7 +14,7 @@ from dataclasses import replace
 from checker.engine import Finding, Kind, Limits, Model, Move, Property, Read, Row, Step
 from checker.engine.semantics import successors
 from checker.models.ensemble.names import server_name
-from checker.models.ensemble.standing import Standing, standing
+from checker.models.ensemble.status import ElectionStatus, election_status
 from spec.quorum import Sid
 
 SECONDS = 60.0  # for one election; the largest of the shipped scenarios needs a few
@@ -48,13 +48,15 @@ def _same(model: Model, row: Row, move: Move) -> Step:
 def _election(model: Model, row: Row, leader: Sid, members: tuple[Sid, ...]) -> tuple[Step, ...]:
     """Return the shortest run from `row` in which the members elect the leader; other servers take no step."""
 
-    def decided(*seen: Standing | str) -> Finding | None:
-        done = all(isinstance(each, Standing) and each.leader == leader for each in seen)
+    def decided(*seen: ElectionStatus | str) -> Finding | None:
+        done = all(isinstance(each, ElectionStatus) and each.leader == leader for each in seen)
         return Finding("they have decided") if done else None
 
     names = {f"decide {sid}" for sid in members}
     own = [rule for rule in model.rules if rule.name in names or _delivers_to(rule.name, members)]
-    goal = Property("decided", tuple(Read(server_name(sid), standing) for sid in members), decided, Kind.SOMETIMES)
+    goal = Property(
+        "decided", tuple(Read(server_name(sid), election_status) for sid in members), decided, Kind.SOMETIMES
+    )
     begun = tuple(replace(column, initial=value) for column, value in zip(model.columns, row, strict=True))
     part = Model("an election", begun, model.actors, tuple(own), (goal,))
     from checker.engine.search import explore  # noqa: PLC0415 (it loads numba)

@@ -14,8 +14,8 @@ from __future__ import annotations
 from typing import Any
 
 from checker.engine import Move, Read, Rule, Send
-from checker.models.ensemble import lifecycle, links, loss, zab
-from checker.models.ensemble.columns import Connected, Pop
+from checker.models.ensemble import leader_loss, lifecycle, links, zab
+from checker.models.ensemble.columns import ConnectionsMade, Pop
 from checker.models.ensemble.connection import Pass
 from checker.models.ensemble.faults import Spend, has_left
 from checker.models.ensemble.names import (
@@ -28,7 +28,7 @@ from checker.models.ensemble.names import (
     server_name,
 )
 from checker.models.ensemble.setup import Grain, Setup
-from checker.models.ensemble.standing import LOOKING
+from checker.models.ensemble.status import LOOKING
 from spec.effects import Timer
 from spec.election import oracle
 from spec.election.channel import Channel
@@ -45,7 +45,7 @@ def rules(setup: Setup) -> tuple[Rule, ...]:
         made = [_decide(sid) for sid in setup.sids] + [_deliver(a, b) for a, b in pairs(setup)]
         if setup.budgets.rebroadcasts:
             made += [_rebroadcast(sid) for sid in setup.sids]
-    made += loss.rules(setup) if setup.zab is None else zab.rules(setup)
+    made += leader_loss.rules(setup) if setup.zab is None else zab.rules(setup)
     return (*made, *lifecycle.rules(setup), *links.rules(setup))
 
 
@@ -115,7 +115,7 @@ def _elect(setup: Setup, first: Sid) -> Rule:
             remaining: tuple[Send, ...] = ()
             if setup.keeps_connections:
                 found = oracle.made_connections(summaries, links, outcome.members)
-                remaining = (Send(CONNECTIONS, Connected(frozenset((min(link), max(link)) for link in found))),)
+                remaining = (Send(CONNECTIONS, ConnectionsMade(frozenset((min(link), max(link)) for link in found))),)
             made.append(Move("elect", (outcome.leader, outcome.members), (*decided, *spent, *discovery, *remaining)))
         return made
 

@@ -49,7 +49,7 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedAction:
     """One action of an operator: stop a server, or start it with a file.
 
     `after` names servers that must have rejoined first: each has decided, and its leader (possibly the server itself)
@@ -114,7 +114,7 @@ class Setup:
     members: tuple[Member, ...]
     grain: Grain = Grain.FINE
     prologue: tuple[Prologue, ...] = ()
-    plan: tuple[Planned, ...] = ()
+    plan: tuple[PlannedAction, ...] = ()
     budgets: Budgets = field(default_factory=Budgets)
     round_limit: int = 3
     channels: ChannelRules = ChannelRules(merge_repeats=True)

@@ -19,11 +19,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from checker.engine import Move, Read, Rule, Send
-from checker.models.ensemble.connection import Break, Connection, Gone, Take
+from checker.models.ensemble.connection import Connection, Disconnection, PeerClosed, Take
 from checker.models.ensemble.faults import Faults, Spend, has_left
 from checker.models.ensemble.names import FAULTS, LINKS, Link, connection_name, server_name
 from checker.models.ensemble.setup import Grain, Setup
-from checker.models.ensemble.standing import LEADING, LOOKING, InRound, in_round, is_serving
+from checker.models.ensemble.status import LEADING, LOOKING, StatusInRound, in_round, is_serving
 from spec.election.messages import LeaderLost, QuorumLost
 from spec.quorum import Port, Sid, View, reaches
 from spec.server import Server
@@ -71,7 +71,7 @@ def _receive(one: Sid, other: Sid) -> Rule:
         for source, reader, stream in ways:
             if stream:
                 read = (Send(name, Take(reader)), Send(server_name(reader), Receive(source, stream[0])))
-                ends = (Send(server_name(reader), Gone(source)),) if connection.last_word_of(source) else ()
+                ends = (Send(server_name(reader), PeerClosed(source)),) if connection.last_word_of(source) else ()
                 yield Move("receive", (source, reader, stream[0]), (*read, *ends))
 
     return Rule(f"receive {name}", (Read(name),), lambda connection: list(moves(connection)))
@@ -159,11 +159,11 @@ def _lose_leader(setup: Setup, sid: Sid, leader: Sid) -> Rule:
         gone = Read(name, lambda connection: True if _is_gone(connection) else None)
         return Rule(f"lose leader {leader} {sid}", (own, gone), lambda *_: lost)
 
-    def moves(own_round: int, gone: bool, other: InRound | str, impatient: bool) -> list[Move] | None:
-        state = other.standing.state if isinstance(other, InRound) else None
+    def moves(own_round: int, gone: bool, other: StatusInRound | str, impatient: bool) -> list[Move] | None:
+        state = other.status.state if isinstance(other, StatusInRound) else None
         if gone or state not in (LEADING, LOOKING):
             return lost
-        assert isinstance(other, InRound)
+        assert isinstance(other, StatusInRound)
         if state is LEADING:
             return None
         if other.round != own_round:
@@ -224,14 +224,14 @@ def _lose_quorum(setup: Setup, sid: Sid) -> Rule:
     return Rule(f"lose quorum {sid}", tuple(reads), moves)
 
 
-def _may_come(other: InRound | str, view: View, election_round: int, link: Link, cut: frozenset[Link]) -> bool:
+def _may_come(other: StatusInRound | str, view: View, election_round: int, link: Link, cut: frozenset[Link]) -> bool:
     """Whether a server is still LOOKING, in a round and on a link that allow it to find the first server of the link.
 
     `view` is the view of the leader, for its quorum port.
     """
-    if not isinstance(other, InRound) or other.standing.state is not LOOKING or other.round > election_round:
+    if not isinstance(other, StatusInRound) or other.status.state is not LOOKING or other.round > election_round:
         return False
-    reached = reaches(other.standing.view.addresses, view.addresses, link[0], Port.QUORUM)
+    reached = reaches(other.status.view.addresses, view.addresses, link[0], Port.QUORUM)
     return reached and (min(link), max(link)) not in cut
 
 
@@ -242,7 +242,7 @@ def _has_impatience(faults: Faults) -> bool:
 def _disconnect(one: Sid, other: Sid) -> Rule:
     """The network drops one connection; both sides may connect again immediately."""
     name = connection_name(one, other)
-    sends = (Send(FAULTS, Spend("disconnects")), Send(name, Break()))
+    sends = (Send(FAULTS, Spend("disconnects")), Send(name, Disconnection()))
     whole = Read(name, lambda connection: True if connection is not None and connection.is_whole else None)
     return Rule(
         f"disconnect {name}", (has_left("disconnects"), whole), lambda *_: [Move("disconnect", (one, other), sends)]

@@ -16,7 +16,7 @@ from spec.server import Server
 LOOKING, FOLLOWING, LEADING, OBSERVING = ServerState
 
 
-class Standing(NamedTuple):
+class ElectionStatus(NamedTuple):
     """The summary of a running server: its state, its leader (itself, if it leads), and the view it counts by.
 
     `serves`: it answers clients, which without Zab is the same as having decided.
@@ -28,10 +28,10 @@ class Standing(NamedTuple):
     serves: bool = True
 
 
-class InRound(NamedTuple):
+class StatusInRound(NamedTuple):
     """The summary of a server, and its round."""
 
-    standing: Standing
+    status: ElectionStatus
     round: int
 
 
@@ -40,13 +40,13 @@ def is_running(server: Server) -> bool:
     return server.election is not None
 
 
-def standing(server: Server) -> Standing | str:
+def election_status(server: Server) -> ElectionStatus | str:
     """The summary of a server; "down" if it does not run (None would mean "never" to a rule)."""
     election = server.election
     if election is None:
         return "down"
     leader = None if election.state is LOOKING else election.vote.leader
-    return Standing(election.state, leader, server.view, server.zab is None or is_serving(server))
+    return ElectionStatus(election.state, leader, server.view, server.zab is None or is_serving(server))
 
 
 def is_serving(server: Server) -> bool:
@@ -54,13 +54,13 @@ def is_serving(server: Server) -> bool:
     return server.zab is not None and server.zab.serves
 
 
-def in_round(server: Server) -> InRound | str:
+def in_round(server: Server) -> StatusInRound | str:
     """The summary of a server, with its round."""
-    found = standing(server)
-    return found if isinstance(found, str) else InRound(found, server.election.round)  # type: ignore[union-attr]
+    found = election_status(server)
+    return found if isinstance(found, str) else StatusInRound(found, server.election.round)  # type: ignore[union-attr]
 
 
-def followers(standings: Mapping[Sid, Standing | str], leader: Sid) -> frozenset[Sid]:
+def followers(standings: Mapping[Sid, ElectionStatus | str], leader: Sid) -> frozenset[Sid]:
     """The servers that follow a leader, and the leader itself; observers are not included.
 
     A server that cannot connect to the quorum port of its leader does not follow it.
@@ -69,31 +69,35 @@ def followers(standings: Mapping[Sid, Standing | str], leader: Sid) -> frozenset
     return frozenset(
         sid
         for sid, each in standings.items()
-        if isinstance(each, Standing)
+        if isinstance(each, ElectionStatus)
         and each.leader == leader
         and each.state in (FOLLOWING, LEADING)
         and (sid == leader or _connects(each, own, leader))
     )
 
 
-def is_established(standings: Mapping[Sid, Standing | str], leader: Sid | None) -> bool:
+def is_established(standings: Mapping[Sid, ElectionStatus | str], leader: Sid | None) -> bool:
     """Whether a server leads and a quorum of the leader's view follows it."""
     if leader is None:
         return False
     own = standings.get(leader)
-    return isinstance(own, Standing) and own.state is LEADING and own.view.contains_quorum(followers(standings, leader))
+    return (
+        isinstance(own, ElectionStatus)
+        and own.state is LEADING
+        and own.view.contains_quorum(followers(standings, leader))
+    )
 
 
-def has_rejoined(standings: Mapping[Sid, Standing | str], sid: Sid) -> bool:
+def has_rejoined(standings: Mapping[Sid, ElectionStatus | str], sid: Sid) -> bool:
     """Whether a server serves, and a quorum of its leader's view follows that leader."""
     own = standings[sid]
-    if not isinstance(own, Standing) or not own.serves or own.leader is None:
+    if not isinstance(own, ElectionStatus) or not own.serves or own.leader is None:
         return False
     return is_established(standings, own.leader) and _connects(own, standings[own.leader], own.leader)
 
 
-def _connects(learner: Standing, leading: Standing | str | None, leader: Sid) -> bool:
+def _connects(learner: ElectionStatus, leading: ElectionStatus | str | None, leader: Sid) -> bool:
     """Whether the addresses of the two files allow a learner to connect to its leader (`Learner.connectToLeader`)."""
-    if not isinstance(leading, Standing):
+    if not isinstance(leading, ElectionStatus):
         return True
     return reaches(learner.view.addresses, leading.view.addresses, leader, Port.QUORUM)

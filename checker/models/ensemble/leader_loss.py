@@ -13,12 +13,12 @@ from checker.engine import Move, Read, Rule, Send
 from checker.models.ensemble.faults import Faults, Spend
 from checker.models.ensemble.names import FAULTS, LINKS, Link, server_name
 from checker.models.ensemble.setup import Grain, Setup
-from checker.models.ensemble.standing import (
+from checker.models.ensemble.status import (
     FOLLOWING,
     LEADING,
     LOOKING,
     OBSERVING,
-    InRound,
+    StatusInRound,
     followers,
     in_round,
 )
@@ -42,15 +42,17 @@ def _lose_leader(setup: Setup, sid: Sid, leader: Sid) -> Rule:
     """
     one_step = setup.grain is Grain.ORACLE
 
-    def moves(own: tuple[int, Addresses | None], other: InRound | str, cut: bool, faults: bool) -> list[Move] | None:
+    def moves(
+        own: tuple[int, Addresses | None], other: StatusInRound | str, cut: bool, faults: bool
+    ) -> list[Move] | None:
         own_round, dialled = own
         if not isinstance(other, str):
-            cut = cut or not reaches(dialled, other.standing.view.addresses, leader, Port.QUORUM)
-        if not isinstance(other, str) and other.standing.state is LEADING and other.round == own_round and not cut:
+            cut = cut or not reaches(dialled, other.status.view.addresses, leader, Port.QUORUM)
+        if not isinstance(other, str) and other.status.state is LEADING and other.round == own_round and not cut:
             return None
         event = Send(server_name(sid), LeaderLost())
         may_come = (
-            not one_step and not isinstance(other, str) and other.standing.state is LOOKING and other.round == own_round
+            not one_step and not isinstance(other, str) and other.status.state is LOOKING and other.round == own_round
         )
         if cut or not may_come:
             return [Move("lose leader", (sid, leader), (event,))]
@@ -79,26 +81,26 @@ def _lose_quorum(setup: Setup, sid: Sid) -> Rule:
     one_step = setup.grain is Grain.ORACLE
     others = [other for other in setup.sids if other != sid]
 
-    def moves(own: InRound, cut: frozenset[Link], faults: bool, *seen: InRound | str) -> list[Move] | None:
+    def moves(own: StatusInRound, cut: frozenset[Link], faults: bool, *seen: StatusInRound | str) -> list[Move] | None:
         within_reach = {
             other: each
             for other, each in zip(others, seen, strict=True)
-            if isinstance(each, InRound)
+            if isinstance(each, StatusInRound)
             and (min(sid, other), max(sid, other)) not in cut
-            and reaches(each.standing.view.addresses, own.standing.view.addresses, sid, Port.QUORUM)
+            and reaches(each.status.view.addresses, own.status.view.addresses, sid, Port.QUORUM)
         }
-        behind = followers({other: each.standing for other, each in within_reach.items()}, sid) | {sid}
-        if own.standing.view.contains_quorum(behind):
+        behind = followers({other: each.status for other, each in within_reach.items()}, sid) | {sid}
+        if own.status.view.contains_quorum(behind):
             return None
         event = Send(server_name(sid), QuorumLost())
         coming = {o for o, each in within_reach.items() if _looks_for(each, own)}
-        if one_step or not own.standing.view.contains_quorum(behind | coming):
+        if one_step or not own.status.view.contains_quorum(behind | coming):
             return [Move("lose quorum", (sid,), (event,))]
         return [Move("give up", (sid,), (Send(FAULTS, Spend("impatience")), event))] if faults else None
 
-    def leads(server: Server) -> InRound | None:
+    def leads(server: Server) -> StatusInRound | None:
         found = in_round(server)
-        return found if isinstance(found, InRound) and found.standing.state is LEADING else None
+        return found if isinstance(found, StatusInRound) and found.status.state is LEADING else None
 
     reads = (
         Read(server_name(sid), leads),
@@ -109,9 +111,9 @@ def _lose_quorum(setup: Setup, sid: Sid) -> Rule:
     return Rule(f"lose quorum {sid}", reads, moves)
 
 
-def _looks_for(other: InRound, leader: InRound) -> bool:
+def _looks_for(other: StatusInRound, leader: StatusInRound) -> bool:
     """Whether a server is LOOKING in a round that still allows it to find this leader."""
-    return other.standing.state is LOOKING and other.round <= leader.round
+    return other.status.state is LOOKING and other.round <= leader.round
 
 
 def _is_cut(one: Sid, other: Sid) -> Callable[[frozenset[Link]], bool]:
