@@ -15,7 +15,7 @@ from checker.engine.search import explore
 from checker.models.ensemble import Budgets, File, Grain, Member, Prologue, Setup, ensemble
 from checker.models.ensemble.names import LINKS, Link, server_name
 from checker.models.ensemble.status import ElectionStatus, election_status, is_established
-from checker.properties.standings import serves
+from checker.properties.role_patterns import serves
 from spec.quorum import majority_view
 
 SIZES_OF_LOSS = range(2, 7)

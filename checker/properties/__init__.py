@@ -13,9 +13,16 @@ from typing import Any
 
 from checker.engine import Kind, Property
 from checker.models.ensemble.setup import Grain, Setup
-from checker.properties import effects, election, goals, messages, orders, reigns, standings
-from checker.properties.patterns import ParameterError, buckets_of, check_parameter, pattern_of, server_of, told
-from checker.properties.unknown import UnknownPropertyError
+from checker.properties import delivery_order, effects, election, leadership, liveness, messages, role_patterns
+from checker.properties.lookup import UnknownPropertyError
+from checker.properties.patterns import (
+    ParameterError,
+    buckets_of,
+    check_parameter,
+    format_pattern,
+    pattern_of,
+    server_of,
+)
 
 __all__ = [
     "DEFAULTS",
@@ -55,14 +62,14 @@ def _of_server(name: str, kind: Kind, meaning: str, make: Callable[[Setup, int],
 
 def _of_pattern(name: str, kind: Kind, meaning: str, make: Callable[..., Property]) -> Entry:
     def build_it(setup: Setup, value: Any) -> Property:
-        return make(pattern_of(setup, value), told(value))
+        return make(pattern_of(setup, value), format_pattern(value))
 
     return Entry(name, kind, meaning, build_it, "servers, and how each stands: {1: LEADING, 2: FOLLOWING 1}")
 
 
 def _buckets(setup: Setup, value: Any) -> Property:
     name, table = buckets_of(setup, value)
-    shown = name or told({sid: bucket.state.name for sid, bucket in table.items()})
+    shown = name or format_pattern({sid: bucket.state.name for sid, bucket in table.items()})
     return election.buckets(f"Buckets({shown})", table)
 
 
@@ -89,10 +96,10 @@ _ALL = (
         "OneVotePerSender",
         Kind.ALWAYS,
         "a receive bucket holds one vote of each sender",
-        standings.one_vote_per_sender,
+        role_patterns.one_vote_per_sender,
     ),
     _of_server("NeverLeads", Kind.ALWAYS, "a server never leads with a quorum behind it", election.never_leads),
-    _of_pattern("NeverStands", Kind.ALWAYS, "at no moment do servers stand so", standings.never_stands),
+    _of_pattern("NeverStands", Kind.ALWAYS, "at no moment do servers stand so", role_patterns.never_stands),
     _plain("Elected", Kind.SOMETIMES, "a server leads with a quorum of its view within reach", election.elected),
     _plain(
         "AllSettled",
@@ -101,7 +108,7 @@ _ALL = (
         election.all_settled,
     ),
     _of_server("Leads", Kind.SOMETIMES, "a server leads with a quorum of its view behind it", election.leads),
-    _of_pattern("Stands", Kind.SOMETIMES, "at one moment servers stand so", standings.stands),
+    _of_pattern("Stands", Kind.SOMETIMES, "at one moment servers stand so", role_patterns.stands),
     Entry(
         "Buckets",
         Kind.SOMETIMES,
@@ -113,85 +120,85 @@ _ALL = (
         "Serves",
         Kind.FINAL,
         "where nothing more can happen within the bounds, a server leads with a quorum of its view within reach",
-        standings.serves,
+        role_patterns.serves,
     ),
     _plain(
         "ServesNoMore",
         Kind.FINAL,
         "where nothing more can happen within the bounds, no server leads with a quorum of its view within reach",
-        standings.serves_no_more,
+        role_patterns.serves_no_more,
     ),
     _plain(
         "Settles",
         Kind.RECOVERABLE,
         "from every state some run comes to one in which all that run within reach of a leader are with it",
-        goals.settles,
+        liveness.settles,
     ),
     _plain(
         "Elects",
         Kind.EVENTUALLY,
         "a quorum that runs and stays within reach of itself comes to an established leader, on every fair run",
-        goals.elects,
+        liveness.elects,
     ),
 )
 _ZAB = tuple(
     Entry(name, Kind.ALWAYS, meaning, lambda setup, _, make=make: make(setup), needs_zab=True)  # type: ignore[misc]
     for name, meaning, make in (
-        ("Leadership", "at most one leader of each epoch is ever established", reigns.leadership),
+        ("Leadership", "at most one leader of each epoch is ever established", leadership.leadership),
         (
             "LeaderLogCompleteness",
             "a leader begins with every transaction that is ever committed in an earlier epoch",
-            reigns.leader_log_completeness,
+            leadership.leader_log_completeness,
         ),
         (
             "CommittedLogDurability",
             "no server truncates a transaction that was committed in an earlier epoch",
-            reigns.committed_log_durability,
+            leadership.committed_log_durability,
         ),
-        ("Durability", "whatever was committed is on the disk of a server of every quorum", reigns.durability),
-        ("OneTxnPerZxid", "no two committed transactions have the same zxid", reigns.one_txn_per_zxid),
-        ("OnlyVotersAck", "a leader counts voters of its own view, and nobody else", reigns.only_voters_ack),
+        ("Durability", "whatever was committed is on the disk of a server of every quorum", leadership.durability),
+        ("OneTxnPerZxid", "no two committed transactions have the same zxid", leadership.one_txn_per_zxid),
+        ("OnlyVotersAck", "a leader counts voters of its own view, and nobody else", leadership.only_voters_ack),
         (
             "AppliedInOrder",
             "each server applies the transactions of its log in zxid order, without a gap",
-            orders.applied_in_order,
+            delivery_order.applied_in_order,
         ),
         (
             "PrefixConsistency",
             "of two servers one has delivered a prefix of what the other has",
-            orders.prefix_consistency,
+            delivery_order.prefix_consistency,
         ),
-        ("Integrity", "whatever a server delivers was proposed by a leader", orders.integrity),
-        ("Agreement", "of two servers one has delivered all that the other has", orders.agreement),
-        ("TotalOrder", "servers deliver transactions in the same order", orders.total_order),
-        ("LocalPrimaryOrder", "what one leader proposes is delivered in its order", orders.local_primary_order),
-        ("GlobalPrimaryOrder", "what lower epochs proposed is delivered first", orders.global_primary_order),
+        ("Integrity", "whatever a server delivers was proposed by a leader", delivery_order.integrity),
+        ("Agreement", "of two servers one has delivered all that the other has", delivery_order.agreement),
+        ("TotalOrder", "servers deliver transactions in the same order", delivery_order.total_order),
+        ("LocalPrimaryOrder", "what one leader proposes is delivered in its order", delivery_order.local_primary_order),
+        ("GlobalPrimaryOrder", "what lower epochs proposed is delivered first", delivery_order.global_primary_order),
         (
             "PrimaryIntegrity",
             "a leader that proposes has delivered whatever was delivered of earlier epochs",
-            orders.primary_integrity,
+            delivery_order.primary_integrity,
         ),
         (
             "CommittedLogMonotonicity",
             "whatever a server delivers goes on from what was committed before",
-            orders.committed_log_monotonicity,
+            delivery_order.committed_log_monotonicity,
         ),
         (
             "ProcessConsistency",
             "after NEWLEADER, until it serves, a follower's log is a prefix of its leader's",
-            orders.process_consistency,
+            delivery_order.process_consistency,
         ),
         (
             "HistoryConsistency",
             "while both serve, a follower's log is a prefix of its leader's",
-            orders.history_consistency,
+            delivery_order.history_consistency,
         ),
         (
             "CommitConsistency",
             "while both serve, a follower has delivered a prefix of what its leader has",
-            orders.commit_consistency,
+            delivery_order.commit_consistency,
         ),
-        ("ReplicasAgree", "behind one leader one zxid is one transaction", orders.replicas_agree),
+        ("ReplicasAgree", "behind one leader one zxid is one transaction", delivery_order.replicas_agree),
         ("NoBadState", "packets arrive in the phase they are meant for", messages.no_bad_state),
         ("NoBadAck", "the first ACK is that of NEWLEADER, later ones are of proposals", messages.no_bad_ack),
         ("NoBadProposal", "proposals arrive without a gap", messages.no_bad_proposal),

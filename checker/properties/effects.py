@@ -16,7 +16,7 @@ from checker.models.ensemble.effects import Concern, Misfit
 from checker.models.ensemble.history import HistoryPart, PendingSync, part
 from checker.models.ensemble.names import HISTORY, server_name
 from checker.models.ensemble.setup import Setup
-from checker.properties.views import AWAY
+from checker.properties.projections import AWAY
 from spec.election.vote import ServerState
 from spec.quorum import Sid
 from spec.server import Server
@@ -82,7 +82,7 @@ def sync_is_fresh(setup: Setup) -> Property:  # noqa: ARG001 (every property is 
     return Property("SyncIsFresh", (Read(HISTORY, part(HistoryPart.SYNCS)),), check, meaning=meaning)
 
 
-class Progress(msgspec.Struct, frozen=True):
+class CommitProgress(msgspec.Struct, frozen=True):
     """The progress of a leader or a learner.
 
     `waits`: some requested operation is not complete. `applied` is its last applied zxid; None before it serves.
@@ -100,16 +100,16 @@ class Progress(msgspec.Struct, frozen=True):
         return 0 if self.applied is None or counter_of(self.applied) == 0 else self.applied
 
 
-def _progress(server: Server) -> Progress | str:
+def _commit_progress(server: Server) -> CommitProgress | str:
     part_of = server.zab
     if isinstance(part_of, Leader):
         learners = tuple(handler.sid for handler in part_of.handlers)
         quorum = server.view.contains_quorum({server.sid, *learners})
         waits = bool(part_of.queue or part_of.commits or part_of.syncs or (quorum and part_of.outstanding))
-        return Progress(server.sid, part_of.epoch, learners, part_of.applied if part_of.serves else None, waits)
+        return CommitProgress(server.sid, part_of.epoch, learners, part_of.applied if part_of.serves else None, waits)
     if isinstance(part_of, Learner):
         waits = bool(part_of.queue or part_of.commits or part_of.syncs or part_of.pending)
-        return Progress(part_of.leader, part_of.epoch, (), part_of.delivered if part_of.serves else None, waits)
+        return CommitProgress(part_of.leader, part_of.epoch, (), part_of.delivered if part_of.serves else None, waits)
     return AWAY
 
 
@@ -120,8 +120,8 @@ def caught_up(setup: Setup) -> Property:
     proposals. The learners with a handler serve too, have applied these transactions, and have answered their syncs.
     """
 
-    def check(*seen: Progress | str) -> Answer:
-        found = {sid: each for sid, each in zip(setup.sids, seen, strict=True) if isinstance(each, Progress)}
+    def check(*seen: CommitProgress | str) -> Answer:
+        found = {sid: each for sid, each in zip(setup.sids, seen, strict=True) if isinstance(each, CommitProgress)}
         leaders = {sid: each for sid, each in found.items() if each.leader == sid and each.applied is not None}
         if not leaders:
             return TRIVIAL
@@ -137,7 +137,7 @@ def caught_up(setup: Setup) -> Property:
         return None
 
     meaning = "where nothing more can happen, learners have applied and answered what their leader has committed"
-    reads = tuple(Read(server_name(sid), _progress) for sid in setup.sids)
+    reads = tuple(Read(server_name(sid), _commit_progress) for sid in setup.sids)
     return Property("CaughtUp", reads, check, Kind.FINAL, meaning=meaning)
 
 

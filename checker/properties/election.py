@@ -25,11 +25,11 @@ from spec.election.vote import ServerState
 from spec.quorum import Sid
 from spec.server import Server
 
-Standings = Mapping[Sid, ElectionStatus | str]
+Statuses = Mapping[Sid, ElectionStatus | str]
 Answer = Finding | Trivial | None
 
 
-def _of_standings(setup: Setup, check: Callable[[Standings], Answer]) -> dict[str, Any]:
+def _of_statuses(setup: Setup, check: Callable[[Statuses], Answer]) -> dict[str, Any]:
     """The reads and the check of a property of the summaries of all servers."""
     return {
         "reads": tuple(Read(server_name(sid), election_status) for sid in setup.sids),
@@ -40,25 +40,25 @@ def _of_standings(setup: Setup, check: Callable[[Standings], Answer]) -> dict[st
 def one_leader(setup: Setup) -> Property:
     """R11, for the election alone: no two servers lead at one time, each with a quorum of its view that follows it."""
 
-    def check(standings: Standings) -> Answer:
-        leaders = [sid for sid, each in standings.items() if is_established(standings, sid)]
+    def check(statuses: Statuses) -> Answer:
+        leaders = [sid for sid, each in statuses.items() if is_established(statuses, sid)]
         if not leaders:
             return TRIVIAL
         if len(leaders) < 2:
             return None
         return Finding(
             "two servers lead, each followed by a quorum of its own view",
-            tuple((f"behind server.{sid}", _support(standings, sid)) for sid in leaders),
+            tuple((f"behind server.{sid}", _support(statuses, sid)) for sid in leaders),
         )
 
     meaning = "no two servers each lead with a quorum of their own view behind them"
-    return Property("OneLeader", kind=Kind.ALWAYS, meaning=meaning, **_of_standings(setup, check))
+    return Property("OneLeader", kind=Kind.ALWAYS, meaning=meaning, **_of_statuses(setup, check))
 
 
-def _support(standings: Standings, leader: Sid) -> str:
-    own = standings[leader]
+def _support(statuses: Statuses, leader: Sid) -> str:
+    own = statuses[leader]
     assert isinstance(own, ElectionStatus)
-    behind = sorted(followers(standings, leader) & own.view.voters)
+    behind = sorted(followers(statuses, leader) & own.view.voters)
     return f"{behind} of the voters {sorted(own.view.voters)} in its view"
 
 
@@ -94,8 +94,8 @@ def only_voters_counted(setup: Setup) -> Property:
 def leader_is_a_voter(setup: Setup) -> Property:
     """R4: every server that leads or is followed is a voter in the view of the deciding server."""
 
-    def check(standings: Standings) -> Answer:
-        decided = [(s, e) for s, e in standings.items() if isinstance(e, ElectionStatus) and e.leader is not None]
+    def check(statuses: Statuses) -> Answer:
+        decided = [(s, e) for s, e in statuses.items() if isinstance(e, ElectionStatus) and e.leader is not None]
         if not decided:
             return TRIVIAL
         wrong = [(sid, each.leader) for sid, each in decided if not each.view.is_voter(each.leader or 0)]
@@ -103,17 +103,17 @@ def leader_is_a_voter(setup: Setup) -> Property:
         return Finding("a server follows one that is no voter in its view", values) if wrong else None
 
     meaning = "a server follows voters of its own view only, and leads only if it is one"
-    return Property("LeaderIsAVoter", meaning=meaning, **_of_standings(setup, check))
+    return Property("LeaderIsAVoter", meaning=meaning, **_of_statuses(setup, check))
 
 
 def elected(setup: Setup) -> Property:
     """A witness: some server leads and a quorum of its view follows it, with no cut link between them."""
 
     def check(cut: frozenset[Link], *seen: ElectionStatus | str) -> Answer:
-        standings = dict(zip(setup.sids, seen, strict=True))
-        for sid, each in standings.items():
+        statuses = dict(zip(setup.sids, seen, strict=True))
+        for sid, each in statuses.items():
             if isinstance(each, ElectionStatus) and each.state is LEADING:
-                connected = {o: e for o, e in standings.items() if (min(o, sid), max(o, sid)) not in cut}
+                connected = {o: e for o, e in statuses.items() if (min(o, sid), max(o, sid)) not in cut}
                 if is_established(connected, sid):
                     return Finding("a leader is established", (("leader", sid),))
         return None
@@ -125,39 +125,39 @@ def elected(setup: Setup) -> Property:
 def all_settled(setup: Setup) -> Property:
     """A witness: every server runs, and follows, observes or is an established leader."""
 
-    def check(standings: Standings) -> Answer:
-        if not all(has_rejoined(standings, sid) for sid in standings):
+    def check(statuses: Statuses) -> Answer:
+        if not all(has_rejoined(statuses, sid) for sid in statuses):
             return None
         leaders = sorted(
-            {each.leader for each in standings.values() if isinstance(each, ElectionStatus) and each.leader}
+            {each.leader for each in statuses.values() if isinstance(each, ElectionStatus) and each.leader}
         )
         return Finding("every server has rejoined", (("leaders", leaders),))
 
     meaning = "every server runs and follows, observes or is an established leader"
-    return Property("AllSettled", kind=Kind.SOMETIMES, meaning=meaning, **_of_standings(setup, check))
+    return Property("AllSettled", kind=Kind.SOMETIMES, meaning=meaning, **_of_statuses(setup, check))
 
 
 def leads(setup: Setup, leader: Sid) -> Property:
     """A witness: this server is an established leader."""
 
-    def check(standings: Standings) -> Answer:
-        found = is_established(standings, leader)
-        return Finding("it leads", (("followed by", sorted(followers(standings, leader))),)) if found else None
+    def check(statuses: Statuses) -> Answer:
+        found = is_established(statuses, leader)
+        return Finding("it leads", (("followed by", sorted(followers(statuses, leader))),)) if found else None
 
     meaning = f"server.{leader} leads with a quorum of its view behind it"
-    return Property(f"Leads({leader})", kind=Kind.SOMETIMES, meaning=meaning, **_of_standings(setup, check))
+    return Property(f"Leads({leader})", kind=Kind.SOMETIMES, meaning=meaning, **_of_statuses(setup, check))
 
 
 def never_leads(setup: Setup, leader: Sid) -> Property:
     """An invariant: this server is never an established leader."""
 
-    def check(standings: Standings) -> Answer:
-        if not is_established(standings, leader):
+    def check(statuses: Statuses) -> Answer:
+        if not is_established(statuses, leader):
             return None
-        return Finding("it leads", (("followed by", sorted(followers(standings, leader))),))
+        return Finding("it leads", (("followed by", sorted(followers(statuses, leader))),))
 
     meaning = f"server.{leader} never leads with a quorum of its view behind it"
-    return Property(f"NeverLeads({leader})", meaning=meaning, **_of_standings(setup, check))
+    return Property(f"NeverLeads({leader})", meaning=meaning, **_of_statuses(setup, check))
 
 
 class Bucket:

@@ -14,13 +14,13 @@ from checker.engine import TRIVIAL, Finding, Property
 from checker.engine.model import Trivial
 from checker.models.ensemble.history import HistoryPart
 from checker.models.ensemble.setup import Setup
-from checker.properties.views import Duty, duty, reads_of
+from checker.properties.projections import SyncObligation, reads_of, sync_obligation
 from spec.quorum import Sid
 from spec.txn import told
 from spec.zab.events import Family, Unexpected
 
 Answer = Finding | Trivial | None
-Duties = dict[Sid, Duty]
+Obligations = dict[Sid, SyncObligation]
 
 
 def no_bad_state(setup: Setup) -> Property:
@@ -51,24 +51,24 @@ def _family(
     setup: Setup,
     name: str,
     family: Family,
-    awaits: Callable[[Duty], bool],
+    awaits: Callable[[SyncObligation], bool],
     meaning: str,
-    also: Callable[[Duties], Finding | None] = lambda _: None,
+    also: Callable[[Obligations], Finding | None] = lambda _: None,
 ) -> Property:
-    def check(unexpected: tuple[Unexpected, ...], *views: Duty | str) -> Answer:
+    def check(unexpected: tuple[Unexpected, ...], *views: SyncObligation | str) -> Answer:
         found = next((each for each in unexpected if each.family is family), None)
         if found is not None:
             values = (("server", found.server), ("message", found.what))
             return Finding(f"an unexpected {family.value} message arrived", values)
-        duties = {sid: each for sid, each in zip(setup.sids, views, strict=True) if isinstance(each, Duty)}
+        duties = {sid: each for sid, each in zip(setup.sids, views, strict=True) if isinstance(each, SyncObligation)}
         if not any(awaits(each) for each in duties.values()):
             return TRIVIAL
         return also(duties)
 
-    return Property(name, reads_of(setup, duty, HistoryPart.UNEXPECTED), check, meaning=meaning)
+    return Property(name, reads_of(setup, sync_obligation, HistoryPart.UNEXPECTED), check, meaning=meaning)
 
 
-def _served_too_early(duties: Duties) -> Finding | None:
+def _served_too_early(duties: Obligations) -> Finding | None:
     """A leader has read an ACK of UPTODATE from a follower that has not applied the leader's initial transactions."""
     for sid, leader in duties.items():
         for learner in leader.served:

@@ -43,31 +43,31 @@ def check_parameter(name: object, takes: str, given: object) -> None:
         raise ParameterError(f"{name} takes a parameter", f"give {takes}")
 
 
-class Stand(NamedTuple):
+class RoleCondition(NamedTuple):
     """One allowed state of a server, with an optional leader and file; a state of None is any running state."""
 
     state: ServerState | str | None
     leader: Sid | None = None
     view: View | None = None
 
-    def fits(self, standing: ElectionStatus | str) -> bool:
+    def fits(self, status: ElectionStatus | str) -> bool:
         """Whether a server matches."""
-        if isinstance(standing, str):
+        if isinstance(status, str):
             return self.state == DOWN
         return (
-            self.state in (None, standing.state)
-            and self.leader in (None, standing.leader)
-            and self.view in (None, standing.view)
+            self.state in (None, status.state)
+            and self.leader in (None, status.leader)
+            and self.view in (None, status.view)
         )
 
 
-Pattern = Mapping[Sid, tuple[Stand, ...]]
+Pattern = Mapping[Sid, tuple[RoleCondition, ...]]
 """For each server in the pattern, the states that it may have."""
 
 
-def fits(pattern: Pattern, standings: Mapping[Sid, ElectionStatus | str]) -> bool:
+def fits(pattern: Pattern, statuses: Mapping[Sid, ElectionStatus | str]) -> bool:
     """Whether every server of the pattern matches one of its allowed states."""
-    return all(any(stand.fits(standings[sid]) for stand in stands) for sid, stands in pattern.items())
+    return all(any(stand.fits(statuses[sid]) for stand in stands) for sid, stands in pattern.items())
 
 
 def server_of(setup: Setup, value: Any, inside: tuple[str | int, ...] = ()) -> Sid:
@@ -85,28 +85,28 @@ def pattern_of(setup: Setup, value: Any) -> Pattern:
     return {server_of(setup, key, (key,)): tuple(_stands(setup, each, (key,))) for key, each in value.items()}
 
 
-def told(value: Any) -> str:
+def format_pattern(value: Any) -> str:
     """A pattern as it is written, for the name of a property."""
     if isinstance(value, dict):
-        return ", ".join(f"{key} {_told_of_one(each)}" for key, each in value.items())
-    return _told_of_one(value)
+        return ", ".join(f"{key} {_format_condition(each)}" for key, each in value.items())
+    return _format_condition(value)
 
 
-def _told_of_one(value: Any) -> str:
+def _format_condition(value: Any) -> str:
     if isinstance(value, dict):
-        words = _told_of_one(value.get("state", "running"))
+        words = _format_condition(value.get("state", "running"))
         leader = f" {value['leader']}" if "leader" in value else ""
         return f"{words}{leader}" + (f" with {value['file']}" if "file" in value else "")
-    return " or ".join(map(_told_of_one, value)) if isinstance(value, list) else str(value)
+    return " or ".join(map(_format_condition, value)) if isinstance(value, list) else str(value)
 
 
-def _stands(setup: Setup, value: Any, inside: tuple[str | int, ...]) -> Iterable[Stand]:
+def _stands(setup: Setup, value: Any, inside: tuple[str | int, ...]) -> Iterable[RoleCondition]:
     if isinstance(value, list):
         return [stand for place, each in enumerate(value) for stand in _stands(setup, each, (*inside, place))]
     if not isinstance(value, dict):
         return [_stand(setup, value, inside)]
     _check_keys(value, ("state", "leader", "file"), inside)
-    stands = _stands(setup, value["state"], (*inside, "state")) if "state" in value else [Stand(None)]
+    stands = _stands(setup, value["state"], (*inside, "state")) if "state" in value else [RoleCondition(None)]
     leader = server_of(setup, value["leader"], (*inside, "leader")) if "leader" in value else None
     view = _view(setup, value["file"], (*inside, "file")) if "file" in value else None
     for each in stands:
@@ -116,7 +116,7 @@ def _stands(setup: Setup, value: Any, inside: tuple[str | int, ...]) -> Iterable
         if leader is not None and each.leader not in (None, leader):
             what = f"two leaders are named, {each.leader} and {leader}"
             raise ParameterError(what, "name one, in the state or as the leader", inside)
-    return [Stand(each.state, each.leader if leader is None else leader, view) for each in stands]
+    return [RoleCondition(each.state, each.leader if leader is None else leader, view) for each in stands]
 
 
 def _check_keys(value: Mapping[Any, Any], keys: tuple[str, ...], inside: tuple[str | int, ...]) -> None:
@@ -126,7 +126,7 @@ def _check_keys(value: Mapping[Any, Any], keys: tuple[str, ...], inside: tuple[s
             raise ParameterError("there is no such key", nearest(key, keys), (*inside, key))
 
 
-def _stand(setup: Setup, value: Any, inside: tuple[str | int, ...]) -> Stand:
+def _stand(setup: Setup, value: Any, inside: tuple[str | int, ...]) -> RoleCondition:
     words = value.split() if isinstance(value, str) else []
     if not words or len(words) > 2 or words[0] not in (*STATES, DOWN) or (len(words) == 2 and words[0] == DOWN):
         near = similar(words[0], (*STATES, DOWN)) if words and len(words) <= 2 else None
@@ -135,7 +135,7 @@ def _stand(setup: Setup, value: Any, inside: tuple[str | int, ...]) -> Stand:
     leader = None
     if len(words) == 2:
         leader = server_of(setup, int(words[1]) if words[1].isdecimal() and len(words[1]) < 20 else words[1], inside)
-    return Stand(DOWN if words[0] == DOWN else ServerState[words[0]], leader)
+    return RoleCondition(DOWN if words[0] == DOWN else ServerState[words[0]], leader)
 
 
 def _view(setup: Setup, name: Any, inside: tuple[str | int, ...]) -> View:

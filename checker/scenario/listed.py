@@ -14,8 +14,8 @@ import msgspec
 
 from checker.engine import Kind, Property
 from checker.job import Verdict
+from checker.properties.lookup import UnknownPropertyError
 from checker.properties.patterns import ParameterError
-from checker.properties.unknown import UnknownPropertyError
 from checker.scenario.errors import nearest
 from checker.scenario.located import Located, Path, position
 from checker.scenario.schema import Common

@@ -11,7 +11,7 @@ from checker.job import Job, Json
 from checker.models.service import ServiceSetup
 from checker.models.service.scripts import Script
 from checker.properties import service as registry
-from checker.properties.service.views import Run
+from checker.properties.service.projections import Run
 from checker.scenario import listed
 from checker.scenario.answers import AskingError
 from checker.scenario.asking import script_of

@@ -13,7 +13,7 @@ from spec.zab.state import Leader, LeaderPhase, Learner, LearnerPhase, TakeSnaps
 
 
 def is_present(server: Server) -> bool:
-    """Whether a server leads an established epoch, or has acknowledged NEWLEADER (`checker.properties.views.Seen`)."""
+    """Whether a server leads an established epoch, or has acknowledged NEWLEADER."""
     part = server.zab
     if isinstance(part, Leader):
         return part.phase in (LeaderPhase.NEWLEADER_ACK, LeaderPhase.BROADCAST)

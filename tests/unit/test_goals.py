@@ -10,7 +10,7 @@ from checker.engine import Exploration, Move, plain
 from checker.engine.search import explore
 from checker.job import Job, Verdict
 from checker.models.ensemble.status import FOLLOWING, LEADING, LOOKING, ElectionStatus
-from checker.properties.goals import fair, has_quorum
+from checker.properties.liveness import fair, has_quorum
 from checker.report import judge
 from checker.scenario import ScenarioError, bundled, from_text, load
 from spec.quorum import majority_view

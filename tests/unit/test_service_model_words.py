@@ -8,7 +8,7 @@ import pytest
 
 from checker.models.service import Broken, Notice, Reply, telling
 from checker.models.service.scripts import Script, step_of_tag, tag
-from checker.properties.unknown import UnknownPropertyError
+from checker.properties.lookup import UnknownPropertyError
 from checker.scenario.asking import AskingError, request_of, script_of
 from checker.scenario.service_parts import applicable, service_job_parts, service_setup, why_idle
 from spec.tree.apply import EventType

@@ -16,7 +16,7 @@ from checker.engine.search import explore
 from checker.models.ensemble import Budgets, File, Grain, Member, Prologue, Setup, ensemble
 from checker.models.ensemble.history import EstablishedEpoch, FirstCommit
 from checker.properties import build, defaults
-from checker.properties.views import truncates
+from checker.properties.projections import truncates
 from spec.durable import Durable
 from spec.quorum import majority_view
 from spec.server import Server

@@ -17,6 +17,7 @@ from typing import Any
 
 from checker.engine import Kind, Property
 from checker.models.recipes import Facts, RecipeSetup
+from checker.properties.lookup import UnknownPropertyError
 from checker.properties.patterns import ParameterError, check_parameter
 from checker.properties.recipes.belief import (
     follows_a_leader,
@@ -26,7 +27,8 @@ from checker.properties.recipes.belief import (
     one_holder,
     two_hold,
 )
-from checker.properties.recipes.ends import (
+from checker.properties.recipes.fencing import fenced_in_order, rightful_is_accepted, stale_writes
+from checker.properties.recipes.liveness import (
     every_waiter_is_served,
     nobody_waits,
     nothing_is_left,
@@ -35,9 +37,7 @@ from checker.properties.recipes.ends import (
     somebody_holds,
     the_holder_learns,
 )
-from checker.properties.recipes.fencing import fenced_in_order, rightful_is_accepted, stale_writes
 from checker.properties.recipes.watches import no_watch_left, one_is_told
-from checker.properties.unknown import UnknownPropertyError
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 from checker.engine import TRIVIAL, Finding, Kind, Property, Read
 from checker.models.recipes import LED, REIGNS, Client, Leaders, RecipeSetup, Reigns
-from checker.properties.recipes.reads import Answer, clients, holders, those, tokens_of_holders
+from checker.properties.recipes.projections import Answer, clients, holders, those, tokens_of_holders
 
 
 def one_holder(setup: RecipeSetup) -> Property:

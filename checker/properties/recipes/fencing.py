@@ -10,7 +10,7 @@ from typing import Any
 from checker.engine import TRIVIAL, Finding, Kind, Property, Read
 from checker.models.recipes import RESOURCE, RecipeSetup, Resource
 from checker.properties.patterns import ParameterError
-from checker.properties.recipes.reads import Answer
+from checker.properties.recipes.projections import Answer
 
 
 def fenced_in_order(_: RecipeSetup) -> Property:

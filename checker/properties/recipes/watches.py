@@ -8,7 +8,7 @@ from typing import Any
 from checker.engine import TRIVIAL, Finding, Property, Read
 from checker.models.recipes import ROOT, TOLD, RecipeSetup, Told
 from checker.models.service import LEADER, Leader, watches_name
-from checker.properties.recipes.reads import Answer
+from checker.properties.recipes.projections import Answer
 
 
 def one_is_told(_: RecipeSetup) -> Property:

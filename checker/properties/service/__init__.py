@@ -18,10 +18,10 @@ from checker.models.service.history import HISTORY, History, history_actor
 from checker.models.service.memory import Note
 from checker.models.service.scripts import Script, scripted
 from checker.models.service.setup import ServiceSetup
+from checker.properties.lookup import UnknownPropertyError
 from checker.properties.patterns import check_parameter
 from checker.properties.service import answers, consistency, watches, znodes
-from checker.properties.service.views import Run
-from checker.properties.unknown import UnknownPropertyError
+from checker.properties.service.projections import Run
 
 _OF_HISTORY = frozenset({Note.CREATED, Note.EVENTS, Note.NUMBERS, Note.EPHEMERALS, Note.ORDER, Note.COMMITTED})
 

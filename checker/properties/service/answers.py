@@ -5,7 +5,7 @@ from __future__ import annotations
 from checker.engine import Property
 from checker.models.service import telling
 from checker.models.service.memory import Memory
-from checker.properties.service.views import Run, flagged
+from checker.properties.service.projections import Run, flagged
 
 
 def expected_answers(run: Run) -> Property:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from checker.engine import TRIVIAL, Kind, Property, Read
 from checker.models.service.history import HISTORY, History
-from checker.properties.service.views import Answer, Run, flagged, found, keepers, memories, trees
+from checker.properties.service.projections import Answer, Run, flagged, found, keepers, memories, trees
 from spec.tree.requests import Create, Multi, SetData
 from spec.tree.store import FrozenStore
 

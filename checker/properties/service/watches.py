@@ -11,7 +11,7 @@ from checker.models.service.memory import At, Waiting, at_in, explains
 from checker.models.service.scripts import Standing
 from checker.models.service.setup import client_name, link_name
 from checker.models.service.words import Notice
-from checker.properties.service.views import Answer, Run, flagged, found, memories, trees
+from checker.properties.service.projections import Answer, Run, flagged, found, memories, trees
 from spec.client.library import Awaits
 from spec.tree.requests import Exists, GetChildren2, GetData
 from spec.tree.store import FrozenStore

@@ -7,7 +7,7 @@ from typing import Any
 from checker.engine import TRIVIAL, Property, Read
 from checker.models.service.history import HISTORY, History
 from checker.models.service.telling import session as told_session
-from checker.properties.service.views import Answer, Run, found, keepers, memories, trees
+from checker.properties.service.projections import Answer, Run, found, keepers, memories, trees
 from spec.tree.requests import SessionId
 from spec.tree.store import FrozenStore
 from spec.tree.znode import Kind, Znode, kind_of

@@ -20,7 +20,7 @@ from checker.engine import Finding, Kind, Move, Property, Read
 from checker.models.ensemble.names import LINKS, Link, server_name
 from checker.models.ensemble.setup import Setup
 from checker.models.ensemble.status import ElectionStatus, election_status
-from checker.properties.standings import Standings, serving
+from checker.properties.role_patterns import Statuses, serving
 from spec.quorum import Port, Sid, opens, reaches
 
 NEED_NOT = ("crash", "restart", "start", "cut", "partition", "heal", "disconnect", "plan", "client")
@@ -41,10 +41,10 @@ def settles(setup: Setup) -> Property:
     """R2, R3: from every state, some run reaches one where all servers that run within reach of a leader follow it."""
 
     def check(cut: frozenset[Link], *seen: ElectionStatus | str) -> Finding | None:
-        standings = dict(zip(setup.sids, seen, strict=True))
-        for leader in serving(standings, cut):
-            near = [s for s in standings if s == leader or _link(s, leader) not in cut]
-            if all(_is_with(standings[sid], leader) for sid in near):
+        statuses = dict(zip(setup.sids, seen, strict=True))
+        for leader in serving(statuses, cut):
+            near = [s for s in statuses if s == leader or _link(s, leader) not in cut]
+            if all(_is_with(statuses[sid], leader) for sid in near):
                 return Finding("everybody within reach of a leader is with it", (("leader", leader),))
         return None
 
@@ -56,19 +56,19 @@ def elects(setup: Setup) -> Property:
     """R2, R3: while servers of a quorum run and reach one another, every fair run reaches an established leader."""
 
     def check(cut: frozenset[Link], *seen: ElectionStatus | str) -> Finding | None:
-        standings = dict(zip(setup.sids, seen, strict=True))
-        leaders = serving(standings, cut)
+        statuses = dict(zip(setup.sids, seen, strict=True))
+        leaders = serving(statuses, cut)
         if leaders:
             return Finding("a leader is established", (("leaders", leaders),))
-        return None if has_quorum(standings, cut) else Finding("no quorum is within reach of itself")
+        return None if has_quorum(statuses, cut) else Finding("no quorum is within reach of itself")
 
     meaning = "a quorum that runs and stays within reach of itself comes to an established leader, on every fair run"
     return Property("Elects", _reads(setup), check, Kind.EVENTUALLY, meaning, fair)
 
 
-def has_quorum(standings: Standings, cut: frozenset[Link]) -> bool:
+def has_quorum(statuses: Statuses, cut: frozenset[Link]) -> bool:
     """Whether servers run that all reach one another, and are a quorum in the view of each of them."""
-    running = {sid: each for sid, each in standings.items() if isinstance(each, ElectionStatus)}
+    running = {sid: each for sid, each in statuses.items() if isinstance(each, ElectionStatus)}
     return any(
         all(running[sid].view.contains_quorum(group) for sid in group)
         for size in range(len(running), 0, -1)

@@ -1,12 +1,12 @@
 """The projections of a server that the invariants of Zab read, each as small as the properties allow.
 
-Properties with equal reads are looked up together, so there are exactly three views:
+Properties with equal reads are looked up together, so there are exactly three projections:
 
-    seen    the delivered and logged transactions, with the epoch and the leader
-    duty    the events that it waits for, and the progress of its learners
-    held    the contents of its disk, and the quorums of its view
+    server_status      the delivered and logged transactions, with the epoch and the leader
+    sync_obligation    the events that the server waits for, and the progress of its learners
+    disk_contents      the contents of its disk, and the quorums of its view
 
-Rules of this module: a projection has few distinct values; a server outside a view is a word, never None.
+Rules of this module: a projection has few distinct values; a server that a projection excludes is a word, never None.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from spec.txn import Txn, epoch_of
 from spec.zab.state import Leader, LeaderPhase, Learner, LearnerPhase, Mode, Stage, logged_and_queued
 
 AWAY = "away"
-"""A server that does not run, is LOOKING, or has not yet reached a phase of the view."""
+"""A server that does not run, is LOOKING, or has not yet reached a phase of the projection."""
 
 
-class Seen(msgspec.Struct, frozen=True):
+class ServerStatus(msgspec.Struct, frozen=True):
     """A server that leads an established epoch, or has acknowledged its leader's NEWLEADER.
 
     `serves`: it is in BROADCAST. `delivered` are the transactions that it has committed, as a leader, or applied while
@@ -46,23 +46,23 @@ class Seen(msgspec.Struct, frozen=True):
     log: tuple[Txn, ...]
 
 
-def seen(server: Server) -> Seen | str:
-    """See `Seen`."""
+def server_status(server: Server) -> ServerStatus | str:
+    """See `ServerStatus`."""
     part_of = server.zab
     if isinstance(part_of, Leader) and part_of.phase in (LeaderPhase.NEWLEADER_ACK, LeaderPhase.BROADCAST):
         serves = part_of.phase is LeaderPhase.BROADCAST
         log = logged_and_queued(server.durable, part_of.queue)
         delivered = up_to(log, part_of.committed) if serves else ()
-        return Seen(True, server.sid, part_of.epoch, serves, delivered, log)
+        return ServerStatus(True, server.sid, part_of.epoch, serves, delivered, log)
     if isinstance(part_of, Learner) and part_of.phase in (LearnerPhase.SYNCED, LearnerPhase.BROADCAST):
         log = logged_and_queued(server.durable, part_of.queue)
         serves = part_of.phase is LearnerPhase.BROADCAST
         delivered = up_to(log, part_of.delivered) if serves else ()
-        return Seen(False, part_of.leader, part_of.epoch, serves, delivered, log)
+        return ServerStatus(False, part_of.leader, part_of.epoch, serves, delivered, log)
     return AWAY
 
 
-class Duty(msgspec.Struct, frozen=True):
+class SyncObligation(msgspec.Struct, frozen=True):
     """The events that a leader or a learner waits for, and the progress that its counterpart may rely on.
 
     `initial` is the last zxid among the initial transactions of a leader in BROADCAST; `served` are the followers whose
@@ -81,13 +81,13 @@ class Duty(msgspec.Struct, frozen=True):
     awaits_commits: bool = False
 
 
-def duty(server: Server) -> Duty | str:
-    """See `Duty`."""
+def sync_obligation(server: Server) -> SyncObligation | str:
+    """See `SyncObligation`."""
     own = server.zab
     if isinstance(own, Leader):
         before = [txn.zxid for txn in server.durable.txns if epoch_of(txn.zxid) < own.epoch]
         began = own.phase is LeaderPhase.BROADCAST
-        return Duty(
+        return SyncObligation(
             True,
             server.sid,
             own.epoch,
@@ -96,7 +96,7 @@ def duty(server: Server) -> Duty | str:
             awaits_acks=any(handler.stage >= Stage.SYNCING for handler in own.handlers),
         )
     if isinstance(own, Learner):
-        return Duty(
+        return SyncObligation(
             False,
             own.leader,
             own.epoch,
@@ -107,16 +107,16 @@ def duty(server: Server) -> Duty | str:
     return AWAY
 
 
-class Held(msgspec.Struct, frozen=True):
+class DiskContents(msgspec.Struct, frozen=True):
     """The contents of a server's disk, and its view."""
 
     txns: tuple[Txn, ...]
     view: View
 
 
-def held(server: Server) -> Held:
-    """See `Held`."""
-    return Held(server.durable.txns, server.view)
+def disk_contents(server: Server) -> DiskContents:
+    """See `DiskContents`."""
+    return DiskContents(server.durable.txns, server.view)
 
 
 def truncates(server: Server) -> bool:
@@ -128,7 +128,7 @@ def truncates(server: Server) -> bool:
     return without or part_of.mode is Mode.TRUNC
 
 
-def as_applied(sid: Sid, each: Seen, reports: tuple[Misapplied, ...]) -> Seen:
+def as_applied(sid: Sid, each: ServerStatus, reports: tuple[Misapplied, ...]) -> ServerStatus:
     """A server with the delivered transactions that it reported, where they differ from its log (see `Misapplied`)."""
     for report in reports:
         count = len(report.logged)
@@ -138,7 +138,7 @@ def as_applied(sid: Sid, each: Seen, reports: tuple[Misapplied, ...]) -> Seen:
     return each
 
 
-def reads_of(setup: Setup, view: Callable[[Server], Any], *parts: HistoryPart) -> tuple[Read, ...]:
-    """Reads of these parts of the history, and of this view of every server."""
+def reads_of(setup: Setup, projection: Callable[[Server], Any], *parts: HistoryPart) -> tuple[Read, ...]:
+    """Reads of these parts of the history, and of this projection of every server."""
     of_history = tuple(Read(HISTORY, part(which)) for which in parts)
-    return (*of_history, *(Read(server_name(sid), view) for sid in setup.sids))
+    return (*of_history, *(Read(server_name(sid), projection) for sid in setup.sids))

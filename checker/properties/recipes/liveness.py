@@ -1,7 +1,7 @@
 """The final states and the goals of recipes: no client waits forever, no znode is left, a mistaken client learns it.
 
 Rules of this module: a condition on states without a next step is a property of final states; a condition that must
-become true is a liveness property, with the fairness of `checker.properties.recipes.reads`.
+become true is a liveness property, with the fairness of `checker.properties.recipes.projections`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from checker.engine import TRIVIAL, Finding, Kind, Move, Property, Read
 from checker.models.recipes import ROOT, Client, RecipeSetup
 from checker.models.recipes.client import Wish
 from checker.models.service import FAULTS_LEFT, LEADER, Leader
-from checker.properties.recipes.reads import Answer, clients, fair, first_token, those, tokens_of_holders, waiters
+from checker.properties.recipes.projections import Answer, clients, fair, first_token, those, tokens_of_holders, waiters
 
 
 def nobody_waits(setup: RecipeSetup) -> Property:

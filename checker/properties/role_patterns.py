@@ -20,15 +20,15 @@ from checker.properties.patterns import Pattern, fits
 from spec.quorum import Sid
 from spec.server import Server
 
-Standings = Mapping[Sid, ElectionStatus | str]
+Statuses = Mapping[Sid, ElectionStatus | str]
 
 
 def stands(pattern: Pattern, words: str) -> Property:
     """A witness: at one moment the servers match the pattern."""
 
     def check(*seen: ElectionStatus | str) -> Finding | None:
-        standings = dict(zip(pattern, seen, strict=True))
-        return Finding("the servers stand so", _told(standings)) if fits(pattern, standings) else None
+        statuses = dict(zip(pattern, seen, strict=True))
+        return Finding("the servers stand so", _witnesses(statuses)) if fits(pattern, statuses) else None
 
     meaning = f"at one moment the servers stand so: {words}"
     return Property(f"Stands({words})", _reads(pattern), check, Kind.SOMETIMES, meaning)
@@ -38,8 +38,8 @@ def never_stands(pattern: Pattern, words: str) -> Property:
     """An invariant: at no moment do all servers match the pattern."""
 
     def check(*seen: ElectionStatus | str) -> Finding | None:
-        standings = dict(zip(pattern, seen, strict=True))
-        return Finding("the servers stand so", _told(standings)) if fits(pattern, standings) else None
+        statuses = dict(zip(pattern, seen, strict=True))
+        return Finding("the servers stand so", _witnesses(statuses)) if fits(pattern, statuses) else None
 
     meaning = f"at no moment do the servers stand so: {words}"
     return Property(f"NeverStands({words})", _reads(pattern), check, meaning=meaning)
@@ -49,10 +49,10 @@ def serves(setup: Setup) -> Property:
     """R2, R3: in a state without a next step within the bounds, a server leads with a quorum within reach."""
 
     def check(cut: frozenset[Link], *seen: ElectionStatus | str) -> Finding | None:
-        standings = dict(zip(setup.sids, seen, strict=True))
-        if serving(standings, cut):
+        statuses = dict(zip(setup.sids, seen, strict=True))
+        if serving(statuses, cut):
             return None
-        return Finding("nothing more can happen, and nobody leads with a quorum within reach", _told(standings))
+        return Finding("nothing more can happen, and nobody leads with a quorum within reach", _witnesses(statuses))
 
     meaning = "where nothing more can happen within the bounds, a server leads with a quorum of its view within reach"
     return Property("Serves", _with_links(setup), check, Kind.FINAL, meaning)
@@ -62,11 +62,11 @@ def serves_no_more(setup: Setup) -> Property:
     """R2, R3, R4: in a state without a next step within the bounds, no server leads with a quorum within reach."""
 
     def check(cut: frozenset[Link], *seen: ElectionStatus | str) -> Finding | None:
-        standings = dict(zip(setup.sids, seen, strict=True))
-        leaders = serving(standings, cut)
+        statuses = dict(zip(setup.sids, seen, strict=True))
+        leaders = serving(statuses, cut)
         if not leaders:
             return None
-        return Finding("a server leads with a quorum within reach", (("leaders", leaders), *_told(standings)))
+        return Finding("a server leads with a quorum within reach", (("leaders", leaders), *_witnesses(statuses)))
 
     meaning = "where nothing more can happen within the bounds, no server leads with a quorum of its view within reach"
     return Property("ServesNoMore", _with_links(setup), check, Kind.FINAL, meaning)
@@ -96,12 +96,12 @@ def one_vote_per_sender(setup: Setup) -> Property:
     return Property("OneVotePerSender", reads, check, meaning="a receive bucket holds one vote of each sender")
 
 
-def serving(standings: Standings, cut: frozenset[Link]) -> list[Sid]:
+def serving(statuses: Statuses, cut: frozenset[Link]) -> list[Sid]:
     """The servers that lead while a quorum of their view follows them, counting only followers within reach."""
     found = []
-    for sid, each in standings.items():
+    for sid, each in statuses.items():
         if isinstance(each, ElectionStatus) and each.state is LEADING:
-            within = {o: e for o, e in standings.items() if (min(o, sid), max(o, sid)) not in cut}
+            within = {o: e for o, e in statuses.items() if (min(o, sid), max(o, sid)) not in cut}
             if is_established(within, sid):
                 found.append(sid)
     return found
@@ -115,11 +115,11 @@ def _with_links(setup: Setup) -> tuple[Read, ...]:
     return (Read(LINKS), *_reads(setup.sids))
 
 
-def _told(standings: Standings) -> tuple[tuple[str, Any], ...]:
-    return tuple((f"server.{sid}", _words(each)) for sid, each in standings.items())
+def _witnesses(statuses: Statuses) -> tuple[tuple[str, Any], ...]:
+    return tuple((f"server.{sid}", _format_status(each)) for sid, each in statuses.items())
 
 
-def _words(each: ElectionStatus | str) -> str:
+def _format_status(each: ElectionStatus | str) -> str:
     if isinstance(each, str):
         return each
     return each.state.name if each.leader is None else f"{each.state.name} {each.leader}"

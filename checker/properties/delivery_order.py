@@ -19,14 +19,14 @@ from checker.engine.model import Trivial
 from checker.models.ensemble.applied import Misapplied, applied_zxid, up_to
 from checker.models.ensemble.history import FirstCommit, HistoryPart, ProposedTxn
 from checker.models.ensemble.setup import Setup
-from checker.properties.views import Seen, as_applied, reads_of, seen
+from checker.properties.projections import ServerStatus, as_applied, reads_of, server_status
 from spec.quorum import Sid
 from spec.server import Server
 from spec.txn import Txn, epoch_of, told
 
 Answer = Finding | Trivial | None
-Servers = dict[Sid, Seen]
-"""The servers that lead or follow and have reached the phases that `Seen` covers."""
+Servers = dict[Sid, ServerStatus]
+"""The servers that lead or follow and have reached the phases that `ServerStatus` covers."""
 
 
 # Properties of one server.
@@ -164,7 +164,7 @@ def history_consistency(setup: Setup) -> Property:
 
 
 def _log_property(
-    name: str, setup: Setup, applies: Callable[[Seen, Seen], bool], clause: str, meaning: str
+    name: str, setup: Setup, applies: Callable[[ServerStatus, ServerStatus], bool], clause: str, meaning: str
 ) -> Property:
     def check(servers: Servers) -> Answer:
         pairs = [(a, b) for a, b in _led(servers) if servers[b].log and applies(servers[a], servers[b])]
@@ -322,22 +322,24 @@ def committed_log_monotonicity(setup: Setup) -> Property:
 
 
 def _of_seen(name: str, setup: Setup, check: Callable[[Servers], Answer], meaning: str) -> Property:
-    reads = reads_of(setup, seen, HistoryPart.MISAPPLIED)
+    reads = reads_of(setup, server_status, HistoryPart.MISAPPLIED)
     return Property(name, reads, lambda reports, *views: check(_present(setup, reports, views)), meaning=meaning)
 
 
 def _of_past(name: str, setup: Setup, check: Callable[[Any, Any, Servers], Answer], meaning: str) -> Property:
     """A property of the committed and proposed transactions so far, and of the delivered ones."""
-    reads = reads_of(setup, seen, HistoryPart.COMMITTED, HistoryPart.BROADCAST, HistoryPart.MISAPPLIED)
+    reads = reads_of(setup, server_status, HistoryPart.COMMITTED, HistoryPart.BROADCAST, HistoryPart.MISAPPLIED)
 
-    def held(committed: Any, broadcast: Any, reports: tuple[Misapplied, ...], *views: Seen | str) -> Answer:
+    def check_past(
+        committed: Any, broadcast: Any, reports: tuple[Misapplied, ...], *views: ServerStatus | str
+    ) -> Answer:
         return check(committed, broadcast, _present(setup, reports, views))
 
-    return Property(name, reads, held, meaning=meaning)
+    return Property(name, reads, check_past, meaning=meaning)
 
 
-def _present(setup: Setup, reports: tuple[Misapplied, ...], views: tuple[Seen | str, ...]) -> Servers:
-    present = {sid: each for sid, each in zip(setup.sids, views, strict=True) if isinstance(each, Seen)}
+def _present(setup: Setup, reports: tuple[Misapplied, ...], views: tuple[ServerStatus | str, ...]) -> Servers:
+    present = {sid: each for sid, each in zip(setup.sids, views, strict=True) if isinstance(each, ServerStatus)}
     return {sid: as_applied(sid, each, reports) for sid, each in present.items()} if reports else present
 
 
@@ -355,11 +357,11 @@ def _able_to_differ(servers: Servers) -> list[tuple[Sid, Sid]]:
     return [(a, b) for a, b in pairs if len({*servers[a].delivered, *servers[b].delivered}) > 1]
 
 
-def _zxids_of(each: Seen) -> set[int]:
+def _zxids_of(each: ServerStatus) -> set[int]:
     return {txn.zxid for txn in each.delivered}
 
 
-def _of_one_reign(one: Seen, other: Seen) -> bool:
+def _of_one_reign(one: ServerStatus, other: ServerStatus) -> bool:
     return (one.leader, one.epoch) == (other.leader, other.epoch)
 
 

@@ -14,7 +14,7 @@ from checker.engine.model import Trivial
 from checker.models.ensemble.history import EstablishedEpoch, FirstCommit, HistoryPart, part
 from checker.models.ensemble.names import HISTORY, server_name
 from checker.models.ensemble.setup import Setup
-from checker.properties.views import Held, held, reads_of, truncates
+from checker.properties.projections import DiskContents, disk_contents, reads_of, truncates
 from spec.quorum import Sid
 from spec.server import Server
 from spec.txn import Txn, told
@@ -111,7 +111,7 @@ def durability(setup: Setup) -> Property:
     After any crash, the remaining servers have it if they suffice to continue. Views must be equal.
     """
 
-    def check(committed: tuple[FirstCommit, ...], *disks: Held) -> Answer:
+    def check(committed: tuple[FirstCommit, ...], *disks: DiskContents) -> Answer:
         if not committed:
             return TRIVIAL
         for each in committed:
@@ -124,7 +124,7 @@ def durability(setup: Setup) -> Property:
         return None
 
     meaning = "whatever was committed, or a client was told, is on the disk of a server of every quorum"
-    return Property("Durability", reads_of(setup, held, HistoryPart.COMMITTED), check, meaning=meaning)
+    return Property("Durability", reads_of(setup, disk_contents, HistoryPart.COMMITTED), check, meaning=meaning)
 
 
 def only_voters_ack(setup: Setup) -> Property:
