@@ -112,7 +112,7 @@ class Interpreter:
                 return "closed"
             case _:
                 opcode, values = self._request(command)
-                return self._told(session.ask(opcode, *values))
+                return self._normalised(session.ask(opcode, *values))
 
     def _request(self, command: c.Command) -> tuple[int, tuple[Any, ...]]:
         """The opcode and the values of a command that is one request."""
@@ -187,7 +187,7 @@ class Interpreter:
     def _below(self, paths: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(self._root + path for path in paths)
 
-    def _told(self, answer: Answer) -> Answer:
+    def _normalised(self, answer: Answer) -> Answer:
         """A reply without the values that may differ between servers."""
         return Answer(answer.err, self._relative(answer.zxid), self._comparable(answer.values))
 

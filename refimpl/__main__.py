@@ -15,7 +15,7 @@ from typing import Any
 
 from refimpl import demo
 from refimpl.disk.files import DataError
-from refimpl.server import FailedError, StartError, read_settings, serve
+from refimpl.process import FailedError, StartError, read_settings, serve
 from spec.config import ConfigError
 
 logger = logging.getLogger("quorate.server")

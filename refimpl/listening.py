@@ -34,6 +34,10 @@ Accepted: TypeAlias = Callable[[socket.socket, tuple[Any, ...]], None]
 """Receives a socket, which it owns, and the address of the peer."""
 
 
+class ListenError(OSError):
+    """A port cannot be opened; the message names the address and the reason."""
+
+
 class Listener:
     """Bound sockets of one port, listening until `close`. It is made in the event loop's thread. Raises OSError."""
 

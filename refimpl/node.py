@@ -22,15 +22,16 @@ from typing import Any
 
 from msgspec.structs import replace as with_fields
 
-from refimpl.clients import Clients
+from refimpl.clients import ClientPort
 from refimpl.disk.files import DataError
 from refimpl.journal import Journal
-from refimpl.peers.ports import ElectionPort, ListenError, QuorumPort
-from refimpl.recent import Recent
+from refimpl.listening import ListenError
+from refimpl.peers.ports import ElectionPort, QuorumPort
 from refimpl.replica import Replica
-from refimpl.services import LeaderService, LearnerService
+from refimpl.roles import LeaderRole, LearnerRole
 from refimpl.settings import Settings
 from refimpl.storage import Storage
+from refimpl.txn_buffer import TxnBuffer
 from spec import server as spec_server
 from spec.effects import (
     Apply,
@@ -73,13 +74,13 @@ class Node:
         server: Server,
         replica: Replica,
         storage: Storage,
-        clients: Clients,
+        clients: ClientPort,
         journal: Journal | None,
         failed: Callable[[str], None],
     ) -> None:
         self.settings, self.server, self.replica = settings, server, replica
         self.storage, self.clients = storage, clients
-        self.service: LeaderService | LearnerService | None = None
+        self.service: LeaderRole | LearnerRole | None = None
         self.election_port: ElectionPort | None = None
         self.quorum_port: QuorumPort | None = None
         self._journal, self._failed = journal, failed
@@ -167,7 +168,7 @@ class Node:
         if before.zab is not None and before.zab.queue and type(after.zab) is not type(before.zab):
             self.storage.flush()  # the role ended in order, and the disk completes its work
         kept: Any = after.durable.txns
-        kept = (Recent(kept) if type(kept) is tuple else kept).trimmed(self.replica.zxid)
+        kept = (TxnBuffer(kept) if type(kept) is tuple else kept).trimmed(self.replica.zxid)
         if kept is not after.durable.txns:
             after = with_fields(after, durable=with_fields(after.durable, txns=kept))
         self.server = after
@@ -208,7 +209,7 @@ class Node:
             self.quorum_port.role_changed(after.zab)
 
     def _begin_to_serve(self, zab: Leader | Learner) -> None:
-        self.service = LeaderService(self) if isinstance(zab, Leader) else LearnerService(self)
+        self.service = LeaderRole(self) if isinstance(zab, Leader) else LearnerRole(self)
         logger.info("server %d serves in epoch %d, last zxid 0x%x", self.server.sid, zab.epoch, self.replica.zxid)
         self.clients.begin(self.service)
 

@@ -10,7 +10,7 @@ Source: `ZKDatabase`, `PrepRequestProcessor` (outstandingChanges), `FinalRequest
 """
 
 from refimpl.clock import wall_ms
-from refimpl.store import Tree
+from refimpl.tree import Tree
 from spec.tree.apply import Applied, apply
 from spec.tree.options import Options
 from spec.tree.overlay import Overlay

@@ -29,9 +29,9 @@ from refimpl.disk.files import DataError, make_directories
 from refimpl.disk.purge import purge
 from refimpl.disk.sync_thread import SyncThread
 from refimpl.disk.txnlog import TxnLog
-from refimpl.recent import LIMIT, Recent
 from refimpl.settings import Settings
-from refimpl.store import Tree
+from refimpl.tree import Tree
+from refimpl.txn_buffer import LIMIT, TxnBuffer
 from refimpl.wire.txn import encode_txn
 from spec.durable import Durable
 from spec.txn import Txn
@@ -75,7 +75,7 @@ class Storage:
     def durable(self, loaded: database.Loaded) -> Durable:
         """The state of this disk as `spec` represents it. Raises DataError."""
         read = epochs.load(self._snapshots, loaded.last_zxid)
-        recent = Recent(Txn(zxid, change) for zxid, change in loaded.recent)
+        recent = TxnBuffer(Txn(zxid, change) for zxid, change in loaded.recent)
         return Durable(read.accepted, read.current, loaded.snapshot_zxid, cast("tuple[Txn, ...]", recent))
 
     def sizes(self) -> tuple[int, int]:

@@ -2,7 +2,7 @@
 
 Client libraries have threads, and handle events in any of them; with fifty such clients in one process, the benchmark
 would measure the threads. Here a client is a few fields and a socket, and the loop that reads the socket belongs to
-`benchmarks.herd.crowd`.
+`benchmarks.herd.client_group`.
 
 Rules of this module:
 
@@ -22,7 +22,7 @@ import socket
 import struct
 import time
 
-from benchmarks.herd.ways import Way
+from benchmarks.herd.strategies import Strategy
 from harness.layouts import read, write
 from harness.processes import LOOPBACK, ServerError
 from refimpl.jute import decode, encode
@@ -64,14 +64,14 @@ RESTS = (Phase.WAITING, Phase.HOLDING, UnfairPhase.WAITING, UnfairPhase.HOLDING)
 class Candidate:
     """One client and its session, which is open after the constructor; `name` is its protection id."""
 
-    def __init__(self, way: Way, root: str, name: str, port: int, time_out: int) -> None:
+    def __init__(self, strategy: Strategy, root: str, name: str, port: int, time_out: int) -> None:
         self.name = name
         self.notifications = self.requests = self.barriers = 0
         self.knew: float | None = None
         """The time when it became the leader."""
         self.closing = self.ended = False
-        self._way, self._root = way, root
-        self._rules, self._state = way.rules(root), way.machine.initial
+        self._strategy, self._root = strategy, root
+        self._rules, self._state = strategy.rules(root), strategy.machine.initial
         self._frames = Frames(MAX_FRAME)
         self._xid = 0
         self._asked: tuple[int, Record] | None = None
@@ -88,13 +88,13 @@ class Candidate:
     @property
     def holds(self) -> bool:
         """Whether the client believes that it leads."""
-        return self._way.machine.holds(self._state)
+        return self._strategy.machine.holds(self._state)
 
     @property
     def rests(self) -> bool:
         """Whether the client leads or waits, and has no unanswered request."""
         unasked = self._asked is None and self._beside is None and self._later is None
-        return unasked and self._way.machine.place(self._state).phase in RESTS
+        return unasked and self._strategy.machine.place(self._state).phase in RESTS
 
     def want(self) -> None:
         """Start the recipe."""
@@ -148,7 +148,7 @@ class Candidate:
             self._hear(Answered(Code(error), reply))
 
     def _hear(self, event: Event) -> None:
-        step = self._way.machine.step(self._rules, self._state, event)
+        step = self._strategy.machine.step(self._rules, self._state, event)
         self._state = step.state
         for effect in step.effects:
             match effect:
@@ -161,7 +161,9 @@ class Candidate:
                 case Observe(Holds()):
                     self.knew = time.perf_counter()
                 case Observe(Failed(code)):
-                    raise ServerError(f"{self.name}: the server answers {code.name} to the recipe {self._way.name!r}")
+                    raise ServerError(
+                        f"{self.name}: the server answers {code.name} to the recipe {self._strategy.name!r}"
+                    )
 
     def _send(self, record: Record) -> int:
         self._xid += 1

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from benchmarks.herd import plot
 from benchmarks.herd.live import measure
+from benchmarks.herd.strategies import STRATEGIES
 from benchmarks.herd.table import as_json, as_text
-from benchmarks.herd.ways import WAYS
-from benchmarks.node.moment import Say
+from benchmarks.node.timing import Say
 
 EXIT_MEASURED = 0
 EXIT_MISSED = 1
@@ -37,8 +37,10 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--kind", choices=KINDS, default="both", help="which servers; `none` counts in the model only (default: both)"
     )
-    parser.add_argument("--deaths", type=_positive, default=11, metavar="K", help="of each crowd (default %(default)s)")
-    parser.add_argument("--watched", choices=WAYS, action="append", metavar="WAY", help=f"only {' or '.join(WAYS)}")
+    parser.add_argument("--deaths", type=_positive, default=11, metavar="K", help="of each group (default %(default)s)")
+    parser.add_argument(
+        "--watched", choices=STRATEGIES, action="append", metavar="WAY", help=f"only {' or '.join(STRATEGIES)}"
+    )
     parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw it; needs the extra `plots`")
     parser.add_argument("--directory", type=Path, metavar="DIR", help="where the servers' disks are")
     parser.add_argument("--json", action="store_true", help="print JSON instead of the table")
@@ -72,7 +74,9 @@ def main(argv: Sequence[str]) -> int:
     asked = arguments(argv)
     kinds = KINDS[asked.kind]
     with tempfile.TemporaryDirectory(prefix="benchmark-", dir=asked.directory) as directory:
-        report = measure(asked.clients, kinds, asked.deaths, Path(directory), _progress(), asked.watched or tuple(WAYS))
+        report = measure(
+            asked.clients, kinds, asked.deaths, Path(directory), _progress(), asked.watched or tuple(STRATEGIES)
+        )
     if asked.plot is not None:
         plot.draw(report, asked.plot)
     if sys.stderr.isatty():

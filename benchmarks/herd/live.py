@@ -1,8 +1,8 @@
-"""The herd on running servers: every way and every size, one after another, on an ensemble of three.
+"""The herd on running servers: every strategy and every size, one after another, on an ensemble of three.
 
 Rules: nothing else runs meanwhile; a kind that cannot be started, or a case that fails, is listed in `missed` and the
-measurement continues; a figure is the median over the deaths of one crowd. If a server stops answering, which 3.8.0
-sometimes does, the crowd is started again, a few times at most, and the number of these restarts is reported with the
+measurement continues; a figure is the median over the deaths of one group. If a server stops answering, which 3.8.0
+sometimes does, the group is started again, a few times at most, and the number of these restarts is reported with the
 figures.
 """
 
@@ -14,25 +14,25 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.herd import model
-from benchmarks.herd.crowd import Crowd, Death, StalledError
-from benchmarks.herd.ways import WAYS, Way
-from benchmarks.node.moment import HEAP, Say
+from benchmarks.herd.client_group import ClientGroup, Death, StalledError
+from benchmarks.herd.strategies import STRATEGIES, Strategy
+from benchmarks.node.timing import HEAP, Say
 from benchmarks.outcome import Missed
 from harness import KINDS, Ensemble, ServerError
 
 SERVERS = 3
 TICK = 2000
-ALL = tuple(WAYS)
+ALL = tuple(STRATEGIES)
 ATTEMPTS = 4
 WARM_UP = (10, 30)
-"""Clients and deaths of the crowd that is not measured: a JVM compiles the code that it runs often."""
+"""Clients and deaths of the group that is not measured: a JVM compiles the code that it runs often."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One way at one size: the counts of the model, and every measured death, by kind of server."""
+    """One strategy at one size: the counts of the model, and every measured death, by kind of server."""
 
-    way: Way
+    strategy: Strategy
     clients: int
     counted: model.Count
     deaths: dict[str, list[Death]]
@@ -67,15 +67,15 @@ class Report:
     deaths: int
     missed: list[Missed]
     begun_anew: dict[str, int] = field(default_factory=dict)
-    """The number of crowds that were started again, by kind."""
+    """The number of groups that were started again, by kind."""
 
 
 def measure(
-    sizes: Sequence[int], kinds: Sequence[str], deaths: int, directory: Path, say: Say, ways: Sequence[str] = ALL
+    sizes: Sequence[int], kinds: Sequence[str], deaths: int, directory: Path, say: Say, strategies: Sequence[str] = ALL
 ) -> Report:
-    """Count and measure every way with every number of clients."""
-    chosen = [WAYS[name] for name in ways]
-    rows = [Row(way, clients, model.count(way, clients), {}) for way in chosen for clients in sizes]
+    """Count and measure every strategy with every number of clients."""
+    chosen = [STRATEGIES[name] for name in strategies]
+    rows = [Row(strategy, clients, model.count(strategy, clients), {}) for strategy in chosen for clients in sizes]
     missed: list[Missed] = []
     begun_anew: dict[str, int] = {}
     for kind in kinds:
@@ -84,37 +84,37 @@ def measure(
             continue
         with _missing(kind, missed), _ensemble(kind, directory) as ensemble:
             ensemble.start_all()
-            crowds = _Crowds(ensemble)
-            for way in chosen:
-                crowds.deaths(way, *WARM_UP)
+            groups = _ClientGroups(ensemble)
+            for strategy in chosen:
+                groups.deaths(strategy, *WARM_UP)
             for row in rows:
-                say(f"{kind}: {row.way.name}, {row.clients} clients")
-                with _missing(f"{kind}: {row.way.name}, {row.clients} clients", missed):
-                    row.deaths[kind] = crowds.deaths(row.way, row.clients, deaths)
-            begun_anew[kind] = crowds.begun_anew
+                say(f"{kind}: {row.strategy.name}, {row.clients} clients")
+                with _missing(f"{kind}: {row.strategy.name}, {row.clients} clients", missed):
+                    row.deaths[kind] = groups.deaths(row.strategy, row.clients, deaths)
+            begun_anew[kind] = groups.begun_anew
     return Report(rows, tuple(kinds), deaths, missed, begun_anew)
 
 
-class _Crowds:
-    """Crowds of one ensemble, each below a separate root."""
+class _ClientGroups:
+    """Groups of clients of one ensemble, each below a separate root."""
 
     def __init__(self, ensemble: Ensemble) -> None:
         self.begun_anew = 0
         self._ensemble = ensemble
         self._numbers = count(1)
 
-    def deaths(self, way: Way, clients: int, deaths: int) -> list[Death]:
-        """Measure a number of deaths of one crowd. Raises ServerError."""
+    def deaths(self, strategy: Strategy, clients: int, deaths: int) -> list[Death]:
+        """Measure a number of deaths of one group. Raises ServerError."""
         for _ in range(ATTEMPTS - 1):
             try:
-                return self._deaths(way, clients, deaths)
+                return self._deaths(strategy, clients, deaths)
             except StalledError:
                 self.begun_anew += 1
-        return self._deaths(way, clients, deaths)
+        return self._deaths(strategy, clients, deaths)
 
-    def _deaths(self, way: Way, clients: int, deaths: int) -> list[Death]:
-        with Crowd(self._ensemble, way, clients, f"/crowd-{next(self._numbers)}") as crowd:
-            return [crowd.death() for _ in range(deaths)]
+    def _deaths(self, strategy: Strategy, clients: int, deaths: int) -> list[Death]:
+        with ClientGroup(self._ensemble, strategy, clients, f"/crowd-{next(self._numbers)}") as group:
+            return [group.death() for _ in range(deaths)]
 
 
 @contextmanager

@@ -11,7 +11,7 @@ Rules of this module:
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from benchmarks.herd.ways import Way
+from benchmarks.herd.strategies import Strategy
 from checker.engine import Model, Move, Row, semantics
 from checker.models.recipes import RecipeSetup, recipe_model
 from checker.models.service import Budgets, Notice, client_name
@@ -31,9 +31,9 @@ class NoLeaderError(RuntimeError):
     """The run ended without a leader, or with more than one."""
 
 
-def count(way: Way, clients: int) -> Count:
+def count(strategy: Strategy, clients: int) -> Count:
     """Count the cost of the leader's death with this number of clients. Raises NoLeaderError."""
-    setup = RecipeSetup(way.recipe, clients=clients, budgets=Budgets(crashes=1), variants=way.variants)
+    setup = RecipeSetup(strategy.recipe, clients=clients, budgets=Budgets(crashes=1), variants=strategy.variants)
     run = _Run(recipe_model("herd", setup), setup)
     for client in setup.client_ids:
         run.do("want", client)

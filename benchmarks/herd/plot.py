@@ -17,7 +17,7 @@ from benchmarks.outcome import NotMeasured
 
 INSTALL = "matplotlib is missing (pip install 'quorate[plots]')"
 COLOURS = ("#b2182b", "#ef8a62", "#d9a441", "#2166ac", "#67a9cf")
-"""Warm colours for the ways that notify all clients, cold ones for the predecessor."""
+"""Warm colours for the strategies that notify all clients, cold ones for the predecessor."""
 SETTINGS: Any = {"svg.hashsalt": "herd", "svg.fonttype": "none", "font.size": 9, "axes.spines.top": False}
 
 
@@ -81,18 +81,20 @@ def _milliseconds(row: Row, kind: str) -> float:
 
 
 def _draw(axis: Any, report: Report, panel: Panel) -> None:
-    ways = list(dict.fromkeys(row.way.name for row in report.rows))
+    strategies = list(dict.fromkeys(row.strategy.name for row in report.rows))
     sizes = sorted({row.clients for row in report.rows})
-    width = 0.8 / len(ways)
-    for number, (way, colour) in enumerate(zip(ways, COLOURS, strict=False)):
-        rows = [next(row for row in report.rows if (row.way.name, row.clients) == (way, size)) for size in sizes]
-        places = [place + (number - (len(ways) - 1) / 2) * width for place in range(len(sizes))]
+    width = 0.8 / len(strategies)
+    for number, (strategy, colour) in enumerate(zip(strategies, COLOURS, strict=False)):
+        rows = [
+            next(row for row in report.rows if (row.strategy.name, row.clients) == (strategy, size)) for size in sizes
+        ]
+        places = [place + (number - (len(strategies) - 1) / 2) * width for place in range(len(sizes))]
         heights = [panel.measured(row) or 0.0 for row in rows]
-        axis.bar(places, heights, width * 0.92, color=colour, label=way)
+        axis.bar(places, heights, width * 0.92, color=colour, label=strategy)
         tops = heights
         if panel.counted is not None:
             tops = [panel.counted(row) or 0.0 for row in rows]
-            label = "counted in the model" if number == len(ways) - 1 else None
+            label = "counted in the model" if number == len(strategies) - 1 else None
             axis.plot(places, tops, linestyle="none", marker="_", markersize=11, color="black", label=label)
         texts = [f"{height:.1f}" if panel.counted is None else f"{height:g}" for height in heights]
         for place, top, text in zip(places, map(max, heights, tops), texts, strict=True):

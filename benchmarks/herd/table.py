@@ -41,7 +41,7 @@ def _headings(report: Report) -> tuple[str, ...]:
 def _cells(row: Row, report: Report) -> tuple[str, ...]:
     measured = [kind if kind in row.deaths else None for kind in report.kinds]
     return (
-        row.way.name,
+        row.strategy.name,
         str(row.clients),
         str(row.counted.notifications),
         *(NONE if kind is None else f"{row.notifications(kind):g}" for kind in measured),
@@ -57,11 +57,11 @@ def _worst(row: Row, kind: str) -> float:
 
 
 def bars(report: Report) -> Iterator[str]:
-    """The notifications of one death as bars, for each way and size; from a server if one was measured."""
+    """The notifications of one death as bars, for each strategy and size; from a server if one was measured."""
     kind = next((kind for kind in report.kinds if all(kind in row.deaths for row in report.rows)), None)
     yield f"notifications per leader's death ({'the model' if kind is None else kind})"
     figures = [float(row.counted.notifications) if kind is None else row.notifications(kind) for row in report.rows]
-    names = [f"{row.way.name}, {row.clients}" for row in report.rows]
+    names = [f"{row.strategy.name}, {row.clients}" for row in report.rows]
     width, most = max(map(len, names)), max(figures)
     for name, figure in zip(names, figures, strict=True):
         yield f"{name.ljust(width)}  {BAR * max(1, round(BAR_WIDTH * figure / most))} {figure:g}"
@@ -82,8 +82,8 @@ def differences(report: Report) -> Iterator[str]:
                     != {counted}
                 ]
                 yield (
-                    f"{kind}: {row.way.name}, {row.clients} clients: {len(odd)} of {len(row.deaths[kind])} deaths cost"
-                    f" other than {counted[0]} notifications and {counted[1]} requests; the first: {odd[0]}"
+                    f"{kind}: {row.strategy.name}, {row.clients} clients: {len(odd)} of {len(row.deaths[kind])} deaths"
+                    f" cost other than {counted[0]} notifications and {counted[1]} requests; the first: {odd[0]}"
                 )
 
 
@@ -91,9 +91,9 @@ def as_json(report: Report) -> str:
     """One object: `deaths`, `servers`, `rows` (the model's counts, all deaths of each kind), `begun_anew`, `missed`."""
     rows = [
         {
-            "watched": row.way.name,
-            "recipe": row.way.recipe,
-            "variants": sorted(variant.value for variant in row.way.variants),
+            "watched": row.strategy.name,
+            "recipe": row.strategy.recipe,
+            "variants": sorted(variant.value for variant in row.strategy.variants),
             "clients": row.clients,
             "model": vars(row.counted),
             "kinds": {

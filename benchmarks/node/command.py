@@ -11,15 +11,15 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.node.failover_and_start import TIMINGS, measure_timings
 from benchmarks.node.measure import measure
-from benchmarks.node.moment import Say
-from benchmarks.node.moments import MOMENTS, moments
 from benchmarks.node.table import as_json, as_text
+from benchmarks.node.timing import Say
 from harness import KINDS
 
 EXIT_MEASURED = 0
 EXIT_MISSED = 1
-MEASURES = ("load", *MOMENTS)
+MEASURES = ("load", *TIMINGS)
 ERASE = "\r\x1b[K"
 
 
@@ -67,7 +67,7 @@ def main(argv: Sequence[str]) -> int:
         say = _progress()
         report = measure(kinds if "load" in chosen else [], asked.rounds, Path(directory), asked.quick, say)
         also = [name for name in chosen if name != "load"]
-        report = report.with_moments(*moments(also, kinds, asked.rounds, Path(directory), asked.quick, say))
+        report = report.with_timings(*measure_timings(also, kinds, asked.rounds, Path(directory), asked.quick, say))
     if sys.stderr.isatty():
         sys.stderr.write(ERASE)
     sys.stdout.write((as_json(report) if asked.json else as_text(report)) + "\n")

@@ -20,9 +20,9 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.node.load import Run, drive, make, session
-from benchmarks.node.moment import HEAP, Moment, Say
 from benchmarks.node.requests import OPERATIONS, VALUE, batch
 from benchmarks.node.stub import stub
+from benchmarks.node.timing import HEAP, Say, Timing
 from benchmarks.outcome import Missed, NotMeasured
 from harness import KINDS, Ensemble, ServerError
 
@@ -106,11 +106,11 @@ class Report:
     rounds: int
     quick: bool
     fsync: float
-    moments: tuple[Moment, ...] = ()
+    timings: tuple[Timing, ...] = ()
 
-    def with_moments(self, moments: Sequence[Moment], missed: Sequence[Missed]) -> "Report":
-        """The same report with the moments, and with further missed measurements."""
-        return replace(self, moments=tuple(moments), missed=[*self.missed, *missed])
+    def with_timings(self, timings: Sequence[Timing], missed: Sequence[Missed]) -> "Report":
+        """The same report with the timings, and with further missed measurements."""
+        return replace(self, timings=tuple(timings), missed=[*self.missed, *missed])
 
 
 def measure(kinds: Sequence[str], rounds: int, directory: Path, quick: bool, say: Say) -> Report:

@@ -65,7 +65,7 @@ def as_text(report: Report) -> str:
         for row in report.rows
         if row.case.outstanding > 1 and row.headroom is not None and row.headroom < ENOUGH
     ]
-    return "\n".join([*aligned, rests, *bounded, *map(str, report.moments), *missed])
+    return "\n".join([*aligned, rests, *bounded, *map(str, report.timings), *missed])
 
 
 def as_json(report: Report) -> str:
@@ -85,7 +85,7 @@ def as_json(report: Report) -> str:
         "quick": report.quick,
         "fsync_seconds": report.fsync,
         "rows": rows,
-        "moments": list(map(vars, report.moments)),
+        "moments": list(map(vars, report.timings)),
         "missed": list(map(vars, report.missed)),
     }
     return json.dumps(whole, indent=2)

@@ -23,7 +23,7 @@ from refimpl.rate_limit import RateLimit
 from spec.tree.requests import SessionId
 
 if TYPE_CHECKING:
-    from refimpl.clients.server import Clients
+    from refimpl.clients.client_port import ClientPort
 
 logger = logging.getLogger("quorate.clients")
 logger.addFilter(RateLimit())
@@ -44,7 +44,7 @@ class Phase(enum.Enum):
 class Channel(asyncio.Protocol, ABC):
     """The transport half of a connection; its subclass `Connection` handles requests."""
 
-    def __init__(self, clients: Clients, number: int, address: str, port: int) -> None:
+    def __init__(self, clients: ClientPort, number: int, address: str, port: int) -> None:
         self.clients = clients
         self.number = number
         self.phase = Phase.FRESH

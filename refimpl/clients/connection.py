@@ -39,7 +39,7 @@ from spec.tree.fields import Record
 from spec.tree.replies import Code
 
 if TYPE_CHECKING:
-    from refimpl.clients.server import Clients
+    from refimpl.clients.client_port import ClientPort
 
 logger = logging.getLogger("quorate.clients")
 
@@ -50,7 +50,7 @@ _NO_PASSWORD = bytes(16)
 class Connection(Channel):
     """The connection of one client; `number` identifies it and gives its age."""
 
-    def __init__(self, clients: Clients, number: int, address: str, port: int) -> None:
+    def __init__(self, clients: ClientPort, number: int, address: str, port: int) -> None:
         super().__init__(clients, number, address, port)
         self.timeout = clients.settings.connect_timeout
         self.auth: tuple[Id, ...] = (Id("ip", address),)

@@ -24,7 +24,7 @@ from collections.abc import Iterator
 
 from refimpl.disk.files import DataError
 from refimpl.jute import encode
-from refimpl.store import Tree
+from refimpl.tree import Tree
 from spec.tree.data import ANYONE, OPEN_ACL_UNSAFE, Acl, Id
 from spec.tree.paths import ROOT
 from spec.tree.store import Put

@@ -32,7 +32,7 @@ from refimpl.disk.logreader import PREFIX as LOG
 from refimpl.disk.logreader import DamagedLogError, read
 from refimpl.disk.txnlog import TxnLog
 from refimpl.jute import JuteError
-from refimpl.store import Tree
+from refimpl.tree import Tree
 from refimpl.wire.txn import decode_txn
 from spec.tree.apply import apply
 from spec.tree.txns import Change

@@ -31,7 +31,7 @@ from zlib import adler32
 
 from refimpl.disk.body import BodyReader, DamagedSnapshotError, body_chunks
 from refimpl.disk.files import TEMPORARY, numbered, sync_directory
-from refimpl.store import Tree
+from refimpl.tree import Tree
 
 PREFIX = "snapshot"
 HEADER = struct.pack(">4siq", b"ZKSN", 2, -1)

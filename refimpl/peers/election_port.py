@@ -26,7 +26,7 @@ from msgspec.structs import replace
 
 from refimpl.jute import JuteError
 from refimpl.listening import Listener, bind, serve
-from refimpl.peers import closing
+from refimpl.peers import graceful_close
 from refimpl.peers.ports import MAX_STRANGERS
 from refimpl.rate_limit import RateLimit
 from refimpl.wire.election import (
@@ -174,7 +174,7 @@ class ElectionSocket(asyncio.Protocol):
     def close(self) -> None:
         """End the connection."""
         if self.transport is not None:
-            closing.close(self.transport)
+            graceful_close.close(self.transport)
 
     @property
     def whose(self) -> str:

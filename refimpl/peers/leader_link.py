@@ -14,9 +14,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from refimpl.peers.quorum_side import Side, logger
+from refimpl.peers.quorum_endpoint import QuorumEndpoint, logger
 from refimpl.peers.quorum_socket import QuorumSocket
-from refimpl.services import LearnerService
+from refimpl.roles import LearnerRole
 from refimpl.wire import quorum as wire
 from refimpl.wire.request import BadRequestError
 from spec.config import Ensemble
@@ -37,7 +37,7 @@ BETWEEN = 0.5
 """Seconds between two connections, so that a leader that refuses this server does not get a flood of them."""
 
 
-class LeaderLink(Side):
+class LeaderLink(QuorumEndpoint):
     """The connection with the leader; `ping_zxid` is the zxid of its last PING, which the answer repeats."""
 
     def __init__(self, node: Node, ensemble: Ensemble) -> None:
@@ -129,7 +129,7 @@ class LeaderLink(Side):
             case wire.LeaderConfig(packet=packet):
                 return self.node.run(Receive(leader, packet))
             case wire.Revalidated(session=session, valid=valid):
-                if isinstance(service, LearnerService):
+                if isinstance(service, LearnerRole):
                     service.revalidated(session, valid)
                 return True
             case zab.LeaderInfo(epoch=epoch):
@@ -139,7 +139,7 @@ class LeaderLink(Side):
                 return self._take_snapshot(found, zxid)
             case zab.Sync():
                 taken = self.node.run(Receive(leader, message))
-                if taken and isinstance(service, LearnerService):
+                if taken and isinstance(service, LearnerRole):
                     service.synced()
                 return taken
             case zab.QuorumPacket():

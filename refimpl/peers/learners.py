@@ -15,11 +15,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from refimpl.listening import Listener, bind, serve
-from refimpl.peers.ports import MAX_STRANGERS, ListenError
-from refimpl.peers.quorum_side import Side, logger
+from refimpl.listening import Listener, ListenError, bind, serve
+from refimpl.peers.ports import MAX_STRANGERS
+from refimpl.peers.quorum_endpoint import QuorumEndpoint, logger
 from refimpl.peers.quorum_socket import QuorumSocket
-from refimpl.services import LeaderService
+from refimpl.roles import LeaderRole
 from refimpl.wire import quorum as wire
 from refimpl.wire.request import BadRequestError
 from spec.config import Ensemble, Server
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from refimpl.node import Node
 
 
-class Learners(Side):
+class Learners(QuorumEndpoint):
     """The learners of a leader."""
 
     def __init__(self, node: Node, own: Server, ensemble: Ensemble) -> None:
@@ -122,11 +122,11 @@ class Learners(Side):
             case wire.Pinged(sessions=sessions):
                 return self._pinged(sid, sessions)
             case zab.Request(value=request):
-                return isinstance(service, LeaderService) and service.requested(sid, request)
+                return isinstance(service, LeaderRole) and service.requested(sid, request)
             case wire.SyncAsked():
                 return self.node.run(Receive(sid, zab.SyncRequest()))
             case wire.Revalidate(session=session, timeout=timeout):
-                if not isinstance(service, LeaderService):
+                if not isinstance(service, LeaderRole):
                     return False
                 valid = service.claim(session, timeout, sid)
                 found.write(wire.encode_packet(wire.Revalidated(session, valid)))
@@ -138,7 +138,7 @@ class Learners(Side):
     def refuse(self, found: QuorumSocket, error: BadRequestError) -> bool:
         """Answer the client of an unreadable forwarded request with an error."""
         service = self.node.service
-        if found.peer is None or not isinstance(service, LeaderService):
+        if found.peer is None or not isinstance(service, LeaderRole):
             return self.drop(found, str(error))
         return service.refused(found.peer, error.session, error.xid, error.code)
 
@@ -177,7 +177,7 @@ class Learners(Side):
         if not self.node.run(Receive(sid, zab.Ping())):
             return False
         service = self.node.service
-        if isinstance(service, LeaderService):
+        if isinstance(service, LeaderRole):
             for session in sessions:
                 service.touch(*session)
         return True

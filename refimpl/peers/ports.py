@@ -11,10 +11,6 @@ MAX_STRANGERS = 64
 """The maximum number of connections per port from peers that are unknown or have not introduced themselves."""
 
 
-class ListenError(OSError):
-    """The quorum port cannot be opened; the message names the address and the reason."""
-
-
 class ElectionPort(Protocol):
     """Carries notifications (`QuorumCnxManager`)."""
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from refimpl.disk.body import body_chunks
 from refimpl.peers.leader_link import LeaderLink
 from refimpl.peers.learners import Learners
-from refimpl.peers.quorum_side import Side
-from refimpl.services import LearnerService
+from refimpl.peers.quorum_endpoint import QuorumEndpoint
+from refimpl.roles import LearnerRole
 from refimpl.wire import quorum as wire
 from spec.config import Ensemble, Server, render_ensemble
 from spec.effects import Message
@@ -45,7 +45,7 @@ class QuorumSockets:
             self._side.begin()
 
     @property
-    def _side(self) -> Side:
+    def _side(self) -> QuorumEndpoint:
         return self._learners if isinstance(self._node.server.zab, Leader) else self._link
 
     def close(self) -> None:
@@ -101,10 +101,10 @@ class QuorumSockets:
                 return wire.Registration(packet, self._own.sid, self._node.server.view.version)
             case zab.NewLeader():
                 return wire.LeaderConfig(packet, self._config)
-            case zab.Ping() if isinstance(service, LearnerService):
+            case zab.Ping() if isinstance(service, LearnerRole):
                 return wire.Pinged(self._link.ping_zxid, service.take_touched())
             case zab.Ping():
                 return wire.Pinged(self._node.replica.zxid)
-            case zab.SyncRequest() if isinstance(service, LearnerService):
+            case zab.SyncRequest() if isinstance(service, LearnerRole):
                 return wire.SyncAsked(service.newest_sync)
         return packet

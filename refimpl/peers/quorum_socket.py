@@ -22,8 +22,8 @@ from typing import Protocol, cast
 from refimpl.disk.body import BodyReader
 from refimpl.disk.files import DataError
 from refimpl.jute import JuteError
-from refimpl.peers import closing
-from refimpl.store import Tree
+from refimpl.peers import graceful_close
+from refimpl.tree import Tree
 from refimpl.wire.packet import Packet, PacketDecoder, PacketType
 from spec.quorum import Sid
 
@@ -221,4 +221,4 @@ class QuorumSocket(asyncio.Protocol):
         self._end_stream()
         if self._transport is not None:
             self.flush()
-            closing.close(self._transport)
+            graceful_close.close(self._transport)

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from benchmarks.herd.crowd import Crowd
+from benchmarks.herd.client_group import ClientGroup
 from benchmarks.herd.live import TICK
 from benchmarks.herd.model import count
-from benchmarks.herd.ways import WAYS
+from benchmarks.herd.strategies import STRATEGIES
 from harness import Ensemble
 from tests.node.conftest import Launch
 
@@ -20,12 +20,12 @@ def ensemble(request: pytest.FixtureRequest, launch: Launch) -> Iterator[Ensembl
         yield started
 
 
-@pytest.mark.parametrize("name", WAYS)
+@pytest.mark.parametrize("name", STRATEGIES)
 def test_a_death_costs_what_the_model_counts(name: str, ensemble: Ensemble) -> None:
-    way = WAYS[name]
-    counted = count(way, CLIENTS)
-    with Crowd(ensemble, way, CLIENTS, f"/{way.name}") as crowd:
+    strategy = STRATEGIES[name]
+    counted = count(strategy, CLIENTS)
+    with ClientGroup(ensemble, strategy, CLIENTS, f"/{strategy.name}") as group:
         for _ in range(DEATHS):
-            death = crowd.death()
+            death = group.death()
             assert (death.notifications, death.requests) == (counted.notifications, counted.requests)
             assert (death.server_notifications, death.server_requests) == (counted.notifications, counted.requests)

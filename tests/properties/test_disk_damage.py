@@ -18,7 +18,7 @@ from refimpl.disk import database, snapshot
 from refimpl.disk.files import DataError
 from refimpl.disk.logreader import DamagedLogError, read
 from refimpl.disk.txnlog import TxnLog
-from refimpl.store import Tree
+from refimpl.tree import Tree
 from refimpl.wire.txn import encode_txn
 from spec.tree.apply import apply
 from spec.tree.data import OPEN_ACL_UNSAFE, READ_ACL_UNSAFE

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refimpl.store import Tree
+from refimpl.tree import Tree
 from spec.tree.acl import digest_of
 from spec.tree.apply import Applied, EventType, apply
 from spec.tree.data import ANYONE, OPEN_ACL_UNSAFE, Acl, Id

@@ -13,9 +13,9 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from refimpl.clients.server import Clients
-from refimpl.clients.service import ServerStatus
-from refimpl.store import Tree
+from refimpl.clients.backend import ServerStatus
+from refimpl.clients.client_port import ClientPort
+from refimpl.tree import Tree
 from spec.service.sessions import Sessions
 from spec.tree.apply import apply
 from spec.tree.prepare import prepare
@@ -27,9 +27,9 @@ _OWNER = "this server"
 
 
 class MemoryServer:
-    """The `Service` of one client port. While `held` is true, requests wait until `let_go`."""
+    """The `Backend` of one client port. While `held` is true, requests wait until `let_go`."""
 
-    def __init__(self, clients: Clients, tick: int = 2000) -> None:
+    def __init__(self, clients: ClientPort, tick: int = 2000) -> None:
         self.tree = Tree()
         self.last_zxid = 0
         self.sessions = Sessions(tick)

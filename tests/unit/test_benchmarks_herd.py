@@ -9,41 +9,41 @@ import pytest
 from benchmarks import __main__ as command
 from benchmarks.herd import command as herd_command
 from benchmarks.herd import plot
-from benchmarks.herd.crowd import Death
+from benchmarks.herd.client_group import Death
 from benchmarks.herd.live import Report, Row
 from benchmarks.herd.model import Count, count
+from benchmarks.herd.strategies import STRATEGIES
 from benchmarks.herd.table import as_json, as_text, differences
-from benchmarks.herd.ways import WAYS
 from benchmarks.outcome import Missed
 
 SIZES = range(2, 7)
 HERDS = ("one ephemeral", "smallest znode", "all children")
 AS_COUNTED = Death(4, 7, 4, 7, 0.004)
-ROW = Row(WAYS["one ephemeral"], 5, Count(4, 7), {"node": [AS_COUNTED, Death(4, 7, 4, 7, 0.006)]})
+ROW = Row(STRATEGIES["one ephemeral"], 5, Count(4, 7), {"node": [AS_COUNTED, Death(4, 7, 4, 7, 0.006)]})
 REPORT = Report([ROW], ("node",), 2, [])
 
 
 @pytest.mark.parametrize("clients", SIZES)
 @pytest.mark.parametrize("name", HERDS)
 def test_all_who_wait_are_notified_in_the_model_by_the_ways_of_the_herd(name: str, clients: int) -> None:
-    assert count(WAYS[name], clients).notifications == clients - 1
+    assert count(STRATEGIES[name], clients).notifications == clients - 1
 
 
 @pytest.mark.parametrize("clients", SIZES)
-@pytest.mark.parametrize("name", [name for name in WAYS if name not in HERDS])
+@pytest.mark.parametrize("name", [name for name in STRATEGIES if name not in HERDS])
 def test_one_is_notified_in_the_model_where_each_watches_its_predecessor(name: str, clients: int) -> None:
-    assert count(WAYS[name], clients).notifications == 1
+    assert count(STRATEGIES[name], clients).notifications == 1
 
 
 @pytest.mark.parametrize("clients", SIZES)
-@pytest.mark.parametrize("name", WAYS)
+@pytest.mark.parametrize("name", STRATEGIES)
 def test_each_way_notifies_as_many_as_the_requirements_say(name: str, clients: int) -> None:
-    assert count(WAYS[name], clients).notifications == WAYS[name].expected(clients)
+    assert count(STRATEGIES[name], clients).notifications == STRATEGIES[name].expected(clients)
 
 
 @pytest.mark.parametrize("clients", SIZES)
 def test_requests_in_the_model_are_those_of_each_way(clients: int) -> None:
-    requests = {name: count(way, clients).requests for name, way in WAYS.items()}
+    requests = {name: count(strategy, clients).requests for name, strategy in STRATEGIES.items()}
 
     assert requests == {
         "one ephemeral": (clients - 1) + (clients - 2),  # all create; all but one read the owner
@@ -62,7 +62,7 @@ def test_the_text_shows_the_model_beside_the_measurement() -> None:
 
 
 def test_bars_are_as_long_as_the_figures() -> None:
-    row = Row(WAYS["predecessor"], 5, Count(1, 1), {"node": [Death(1, 1, 1, 1, 0.004)]})
+    row = Row(STRATEGIES["predecessor"], 5, Count(1, 1), {"node": [Death(1, 1, 1, 1, 0.004)]})
     lines = as_text(Report([ROW, row], ("node",), 1, [])).splitlines()
     bars = [line.count("█") for line in lines if "█" in line]
 
@@ -73,7 +73,7 @@ def test_bars_are_as_long_as_the_figures() -> None:
     "death", [Death(5, 7, 5, 7, 0.004), Death(4, 7, 4, 8, 0.004)], ids=["at the clients", "at the servers"]
 )
 def test_a_death_that_cost_more_than_the_model_counts_is_named(death: Death) -> None:
-    row = Row(ROW.way, 5, ROW.counted, {"node": [AS_COUNTED, death]})
+    row = Row(ROW.strategy, 5, ROW.counted, {"node": [AS_COUNTED, death]})
 
     (line,) = differences(Report([row], ("node",), 2, []))
 
@@ -107,7 +107,7 @@ def test_the_command_counts_in_the_model_alone(capsys: pytest.CaptureFixture[str
 
     rows = json.loads(capsys.readouterr().out)["rows"]
     assert {row["watched"]: row["model"]["notifications"] for row in rows} == {
-        way.name: way.expected(3) for way in WAYS.values()
+        strategy.name: strategy.expected(3) for strategy in STRATEGIES.values()
     }
     assert not any(row["kinds"] for row in rows)
 
@@ -132,7 +132,7 @@ def test_a_bad_command_line_says_what_would_be_right(
 
 
 def test_a_figure_that_differs_from_the_model_does_not_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    row = Row(ROW.way, 5, ROW.counted, {"node": [Death(5, 7, 5, 7, 0.004)]})
+    row = Row(ROW.strategy, 5, ROW.counted, {"node": [Death(5, 7, 5, 7, 0.004)]})
     monkeypatch.setattr(herd_command, "measure", lambda *_: Report([row], ("node",), 1, []))
 
     assert herd_command.main(["--kind", "node"]) == 1

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refimpl.clients import Clients, ClientSettings
-from refimpl.clients.answers import Answers
+from refimpl.clients import ClientPort, ClientSettings
 from refimpl.clients.connection import Connection
+from refimpl.clients.final_processor import FinalProcessor
 from refimpl.jute import encode
 from spec.service.sessions import password
 from spec.tree.data import OPEN_ACL_UNSAFE, Acl, Id
@@ -92,7 +92,7 @@ class World:
 
     def __init__(self, **limits: Any) -> None:
         self.loop = asyncio.new_event_loop()
-        self.clients = Clients(ClientSettings(**limits))
+        self.clients = ClientPort(ClientSettings(**limits))
         self.loop.run_until_complete(self.clients.start())
         self.server = MemoryServer(self.clients)
         self.clients.begin(self.server)
@@ -538,14 +538,14 @@ def test_a_frame_beyond_the_limit_leaves_one_line_in_the_log(limited: World, cap
 
 def test_the_reason_of_a_refused_read_is_in_the_log(world: World, caplog: pytest.LogCaptureFixture) -> None:
     client = Client(world)
-    world.clients.answers = Answers(world.clients, Options(max_multi_read=100))
+    world.clients.answers = FinalProcessor(world.clients, Options(max_multi_read=100))
     client.asks((1, MultiRead((GetData("/", False),) * 2)))
     assert client.taken() == [(1, Code.MARSHALLING_ERROR)]
     assert caplog.messages == [f"{client.protocol}: MultiRead is refused: its answer exceeds 100 bytes"]
 
 
 def test_a_connection_with_a_reserved_descriptor_is_refused() -> None:
-    clients = Clients(ClientSettings(), first_reserved=100)
+    clients = ClientPort(ClientSettings(), first_reserved=100)
     assert clients.admit("127.0.0.1", 5000, descriptor=99) is not None
     assert clients.admit("127.0.0.1", 5000, descriptor=100) is None
     assert clients.statistics.refused == 1

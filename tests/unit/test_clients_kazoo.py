@@ -23,7 +23,7 @@ from kazoo.exceptions import (
 from kazoo.protocol.states import KazooState
 from kazoo.security import make_digest_acl
 
-from refimpl.clients import Clients, ClientSettings
+from refimpl.clients import ClientPort, ClientSettings
 from spec.config.server_line import Address
 from tests.support.memory_server import MemoryServer
 
@@ -33,7 +33,7 @@ class Live:
 
     def __init__(self, **limits: Any) -> None:
         self.loop = asyncio.new_event_loop()
-        self.clients = Clients(ClientSettings(address=Address("127.0.0.1", 0), max_client_cnxns=0, **limits))
+        self.clients = ClientPort(ClientSettings(address=Address("127.0.0.1", 0), max_client_cnxns=0, **limits))
         self.server = MemoryServer(self.clients)
         self.thread = threading.Thread(target=self.loop.run_forever, daemon=True)
         self.thread.start()

@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from refimpl.clients import Clients, ClientSettings
-from refimpl.clients.server import ListenError
+from refimpl.clients import ClientPort, ClientSettings
 from refimpl.clients.tls import TlsError, TlsSettings
+from refimpl.listening import ListenError
 from spec.config.server_line import Address
 from spec.config.zoo_cfg import parse_zoo_cfg
 from spec.service.connecting import Limits
@@ -51,7 +51,7 @@ def ask(tls: TlsSettings, context: ssl.SSLContext) -> bytes:
     """Return the reply to the word `ruok` through a secure port; empty if the connection fails."""
 
     async def run() -> bytes:
-        clients = Clients(ClientSettings(secure_address=Address("127.0.0.1", 0), tls=tls, words=frozenset("*")))
+        clients = ClientPort(ClientSettings(secure_address=Address("127.0.0.1", 0), tls=tls, words=frozenset("*")))
         await clients.start()
         clients.begin(MemoryServer(clients))
         try:
@@ -94,13 +94,13 @@ def run(request: pytest.FixtureRequest) -> Run:
 
 
 @asynccontextmanager
-async def secure(store: Path, first_reserved: int = sys.maxsize, **limits: Any) -> AsyncIterator[Clients]:
+async def secure(store: Path, first_reserved: int = sys.maxsize, **limits: Any) -> AsyncIterator[ClientPort]:
     """A client port with TLS only. A client has a minute for its handshake, longer than a test."""
     tls = TlsSettings.of(keys(store, ssl_clientAuth="none"))
     settings = ClientSettings(
         secure_address=Address("127.0.0.1", 0), tls=tls, words=frozenset("*"), connect_timeout=60_000, **limits
     )
-    clients = Clients(settings, first_reserved=first_reserved)
+    clients = ClientPort(settings, first_reserved=first_reserved)
     await clients.start()
     clients.begin(MemoryServer(clients))
     try:
@@ -109,7 +109,7 @@ async def secure(store: Path, first_reserved: int = sys.maxsize, **limits: Any) 
         await clients.close()
 
 
-async def refused(clients: Clients) -> bool:
+async def refused(clients: ClientPort) -> bool:
     """Whether the secure port closes a connection that sends nothing."""
     reader, writer = await asyncio.open_connection("127.0.0.1", clients.ports()[0])
     try:
@@ -281,12 +281,12 @@ def test_conf_of_a_member_of_an_ensemble_tells_of_the_ensemble() -> None:
 
 def test_a_port_that_is_taken_is_an_error_that_names_it() -> None:
     async def run() -> None:
-        first = Clients(ClientSettings(address=Address("127.0.0.1", 0)))
+        first = ClientPort(ClientSettings(address=Address("127.0.0.1", 0)))
         await first.start()
         port = first.ports()[0]
         try:
             with pytest.raises(ListenError, match=f"cannot listen for clients at 127.0.0.1:{port}"):
-                await Clients(ClientSettings(address=Address("127.0.0.1", port))).start()
+                await ClientPort(ClientSettings(address=Address("127.0.0.1", port))).start()
         finally:
             await first.close()
 

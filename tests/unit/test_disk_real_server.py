@@ -18,7 +18,7 @@ from refimpl.disk import database, epochs, snapshot
 from refimpl.disk.epochs import Epochs
 from refimpl.disk.purge import purge
 from refimpl.disk.txnlog import TxnLog
-from refimpl.store import Tree
+from refimpl.tree import Tree
 from refimpl.wire.txn import encode_txn
 from spec.tree.apply import apply
 from spec.tree.data import OPEN_ACL_UNSAFE, READ_ACL_UNSAFE, Acl, Id

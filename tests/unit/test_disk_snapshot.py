@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from refimpl.disk import snapshot
 from refimpl.disk.body import BodyReader, DamagedSnapshotError, body_chunks
-from refimpl.store import Tree
+from refimpl.tree import Tree
 from spec.tree.apply import apply
 from spec.tree.data import OPEN_ACL_UNSAFE, READ_ACL_UNSAFE, Acl, Id
 from spec.tree.store import OpenSession, Put

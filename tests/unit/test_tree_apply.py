@@ -4,7 +4,7 @@ Expected values: `DataTree.processTxn`, `createNode`, `deleteNode`, `killSession
 first tests were observed on ZooKeeper 3.8.0.
 """
 
-from refimpl.store import Tree
+from refimpl.tree import Tree
 from spec.tree.apply import Applied, Event, EventType, apply
 from spec.tree.data import OPEN_ACL_UNSAFE, READ_ACL_UNSAFE, Stat
 from spec.tree.fields import Record

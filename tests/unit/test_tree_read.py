@@ -7,7 +7,7 @@ digests, getEphemerals, whoAmI, valid ACLs); `IPAuthenticationProvider` for netw
 import pytest
 
 from refimpl.jute import encode
-from refimpl.store import Tree
+from refimpl.tree import Tree
 from spec.tree.acl import authenticate, digest_of, fix_up, permits
 from spec.tree.checks import RefusedError
 from spec.tree.data import ANYONE, OPEN_ACL_UNSAFE, Acl, ClientInfo, Id, Stat

@@ -1,12 +1,12 @@
 """Stores: the node's tree, the checker's frozen one, the overlay of outstanding transactions, and znodes that expire.
 
-Expected values: the rules at the top of `spec/tree/store.py`, `spec/tree/overlay.py` and `refimpl/store.py`;
+Expected values: the rules at the top of `spec/tree/store.py`, `spec/tree/overlay.py` and `refimpl/tree.py`;
 `DataTree`; `ContainerManager.getCandidates`.
 """
 
 import pytest
 
-from refimpl.store import Tree
+from refimpl.tree import Tree
 from spec.tree.containers import to_delete
 from spec.tree.data import OPEN_ACL_UNSAFE, Acl, Id
 from spec.tree.overlay import Overlay

@@ -6,7 +6,7 @@ socket that had registered these watches; those about several modes at one path 
 
 import pytest
 
-from refimpl.store import Tree
+from refimpl.tree import Tree
 from spec.tree.apply import Event, EventType, apply
 from spec.tree.data import OPEN_ACL_UNSAFE
 from spec.tree.fields import Record

@@ -7,7 +7,7 @@ of transactions) is from `PrepRequestProcessor`.
 
 import pytest
 
-from refimpl.store import Tree
+from refimpl.tree import Tree
 from spec.tree.acl import digest_of
 from spec.tree.apply import Applied, apply
 from spec.tree.data import ANYONE, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE, Acl, Id, Stat

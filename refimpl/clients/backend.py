@@ -2,7 +2,7 @@
 
 Rules this module keeps:
 
-- `write`, `sync` and `revalidate` do not block; their answers arrive through `Clients`, in the order in which the
+- `write`, `sync` and `revalidate` do not block; their answers arrive through `ClientPort`, in the order in which the
   server applies transactions. A standalone server may answer from inside the call.
 - Reads bypass this interface: the client port reads `tree` itself, which always shows all transactions up to
   `last_zxid`, and none beyond.
@@ -12,7 +12,7 @@ from typing import Protocol
 
 import msgspec
 
-from refimpl.store import Tree
+from refimpl.tree import Tree
 from spec.tree.requests import Request, SessionId
 
 
@@ -33,7 +33,7 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     expiring: tuple[tuple[float, tuple[SessionId, ...]], ...] = ()
 
 
-class Service(Protocol):
+class Backend(Protocol):
     """A serving server: leader, follower, observer, or standalone."""
 
     @property
@@ -45,13 +45,13 @@ class Service(Protocol):
         """The zxid of the last transaction applied."""
 
     def write(self, request: Request) -> None:
-        """Replicate a request, including CreateSession and CloseSession; `Clients.applied` reports its outcome."""
+        """Replicate a request, including CreateSession and CloseSession; `ClientPort.applied` reports its outcome."""
 
     def sync(self, session: SessionId, cxid: int) -> None:
-        """Catch up with the leader; `Clients.synced` reports the end, in order with `Clients.applied`."""
+        """Catch up with the leader; `ClientPort.synced` reports the end, in order with `ClientPort.applied`."""
 
     def revalidate(self, session: SessionId, timeout: int) -> None:
-        """Ask the leader whether a session is alive, and claim it for this server; see `Clients.revalidated`."""
+        """Ask the leader whether a session is alive, and claim it for this server; see `ClientPort.revalidated`."""
 
     def touch(self, session: SessionId, timeout: int) -> None:
         """Record that a client of this session has sent something."""

@@ -44,12 +44,12 @@ from spec.tree.requests import (
 from spec.tree.watches import Watches, watch_of
 
 if TYPE_CHECKING:
+    from refimpl.clients.client_port import ClientPort
     from refimpl.clients.connection import Connection
-    from refimpl.clients.server import Clients
 
 logger = logging.getLogger("quorate.clients")
 
-Answer: TypeAlias = tuple[Code, Record | None]
+Reply: TypeAlias = tuple[Code, Record | None]
 
 _FAILED: dict[Route, Code] = {
     Route.REFUSED: Code.UNIMPLEMENTED,
@@ -59,14 +59,14 @@ _FAILED: dict[Route, Code] = {
 _MAY_WATCH = frozenset({Exists, GetData, GetChildren, GetChildren2})
 
 
-class Answers:
+class FinalProcessor:
     """Answers requests and keeps the watches of clients; a watcher is a `Connection`."""
 
-    def __init__(self, clients: Clients, options: Options) -> None:
+    def __init__(self, clients: ClientPort, options: Options) -> None:
         self._clients = clients
         self._options = options
         self._watches = Watches()
-        self._special: dict[type[Record], Callable[[Connection, Any], Answer]] = {
+        self._special: dict[type[Record], Callable[[Connection, Any], Reply]] = {
             Ping: _done,
             Sync: _synced,
             SetAuth: self._authenticate,
@@ -77,7 +77,7 @@ class Answers:
             SetWatches2: self._set_watches,
         }
 
-    def answer(self, connection: Connection, asked: Asked) -> Answer:
+    def answer(self, connection: Connection, asked: Asked) -> Reply:
         """The answer to a request that does not write, computed when its turn has come."""
         record, service = asked.record, self._clients.service
         if record is None or asked.route in _FAILED:
@@ -118,7 +118,7 @@ class Answers:
         """The number of watches of all kinds."""
         return len(self._watches)
 
-    def _authenticate(self, connection: Connection, request: SetAuth) -> Answer:
+    def _authenticate(self, connection: Connection, request: SetAuth) -> Reply:
         gained = authenticate(request.scheme, request.auth, connection.address, self._options)
         if gained is None:
             self._clients.statistics.auth_failed += 1
@@ -130,17 +130,17 @@ class Answers:
         connection.auth = auth
         return Code.OK, None
 
-    def _add_watch(self, connection: Connection, request: AddWatch) -> Answer:
+    def _add_watch(self, connection: Connection, request: AddWatch) -> Reply:
         code = self._watches.add_watch(request, connection)
         return code, ErrorReply(Code.OK) if code is Code.OK else None
 
-    def _check_watches(self, connection: Connection, request: CheckWatches) -> Answer:
+    def _check_watches(self, connection: Connection, request: CheckWatches) -> Reply:
         return self._watches.check(request, connection), None
 
-    def _remove_watches(self, connection: Connection, request: RemoveWatches) -> Answer:
+    def _remove_watches(self, connection: Connection, request: RemoveWatches) -> Reply:
         return self._watches.remove(request, connection), None
 
-    def _set_watches(self, connection: Connection, request: SetWatches | SetWatches2) -> Answer:
+    def _set_watches(self, connection: Connection, request: SetWatches | SetWatches2) -> Reply:
         """Sends the events that the client missed, and then the answer."""
         service = self._clients.service
         if service is None:
@@ -157,9 +157,9 @@ class Answers:
             yield path, tuple(cast("Connection", watcher) for watcher in watchers)
 
 
-def _done(_connection: Connection, _request: Record) -> Answer:
+def _done(_connection: Connection, _request: Record) -> Reply:
     return Code.OK, None
 
 
-def _synced(_connection: Connection, request: Sync) -> Answer:
+def _synced(_connection: Connection, request: Sync) -> Reply:
     return Code.OK, PathReply(request.path)

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from refimpl.clients import Clients, ClientSettings
+from refimpl.clients import ClientPort, ClientSettings
 from refimpl.clients.settings import whitelist
 from spec.config.zoo_cfg import parse_zoo_cfg
 from tests.support.memory_server import MemoryServer
@@ -135,7 +135,7 @@ class World:
 
     def __init__(self, settings: ClientSettings) -> None:
         self.loop = asyncio.new_event_loop()
-        self.clients = Clients(settings)
+        self.clients = ClientPort(settings)
         self.loop.run_until_complete(self.clients.start())
 
     def connect(self, port: int, data: bytes) -> tuple[Any, Wire]:

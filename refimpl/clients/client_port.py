@@ -2,7 +2,7 @@
 
 Rules:
 
-- The core and this module call each other (`Service`) in one thread, the event loop.
+- The core and this module call each other (`Backend`) in one thread, the event loop.
 - A transaction first fires its watches and then answers its client, so that an event precedes any answer that shows
   the change.
 - A session has at most one connection here, the newest. Its connection ends when its closeSession is applied.
@@ -24,16 +24,16 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from refimpl.clients.answers import Answers
+from refimpl.clients.backend import Backend
 from refimpl.clients.channel import Channel, Phase
 from refimpl.clients.connection import Connection
-from refimpl.clients.service import Service
+from refimpl.clients.final_processor import FinalProcessor
+from refimpl.clients.four_letter_words import FourLetterWords
 from refimpl.clients.settings import ClientSettings
 from refimpl.clients.statistics import OPERATION_OF, ServerStatistics
 from refimpl.clients.turns import Turns
-from refimpl.clients.words import Words
 from refimpl.clock import monotonic_ms, wall_ms
-from refimpl.listening import Listener, bind
+from refimpl.listening import Listener, ListenError, bind
 from spec.config.server_line import Address
 from spec.service.connection import Asked, Route
 from spec.service.expiry import ExpiryQueue
@@ -51,11 +51,7 @@ _LINGER = 2000
 """Milliseconds for a client to read its last answer."""
 
 
-class ListenError(OSError):
-    """The client port cannot be opened; the message names the address and the reason."""
-
-
-class Clients:
+class ClientPort:
     """The client port of one server.
 
     `now` is the time of this turn of the event loop, in milliseconds. `in_process` counts the pending requests of all
@@ -66,14 +62,14 @@ class Clients:
         self, settings: ClientSettings, options: Options = DEFAULTS, first_reserved: int = sys.maxsize
     ) -> None:
         self.settings = settings
-        self.service: Service | None = None
+        self.service: Backend | None = None
         self.statistics = ServerStatistics()
-        self.answers = Answers(self, options)
+        self.answers = FinalProcessor(self, options)
         self.turns = Turns(self._call_soon)
         self.in_process = 0
         self.now = 0
         self.unsent: list[Channel] = _Unsent(lambda: self._call_soon(self._flush))
-        self._words = Words(self)
+        self._words = FourLetterWords(self)
         self._first_reserved = first_reserved
         self._connections: dict[int, Connection] = {}
         self._count = 0
@@ -115,7 +111,7 @@ class Clients:
             connection.abort()
         self._listeners.clear()
 
-    def begin(self, service: Service) -> None:
+    def begin(self, service: Backend) -> None:
         """The server begins to serve."""
         self.service = service
 

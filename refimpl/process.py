@@ -14,12 +14,12 @@ import asyncio
 import logging
 from pathlib import Path
 
-from refimpl.clients import Clients
-from refimpl.clients.server import ListenError
+from refimpl.clients import ClientPort
+from refimpl.clients.descriptors import RESERVE, first_reserved, raise_limit
 from refimpl.clients.tls import TlsError
-from refimpl.descriptors import RESERVE, first_reserved, raise_limit
 from refimpl.journal import Journal
 from refimpl.jute import encode
+from refimpl.listening import ListenError
 from refimpl.node import Node
 from refimpl.peers.election_port import ElectionSockets
 from refimpl.peers.quorum_port import QuorumSockets
@@ -90,7 +90,7 @@ async def serve(settings: Settings, journal_path: Path | None, stopping: asyncio
     limit = raise_limit()
     if limit < 2 * RESERVE:
         logger.warning("only %d files may be open; allow at least %d (ulimit -n)", limit, 2 * RESERVE)
-    clients = Clients(settings.clients, settings.options, first_reserved(limit))
+    clients = ClientPort(settings.clients, settings.options, first_reserved(limit))
     journal = _journal(journal_path) if journal_path is not None else None
     node = Node(settings, server, replica, storage, clients, journal, failed)
     try:
@@ -115,7 +115,7 @@ def _journal(path: Path) -> Journal:
         raise StartError(f"{path}: the event log cannot be written: {error.strerror or error}") from None
 
 
-async def _start(clients: Clients) -> None:
+async def _start(clients: ClientPort) -> None:
     try:
         await clients.start()
     except ListenError as error:

@@ -1,8 +1,8 @@
-"""The ways to wait for a leader's death that are compared: the watches of each client.
+"""The strategies to wait for a leader's death that are compared: the watches of each client.
 
 Rules of this module:
 
-- A way is a recipe of `spec.recipes` and the variants that change its watches; nothing else differs.
+- A strategy is a recipe of `spec.recipes` and the variants that change its watches; nothing else differs.
 - The first four are those that R17 compares. The last one is the official fair election, whose leader announces its
   leadership before it leads: this costs a write.
 
@@ -18,8 +18,8 @@ from spec.variants import Variant
 
 
 @dataclass(frozen=True)
-class Way:
-    """A way to wait. `herd`: the death of the leader notifies all waiting clients, and not only one."""
+class Strategy:
+    """A strategy to wait. `herd`: the death of the leader notifies all waiting clients, and not only one."""
 
     name: str
     recipe: str
@@ -40,14 +40,14 @@ class Way:
         return clients - 1 if self.herd else 1
 
 
-WAYS: Mapping[str, Way] = {
-    way.name: way
-    for way in (
-        Way("one ephemeral", "unfair-election"),
-        Way("smallest znode", "leader-latch", frozenset({Variant.WATCH_THE_LEADER})),
-        Way("all children", "leader-latch", frozenset({Variant.WATCH_THE_CHILDREN})),
-        Way("predecessor", "leader-latch", herd=False),
-        Way("predecessor, announced", "fair-election", herd=False),
+STRATEGIES: Mapping[str, Strategy] = {
+    strategy.name: strategy
+    for strategy in (
+        Strategy("one ephemeral", "unfair-election"),
+        Strategy("smallest znode", "leader-latch", frozenset({Variant.WATCH_THE_LEADER})),
+        Strategy("all children", "leader-latch", frozenset({Variant.WATCH_THE_CHILDREN})),
+        Strategy("predecessor", "leader-latch", herd=False),
+        Strategy("predecessor, announced", "fair-election", herd=False),
     )
 }
-"""All ways by name, in the order of the table."""
+"""All strategies by name, in the order of the table."""

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refimpl import recent
-from refimpl.recent import Recent
+from refimpl import txn_buffer
+from refimpl.txn_buffer import TxnBuffer
 from spec.durable import Durable
 from spec.txn import Txn
 
@@ -29,7 +29,7 @@ operations = st.lists(
 @given(operations)
 def test_every_value_ever_made_stays_equal_to_its_tuple(done: list[tuple[str, int, object]]) -> None:
     # Each operation takes one of the earlier values, not always the newest: they share their lists.
-    made: list[tuple[Recent, tuple[Txn, ...]]] = [(Recent(), ()), (Recent(LOG), LOG)]
+    made: list[tuple[TxnBuffer, tuple[Txn, ...]]] = [(TxnBuffer(), ()), (TxnBuffer(LOG), LOG)]
     for number, (what, which, how) in enumerate(done):
         value, model = made[which % len(made)]
         if what == "add":
@@ -45,32 +45,32 @@ def test_every_value_ever_made_stays_equal_to_its_tuple(done: list[tuple[str, in
         assert tuple(reversed(value)) == model[::-1]
         assert [value[place] for place in range(-len(model), len(model))] == [*model, *model]
         assert value == model
-        assert value == Recent(model)
-        assert hash(value) == hash(Recent(model))
+        assert value == TxnBuffer(model)
+        assert hash(value) == hash(TxnBuffer(model))
 
 
 @pytest.mark.parametrize("place", [8, -9])
 def test_a_place_outside_is_an_index_error_as_with_a_tuple(place: int) -> None:
     with pytest.raises(IndexError, match="has 8 transactions"):
-        Recent(LOG)[place]
+        TxnBuffer(LOG)[place]
 
 
 def test_a_part_with_gaps_is_refused() -> None:
     with pytest.raises(ValueError, match="without gaps"):
-        Recent(LOG)[::2]
+        TxnBuffer(LOG)[::2]
 
 
 def test_values_that_differ_in_one_transaction_differ() -> None:
-    assert Recent(LOG) != (*LOG[:-1], Txn(8, "another"))
-    assert Recent(LOG) != LOG[:-1]
+    assert TxnBuffer(LOG) != (*LOG[:-1], Txn(8, "another"))
+    assert TxnBuffer(LOG) != LOG[:-1]
 
 
 @pytest.mark.parametrize("step", [1, 7])
 def test_beyond_its_limit_the_newest_are_kept_and_older_values_do_not_change(
     monkeypatch: pytest.MonkeyPatch, step: int
 ) -> None:
-    monkeypatch.setattr(recent, "LIMIT", 10)
-    value, model = Recent(), ()
+    monkeypatch.setattr(txn_buffer, "LIMIT", 10)
+    value, model = TxnBuffer(), ()
     for first in range(1, 200, step):
         before, old = value, tuple(value)
         value, model = (value + txns(first, step)).trimmed(first + step), model + txns(first, step)
@@ -80,8 +80,8 @@ def test_beyond_its_limit_the_newest_are_kept_and_older_values_do_not_change(
 
 
 def test_what_is_not_applied_is_never_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recent, "LIMIT", 10)
-    value = Recent()
+    monkeypatch.setattr(txn_buffer, "LIMIT", 10)
+    value = TxnBuffer()
     for zxid in range(1, 101):
         value = (value + txns(zxid, 1)).trimmed(applied=5)
     assert tuple(value)[-96:] == txns(5, 96)
@@ -89,7 +89,7 @@ def test_what_is_not_applied_is_never_dropped(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_what_a_server_knows_of_its_disk_can_hold_one() -> None:
-    durable = Durable(1, 1, 0, Recent(LOG))  # type: ignore[arg-type]
+    durable = Durable(1, 1, 0, TxnBuffer(LOG))  # type: ignore[arg-type]
     assert durable.last_zxid == 8
     assert durable.appended(Txn(9)).txns == (*LOG, Txn(9))
     assert durable.truncated(5).txns == LOG[:5]

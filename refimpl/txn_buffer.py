@@ -2,7 +2,7 @@
 
 Rules this module keeps:
 
-- A `Recent` is a value: its contents never change. Successive values share one list, and each sees a part of it; a
+- A `TxnBuffer` is a value: its contents never change. Successive values share one list, and each sees a part of it; a
   value that is extended a second time copies its part into a new list.
 - It holds at least the last `LIMIT` transactions, or all if there are fewer: more than a leader keeps to synchronise
   learners without a snapshot. Unapplied transactions are never dropped, however many there are.
@@ -21,7 +21,7 @@ LIMIT = 2000
 """The minimum number of transactions kept; the maximum is twice that, if they are applied."""
 
 
-class Recent(Sequence[Txn]):
+class TxnBuffer(Sequence[Txn]):
     """Transactions in the order of the log, oldest first."""
 
     __slots__ = ("_end", "_shared", "_start")
@@ -44,8 +44,8 @@ class Recent(Sequence[Txn]):
     @overload
     def __getitem__(self, place: int) -> Txn: ...
     @overload
-    def __getitem__(self, place: slice) -> Recent: ...
-    def __getitem__(self, place: int | slice) -> Txn | Recent:
+    def __getitem__(self, place: slice) -> TxnBuffer: ...
+    def __getitem__(self, place: int | slice) -> Txn | TxnBuffer:
         if place == -1 and self._end > self._start:
             return self._shared[self._end - 1]  # the most frequent access
         if isinstance(place, slice):
@@ -57,26 +57,26 @@ class Recent(Sequence[Txn]):
             raise IndexError(f"the log in memory has {len(self)} transactions, and {place} was asked for")
         return self._shared[self._start + place if place >= 0 else self._end + place]
 
-    def __add__(self, txns: Sequence[Txn]) -> Recent:
+    def __add__(self, txns: Sequence[Txn]) -> TxnBuffer:
         """Return the log extended by these transactions."""
         if self._end != len(self._shared):
-            return Recent((*self, *txns))
+            return TxnBuffer((*self, *txns))
         self._shared.extend(txns)
         return self._part(self._start, len(self._shared))
 
-    def trimmed(self, applied: int) -> Recent:
+    def trimmed(self, applied: int) -> TxnBuffer:
         """Return the last `LIMIT` transactions once there are twice as many, but keep all above the zxid `applied`."""
         if self._end - self._start < 2 * LIMIT or self[-LIMIT].zxid > applied:
             return self
-        return Recent(self[-LIMIT:])
+        return TxnBuffer(self[-LIMIT:])
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Recent | tuple) and len(other) == len(self) and tuple(self) == tuple(other)
+        return isinstance(other, TxnBuffer | tuple) and len(other) == len(self) and tuple(self) == tuple(other)
 
     def __hash__(self) -> int:
         return hash(tuple(self))
 
-    def _part(self, start: int, end: int) -> Recent:
-        part = Recent.__new__(Recent)
+    def _part(self, start: int, end: int) -> TxnBuffer:
+        part = TxnBuffer.__new__(TxnBuffer)
         part._shared, part._start, part._end = self._shared, start, end
         return part

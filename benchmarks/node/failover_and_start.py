@@ -1,4 +1,4 @@
-"""Two moments in the life of a server, for each kind in turn: a failover, and a start with a million znodes.
+"""Two timings for each kind of server in turn: a failover, and a start with a million znodes.
 
 The failover is measured from the kill of the leader.
 
@@ -16,11 +16,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks.node.load import make, session
-from benchmarks.node.moment import HEAP, Moment, Say
+from benchmarks.node.timing import HEAP, Say, Timing
 from benchmarks.outcome import Missed, NotMeasured
 from harness import KINDS, Ensemble, ServerError
 from refimpl.disk.snapshot import save
-from refimpl.store import Tree
+from refimpl.tree import Tree
 from spec.tree.data import OPEN_ACL_UNSAFE
 from spec.tree.store import Put
 from spec.tree.znode import new_znode
@@ -34,11 +34,11 @@ VALUE = b"x" * 100
 FOLDERS = 1000
 
 
-def moments(
+def measure_timings(
     names: Sequence[str], kinds: Sequence[str], rounds: int, directory: Path, quick: bool, say: Say
-) -> tuple[list[Moment], list[Missed]]:
+) -> tuple[list[Timing], list[Missed]]:
     """Measure these for each kind; a measurement that cannot be made is listed in the second result."""
-    found: list[Moment] = []
+    found: list[Timing] = []
     missed: list[Missed] = []
     for name in names:
         for kind in kinds:
@@ -46,13 +46,13 @@ def moments(
                 continue
             try:
                 say(f"{name}: {kind}")
-                found.append(MOMENTS[name](kind, rounds, directory, ZNODES // QUICK if quick else ZNODES))
+                found.append(TIMINGS[name](kind, rounds, directory, ZNODES // QUICK if quick else ZNODES))
             except (NotMeasured, ServerError, OSError) as reason:
                 missed.append(Missed(f"{kind}: {name}", str(reason)))
     return found, missed
 
 
-def _failover(kind: str, rounds: int, directory: Path, _: int) -> Moment:
+def _failover(kind: str, rounds: int, directory: Path, _: int) -> Timing:
     seconds = []
     home = directory / f"failover-{kind}"
     home.mkdir()
@@ -65,7 +65,7 @@ def _failover(kind: str, rounds: int, directory: Path, _: int) -> Moment:
             seconds.append(_until_written(ensemble, others, f"/round-{number}"))
             ensemble.start(leader)
             ensemble.wait_serving()
-    return Moment(f"leader killed, tickTime {TICK}: the rest write again after", kind, seconds)
+    return Timing(f"leader killed, tickTime {TICK}: the rest write again after", kind, seconds)
 
 
 def _until_written(ensemble: Ensemble, sids: Sequence[int], path: str) -> float:
@@ -81,7 +81,7 @@ def _until_written(ensemble: Ensemble, sids: Sequence[int], path: str) -> float:
     raise NotMeasured(f"no write within {FAILOVER_LIMIT:.0f} s")
 
 
-def _start(kind: str, rounds: int, directory: Path, znodes: int) -> Moment:
+def _start(kind: str, rounds: int, directory: Path, znodes: int) -> Timing:
     seconds, memory = [], 0
     home = directory / f"start-{kind}"
     home.mkdir()
@@ -95,7 +95,7 @@ def _start(kind: str, rounds: int, directory: Path, znodes: int) -> Moment:
             memory = max(memory, _highest_memory(ensemble.process(1).pid))
             ensemble.stop(1)
     what = f"start from a snapshot of {znodes:,} znodes of {len(VALUE)} bytes"
-    return Moment(what, kind, seconds, memory)
+    return Timing(what, kind, seconds, memory)
 
 
 def _write(directory: Path, znodes: int) -> None:
@@ -115,5 +115,5 @@ def _highest_memory(pid: int) -> int:
     return int(found[1]) << 10 if found else 0
 
 
-MOMENTS: dict[str, Callable[[str, int, Path, int], Moment]] = {"failover": _failover, "start": _start}
-"""The moments by name; arguments: kind, rounds, a directory, and the number of znodes that a server starts with."""
+TIMINGS: dict[str, Callable[[str, int, Path, int], Timing]] = {"failover": _failover, "start": _start}
+"""The timings by name; arguments: kind, rounds, a directory, and the number of znodes that a server starts with."""

@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Self
 
 from benchmarks.herd.client import Candidate
-from benchmarks.herd.ways import Way
+from benchmarks.herd.strategies import Strategy
 from harness import Ensemble, ServerError
 from harness.processes import srvr
 from harness.session import Session
@@ -62,11 +62,11 @@ class Packets:
         return Packets(self.received - earlier.received, self.sent - earlier.sent)
 
 
-class Crowd:
+class ClientGroup:
     """A number of clients that wait in the same way, spread over the servers of an ensemble."""
 
-    def __init__(self, ensemble: Ensemble, way: Way, clients: int, root: str) -> None:
-        self._ensemble, self._way, self._root = ensemble, way, root
+    def __init__(self, ensemble: Ensemble, strategy: Strategy, clients: int, root: str) -> None:
+        self._ensemble, self._strategy, self._root = ensemble, strategy, root
         self._numbers = count(1)
         self._selector = selectors.DefaultSelector()
         self._members: list[Candidate] = []
@@ -139,18 +139,20 @@ class Crowd:
         number = next(self._numbers)
         sids = self._ensemble.sids
         port = self._ensemble.client_port(sids[number % len(sids)])
-        member = Candidate(self._way, self._root, f"c{number}", port, TIME_OUT)
+        member = Candidate(self._strategy, self._root, f"c{number}", port, TIME_OUT)
         self._members.append(member)
         self._selector.register(member.socket, selectors.EVENT_READ, member)
         member.want()
-        # One after another, so that each joins a crowd at rest.
+        # One after another, so that each joins a group at rest.
         self._until(lambda: member.rests, f"{member.name} leads or waits")
 
     def _leader(self) -> Candidate:
         leaders = [member for member in self._members if member.holds]
         if len(leaders) != 1:
             names = ", ".join(member.name for member in leaders) or "none"
-            raise ServerError(f"{self._way.name}: exactly one leader was expected, and those that lead are: {names}")
+            raise ServerError(
+                f"{self._strategy.name}: exactly one leader was expected, and those that lead are: {names}"
+            )
         return leaders[0]
 
     def _settle(self) -> None:
@@ -177,14 +179,14 @@ class Crowd:
         self._asked += 1
 
     def _applied(self, sid: int) -> str:
-        return self._told(sid)["Zxid"]
+        return self._counters(sid)["Zxid"]
 
-    def _told(self, sid: int) -> dict[str, str]:
+    def _counters(self, sid: int) -> dict[str, str]:
         """The counters of a server, always by `srvr`, since some servers count the words and their replies."""
-        told = srvr(self._ensemble.client_port(sid))
-        if not told.keys() >= {"Received", "Sent", "Zxid"}:
+        counters = srvr(self._ensemble.client_port(sid))
+        if not counters.keys() >= {"Received", "Sent", "Zxid"}:
             raise ServerError(f"server {sid} tells no counters in its answer to srvr")
-        return told
+        return counters
 
     def _moved(self) -> int:
         return sum(member.notifications + member.requests for member in self._members)
@@ -196,7 +198,9 @@ class Crowd:
             for key, _ in self._selector.select(timeout=0.5):
                 self._read(key.data)
             if time.monotonic() > deadline:
-                raise StalledError(f"{self._way.name}, {len(self._members)} clients: {what}: not within {seconds:g} s")
+                raise StalledError(
+                    f"{self._strategy.name}, {len(self._members)} clients: {what}: not within {seconds:g} s"
+                )
 
     def _read(self, member: Candidate) -> None:
         member.readable()
@@ -229,8 +233,8 @@ class Crowd:
         return last, added[-1]
 
     def _counted(self, sid: int) -> Packets:
-        told = self._told(sid)
-        return Packets(int(told["Received"]), int(told["Sent"]))
+        counters = self._counters(sid)
+        return Packets(int(counters["Received"]), int(counters["Sent"]))
 
 
 def _make(port: int, root: str) -> None:

@@ -25,11 +25,11 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from refimpl.clients.service import ServerStatus, Service
+from refimpl.clients.backend import Backend, ServerStatus
 
 if TYPE_CHECKING:
+    from refimpl.clients.client_port import ClientPort
     from refimpl.clients.connection import Connection
-    from refimpl.clients.server import Clients
 
 NOT_SERVING = "This ZooKeeper instance is not currently serving requests\n"
 COMPATIBLE = "3.8.4"
@@ -41,10 +41,10 @@ ROOT_AGAIN = 1
 """ZooKeeper counts the root twice: its map has it as "" and as "/" (`DataTree.nodes`)."""
 
 
-class Words:
+class FourLetterWords:
     """Answers the words for one client port."""
 
-    def __init__(self, clients: Clients) -> None:
+    def __init__(self, clients: ClientPort) -> None:
         self._clients = clients
         self._started = time.monotonic()
         self._always: dict[str, Callable[[], str]] = {
@@ -54,7 +54,7 @@ class Words:
             "gtmk": lambda: str(_TRACE_MASK),
             "telnet close": lambda: "",
         }
-        self._serving: dict[str, Callable[[Service], str]] = {
+        self._serving: dict[str, Callable[[Backend], str]] = {
             "srvr": self._srvr,
             "stat": self._stat,
             "mntr": self._mntr,
@@ -96,14 +96,14 @@ class Words:
         service = self._clients.service
         return NOT_SERVING if service is None else self._serving[word](service)
 
-    def _srvr(self, service: Service) -> str:
+    def _srvr(self, service: Backend) -> str:
         return _version_line() + self._summary(service)
 
-    def _stat(self, service: Service) -> str:
+    def _stat(self, service: Backend) -> str:
         clients = "".join(f"{_brief(connection)})\n" for connection in self._clients.connections)
         return f"{_version_line()}Clients:\n{clients}\n{self._summary(service)}"
 
-    def _summary(self, service: Service) -> str:
+    def _summary(self, service: Backend) -> str:
         statistics, status = self._clients.statistics, service.status()
         latency = statistics.latency
         lines = [
@@ -120,11 +120,11 @@ class Words:
             lines.append("Proposal sizes last/min/max: {}/{}/{}".format(*status.proposals))
         return "".join(line + "\n" for line in lines)
 
-    def _mntr(self, service: Service) -> str:
+    def _mntr(self, service: Backend) -> str:
         values = [*self._monitored(service, service.status()), *service.status().monitored]
         return "".join(f"zk_{name}\t{value}\n" for name, value in values)
 
-    def _monitored(self, service: Service, status: ServerStatus) -> Iterator[tuple[str, int | float | str]]:
+    def _monitored(self, service: Backend, status: ServerStatus) -> Iterator[tuple[str, int | float | str]]:
         statistics, tree = self._clients.statistics, service.tree
         yield "version", _version()
         yield "server_state", status.mode
@@ -148,7 +148,7 @@ class Words:
         yield "max_latency", statistics.latency.greatest
         yield "connection_rejected", statistics.refused
 
-    def _conf(self, service: Service) -> str:
+    def _conf(self, service: Backend) -> str:
         status, lines = service.status(), list(self._clients.settings.conf)
         for after, size in (("dataDir", status.data_dir_size), ("dataLogDir", status.log_dir_size)):
             at = next((at for at, line in enumerate(lines) if line.startswith(after + "=")), None)
@@ -156,23 +156,23 @@ class Words:
                 lines.insert(at + 1, f"{_SIZE_OF[after]}={size}")
         return "".join(line + "\n" for line in lines)
 
-    def _cons(self, _service: Service) -> str:
+    def _cons(self, _service: Backend) -> str:
         return "".join(_full(connection) + "\n" for connection in self._clients.connections) + "\n"
 
-    def _crst(self, _service: Service) -> str:
+    def _crst(self, _service: Backend) -> str:
         for connection in self._clients.connections:
             connection.statistics.reset()
         return "Connection stats reset.\n"
 
-    def _srst(self, _service: Service) -> str:
+    def _srst(self, _service: Backend) -> str:
         self._clients.statistics.reset()
         return "Server stats reset.\n"
 
-    def _dirs(self, service: Service) -> str:
+    def _dirs(self, service: Backend) -> str:
         status = service.status()
         return f"datadir_size: {status.data_dir_size}\nlogdir_size: {status.log_dir_size}\n"
 
-    def _dump(self, service: Service) -> str:
+    def _dump(self, service: Backend) -> str:
         expiring, tree, now = service.status().expiring, service.tree, time.time()
         lines = ["SessionTracker dump:"]
         lines.append(f"Session Sets ({len(expiring)})/({sum(len(sessions) for _, sessions in expiring)}):")
@@ -191,13 +191,13 @@ class Words:
             lines += [f"\tip: {_socket(each)} sessionId: {_hexadecimal(each.session)}" for each in connections]
         return "".join(line + "\n" for line in lines)
 
-    def _wchs(self, _service: Service) -> str:
+    def _wchs(self, _service: Backend) -> str:
         watches = tuple(self._clients.answers.data_watches())
         watchers = {watcher for _, each in watches for watcher in each}
         total = sum(len(each) for _, each in watches)
         return f"{len(watchers)} connections watching {len(watches)} paths\nTotal watches:{total}\n"
 
-    def _wchc(self, _service: Service) -> str:
+    def _wchc(self, _service: Backend) -> str:
         by_watcher: dict[Connection, list[str]] = {}
         for path, watchers in self._clients.answers.data_watches():
             for watcher in watchers:
@@ -205,7 +205,7 @@ class Words:
         blocks = (_block(_hexadecimal(watcher.session), paths) for watcher, paths in by_watcher.items())
         return "".join(blocks) + "\n"
 
-    def _wchp(self, _service: Service) -> str:
+    def _wchp(self, _service: Backend) -> str:
         watches = self._clients.answers.data_watches()
         blocks = (_block(path, [_hexadecimal(each.session) for each in watchers]) for path, watchers in watches)
         return "".join(blocks) + "\n"

@@ -34,7 +34,7 @@ READ_FIRST = 0.01
 """Seconds between the end of half a tick and the check for silent peers."""
 
 
-class Side(ABC):
+class QuorumEndpoint(ABC):
     """One end of the quorum port: a leader's, or a learner's."""
 
     def __init__(self, node: Node) -> None:

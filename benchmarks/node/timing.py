@@ -1,4 +1,4 @@
-"""Definitions shared by the measurements: the heap of a real server, the progress callback, the figures of a moment."""
+"""Definitions shared by the measurements: the heap of a real server, the progress callback, a timing."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Moment:
+class Timing:
     """The time of one kind in seconds, one figure for each round; `memory` in bytes, 0 if it was not measured."""
 
     what: str

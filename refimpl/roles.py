@@ -2,7 +2,7 @@
 
 Rules this module keeps:
 
-- Both implement the interface of the client port (`refimpl.clients.service.Service`) from the moment the server serves
+- Both implement the interface of the client port (`refimpl.clients.backend.Backend`) from the moment the server serves
   until it stops serving; then the object is discarded.
 - An answer never comes from inside the call of its request, but in a later turn of the event loop.
 - The leader keeps the sessions of the whole ensemble alive. With each PING a learner reports the active ones.
@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from refimpl.clients.service import ServerStatus
+from refimpl.clients.backend import ServerStatus
 from refimpl.clock import monotonic_ms, wall_ms
-from refimpl.store import Tree
+from refimpl.tree import Tree
 from refimpl.wire.packet import largest_data
 from refimpl.wire.txn import encode_txn
 from spec.quorum import Sid
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from refimpl.node import Node
 
 
-class _Common:
+class _Role:
     """The common part of leaders and learners."""
 
     mode: str
@@ -76,7 +76,7 @@ class _Common:
         asyncio.get_running_loop().call_soon(self.node.submit, work)
 
 
-class LeaderService(_Common):
+class LeaderRole(_Role):
     """The service of a leader or a standalone server: it turns requests into transactions, and keeps the sessions."""
 
     def __init__(self, node: Node) -> None:
@@ -212,7 +212,7 @@ class LeaderService(_Common):
                 self.write(Request(0, 0, DeleteContainer(path)))
 
 
-class LearnerService(_Common):
+class LearnerRole(_Role):
     """The service of a follower or observer: it forwards requests that change state, and answers the others."""
 
     def __init__(self, node: Node) -> None:
