@@ -66,9 +66,9 @@ class Journal:
         self._oldest: int | None = None
         self._fresh = True
         digests = _Digests(encode)
-        self._events = _Words(digests, digests.listed)
-        self._facts = _Words(digests, digests.summary)
-        self._effects = _Words(digests, _last_zxid)
+        self._events = _StructEncoder(digests, digests.listed)
+        self._facts = _StructEncoder(digests, digests.summary)
+        self._effects = _StructEncoder(digests, _last_zxid)
 
     def begin(self, server: Server, rules: Rules, zab_rules: ZabRules | None) -> None:
         """Writes the start record, with the contents of the server's disk."""
@@ -135,7 +135,7 @@ class Journal:
         self._fresh = False
 
 
-class _Words:
+class _StructEncoder:
     """Structs as plain data: the name, then every field in order; `txns` encodes a sequence of transactions."""
 
     def __init__(self, digests: _Digests, txns: Callable[[Txns], Any]) -> None:

@@ -65,14 +65,14 @@ class Storage:
 
     # Reading.
 
-    def load(self) -> database.Loaded:
+    def load(self) -> database.LoadedDatabase:
         """The tree, and the end of the log. Raises DataError and OSError."""
         loaded = database.load(self._settings.data_dir, self._settings.log_dir, LIMIT)
         for warning in loaded.warnings:
             logger.warning("%s", warning)
         return loaded
 
-    def durable(self, loaded: database.Loaded) -> Durable:
+    def durable(self, loaded: database.LoadedDatabase) -> Durable:
         """The state of this disk as `spec` represents it. Raises DataError."""
         read = epochs.load(self._snapshots, loaded.last_zxid)
         recent = TxnBuffer(Txn(zxid, change) for zxid, change in loaded.recent)

@@ -41,7 +41,7 @@ COMMITTED_LOG = 500
 """The number of last transactions kept in memory (`ZKDatabase.commitLogCount`)."""
 
 
-class Loaded(NamedTuple):
+class LoadedDatabase(NamedTuple):
     """The initial state of a server: `recent` are the last transactions after the snapshot, oldest first."""
 
     tree: Tree
@@ -51,7 +51,7 @@ class Loaded(NamedTuple):
     warnings: list[str]
 
 
-def load(data_dir: Path, log_dir: Path, keep: int = COMMITTED_LOG) -> Loaded:
+def load(data_dir: Path, log_dir: Path, keep: int = COMMITTED_LOG) -> LoadedDatabase:
     """Read a data directory; if it is missing or empty, create that of a new server.
 
     Raises DataError (including DamagedLogError and DamagedSnapshotError) and OSError. It disables the garbage collector
@@ -74,10 +74,10 @@ def _no_collections() -> Iterator[None]:
             gc.enable()
 
 
-def _load(snapshots: Path, logs: Path, keep: int) -> Loaded:
+def _load(snapshots: Path, logs: Path, keep: int) -> LoadedDatabase:
     warnings = _warn_of_compressed(snapshots)
     passed_over: set[int] = set()
-    uncovered: Loaded | None = None
+    uncovered: LoadedDatabase | None = None
     for zxid, path in snapshot.newest_first(snapshots):
         try:
             start = snapshot.read(path, zxid)
@@ -106,7 +106,7 @@ def _load(snapshots: Path, logs: Path, keep: int) -> Loaded:
     return uncovered or _new_server(snapshots, logs, warnings, keep)
 
 
-def _replayed(logs: Path, zxid: int, tree: Tree, keep: int, warnings: list[str], awaited: set[int]) -> Loaded:
+def _replayed(logs: Path, zxid: int, tree: Tree, keep: int, warnings: list[str], awaited: set[int]) -> LoadedDatabase:
     """Apply the transactions of the log to the tree of the snapshot with this zxid; drop their zxids from `awaited`.
 
     Raises DataError.
@@ -125,7 +125,7 @@ def _replayed(logs: Path, zxid: int, tree: Tree, keep: int, warnings: list[str],
         recent.append((number, change))
         awaited.discard(number)
         last = number
-    return Loaded(tree, zxid, last, recent, warnings)
+    return LoadedDatabase(tree, zxid, last, recent, warnings)
 
 
 def _check_passed_over(snapshots: Path, zxid: int, awaited: set[int], warnings: list[str]) -> None:
@@ -150,7 +150,7 @@ def _warn_of_compressed(directory: Path) -> list[str]:
     ]
 
 
-def _new_server(snapshots: Path, logs: Path, warnings: list[str], keep: int) -> Loaded:
+def _new_server(snapshots: Path, logs: Path, warnings: list[str], keep: int) -> LoadedDatabase:
     found = numbered(logs, LOG)
     if found:
         raise DataError(
@@ -159,7 +159,7 @@ def _new_server(snapshots: Path, logs: Path, warnings: list[str], keep: int) -> 
         )
     tree = Tree()
     snapshot.save(snapshots, tree, 0)
-    return Loaded(tree, 0, 0, deque(maxlen=keep), warnings)
+    return LoadedDatabase(tree, 0, 0, deque(maxlen=keep), warnings)
 
 
 def _decode(logs: Path, zxid: int, payload: bytes) -> Change:

@@ -61,7 +61,7 @@ class Record(NamedTuple):
     end: int
 
 
-class End(NamedTuple):
+class LogEnd(NamedTuple):
     """The end of the good records of a file: the last zxid (0 if there is none), the offset, and the fault there.
 
     `fault` is None if only zeros follow. `torn`: the beginning of a record and zeros follow, as a crash leaves them.
@@ -81,7 +81,7 @@ class FileScan:
     def __init__(self, path: Path, first: int) -> None:
         self.path = path
         self.first = first
-        self.end = End(0, 0)
+        self.end = LogEnd(0, 0)
 
     def __iter__(self) -> Iterator[Record]:
         with self.path.open("rb") as file:
@@ -122,12 +122,12 @@ class FileScan:
         right = f"a zxid above 0x{last:x}" if last else f"zxid 0x{self.first:x}, as in the file's name"
         return f"{self.path}, offset {offset}: the record has zxid 0x{zxid:x}, expected {right}"
 
-    def _bad_header(self, header: bytes, size: int) -> End:
+    def _bad_header(self, header: bytes, size: int) -> LogEnd:
         """Handle a bad header: a file whose creation a crash interrupted has none yet; any other one is not a log."""
         if not header.strip(b"\0") or (len(header) == size and FILE_HEADER.startswith(header)):
             rest = _rest_is_zero(self.path)
             if rest:
-                return End(0, 0, "the file has no header")
+                return LogEnd(0, 0, "the file has no header")
         raise DamagedLogError(
             f"{self.path}, offset 0: the header is {header[:8].hex()}, expected "
             f"{FILE_HEADER[:8].hex()} (ZKLG, version 2): not a transaction log, or damaged"
@@ -152,15 +152,15 @@ def _last_written(file: BinaryIO, start: int) -> int:
     return last
 
 
-def _judge(file: BinaryIO, size: int, offset: int, zxid: int) -> End:
+def _judge(file: BinaryIO, size: int, offset: int, zxid: int) -> LogEnd:
     """Classify the bytes after the last good record."""
     written = _last_written(file, offset)
     if written == offset:
-        return End(zxid, offset, None if zxid or _is_padded(size, offset) else "the file has no record")
+        return LogEnd(zxid, offset, None if zxid or _is_padded(size, offset) else "the file has no record")
     recovers = _next_record(file, offset + 1, written, size, zxid)
     if recovers is not None:
-        return End(zxid, offset, _fault(file, offset, size), recovers=recovers)
-    return End(zxid, offset, _fault(file, offset, size), torn=_is_torn(file, offset, written, size))
+        return LogEnd(zxid, offset, _fault(file, offset, size), recovers=recovers)
+    return LogEnd(zxid, offset, _fault(file, offset, size), torn=_is_torn(file, offset, written, size))
 
 
 def _fault(file: BinaryIO, offset: int, size: int) -> str:

@@ -23,13 +23,13 @@ Job = Callable[[], None]
 """Other work that must be done in order with the transactions, such as writing a snapshot."""
 
 
-class Aside(NamedTuple):
+class UnreportedJob(NamedTuple):
     """A job whose completion is not reported; it is done in order with the other work."""
 
     job: Job
 
 
-Work: TypeAlias = tuple[int, bytes] | Job | Aside
+Work: TypeAlias = tuple[int, bytes] | Job | UnreportedJob
 
 
 class Log(Protocol):
@@ -74,7 +74,7 @@ class SyncThread:
 
     def aside(self, job: Job) -> None:
         """Run a job in its turn that is not part of the server's own work, and is not reported."""
-        self._ask(Aside(job))
+        self._ask(UnreportedJob(job))
 
     def flush(self) -> None:
         """Wait until all requested work is done, which is then not reported. Raises OSError if it failed."""
@@ -121,7 +121,7 @@ class SyncThread:
         """Do the requested work; return the number of items to report."""
         count = 0
         for work in batch:
-            if isinstance(work, Aside):
+            if isinstance(work, UnreportedJob):
                 work.job()
                 continue
             count += 1

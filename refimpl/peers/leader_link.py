@@ -123,12 +123,12 @@ class LeaderLink(QuorumEndpoint):
         if found is not self.leader or leader is None:
             return True  # from a connection that is being closed
         match message:
-            case wire.Pinged(zxid=zxid):
+            case wire.PingPacket(zxid=zxid):
                 self.ping_zxid = zxid
                 return self.node.run(Receive(leader, zab.Ping()))
             case wire.LeaderConfig(packet=packet):
                 return self.node.run(Receive(leader, packet))
-            case wire.Revalidated(session=session, valid=valid):
+            case wire.RevalidateReply(session=session, valid=valid):
                 if isinstance(service, LearnerRole):
                     service.revalidated(session, valid)
                 return True

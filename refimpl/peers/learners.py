@@ -119,17 +119,17 @@ class Learners(QuorumEndpoint):
             return True  # its connection is being closed
         service, sid = self.node.service, found.peer
         match message:
-            case wire.Pinged(sessions=sessions):
+            case wire.PingPacket(sessions=sessions):
                 return self._pinged(sid, sessions)
             case zab.Request(value=request):
                 return isinstance(service, LeaderRole) and service.requested(sid, request)
-            case wire.SyncAsked():
+            case wire.ForwardedSync():
                 return self.node.run(Receive(sid, zab.SyncRequest()))
-            case wire.Revalidate(session=session, timeout=timeout):
+            case wire.RevalidateRequest(session=session, timeout=timeout):
                 if not isinstance(service, LeaderRole):
                     return False
                 valid = service.claim(session, timeout, sid)
-                found.write(wire.encode_packet(wire.Revalidated(session, valid)))
+                found.write(wire.encode_packet(wire.RevalidateReply(session, valid)))
                 return True
             case zab.QuorumPacket():
                 return self.node.run(Receive(sid, message))

@@ -91,7 +91,7 @@ class QuorumSockets:
     def revalidate(self, session: int, timeout: int) -> None:
         """Ask the leader whether a session is alive."""
         if self._link.leader is not None:
-            self._link.leader.write(wire.encode_packet(wire.Revalidate(session, timeout)))
+            self._link.leader.write(wire.encode_packet(wire.RevalidateRequest(session, timeout)))
 
     def _wrapped(self, packet: zab.QuorumPacket) -> wire.QuorumMessage:
         """Return the packet with the additional fields of the wire."""
@@ -102,9 +102,9 @@ class QuorumSockets:
             case zab.NewLeader():
                 return wire.LeaderConfig(packet, self._config)
             case zab.Ping() if isinstance(service, LearnerRole):
-                return wire.Pinged(self._link.ping_zxid, service.take_touched())
+                return wire.PingPacket(self._link.ping_zxid, service.take_touched())
             case zab.Ping():
-                return wire.Pinged(self._node.replica.zxid)
+                return wire.PingPacket(self._node.replica.zxid)
             case zab.SyncRequest() if isinstance(service, LearnerRole):
-                return wire.SyncAsked(service.newest_sync)
+                return wire.ForwardedSync(service.newest_sync)
         return packet

@@ -80,7 +80,7 @@ class ConnectResponse(msgspec.Struct, frozen=True):
     protocol_version: int = 0
 
 
-class _Asked(Record, frozen=True, gc=False):
+class _ConnectRequestBody(Record, frozen=True, gc=False):
     """The part of ConnectRequest that jute declares; `readOnly` follows it."""
 
     protocol_version: Int
@@ -90,7 +90,7 @@ class _Asked(Record, frozen=True, gc=False):
     passwd: Buffer
 
 
-class _Answered(Record, frozen=True, gc=False):
+class _ConnectResponseBody(Record, frozen=True, gc=False):
     """The part of ConnectResponse that jute declares; `readOnly` follows it."""
 
     protocol_version: Int
@@ -101,7 +101,7 @@ class _Answered(Record, frozen=True, gc=False):
 
 def decode_connect_request(frame: bytes) -> ConnectRequest:
     """Decode the first frame of a connection. Raises JuteError."""
-    asked, end = decode(_Asked, frame)
+    asked, end = decode(_ConnectRequestBody, frame)
     read_only = bool(frame[end]) if end < len(frame) else None
     return ConnectRequest(
         asked.protocol_version, asked.last_zxid_seen, asked.time_out, asked.session_id, asked.passwd, read_only
@@ -110,7 +110,9 @@ def decode_connect_request(frame: bytes) -> ConnectRequest:
 
 def encode_connect_response(response: ConnectResponse) -> bytes:
     """Encode the reply to the first frame, with its length."""
-    content = encode(_Answered(response.protocol_version, response.time_out, response.session_id, response.passwd))
+    content = encode(
+        _ConnectResponseBody(response.protocol_version, response.time_out, response.session_id, response.passwd)
+    )
     if response.read_only is not None:
         content += bytes([response.read_only])
     return LENGTH.pack(len(content)) + content

@@ -58,7 +58,7 @@ class Opening(msgspec.Struct, frozen=True):
     addresses: tuple[Address, ...]
 
 
-class Received(msgspec.Struct, frozen=True):
+class DecodedNotification(msgspec.Struct, frozen=True):
     """A notification, and the configuration that came with it; None if it is missing or unreadable."""
 
     notification: Notification
@@ -136,7 +136,7 @@ def encode_notification(notification: Notification, config: str) -> bytes:
     )
 
 
-def decode_notification(frame: bytes) -> Received:
+def decode_notification(frame: bytes) -> DecodedNotification:
     """Decode a notification of any version, without its length. Raises JuteError."""
     size = len(frame)
     if size < OLDEST.size:
@@ -153,7 +153,7 @@ def decode_notification(frame: bytes) -> Received:
         raise JuteError("Notification", "state", 0, f"{state}, where 0 to 3 would be right")
     view = ensemble.view if ensemble is not None and ensemble.view.version > 0 else None
     vote = Vote(leader, zxid, peer_epoch)
-    return Received(Notification(ServerState(state), vote, election_epoch, view), ensemble)
+    return DecodedNotification(Notification(ServerState(state), vote, election_epoch, view), ensemble)
 
 
 def _config(frame: bytes) -> Ensemble | None:

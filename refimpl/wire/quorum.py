@@ -58,7 +58,7 @@ class LeaderConfig(msgspec.Struct, frozen=True):
     config: str
 
 
-class Pinged(msgspec.Struct, frozen=True):
+class PingPacket(msgspec.Struct, frozen=True):
     """PING: the leader's last zxid; a learner's answer adds the sessions active since the last one.
 
     A session is its id and its timeout in milliseconds; a learner answers with the zxid that it received. Without
@@ -69,27 +69,27 @@ class Pinged(msgspec.Struct, frozen=True):
     sessions: tuple[tuple[int, int], ...] = ()
 
 
-class Revalidate(msgspec.Struct, frozen=True):
+class RevalidateRequest(msgspec.Struct, frozen=True):
     """REVALIDATE from a learner that a client has moved to: is the session, with this timeout, still alive?"""
 
     session: int
     timeout: int
 
 
-class Revalidated(msgspec.Struct, frozen=True):
+class RevalidateReply(msgspec.Struct, frozen=True):
     """REVALIDATE from the leader: whether the session is alive."""
 
     session: int
     valid: bool
 
 
-class SyncAsked(msgspec.Struct, frozen=True):
+class ForwardedSync(msgspec.Struct, frozen=True):
     """REQUEST with the opcode sync (`spec.zab.packets.SyncRequest`), with its session and its number."""
 
     request: requests.Request
 
 
-Wrapped: TypeAlias = Registration | LeaderConfig | Pinged | Revalidate | Revalidated | SyncAsked
+Wrapped: TypeAlias = Registration | LeaderConfig | PingPacket | RevalidateRequest | RevalidateReply | ForwardedSync
 QuorumMessage: TypeAlias = zab.QuorumPacket | Wrapped
 
 
@@ -134,16 +134,16 @@ def _to_raw(message: QuorumMessage) -> Packet:
             return Packet(PacketType.ACK, zxid)
         case zab.Inform(txn=txn):
             return Packet(PacketType.INFORM, txn.zxid, encode_txn(txn.zxid, txn.value))
-        case zab.Request(value=request) | SyncAsked(request=request):
+        case zab.Request(value=request) | ForwardedSync(request=request):
             return _request(request)
         case zab.Sync():
             return Packet(PacketType.SYNC, 0)
-        case Pinged(zxid=zxid, sessions=sessions):
+        case PingPacket(zxid=zxid, sessions=sessions):
             touched = b"".join(SESSION_TIMEOUT.pack(*session) for session in sessions)
             return Packet(PacketType.PING, zxid, touched)
-        case Revalidate(session=session, timeout=timeout):
+        case RevalidateRequest(session=session, timeout=timeout):
             return Packet(PacketType.REVALIDATE, NO_ZXID, SESSION_TIMEOUT.pack(session, timeout))
-        case Revalidated(session=session, valid=valid):
+        case RevalidateReply(session=session, valid=valid):
             return Packet(PacketType.REVALIDATE, NO_ZXID, SESSION_VALID.pack(session, valid))
     return _handshake(message)
 
@@ -182,7 +182,7 @@ def _decode_request(packet: Packet) -> QuorumMessage:
     session, cxid, opcode = _unpack(REQUEST_HEAD, packet)
     record = decode_body(session, cxid, opcode, data, REQUEST_HEAD.size)
     request = requests.Request(session, cxid, record, packet.authinfo)
-    return SyncAsked(request) if isinstance(record, requests.Sync) else zab.Request(request)
+    return ForwardedSync(request) if isinstance(record, requests.Sync) else zab.Request(request)
 
 
 def _decode_registration(packet: Packet) -> QuorumMessage:
@@ -212,14 +212,14 @@ def _decode_ping(packet: Packet) -> QuorumMessage:
     if len(data) % SESSION_TIMEOUT.size:
         what = f"{len(data)} bytes of sessions, where a multiple of {SESSION_TIMEOUT.size} would be right"
         raise JuteError("PING", "data", len(data), what)
-    return Pinged(packet.zxid, tuple(SESSION_TIMEOUT.iter_unpack(data)))
+    return PingPacket(packet.zxid, tuple(SESSION_TIMEOUT.iter_unpack(data)))
 
 
 def _decode_revalidate(packet: Packet) -> QuorumMessage:
     if len(packet.data or b"") == SESSION_VALID.size:
         session, valid = _unpack(SESSION_VALID, packet)
-        return Revalidated(session, bool(valid))
-    return Revalidate(*_unpack(SESSION_TIMEOUT, packet))
+        return RevalidateReply(session, bool(valid))
+    return RevalidateRequest(*_unpack(SESSION_TIMEOUT, packet))
 
 
 def _decode_txn(packet: Packet) -> Txn:

@@ -90,7 +90,7 @@ class Impostor:
                 if found.type == kind:
                     return found
                 if found.type == PacketType.PING and self._is_served:
-                    self.say(wire.Pinged(0))
+                    self.say(wire.PingPacket(0))
             self._heard += self._decoder.feed(self._arrived(kind))
             if self._decoder.streaming:
                 taken = self._decoder.take()
@@ -135,13 +135,13 @@ FIRST = [
     zab.AckEpoch(0, 0),
     zab.Ack(make_zxid(1)),
     zab.Request(Request(1, 1, SetData("/", b"", -1))),
-    wire.Pinged(0),
+    wire.PingPacket(0),
     zab.LeaderInfo(1),
     zab.Diff(0),
     zab.Commit(HIGH),
     zab.UpToDate(),
     TREE,
-    wire.Revalidate(1, 1),
+    wire.RevalidateRequest(1, 1),
 ]
 
 
@@ -169,7 +169,13 @@ def test_nobody_else_is_the_leader(ensemble: Ensemble, leader: int, impostor: Im
 
 @pytest.mark.parametrize(
     "packet",
-    [wire.Registration(zab.FollowerInfo(0), STRANGER), zab.Ack(0), wire.Pinged(0), TREE, wire.Revalidated(1, True)],
+    [
+        wire.Registration(zab.FollowerInfo(0), STRANGER),
+        zab.Ack(0),
+        wire.PingPacket(0),
+        TREE,
+        wire.RevalidateReply(1, True),
+    ],
     ids=["FOLLOWERINFO again", "ACK", "PING", "PROPOSAL", "an answer to REVALIDATE"],
 )
 def test_after_followerinfo_comes_ackepoch_and_nothing_else(packet: wire.QuorumMessage, impostor: Impostor) -> None:
@@ -258,7 +264,9 @@ def test_sessions_that_cannot_be_end_as_any_other(ensemble: Ensemble, leader: in
     for session, timeout in ((0, 0), (-1, -(2**31)), (HIGH, 2**31 - 1), (LOW, 1)):
         impostor.say(zab.Request(Request(session, 1, CreateSession(timeout))))
         impostor.hear(PacketType.COMMIT)
-        impostor.say(wire.Revalidate(session, -1), wire.Pinged(0, ((session, -(2**31)), (session, 2**31 - 1))))
+        impostor.say(
+            wire.RevalidateRequest(session, -1), wire.PingPacket(0, ((session, -(2**31)), (session, 2**31 - 1)))
+        )
         impostor.hear(PacketType.REVALIDATE)
     for session in (0, -1, HIGH, LOW):
         impostor.say(request(-11, b"", session))
@@ -276,7 +284,7 @@ def lists_no_session(dump: str, session: int) -> bool:
 def test_pings_of_sessions_that_nobody_knows_are_not_kept(impostor: Impostor) -> None:
     impostor.serves()
     for first in range(0, 1_000_000, 50_000):
-        impostor.say(wire.Pinged(0, tuple((session, 10_000) for session in range(first, first + 50_000))))
+        impostor.say(wire.PingPacket(0, tuple((session, 10_000) for session in range(first, first + 50_000))))
     impostor.say(zab.Request(Request(1, 6, SetData("/none", b"", -1))))
     impostor.hear(PacketType.COMMIT)
 

@@ -72,7 +72,7 @@ class Directory:
             path.write_bytes(path.read_bytes()[:-33])
         return path
 
-    def load(self) -> database.Loaded:
+    def load(self) -> database.LoadedDatabase:
         return database.load(self.base, self.base)
 
     def names(self) -> set[str]:

@@ -239,7 +239,7 @@ def changes(zxid: int) -> Iterator[tuple[int, Change]]:
         yield zxid + number, Change(session, number, 1_700_000_000_000 + number, record)
 
 
-def append(base: Path, loaded: database.Loaded) -> tuple[TxnLog, int]:
+def append(base: Path, loaded: database.LoadedDatabase) -> tuple[TxnLog, int]:
     """Log and apply our transactions after the loaded ones."""
     log = TxnLog(base / "version-2", preallocation=65536)
     zxid = loaded.last_zxid

@@ -11,13 +11,13 @@ from refimpl.jute import JuteError
 from refimpl.wire.client import BadRequestError
 from refimpl.wire.packet import MAX_AUTHINFO, Packet, PacketDecoder, PacketType, encode_raw, largest_data
 from refimpl.wire.quorum import (
+    ForwardedSync,
     LeaderConfig,
-    Pinged,
+    PingPacket,
     QuorumMessage,
     Registration,
-    Revalidate,
-    Revalidated,
-    SyncAsked,
+    RevalidateReply,
+    RevalidateRequest,
     UnknownPacketError,
     decode_packet,
     encode_packet,
@@ -104,7 +104,7 @@ def test_every_message_is_written_as_the_real_server_wrote_it() -> None:
         pytest.param(TO_OBSERVER[1], zab.Snap(EPOCH + 28, None), id="SNAP"),
         pytest.param(FOLLOWER[2], zab.Ack(EPOCH), id="ACK of NEWLEADER"),
         pytest.param(TO_FOLLOWER[3], zab.UpToDate(), id="UPTODATE"),
-        pytest.param(TO_FOLLOWER[4], Pinged(EPOCH), id="PING"),
+        pytest.param(TO_FOLLOWER[4], PingPacket(EPOCH), id="PING"),
     ],
 )
 def test_the_handshake_says_what_it_says(data: bytes, message: QuorumMessage) -> None:
@@ -114,13 +114,13 @@ def test_the_handshake_says_what_it_says(data: bytes, message: QuorumMessage) ->
 @pytest.mark.parametrize(
     ("stream", "message"),
     [
-        pytest.param(FOLLOWER, Pinged(EPOCH + 7, ((MOVED, 9000),)), id="PING with a session"),
-        pytest.param(FOLLOWER, Revalidate(MOVED, 9000), id="REVALIDATE"),
-        pytest.param(TO_FOLLOWER, Revalidated(MOVED, True), id="REVALIDATE, answered"),
+        pytest.param(FOLLOWER, PingPacket(EPOCH + 7, ((MOVED, 9000),)), id="PING with a session"),
+        pytest.param(FOLLOWER, RevalidateRequest(MOVED, 9000), id="REVALIDATE"),
+        pytest.param(TO_FOLLOWER, RevalidateReply(MOVED, True), id="REVALIDATE, answered"),
         pytest.param(FOLLOWER, zab.Request(Request(MOVED, 1, SetData("/a", b"moved", -1), LOCAL)), id="REQUEST"),
         pytest.param(FOLLOWER, zab.Request(Request(SHORT_LIVED, 0, CreateSession(9000))), id="createSession"),
         pytest.param(FOLLOWER, zab.Request(Request(SHORT_LIVED, 1, CloseSession(), LOCAL)), id="closeSession"),
-        pytest.param(FOLLOWER, SyncAsked(Request(SHORT_LIVED + 1, 12, Sync("/a"), LOCAL)), id="sync"),
+        pytest.param(FOLLOWER, ForwardedSync(Request(SHORT_LIVED + 1, 12, Sync("/a"), LOCAL)), id="sync"),
         pytest.param(TO_FOLLOWER, zab.Sync(), id="SYNC"),
         pytest.param(TO_FOLLOWER, zab.Commit(EPOCH + 7), id="COMMIT"),
         pytest.param(FOLLOWER, zab.Ack(EPOCH + 7), id="ACK"),
@@ -272,7 +272,7 @@ def test_a_packet_that_the_wire_gives_more_is_not_written_without_it(packet: zab
 
 
 def test_a_number_that_does_not_fit_is_refused() -> None:
-    with pytest.raises(JuteError, match="Revalidate"):
-        encode_packet(Revalidate(1, 1 << 40))
+    with pytest.raises(JuteError, match="RevalidateRequest"):
+        encode_packet(RevalidateRequest(1, 1 << 40))
     with pytest.raises(JuteError, match="QuorumPacket"):
         encode_packet(zab.Commit(1 << 70))
