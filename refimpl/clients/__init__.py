@@ -1,10 +1,13 @@
 """The client port: connections, sessions and four-letter words, around the decisions of `spec.service`.
 
-- `client_port.ClientPort`: the port, and the interface for the core of the node.
-- `backend.Backend`: the interface that the core implements.
+- `client_port.ClientPort`: connections, sessions and limits. `acceptor`: the listening sockets.
+- `backend`: the interface between the port and the core of the node, in both directions.
 - `channel`, `connection`, `final_processor`: the transport of one client, its requests, and their answers.
-- `turns`: the bound on requests in one turn of the event loop.
-- `settings`, `tls`: the keys of zoo.cfg for the port. `four_letter_words`: their answers. `statistics`: their figures.
+- `turns`: the bound on requests in one turn of the event loop. `descriptors`: the bound on connections by open files.
+- `settings`, `tls`: the keys of zoo.cfg for the port. `four_letter_words`: their answers. `statistics`: figures.
+
+A module knows those below it in this order: `backend`, `channel`, `connection`, `final_processor`, `four_letter_words`,
+`acceptor`, `client_port`. A lower one sees a higher one through a protocol that it defines itself.
 """
 
 from refimpl.clients.backend import Backend, ServerStatus

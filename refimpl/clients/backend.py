@@ -1,8 +1,10 @@
-"""The server behind the client port, which replicates and applies the writes of the clients.
+"""The interface between the client port and the server behind it, which replicates and applies the writes of clients.
+
+`Backend` is the server as the client port sees it, and `Frontend` is the client port as the server sees it.
 
 Rules this module keeps:
 
-- `write`, `sync` and `revalidate` do not block; their answers arrive through `ClientPort`, in the order in which the
+- `write`, `sync` and `revalidate` do not block; their answers arrive through `Frontend`, in the order in which the
   server applies transactions. A standalone server may answer from inside the call.
 - Reads bypass this interface: the client port reads `tree` itself, which always shows all transactions up to
   `last_zxid`, and none beyond.
@@ -13,7 +15,9 @@ from typing import Protocol
 import msgspec
 
 from refimpl.tree import Tree
+from spec.tree.apply import Applied
 from spec.tree.requests import Request, SessionId
+from spec.tree.txns import Change
 
 
 class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,16 +49,35 @@ class Backend(Protocol):
         """The zxid of the last transaction applied."""
 
     def write(self, request: Request) -> None:
-        """Replicate a request, including CreateSession and CloseSession; `ClientPort.applied` reports its outcome."""
+        """Replicate a request, including CreateSession and CloseSession; `Frontend.applied` reports its outcome."""
 
     def sync(self, session: SessionId, cxid: int) -> None:
-        """Catch up with the leader; `ClientPort.synced` reports the end, in order with `ClientPort.applied`."""
+        """Catch up with the leader; `Frontend.synced` reports the end, in order with `Frontend.applied`."""
 
     def revalidate(self, session: SessionId, timeout: int) -> None:
-        """Ask the leader whether a session is alive, and claim it for this server; see `ClientPort.revalidated`."""
+        """Ask the leader whether a session is alive, and claim it for this server; see `Frontend.revalidated`."""
 
     def touch(self, session: SessionId, timeout: int) -> None:
         """Record that a client of this session has sent something."""
 
     def status(self) -> ServerStatus:
         """Return the figures of this server for the four-letter words."""
+
+
+class Frontend(Protocol):
+    """The client port: it receives the outcomes of requests, in the order in which the server applies transactions."""
+
+    def begin(self, backend: Backend) -> None:
+        """The server begins to serve."""
+
+    def end(self) -> None:
+        """The server stops serving."""
+
+    def applied(self, change: Change, applied: Applied) -> None:
+        """The next transaction is applied to the tree; any server may have proposed it."""
+
+    def synced(self, session: SessionId, cxid: int) -> None:
+        """A sync is complete."""
+
+    def revalidated(self, session: SessionId, valid: bool) -> None:
+        """The leader has answered whether a session is alive; if so, this server owns it now."""

@@ -16,14 +16,13 @@ import asyncio
 import enum
 import logging
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, cast
+from collections.abc import Callable
+from typing import Protocol, cast
 
-from refimpl.clients.statistics import ConnectionStatistics
+from refimpl.clients.settings import ClientSettings
+from refimpl.clients.statistics import ConnectionStatistics, ServerStatistics
 from refimpl.rate_limit import RateLimit
 from spec.tree.requests import SessionId
-
-if TYPE_CHECKING:
-    from refimpl.clients.client_port import ClientPort
 
 logger = logging.getLogger("quorate.clients")
 logger.addFilter(RateLimit())
@@ -41,11 +40,22 @@ class Phase(enum.Enum):
     ENDED = "closed, or closing as soon as the output is written"
 
 
+class ChannelOwner(Protocol):
+    """The client port, as a channel sees it."""
+
+    settings: ClientSettings
+    statistics: ServerStatistics
+    write_queue: WriteQueue
+
+    def linger(self, number: int) -> None:
+        """Give the client of a finished connection time to close it."""
+
+
 class Channel(asyncio.Protocol, ABC):
     """The transport half of a connection; its subclass `Connection` handles requests."""
 
-    def __init__(self, clients: ClientPort, number: int, address: str, port: int) -> None:
-        self.clients = clients
+    def __init__(self, owner: ChannelOwner, number: int, address: str, port: int) -> None:
+        self._owner = owner
         self.number = number
         self.phase = Phase.FRESH
         self.address, self.port = address, port
@@ -102,11 +112,11 @@ class Channel(asyncio.Protocol, ABC):
         if self.phase is Phase.ENDED:
             return
         if not self._out:
-            self.clients.unsent.append(self)
+            self._owner.write_queue.add(self)
         self._out.append(data)
         self._unsent += len(data)
         self.statistics.sent += 1
-        self.clients.statistics.sent += 1
+        self._owner.statistics.sent += 1
 
     def flush(self) -> None:
         """Hands the queued packets to the transport, and resumes requests that waited for it."""
@@ -116,7 +126,7 @@ class Channel(asyncio.Protocol, ABC):
         self._out.clear()
         self._unsent = 0
         self._transport.write(data)
-        if self._unwritable and self.unread() > self.clients.settings.max_unsent:
+        if self._unwritable and self.unread() > self._owner.settings.max_unsent:
             logger.warning("%s: disconnected: it does not read its answers", self)
             self.abort()
         elif self._paused or self.stopped:
@@ -166,7 +176,7 @@ class Channel(asyncio.Protocol, ABC):
             return
         self._transport.write_eof()
         self.read_on(True)
-        self.clients.linger(self.number)
+        self._owner.linger(self.number)
 
     def refuse(self, reason: str) -> None:
         """Ends the connection of a client that sent something invalid, and logs the reason."""
@@ -200,3 +210,23 @@ class Channel(asyncio.Protocol, ABC):
 
     def __str__(self) -> str:
         return f"/{self.address}:{self.port}, session 0x{self.session % (1 << 64):x}"
+
+
+class WriteQueue:
+    """The channels with queued packets; `call_soon` runs a function at the end of this turn of the event loop."""
+
+    def __init__(self, call_soon: Callable[[Callable[[], None]], None]) -> None:
+        self._call_soon = call_soon
+        self._channels: list[Channel] = []
+
+    def add(self, channel: Channel) -> None:
+        """Add a channel, which is flushed at the end of this turn."""
+        if not self._channels:
+            self._call_soon(self._flush)
+        self._channels.append(channel)
+
+    def _flush(self) -> None:
+        channels = tuple(self._channels)
+        self._channels.clear()
+        for channel in channels:
+            channel.flush()

@@ -1,4 +1,4 @@
-"""The client port: the listening sockets, the connections, and the sessions that belong to them.
+"""The client port: it owns the connections, their sessions, and the queue of their output.
 
 Rules:
 
@@ -7,8 +7,6 @@ Rules:
   the change.
 - A session has at most one connection here, the newest. Its connection ends when its closeSession is applied.
 - A server that does not serve answers four-letter words and refuses sessions.
-- A connection counts towards all limits when it is accepted, before a TLS handshake. A refused one is closed in the
-  same call, so that the number of refused sockets never uses up the descriptors of the server.
 
 Source: `ServerCnxnFactory`, `NIOServerCnxnFactory`, `NettyServerCnxnFactory`; `FinalRequestProcessor.applyRequest`;
 `ZooKeeperServer.createSession`, `reopenSession`.
@@ -16,25 +14,21 @@ Source: `ServerCnxnFactory`, `NIOServerCnxnFactory`, `NettyServerCnxnFactory`; `
 
 import asyncio
 import logging
-import socket
-import ssl
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from functools import partial
-from typing import Any
 
+from refimpl.clients.acceptor import Acceptor
 from refimpl.clients.backend import Backend
-from refimpl.clients.channel import Channel, Phase
-from refimpl.clients.connection import Connection
+from refimpl.clients.channel import Phase, WriteQueue
+from refimpl.clients.connection import Connection, Reply
 from refimpl.clients.final_processor import FinalProcessor
 from refimpl.clients.four_letter_words import FourLetterWords
 from refimpl.clients.settings import ClientSettings
 from refimpl.clients.statistics import OPERATION_OF, ServerStatistics
 from refimpl.clients.turns import Turns
 from refimpl.clock import monotonic_ms, wall_ms
-from refimpl.listening import Listener, ListenError, bind
-from spec.config.server_line import Address
+from refimpl.listening import ListenError
 from spec.service.connection import Asked, Route
 from spec.service.expiry import ExpiryQueue
 from spec.service.sessions import first_session_id, next_session_id
@@ -62,13 +56,13 @@ class ClientPort:
         self, settings: ClientSettings, options: Options = DEFAULTS, first_reserved: int = sys.maxsize
     ) -> None:
         self.settings = settings
-        self.service: Backend | None = None
+        self.backend: Backend | None = None
         self.statistics = ServerStatistics()
-        self.answers = FinalProcessor(self, options)
+        self.processor = FinalProcessor(self.statistics, options)
         self.turns = Turns(self._call_soon)
         self.in_process = 0
         self.now = 0
-        self.unsent: list[Channel] = _Unsent(lambda: self._call_soon(self._flush))
+        self.write_queue = WriteQueue(self._call_soon)
         self._words = FourLetterWords(self)
         self._first_reserved = first_reserved
         self._connections: dict[int, Connection] = {}
@@ -77,8 +71,7 @@ class ClientPort:
         self._sessions: dict[SessionId, Connection] = {}
         self._next_session = first_session_id(settings.server_id, wall_ms())
         self._silent = ExpiryQueue(_TICK)
-        self._listeners: list[Listener] = []
-        self._opening: set[asyncio.Task[None]] = set()
+        self._acceptor: Acceptor | None = None
         self._ticking: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -87,12 +80,9 @@ class ClientPort:
     async def start(self) -> None:
         """Opens the ports. Raises ListenError, and TlsError for a TLS file that cannot be used."""
         self._loop = asyncio.get_running_loop()
-        context = self.settings.tls.context() if self.settings.tls else None
+        self._acceptor = Acceptor(self)
         try:
-            if self.settings.address is not None:
-                self._listen(self.settings.address, None)
-            if self.settings.secure_address is not None:
-                self._listen(self.settings.secure_address, context)
+            self._acceptor.listen()
         except ListenError:
             await self.close()
             raise
@@ -102,22 +92,23 @@ class ClientPort:
         """Closes the ports and all connections."""
         if self._ticking is not None:
             self._ticking.cancel()
-        for listener in self._listeners:
-            listener.close()
-        for opening in tuple(self._opening):
-            opening.cancel()
+        if self._acceptor is not None:
+            self._acceptor.close()
         self.end()
         for connection in tuple(self._connections.values()):
             connection.abort()
-        self._listeners.clear()
 
-    def begin(self, service: Backend) -> None:
+    def ports(self) -> tuple[int, ...]:
+        """The open ports, in the order of the settings; a port of 0 in the settings has its real number here."""
+        return self._acceptor.ports() if self._acceptor is not None else ()
+
+    def begin(self, backend: Backend) -> None:
         """The server begins to serve."""
-        self.service = service
+        self.backend = backend
 
     def end(self) -> None:
         """The server stops serving: its connections end, so that clients look for another server."""
-        self.service = None
+        self.backend = None
         for connection in tuple(self._connections.values()):
             if connection.phase is not Phase.FRESH:
                 connection.end("this server does not serve any more")
@@ -125,7 +116,7 @@ class ClientPort:
     def applied(self, change: Change, applied: Applied) -> None:
         """The next transaction is applied to the tree; any server may have proposed it."""
         if applied.events:
-            self.answers.fire(applied.events)
+            self.processor.fire(applied.events)
         connection = self._sessions.get(change.session)
         if connection is None:
             return
@@ -152,12 +143,17 @@ class ClientPort:
         if connection is not None and connection.phase is Phase.PRESENTED:
             connection.established_as(valid)
 
-    # Calls of the connections.
+    # Calls of the connections (`ConnectionOwner`).
+
+    @property
+    def is_serving(self) -> bool:
+        """Whether the server serves; otherwise it refuses sessions."""
+        return self.backend is not None
 
     @property
     def last_zxid(self) -> int:
         """The zxid of the last transaction applied."""
-        return self.service.last_zxid if self.service is not None else 0
+        return self.backend.last_zxid if self.backend is not None else 0
 
     def admit(self, address: str, port: int, descriptor: int = -1) -> Connection | None:
         """A new connection, if it is within the limits: in all, per address, and of file descriptors."""
@@ -186,7 +182,7 @@ class ClientPort:
         if self._connections.pop(connection.number, None) is None:
             return
         self._silent.remove(connection.number)
-        self.answers.forget(connection)
+        self.processor.forget(connection)
         if self._sessions.get(connection.session) is connection:
             del self._sessions[connection.session]
         self._of_address[connection.address] -= 1
@@ -203,32 +199,36 @@ class ClientPort:
         self._turn()
         if connection.phase is Phase.SERVING:
             self._silent.update(connection.number, connection.timeout, self.now)
-            if self.service is not None:
-                self.service.touch(connection.session, connection.timeout)
+            if self.backend is not None:
+                self.backend.touch(connection.session, connection.timeout)
 
     def open_session(self, connection: Connection) -> None:
         """Creates a session for this connection."""
-        assert self.service is not None
+        assert self.backend is not None
         session, self._next_session = self._next_session, next_session_id(self._next_session)
         self._attach(connection, session)
-        self.service.write(Request(session, 0, CreateSession(connection.timeout)))
+        self.backend.write(Request(session, 0, CreateSession(connection.timeout)))
 
     def renew_session(self, connection: Connection, session: SessionId) -> None:
         """Attaches an existing session to this connection, and ends its older connection here."""
-        assert self.service is not None
+        assert self.backend is not None
         older = self._sessions.get(session)
         if older is not None:
             older.end("its session has another connection")
         self._attach(connection, session)
-        self.service.revalidate(session, connection.timeout)
+        self.backend.revalidate(session, connection.timeout)
 
     def forward(self, connection: Connection, asked: Asked) -> None:
         """Passes a write or a sync to the core; a read behind it waits in the connection."""
-        assert self.service is not None
+        assert self.backend is not None
         if asked.route is Route.SYNC:
-            self.service.sync(connection.session, asked.xid)
+            self.backend.sync(connection.session, asked.xid)
         elif asked.route is Route.WRITE and asked.record is not None:
-            self.service.write(Request(connection.session, asked.xid, asked.record, asked.auth))
+            self.backend.write(Request(connection.session, asked.xid, asked.record, asked.auth))
+
+    def answer(self, connection: Connection, asked: Asked) -> Reply:
+        """Answers any other request from the current tree."""
+        return self.processor.answer(connection, asked, self.backend.tree if self.backend is not None else None)
 
     def answered(self, connection: Connection, asked: Asked, zxid: int, arrived: int) -> None:
         """Counts an answered request."""
@@ -237,7 +237,7 @@ class ClientPort:
         connection.statistics.answered(operation, asked.xid, zxid, arrived, now)
         self.statistics.latency.add(now - arrived)
 
-    def word(self, connection: Connection, opening: bytes) -> bool:
+    def answer_word(self, connection: Connection, opening: bytes) -> bool:
         """Whether the first bytes are a four-letter word, which is then answered before the connection ends."""
         return self._words.answer(connection, opening)
 
@@ -255,43 +255,6 @@ class ClientPort:
 
     # Internals.
 
-    def _listen(self, address: Address, context: ssl.SSLContext | None) -> None:
-        try:
-            listener = Listener(bind(address.host, address.port), partial(self._accepted, context))
-        except OSError as error:
-            why = error.strerror or str(error)
-            raise ListenError(error.errno, f"cannot listen for clients at {address}: {why}") from None
-        self._listeners.append(listener)
-
-    def ports(self) -> tuple[int, ...]:
-        """The open ports, in the order of the settings; a port of 0 in the settings has its real number here."""
-        return tuple(listener.port for listener in self._listeners)
-
-    def _accepted(self, context: ssl.SSLContext | None, opened: socket.socket, peer: tuple[Any, ...]) -> None:
-        connection = self.admit(peer[0], peer[1], opened.fileno())
-        if connection is None:
-            opened.close()
-            return
-        assert self._loop is not None
-        opening = self._loop.create_task(self._open(connection, opened, context))
-        self._opening.add(opening)
-        opening.add_done_callback(self._opening.discard)
-
-    async def _open(self, connection: Connection, opened: socket.socket, context: ssl.SSLContext | None) -> None:
-        """Makes the transport of an admitted connection, after the handshake on a TLS port."""
-        assert self._loop is not None
-        timeout = self.settings.connect_timeout / 1000 if context is not None else None
-        make = partial(self._loop.connect_accepted_socket, lambda: connection, opened)
-        try:
-            await make(ssl=context, ssl_handshake_timeout=timeout)
-        except ConnectionResetError:
-            logger.debug("%s: closed by the client before it was open", connection)
-        except OSError as error:
-            logger.warning("%s: disconnected before it was open: %s", connection, error)
-        finally:
-            if not connection.is_open:
-                self.forget(connection)
-
     def _attach(self, connection: Connection, session: SessionId) -> None:
         connection.session = session
         self._sessions[session] = connection
@@ -304,12 +267,6 @@ class ClientPort:
         assert self._loop is not None
         self._loop.call_soon(function)
 
-    def _flush(self) -> None:
-        unsent = tuple(self.unsent)
-        self.unsent.clear()
-        for connection in unsent:
-            connection.flush()
-
     def _tick(self) -> None:
         assert self._loop is not None
         self._ticking = self._loop.call_later(_TICK / 1000, self._tick)
@@ -319,17 +276,3 @@ class ClientPort:
             if connection.phase is not Phase.ENDED:
                 logger.info("%s: disconnected: not heard for %d ms", connection, connection.timeout)
             connection.abort()
-
-
-class _Unsent(list[Channel]):
-    """The connections with queued packets; the first one of a turn schedules the flush."""
-
-    def __init__(self, schedule: Callable[[], None]) -> None:
-        super().__init__()
-        self._schedule = schedule
-
-    def append(self, connection: Channel) -> None:
-        """Adds a connection."""
-        if not self:
-            self._schedule()
-        super().append(connection)

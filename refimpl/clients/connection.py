@@ -16,9 +16,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import Protocol, TypeAlias
 
-from refimpl.clients.channel import Channel, Phase
+from refimpl.clients.channel import Channel, ChannelOwner, Phase
+from refimpl.clients.turns import Turns
 from refimpl.clock import wall_ms
 from refimpl.jute import JuteError
 from refimpl.wire.client import (
@@ -37,30 +38,74 @@ from spec.service.sessions import password
 from spec.tree.data import Id
 from spec.tree.fields import Record
 from spec.tree.replies import Code
-
-if TYPE_CHECKING:
-    from refimpl.clients.client_port import ClientPort
+from spec.tree.requests import SessionId
 
 logger = logging.getLogger("quorate.clients")
+
+Reply: TypeAlias = tuple[Code, Record | None]
 
 WORD_LENGTH = 4
 _NO_PASSWORD = bytes(16)
 
 
+class ConnectionOwner(ChannelOwner, Protocol):
+    """The client port, as a connection sees it: sessions, the shared limits, and answers."""
+
+    turns: Turns
+    now: int
+    in_process: int
+
+    @property
+    def is_serving(self) -> bool:
+        """Whether the server serves; otherwise it refuses sessions."""
+
+    @property
+    def last_zxid(self) -> int:
+        """The zxid of the last transaction applied."""
+
+    def opened(self, connection: Connection) -> None:
+        """Start the time for a ConnectRequest."""
+
+    def heard(self, connection: Connection) -> None:
+        """Extend the session of a client that has sent bytes."""
+
+    def forget(self, connection: Connection) -> None:
+        """Remove a connection that has ended."""
+
+    def answer_word(self, connection: Connection, opening: bytes) -> bool:
+        """Answer a four-letter word; return False if the first bytes are not one."""
+
+    def open_session(self, connection: Connection) -> None:
+        """Create a session for this connection."""
+
+    def renew_session(self, connection: Connection, session: SessionId) -> None:
+        """Attach an existing session to this connection."""
+
+    def forward(self, connection: Connection, asked: Asked) -> None:
+        """Pass a write or a sync to the server."""
+
+    def answer(self, connection: Connection, asked: Asked) -> Reply:
+        """Answer any other request from the current tree."""
+
+    def answered(self, connection: Connection, asked: Asked, zxid: int, arrived: int) -> None:
+        """Count an answered request."""
+
+
 class Connection(Channel):
     """The connection of one client; `number` identifies it and gives its age."""
 
-    def __init__(self, clients: ClientPort, number: int, address: str, port: int) -> None:
-        super().__init__(clients, number, address, port)
-        self.timeout = clients.settings.connect_timeout
+    def __init__(self, owner: ConnectionOwner, number: int, address: str, port: int) -> None:
+        super().__init__(owner, number, address, port)
+        self._owner: ConnectionOwner = owner
+        self.timeout = owner.settings.connect_timeout
         self.auth: tuple[Id, ...] = (Id("ip", address),)
         self.established = wall_ms()
         self.waiting: Waiting = ()
         self._arrivals: deque[int] = deque()
         self._opening: bytes | None = b""
-        self._frames = Frames(clients.settings.max_buffer)
+        self._frames = Frames(owner.settings.max_buffer)
         self._backlog: deque[bytes] = deque()
-        self._due: deque[tuple[Asked, int, tuple[Code, Record | None] | None]] = deque()
+        self._due: deque[tuple[Asked, int, Reply | None]] = deque()
         self._old_client = self._working = self._session_over = False
 
     # The callbacks of asyncio that `Channel` leaves to this class.
@@ -69,13 +114,13 @@ class Connection(Channel):
         """The connection is open, after its TLS handshake."""
         super().connection_made(transport)
         if self.phase is not Phase.ENDED:
-            self.clients.opened(self)
+            self._owner.opened(self)
 
     def data_received(self, data: bytes) -> None:
         """Decodes bytes from the client."""
         if self.phase is Phase.ENDED:
             return
-        self.clients.heard(self)
+        self._owner.heard(self)
         if self._opening is not None:
             opening = self._opened(data)
             if opening is None:
@@ -91,7 +136,7 @@ class Connection(Channel):
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection has ended."""
         super().connection_lost(exc)
-        self.clients.forget(self)
+        self._owner.forget(self)
 
     # The first bytes: a four-letter word or a ConnectRequest.
 
@@ -101,7 +146,7 @@ class Connection(Channel):
         if len(opening) < WORD_LENGTH:
             self._opening = opening
             return None
-        return None if self.clients.word(self, opening) else opening
+        return None if self._owner.answer_word(self, opening) else opening
 
     def _present(self, frame: bytes) -> None:
         """Handles the first frame, a ConnectRequest."""
@@ -110,16 +155,15 @@ class Connection(Channel):
         except JuteError as error:
             self.refuse(f"bad ConnectRequest: {error}")
             return
-        service = self.clients.service
-        if service is None:
+        if not self._owner.is_serving:
             self.end("this server is not serving")
             return
         self._old_client = request.read_only is None
-        self._begin(request, service.last_zxid)
+        self._begin(request, self._owner.last_zxid)
 
     def _begin(self, request: ConnectRequest, last_zxid: int) -> None:
         presented = Presented(request.last_zxid_seen, request.time_out, request.session_id, request.passwd)
-        verdict = present(presented, self.clients.settings.session_limits, last_zxid)
+        verdict = present(presented, self._owner.settings.session_limits, last_zxid)
         match verdict:
             case TurnedAway(reason):
                 self.refuse(reason)
@@ -127,10 +171,10 @@ class Connection(Channel):
                 self.established_as(valid=False)
             case NewSession(timeout):
                 self.phase, self.timeout = Phase.PRESENTED, timeout
-                self.clients.open_session(self)
+                self._owner.open_session(self)
             case Renew(session, timeout):
                 self.phase, self.timeout = Phase.PRESENTED, timeout
-                self.clients.renew_session(self, session)
+                self._owner.renew_session(self, session)
 
     def established_as(self, valid: bool) -> None:
         """Sends the ConnectResponse; ends the connection if the session is invalid."""
@@ -142,7 +186,7 @@ class Connection(Channel):
         response = ConnectResponse(self.timeout, self.session, password(self.session), read_only)
         self.phase = Phase.SERVING
         self.send(encode_connect_response(response))
-        self.statistics.answered("SESS", 0, self.clients.last_zxid, self.clients.now, self.clients.now)
+        self.statistics.answered("SESS", 0, self._owner.last_zxid, self._owner.now, self._owner.now)
         self.work()
 
     # Requests.
@@ -167,21 +211,21 @@ class Connection(Channel):
         self.read_on(not self._backlog and not self._held_back())
 
     def _has_turn(self) -> bool:
-        return self.clients.turns.may_handle(self, len(self._backlog[0]))
+        return self._owner.turns.may_handle(self, len(self._backlog[0]))
 
     def _held_back(self) -> bool:
-        waiting, settings = len(self.waiting), self.clients.settings
+        waiting, settings = len(self.waiting), self._owner.settings
         return (
             self.full()
             or bool(self._due)
             or self.phase is Phase.PRESENTED
             or waiting >= settings.max_waiting
-            or throttled(waiting, self.clients.in_process, settings.global_outstanding_limit)
+            or throttled(waiting, self._owner.in_process, settings.global_outstanding_limit)
         )
 
     def drop(self) -> None:
         """Discards all pending requests."""
-        self.clients.in_process -= len(self.waiting)
+        self._owner.in_process -= len(self.waiting)
         self.waiting = ()
         self._arrivals.clear()
         self._due.clear()
@@ -197,7 +241,7 @@ class Connection(Channel):
         if self.phase is Phase.ENDED:
             return
         self.statistics.received += 1
-        self.clients.statistics.received += 1
+        self._owner.statistics.received += 1
         if self.phase is Phase.FRESH:
             self._present(frame)
             return
@@ -214,11 +258,11 @@ class Connection(Channel):
     def _arrived(self, asked: Asked) -> None:
         self.waiting, at_once = arrive(self.waiting, asked)
         if at_once:
-            self._reply(asked, self.clients.now, None)
+            self._reply(asked, self._owner.now, None)
             return
-        self._arrivals.append(self.clients.now)
-        self.clients.in_process += 1
-        self.clients.forward(self, asked)
+        self._arrivals.append(self._owner.now)
+        self._owner.in_process += 1
+        self._owner.forward(self, asked)
 
     def settled(
         self, xid: int, route: Route, code: Code = Code.OK, reply: Record | None = None, *, closes: bool = False
@@ -228,7 +272,7 @@ class Connection(Channel):
         self.waiting, answered = settle(before, xid, route, closes=closes)
         if not answered:
             return
-        self.clients.in_process -= len(answered)
+        self._owner.in_process -= len(answered)
         outcome = (code, reply) if route is Route.WRITE else None
         for asked in answered:
             self._due.append((asked, self._arrivals.popleft(), outcome))
@@ -240,17 +284,17 @@ class Connection(Channel):
         self._session_over = True
         self.work()
 
-    def _reply(self, asked: Asked, arrived: int, outcome: tuple[Code, Record | None] | None) -> None:
+    def _reply(self, asked: Asked, arrived: int, outcome: Reply | None) -> None:
         """Answers a request: a write with its outcome, any other request from the current tree."""
         if self.phase is Phase.ENDED:
             return
-        code, reply = outcome if outcome is not None else self.clients.answers.answer(self, asked)
+        code, reply = outcome if outcome is not None else self._owner.answer(self, asked)
         after = ending(asked, code)
         if after is not Ending.DROPPED:
             # Answers to authentication and to unknown requests carry a constant in place of the last zxid.
-            zxid = _ZXID_OF_REPLY.get(asked.route, self.clients.last_zxid)
+            zxid = _ZXID_OF_REPLY.get(asked.route, self._owner.last_zxid)
             self._send_reply(asked, zxid, code, reply)
-            self.clients.answered(self, asked, zxid, arrived)
+            self._owner.answered(self, asked, zxid, arrived)
         if after is not Ending.STAYS:
             self.finish(f"after {asked.route.name} with {code.name}")
 

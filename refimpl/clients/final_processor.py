@@ -14,8 +14,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import Any, cast
 
+from refimpl.clients.connection import Connection, Reply
+from refimpl.clients.statistics import ServerStatistics
+from refimpl.tree import Tree
 from refimpl.wire.client import encode_event
 from refimpl.wire.packet import MAX_AUTHINFO
 from spec.service.connection import Asked, Route
@@ -43,13 +46,7 @@ from spec.tree.requests import (
 )
 from spec.tree.watches import Watches, watch_of
 
-if TYPE_CHECKING:
-    from refimpl.clients.client_port import ClientPort
-    from refimpl.clients.connection import Connection
-
 logger = logging.getLogger("quorate.clients")
-
-Reply: TypeAlias = tuple[Code, Record | None]
 
 _FAILED: dict[Route, Code] = {
     Route.REFUSED: Code.UNIMPLEMENTED,
@@ -62,11 +59,11 @@ _MAY_WATCH = frozenset({Exists, GetData, GetChildren, GetChildren2})
 class FinalProcessor:
     """Answers requests and keeps the watches of clients; a watcher is a `Connection`."""
 
-    def __init__(self, clients: ClientPort, options: Options) -> None:
-        self._clients = clients
+    def __init__(self, statistics: ServerStatistics, options: Options) -> None:
+        self._statistics = statistics
         self._options = options
         self._watches = Watches()
-        self._special: dict[type[Record], Callable[[Connection, Any], Reply]] = {
+        self._special: dict[type[Record], Callable[[Connection, Any, Tree | None], Reply]] = {
             Ping: _done,
             Sync: _synced,
             SetAuth: self._authenticate,
@@ -77,18 +74,18 @@ class FinalProcessor:
             SetWatches2: self._set_watches,
         }
 
-    def answer(self, connection: Connection, asked: Asked) -> Reply:
-        """The answer to a request that does not write, computed when its turn has come."""
-        record, service = asked.record, self._clients.service
+    def answer(self, connection: Connection, asked: Asked, tree: Tree | None) -> Reply:
+        """The answer to a request that does not write, when its turn has come; no tree if the server does not serve."""
+        record = asked.record
         if record is None or asked.route in _FAILED:
             return _FAILED[asked.route], None
         special = self._special.get(type(record))
         if special is not None:
-            return special(connection, record)
-        if service is None:
+            return special(connection, record, tree)
+        if tree is None:
             return Code.CONNECTION_LOSS, None
         try:
-            code, reply = read(service.tree, record, connection.session, asked.auth, self._options)
+            code, reply = read(tree, record, connection.session, asked.auth, self._options)
         except RefusedError as refused:
             logger.warning("%s: %s is refused: %s", connection, type(record).__name__, refused.reason)
             return refused.code, None
@@ -118,10 +115,10 @@ class FinalProcessor:
         """The number of watches of all kinds."""
         return len(self._watches)
 
-    def _authenticate(self, connection: Connection, request: SetAuth) -> Reply:
+    def _authenticate(self, connection: Connection, request: SetAuth, _tree: Tree | None) -> Reply:
         gained = authenticate(request.scheme, request.auth, connection.address, self._options)
         if gained is None:
-            self._clients.statistics.auth_failed += 1
+            self._statistics.auth_failed += 1
             return Code.AUTH_FAILED, None
         auth = tuple(dict.fromkeys((*connection.auth, *gained)))
         if sum(8 + 4 * (len(each.scheme) + len(each.id)) for each in auth) > MAX_AUTHINFO:
@@ -130,23 +127,22 @@ class FinalProcessor:
         connection.auth = auth
         return Code.OK, None
 
-    def _add_watch(self, connection: Connection, request: AddWatch) -> Reply:
+    def _add_watch(self, connection: Connection, request: AddWatch, _tree: Tree | None) -> Reply:
         code = self._watches.add_watch(request, connection)
         return code, ErrorReply(Code.OK) if code is Code.OK else None
 
-    def _check_watches(self, connection: Connection, request: CheckWatches) -> Reply:
+    def _check_watches(self, connection: Connection, request: CheckWatches, _tree: Tree | None) -> Reply:
         return self._watches.check(request, connection), None
 
-    def _remove_watches(self, connection: Connection, request: RemoveWatches) -> Reply:
+    def _remove_watches(self, connection: Connection, request: RemoveWatches, _tree: Tree | None) -> Reply:
         return self._watches.remove(request, connection), None
 
-    def _set_watches(self, connection: Connection, request: SetWatches | SetWatches2) -> Reply:
+    def _set_watches(self, connection: Connection, request: SetWatches | SetWatches2, tree: Tree | None) -> Reply:
         """Sends the events that the client missed, and then the answer."""
-        service = self._clients.service
-        if service is None:
+        if tree is None:
             return Code.CONNECTION_LOSS, None
-        for _, event, path in self._watches.set_watches(service.tree, request, connection):
-            znode = service.tree.node(path)
+        for _, event, path in self._watches.set_watches(tree, request, connection):
+            znode = tree.node(path)
             if znode is None or permits(znode.acl, Perms.READ, connection.auth, self._options):
                 connection.send(encode_event(Event(event, path)))
         return Code.OK, None
@@ -157,9 +153,9 @@ class FinalProcessor:
             yield path, tuple(cast("Connection", watcher) for watcher in watchers)
 
 
-def _done(_connection: Connection, _request: Record) -> Reply:
+def _done(_connection: Connection, _request: Record, _tree: Tree | None) -> Reply:
     return Code.OK, None
 
 
-def _synced(_connection: Connection, request: Sync) -> Reply:
+def _synced(_connection: Connection, request: Sync, _tree: Tree | None) -> Reply:
     return Code.OK, PathReply(request.path)

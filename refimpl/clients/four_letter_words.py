@@ -23,13 +23,13 @@ import time
 from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from refimpl.clients.backend import Backend, ServerStatus
-
-if TYPE_CHECKING:
-    from refimpl.clients.client_port import ClientPort
-    from refimpl.clients.connection import Connection
+from refimpl.clients.connection import Connection
+from refimpl.clients.final_processor import FinalProcessor
+from refimpl.clients.settings import ClientSettings
+from refimpl.clients.statistics import ServerStatistics
 
 NOT_SERVING = "This ZooKeeper instance is not currently serving requests\n"
 COMPATIBLE = "3.8.4"
@@ -41,16 +41,34 @@ ROOT_AGAIN = 1
 """ZooKeeper counts the root twice: its map has it as "" and as "/" (`DataTree.nodes`)."""
 
 
+class MonitoredPort(Protocol):
+    """The client port, as the four-letter words see it: its figures."""
+
+    settings: ClientSettings
+    statistics: ServerStatistics
+    processor: FinalProcessor
+    backend: Backend | None
+    now: int
+    in_process: int
+
+    @property
+    def connections(self) -> tuple[Connection, ...]:
+        """All connections, oldest first."""
+
+    def connected_by_expiry(self) -> Iterator[tuple[int, tuple[Connection, ...]]]:
+        """The connections by the time at which each one times out, on the clock of `now`."""
+
+
 class FourLetterWords:
     """Answers the words for one client port."""
 
-    def __init__(self, clients: ClientPort) -> None:
+    def __init__(self, clients: MonitoredPort) -> None:
         self._clients = clients
         self._started = time.monotonic()
         self._always: dict[str, Callable[[], str]] = {
             "ruok": lambda: "imok",
             "envi": lambda: "".join(_environment()),
-            "isro": lambda: "null" if clients.service is None else "rw",
+            "isro": lambda: "null" if clients.backend is None else "rw",
             "gtmk": lambda: str(_TRACE_MASK),
             "telnet close": lambda: "",
         }
@@ -93,18 +111,18 @@ class FourLetterWords:
             return str(int.from_bytes(rest[:8], "big", signed=True)) if len(rest) >= 8 else ""
         if word in self._always:
             return self._always[word]()
-        service = self._clients.service
-        return NOT_SERVING if service is None else self._serving[word](service)
+        backend = self._clients.backend
+        return NOT_SERVING if backend is None else self._serving[word](backend)
 
-    def _srvr(self, service: Backend) -> str:
-        return _version_line() + self._summary(service)
+    def _srvr(self, backend: Backend) -> str:
+        return _version_line() + self._summary(backend)
 
-    def _stat(self, service: Backend) -> str:
+    def _stat(self, backend: Backend) -> str:
         clients = "".join(f"{_brief(connection)})\n" for connection in self._clients.connections)
-        return f"{_version_line()}Clients:\n{clients}\n{self._summary(service)}"
+        return f"{_version_line()}Clients:\n{clients}\n{self._summary(backend)}"
 
-    def _summary(self, service: Backend) -> str:
-        statistics, status = self._clients.statistics, service.status()
+    def _summary(self, backend: Backend) -> str:
+        statistics, status = self._clients.statistics, backend.status()
         latency = statistics.latency
         lines = [
             f"Latency min/avg/max: {latency.least}/{latency.average}/{latency.greatest}",
@@ -112,20 +130,20 @@ class FourLetterWords:
             f"Sent: {statistics.sent}",
             f"Connections: {len(self._clients.connections)}",
             f"Outstanding: {self._clients.in_process}",
-            f"Zxid: 0x{service.last_zxid:x}",
+            f"Zxid: 0x{backend.last_zxid:x}",
             f"Mode: {status.mode}",
-            f"Node count: {len(service.tree) + ROOT_AGAIN}",
+            f"Node count: {len(backend.tree) + ROOT_AGAIN}",
         ]
         if status.proposals is not None:
             lines.append("Proposal sizes last/min/max: {}/{}/{}".format(*status.proposals))
         return "".join(line + "\n" for line in lines)
 
-    def _mntr(self, service: Backend) -> str:
-        values = [*self._monitored(service, service.status()), *service.status().monitored]
+    def _mntr(self, backend: Backend) -> str:
+        values = [*self._monitored(backend, backend.status()), *backend.status().monitored]
         return "".join(f"zk_{name}\t{value}\n" for name, value in values)
 
-    def _monitored(self, service: Backend, status: ServerStatus) -> Iterator[tuple[str, int | float | str]]:
-        statistics, tree = self._clients.statistics, service.tree
+    def _monitored(self, backend: Backend, status: ServerStatus) -> Iterator[tuple[str, int | float | str]]:
+        statistics, tree = self._clients.statistics, backend.tree
         yield "version", _version()
         yield "server_state", status.mode
         yield "ephemerals_count", sum(len(tree.ephemerals(session)) for session in tree.owners())
@@ -137,7 +155,7 @@ class FourLetterWords:
         yield "packets_sent", statistics.sent
         yield "packets_received", statistics.received
         yield "connection_drop_probability", 0.0
-        yield "watch_count", self._clients.answers.watches
+        yield "watch_count", self._clients.processor.watches
         yield "auth_failed_count", statistics.auth_failed
         yield "min_latency", statistics.latency.least
         yield "max_file_descriptor_count", resource.getrlimit(resource.RLIMIT_NOFILE)[0]
@@ -148,32 +166,32 @@ class FourLetterWords:
         yield "max_latency", statistics.latency.greatest
         yield "connection_rejected", statistics.refused
 
-    def _conf(self, service: Backend) -> str:
-        status, lines = service.status(), list(self._clients.settings.conf)
+    def _conf(self, backend: Backend) -> str:
+        status, lines = backend.status(), list(self._clients.settings.conf)
         for after, size in (("dataDir", status.data_dir_size), ("dataLogDir", status.log_dir_size)):
             at = next((at for at, line in enumerate(lines) if line.startswith(after + "=")), None)
             if at is not None:
                 lines.insert(at + 1, f"{_SIZE_OF[after]}={size}")
         return "".join(line + "\n" for line in lines)
 
-    def _cons(self, _service: Backend) -> str:
+    def _cons(self, _backend: Backend) -> str:
         return "".join(_full(connection) + "\n" for connection in self._clients.connections) + "\n"
 
-    def _crst(self, _service: Backend) -> str:
+    def _crst(self, _backend: Backend) -> str:
         for connection in self._clients.connections:
             connection.statistics.reset()
         return "Connection stats reset.\n"
 
-    def _srst(self, _service: Backend) -> str:
+    def _srst(self, _backend: Backend) -> str:
         self._clients.statistics.reset()
         return "Server stats reset.\n"
 
-    def _dirs(self, service: Backend) -> str:
-        status = service.status()
+    def _dirs(self, backend: Backend) -> str:
+        status = backend.status()
         return f"datadir_size: {status.data_dir_size}\nlogdir_size: {status.log_dir_size}\n"
 
-    def _dump(self, service: Backend) -> str:
-        expiring, tree, now = service.status().expiring, service.tree, time.time()
+    def _dump(self, backend: Backend) -> str:
+        expiring, tree, now = backend.status().expiring, backend.tree, time.time()
         lines = ["SessionTracker dump:"]
         lines.append(f"Session Sets ({len(expiring)})/({sum(len(sessions) for _, sessions in expiring)}):")
         for when, sessions in expiring:
@@ -191,22 +209,22 @@ class FourLetterWords:
             lines += [f"\tip: {_socket(each)} sessionId: {_hexadecimal(each.session)}" for each in connections]
         return "".join(line + "\n" for line in lines)
 
-    def _wchs(self, _service: Backend) -> str:
-        watches = tuple(self._clients.answers.data_watches())
+    def _wchs(self, _backend: Backend) -> str:
+        watches = tuple(self._clients.processor.data_watches())
         watchers = {watcher for _, each in watches for watcher in each}
         total = sum(len(each) for _, each in watches)
         return f"{len(watchers)} connections watching {len(watches)} paths\nTotal watches:{total}\n"
 
-    def _wchc(self, _service: Backend) -> str:
+    def _wchc(self, _backend: Backend) -> str:
         by_watcher: dict[Connection, list[str]] = {}
-        for path, watchers in self._clients.answers.data_watches():
+        for path, watchers in self._clients.processor.data_watches():
             for watcher in watchers:
                 by_watcher.setdefault(watcher, []).append(path)
         blocks = (_block(_hexadecimal(watcher.session), paths) for watcher, paths in by_watcher.items())
         return "".join(blocks) + "\n"
 
-    def _wchp(self, _service: Backend) -> str:
-        watches = self._clients.answers.data_watches()
+    def _wchp(self, _backend: Backend) -> str:
+        watches = self._clients.processor.data_watches()
         blocks = (_block(path, [_hexadecimal(each.session) for each in watchers]) for path, watchers in watches)
         return "".join(blocks) + "\n"
 

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from refimpl.clients.connection import Connection
+from typing import Protocol
 
 BYTES = 64 * 1024
 """Bytes of requests in one turn; a longer request gets a turn alone."""
+
+
+class Worker(Protocol):
+    """A connection with pending requests."""
+
+    def work(self) -> None:
+        """Resume the handling of requests."""
 
 
 class Turns:
@@ -27,9 +31,9 @@ class Turns:
     def __init__(self, call_soon: Callable[[Callable[[], None]], None]) -> None:
         self._call_soon = call_soon
         self._handled = 0
-        self._postponed: OrderedDict[Connection, None] = OrderedDict()
+        self._postponed: OrderedDict[Worker, None] = OrderedDict()
 
-    def may_handle(self, connection: Connection, size: int) -> bool:
+    def may_handle(self, connection: Worker, size: int) -> bool:
         """Whether a request of this many bytes fits into this turn; otherwise a later turn calls `connection.work`."""
         if not self._handled:
             self._call_soon(self._next)

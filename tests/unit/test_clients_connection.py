@@ -476,7 +476,7 @@ def test_a_client_that_is_gone_leaves_nothing_behind(world: World) -> None:
     client.asks((1, Exists("/", True)), (2, create("/a")), (3, Exists("/a", True)))
     client.wire.close()
     world.server.let_go()
-    assert (world.clients.in_process, world.clients.connections, world.clients.answers.watches) == (0, (), 0)
+    assert (world.clients.in_process, world.clients.connections, world.clients.processor.watches) == (0, (), 0)
     assert world.server.tree.node("/a") is not None
 
 
@@ -538,7 +538,7 @@ def test_a_frame_beyond_the_limit_leaves_one_line_in_the_log(limited: World, cap
 
 def test_the_reason_of_a_refused_read_is_in_the_log(world: World, caplog: pytest.LogCaptureFixture) -> None:
     client = Client(world)
-    world.clients.answers = FinalProcessor(world.clients, Options(max_multi_read=100))
+    world.clients.processor = FinalProcessor(world.clients.statistics, Options(max_multi_read=100))
     client.asks((1, MultiRead((GetData("/", False),) * 2)))
     assert client.taken() == [(1, Code.MARSHALLING_ERROR)]
     assert caplog.messages == [f"{client.protocol}: MultiRead is refused: its answer exceeds 100 bytes"]

@@ -1,0 +1,101 @@
+"""No module imports itself through others: the import graph of `spec`, `checker` and `refimpl` has no circles.
+
+The graph has an edge for each import statement of a module: at its top, inside a function, and below TYPE_CHECKING.
+Python accepts circles of the last two kinds, but a reader cannot understand one of their modules without the others.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+
+REMAINING: dict[str, set[frozenset[str]]] = {
+    "spec": set(),
+    "checker": set(),
+    "refimpl": {frozenset({"refimpl.node", "refimpl.roles"})},
+}
+"""The circles that are left in each package. No circle may be added; a circle that is gone must be deleted here."""
+
+
+def modules(root: Path, package: str) -> dict[str, Path]:
+    """Return the files of a package by the names of their modules."""
+    found = {}
+    for path in sorted((root / package).rglob("*.py")):
+        parts = path.relative_to(root).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def imported(name: str, path: Path, known: Mapping[str, Path]) -> Iterator[str]:
+    """Yield the modules of the project that a module imports; a name of a package is a module if there is one."""
+    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in known)
+        elif isinstance(node, ast.ImportFrom):
+            base = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            source = ".".join([*base, *([node.module] if node.module else [])])
+            for alias in node.names:
+                target = f"{source}.{alias.name}"
+                if target in known or source in known:
+                    yield target if target in known else source
+
+
+def circles(graph: Mapping[str, Iterable[str]]) -> set[frozenset[str]]:
+    """Return the sets of modules that import each other, directly or through others (Tarjan's components)."""
+    order: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    path: list[str] = []
+    found: set[frozenset[str]] = set()
+
+    def visit(name: str) -> None:
+        order[name] = lowest[name] = len(order)
+        path.append(name)
+        for target in graph[name]:
+            if target not in order:
+                visit(target)
+            if target in path:
+                lowest[name] = min(lowest[name], lowest[target])
+        if lowest[name] == order[name]:
+            component = path[path.index(name) :]
+            del path[path.index(name) :]
+            if len(component) > 1 or name in graph[name]:
+                found.add(frozenset(component))
+
+    for name in graph:
+        if name not in order:
+            visit(name)
+    return found
+
+
+def graph_of(root: Path, *packages: str) -> dict[str, set[str]]:
+    known = {name: path for package in packages for name, path in modules(root, package).items()}
+    return {name: set(imported(name, path, known)) for name, path in known.items()}
+
+
+@pytest.mark.parametrize("package", REMAINING)
+def test_a_package_has_no_import_circle_beyond_those_listed(package: str) -> None:
+    assert circles(graph_of(ROOT, package)) == REMAINING[package]
+
+
+def test_no_circle_spans_packages() -> None:
+    within = {circle for package in REMAINING for circle in circles(graph_of(ROOT, package))}
+    assert circles(graph_of(ROOT, *REMAINING)) == within
+
+
+def test_circles_of_every_kind_are_found(tmp_path: Path) -> None:
+    """A function-local import, one below TYPE_CHECKING, and a relative one form circles."""
+    package = tmp_path / "p"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "a.py").write_text("from p import b\n")
+    (package / "b.py").write_text("def f():\n    from p.a import x\n")
+    (package / "c.py").write_text("if TYPE_CHECKING:\n    from p.d import X\n")
+    (package / "d.py").write_text("from . import c, e\n")
+    (package / "e.py").write_text("import p.a\n")
+    assert circles(graph_of(tmp_path, "p")) == {frozenset({"p.a", "p.b"}), frozenset({"p.c", "p.d"})}
