@@ -25,6 +25,8 @@ logger = logging.getLogger("quorate.listening")
 
 ACCEPTS = 8
 """Connections that one listening socket accepts in one turn of the event loop."""
+MAX_STRANGERS = 64
+"""The maximum number of connections per port from peers that are unknown or have not introduced themselves."""
 PAUSE = 1.0
 """Seconds without accepting after the system has refused a socket."""
 _BACKLOG = 128

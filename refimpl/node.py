@@ -22,7 +22,7 @@ from typing import Any
 
 from msgspec.structs import replace as with_fields
 
-from refimpl.clients import ClientPort
+from refimpl.clients.backend import Frontend
 from refimpl.disk.files import DataError
 from refimpl.journal import Journal
 from refimpl.listening import ListenError
@@ -31,6 +31,7 @@ from refimpl.replica import Replica
 from refimpl.roles import LeaderRole, LearnerRole
 from refimpl.settings import Settings
 from refimpl.storage import Storage
+from refimpl.tree import Tree
 from refimpl.txn_buffer import TxnBuffer
 from spec import server as spec_server
 from spec.effects import (
@@ -74,15 +75,15 @@ class Node:
         server: Server,
         replica: Replica,
         storage: Storage,
-        clients: ClientPort,
+        clients: Frontend,
         journal: Journal | None,
         failed: Callable[[str], None],
     ) -> None:
-        self.settings, self.server, self.replica = settings, server, replica
-        self.storage, self.clients = storage, clients
-        self.service: LeaderRole | LearnerRole | None = None
+        self.settings, self.server = settings, server
+        self.role: LeaderRole | LearnerRole | None = None
         self.election_port: ElectionPort | None = None
         self.quorum_port: QuorumPort | None = None
+        self._replica, self._storage, self._clients = replica, storage, clients
         self._journal, self._failed = journal, failed
         self._loop = asyncio.get_running_loop()
         self._work: deque[Callable[[], object]] = deque()
@@ -117,7 +118,7 @@ class Node:
             while self._work:
                 self._work.popleft()()
             self._flush_journal()
-            self.storage.release()
+            self._storage.release()
         except ListenError as error:
             self._stop_working(str(error))
         except (OSError, DataError) as error:
@@ -148,11 +149,11 @@ class Node:
         self._stopped = True
         for timer in tuple(self._timers):
             self._disarm(timer)
-        if self.service is not None:
-            self.service.end()
-            self.service = None
-            self.clients.end()
-        self.storage.stop()
+        if self.role is not None:
+            self.role.end()
+            self.role = None
+            self._clients.end()
+        self._storage.stop()
 
     def run(self, event: Event) -> bool:
         """Runs one event as part of the work in progress; returns False if it is impossible now."""
@@ -166,9 +167,9 @@ class Node:
         """Adopts a step: first its state, then its effects in order, then the consequences of the new state."""
         before, after = self.server, done.state
         if before.zab is not None and before.zab.queue and type(after.zab) is not type(before.zab):
-            self.storage.flush()  # the role ended in order, and the disk completes its work
+            self._storage.flush()  # the role ended in order, and the disk completes its work
         kept: Any = after.durable.txns
-        kept = (TxnBuffer(kept) if type(kept) is tuple else kept).trimmed(self.replica.zxid)
+        kept = (TxnBuffer(kept) if type(kept) is tuple else kept).trimmed(self._replica.zxid)
         if kept is not after.durable.txns:
             after = with_fields(after, durable=with_fields(after.durable, txns=kept))
         self.server = after
@@ -184,7 +185,7 @@ class Node:
         zab = after.zab
         if zab is None:
             return
-        if zab.serves and self.service is None:
+        if zab.serves and self.role is None:
             self._begin_to_serve(zab)
         if zab.queue and type(zab.queue[0]) is EnterEpoch and (before.zab is None or before.zab.queue != zab.queue):
             self.submit(lambda: self.run(Synced()))  # it is first in the queue, and WriteEpochs has completed it
@@ -196,11 +197,11 @@ class Node:
     def _role_changed(self, before: Server, after: Server) -> None:
         if isinstance(before.zab, Learner) and before.zab.tree is not None:
             self._reload()  # its synchronisation was incomplete, and the tree is ahead of the disk
-        if self.service is not None:
-            self.service.end()
-            self.service = None
-            self.replica.forget_proposals()
-            self.clients.end()
+        if self.role is not None:
+            self.role.end()
+            self.role = None
+            self._replica.forget_proposals()
+            self._clients.end()
         state = after.election.state if after.election is not None else ServerState.LEADING
         if state is ServerState.LOOKING:
             self._patience = FIRST_NOTIFICATION_TIMEOUT
@@ -209,9 +210,10 @@ class Node:
             self.quorum_port.role_changed(after.zab)
 
     def _begin_to_serve(self, zab: Leader | Learner) -> None:
-        self.service = LeaderRole(self) if isinstance(zab, Leader) else LearnerRole(self)
-        logger.info("server %d serves in epoch %d, last zxid 0x%x", self.server.sid, zab.epoch, self.replica.zxid)
-        self.clients.begin(self.service)
+        kind = LeaderRole if isinstance(zab, Leader) else LearnerRole
+        self.role = kind(self, self.settings, self._replica, self._storage, self._clients)
+        logger.info("server %d serves in epoch %d, last zxid 0x%x", self.server.sid, zab.epoch, self._replica.zxid)
+        self._clients.begin(self.role)
 
     def lose_leader(self) -> bool:
         """The connection with the leader is lost, or has been silent for too long."""
@@ -221,6 +223,33 @@ class Node:
         """This leader has too few learners."""
         logger.warning("server %d gives up leading: %s", self.server.sid, why)
         return self.run(QuorumLost())
+
+    # Calls of the role and of the quorum port (`Core`, `QuorumCore`).
+
+    @property
+    def last_applied(self) -> int:
+        """The zxid of the last transaction applied to the tree."""
+        return self._replica.zxid
+
+    def revalidate(self, session: int, timeout: int) -> None:
+        """Asks the leader whether a session is alive."""
+        self._quorum().revalidate(session, timeout)
+
+    def install_snapshot(self, tree: Tree, zxid: int) -> None:
+        """Replaces the tree with that of the leader."""
+        self._replica.replace(tree, zxid)
+
+    def tree_at(self, zxid: int) -> Tree:
+        """Returns the tree for a snapshot with this zxid: before it serves, a leader sends its whole log.
+
+        A background snapshot for the disk must hold committed changes only, so another tree is read in that case.
+        """
+        if self._replica.zxid < zxid and self.role is None:
+            if self._storage.is_writing_snapshot:
+                self._reload()
+            else:
+                self._apply(zxid)
+        return self._replica.tree
 
     # Effects.
 
@@ -239,10 +268,10 @@ class Node:
     def _persist(self, effect: Persist) -> None:
         operation = effect.operation
         if type(operation) is Append:
-            self.storage.append(operation.txn)
+            self._storage.append(operation.txn)
         elif isinstance(operation, TakeSnapshot):
             self._apply_all(operation.txns)
-            self.storage.take_snapshot(self.replica.tree, max(self.replica.zxid, operation.snapshot))
+            self._storage.take_snapshot(self._replica.tree, max(self._replica.zxid, operation.snapshot))
 
     def _synced(self, count: int) -> None:
         def settle() -> None:
@@ -253,49 +282,38 @@ class Node:
 
     def _apply(self, zxid: int) -> None:
         """Applies the logged transactions up to this zxid that the tree lacks."""
-        if zxid <= self.replica.zxid:
+        if zxid <= self._replica.zxid:
             return
         queue = self.server.zab.queue if self.server.zab is not None else ()
-        if zxid == self.replica.zxid + 1:
+        if zxid == self._replica.zxid + 1:
             found = logged(self.server.durable, queue, zxid)
             self._apply_all(() if found is None else (found,))
             return
-        newer = [txn for txn in self.server.durable.txns if self.replica.zxid < txn.zxid <= zxid]
-        newer += [each.txn for each in queue if isinstance(each, Append) and self.replica.zxid < each.txn.zxid <= zxid]
+        newer = [txn for txn in self.server.durable.txns if self._replica.zxid < txn.zxid <= zxid]
+        newer += [each.txn for each in queue if isinstance(each, Append) and self._replica.zxid < each.txn.zxid <= zxid]
         self._apply_all(tuple(newer))
-
-    def complete_tree(self, zxid: int) -> None:
-        """Completes the tree before a snapshot of this zxid is sent: before it serves, a leader sends its whole log.
-
-        A background snapshot for the disk must hold committed changes only, so another tree is read in that case.
-        """
-        if self.replica.zxid < zxid and self.service is None:
-            if self.storage.is_writing_snapshot:
-                self._reload()
-            else:
-                self._apply(zxid)
 
     def _apply_all(self, txns: tuple[Txn, ...]) -> None:
         for txn in txns:
-            if txn.zxid > self.replica.zxid:
-                outcome = self.replica.apply(txn.zxid, txn.value)
-                if self.service is not None:
-                    self.service.applied(txn.zxid, txn.value, outcome)
-                    self.storage.snapshot_if_due(self.replica.tree, self.replica.zxid, lambda: self.replica.zxid)
+            if txn.zxid > self._replica.zxid:
+                outcome = self._replica.apply(txn.zxid, txn.value)
+                if self.role is not None:
+                    self.role.applied(txn.zxid, txn.value, outcome)
+                    self._storage.snapshot_if_due(self._replica.tree, self._replica.zxid, lambda: self._replica.zxid)
 
     def _write_epochs(self, effect: WriteEpochs) -> None:
         self._flush_journal()
-        self.storage.write_epochs(effect.accepted, effect.current)
+        self._storage.write_epochs(effect.accepted, effect.current)
 
     def _truncate(self, zxid: int) -> None:
         self._flush_journal()
-        self.storage.truncate(zxid)
-        if self.replica.zxid > zxid:
+        self._storage.truncate(zxid)
+        if self._replica.zxid > zxid:
             self._reload()
 
     def _reload(self) -> None:
-        loaded = self.storage.load()
-        self.replica.replace(loaded.tree, loaded.last_zxid)
+        loaded = self._storage.load()
+        self._replica.replace(loaded.tree, loaded.last_zxid)
 
     # Timers and the disk.
 
@@ -323,7 +341,7 @@ class Node:
         self._work.clear()
         self._stopped = True
         logger.error("server %d steps down: %s", self.server.sid, why)
-        self.clients.end()
+        self._clients.end()
         self._failed(why)
 
 

@@ -1,4 +1,4 @@
-"""The services of a leader and of a learner for their clients.
+"""The roles of a server: the work of a leader and of a learner for their clients.
 
 Rules this module keeps:
 
@@ -17,16 +17,20 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from msgspec.structs import replace
 
-from refimpl.clients.backend import ServerStatus
+from refimpl.clients.backend import Frontend, ServerStatus
 from refimpl.clock import monotonic_ms, wall_ms
+from refimpl.replica import Replica
+from refimpl.settings import Settings
+from refimpl.storage import Storage
 from refimpl.tree import Tree
 from refimpl.wire.packet import largest_data
 from refimpl.wire.txn import encode_txn
 from spec.quorum import Sid
+from spec.server import Event, Server
 from spec.service.sessions import Sessions
 from spec.tree.apply import Applied
 from spec.tree.containers import to_delete
@@ -39,8 +43,25 @@ from spec.zab.events import ClientSync, ClientWrite, Receive, Tick
 from spec.zab.packets import Request as ForwardedRequest
 from spec.zab.state import Leader
 
-if TYPE_CHECKING:
-    from refimpl.node import Node
+
+class Core(Protocol):
+    """The node, as a role sees it: work that is done one piece at a time, and the events of the protocol."""
+
+    @property
+    def server(self) -> Server:
+        """The state of the protocol."""
+
+    def submit(self, work: Callable[[], object]) -> None:
+        """Does this now, or after the work in progress."""
+
+    def run(self, event: Event) -> bool:
+        """Runs one event as part of the work in progress; returns False if it is impossible now."""
+
+    def lose_quorum(self, why: str) -> bool:
+        """Gives up leading."""
+
+    def revalidate(self, session: int, timeout: int) -> None:
+        """Asks the leader whether a session is alive."""
 
 
 class _Role:
@@ -48,45 +69,46 @@ class _Role:
 
     mode: str
 
-    def __init__(self, node: Node) -> None:
-        self.node = node
+    def __init__(self, core: Core, settings: Settings, replica: Replica, storage: Storage, clients: Frontend) -> None:
+        self._core, self._settings = core, settings
+        self._replica, self._storage, self._clients = replica, storage, clients
 
     @property
     def tree(self) -> Tree:
         """The znodes and sessions, after all applied transactions."""
-        return self.node.replica.tree
+        return self._replica.tree
 
     @property
     def last_zxid(self) -> int:
         """The zxid of the last transaction applied."""
-        return self.node.replica.zxid
+        return self._replica.zxid
 
     def status(self) -> ServerStatus:
         """The figures of this server for the four-letter words."""
-        data, log = self.node.storage.sizes()
+        data, log = self._storage.sizes()
         return ServerStatus(mode=self.mode, data_dir_size=data, log_dir_size=log)
 
     def _answer_synced(self, session: int, cxid: int) -> None:
-        self._later(lambda: self.node.clients.synced(session, cxid))
+        self._later(lambda: self._clients.synced(session, cxid))
 
     def _answer_revalidated(self, session: int, valid: bool) -> None:
-        self._later(lambda: self.node.clients.revalidated(session, valid))
+        self._later(lambda: self._clients.revalidated(session, valid))
 
     def _later(self, work: Callable[[], None]) -> None:
-        asyncio.get_running_loop().call_soon(self.node.submit, work)
+        asyncio.get_running_loop().call_soon(self._core.submit, work)
 
 
 class LeaderRole(_Role):
     """The service of a leader or a standalone server: it turns requests into transactions, and keeps the sessions."""
 
-    def __init__(self, node: Node) -> None:
-        super().__init__(node)
-        self.mode = "leader" if node.settings.distributed else "standalone"
-        self.sessions = Sessions(node.settings.tick_time, self.tree.sessions.items(), monotonic_ms())
+    def __init__(self, core: Core, settings: Settings, replica: Replica, storage: Storage, clients: Frontend) -> None:
+        super().__init__(core, settings, replica, storage, clients)
+        self.mode = "leader" if settings.distributed else "standalone"
+        self.sessions = Sessions(settings.tick_time, self.tree.sessions.items(), monotonic_ms())
         self._syncs: deque[tuple[int, int, int]] = deque()
         """Pending syncs: the zxid of the proposal that the answer must follow, the session, and the cxid."""
         loop = asyncio.get_running_loop()
-        self._half_tick = node.settings.tick_time / 2000
+        self._half_tick = settings.tick_time / 2000
         self._ticking = loop.call_later(self._half_tick, self._tick)
         self._containers_checked = loop.time()
 
@@ -99,36 +121,36 @@ class LeaderRole(_Role):
         now, since_1970 = monotonic_ms(), time.time()
         return replace(
             super().status(),
-            proposals=self.node.storage.record_sizes,
+            proposals=self._storage.record_sizes,
             expiring=tuple((since_1970 + (when - now) / 1000, ids) for when, ids in self.sessions.by_expiry()),
         )
 
     @property
     def last_zxid(self) -> int:
         """The zxid of the last transaction applied; before the first one of its epoch, the epoch's own."""
-        zab = self.node.server.zab
-        return max(self.node.replica.zxid, make_zxid(zab.epoch) if zab is not None else 0)
+        zab = self._core.server.zab
+        return max(self._replica.zxid, make_zxid(zab.epoch) if zab is not None else 0)
 
     def write(self, request: Request, owner: Sid | None = None) -> None:
         """Proposes a request of a client of this server, or of the learner `owner`."""
-        self.node.submit(lambda: self._propose(request, self.node.server.sid if owner is None else owner))
+        self._core.submit(lambda: self._propose(request, self._core.server.sid if owner is None else owner))
 
     def sync(self, session: int, cxid: int) -> None:
         """Answers a sync, after the writes that were proposed before it; a leader has all committed transactions."""
 
         def ask() -> None:
-            self.node.run(ClientSync())
-            zab = self.node.server.zab
+            self._core.run(ClientSync())
+            zab = self._core.server.zab
             if isinstance(zab, Leader) and zab.outstanding:
                 self._syncs.append((zab.last_proposed, session, cxid))
             else:
                 self._answer_synced(session, cxid)
 
-        self.node.submit(ask)
+        self._core.submit(ask)
 
     def revalidate(self, session: int, timeout: int) -> None:
         """Answers whether a session is alive; if so, the leader becomes its owner."""
-        self._answer_revalidated(session, self.claim(session, timeout, self.node.server.sid))
+        self._answer_revalidated(session, self.claim(session, timeout, self._core.server.sid))
 
     def claim(self, session: int, timeout: int, owner: Sid) -> bool:
         """Whether a session is alive; if so, `owner` becomes its owner."""
@@ -144,10 +166,10 @@ class LeaderRole(_Role):
             self.sessions.open(change.session, change.record.time_out, monotonic_ms())
         elif isinstance(change.record, CloseSessionTxn):
             self.sessions.remove(change.session)
-        self.node.clients.applied(change, outcome)
+        self._clients.applied(change, outcome)
         while self._syncs and self._syncs[0][0] <= zxid:
             _, session, cxid = self._syncs.popleft()
-            self.node.clients.synced(session, cxid)
+            self._clients.synced(session, cxid)
 
     def requested(self, learner: Sid, request: Request) -> bool:
         """Proposes a request that a learner forwards; returns False while the protocol cannot accept it."""
@@ -164,10 +186,10 @@ class LeaderRole(_Role):
         self._proposed(change, ClientWrite(change))
 
     def _prepared(self, request: Request, owner: Sid) -> Change:
-        change = self.node.replica.prepare(request, wall_ms(), self._check(request, owner))
+        change = self._replica.prepare(request, wall_ms(), self._check(request, owner))
         if not isinstance(change.record, CloseSessionTxn | MultiTxn) and len(getattr(change.record, "acl", ())) < 2:
             return change  # it is no larger than its request
-        if len(encode_txn(0, change)) <= largest_data(self.node.settings.jute_maxbuffer):
+        if len(encode_txn(0, change)) <= largest_data(self._settings.jute_maxbuffer):
             return change
         # No learner could read it. Applying closeSession deletes all ephemerals of the session, listed or not.
         closes = isinstance(change.record, CloseSessionTxn)
@@ -175,23 +197,23 @@ class LeaderRole(_Role):
 
     def _proposed(self, change: Change, event: ClientWrite | Receive) -> bool:
         """Passes a transaction to the protocol; returns False if that is impossible now."""
-        zab = self.node.server.zab
+        zab = self._core.server.zab
         if isinstance(zab, Leader) and spec_leader.is_exhausted(zab):
-            self.node.lose_quorum("the zxids of its epoch are used up")
+            self._core.lose_quorum("the zxids of its epoch are used up")
             return False
         before = self._last_proposed()
-        if not self.node.run(event):
+        if not self._core.run(event):
             return False
         last = self._last_proposed()
         if last <= before:
             return True  # a learner has sent its request too early, and is disconnected
-        self.node.replica.proposed(last, change)
+        self._replica.proposed(last, change)
         if isinstance(change.record, CloseSessionTxn):
             self.sessions.close(change.session)
         return True
 
     def _last_proposed(self) -> int:
-        zab = self.node.server.zab
+        zab = self._core.server.zab
         return zab.last_proposed if isinstance(zab, Leader) else -1
 
     def _check(self, request: Request, owner: Sid) -> Code:
@@ -203,10 +225,10 @@ class LeaderRole(_Role):
     def _tick(self) -> None:
         loop = asyncio.get_running_loop()
         self._ticking = loop.call_later(self._half_tick, self._tick)
-        self.node.submit(lambda: self.node.run(Tick()))
+        self._core.submit(lambda: self._core.run(Tick()))
         for session in self.sessions.expired(monotonic_ms()):
             self.write(Request(session, 0, CloseSession()))
-        if loop.time() - self._containers_checked >= self.node.settings.container_check / 1000:
+        if loop.time() - self._containers_checked >= self._settings.container_check / 1000:
             self._containers_checked = loop.time()
             for path in to_delete(self.tree, wall_ms()):
                 self.write(Request(0, 0, DeleteContainer(path)))
@@ -215,9 +237,9 @@ class LeaderRole(_Role):
 class LearnerRole(_Role):
     """The service of a follower or observer: it forwards requests that change state, and answers the others."""
 
-    def __init__(self, node: Node) -> None:
-        super().__init__(node)
-        self.mode = "observer" if node.settings.observes else "follower"
+    def __init__(self, core: Core, settings: Settings, replica: Replica, storage: Storage, clients: Frontend) -> None:
+        super().__init__(core, settings, replica, storage, clients)
+        self.mode = "observer" if settings.observes else "follower"
         self._syncs: deque[Request] = deque()
         self._touched: dict[int, int] = {}
 
@@ -226,16 +248,16 @@ class LearnerRole(_Role):
 
     def write(self, request: Request) -> None:
         """Forwards a request to the leader."""
-        self.node.submit(lambda: self.node.run(ClientWrite(request)))
+        self._core.submit(lambda: self._core.run(ClientWrite(request)))
 
     def sync(self, session: int, cxid: int) -> None:
         """Sends a sync to the leader, whose answer follows every commit that it has sent before."""
 
         def ask() -> None:
             self._syncs.append(Request(session, cxid, Sync("/")))
-            self.node.run(ClientSync())
+            self._core.run(ClientSync())
 
-        self.node.submit(ask)
+        self._core.submit(ask)
 
     @property
     def newest_sync(self) -> Request:
@@ -247,13 +269,11 @@ class LearnerRole(_Role):
         if self._syncs:
             answered = self._syncs.popleft()
             # Immediately: a commit that arrived with this answer is applied next, and its answer must come after it.
-            self.node.clients.synced(answered.session, answered.cxid)
+            self._clients.synced(answered.session, answered.cxid)
 
     def revalidate(self, session: int, timeout: int) -> None:
         """Asks the leader whether a session is alive."""
-        port = self.node.quorum_port
-        assert port is not None
-        self.node.submit(lambda: port.revalidate(session, timeout))
+        self._core.submit(lambda: self._core.revalidate(session, timeout))
 
     def revalidated(self, session: int, valid: bool) -> None:
         """The leader has answered whether a session is alive."""
@@ -270,4 +290,4 @@ class LearnerRole(_Role):
 
     def applied(self, _: int, change: Change, outcome: Applied) -> None:
         """A transaction is applied: the client that waits for it gets its answer."""
-        self.node.clients.applied(change, outcome)
+        self._clients.applied(change, outcome)

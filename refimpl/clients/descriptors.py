@@ -7,8 +7,7 @@ lower numbers are in use.
 
 import resource
 
-from refimpl.listening import ACCEPTS
-from refimpl.peers.ports import MAX_STRANGERS
+from refimpl.listening import ACCEPTS, MAX_STRANGERS
 
 _STRANGERS = 4 * MAX_STRANGERS
 """Connections of peers on two ports: those without an introduction, and those outside the configuration."""

@@ -25,9 +25,8 @@ from typing import cast
 from msgspec.structs import replace
 
 from refimpl.jute import JuteError
-from refimpl.listening import Listener, bind, serve
+from refimpl.listening import MAX_STRANGERS, Listener, bind, serve
 from refimpl.peers import graceful_close
-from refimpl.peers.ports import MAX_STRANGERS
 from refimpl.rate_limit import RateLimit
 from refimpl.wire.election import (
     Opening,

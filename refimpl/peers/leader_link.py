@@ -12,8 +12,8 @@ Source: `Learner` (`connectToLeader`, `readPacket`, `validateSession`, `ping`).
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
+from refimpl.peers.ports import QuorumCore
 from refimpl.peers.quorum_endpoint import QuorumEndpoint, logger
 from refimpl.peers.quorum_socket import QuorumSocket
 from refimpl.roles import LearnerRole
@@ -26,9 +26,6 @@ from spec.zab.epochs import followed_epochs
 from spec.zab.events import Receive
 from spec.zab.state import Learner, Mode
 
-if TYPE_CHECKING:
-    from refimpl.node import Node
-
 TRIES, RETRY = 10, 0.05
 """Attempts to connect, and seconds between them (ZooKeeper: 5 and 0.1, `leaderConnectDelayDuringRetryMs`)."""
 
@@ -40,8 +37,8 @@ BETWEEN = 0.5
 class LeaderLink(QuorumEndpoint):
     """The connection with the leader; `ping_zxid` is the zxid of its last PING, which the answer repeats."""
 
-    def __init__(self, node: Node, ensemble: Ensemble) -> None:
-        super().__init__(node)
+    def __init__(self, core: QuorumCore, ensemble: Ensemble) -> None:
+        super().__init__(core)
         self.ping_zxid = 0
         self.lost = False
         self.leader: QuorumSocket | None = None
@@ -96,11 +93,11 @@ class LeaderLink(QuorumEndpoint):
 
     def _lose(self) -> None:
         self.lost = True
-        self.node.submit(self.retry)
+        self._core.submit(self.retry)
 
     def retry(self) -> None:
         """Report the loss of the leader again, and offer the waiting packets again."""
-        if self.lost and self.node.lose_leader():
+        if self.lost and self._core.lose_leader():
             self.lost = False
         super().retry()
 
@@ -119,31 +116,31 @@ class LeaderLink(QuorumEndpoint):
 
     def take(self, found: QuorumSocket, message: wire.QuorumMessage) -> bool:
         """Handle a message of the leader."""
-        service, leader = self.node.service, found.peer
+        role, leader = self._core.role, found.peer
         if found is not self.leader or leader is None:
             return True  # from a connection that is being closed
         match message:
             case wire.PingPacket(zxid=zxid):
                 self.ping_zxid = zxid
-                return self.node.run(Receive(leader, zab.Ping()))
+                return self._core.run(Receive(leader, zab.Ping()))
             case wire.LeaderConfig(packet=packet):
-                return self.node.run(Receive(leader, packet))
+                return self._core.run(Receive(leader, packet))
             case wire.RevalidateReply(session=session, valid=valid):
-                if isinstance(service, LearnerRole):
-                    service.revalidated(session, valid)
+                if isinstance(role, LearnerRole):
+                    role.revalidated(session, valid)
                 return True
             case zab.LeaderInfo(epoch=epoch):
                 self._warn_of_epoch(leader, epoch)
-                return self.node.run(Receive(leader, message))
+                return self._core.run(Receive(leader, message))
             case zab.Snap(zxid=zxid):
                 return self._take_snapshot(found, zxid)
             case zab.Sync():
-                taken = self.node.run(Receive(leader, message))
-                if taken and isinstance(service, LearnerRole):
-                    service.synced()
+                taken = self._core.run(Receive(leader, message))
+                if taken and isinstance(role, LearnerRole):
+                    role.synced()
                 return taken
             case zab.QuorumPacket():
-                return self.node.run(Receive(leader, message))
+                return self._core.run(Receive(leader, message))
         return self.drop(found, f"{type(message).__name__} from a leader")
 
     def refuse(self, found: QuorumSocket, error: BadRequestError) -> bool:
@@ -152,7 +149,7 @@ class LeaderLink(QuorumEndpoint):
 
     def _warn_of_epoch(self, leader: Sid, epoch: int) -> None:
         """Log why the server is about to leave a leader whose epoch it does not accept."""
-        right = followed_epochs(self.node.server.durable.accepted_epoch)
+        right = followed_epochs(self._core.server.durable.accepted_epoch)
         if epoch not in right:
             logger.warning(
                 "quorum port: leader %d proposes epoch %d, where %d to %d would be right; it is left",
@@ -165,11 +162,11 @@ class LeaderLink(QuorumEndpoint):
     def _take_snapshot(self, found: QuorumSocket, zxid: int) -> bool:
         """Install the leader's tree in place of this server's if the server accepts it."""
         assert found.peer is not None and found.snapshot is not None
-        if not self.node.run(Receive(found.peer, zab.Snap(zxid, None))):
+        if not self._core.run(Receive(found.peer, zab.Snap(zxid, None))):
             return False
-        part = self.node.server.zab
+        part = self._core.server.zab
         if isinstance(part, Learner) and part.mode is Mode.SNAP:
-            self.node.replica.replace(found.snapshot, zxid)
+            self._core.install_snapshot(found.snapshot, zxid)
         found.snapshot = None
         return True
 
@@ -177,7 +174,7 @@ class LeaderLink(QuorumEndpoint):
 
     def look(self) -> None:
         """Check whether the leader has been silent for too long."""
-        part, leader = self.node.server.zab, self.leader
+        part, leader = self._core.server.zab, self.leader
         if isinstance(part, Learner) and leader is not None:
             if self.loop.time() - leader.last_heard <= self.limit(part.serves):
                 return

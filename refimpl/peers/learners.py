@@ -13,10 +13,9 @@ Source: `LearnerHandler.run`, `LearnerMaster.revalidateSession`, `Leader.lead`, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-from refimpl.listening import Listener, ListenError, bind, serve
-from refimpl.peers.ports import MAX_STRANGERS
+from refimpl.listening import MAX_STRANGERS, Listener, ListenError, bind, serve
+from refimpl.peers.ports import QuorumCore
 from refimpl.peers.quorum_endpoint import QuorumEndpoint, logger
 from refimpl.peers.quorum_socket import QuorumSocket
 from refimpl.roles import LeaderRole
@@ -30,15 +29,12 @@ from spec.zab.epochs import believed_epochs
 from spec.zab.events import LearnerGone, Receive
 from spec.zab.state import Leader, LeaderPhase, Stage
 
-if TYPE_CHECKING:
-    from refimpl.node import Node
-
 
 class Learners(QuorumEndpoint):
     """The learners of a leader."""
 
-    def __init__(self, node: Node, own: Server, ensemble: Ensemble) -> None:
-        super().__init__(node)
+    def __init__(self, core: QuorumCore, own: Server, ensemble: Ensemble) -> None:
+        super().__init__(core)
         self._own = own
         self._known = {server.sid for server in ensemble.servers}
         self._listening: list[Listener] = []
@@ -99,7 +95,7 @@ class Learners(QuorumEndpoint):
         self._strangers.discard(found)
         self.waiting.discard(found)
         if self._is_learner(found):
-            self.node.submit(lambda: self._learner_gone(found))
+            self._core.submit(lambda: self._learner_gone(found))
 
     def _is_learner(self, found: QuorumSocket) -> bool:
         return found.peer is not None and self._learners.get(found.peer) is found
@@ -107,7 +103,7 @@ class Learners(QuorumEndpoint):
     def _learner_gone(self, found: QuorumSocket) -> None:
         if found.peer is not None and self._is_learner(found):
             del self._learners[found.peer]
-            self.node.run(LearnerGone(found.peer))
+            self._core.run(LearnerGone(found.peer))
 
     # Messages.
 
@@ -117,30 +113,30 @@ class Learners(QuorumEndpoint):
             return self._introduced(found, message)
         if not self._is_learner(found):
             return True  # its connection is being closed
-        service, sid = self.node.service, found.peer
+        role, sid = self._core.role, found.peer
         match message:
             case wire.PingPacket(sessions=sessions):
                 return self._pinged(sid, sessions)
             case zab.Request(value=request):
-                return isinstance(service, LeaderRole) and service.requested(sid, request)
+                return isinstance(role, LeaderRole) and role.requested(sid, request)
             case wire.ForwardedSync():
-                return self.node.run(Receive(sid, zab.SyncRequest()))
+                return self._core.run(Receive(sid, zab.SyncRequest()))
             case wire.RevalidateRequest(session=session, timeout=timeout):
-                if not isinstance(service, LeaderRole):
+                if not isinstance(role, LeaderRole):
                     return False
-                valid = service.claim(session, timeout, sid)
+                valid = role.claim(session, timeout, sid)
                 found.write(wire.encode_packet(wire.RevalidateReply(session, valid)))
                 return True
             case zab.QuorumPacket():
-                return self.node.run(Receive(sid, message))
+                return self._core.run(Receive(sid, message))
         return self.drop(found, f"{type(message).__name__} from a learner")
 
     def refuse(self, found: QuorumSocket, error: BadRequestError) -> bool:
         """Answer the client of an unreadable forwarded request with an error."""
-        service = self.node.service
-        if found.peer is None or not isinstance(service, LeaderRole):
+        role = self._core.role
+        if found.peer is None or not isinstance(role, LeaderRole):
             return self.drop(found, str(error))
-        return service.refused(found.peer, error.session, error.xid, error.code)
+        return role.refused(found.peer, error.session, error.xid, error.code)
 
     def _introduced(self, found: QuorumSocket, message: wire.QuorumMessage) -> bool:
         """Handle the first packet of a learner."""
@@ -155,17 +151,17 @@ class Learners(QuorumEndpoint):
         self._strangers.discard(found)
         found.peer = message.sid
         self._learners[message.sid] = found
-        return self.node.run(Receive(message.sid, message.packet))
+        return self._core.run(Receive(message.sid, message.packet))
 
     def _refusal(self, message: wire.Registration) -> str | None:
         """Return the reason why the introduction of a learner is not credible; None if it is."""
         sid, accepted = message.sid, message.packet.accepted_epoch
         unknown = [each for each in self._learners if each not in self._known]
-        if message.config_version > self.node.server.view.version:
+        if message.config_version > self._core.server.view.version:
             return f"server {sid} has a later configuration, {message.config_version:#x}"
         if sid == self._own.sid:
             return f"it says that it is server {sid}, and that is this one"
-        believed = believed_epochs(self.node.server.durable.accepted_epoch)
+        believed = believed_epochs(self._core.server.durable.accepted_epoch)
         if accepted not in believed:
             return f"server {sid} has accepted epoch {accepted}, where 0 to {believed[-1]} would be right"
         if sid not in self._known and sid not in unknown and len(unknown) >= MAX_STRANGERS:
@@ -174,12 +170,12 @@ class Learners(QuorumEndpoint):
 
     def _pinged(self, sid: Sid, sessions: tuple[tuple[int, int], ...]) -> bool:
         """Handle the answer to a PING: the sessions in it are alive."""
-        if not self.node.run(Receive(sid, zab.Ping())):
+        if not self._core.run(Receive(sid, zab.Ping())):
             return False
-        service = self.node.service
-        if isinstance(service, LeaderRole):
+        role = self._core.role
+        if isinstance(role, LeaderRole):
             for session in sessions:
-                service.touch(*session)
+                role.touch(*session)
         return True
 
     # Time.
@@ -190,14 +186,14 @@ class Learners(QuorumEndpoint):
         for stranger in tuple(self._strangers):
             if now - stranger.began > self.limit(synced=False):
                 self.drop(stranger, "no complete first packet within initLimit")
-        part = self.node.server.zab
+        part = self._core.server.zab
         for handler in part.handlers if isinstance(part, Leader) else ():
             found = self._learners.get(handler.sid)
             # A leader sends no PING before it serves, so a learner that waits for UPTODATE is silent.
             if found is not None and now - found.last_heard > self.limit(handler.stage is Stage.SERVING):
                 logger.warning("learner %d is silent", handler.sid)
-                self.node.submit(self._ending(found))
-        self.node.submit(self._judge)
+                self._core.submit(self._ending(found))
+        self._core.submit(self._judge)
 
     def _ending(self, found: QuorumSocket) -> Callable[[], None]:
         def end() -> None:
@@ -208,13 +204,13 @@ class Learners(QuorumEndpoint):
 
     def _judge(self) -> None:
         """Give up without a quorum of learners, or if a phase before serving takes longer than initLimit."""
-        part = self.node.server.zab
+        part = self._core.server.zab
         if not isinstance(part, Leader):
             return
         if part.phase is not self._phase:
             self._phase, self._phase_began = part.phase, self.loop.time()
         if part.phase is LeaderPhase.BROADCAST:
-            if not spec_leader.is_supported(self.node.server.peer, part):
-                self.node.lose_quorum("too few learners are left")
+            if not spec_leader.is_supported(self._core.server.peer, part):
+                self._core.lose_quorum("too few learners are left")
         elif self.loop.time() - self._phase_began > self.limit(synced=False):
-            self.node.lose_quorum(f"no quorum for {part.phase.name} within initLimit")
+            self._core.lose_quorum(f"no quorum for {part.phase.name} within initLimit")

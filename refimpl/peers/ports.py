@@ -2,13 +2,36 @@
 
 from typing import Protocol
 
+from refimpl.roles import Core, LeaderRole, LearnerRole
+from refimpl.settings import Settings
+from refimpl.tree import Tree
 from spec.effects import Message
 from spec.election.messages import Notification
 from spec.quorum import Sid
 from spec.zab.state import Leader, Learner
 
-MAX_STRANGERS = 64
-"""The maximum number of connections per port from peers that are unknown or have not introduced themselves."""
+
+class QuorumCore(Core, Protocol):
+    """The node, as its quorum port sees it."""
+
+    settings: Settings
+
+    @property
+    def role(self) -> LeaderRole | LearnerRole | None:
+        """The work for clients, while the server serves."""
+
+    @property
+    def last_applied(self) -> int:
+        """The zxid of the last transaction applied to the tree."""
+
+    def lose_leader(self) -> bool:
+        """Handles the loss of the leader; returns False if that is impossible now."""
+
+    def tree_at(self, zxid: int) -> Tree:
+        """Returns the tree for a snapshot with this zxid."""
+
+    def install_snapshot(self, tree: Tree, zxid: int) -> None:
+        """Replaces the tree with that of the leader."""
 
 
 class ElectionPort(Protocol):

@@ -14,17 +14,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
 
 from refimpl.jute import JuteError
+from refimpl.peers.ports import QuorumCore
 from refimpl.peers.quorum_socket import QuorumSocket
 from refimpl.rate_limit import RateLimit
 from refimpl.wire import quorum as wire
 from refimpl.wire.packet import Packet
 from refimpl.wire.request import BadRequestError
-
-if TYPE_CHECKING:
-    from refimpl.node import Node
 
 logger = logging.getLogger("quorate.quorum")
 logger.addFilter(RateLimit())
@@ -37,8 +34,8 @@ READ_FIRST = 0.01
 class QuorumEndpoint(ABC):
     """One end of the quorum port: a leader's, or a learner's."""
 
-    def __init__(self, node: Node) -> None:
-        self.node = node
+    def __init__(self, core: QuorumCore) -> None:
+        self._core = core
         self.loop = asyncio.get_running_loop()
         self.waiting: set[QuorumSocket] = set()
         self._look_again: asyncio.TimerHandle | None = None
@@ -69,11 +66,11 @@ class QuorumEndpoint(ABC):
 
     def socket(self, peer: int | None) -> QuorumSocket:
         """Return a new end of a connection."""
-        return QuorumSocket(self, peer, self.node.settings.jute_maxbuffer)
+        return QuorumSocket(self, peer, self._core.settings.jute_maxbuffer)
 
     def arrived(self, found: QuorumSocket) -> None:
         """Handle the arrival of packets."""
-        self.node.submit(lambda: self.read(found))
+        self._core.submit(lambda: self.read(found))
 
     def read(self, found: QuorumSocket) -> None:
         """Handle the packets that have arrived, as far as possible now."""
@@ -121,7 +118,7 @@ class QuorumEndpoint(ABC):
 
     def begin(self) -> None:
         """Start the role of this end."""
-        self._look_again = self.loop.call_later(self.node.settings.tick_time / 2000, self._tick)
+        self._look_again = self.loop.call_later(self._core.settings.tick_time / 2000, self._tick)
 
     def end(self) -> None:
         """End the role."""
@@ -131,10 +128,10 @@ class QuorumEndpoint(ABC):
             self._look_again = None
 
     def _tick(self) -> None:
-        self._look_again = self.loop.call_later(self.node.settings.tick_time / 2000, self._tick)
+        self._look_again = self.loop.call_later(self._core.settings.tick_time / 2000, self._tick)
         # Later: after a pause of this process the packets of its peers have yet to be read.
         self.loop.call_later(READ_FIRST, self.look)
 
     def limit(self, synced: bool) -> float:
         """Return the seconds of silence allowed: syncLimit once a learner is synchronised, initLimit before."""
-        return (self.node.settings.sync_time if synced else self.node.settings.init_time) / 1000
+        return (self._core.settings.sync_time if synced else self._core.settings.init_time) / 1000

@@ -10,11 +10,10 @@ Source: `Leader`, `Learner`, `LearnerHandler`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from refimpl.disk.body import body_chunks
 from refimpl.peers.leader_link import LeaderLink
 from refimpl.peers.learners import Learners
+from refimpl.peers.ports import QuorumCore
 from refimpl.peers.quorum_endpoint import QuorumEndpoint
 from refimpl.roles import LearnerRole
 from refimpl.wire import quorum as wire
@@ -24,18 +23,15 @@ from spec.quorum import Sid
 from spec.zab import packets as zab
 from spec.zab.state import Leader, Learner
 
-if TYPE_CHECKING:
-    from refimpl.node import Node
-
 
 class QuorumSockets:
     """The quorum port, implemented with sockets (`refimpl.peers.ports.QuorumPort`)."""
 
-    def __init__(self, node: Node, own: Server, ensemble: Ensemble) -> None:
-        self._node, self._own = node, own
+    def __init__(self, core: QuorumCore, own: Server, ensemble: Ensemble) -> None:
+        self._core, self._own = core, own
         self._config = render_ensemble(ensemble)
-        self._learners = Learners(node, own, ensemble)
-        self._link = LeaderLink(node, ensemble)
+        self._learners = Learners(core, own, ensemble)
+        self._link = LeaderLink(core, ensemble)
 
     def role_changed(self, part: Leader | Learner | None) -> None:
         """Start or end leading or following. Raises ListenError."""
@@ -46,7 +42,7 @@ class QuorumSockets:
 
     @property
     def _side(self) -> QuorumEndpoint:
-        return self._learners if isinstance(self._node.server.zab, Leader) else self._link
+        return self._learners if isinstance(self._core.server.zab, Leader) else self._link
 
     def close(self) -> None:
         """Stop the port with its server."""
@@ -70,7 +66,7 @@ class QuorumSockets:
 
     def disconnect(self, peer: Sid | None) -> None:
         """Close the connection with a peer; None: all."""
-        if peer is None or not isinstance(self._node.server.zab, Leader):
+        if peer is None or not isinstance(self._core.server.zab, Leader):
             self._link.disconnect()
         if peer is not None:
             self._learners.disconnect(peer)
@@ -79,14 +75,13 @@ class QuorumSockets:
 
     def send(self, peer: Sid, packet: Message) -> None:
         """Send a packet to a learner, or to the leader."""
-        found = self._learners.of(peer) if isinstance(self._node.server.zab, Leader) else self._link.leader
+        found = self._learners.of(peer) if isinstance(self._core.server.zab, Leader) else self._link.leader
         if found is None:
             return  # the connection is gone, and the event for that is on its way
         assert isinstance(packet, zab.QuorumPacket)
         found.write(wire.encode_packet(self._wrapped(packet)))
         if isinstance(packet, zab.Snap):
-            self._node.complete_tree(packet.zxid)
-            found.stream(body_chunks(self._node.replica.tree, packet.zxid))
+            found.stream(body_chunks(self._core.tree_at(packet.zxid), packet.zxid))
 
     def revalidate(self, session: int, timeout: int) -> None:
         """Ask the leader whether a session is alive."""
@@ -95,16 +90,16 @@ class QuorumSockets:
 
     def _wrapped(self, packet: zab.QuorumPacket) -> wire.QuorumMessage:
         """Return the packet with the additional fields of the wire."""
-        service = self._node.service
+        role = self._core.role
         match packet:
             case zab.FollowerInfo():
-                return wire.Registration(packet, self._own.sid, self._node.server.view.version)
+                return wire.Registration(packet, self._own.sid, self._core.server.view.version)
             case zab.NewLeader():
                 return wire.LeaderConfig(packet, self._config)
-            case zab.Ping() if isinstance(service, LearnerRole):
-                return wire.PingPacket(self._link.ping_zxid, service.take_touched())
+            case zab.Ping() if isinstance(role, LearnerRole):
+                return wire.PingPacket(self._link.ping_zxid, role.take_touched())
             case zab.Ping():
-                return wire.PingPacket(self._node.replica.zxid)
-            case zab.SyncRequest() if isinstance(service, LearnerRole):
-                return wire.ForwardedSync(service.newest_sync)
+                return wire.PingPacket(self._core.last_applied)
+            case zab.SyncRequest() if isinstance(role, LearnerRole):
+                return wire.ForwardedSync(role.newest_sync)
         return packet

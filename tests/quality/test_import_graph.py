@@ -17,7 +17,7 @@ ROOT = Path(__file__).parent.parent.parent
 REMAINING: dict[str, set[frozenset[str]]] = {
     "spec": set(),
     "checker": set(),
-    "refimpl": {frozenset({"refimpl.node", "refimpl.roles"})},
+    "refimpl": set(),
 }
 """The circles that are left in each package. No circle may be added; a circle that is gone must be deleted here."""
 

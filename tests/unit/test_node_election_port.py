@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Callable, Sequence
 import pytest
 
 from harness.processes import free_ports
+from refimpl.listening import MAX_STRANGERS
 from refimpl.peers import election_port
 from refimpl.peers.election_port import ElectionSockets
-from refimpl.peers.ports import MAX_STRANGERS
 from refimpl.wire.election import decode_notification
 from spec.config import parse_ensemble
 from spec.election.messages import Notification

@@ -26,10 +26,10 @@ def run(request: pytest.FixtureRequest) -> Run:
 def learners_at(port: int) -> Learners:
     """Return the leader's side of the quorum port of a server with only the attributes that it needs here."""
     settings = SimpleNamespace(tick_time=60_000, jute_maxbuffer=1000, init_time=60_000, sync_time=60_000)
-    node: Any = SimpleNamespace(settings=settings, submit=lambda work: None)
+    core: Any = SimpleNamespace(settings=settings, submit=lambda work: None)
     own: Any = SimpleNamespace(sid=1, addresses=[SimpleNamespace(host=LOOPBACK, quorum_port=port)])
     ensemble: Any = SimpleNamespace(servers=[])
-    return Learners(node, own, ensemble)
+    return Learners(core, own, ensemble)
 
 
 @pytest.mark.parametrize("turns", range(4))
