@@ -16,8 +16,8 @@ from checker.engine.result import Found, Limits
 
 Json = Any
 
-FAULTS = frozenset({"crash", "cut", "partition", "disconnect", "give up", "expire", "remove"})
-"""The usual names of actions that are faults: of servers, links, sessions, and of an operator who deletes znodes."""
+FAULTS = frozenset({"crash", "disconnect", "expire", "remove"})
+"""The actions of clients' models that are faults: of clients, connections, sessions, and of an operator."""
 
 
 class Verdict(Enum):

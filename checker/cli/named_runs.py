@@ -54,7 +54,7 @@ def named_runs(nodes: int) -> Iterator[Described]:
         yield _whole(run, "crash, observer, another view", observers=1, other_views=other, disconnects=1)
     if nodes > 1 and fine:
         # A server that was cut off hears from the decided servers, and joins them without a `decide` step.
-        links = {"cuts": 1, "heals": 1, "rebroadcasts": 1}
+        links = {"cuts": 1, "heals": 1, "notification_timeouts": 1}
         yield {
             **RUN, "nodes": nodes, "name": "a broken link", "established": True, "faults": links, "silent": ["decide"],
         }  # fmt: skip

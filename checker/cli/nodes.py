@@ -13,13 +13,14 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from checker.cli.named_runs import RUN, Described, named_runs
-from checker.cli.options import BUDGETS, ZAB_BUDGETS
+from checker.cli.options import OPTIONAL, option
 from checker.engine import Limits
 from checker.job import Job, Verdict
 from checker.models.ensemble import Budgets, File, Grain, Member, Prologue, Setup, ensemble
+from checker.models.ensemble.actions import BUDGETS, FAULT_ACTIONS, Domain
+from checker.models.ensemble.rules import may_be_silent
 from checker.properties import build, defaults
-from checker.scenario import EnsembleLens, known_actions
-from checker.scenario.actions import may_be_silent
+from checker.scenario import EnsembleLens
 from checker.scenario.bounds import bounds_of
 from checker.scenario.refined import with_refinement
 from checker.scenario.variants import named, names, why_idle, with_variants
@@ -95,7 +96,7 @@ class _Run(msgspec.Struct, forbid_unknown_fields=True):
 
 def _described(options: argparse.Namespace) -> Described | None:
     """The one run that the options describe; None if they only give the number of servers."""
-    faults = {name: getattr(options, name) for name in (*BUDGETS, *ZAB_BUDGETS) if getattr(options, name)}
+    faults = {name: getattr(options, name) for name in OPTIONAL if getattr(options, name)}
     plain = (options.observers, options.grain, options.established, options.other_view, options.late, options.protocol)
     usual = (options.rounds, options.capacity, options.discovery) == (2, 2, None)
     if not faults and plain == (0, None, False, [], None, None) and usual:
@@ -121,7 +122,8 @@ def _described(options: argparse.Namespace) -> Described | None:
 
 def _check_protocol(run: Described, options: argparse.Namespace) -> None:
     """Check for options without an effect. Raises NodesError."""
-    given = [f"--{name}" for name in ZAB_BUDGETS if name in run["faults"]] + ["--discovery"] * bool(options.discovery)
+    given = [option(name) for name in run["faults"] if BUDGETS[name].domain in (Domain.ZAB, Domain.ZAB_IN_ONE_STEP)]
+    given += ["--discovery"] * bool(options.discovery)
     if run["protocol"] == "election" and given:
         raise NodesError(f"{given[0]} changes nothing where the election is all there is; add --protocol zab")
     coarse = [f"--{name}" for name in ("elections", "discovery") if getattr(options, name)]
@@ -138,8 +140,7 @@ def _job(run: Described, limits: Limits) -> Job:
         model = ensemble(run["name"], setup, properties)
     except ValueError as error:
         raise NodesError(str(error)) from None
-    actions = known_actions(model)
-    silent = (may_be_silent(setup) if len(setup.members) > 1 else actions) | set(run["silent"])
+    silent = (may_be_silent(setup) if len(setup.members) > 1 else model.actions) | set(run["silent"])
     job = Job(
         name=run["name"],
         model=model,
@@ -149,7 +150,8 @@ def _job(run: Described, limits: Limits) -> Job:
         limits=limits,
         expected=None if run["variants"] else Verdict.PASSED,
         bounds=bounds_of(setup, 0),
-        actions=actions,
+        actions=model.actions,
+        faults=FAULT_ACTIONS,
         allowed_silent=silent,
     )
     return with_refinement(job, setup)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from checker.cli.budget import Budget
 from checker.cli.profiles import PROFILES
+from checker.models.ensemble.actions import BUDGETS, FORMER_NAMES, Domain
 from checker.words import on_a_line
 from spec.quorum import Sid
 from spec.variants import Variant
@@ -23,20 +24,8 @@ if TYPE_CHECKING:
 
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 NUMBER = r"[0-9]{1,15}(?:\.[0-9]{1,9})?"  # as precise as a float
-BUDGETS = {
-    "crashes": "how many servers may crash",
-    "restarts": "how many crashed servers may come back",
-    "cuts": "how many links may be cut",
-    "partitions": "how often the ensemble may be cut in two",
-    "heals": "how often all links may become whole again",
-    "rebroadcasts": "how many notification time-outs may send a vote again",
-    "impatience": "how many servers may give up on one that may yet come",
-}
-ZAB_BUDGETS = {
-    "disconnects": "how many connections of a learner with its leader may be dropped",
-    "elections": "how many elections may make a leader, by the oracle (default: 3)",
-    "writes": "how many transactions clients write",
-}
+OPTIONAL = tuple(name for name, each in BUDGETS.items() if each.option is not None)
+"""The budgets that an option sets."""
 
 DESCRIPTION = """\
 Explores every interleaving of a small ZooKeeper ensemble and says whether its invariants hold; if not, it shows the
@@ -58,6 +47,14 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Print the error and the command for the help on standard error, and exit with code 2."""
         self.exit(2, f"error: {on_a_line(message)}; for the options: {self.prog} --help\n")
+
+
+class _Renamed(argparse.Action):
+    """An option with a former name: an error that gives the present one."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        """End with exit code 2."""
+        parser.error(f"{self.option_strings[0]} is now {option(FORMER_NAMES[self.dest])}")
 
 
 def wants_reports(options: argparse.Namespace) -> bool:
@@ -110,11 +107,18 @@ def _ensemble(top: argparse.ArgumentParser) -> None:
     group.add_argument("--protocol", choices=("election", "zab"), help="the election alone (default), or all of Zab")
     group.add_argument("--discovery", choices=("packets", "one-step"), help="one-step: an election begins its epoch")
     faults = top.add_argument_group("faults, each with its budget (default: 0)")
-    for name, meaning in BUDGETS.items():
-        faults.add_argument(f"--{name}", type=between(0, 9), default=0, metavar="K", help=meaning)
-    for name, meaning in ZAB_BUDGETS.items():
-        faults.add_argument(f"--{name}", type=between(0, 9), default=0, metavar="K", help=f"with zab: {meaning}")
+    for name in OPTIONAL:
+        needs_zab = BUDGETS[name].domain in (Domain.ZAB, Domain.ZAB_IN_ONE_STEP)
+        meaning = f"with zab: {BUDGETS[name].option}" if needs_zab else BUDGETS[name].option
+        faults.add_argument(option(name), type=between(0, 9), default=0, metavar="K", help=meaning)
+    for former in FORMER_NAMES:
+        faults.add_argument(f"--{former}", action=_Renamed, help=argparse.SUPPRESS)
     faults.add_argument("--late", type=between(0, 7), metavar="K", help="the last K servers start late or never")
+
+
+def option(budget: str) -> str:
+    """The option that sets a budget."""
+    return f"--{budget.replace('_', '-')}"
 
 
 def add_exploration(command: argparse.ArgumentParser) -> None:

@@ -112,11 +112,23 @@ class Read(NamedTuple):
 
 @dataclass(frozen=True)
 class Rule:
-    """The source of moves: `moves` gets the values of `reads` and returns the possible moves; None and () mean none."""
+    """The source of moves: `moves` gets the values of `reads` and returns the possible moves; None and () mean none.
+
+    `actions` declares the actions that its moves may have, so that coverage can name an action that never fires. A rule
+    without a declaration may list any action.
+    """
 
     name: str
     reads: tuple[Read, ...]
     moves: Callable[..., Iterable[Move] | None]
+    actions: tuple[str, ...] = ()
+
+    def check(self, move: Move) -> None:
+        """Raises ModelError for a move whose action the rule does not declare."""
+        if self.actions and move.action not in self.actions:
+            raise ModelError(
+                f"the rule {self.name!r} lists {move.action!r}, and declares only {', '.join(self.actions)}"
+            )
 
 
 Fairness = Callable[[str, Move], Hashable]
@@ -238,6 +250,11 @@ class Model:
     def initial(self) -> Row:
         """The row at which exploration starts."""
         return tuple(column.initial for column in self.columns)
+
+    @property
+    def actions(self) -> frozenset[str]:
+        """The actions that its rules declare."""
+        return frozenset(action for rule in self.rules for action in rule.actions)
 
     @property
     def liveness(self) -> tuple[Property, ...]:

@@ -28,6 +28,7 @@ def by_rule(model: Model, row: Row) -> Iterator[tuple[str, Move, Row]]:
         if arguments is None:
             continue
         for move in call(f"the rule {rule.name!r}", partial(_listed, rule), *arguments):
+            rule.check(move)
             after = fire(model, row, move)
             if after is not None:
                 yield rule.name, move, after

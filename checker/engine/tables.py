@@ -198,6 +198,7 @@ class Tables:
         for move in listed:
             if not isinstance(move, Move):
                 raise ModelError(f"{source} lists {move!r}, which is not a Move")
+            rule.check(move)
             label = self._label(rule.name, move)
             entries = self._entries(move.sends, source)
             resolved = entries if cell is None else self._resolved(cell, entries)

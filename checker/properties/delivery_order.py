@@ -16,7 +16,7 @@ from typing import Any
 
 from checker.engine import TRIVIAL, Finding, Property
 from checker.engine.model import Trivial
-from checker.models.ensemble.applied import Misapplied, applied_zxid, up_to
+from checker.models.ensemble.effects import Misapplied, applied_zxid, up_to
 from checker.models.ensemble.history import FirstCommit, HistoryPart, ProposedTxn
 from checker.models.ensemble.setup import Setup
 from checker.properties.projections import ServerStatus, as_applied, reads_of, server_status

@@ -17,24 +17,20 @@ from collections.abc import Collection, Hashable, Iterable, Mapping
 from itertools import combinations, permutations
 
 from checker.engine import Finding, Kind, Move, Property, Read
+from checker.models.ensemble.actions import is_fair
 from checker.models.ensemble.names import LINKS, Link, server_name
 from checker.models.ensemble.setup import Setup
 from checker.models.ensemble.status import ElectionStatus, election_status
 from checker.properties.role_patterns import Statuses, serving
 from spec.quorum import Port, Sid, opens, reaches
 
-NEED_NOT = ("crash", "restart", "start", "cut", "partition", "heal", "disconnect", "plan", "client")
-"""The first words of rules whose moves need never happen."""
-GIVE_UP = "give up"  # an early timeout, so a fault too; it belongs to rules that are fair otherwise
-
 
 def fair(rule: str, move: Move) -> Hashable:
     """The unit of fairness of a move in an ensemble: the moves of one rule under one name.
 
-    None for a move that need not happen.
+    None for a move that need not happen. See `checker.models.ensemble.actions.Traits`.
     """
-    need_not = rule.split(maxsplit=1)[0] in NEED_NOT or move.action == GIVE_UP
-    return None if need_not else (rule, move.action)
+    return (rule, move.action) if is_fair(move) else None
 
 
 def settles(setup: Setup) -> Property:

@@ -18,7 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from checker.engine import Read
-from checker.models.ensemble.applied import Misapplied, up_to
+from checker.models.ensemble.effects import Misapplied, up_to
 from checker.models.ensemble.history import HistoryPart, part
 from checker.models.ensemble.names import HISTORY, server_name
 from checker.models.ensemble.setup import Setup

@@ -6,7 +6,6 @@ scenario is a `ScenarioError` with file, line and key, and with the correction; 
 `checker.scenario.schema` defines the format of a scenario.
 """
 
-from checker.scenario.actions import known_actions
 from checker.scenario.errors import ScenarioError
 from checker.scenario.lens import EnsembleLens
 from checker.scenario.loader import from_source, from_text, load
@@ -20,6 +19,5 @@ __all__ = [
     "bundled",
     "from_source",
     "from_text",
-    "known_actions",
     "load",
 ]

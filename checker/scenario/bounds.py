@@ -7,28 +7,11 @@ the model state them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from checker.models.ensemble import Grain, Setup
-from checker.models.ensemble.setup import UNLIMITED
+from checker.models.ensemble.actions import BUDGETS, UNLIMITED, Section
 from checker.scenario.variants import names
 from spec.zab.state import ZabRules
 
-_FAULTS = {
-    "crashes": ("crash", "crashes"),
-    "restarts": ("restart after a crash", "restarts after crashes"),
-    "cuts": ("cut of a link", "cuts of a link"),
-    "partitions": ("partition", "partitions"),
-    "heals": ("healing of all links", "healings of all links"),
-    "disconnects": ("drop of a quorum connection", "drops of a quorum connection"),
-    "rebroadcasts": ("notification time-out", "notification time-outs"),
-    "impatience": ("server that waits no longer", "servers that wait no longer"),
-}
-_CLIENTS = {
-    "writes": ("write of a client", "writes of clients"),
-    "syncs": ("sync of a client", "syncs of clients"),
-    "pings": ("round of pings", "rounds of pings"),
-}
 _LEFT_OUT = (
     "a whole connection ends by a fault or by a decision of either side: early time-outs are drops of it",
     "a leader notices the loss of a learner when it has read all that the learner sent",
@@ -43,7 +26,7 @@ _LEFT_OUT = (
 def bounds_of(setup: Setup, opening: int, *, fast: bool = False) -> tuple[str, ...]:
     """The bounds of a setup; `opening` is the number of steps in a fixed order, `fast` selects the fast network."""
     said = [] if setup.zab else ["epochs and zxids stay as given: only the election is explored"]
-    said.append(_at_most(_FAULTS, setup) or "no faults")
+    said.append(_at_most(Section.FAULTS, setup) or "no faults")
     if setup.plan:
         said.append(f"the operator's {len(setup.plan)} actions in their order")
     if setup.grain is Grain.FINE:
@@ -63,20 +46,20 @@ def bounds_of(setup: Setup, opening: int, *, fast: bool = False) -> tuple[str, .
     return tuple(said)
 
 
-def _at_most(words: Mapping[str, tuple[str, str]], setup: Setup) -> str:
-    """The events that these budgets allow; empty if they allow none."""
-    allowed = {name: count for name, count in setup.budgets.by_name.items() if name in words and count < UNLIMITED}
-    told = ", ".join(f"{count} {words[name][count > 1]}" for name, count in allowed.items())
-    return f"at most {told}" if told else ""
+def _at_most(section: Section, setup: Setup) -> str:
+    """The events that the budgets of a section allow; empty if they allow none."""
+    limited = {name: count for name, count in setup.budgets.by_name.items() if count < UNLIMITED}
+    events = [BUDGETS[name].count(count) for name, count in limited.items() if BUDGETS[name].section is section]
+    return f"at most {', '.join(events)}" if events else ""
 
 
 def _leading_and_following(setup: Setup, zab: ZabRules) -> list[str]:
     elections = setup.budgets.elections
-    said = [_at_most(_CLIENTS, setup) or "no client asks for anything"]
+    said = [_at_most(Section.WORKLOAD, setup) or "no client asks for anything"]
     if setup.budgets.writes:
         said.append(f"clients write {'at any server that serves' if setup.clients_anywhere else 'at the leader'}")
     if setup.grain is Grain.ORACLE:
-        said.append(f"at most {elections} election{'s' if elections != 1 else ''} of a leader")
+        said.append(f"at most {BUDGETS['elections'].count(elections)}")
         if setup.discovery_in_one_step:
             said.append("FOLLOWERINFO, LEADERINFO and ACKEPOCH of those who elect arrive in the step of their election")
     if zab.asynchronous_disk:
@@ -93,7 +76,7 @@ def _channels(setup: Setup) -> list[str]:
         f"no election beyond round {setup.round_limit}",
         f"at most {rules.capacity} in flight from one server to another, and one queued",
     ]
-    if setup.budgets.rebroadcasts == UNLIMITED:
+    if setup.budgets.notification_timeouts == UNLIMITED:
         said.append("notification time-outs without limit")
     if rules.merge_repeats:
         said.append("a notification equal to the newest in flight is not sent twice")

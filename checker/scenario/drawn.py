@@ -14,6 +14,7 @@ from difflib import SequenceMatcher
 from checker.engine import Model, Move, Row
 from checker.job import Drawn
 from checker.models.ensemble import Setup
+from checker.models.ensemble.actions import Action
 from checker.models.ensemble.names import LINKS, channel_name, server_name
 from checker.scenario.zab_words import Packets, began_to_serve
 from spec.effects import Message
@@ -70,7 +71,7 @@ class Events:
     def _messages(self, before: Row, move: Move, after: Row) -> Iterator[Drawn]:
         for source, destination, place in self._channels:
             old, new = _contents(before[place]), _contents(after[place])
-            if move.action == "deliver" and move.arguments[:2] == (source, destination):
+            if move.action == Action.DELIVER and move.arguments[:2] == (source, destination):
                 yield _drawn("deliver", destination, source, old.pop(0))
             edits = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
             for kind, start, end, begin, until in edits:
@@ -81,7 +82,7 @@ class Events:
 
     def _broken(self, before: Row, move: Move, after: Row) -> Iterator[Drawn]:
         """Links that are cut or heal, and a connection that is dropped."""
-        if move.action == "disconnect":
+        if move.action == Action.DISCONNECT:
             one, other = move.arguments
             yield Drawn("cut", server_name(one), "the connection", peer=server_name(other))
         old, new = before[self._links], after[self._links]

@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from checker.engine import Model, Property
 from checker.job import Job, Json
 from checker.models.ensemble import Grain, HistoryError, Setup, ensemble
+from checker.models.ensemble.actions import FAULT_ACTIONS
+from checker.models.ensemble.rules import may_be_silent
 from checker.properties import build, defaults, entry
 from checker.scenario import listed
-from checker.scenario.actions import known_actions, may_be_silent
 from checker.scenario.bounds import bounds_of
 from checker.scenario.errors import nearest
 from checker.scenario.files import Files
@@ -45,7 +46,6 @@ def ensemble_job(located: Located, files: Files, source: Mapping[str, Json], add
     if _is_fast(scenario, setup, located):
         model = fast(model, setup)
     model, steps = opened(model, scenario.opening, setup, located)
-    actions = known_actions(model)
     job = Job(
         name=name,
         model=model,
@@ -57,8 +57,9 @@ def ensemble_job(located: Located, files: Files, source: Mapping[str, Json], add
         violations=None if added else listed.violations(scenario, located, model.properties),
         until_witnessed=scenario.until_witnessed,
         bounds=bounds_of(setup, steps, fast=scenario.network == FAST),
-        actions=actions,
-        allowed_silent=may_be_silent(setup) | listed.may_not_fire(scenario, actions, located),
+        actions=model.actions,
+        faults=FAULT_ACTIONS,
+        allowed_silent=may_be_silent(setup) | listed.may_not_fire(scenario, model.actions, located),
     )
     return with_refinement(job, setup)
 

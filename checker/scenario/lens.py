@@ -17,6 +17,7 @@ from typing import Any
 from checker.engine import Model, Move, Row
 from checker.job import Drawn, Json
 from checker.models.ensemble import Grain, Setup
+from checker.models.ensemble.actions import Action
 from checker.models.ensemble.names import VOTES, server_name
 from checker.scenario import zab_words
 from checker.scenario.drawn import Events, decided, leader_words, vote_words
@@ -79,19 +80,21 @@ class EnsembleLens:
 
     def caption(self, move: Move) -> str:
         """One sentence with the actor and the action."""
-        led = zab_words.caption(move)
-        if led is not None:
-            return led
-        words = _WORDS.get(move.action) or _PLANNED.get(move.action.partition(": ")[2].partition(" ")[0])
-        if words is not None:
-            return str(words(self, *move.arguments))
-        return " ".join([move.action, *map(str, move.arguments)])
+        planned = self._setup.planned.get(move.action)
+        if planned is not None:
+            return str(_PLANNED[planned.action](self, *move.arguments))
+        action = Action(move.action)
+        if action.traits.caption is not None:
+            return action.traits.caption.format(*map(server_name, move.arguments))
+        if action in _WORDS:
+            return str(_WORDS[action](self, *move.arguments))
+        return zab_words.caption(action, move)
 
     def drawn(self, before: Row, move: Move, after: Row) -> tuple[Drawn, ...]:
         """The arrivals, losses, broken and new connections, decisions and sent messages of a step."""
         noted: tuple[Drawn, ...] = ()
-        if move.action in zab_words.BY_ONE_SERVER:
-            noted = (Drawn("note", server_name(move.arguments[0]), self.caption(move)),)
+        if isinstance(move.action, Action) and move.action.traits.noted:
+            noted = (Drawn("note", server_name(move.arguments[move.action.traits.actor]), self.caption(move)),)
         return (*noted, *self._events.of(before, move, after))
 
     def watches(self, sid: Sid) -> bool:
@@ -137,23 +140,17 @@ def _cut_off(side: tuple[Sid, ...], others: list[Sid]) -> str:
     return f"{_many(side)} {'is' if len(side) == 1 else 'are'} cut off from {_many(others)}"
 
 
-_WORDS: dict[str, Any] = {
-    "start": _starts("{} starts"),
-    "restart": _starts("{} starts again"),
-    "crash": lambda _, sid: f"{server_name(sid)} crashes",
-    "deliver": lambda _, a, b, heard: f"{server_name(b)} hears {server_name(a)} {vote_words(heard)}",
-    "decide": lambda lens, sid, leader: f"{server_name(sid)} decides: {decided(sid, leader, lens.watches(sid))}",
-    "rebroadcast": lambda _, sid: f"{server_name(sid)} has heard nothing for a while and sends its vote again",
-    "elect": _elects,
-    "lose leader": lambda _, sid, leader: f"{server_name(sid)} has lost its leader {server_name(leader)}",
-    "lose quorum": lambda _, sid: f"{server_name(sid)} has lost its quorum",
-    "give up": lambda _, sid: f"{server_name(sid)} waits no longer and looks for a leader",
-    "cut": lambda _, a, b: f"the link {a}-{b} is cut",
-    "partition": lambda lens, side: _cut_off(side, lens.others(side)),
-    "heal": lambda _: "all links are whole again",
+_WORDS: dict[Action, Any] = {
+    Action.START: _starts("{} starts"),
+    Action.RESTART: _starts("{} starts again"),
+    Action.DELIVER: lambda _, a, b, heard: f"{server_name(b)} hears {server_name(a)} {vote_words(heard)}",
+    Action.DECIDE: lambda lens, sid, leader: f"{server_name(sid)} decides: {decided(sid, leader, lens.watches(sid))}",
+    Action.ELECT: _elects,
+    Action.CUT: lambda _, a, b: f"the link {a}-{b} is cut",
+    Action.PARTITION: lambda lens, side: _cut_off(side, lens.others(side)),
 }
 _PLANNED: dict[str, Any] = {
     "start": _starts("the operator starts {}"),
     "stop": lambda _, sid: f"the operator stops {server_name(sid)}",
 }
-"""The verbs of the operator's plan, like "stop" in "plan 3: stop 1"."""
+"""The actions of the operator's plan."""

@@ -14,19 +14,18 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from checker.engine import Model, Move, Read, Rule
+from checker.models.ensemble.actions import Action
 from checker.models.ensemble.names import channel_name
 from checker.models.ensemble.rules import pairs
 from checker.models.ensemble.setup import Setup
 from spec.election.channel import Channel
 
-WAITING = ("decide ", "plan ")
-"""The prefixes of the names of rules whose steps take longer than a message."""
-
 
 def fast(model: Model, setup: Setup) -> Model:
     """The model without the steps that wait while a notification is in flight; fine grain only."""
     quiet = tuple(Read(channel_name(a, b), _nothing_in_flight) for a, b in pairs(setup))
-    rules = tuple(_waiting(rule, quiet) if rule.name.startswith(WAITING) else rule for rule in model.rules)
+    slow = {*setup.planned, *(action for action in Action if action.traits.waits)}
+    rules = tuple(rule if slow.isdisjoint(rule.actions) else _waiting(rule, quiet) for rule in model.rules)
     return Model(model.name, model.columns, model.actors, rules, model.properties)
 
 

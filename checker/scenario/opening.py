@@ -16,21 +16,23 @@ with the opening. The *absence* of a finding holds for this opening only, and th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import cache
 from typing import Any
 
-from checker.engine import Actor, Column, Model, Move, Outcome, Read, Row, Rule, Send
+from checker.engine import Actor, Column, Fairness, Model, Move, Outcome, Read, Row, Rule, Send
 from checker.engine.semantics import successors
 from checker.models.ensemble import Setup
+from checker.models.ensemble.actions import ARRIVALS, SETTLING, Action, urgency
 from checker.scenario.located import Located, Path, position
 from checker.scenario.parts import check_server
 from checker.scenario.schema import OpeningEntry, decode
 from spec.quorum import Sid
 
 OPENING = "opening"
-ARRIVALS = ("deliver", "receive")
-OWN = ("sync", "resume", "apply", "sync late")  # steps inside one server
-URGENCY = ("lose leader", "lose quorum", *ARRIVALS, *OWN, "decide", "elect")
 LONGEST = 1000  # the limit for the steps of an opening
+_PAIRS = {"cut": Action.CUT, "disconnect": Action.DISCONNECT}
+"""The faults of two servers."""
 Step = tuple[Move, Row]
 Choice = Callable[[list[Step]], Step | None]
 
@@ -50,7 +52,7 @@ def opened(model: Model, entries: list[Any], setup: Setup, located: Located) -> 
             row = step[1]
         arriving = value.get("arrive")
         among = value.get("settle") if arriving is None else arriving
-        for step in _settling(model, row, among, URGENCY if arriving is None else ARRIVALS):
+        for step in _settling(model, row, among, SETTLING if arriving is None else ARRIVALS):
             moves.append(step[0])
             row = step[1]
             if len(moves) > LONGEST:
@@ -70,7 +72,7 @@ def _choices(entry: OpeningEntry, setup: Setup, located: Located, path: Path) ->
         if not 0 < value <= len(setup.plan):
             what = f"{value} actions, and the plan has {len(setup.plan)} (a restart is two)"
             raise located.error((*path, name), what, "write how many of them come next")
-        return [_by(lambda move: move.action.startswith("plan "))] * value
+        return [_by(lambda move: move.action in setup.planned)] * value
     alone = name in ("crash", "write")
     sids: list[Sid] = [value] if alone else value
     for place, sid in enumerate(sids):
@@ -78,62 +80,58 @@ def _choices(entry: OpeningEntry, setup: Setup, located: Located, path: Path) ->
     if name in ("settle", "arrive"):
         return []
     if name == "crash":
-        return [_by(lambda move: move.action == "crash" and move.arguments == (value,))]
+        return [_by(lambda move: move.action == Action.CRASH and move.arguments == (value,))]
     if name == "write":
-        return [_by(lambda move: move.action == "client write" and move.arguments[0] == value)]
-    if name in ("cut", "disconnect"):
-        return [_by(lambda move: move.action == name and sorted(move.arguments) == sorted(sids))]
+        return [_by(lambda move: move.action == Action.CLIENT_WRITE and move.arguments[0] == value)]
+    if name in _PAIRS:
+        return [_by(lambda move: move.action == _PAIRS[name] and sorted(move.arguments) == sorted(sids))]
     sides = (set(sids), set(setup.sids) - set(sids))
-    return [_by(lambda move: move.action == "partition" and set(move.arguments[0]) in sides)]
+    return [_by(lambda move: move.action == Action.PARTITION and set(move.arguments[0]) in sides)]
 
 
 def _by(wanted: Callable[[Move], bool]) -> Choice:
     return lambda steps: next((step for step in steps if wanted(step[0])), None)
 
 
-def _settling(model: Model, row: Row, among: list[Sid] | None, actions: tuple[str, ...]) -> Iterable[Step]:
+def _settling(model: Model, row: Row, among: list[Sid] | None, actions: tuple[Action, ...]) -> Iterable[Step]:
     """The steps that must happen among these servers, the most urgent first, until none is left."""
     while among is not None:
         steps = [step for step in successors(model, row) if step[0].action in actions]
         possible = [step for step in steps if _concerns(step[0], set(among))]
         if not possible:
             return
-        step = min(possible, key=lambda each: _urgency(each[0]))
+        step = min(possible, key=lambda each: urgency(each[0]))
         yield step
         row = step[1]
 
 
 def _concerns(move: Move, among: set[Sid]) -> bool:
-    match move.action:
-        case "lose leader" | "lose quorum" | "decide" | "sync" | "resume" | "apply" | "sync late":
-            return move.arguments[0] in among
-        case "deliver" | "receive":
-            return {move.arguments[0], move.arguments[1]} <= among
-        case "elect":
-            return {move.arguments[0], *move.arguments[1]} <= among
-    return False
-
-
-def _urgency(move: Move) -> tuple[int, ...]:
-    """The order of a move. Of elections by the oracle the one with the most servers comes first, then the best vote."""
-    if move.action != "elect":
-        return (URGENCY.index(move.action),)
-    vote = move.sends[0].operation.vote
-    return URGENCY.index(move.action), -len(move.arguments[1]), -vote.peer_epoch, -vote.zxid, -vote.leader
+    """Whether a step of SETTLING involves only these servers; a loss involves the server that notices it."""
+    if move.action in ARRIVALS:
+        return {move.arguments[0], move.arguments[1]} <= among
+    if move.action == Action.ELECT:
+        return {move.arguments[0], *move.arguments[1]} <= among
+    return move.arguments[0] in among
 
 
 def _forced(model: Model, moves: tuple[Move, ...]) -> Model:
     """The same model, with these as its first moves."""
     done = Read(OPENING, lambda taken: True if taken == len(moves) else None)
     actor = Actor(OPENING, (OPENING,), lambda values, _: Outcome((values[0] + 1,)))
-    waiting = [Rule(rule.name, (*rule.reads, done), _without_last(rule.moves)) for rule in model.rules]
+    waiting = [replace(rule, reads=(*rule.reads, done), moves=_without_last(rule.moves)) for rule in model.rules]
     return Model(
         model.name,
         (*model.columns, Column(OPENING, 0)),
         (*model.actors, actor),
         (*waiting, Rule(OPENING, (Read(OPENING),), lambda taken: _next_of(moves, taken))),
-        model.properties,
+        tuple(replace(each, fair=_fair_opening(each.fair)) for each in model.properties),
     )
+
+
+@cache
+def _fair_opening(fair: Fairness) -> Fairness:
+    """The same fairness, with the steps of the opening as moves that do happen, whichever they are."""
+    return lambda rule, move: (rule, move.action) if rule == OPENING else fair(rule, move)
 
 
 def _without_last(moves: Callable[..., Iterable[Move] | None]) -> Callable[..., Iterable[Move] | None]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from checker.models.ensemble import Budgets, Grain, Setup
-from checker.models.ensemble.setup import UNLIMITED
+from checker.models.ensemble.actions import BUDGETS, UNLIMITED, Domain, Section
 from checker.scenario.errors import nearest
 from checker.scenario.located import Located, Path, position
 from checker.scenario.schema import Common, FaultsEntry, Scenario, WorkloadEntry, decode
@@ -52,8 +52,10 @@ def zab_of(scenario: Scenario, located: Located, variants: frozenset[Variant]) -
 def budgets_of(scenario: Scenario, located: Located, grain: Grain) -> Budgets:
     """The budgets of faults, of client requests, and of elections by the oracle."""
     given: dict[str, int] = {}
-    for key, kind in (("faults", FaultsEntry), ("workload", WorkloadEntry)):
-        value = getattr(scenario, key)
+    for key, kind, value in (
+        (Section.FAULTS.value, FaultsEntry, scenario.faults),
+        (Section.WORKLOAD.value, WorkloadEntry, scenario.workload),
+    ):
         entry = decode(kind, located, {} if value is msgspec.UNSET else value, (key,))
         for name, count in msgspec.structs.asdict(entry).items():
             if isinstance(count, str):
@@ -89,13 +91,12 @@ def _idle(scenario: Scenario, setup: Setup) -> Iterator[tuple[Path, str, str]]:
     """The place of each key that changes nothing, the reason, and the correction."""
     budgets = setup.budgets.by_name
     if setup.grain is Grain.ORACLE:  # an election is one step, without messages, votes and timers
-        for name in ("rebroadcasts", "impatience"):
-            if name in budgets:
-                yield ("faults", name), "it changes nothing where an election is one step", "write grain: fine"
+        for name in _limited_to(Domain.MESSAGES, Section.FAULTS, budgets):
+            yield ("faults", name), "it changes nothing where an election is one step", "write grain: fine"
     if setup.zab is None:
         given: list[Path] = [(key,) for key in _OF_ZAB if getattr(scenario, key) is not None]
         given += [("workload",)] if scenario.workload is not msgspec.UNSET else []
-        given += [("faults", "disconnects")] if "disconnects" in budgets else []
+        given += [("faults", name) for name in _limited_to(Domain.ZAB, Section.FAULTS, budgets)]
         for path in given:
             yield path, "it changes nothing where the election is all there is", "write protocol: zab"
     elif setup.grain is Grain.FINE:
@@ -110,3 +111,8 @@ def _idle(scenario: Scenario, setup: Setup) -> Iterator[tuple[Path, str, str]]:
         idle = why_idle(Variant(name), setup)
         if idle is not None:
             yield ("variants", position(number)), idle.what, idle.right
+
+
+def _limited_to(domain: Domain, section: Section, budgets: Iterable[str]) -> list[str]:
+    """The budgets of a section, among these, that have an effect only in models of a domain."""
+    return [name for name in budgets if (BUDGETS[name].domain, BUDGETS[name].section) == (domain, section)]

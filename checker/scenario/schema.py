@@ -25,6 +25,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from checker.models.ensemble.actions import BUDGETS, FORMER_NAMES, Section
 from checker.scenario.errors import nearest
 from checker.scenario.located import Located, Path, position
 
@@ -168,28 +169,19 @@ class OpeningEntry(msgspec.Struct):
     write: int | None = None
 
 
-class FaultsEntry(msgspec.Struct):
-    """The faults that may happen, and how often over the whole run. See `checker.models.ensemble.Budgets`.
+def _entry(name: str, section: Section) -> type[msgspec.Struct]:
+    """The struct of a map of budgets: how often each event may happen over the whole run.
 
-    `rebroadcasts` may be `unlimited`.
+    A budget that may be without limit takes the word `unlimited` too.
     """
-
-    crashes: int = 0
-    restarts: int = 0
-    cuts: int = 0
-    partitions: int = 0
-    heals: int = 0
-    rebroadcasts: int | str = 0
-    impatience: int = 0
-    disconnects: int = 0
+    budgets = [(name, each) for name, each in BUDGETS.items() if each.section is section]
+    return msgspec.defstruct(
+        name, [(name, int | str if each.may_be_unlimited else int, 0) for name, each in budgets], module=__name__
+    )
 
 
-class WorkloadEntry(msgspec.Struct):
-    """The requests of clients over the whole run, and the number of pings of a leader."""
-
-    writes: int = 0
-    syncs: int = 0
-    pings: int = 0
+FaultsEntry = _entry("FaultsEntry", Section.FAULTS)
+WorkloadEntry = _entry("WorkloadEntry", Section.WORKLOAD)
 
 
 class ChannelEntry(msgspec.Struct):
@@ -235,6 +227,8 @@ def _keys_of(fields: tuple[str, ...]) -> str:
 
 def _instead_of(key: object, kind: type[msgspec.Struct], fields: tuple[str, ...]) -> str:
     """The correct key in place of one that a map does not have; it may belong to another kind of scenario."""
+    if key in FORMER_NAMES:
+        return f"its name is now {FORMER_NAMES[str(key)]}"
     if not issubclass(kind, Common):
         return nearest(key, fields)
     owners = [name for name, other in KINDS.items() if key in other.__struct_fields__]

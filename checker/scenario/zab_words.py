@@ -11,6 +11,7 @@ from typing import Any
 
 from checker.engine import Model, Move, Row
 from checker.job import Drawn
+from checker.models.ensemble.actions import Action
 from checker.models.ensemble.connection import Connection
 from checker.models.ensemble.names import connection_name, server_name
 from checker.scenario.zab_lanes import transaction
@@ -21,15 +22,12 @@ from spec.txn import Txn, told
 from spec.zab.packets import QuorumPacket, described
 from spec.zab.state import Append, EnterEpoch, LeaderPhase, LearnerPhase
 
-BY_ONE_SERVER = frozenset({"sync", "sync late", "apply", "resume", "client write", "client sync", "ping"})
-"""Actions that a picture notes at one server, the first of their arguments."""
 _SERVING = (LeaderPhase.BROADCAST, LearnerPhase.BROADCAST)
 
 
-def caption(move: Move) -> str | None:
-    """One sentence with the actor and the action; None for an action outside leading and following."""
-    words = _WORDS.get(move.action)
-    return None if words is None else str(words(*move.arguments))
+def caption(action: Action, move: Move) -> str:
+    """One sentence with the actor and the action, for an action of leading and following."""
+    return str(_WORDS[action](*move.arguments))
 
 
 def _on_disk(sid: Sid, operation: DiskOperation) -> str:
@@ -46,16 +44,12 @@ def _written_late(sid: Sid, txn: Txn) -> str:
     return f"an old sync thread of {server_name(sid)} has {transaction(txn)} on disk"
 
 
-_WORDS: dict[str, Any] = {
-    "receive": lambda a, b, packet: f"{server_name(b)} receives {described(packet)} from {server_name(a)}",
-    "sync": _on_disk,
-    "sync late": _written_late,
-    "apply": lambda sid, zxid: f"{server_name(sid)} applies {told(zxid)}",
-    "resume": lambda sid: f"{server_name(sid)} goes on to acknowledge NEWLEADER",
-    "client write": lambda sid, value: f"a client writes {value} at {server_name(sid)}",
-    "client sync": lambda sid: f"a client calls sync at {server_name(sid)}",
-    "ping": lambda sid: f"{server_name(sid)} pings its learners",
-    "disconnect": lambda a, b: f"the connection of {server_name(a)} and {server_name(b)} is dropped",
+_WORDS: dict[Action, Any] = {
+    Action.RECEIVE: lambda a, b, packet: f"{server_name(b)} receives {described(packet)} from {server_name(a)}",
+    Action.SYNC: _on_disk,
+    Action.SYNC_LATE: _written_late,
+    Action.APPLY: lambda sid, zxid: f"{server_name(sid)} applies {told(zxid)}",
+    Action.CLIENT_WRITE: lambda sid, value: f"a client writes {value} at {server_name(sid)}",
 }
 
 
@@ -85,7 +79,7 @@ def _travelled(old: Connection | None, move: Move, new: Connection | None) -> It
     had, has = _streams(old), _streams(new)
     for source, reader in sorted(had | has):
         waiting, then = had.get((source, reader), ()), has.get((source, reader), ())
-        if move.action == "receive" and move.arguments[:2] == (source, reader):
+        if move.action == Action.RECEIVE and move.arguments[:2] == (source, reader):
             yield Drawn("deliver", server_name(reader), described(waiting[0]), peer=server_name(source))
             waiting = waiting[1:]
         stays = not replaced and then[: len(waiting)] == waiting

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from checker.models.ensemble.applied import misapplied
+from checker.models.ensemble.effects import misapplied
 from checker.models.ensemble.history import EstablishedEpoch, History, HistoryPart, ProposedTxn, history_actor
 from checker.validate.committed import Committed, Log, Txns
 from checker.validate.order import NONE

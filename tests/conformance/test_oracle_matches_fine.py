@@ -120,7 +120,7 @@ def test_the_outcomes_are_the_same_when_a_server_crashes_at_any_time(name: str) 
     assert fine == outcomes(setup(name, Grain.ORACLE, crashes=1))
 
 
-@pytest.mark.parametrize("fault", ["impatience", "rebroadcasts"])
+@pytest.mark.parametrize("fault", ["early_timeouts", "notification_timeouts"])
 @pytest.mark.parametrize("name", [name for name in SETS if name not in LEFT_OUT])
 def test_the_outcomes_are_the_same_when_timers_fire_early(name: str, fault: str) -> None:
     """Timeouts cost rounds and messages; the oracle abstracts from both."""
@@ -134,7 +134,7 @@ def test_the_oracle_omits_exactly_the_documented_outcomes(name: str) -> None:
     Server 3 is not a voter in the view of server 1. Server 1 has followed 2, is LOOKING again in round 2, and sends its
     last leader to the outsider 3. Server 3 counts that as a vote for 2, and follows 2 while 1 does not yet.
     """
-    fine, coarse = outcomes(setup(name, Grain.FINE, rebroadcasts=1)), outcomes(setup(name, Grain.ORACLE))
+    fine, coarse = outcomes(setup(name, Grain.FINE, notification_timeouts=1)), outcomes(setup(name, Grain.ORACLE))
     assert coarse < fine
     assert fine - coarse == {(2, frozenset({2, 3}))}
 

@@ -284,7 +284,7 @@ def test_leading_and_following_after_the_oracle_come_to_what_they_come_to_after_
     agrees(setup(Grain.FINE, disks=DISKS[name]), expected, expected)
 
 
-@pytest.mark.parametrize("timer", ["impatience", "rebroadcasts"])
+@pytest.mark.parametrize("timer", ["early_timeouts", "notification_timeouts"])
 def test_so_they_do_when_a_timer_of_the_election_fires_early(timer: str) -> None:
     expected = outcomes(setup(budgets=NOTHING))
 

@@ -93,7 +93,7 @@ def setups(draw: st.DrawFn) -> Setup:
     faults = ("crashes", "restarts", "cuts", "partitions", "heals", "disconnects", "syncs", "pings")
     counts = {name: draw(st.integers(0, 2)) for name in faults}
     if fine:
-        counts |= {name: draw(st.integers(0, 1)) for name in ("impatience", "rebroadcasts")}
+        counts |= {name: draw(st.integers(0, 1)) for name in ("early_timeouts", "notification_timeouts")}
     else:
         counts["elections"] = draw(st.integers(2, 4))
     budgets = Budgets(writes=draw(st.integers(1, 4)), **counts)

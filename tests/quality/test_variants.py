@@ -18,7 +18,7 @@ from checker.engine.search import explore
 from checker.engine.semantics import successors
 from checker.job import Job, Verdict
 from checker.report import judge
-from checker.scenario import from_text, known_actions
+from checker.scenario import from_text
 from spec.durable import Durable
 from spec.effects import Observe, Step, Timer
 from spec.election import (
@@ -154,12 +154,12 @@ def test_1419_without_it_no_election_of_three_goes_on_for_ever() -> None:
 def test_1419_on_a_fast_network_two_servers_never_settle_and_the_verdict_says_that_nobody_is_elected() -> None:
     """Every vote that arrives is the better one, so no wait before a decision ends. Without the variant, 1 leads."""
     job, exploration = ran(TWO_EPOCHS + FAST + WITH_1419)
-    judgement = judge(job, exploration, known_actions(job.model))
+    judgement = judge(job, exploration, job.model.actions)
 
     assert (exploration.stop, judgement.verdict) == (Stop.EXHAUSTED, Verdict.VACUOUS)
     assert "Elected was never witnessed" in judgement.reasons
     job, exploration = ran(TWO_EPOCHS + FAST)
-    assert judge(job, exploration, known_actions(job.model)).verdict is Verdict.PASSED
+    assert judge(job, exploration, job.model.actions).verdict is Verdict.PASSED
     assert exploration.found["Elected"].finding.values == (("leader", 1),)
 
 
@@ -246,7 +246,7 @@ CUT_OFF_AND_BACK = """\
 file: zoo-3.cfg
 servers: [1, 2, 3]
 history: [{start: [1, 2, 3]}]
-faults: {partitions: 1, heals: 1, rebroadcasts: 1}
+faults: {partitions: 1, heals: 1, notification_timeouts: 1}
 opening: [{cut_off: [3]}, {settle: [3]}]
 rounds: 2
 channel: {capacity: 1}
@@ -272,7 +272,7 @@ def test_1514_an_old_leader_leads_beside_the_new_one() -> None:
 
 def test_1514_without_it_the_old_leader_joins_the_new_one_or_leads_again_with_both() -> None:
     job, exploration = ran(CUT_OFF_AND_BACK)
-    judgement = judge(job, exploration, known_actions(job.model))
+    judgement = judge(job, exploration, job.model.actions)
 
     assert (exploration.stop, exploration.violations) == (Stop.EXHAUSTED, [])
     assert len(exploration.found) == 2, "both ends are possible"

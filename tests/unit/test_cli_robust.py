@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from checker.cli import runner, tables
-from checker.cli.options import BUDGETS
+from checker.cli.options import OPTIONAL, option
 from checker.engine import Stop
 from checker.scenario import bundled
 from checker.traces.formats import FORMATS
@@ -209,7 +209,7 @@ OPTIONS: dict[str, st.SearchStrategy[object]] = {
     "--time": st.sampled_from(["0.001", "0.001s", "1h"]),
     "--memory": st.sampled_from(["1K", "4GiB", "2t"]),
     "--format": st.sampled_from([*FORMATS, "none"]),
-    **{f"--{budget}": st.integers(0, 2) for budget in BUDGETS},
+    **{option(budget): st.integers(0, 2) for budget in OPTIONAL},
 }
 FLAGS = ["--established", "--json", "--levels", "--refine", "--verdict"]
 plausible = st.fixed_dictionaries({}, optional=OPTIONS)

@@ -8,13 +8,12 @@ from checker.engine import Finding, Limits, Property, Read, Stop
 from checker.engine.search import explore
 from checker.engine.semantics import successors
 from checker.models.ensemble import Budgets, File, Grain, Member, PlannedAction, Prologue, Setup, ensemble
-from checker.models.ensemble.lifecycle import boot
+from checker.models.ensemble.environment import boot
 from checker.models.ensemble.names import LINKS, channel_name, server_name
 from checker.models.ensemble.rules import pairs
 from checker.models.ensemble.status import election_status, has_rejoined, is_running
 from checker.report.verdict import Verdict, judge
 from checker.scenario import from_text
-from checker.scenario.actions import known_actions
 from spec.election.channel import ChannelRules, Status
 from spec.quorum import majority_view
 
@@ -84,7 +83,7 @@ def test_a_plan_that_gets_stuck_is_vacuous_and_says_which_action_never_came():
         grain: oracle
     """
     job = from_text(text, files.get)
-    judged = judge(job, explore(job.model), known_actions(job.model))
+    judged = judge(job, explore(job.model), job.model.actions)
     assert judged.verdict is Verdict.VACUOUS
     assert any("plan 3: stop 2 never fired" in reason for reason in judged.reasons)
 

@@ -6,8 +6,8 @@ import pytest
 
 from checker.engine import Kind
 from checker.job import Job, Verdict
-from checker.models.ensemble.faults import Faults
-from checker.scenario import bundled, from_source, from_text, known_actions, load
+from checker.models.ensemble.actions import Faults
+from checker.scenario import bundled, from_source, from_text, load
 from spec.server import Server
 
 THREE = "initLimit=5\nsyncLimit=2\nserver.1=a:2888:3888\nserver.2=b:2888:3888\nserver.3=c:2888:3888\n"
@@ -60,7 +60,7 @@ def test_history_starts_servers_one_group_after_the_other() -> None:
 def test_a_late_server_does_not_run_at_first() -> None:
     made = job("file: zoo-3.cfg\nservers: {1: {}, 2: {}, 3: {late: true}}\n")
     assert states(made)["server.3"] == "down"
-    assert "start" in known_actions(made.model)
+    assert "start" in made.model.actions
 
 
 def test_a_restart_is_a_stop_and_a_start_and_the_next_action_may_wait() -> None:
@@ -84,7 +84,7 @@ def test_a_restart_is_a_stop_and_a_start_and_the_next_action_may_wait() -> None:
 def test_a_server_that_the_plan_starts_does_not_run_before() -> None:
     made = job("file: zoo-3.cfg\nservers: [1, 2, 3]\nplan: [{start: 3}]\n")
     assert states(made)["server.3"] == "down"
-    assert "start" not in known_actions(made.model)
+    assert "start" not in made.model.actions
 
 
 def test_faults_are_budgets_and_are_said_to_bound_the_run() -> None:
@@ -93,8 +93,8 @@ def test_faults_are_budgets_and_are_said_to_bound_the_run() -> None:
     assert isinstance(faults, Faults)
     assert (faults.left.crashes, faults.left.restarts, faults.left.cuts) == (2, 1, 0)
     assert "at most 2 crashes, 1 restart after a crash" in made.bounds
-    assert {"crash", "restart"} <= known_actions(made.model)
-    assert not {"cut", "heal", "give up"} & known_actions(made.model)
+    assert {"crash", "restart"} <= made.model.actions
+    assert not {"cut", "heal", "give up"} & made.model.actions
 
 
 @pytest.mark.parametrize(

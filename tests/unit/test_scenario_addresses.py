@@ -27,7 +27,8 @@ FILES = {
 }
 ZAB = "protocol: zab\ngrain: oracle\ndiscovery: one-step\nelections: 3\ndisk: sync\n"
 MESSAGES = (
-    "protocol: zab\ndisk: sync\ngrain: fine\nrounds: 2\nchannel: {capacity: 1}\nfaults: {rebroadcasts: unlimited}\n"
+    "protocol: zab\ndisk: sync\ngrain: fine\nrounds: 2\nchannel: {capacity: 1}\n"
+    "faults: {notification_timeouts: unlimited}\n"
 )
 
 

@@ -16,7 +16,7 @@ file: zoo-3.cfg
 servers: {1: {zxid: 10}, 2: {zxid: 10}, 3: {zxid: 8}}
 history: [{start: [1, 2]}, {start: [3]}]
 plan: [{restart: 2, file: zoo-5.cfg}]
-faults: {cuts: 1, crashes: 1, restarts: 1, heals: 1, partitions: 1, rebroadcasts: 1, impatience: 1}
+faults: {cuts: 1, crashes: 1, restarts: 1, heals: 1, partitions: 1, notification_timeouts: 1, early_timeouts: 1}
 """
 
 

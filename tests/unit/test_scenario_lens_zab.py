@@ -12,7 +12,6 @@ from checker.engine.semantics import successors
 from checker.job import Drawn, Job
 from checker.scenario import from_text
 from checker.scenario.zab_lanes import disk_of, part_of
-from checker.scenario.zab_words import caption
 from spec.durable import Durable
 from spec.quorum import majority_view
 from spec.server import Server
@@ -193,11 +192,7 @@ def test_message_by_message_a_lane_has_its_vote() -> None:
     ],
 )  # fmt: skip
 def test_a_caption_says_who_does_what(move: Move, said: str) -> None:
-    assert caption(move) == said
-
-
-def test_actions_of_elections_have_captions_elsewhere() -> None:
-    assert caption(Move("crash", (1,), ())) is None
+    assert job(ESTABLISHED).lens.caption(move) == said
 
 
 # The elements of a picture.

@@ -56,7 +56,7 @@ WORDS: dict[tuple[type[msgspec.Struct], str], Sequence[str]] = {
     (schema.PlanEntry, "file"): ("zoo.cfg",),
     (schema.PlanEntry, "disk"): ("kept", "empty"),
     (schema.PlanEntry, "wait"): ("rejoined", "none"),
-    (schema.FaultsEntry, "rebroadcasts"): ("unlimited",),
+    (schema.FaultsEntry, "notification_timeouts"): ("unlimited",),
     (schema.RecipeScenario, "recipe"): tuple(RECIPES),
     (schema.RecipeScenario, "clocks"): [each.value for each in Clocks],
     (schema.ServiceScenario, "clocks"): [each.value for each in Clocks],

@@ -8,7 +8,7 @@ from checker.engine import Row
 from checker.engine.semantics import successors
 from checker.job import Job
 from checker.models.ensemble import Budgets
-from checker.scenario import ScenarioError, VariantError, from_source, from_text, known_actions
+from checker.scenario import ScenarioError, VariantError, from_source, from_text
 from spec.server import Server
 from spec.txn import Txn, make_zxid
 from spec.variants import Variant
@@ -57,14 +57,14 @@ def test_the_election_is_all_there_is_unless_the_protocol_is_zab() -> None:
 
 @pytest.mark.parametrize(("disk", "has_events"), [("", True), ("disk: async\n", True), ("disk: sync\n", False)])
 def test_a_disk_takes_time_unless_it_is_synchronous(disk: str, has_events: bool) -> None:
-    assert ("sync" in known_actions(job(ZAB + disk).model)) is has_events
+    assert ("sync" in job(ZAB + disk).model.actions) is has_events
 
 
 @pytest.mark.parametrize(
     ("commits", "has_events"), [("", False), ("commits: sync\n", False), ("commits: async\n", True)]
 )
 def test_commits_take_no_time_unless_they_are_asynchronous(commits: str, has_events: bool) -> None:
-    assert ("apply" in known_actions(job(ZAB + commits).model)) is has_events
+    assert ("apply" in job(ZAB + commits).model.actions) is has_events
 
 
 def test_with_discovery_in_one_step_an_election_establishes_its_epoch() -> None:
@@ -161,8 +161,8 @@ def test_what_only_leading_and_following_has_is_refused_with_the_election_alone(
             "s.yaml:5: clients: it changes nothing where no client writes; write workload: {writes: 1}",
         ),
         (
-            "faults: {impatience: 1}\n",
-            "s.yaml:5: faults.impatience: it changes nothing where an election is one step; write grain: fine",
+            "faults: {early_timeouts: 1}\n",
+            "s.yaml:5: faults.early_timeouts: it changes nothing where an election is one step; write grain: fine",
         ),
         ("variants: [ZOOKEEPER-4711]\n", "s.yaml:5: variants[0]: 'ZOOKEEPER-4711' is not known here; did you mean"),
         (
@@ -263,12 +263,12 @@ def test_the_bounds_say_what_is_asked_for_and_how_much() -> None:
 def test_an_action_that_a_budget_allows_is_known_and_must_fire() -> None:
     made = job(ZAB + "workload: {writes: 1, syncs: 1, pings: 1}\nfaults: {disconnects: 1}\n")
     wanted = {"elect", "receive", "client write", "client sync", "ping", "disconnect"}
-    assert wanted <= known_actions(made.model)
+    assert wanted <= made.model.actions
     assert not wanted & made.allowed_silent
 
 
 def test_an_action_without_a_budget_is_not_known() -> None:
-    assert known_actions(job(ZAB).model) == {"elect", "receive", "sync", "lose leader", "lose quorum"}
+    assert job(ZAB).model.actions == {"elect", "receive", "sync", "lose leader", "lose quorum"}
 
 
 def test_disks_and_losses_need_nothing_to_do() -> None:
@@ -281,8 +281,8 @@ def test_where_a_leader_leads_already_nobody_need_be_elected_again() -> None:
 
 @pytest.mark.parametrize(("variant", "action"), [("ZOOKEEPER-4712", "sync late"), ("ZOOKEEPER-4685", "resume")])
 def test_a_variant_may_bring_actions_of_its_own(variant: str, action: str) -> None:
-    assert action in known_actions(job(ZAB + f"variants: [{variant}]\n").model)
-    assert action not in known_actions(job(ZAB).model)
+    assert action in job(ZAB + f"variants: [{variant}]\n").model.actions
+    assert action not in job(ZAB).model.actions
 
 
 # Added variants.
@@ -297,7 +297,7 @@ def test_a_variant_may_be_added_to_a_scenario_and_is_named() -> None:
 def test_a_job_with_an_added_variant_is_made_again_from_its_source() -> None:
     again = from_source(from_text(ZAB, FILES.get, added=[Variant.QUEUE_SURVIVES_SHUTDOWN]).source)
     assert "with ZOOKEEPER-4712" in again.bounds
-    assert "sync late" in known_actions(again.model)
+    assert "sync late" in again.model.actions
 
 
 def test_a_variant_that_changes_nothing_in_a_scenario_is_not_added() -> None:

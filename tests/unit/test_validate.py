@@ -38,7 +38,16 @@ from spec.zab.state import ZabRules
 THREE = majority_view([1, 2, 3])
 OBSERVED = majority_view([1, 2, 3], [4])
 FAULTS = Budgets(
-    crashes=3, restarts=3, cuts=1, heals=1, disconnects=2, rebroadcasts=1, impatience=2, writes=10, syncs=1, pings=2
+    crashes=3,
+    restarts=3,
+    cuts=1,
+    heals=1,
+    disconnects=2,
+    notification_timeouts=1,
+    early_timeouts=2,
+    writes=10,
+    syncs=1,
+    pings=2,
 )
 UNMODIFIED = ZabRules()
 CALM = Budgets(writes=60)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from checker.engine import Exploration, Stop, plain
 from checker.engine.search import explore
 from checker.models.ensemble import Budgets, File, Grain, Member, Prologue, Setup, ensemble
-from checker.models.ensemble.applied import Misapplied, misapplied
+from checker.models.ensemble.effects import Misapplied, misapplied
 from checker.properties import build, defaults
 from spec.durable import Durable
 from spec.effects import Observe

@@ -7,7 +7,7 @@ facts file that read the parts.
 import pytest
 
 from checker.engine import Property, Read
-from checker.models.ensemble.applied import Misapplied
+from checker.models.ensemble.effects import Misapplied
 from checker.models.ensemble.history import (
     EstablishedEpoch,
     FirstCommit,

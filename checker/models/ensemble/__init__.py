@@ -1,10 +1,12 @@
 """The model of a ZooKeeper ensemble: the step functions of `spec`, a network between them, faults and operators."""
 
+from checker.models.ensemble.actions import Action, Budgets
 from checker.models.ensemble.build import HistoryError, ensemble
 from checker.models.ensemble.refine import NotRefinedError, refine
-from checker.models.ensemble.setup import Budgets, File, Grain, Member, PlannedAction, Prologue, Setup
+from checker.models.ensemble.setup import File, Grain, Member, PlannedAction, Prologue, Setup
 
 __all__ = [
+    "Action",
     "Budgets",
     "File",
     "Grain",

@@ -19,9 +19,9 @@ import msgspec
 from checker.engine import Actor, Column, Model, Move, Property, Row
 from checker.engine.semantics import successors
 from checker.models.ensemble import columns
+from checker.models.ensemble.actions import LOSSES, SETTLING, Action, Budgets, Faults, faults_actor, urgency
 from checker.models.ensemble.columns import RecordedFacts
 from checker.models.ensemble.connection import connection_actor, opening_actor
-from checker.models.ensemble.faults import Faults, faults_actor
 from checker.models.ensemble.history import History, history_actor, parts_read
 from checker.models.ensemble.names import (
     CONNECTIONS,
@@ -35,14 +35,14 @@ from checker.models.ensemble.names import (
     server_name,
 )
 from checker.models.ensemble.rules import pairs, rules
-from checker.models.ensemble.setup import Budgets, Grain, Prologue, Setup
+from checker.models.ensemble.setup import Grain, Prologue, Setup
 from checker.models.ensemble.status import ElectionStatus, election_status
 from spec.election.channel import Channel, ChannelRules
 from spec.quorum import Sid
 from spec.server import Server
 
-URGENT = ("deliver", "receive", "resume", "sync", "apply", "decide", "elect")
-"""The actions of a settling ensemble, the most urgent first: messages arrive before servers decide."""
+URGENT = frozenset(SETTLING) - {*LOSSES, Action.SYNC_LATE}
+"""The actions of the history; nothing is lost in it."""
 
 
 class HistoryError(ValueError):
@@ -153,7 +153,7 @@ def _after_history(model: Model, setup: Setup, guide: Model | None) -> dict[str,
 
 def _start(model: Model, row: Row, sid: Sid) -> Row:
     for move, after in successors(model, row):
-        if move.action == "start" and move.arguments[0] == sid:
+        if move.action == Action.START and move.arguments[0] == sid:
             return after
     raise HistoryError(
         f"server {sid} cannot start here: it runs already, or its own file does not name it",
@@ -170,22 +170,14 @@ def _settled(model: Model, row: Row, is_right: Callable[[Move], bool] = lambda _
         possible = [step for step in successors(model, row) if step[0].action in URGENT and is_right(step[0])]
         if not possible:
             return row
-        _, row = min(possible, key=lambda step: _urgency(step[0]))
-
-
-def _urgency(move: Move) -> tuple[int, ...]:
-    if move.action != "elect":
-        return (URGENT.index(move.action),)
-    # Among elections of equal size the best vote wins, as it does when every message arrives.
-    vote = move.sends[0].operation.vote
-    return URGENT.index(move.action), -len(move.arguments[1]), -vote.peer_epoch, -vote.zxid, -vote.leader
+        _, row = min(possible, key=lambda step: urgency(step[0]))
 
 
 def _settled_alike(model: Model, row: Row, leaders: Mapping[Sid, Sid | None]) -> Row:
     """The row after all urgent steps in which each server follows its leader. Raises HistoryError if there is none."""
 
     def is_right(move: Move) -> bool:
-        if move.action != "elect":
+        if move.action != Action.ELECT:
             return True
         leader, members = move.arguments
         return all(leaders[sid] == leader for sid in (leader, *members))

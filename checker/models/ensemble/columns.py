@@ -15,15 +15,16 @@ This module makes no decision of the protocol: it only turns the effects of `spe
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from enum import Enum
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from checker.engine import Actor, Outcome, Send
-from checker.models.ensemble.applied import misapplied
 from checker.models.ensemble.connection import Close, Open, PeerClosed, Transmit
-from checker.models.ensemble.effects import SyncsEnded, misfits, syncs
+from checker.models.ensemble.effects import SyncsEnded, misapplied, misfits, syncs
 from checker.models.ensemble.history import HistoryPart, concerns
 from checker.models.ensemble.names import (
     CONNECTIONS,
@@ -74,10 +75,25 @@ class Pop(msgspec.Struct, frozen=True):
     """The oldest message in flight arrives."""
 
 
-class Change(msgspec.Struct, frozen=True):
-    """The connection breaks or becomes possible again: the name of a function of `spec.election.channel`."""
+class ChannelTransition(Enum):
+    """A connection breaks or becomes possible again: the functions of `spec.election.channel`."""
 
-    name: str
+    SELF_CRASHED = "self_crashed"
+    PEER_CRASHED = "peer_crashed"
+    SELF_RESET = "self_reset"
+    PEER_RESET = "peer_reset"
+    CUT = "cut"
+    REACHABLE = "reachable"
+
+
+_TRANSITIONS: Mapping[ChannelTransition, Callable[[Channel], Channel]] = {
+    ChannelTransition.SELF_CRASHED: spec_channel.self_crashed,
+    ChannelTransition.PEER_CRASHED: spec_channel.peer_crashed,
+    ChannelTransition.SELF_RESET: spec_channel.self_reset,
+    ChannelTransition.PEER_RESET: spec_channel.peer_reset,
+    ChannelTransition.CUT: spec_channel.cut,
+    ChannelTransition.REACHABLE: spec_channel.reachable,
+}
 
 
 class LinkChange(msgspec.Struct, frozen=True):
@@ -257,12 +273,12 @@ def _both_transmit(one: Send, other: Send) -> bool:
 def reset(sid: Sid, peer: Sid) -> list[Send]:
     """A server closes its connection to a peer and forgets its queue."""
     here, there = channel_name(sid, peer), channel_name(peer, sid)
-    return [Send(here, Change("self_reset")), Send(there, Change("peer_reset"))]
+    return [Send(here, ChannelTransition.SELF_RESET), Send(there, ChannelTransition.PEER_RESET)]
 
 
 def reachable(sid: Sid, peer: Sid) -> list[Send]:
     """Both ends run and the link is up."""
-    return [Send(name, Change("reachable")) for name in (channel_name(sid, peer), channel_name(peer, sid))]
+    return [Send(name, ChannelTransition.REACHABLE) for name in (channel_name(sid, peer), channel_name(peer, sid))]
 
 
 def channel_actor(source: Sid, destination: Sid, rules: ChannelRules, *, addressed: bool = False) -> Actor:
@@ -287,8 +303,8 @@ def channel_actor(source: Sid, destination: Sid, rules: ChannelRules, *, address
             case Pop():
                 delivered = spec_channel.deliver(channel, rules)
                 return None if delivered is None else Outcome((delivered.channel, *others))
-            case Change(name=change):
-                return Outcome((getattr(spec_channel, change)(channel), *others))
+            case ChannelTransition() as transition:
+                return Outcome((_TRANSITIONS[transition](channel), *others))
         raise ValueError(f"a channel does not know {operation!r}")
 
     return Actor(name, (name, server_name(destination)) if addressed else (name,), step)

@@ -17,8 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from checker.engine import Actor, Outcome, Property
-from checker.models.ensemble.applied import Misapplied
-from checker.models.ensemble.effects import Misfit, SyncAsked, SyncsEnded
+from checker.models.ensemble.effects import Misapplied, Misfit, SyncAsked, SyncsEnded
 from checker.models.ensemble.names import HISTORY
 from spec.effects import Fact
 from spec.quorum import Sid

@@ -1,7 +1,7 @@
 """The loss of a leader by a follower, and of followers by a leader.
 
 Time has no length here, so giving up is free only where waiting is hopeless. Where the other side may still come,
-giving up is an early timeout, and costs `impatience`. Sources: `QuorumPeer.run`, `Follower.followLeader`,
+giving up is an early timeout, and costs one of `early_timeouts`. Sources: `QuorumPeer.run`, `Follower.followLeader`,
 `Leader.lead`.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from checker.engine import Move, Read, Rule, Send
-from checker.models.ensemble.faults import Faults, Spend
+from checker.models.ensemble.actions import Action, Spend, losses, may_give_up
 from checker.models.ensemble.names import FAULTS, LINKS, Link, server_name
 from checker.models.ensemble.setup import Grain, Setup
 from checker.models.ensemble.status import (
@@ -55,8 +55,8 @@ def _lose_leader(setup: Setup, sid: Sid, leader: Sid) -> Rule:
             not one_step and not isinstance(other, str) and other.status.state is LOOKING and other.round == own_round
         )
         if cut or not may_come:
-            return [Move("lose leader", (sid, leader), (event,))]
-        return [Move("give up", (sid,), (Send(FAULTS, Spend("impatience")), event))] if faults else None
+            return [Move(Action.LOSE_LEADER, (sid, leader), (event,))]
+        return [Move(Action.GIVE_UP, (sid,), (Send(FAULTS, Spend("early_timeouts")), event))] if faults else None
 
     def followed(server: Server) -> tuple[int, Addresses | None] | None:
         election = server.election
@@ -67,9 +67,9 @@ def _lose_leader(setup: Setup, sid: Sid, leader: Sid) -> Rule:
         Read(server_name(sid), followed),
         Read(server_name(leader), in_round),
         Read(LINKS, _is_cut(sid, leader)),
-        Read(FAULTS, _has_impatience),
+        Read(FAULTS, may_give_up),
     )
-    return Rule(f"lose leader {leader} {sid}", reads, moves)
+    return Rule(f"lose leader {leader} {sid}", reads, moves, losses(setup.budgets, Action.LOSE_LEADER))
 
 
 def _lose_quorum(setup: Setup, sid: Sid) -> Rule:
@@ -95,8 +95,8 @@ def _lose_quorum(setup: Setup, sid: Sid) -> Rule:
         event = Send(server_name(sid), QuorumLost())
         coming = {o for o, each in within_reach.items() if _looks_for(each, own)}
         if one_step or not own.status.view.contains_quorum(behind | coming):
-            return [Move("lose quorum", (sid,), (event,))]
-        return [Move("give up", (sid,), (Send(FAULTS, Spend("impatience")), event))] if faults else None
+            return [Move(Action.LOSE_QUORUM, (sid,), (event,))]
+        return [Move(Action.GIVE_UP, (sid,), (Send(FAULTS, Spend("early_timeouts")), event))] if faults else None
 
     def leads(server: Server) -> StatusInRound | None:
         found = in_round(server)
@@ -105,10 +105,10 @@ def _lose_quorum(setup: Setup, sid: Sid) -> Rule:
     reads = (
         Read(server_name(sid), leads),
         Read(LINKS),
-        Read(FAULTS, _has_impatience),
+        Read(FAULTS, may_give_up),
         *(Read(server_name(other), in_round) for other in others),
     )
-    return Rule(f"lose quorum {sid}", reads, moves)
+    return Rule(f"lose quorum {sid}", reads, moves, losses(setup.budgets, Action.LOSE_QUORUM))
 
 
 def _looks_for(other: StatusInRound, leader: StatusInRound) -> bool:
@@ -119,7 +119,3 @@ def _looks_for(other: StatusInRound, leader: StatusInRound) -> bool:
 def _is_cut(one: Sid, other: Sid) -> Callable[[frozenset[Link]], bool]:
     link = (min(one, other), max(one, other))
     return lambda cut: link in cut
-
-
-def _has_impatience(faults: Faults) -> bool:
-    return faults.left.impatience > 0

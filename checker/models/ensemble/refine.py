@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from checker.engine import Finding, Kind, Limits, Model, Move, Property, Read, Row, Step
+from checker.engine import Finding, Kind, Limits, Model, Move, Property, Read, Row, Rule, Step
 from checker.engine.semantics import successors
+from checker.models.ensemble.actions import Action
 from checker.models.ensemble.names import server_name
 from checker.models.ensemble.status import ElectionStatus, election_status
 from spec.quorum import Sid
@@ -30,7 +31,7 @@ def refine(model: Model, path: Iterable[Step]) -> tuple[Step, ...]:
     for coarse in path:
         if coarse.move is None:
             continue
-        if coarse.move.action == "elect":
+        if coarse.move.action == Action.ELECT:
             leader, members = coarse.move.arguments
             fine += _election(model, fine[-1].row, leader, members)
         else:
@@ -52,8 +53,9 @@ def _election(model: Model, row: Row, leader: Sid, members: tuple[Sid, ...]) -> 
         done = all(isinstance(each, ElectionStatus) and each.leader == leader for each in seen)
         return Finding("they have decided") if done else None
 
-    names = {f"decide {sid}" for sid in members}
-    own = [rule for rule in model.rules if rule.name in names or _delivers_to(rule.name, members)]
+    own = [
+        _of_servers(rule, members) for rule in model.rules if {Action.DELIVER, Action.DECIDE}.issuperset(rule.actions)
+    ]
     goal = Property(
         "decided", tuple(Read(server_name(sid), election_status) for sid in members), decided, Kind.SOMETIMES
     )
@@ -67,5 +69,10 @@ def _election(model: Model, row: Row, leader: Sid, members: tuple[Sid, ...]) -> 
     return found.path[1:]
 
 
-def _delivers_to(name: str, members: tuple[Sid, ...]) -> bool:
-    return name.startswith("deliver ") and int(name.rpartition(">")[2]) in members
+def _of_servers(rule: Rule, sids: tuple[Sid, ...]) -> Rule:
+    """The rule with only those moves in which one of these servers acts."""
+
+    def moves(*read: object) -> list[Move]:
+        return [move for move in rule.moves(*read) or () if move.arguments[Action(move.action).traits.actor] in sids]
+
+    return replace(rule, moves=moves)

@@ -14,10 +14,10 @@ from __future__ import annotations
 from typing import Any
 
 from checker.engine import Move, Read, Rule, Send
-from checker.models.ensemble import leader_loss, lifecycle, links, zab
+from checker.models.ensemble import environment, leader_loss, zab
+from checker.models.ensemble.actions import Action, Need, Spend, has_left
 from checker.models.ensemble.columns import ConnectionsMade, Pop
 from checker.models.ensemble.connection import Pass
-from checker.models.ensemble.faults import Spend, has_left
 from checker.models.ensemble.names import (
     CONNECTIONS,
     FAULTS,
@@ -43,10 +43,23 @@ def rules(setup: Setup) -> tuple[Rule, ...]:
         made = [_elect(setup, sid) for sid in setup.sids]
     else:
         made = [_decide(sid) for sid in setup.sids] + [_deliver(a, b) for a, b in pairs(setup)]
-        if setup.budgets.rebroadcasts:
+        if setup.budgets.notification_timeouts:
             made += [_rebroadcast(sid) for sid in setup.sids]
     made += leader_loss.rules(setup) if setup.zab is None else zab.rules(setup)
-    return (*made, *lifecycle.rules(setup), *links.rules(setup))
+    return (*made, *environment.rules(setup))
+
+
+def may_be_silent(setup: Setup) -> frozenset[Action]:
+    """The actions that need not fire.
+
+    Without a fault, or with enough servers left, nothing is lost. Where servers lead and follow, nothing may be
+    written; a client that never writes is still reported, as the silent action `client write`. After a history with an
+    established leader its work alone is explored, so there need be no election.
+    """
+    absent = {Need.FAULT}
+    if setup.zab is not None:
+        absent |= {Need.WRITE, Need.ELECTION} if setup.prologue else {Need.WRITE}
+    return frozenset(action for action in Action if action.traits.need in absent)
 
 
 def pairs(setup: Setup) -> list[Link]:
@@ -59,9 +72,9 @@ def _decide(sid: Sid) -> Rule:
         if server.election is None or not server.election.finalizing:
             return None
         arguments = (sid, server.election.vote.leader)
-        return [Move("decide", arguments, (Send(server_name(sid), Fired(Timer.FINALIZE_WAIT)),))]
+        return [Move(Action.DECIDE, arguments, (Send(server_name(sid), Fired(Timer.FINALIZE_WAIT)),))]
 
-    return Rule(f"decide {sid}", (Read(server_name(sid)),), moves)
+    return Rule(f"decide {sid}", (Read(server_name(sid)),), moves, (Action.DECIDE,))
 
 
 def _deliver(source: Sid, destination: Sid) -> Rule:
@@ -74,18 +87,18 @@ def _deliver(source: Sid, destination: Sid) -> Rule:
         assert isinstance(heard, Notification)
         event = Deliver(source, heard)
         sends = (Send(name, Pop()), Send(server_name(destination), event))
-        return [Move("deliver", (source, destination, heard), sends)]
+        return [Move(Action.DELIVER, (source, destination, heard), sends)]
 
-    return Rule(f"deliver {name}", (Read(name),), moves)
+    return Rule(f"deliver {name}", (Read(name),), moves, (Action.DELIVER,))
 
 
 def _rebroadcast(sid: Sid) -> Rule:
     def moves(_: bool, server: bool) -> list[Move]:  # noqa: ARG001 (both are gates)
         fired = Send(server_name(sid), Fired(Timer.NOTIFICATION_TIMEOUT))
-        return [Move("rebroadcast", (sid,), (Send(FAULTS, Spend("rebroadcasts")), fired))]
+        return [Move(Action.REBROADCAST, (sid,), (Send(FAULTS, Spend("notification_timeouts")), fired))]
 
     looking = Read(server_name(sid), _waits_for_notifications)
-    return Rule(f"rebroadcast {sid}", (has_left("rebroadcasts"), looking), moves)
+    return Rule(f"rebroadcast {sid}", (has_left("notification_timeouts"), looking), moves, (Action.REBROADCAST,))
 
 
 def _waits_for_notifications(server: Server) -> bool | None:
@@ -116,7 +129,9 @@ def _elect(setup: Setup, first: Sid) -> Rule:
             if setup.keeps_connections:
                 found = oracle.made_connections(summaries, links, outcome.members)
                 remaining = (Send(CONNECTIONS, ConnectionsMade(frozenset((min(link), max(link)) for link in found))),)
-            made.append(Move("elect", (outcome.leader, outcome.members), (*decided, *spent, *discovery, *remaining)))
+            made.append(
+                Move(Action.ELECT, (outcome.leader, outcome.members), (*decided, *spent, *discovery, *remaining))
+            )
         return made
 
     def looks(server: Server) -> Summary | None:
@@ -130,7 +145,7 @@ def _elect(setup: Setup, first: Sid) -> Rule:
         Read(server_name(sid), looks if sid == first else looks_not if sid < first else summary) for sid in setup.sids
     )
     kept = (Read(CONNECTIONS),) if setup.keeps_connections else ()
-    return Rule(f"elect {first}", (budget, Read(LINKS), *seen, *kept), moves)
+    return Rule(f"elect {first}", (budget, Read(LINKS), *seen, *kept), moves, (Action.ELECT,))
 
 
 def _discovery(outcome: oracle.Outcome) -> tuple[Send, ...]:

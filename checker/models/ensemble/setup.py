@@ -10,8 +10,7 @@ from enum import Enum
 from functools import cached_property
 from itertools import combinations
 
-import msgspec
-
+from checker.models.ensemble.actions import Budgets
 from spec.durable import Durable
 from spec.election.channel import ChannelRules
 from spec.quorum import Sid, View
@@ -72,41 +71,6 @@ class Prologue:
     settle: bool = True
 
 
-UNLIMITED = 1 << 30
-"""A budget that is never exhausted, used where this adds no state."""
-
-
-class Budgets(msgspec.Struct, frozen=True):
-    """The number of times each fault may happen, over the whole run. `heals` restore all cut links together.
-
-    `rebroadcasts` are notification timeouts, and may be UNLIMITED: a repeated message is merged with the one in flight,
-    so states stay finite. Liveness needs this, because a real server never stops. `impatience` lets a server give up on
-    a leader, or on followers, that may still come; giving up on one that cannot come is never limited.
-
-    Where servers lead and follow: `disconnects` drop the connection of a learner with its leader; `elections` are the
-    elections by the oracle that make a leader; `writes` and `syncs` are client requests; `pings` are pings of the
-    leader.
-    """
-
-    crashes: int = 0
-    restarts: int = 0
-    cuts: int = 0
-    partitions: int = 0
-    heals: int = 0
-    rebroadcasts: int = 0
-    impatience: int = 0
-    disconnects: int = 0
-    elections: int = 0
-    writes: int = 0
-    syncs: int = 0
-    pings: int = 0
-
-    @property
-    def by_name(self) -> dict[str, int]:
-        """Each nonzero budget, by its name."""
-        return {name: count for name, count in msgspec.structs.asdict(self).items() if count}
-
-
 @dataclass(frozen=True)
 class Setup:
     """The input of a model of an ensemble. Raises ValueError where its parts are inconsistent."""
@@ -140,6 +104,13 @@ class Setup:
     def sids(self) -> tuple[Sid, ...]:
         """The ids of all servers, ascending."""
         return tuple(sorted(member.sid for member in self.members))
+
+    @cached_property
+    def planned(self) -> dict[str, PlannedAction]:
+        """The actions of the plan in their order, by the names of their moves. Each has its own, so that a stuck plan
+        shows in the coverage.
+        """
+        return {f"plan {number}: {each.action} {each.sid}": each for number, each in enumerate(self.plan, 1)}
 
     @property
     def started_by_plan(self) -> frozenset[Sid]:

@@ -7,8 +7,8 @@ The actions, and their arguments:
     sync late s            resume s               ping l
 
 A loss is free where waiting is hopeless: the connection is gone, or the leader does not lead. Where the other side may
-still come, giving up is an early timeout and costs `impatience`. A leader may give up as soon as its whole connections
-are not a quorum, even before it has noticed that each one ended: its tick checks exactly this.
+still come, giving up is an early timeout and costs one of `early_timeouts`. A leader may give up as soon as its whole
+connections are not a quorum, even before it has noticed that each one ended: its tick checks exactly this.
 
 Source: `Learner.readPacket`, `LearnerHandler.run`, `Leader.lead`, `SyncRequestProcessor`, `CommitProcessor`.
 """
@@ -19,8 +19,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from checker.engine import Move, Read, Rule, Send
+from checker.models.ensemble.actions import Action, Faults, Spend, has_left, losses, may_give_up
 from checker.models.ensemble.connection import Connection, Disconnection, PeerClosed, Take
-from checker.models.ensemble.faults import Faults, Spend, has_left
 from checker.models.ensemble.names import FAULTS, LINKS, Link, connection_name, server_name
 from checker.models.ensemble.setup import Grain, Setup
 from checker.models.ensemble.status import LEADING, LOOKING, StatusInRound, in_round, is_serving
@@ -41,13 +41,13 @@ def rules(setup: Setup) -> Iterator[Rule]:
         yield _receive(one, other)
     for sid in setup.sids:
         if setup.zab.asynchronous_disk:
-            yield _own("sync", sid, _disk_moves(setup.zab))
+            yield _own(Action.SYNC, sid, _disk_moves(setup.zab))
         if setup.zab.asynchronous_commits:
-            yield _own("apply", sid, _apply_moves)
+            yield _own(Action.APPLY, sid, _apply_moves)
         if Variant.QUEUE_SURVIVES_SHUTDOWN in setup.variants:
-            yield _own("sync late", sid, _late_moves)
+            yield _own(Action.SYNC_LATE, sid, _late_moves)
         if Variant.PROPOSAL_ACK_BEFORE_NEWLEADER_ACK in setup.variants:
-            yield _own("resume", sid, _resume_moves)
+            yield _own(Action.RESUME, sid, _resume_moves)
         yield from _clients(setup, sid)
         yield _lose_quorum(setup, sid)
     for one, other in setup.quorum_pairs:
@@ -72,40 +72,40 @@ def _receive(one: Sid, other: Sid) -> Rule:
             if stream:
                 read = (Send(name, Take(reader)), Send(server_name(reader), Receive(source, stream[0])))
                 ends = (Send(server_name(reader), PeerClosed(source)),) if connection.last_word_of(source) else ()
-                yield Move("receive", (source, reader, stream[0]), (*read, *ends))
+                yield Move(Action.RECEIVE, (source, reader, stream[0]), (*read, *ends))
 
-    return Rule(f"receive {name}", (Read(name),), lambda connection: list(moves(connection)))
+    return Rule(f"receive {name}", (Read(name),), lambda connection: list(moves(connection)), (Action.RECEIVE,))
 
 
 # The disk and the commit processor: events of one server.
 
 
-def _own(action: str, sid: Sid, moves: Callable[[Sid, Server], list[Move] | None]) -> Rule:
-    return Rule(f"{action} {sid}", (Read(server_name(sid)),), lambda server: moves(sid, server))
+def _own(action: Action, sid: Sid, moves: Callable[[Sid, Server], list[Move] | None]) -> Rule:
+    return Rule(f"{action} {sid}", (Read(server_name(sid)),), lambda server: moves(sid, server), (action,))
 
 
 def _disk_moves(zab: ZabRules) -> Callable[[Sid, Server], list[Move] | None]:
     def moves(sid: Sid, server: Server) -> list[Move] | None:
         written = None if server.zab is None else disk.next_written(server.durable, server.zab.queue, zab)
         sends = (Send(server_name(sid), Synced()),)
-        return None if written is None else [Move("sync", (sid, written.operation), sends)]
+        return None if written is None else [Move(Action.SYNC, (sid, written.operation), sends)]
 
     return moves
 
 
 def _apply_moves(sid: Sid, server: Server) -> list[Move] | None:
     commits = () if server.zab is None else server.zab.commits
-    return [Move("apply", (sid, commits[0]), (Send(server_name(sid), Applied()),))] if commits else None
+    return [Move(Action.APPLY, (sid, commits[0]), (Send(server_name(sid), Applied()),))] if commits else None
 
 
 def _late_moves(sid: Sid, server: Server) -> list[Move] | None:
     queue = server.remains.queue
-    return [Move("sync late", (sid, queue[0]), (Send(server_name(sid), SyncedLate()),))] if queue else None
+    return [Move(Action.SYNC_LATE, (sid, queue[0]), (Send(server_name(sid), SyncedLate()),))] if queue else None
 
 
 def _resume_moves(sid: Sid, server: Server) -> list[Move] | None:
     owes = isinstance(server.zab, Learner) and server.zab.owes_ack
-    return [Move("resume", (sid,), (Send(server_name(sid), Resumed()),))] if owes else None
+    return [Move(Action.RESUME, (sid,), (Send(server_name(sid), Resumed()),))] if owes else None
 
 
 # Clients, and the leader's pings.
@@ -119,19 +119,19 @@ def _clients(setup: Setup, sid: Sid) -> Iterator[Rule]:
     def write(left: int, _: bool) -> list[Move]:
         number = total - left + 1  # each write is a different transaction
         sends = (Send(FAULTS, Spend("writes")), Send(server_name(sid), ClientWrite(number)))
-        return [Move("client write", (sid, number), sends)]
+        return [Move(Action.CLIENT_WRITE, (sid, number), sends)]
 
-    def simple(action: str, budget: str, event: Any) -> Callable[..., list[Move]]:
-        return lambda *_: [Move(action, (sid,), (Send(FAULTS, Spend(budget)), Send(server_name(sid), event)))]
+    def simple(action: Action, budget: str, gate: Read, event: Any) -> Rule:
+        sends = (Send(FAULTS, Spend(budget)), Send(server_name(sid), event))
+        return Rule(f"{action} {sid}", (has_left(budget), gate), lambda *_: [Move(action, (sid,), sends)], (action,))
 
     if total:
-        yield Rule(f"client write {sid}", (Read(FAULTS, _writes_left), serving), write)
+        action = Action.CLIENT_WRITE
+        yield Rule(f"{action} {sid}", (Read(FAULTS, _writes_left), serving), write, (action,))
     if setup.budgets.syncs:
-        anywhere = Read(server_name(sid), _serves)
-        yield Rule(f"client sync {sid}", (has_left("syncs"), anywhere), simple("client sync", "syncs", ClientSync()))
+        yield simple(Action.CLIENT_SYNC, "syncs", Read(server_name(sid), _serves), ClientSync())
     if setup.budgets.pings:
-        leads = Read(server_name(sid), _leads_and_serves)
-        yield Rule(f"ping {sid}", (has_left("pings"), leads), simple("ping", "pings", Tick()))
+        yield simple(Action.PING, "pings", Read(server_name(sid), _leads_and_serves), Tick())
 
 
 def _writes_left(faults: Faults) -> int | None:
@@ -153,13 +153,17 @@ def _lose_leader(setup: Setup, sid: Sid, leader: Sid) -> Rule:
     """A learner gives up its leader: the connection is gone or, with the fine grain, the leader does not lead."""
     name = connection_name(sid, leader)
     give_up = Send(server_name(sid), LeaderLost())
-    lost = [Move("lose leader", (sid, leader), (give_up,))]
+    lost = [Move(Action.LOSE_LEADER, (sid, leader), (give_up,))]
+    early = Move(Action.GIVE_UP, (sid,), (Send(FAULTS, Spend("early_timeouts")), give_up))
     own = Read(server_name(sid), lambda server: _round_behind(server, leader))
+    actions = losses(setup.budgets, Action.LOSE_LEADER)
     if setup.grain is Grain.ORACLE:
         gone = Read(name, lambda connection: True if _is_gone(connection) else None)
-        return Rule(f"lose leader {leader} {sid}", (own, gone), lambda *_: lost)
+        return Rule(
+            f"lose leader {leader} {sid}", (own, gone), lambda *_: lost, losses(setup.budgets, Action.LOSE_LEADER)
+        )
 
-    def moves(own_round: int, gone: bool, other: StatusInRound | str, impatient: bool) -> list[Move] | None:
+    def moves(own_round: int, gone: bool, other: StatusInRound | str, patience_ends: bool) -> list[Move] | None:
         state = other.status.state if isinstance(other, StatusInRound) else None
         if gone or state not in (LEADING, LOOKING):
             return lost
@@ -168,10 +172,10 @@ def _lose_leader(setup: Setup, sid: Sid, leader: Sid) -> Rule:
             return None
         if other.round != own_round:
             return lost
-        return [Move("give up", (sid,), (Send(FAULTS, Spend("impatience")), give_up))] if impatient else None
+        return [early] if patience_ends else None
 
-    reads = (own, Read(name, _is_gone), Read(server_name(leader), in_round), Read(FAULTS, _has_impatience))
-    return Rule(f"lose leader {leader} {sid}", reads, moves)
+    reads = (own, Read(name, _is_gone), Read(server_name(leader), in_round), Read(FAULTS, may_give_up))
+    return Rule(f"lose leader {leader} {sid}", reads, moves, actions)
 
 
 def _is_gone(connection: Connection | None) -> bool:
@@ -194,7 +198,8 @@ def _lose_quorum(setup: Setup, sid: Sid) -> Rule:
     """
     others = [other for other in setup.sids if (min(sid, other), max(sid, other)) in setup.quorum_pairs]
     give_up = Send(server_name(sid), QuorumLost())
-    lost = [Move("lose quorum", (sid,), (give_up,))]
+    lost = [Move(Action.LOSE_QUORUM, (sid,), (give_up,))]
+    early = Move(Action.GIVE_UP, (sid,), (Send(FAULTS, Spend("early_timeouts")), give_up))
     one_step = setup.grain is Grain.ORACLE
 
     def moves(own: tuple[View, int], *seen: Any) -> list[Move] | None:
@@ -204,12 +209,12 @@ def _lose_quorum(setup: Setup, sid: Sid) -> Rule:
             return None
         if one_step:
             return lost
-        impatient, cut, *standings = seen[len(others) :]
+        patience_ends, cut, *standings = seen[len(others) :]
         looking = zip(others, standings, strict=True)
         coming = {other for other, each in looking if _may_come(each, view, election_round, (sid, other), cut)}
         if not view.contains_quorum(behind | coming):
             return lost
-        return [Move("give up", (sid,), (Send(FAULTS, Spend("impatience")), give_up))] if impatient else None
+        return [early] if patience_ends else None
 
     def leads(server: Server) -> tuple[View, int] | None:
         election = server.election
@@ -220,8 +225,8 @@ def _lose_quorum(setup: Setup, sid: Sid) -> Rule:
 
     reads = [Read(server_name(sid), leads), *(Read(connection_name(sid, other), whole) for other in others)]
     if not one_step:
-        reads += [Read(FAULTS, _has_impatience), Read(LINKS), *(Read(server_name(o), in_round) for o in others)]
-    return Rule(f"lose quorum {sid}", tuple(reads), moves)
+        reads += [Read(FAULTS, may_give_up), Read(LINKS), *(Read(server_name(o), in_round) for o in others)]
+    return Rule(f"lose quorum {sid}", tuple(reads), moves, losses(setup.budgets, Action.LOSE_QUORUM))
 
 
 def _may_come(other: StatusInRound | str, view: View, election_round: int, link: Link, cut: frozenset[Link]) -> bool:
@@ -235,15 +240,10 @@ def _may_come(other: StatusInRound | str, view: View, election_round: int, link:
     return reached and (min(link), max(link)) not in cut
 
 
-def _has_impatience(faults: Faults) -> bool:
-    return faults.left.impatience > 0
-
-
 def _disconnect(one: Sid, other: Sid) -> Rule:
     """The network drops one connection; both sides may connect again immediately."""
     name = connection_name(one, other)
     sends = (Send(FAULTS, Spend("disconnects")), Send(name, Disconnection()))
     whole = Read(name, lambda connection: True if connection is not None and connection.is_whole else None)
-    return Rule(
-        f"disconnect {name}", (has_left("disconnects"), whole), lambda *_: [Move("disconnect", (one, other), sends)]
-    )
+    move = Move(Action.DISCONNECT, (one, other), sends)
+    return Rule(f"disconnect {name}", (has_left("disconnects"), whole), lambda *_: [move], (Action.DISCONNECT,))

@@ -1,21 +1,35 @@
-"""The start and end of processes: late starts, crashes, restarts, and the actions of an operator's plan.
+"""The environment of servers: processes start and end, an operator follows a plan, links are cut and heal.
 
 A process that ends resets its connections. Its learners notice this before the process is back, because a reset takes
 less time than a start; behind a cut link they have timed out by then. Where the model has no connections, a server
 therefore does not boot while another server still follows its earlier life: otherwise the follower of a former life
 would be counted as a follower of the next one.
+
+Messages in flight on a cut link are lost; messages in a send queue, and the last one sent, are not. A healed link does
+not reconnect its servers: the next message does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import combinations
 from typing import Any
 
 from checker.engine import Move, Read, Rule, Send
-from checker.models.ensemble.columns import CRASH, ERASE, Change, ConnectionsEnded, reachable
-from checker.models.ensemble.faults import Spend, has_left
-from checker.models.ensemble.names import CONNECTIONS, FAULTS, LINKS, PLAN, Link, channel_name, server_name
-from checker.models.ensemble.setup import File, Grain, PlannedAction, Setup
+from checker.models.ensemble.actions import Action, Spend, has_left
+from checker.models.ensemble.columns import CRASH, ERASE, ChannelTransition, ConnectionsEnded, LinkChange, reachable
+from checker.models.ensemble.connection import Disconnection
+from checker.models.ensemble.names import (
+    CONNECTIONS,
+    FAULTS,
+    LINKS,
+    PLAN,
+    Link,
+    channel_name,
+    connection_name,
+    server_name,
+)
+from checker.models.ensemble.setup import File, Grain, Setup
 from checker.models.ensemble.status import ElectionStatus, election_status, has_rejoined, is_running
 from spec.election.messages import Start
 from spec.quorum import Sid, View
@@ -29,13 +43,14 @@ THE_OWN = "the file that it keeps itself"  # for a view that a server has learnt
 
 
 def rules(setup: Setup) -> list[Rule]:
-    """The rules of processes, without those that a budget of zero disables for the whole run."""
+    """The rules of processes and links, without those that a budget of zero disables for the whole run."""
     made = [_start(setup, member.sid) for member in setup.members if member.late]
     if setup.budgets.crashes:
         made += [_crash(setup, sid) for sid in setup.sids]
     if setup.budgets.crashes and setup.budgets.restarts:
         made += [_restart(setup, sid) for sid in setup.sids]
-    return [*made, *(_planned(setup, number) for number in range(len(setup.plan)))]
+    made += [_planned(setup, number, name) for number, name in enumerate(setup.planned)]
+    return [*made, *_links(setup)]
 
 
 def boot(setup: Setup, sid: Sid, file: File, seen: dict[Sid, Leader], cut: frozenset[Link]) -> tuple[Send, ...] | None:
@@ -62,8 +77,8 @@ def stop(setup: Setup, sid: Sid) -> tuple[Send, ...]:
     if setup.grain is Grain.FINE:
         for peer in setup.sids:
             if peer != sid and setup.talk(sid, peer):
-                sends.append(Send(channel_name(sid, peer), Change("self_crashed")))
-                sends.append(Send(channel_name(peer, sid), Change("peer_crashed")))
+                sends.append(Send(channel_name(sid, peer), ChannelTransition.SELF_CRASHED))
+                sends.append(Send(channel_name(peer, sid), ChannelTransition.PEER_CRASHED))
     return tuple(sends)
 
 
@@ -78,7 +93,7 @@ def _leader_of(found: ElectionStatus | str) -> Leader:
     return NOBODY if found.leader is None else found.leader
 
 
-def _boots(setup: Setup, gate: Read, action: str, sid: Sid, others: Iterable[File], spend: Spend) -> Rule:
+def _boots(setup: Setup, gate: Read, action: Action, sid: Sid, others: Iterable[File], spend: Spend) -> Rule:
     """A rule that starts a server with its present file or one of `others`, when `gate` allows it.
 
     The rule does not read a server that can only ever have one view.
@@ -100,6 +115,7 @@ def _boots(setup: Setup, gate: Read, action: str, sid: Sid, others: Iterable[Fil
             f"{action} {sid}",
             gates,
             lambda _, *view: [to_start(file, (Send(server_name(sid), Start(file.view)),)) for file in files(*view)],
+            (action,),
         )
     peers = [other for other in setup.sids if other != sid]
 
@@ -110,18 +126,18 @@ def _boots(setup: Setup, gate: Read, action: str, sid: Sid, others: Iterable[Fil
         return [to_start(file, sends) for file, sends in booted if sends is not None]
 
     reads = (*gates, Read(LINKS), *(Read(server_name(other), _leader) for other in peers))
-    return Rule(f"{action} {sid}", reads, moves)
+    return Rule(f"{action} {sid}", reads, moves, (action,))
 
 
 def _start(setup: Setup, sid: Sid) -> Rule:
     gate = Read(FAULTS, lambda faults: True if sid in faults.late else None)
-    return _boots(setup, gate, "start", sid, (), Spend(None, started=sid))
+    return _boots(setup, gate, Action.START, sid, (), Spend(None, started=sid))
 
 
 def _restart(setup: Setup, sid: Sid) -> Rule:
     member = next(member for member in setup.members if member.sid == sid)
     gate = Read(FAULTS, lambda faults: True if sid in faults.down and faults.left.restarts > 0 else None)
-    return _boots(setup, gate, "restart", sid, member.other_files, Spend("restarts", started=sid))
+    return _boots(setup, gate, Action.RESTART, sid, member.other_files, Spend("restarts", started=sid))
 
 
 def _member_file(setup: Setup, sid: Sid) -> File:
@@ -130,17 +146,15 @@ def _member_file(setup: Setup, sid: Sid) -> File:
 
 def _crash(setup: Setup, sid: Sid) -> Rule:
     def moves(_: bool, running: bool) -> list[Move]:  # noqa: ARG001 (both are gates)
-        return [Move("crash", (sid,), (Send(FAULTS, Spend("crashes", crashed=sid)), *stop(setup, sid)))]
+        return [Move(Action.CRASH, (sid,), (Send(FAULTS, Spend("crashes", crashed=sid)), *stop(setup, sid)))]
 
     up = Read(server_name(sid), lambda server: True if is_running(server) else None)
-    return Rule(f"crash {sid}", (has_left("crashes"), up), moves)
+    return Rule(f"crash {sid}", (has_left("crashes"), up), moves, (Action.CRASH,))
 
 
-def _planned(setup: Setup, number: int) -> Rule:
+def _planned(setup: Setup, number: int, name: str) -> Rule:
     """The operator's next action, enabled when the servers in `after` have rejoined."""
-    planned: PlannedAction = setup.plan[number]
-    name = f"plan {number + 1}: {planned.action} {planned.sid}"  # one rule each, so that coverage shows a stuck plan
-
+    planned = setup.planned[name]
     file = planned.file or _member_file(setup, planned.sid)
     loaded: tuple[str, ...] = (file.name,) if planned.file or planned.empty else ()
     loaded += (EMPTY_DISK,) if planned.empty else ()
@@ -164,4 +178,62 @@ def _planned(setup: Setup, number: int) -> Rule:
         Read(LINKS),
         *(Read(server_name(sid), election_status) for sid in setup.sids),
     )
-    return Rule(name, reads, moves)
+    return Rule(name, reads, moves, (name,))
+
+
+# Links.
+
+
+def _links(setup: Setup) -> Iterator[Rule]:
+    budgets = setup.budgets
+    if budgets.cuts:
+        for a, b in combinations(setup.sids, 2):
+            yield _cut(setup, Action.CUT, f"{a} {b}", (a, b), ((a, b),))
+    if budgets.partitions:
+        yield from (
+            _cut(setup, Action.PARTITION, str(side), (side,), crossing) for side, crossing in splits(setup.sids)
+        )
+    if budgets.heals:
+        yield _heal(setup)
+
+
+def splits(sids: tuple[Sid, ...]) -> Iterator[tuple[tuple[Sid, ...], tuple[Link, ...]]]:
+    """Every partition of the servers into two sides: the side of the first server, and the links that cross."""
+    first, *rest = sids
+    for size in range(len(rest)):
+        for chosen in combinations(rest, size):
+            side = (first, *chosen)
+            yield side, tuple((a, b) for a, b in combinations(sids, 2) if (a in side) is not (b in side))
+
+
+def _cut(setup: Setup, action: Action, label: str, arguments: tuple[Any, ...], links: tuple[Link, ...]) -> Rule:
+    """A link is cut, or all links between two sides: messages in flight on it are lost."""
+    budget = "cuts" if action is Action.CUT else "partitions"
+    sends = [Send(FAULTS, Spend(budget)), Send(LINKS, LinkChange(frozenset(links)))]
+    if setup.keeps_connections:
+        sends.append(Send(CONNECTIONS, ConnectionsEnded(cut=frozenset(links))))
+    if setup.grain is Grain.FINE:
+        crossing = [(a, b) for one, other in links if setup.talk(one, other) for a, b in ((one, other), (other, one))]
+        sends += [Send(channel_name(a, b), ChannelTransition.CUT) for a, b in crossing]
+    if setup.zab is not None:
+        sends += [Send(connection_name(*link), Disconnection()) for link in links if link in setup.quorum_pairs]
+    move = Move(action, arguments, tuple(sends))
+    whole = Read(LINKS, lambda cut: None if cut >= frozenset(links) else True)
+    return Rule(f"{action} {label}", (has_left(budget), whole), lambda *_: [move], (action,))
+
+
+def _heal(setup: Setup) -> Rule:
+    """Every link is up again; this does not reconnect any servers."""
+
+    def moves(_: bool, cut: frozenset[Link], *running: bool) -> list[Move]:
+        up = {sid for sid, runs in zip(setup.sids, running, strict=True) if runs}
+        sends = [Send(FAULTS, Spend("heals")), Send(LINKS, LinkChange(healed=True))]
+        if setup.grain is Grain.FINE:
+            for one, other in sorted(cut):
+                if {one, other} <= up and setup.talk(one, other):
+                    sends += reachable(one, other)
+        return [Move(Action.HEAL, (), tuple(sends))]
+
+    some = Read(LINKS, lambda cut: cut or None)
+    running = (Read(server_name(sid), is_running) for sid in setup.sids)
+    return Rule("heal", (has_left("heals"), some, *running), moves, (Action.HEAL,))
