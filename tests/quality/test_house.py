@@ -1,0 +1,89 @@
+"""The rules of the house that a program can check: unique names, small folders, modules whose names say something.
+
+CONTRIBUTING.md explains the rules. A name in a stack trace, a review or a search must lead to one class.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+PACKAGES = ("spec", "checker", "refimpl")
+FOLDERS = ("spec", "checker", "refimpl", "harness", "benchmarks")
+MOST_MODULES = 15  # in a folder
+MOST_FILES = 190  # in the checker
+EMPTY_NAMES = {
+    "words",
+    "kept",
+    "parts",
+    "past",
+    "held",
+    "told",
+    "asked",
+    "given",
+    "telling",
+    "desk",
+    "r12",
+    "r13",
+    "r14",
+}
+"""Names of modules and functions that do not say what is inside."""
+
+
+def files(folder: str, root: Path = ROOT) -> list[Path]:
+    return sorted((root / folder).rglob("*.py"))
+
+
+def definitions(path: Path, kind: type[ast.ClassDef] | type[ast.FunctionDef]) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, kind):
+            yield node.name
+
+
+def repeated_classes(folder: str, root: Path = ROOT) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = defaultdict(list)
+    for path in files(folder, root):
+        for name in definitions(path, ast.ClassDef):
+            found[name].append(str(path.relative_to(root)))
+    return {name: places for name, places in found.items() if len(places) > 1}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_class_name_occurs_twice_in_a_package(package: str) -> None:
+    assert repeated_classes(package) == {}
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_no_folder_has_more_than_fifteen_modules(folder: str) -> None:
+    sizes: dict[Path, int] = defaultdict(int)
+    for path in files(folder):
+        sizes[path.parent.relative_to(ROOT)] += 1
+    assert {str(path): size for path, size in sizes.items() if size > MOST_MODULES} == {}
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_no_module_or_function_has_an_empty_name(folder: str) -> None:
+    modules = [str(path.relative_to(ROOT)) for path in files(folder) if path.stem in EMPTY_NAMES]
+    functions = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in files(folder)
+        for name in definitions(path, ast.FunctionDef)
+        if name.strip("_") in EMPTY_NAMES
+    ]
+    assert modules + functions == []
+
+
+def test_the_checker_is_not_a_swarm_of_files() -> None:
+    assert len(files("checker")) <= MOST_FILES
+
+
+def test_a_repeated_class_is_noticed(tmp_path: Path) -> None:
+    (tmp_path / "checker").mkdir()
+    for name in ("one", "other"):
+        (tmp_path / "checker" / f"{name}.py").write_text("class Outcome:\n    pass\n")
+    assert repeated_classes("checker", tmp_path) == {"Outcome": ["checker/one.py", "checker/other.py"]}
