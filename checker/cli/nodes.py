@@ -17,7 +17,7 @@ from checker.cli.options import OPTIONAL, option
 from checker.engine import Limits
 from checker.job import Job, Verdict
 from checker.models.ensemble import Budgets, File, Grain, Member, Prologue, Setup, ensemble
-from checker.models.ensemble.actions import BUDGETS, FAULT_ACTIONS, Domain
+from checker.models.ensemble.actions import BUDGETS, FAULT_ACTIONS
 from checker.models.ensemble.rules import may_be_silent
 from checker.properties import build, defaults
 from checker.scenario import EnsembleLens
@@ -122,7 +122,7 @@ def _described(options: argparse.Namespace) -> Described | None:
 
 def _check_protocol(run: Described, options: argparse.Namespace) -> None:
     """Check for options without an effect. Raises NodesError."""
-    given = [option(name) for name in run["faults"] if BUDGETS[name].domain in (Domain.ZAB, Domain.ZAB_IN_ONE_STEP)]
+    given = [option(name) for name in run["faults"] if BUDGETS[name].domain.is_of_zab]
     given += ["--discovery"] * bool(options.discovery)
     if run["protocol"] == "election" and given:
         raise NodesError(f"{given[0]} changes nothing where the election is all there is; add --protocol zab")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from checker.cli.budget import Budget
 from checker.cli.profiles import PROFILES
-from checker.models.ensemble.actions import BUDGETS, FORMER_NAMES, Domain
+from checker.models.ensemble.actions import BUDGETS, FORMER_NAMES
 from checker.words import on_a_line
 from spec.quorum import Sid
 from spec.variants import Variant
@@ -108,8 +108,8 @@ def _ensemble(top: argparse.ArgumentParser) -> None:
     group.add_argument("--discovery", choices=("packets", "one-step"), help="one-step: an election begins its epoch")
     faults = top.add_argument_group("faults, each with its budget (default: 0)")
     for name in OPTIONAL:
-        needs_zab = BUDGETS[name].domain in (Domain.ZAB, Domain.ZAB_IN_ONE_STEP)
-        meaning = f"with zab: {BUDGETS[name].option}" if needs_zab else BUDGETS[name].option
+        budget = BUDGETS[name]
+        meaning = f"with zab: {budget.option}" if budget.domain.is_of_zab else budget.option
         faults.add_argument(option(name), type=between(0, 9), default=0, metavar="K", help=meaning)
     for former in FORMER_NAMES:
         faults.add_argument(f"--{former}", action=_Renamed, help=argparse.SUPPRESS)

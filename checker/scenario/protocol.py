@@ -90,15 +90,15 @@ def check_that_all_matters(scenario: Scenario, setup: Setup, located: Located) -
 def _idle(scenario: Scenario, setup: Setup) -> Iterator[tuple[Path, str, str]]:
     """The place of each key that changes nothing, the reason, and the correction."""
     budgets = setup.budgets.by_name
-    if setup.grain is Grain.ORACLE:  # an election is one step, without messages, votes and timers
-        for name in _limited_to(Domain.MESSAGES, Section.FAULTS, budgets):
-            yield ("faults", name), "it changes nothing where an election is one step", "write grain: fine"
+    for name in budgets:
+        domain = BUDGETS[name].domain
+        if BUDGETS[name].section is Section.FAULTS and domain not in setup.domains:
+            yield ("faults", name), f"it changes nothing where {domain.otherwise}", f"write {domain.setting}"
     if setup.zab is None:
         given: list[Path] = [(key,) for key in _OF_ZAB if getattr(scenario, key) is not None]
         given += [("workload",)] if scenario.workload is not msgspec.UNSET else []
-        given += [("faults", name) for name in _limited_to(Domain.ZAB, Section.FAULTS, budgets)]
         for path in given:
-            yield path, "it changes nothing where the election is all there is", "write protocol: zab"
+            yield path, f"it changes nothing where {Domain.ZAB.otherwise}", f"write {Domain.ZAB.setting}"
     elif setup.grain is Grain.FINE:
         what = "it changes nothing where elections are explored message by message"
         if scenario.elections is not None:
@@ -111,8 +111,3 @@ def _idle(scenario: Scenario, setup: Setup) -> Iterator[tuple[Path, str, str]]:
         idle = why_idle(Variant(name), setup)
         if idle is not None:
             yield ("variants", position(number)), idle.what, idle.right
-
-
-def _limited_to(domain: Domain, section: Section, budgets: Iterable[str]) -> list[str]:
-    """The budgets of a section, among these, that have an effect only in models of a domain."""
-    return [name for name in budgets if (BUDGETS[name].domain, BUDGETS[name].section) == (domain, section)]

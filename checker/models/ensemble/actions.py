@@ -34,12 +34,31 @@ class Section(Enum):
 
 
 class Domain(Enum):
-    """The models in which a budget can have an effect."""
+    """The models in which a budget can have an effect; `Setup.domains` are those of a model.
 
-    ALL = "all"
-    MESSAGES = "messages"  # elections are explored message by message
-    ZAB = "zab"  # servers lead and follow after their election
-    ZAB_IN_ONE_STEP = "zab, an election in one step"
+    The value describes all other models, and the scenario key that makes a model one of the domain.
+    """
+
+    ALL = ("", "")
+    MESSAGES = ("an election is one step", "grain: fine")
+    ZAB = ("the election is all there is", "protocol: zab")
+    ZAB_IN_ONE_STEP = ("elections are explored message by message", "grain: oracle")
+    LATE_DISK = ("a disk is never late", "disk: async")
+
+    @property
+    def otherwise(self) -> str:
+        """The description of the models outside the domain."""
+        return self.value[0]
+
+    @property
+    def setting(self) -> str:
+        """The scenario key, with its value, that selects the domain."""
+        return self.value[1]
+
+    @property
+    def is_of_zab(self) -> bool:
+        """Whether servers lead and follow in all of its models."""
+        return self not in (Domain.ALL, Domain.MESSAGES)
 
 
 @dataclass(frozen=True)

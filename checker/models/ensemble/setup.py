@@ -10,7 +10,7 @@ from enum import Enum
 from functools import cached_property
 from itertools import combinations
 
-from checker.models.ensemble.actions import Budgets
+from checker.models.ensemble.actions import Budgets, Domain
 from spec.durable import Durable
 from spec.election.channel import ChannelRules
 from spec.quorum import Sid, View
@@ -156,6 +156,19 @@ class Setup:
     def addressed(self) -> bool:
         """Whether files differ in peer addresses, so that a server may not reach another one."""
         return any(view.addresses is not None for view in self.reachable_views)
+
+    @property
+    def domains(self) -> frozenset[Domain]:
+        """The domains of this model; a budget of any other domain has no effect in it."""
+        one_step = self.grain is Grain.ORACLE
+        holds = {
+            Domain.ALL: True,
+            Domain.MESSAGES: not one_step,
+            Domain.ZAB: self.zab is not None,
+            Domain.ZAB_IN_ONE_STEP: self.zab is not None and one_step,
+            Domain.LATE_DISK: self.zab is not None and self.zab.asynchronous_disk,
+        }
+        return frozenset(domain for domain, holding in holds.items() if holding)
 
     @property
     def keeps_connections(self) -> bool:
