@@ -48,6 +48,7 @@ from spec.effects import (
     Truncate,
     WriteEpochs,
 )
+from spec.election.intervals import FINALIZE_WAIT, FIRST_NOTIFICATION_TIMEOUT, next_notification_timeout
 from spec.election.messages import Fired, LeaderLost, Notification, QuorumLost, Start
 from spec.election.state import Rules
 from spec.election.vote import ServerState
@@ -55,15 +56,12 @@ from spec.server import Event, Server
 from spec.txn import Txn
 from spec.zab.events import StartAlone, Synced
 from spec.zab.state import Append, EnterEpoch, Leader, Learner, TakeSnapshot, ZabRules, logged
+from spec.zab.timeouts import Resignation
 
 logger = logging.getLogger("quorate.node")
 
 RULES = Rules()
 ZAB = ZabRules(asynchronous_disk=True, hold_commits=True)
-FINALIZE_WAIT = 0.2
-"""Seconds to wait for a better vote (`FastLeaderElection.finalizeWait`)."""
-FIRST_NOTIFICATION_TIMEOUT, LAST_NOTIFICATION_TIMEOUT = 0.2, 60.0
-"""Seconds of silence after which a vote is sent again, doubled each time (`minNotificationInterval`)."""
 
 
 class Node:
@@ -89,7 +87,7 @@ class Node:
         self._work: deque[Callable[[], object]] = deque()
         self._working = self._stopped = False
         self._timers: dict[Timer, asyncio.TimerHandle] = {}
-        self._patience = FIRST_NOTIFICATION_TIMEOUT
+        self._notification_timeout = FIRST_NOTIFICATION_TIMEOUT
         self._carriers: dict[type, Callable[[Any], None]] = {
             Send: self._send,
             Observe: lambda _: None,  # only the journal records facts
@@ -204,7 +202,7 @@ class Node:
             self._clients.end()
         state = after.election.state if after.election is not None else ServerState.LEADING
         if state is ServerState.LOOKING:
-            self._patience = FIRST_NOTIFICATION_TIMEOUT
+            self._notification_timeout = FIRST_NOTIFICATION_TIMEOUT
         logger.info("server %d is %s%s", after.sid, state.name, _whom(after))
         if self.quorum_port is not None:
             self.quorum_port.role_changed(after.zab)
@@ -219,9 +217,9 @@ class Node:
         """The connection with the leader is lost, or has been silent for too long."""
         return self.run(LeaderLost())
 
-    def lose_quorum(self, why: str) -> bool:
-        """This leader has too few learners."""
-        logger.warning("server %d gives up leading: %s", self.server.sid, why)
+    def resign(self, reason: Resignation) -> bool:
+        """Gives up leading."""
+        logger.warning("server %d gives up leading: %s", self.server.sid, _sentence(reason, self.server.zab))
         return self.run(QuorumLost())
 
     # Calls of the role and of the quorum port (`Core`, `QuorumCore`).
@@ -319,7 +317,7 @@ class Node:
 
     def _arm(self, timer: Timer) -> None:
         self._disarm(timer)
-        seconds = FINALIZE_WAIT if timer is Timer.FINALIZE_WAIT else self._patience
+        seconds = FINALIZE_WAIT if timer is Timer.FINALIZE_WAIT else self._notification_timeout
         self._timers[timer] = self._loop.call_later(seconds, self._fire, timer)
 
     def _disarm(self, timer: Timer) -> None:
@@ -330,7 +328,7 @@ class Node:
     def _fire(self, timer: Timer) -> None:
         self._timers.pop(timer, None)
         if timer is Timer.NOTIFICATION_TIMEOUT:
-            self._patience = min(2 * self._patience, LAST_NOTIFICATION_TIMEOUT)
+            self._notification_timeout = next_notification_timeout(self._notification_timeout)
         self.submit(lambda: self.run(Fired(timer)))
 
     def _disk_failed(self, error: OSError | DataError) -> None:
@@ -348,3 +346,9 @@ class Node:
 def _whom(server: Server) -> str:
     zab = server.zab
     return f" (leader {zab.leader})" if isinstance(zab, Learner) else ""
+
+
+def _sentence(reason: Resignation, zab: Leader | Learner | None) -> str:
+    if reason is Resignation.PHASE_TIMEOUT and isinstance(zab, Leader):
+        return f"no quorum for {zab.phase.name} within initLimit"
+    return reason.value

@@ -34,14 +34,16 @@ from spec.server import Event, Server
 from spec.service.sessions import Sessions
 from spec.tree.apply import Applied
 from spec.tree.containers import to_delete
+from spec.tree.prepare import fitted, may_exceed_request
 from spec.tree.replies import Code
-from spec.tree.requests import CloseSession, CreateSession, DeleteContainer, Request, Sync
-from spec.tree.txns import Change, CloseSessionTxn, CreateSessionTxn, ErrorTxn, MultiTxn
+from spec.tree.requests import CloseSession, DeleteContainer, Request, Sync
+from spec.tree.txns import Change, CloseSessionTxn, CreateSessionTxn, ErrorTxn
 from spec.txn import make_zxid
 from spec.zab import leader as spec_leader
 from spec.zab.events import ClientSync, ClientWrite, Receive, Tick
 from spec.zab.packets import Request as ForwardedRequest
 from spec.zab.state import Leader
+from spec.zab.timeouts import Resignation
 
 
 class Core(Protocol):
@@ -57,7 +59,7 @@ class Core(Protocol):
     def run(self, event: Event) -> bool:
         """Runs one event as part of the work in progress; returns False if it is impossible now."""
 
-    def lose_quorum(self, why: str) -> bool:
+    def resign(self, reason: Resignation) -> bool:
         """Gives up leading."""
 
     def revalidate(self, session: int, timeout: int) -> None:
@@ -186,20 +188,16 @@ class LeaderRole(_Role):
         self._proposed(change, ClientWrite(change))
 
     def _prepared(self, request: Request, owner: Sid) -> Change:
-        change = self._replica.prepare(request, wall_ms(), self._check(request, owner))
-        if not isinstance(change.record, CloseSessionTxn | MultiTxn) and len(getattr(change.record, "acl", ())) < 2:
-            return change  # it is no larger than its request
-        if len(encode_txn(0, change)) <= largest_data(self._settings.jute_maxbuffer):
+        change = self._replica.prepare(request, wall_ms(), self.sessions.check_request(request, owner))
+        if not may_exceed_request(change):
             return change
-        # No learner could read it. Applying closeSession deletes all ephemerals of the session, listed or not.
-        closes = isinstance(change.record, CloseSessionTxn)
-        return replace(change, record=CloseSessionTxn(()) if closes else ErrorTxn(Code.MARSHALLING_ERROR))
+        return fitted(change, len(encode_txn(0, change)), largest_data(self._settings.jute_maxbuffer))
 
     def _proposed(self, change: Change, event: ClientWrite | Receive) -> bool:
         """Passes a transaction to the protocol; returns False if that is impossible now."""
         zab = self._core.server.zab
         if isinstance(zab, Leader) and spec_leader.is_exhausted(zab):
-            self._core.lose_quorum("the zxids of its epoch are used up")
+            self._core.resign(Resignation.ZXIDS_EXHAUSTED)
             return False
         before = self._last_proposed()
         if not self._core.run(event):
@@ -215,12 +213,6 @@ class LeaderRole(_Role):
     def _last_proposed(self) -> int:
         zab = self._core.server.zab
         return zab.last_proposed if isinstance(zab, Leader) else -1
-
-    def _check(self, request: Request, owner: Sid) -> Code:
-        """Returns OK if the session may send this request; CreateSession, CloseSession, DeleteContainer always pass."""
-        if isinstance(request.record, CreateSession | CloseSession | DeleteContainer):
-            return Code.OK
-        return self.sessions.check(request.session, owner)
 
     def _tick(self) -> None:
         loop = asyncio.get_running_loop()

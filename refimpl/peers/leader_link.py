@@ -25,6 +25,7 @@ from spec.zab import packets as zab
 from spec.zab.epochs import followed_epochs
 from spec.zab.events import Receive
 from spec.zab.state import Learner, Mode
+from spec.zab.timeouts import is_leader_silent
 
 TRIES, RETRY = 10, 0.05
 """Attempts to connect, and seconds between them (ZooKeeper: 5 and 0.1, `leaderConnectDelayDuringRetryMs`)."""
@@ -69,7 +70,7 @@ class LeaderLink(QuorumEndpoint):
         server, wait = self._servers.get(leader), max(0.0, self._not_before - self.loop.time())
         self._not_before = self.loop.time() + wait + BETWEEN
         await asyncio.sleep(wait)
-        deadline = self.loop.time() + self.limit(synced=False)
+        deadline = self.loop.time() + self.limits.silence(synchronised=False)
         for _ in range(TRIES):
             for address in () if server is None else server.addresses:
                 found = await self._connect_at(leader, address.host, address.quorum_port, deadline)
@@ -175,9 +176,9 @@ class LeaderLink(QuorumEndpoint):
     def look(self) -> None:
         """Check whether the leader has been silent for too long."""
         part, leader = self._core.server.zab, self.leader
-        if isinstance(part, Learner) and leader is not None:
-            if self.loop.time() - leader.last_heard <= self.limit(part.serves):
-                return
+        if not isinstance(part, Learner) or leader is None:
+            return
+        if is_leader_silent(part, self.loop.time() - leader.last_heard, self.limits):
             logger.warning("leader %d is silent", part.leader)
             leader.close()
             self._lose()

@@ -5,7 +5,8 @@ Rules this module keeps:
 - Fields of the wire that no step reads are handled here: the id of a learner, sessions in a PING, REVALIDATE.
 - The number of connections without an introduction is limited, and so is that of servers outside the configuration. An
   introduction must arrive within initLimit, with an id other than this server's and a credible epoch.
-- Every half tick a leader ends the connections of silent learners, and checks that the rest are a quorum.
+- Every half tick a leader measures the silence of its learners and the time of its phase. `spec.zab.timeouts` decides
+  which connections end, and whether the leader gives up.
 
 Source: `LearnerHandler.run`, `LearnerMaster.revalidateSession`, `Leader.lead`, `LearnerCnxAcceptor`.
 """
@@ -23,11 +24,12 @@ from refimpl.wire import quorum as wire
 from refimpl.wire.request import BadRequestError
 from spec.config import Ensemble, Server
 from spec.quorum import Sid
-from spec.zab import leader as spec_leader
 from spec.zab import packets as zab
 from spec.zab.epochs import believed_epochs
 from spec.zab.events import LearnerGone, Receive
-from spec.zab.state import Leader, LeaderPhase, Stage
+from spec.zab.registration import Refusal, refusal
+from spec.zab.state import Leader, LeaderPhase
+from spec.zab.timeouts import is_late, resignation, silent_learners
 
 
 class Learners(QuorumEndpoint):
@@ -154,16 +156,17 @@ class Learners(QuorumEndpoint):
         return self._core.run(Receive(message.sid, message.packet))
 
     def _refusal(self, message: wire.Registration) -> str | None:
-        """Return the reason why the introduction of a learner is not credible; None if it is."""
-        sid, accepted = message.sid, message.packet.accepted_epoch
+        """Return the reason why the introduction of a learner is not accepted; None if it is."""
+        sid, accepted, peer = message.sid, message.packet.accepted_epoch, self._core.server.peer
+        match refusal(peer, sid, accepted, message.config_version):
+            case Refusal.LATER_CONFIGURATION:
+                return f"server {sid} has a later configuration, {message.config_version:#x}"
+            case Refusal.SAME_ID:
+                return f"it says that it is server {sid}, and that is this one"
+            case Refusal.INCREDIBLE_EPOCH:
+                highest = believed_epochs(peer.durable.accepted_epoch)[-1]
+                return f"server {sid} has accepted epoch {accepted}, where 0 to {highest} would be right"
         unknown = [each for each in self._learners if each not in self._known]
-        if message.config_version > self._core.server.view.version:
-            return f"server {sid} has a later configuration, {message.config_version:#x}"
-        if sid == self._own.sid:
-            return f"it says that it is server {sid}, and that is this one"
-        believed = believed_epochs(self._core.server.durable.accepted_epoch)
-        if accepted not in believed:
-            return f"server {sid} has accepted epoch {accepted}, where 0 to {believed[-1]} would be right"
         if sid not in self._known and sid not in unknown and len(unknown) >= MAX_STRANGERS:
             return f"server {sid} is not in the configuration, and {len(unknown)} others that are not are connected"
         return None
@@ -184,15 +187,16 @@ class Learners(QuorumEndpoint):
         """End silent connections, and give up without a quorum."""
         now = self.loop.time()
         for stranger in tuple(self._strangers):
-            if now - stranger.began > self.limit(synced=False):
+            if is_late(now - stranger.began, self.limits):
                 self.drop(stranger, "no complete first packet within initLimit")
         part = self._core.server.zab
-        for handler in part.handlers if isinstance(part, Leader) else ():
-            found = self._learners.get(handler.sid)
-            # A leader sends no PING before it serves, so a learner that waits for UPTODATE is silent.
-            if found is not None and now - found.last_heard > self.limit(handler.stage is Stage.SERVING):
-                logger.warning("learner %d is silent", handler.sid)
-                self._core.submit(self._ending(found))
+        if isinstance(part, Leader):
+            silence = {sid: now - found.last_heard for sid, found in self._learners.items()}
+            for sid in silent_learners(part, silence, self.limits):
+                found = self._learners.get(sid)
+                if found is not None:  # the end of another connection may have ended this one
+                    logger.warning("learner %d is silent", sid)
+                    self._core.submit(self._ending(found))
         self._core.submit(self._judge)
 
     def _ending(self, found: QuorumSocket) -> Callable[[], None]:
@@ -203,14 +207,12 @@ class Learners(QuorumEndpoint):
         return end
 
     def _judge(self) -> None:
-        """Give up without a quorum of learners, or if a phase before serving takes longer than initLimit."""
+        """Give up if the specification says so, which knows the time in the present phase."""
         part = self._core.server.zab
         if not isinstance(part, Leader):
             return
         if part.phase is not self._phase:
             self._phase, self._phase_began = part.phase, self.loop.time()
-        if part.phase is LeaderPhase.BROADCAST:
-            if not spec_leader.is_supported(self._core.server.peer, part):
-                self._core.lose_quorum("too few learners are left")
-        elif self.loop.time() - self._phase_began > self.limit(synced=False):
-            self._core.lose_quorum(f"no quorum for {part.phase.name} within initLimit")
+        reason = resignation(self._core.server.peer, part, self.loop.time() - self._phase_began, self.limits)
+        if reason is not None:
+            self._core.resign(reason)

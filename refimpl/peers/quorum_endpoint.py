@@ -22,6 +22,7 @@ from refimpl.rate_limit import RateLimit
 from refimpl.wire import quorum as wire
 from refimpl.wire.packet import Packet
 from refimpl.wire.request import BadRequestError
+from spec.zab.timeouts import TimeLimits
 
 logger = logging.getLogger("quorate.quorum")
 logger.addFilter(RateLimit())
@@ -37,6 +38,7 @@ class QuorumEndpoint(ABC):
     def __init__(self, core: QuorumCore) -> None:
         self._core = core
         self.loop = asyncio.get_running_loop()
+        self.limits = TimeLimits(core.settings.init_time / 1000, core.settings.sync_time / 1000)
         self.waiting: set[QuorumSocket] = set()
         self._look_again: asyncio.TimerHandle | None = None
 
@@ -131,7 +133,3 @@ class QuorumEndpoint(ABC):
         self._look_again = self.loop.call_later(self._core.settings.tick_time / 2000, self._tick)
         # Later: after a pause of this process the packets of its peers have yet to be read.
         self.loop.call_later(READ_FIRST, self.look)
-
-    def limit(self, synced: bool) -> float:
-        """Return the seconds of silence allowed: syncLimit once a learner is synchronised, initLimit before."""
-        return (self._core.settings.sync_time if synced else self._core.settings.init_time) / 1000

@@ -7,7 +7,8 @@ Rules of this module:
   refused, and cannot be revived.
 - The table is mutable, like its `ExpiryQueue`, and its cost does not depend on the number of sessions.
 
-Source: `SessionTrackerImpl`, `LeaderSessionTracker.checkSession`, `ZooKeeperServer.generatePasswd`.
+Source: `SessionTrackerImpl`, `LeaderSessionTracker.checkSession`, `ZooKeeperServer.generatePasswd`;
+`PrepRequestProcessor.pRequest2Txn`.
 """
 
 from collections.abc import Hashable, Iterable
@@ -15,7 +16,7 @@ from typing import TypeAlias
 
 from spec.service.expiry import ExpiryQueue
 from spec.tree.replies import Code
-from spec.tree.requests import SessionId
+from spec.tree.requests import CloseSession, CreateSession, DeleteContainer, Request, SessionId
 
 Owner: TypeAlias = Hashable
 """The server that a session is connected to, as the leader knows it."""
@@ -101,6 +102,16 @@ class Sessions:
         if session not in self._alive:
             return Code.SESSION_EXPIRED
         return Code.OK if self._owners.setdefault(session, owner) == owner else Code.SESSION_MOVED
+
+    def check_request(self, request: Request, owner: Owner) -> Code:
+        """Check that the owner may send this request for its session.
+
+        The requests that begin and end sessions, and the leader's own deletions of containers, are not checked: the
+        tracker of sessions closes an expired session without being its owner (`PrepRequestProcessor.pRequest2Txn`).
+        """
+        if isinstance(request.record, CreateSession | CloseSession | DeleteContainer):
+            return Code.OK
+        return self.check(request.session, owner)
 
     def claim(self, session: SessionId, owner: Owner) -> bool:
         """Make this owner the owner of the session. Return False if the session is unknown or closing."""

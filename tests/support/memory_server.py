@@ -19,8 +19,7 @@ from refimpl.tree import Tree
 from spec.service.sessions import Sessions
 from spec.tree.apply import apply
 from spec.tree.prepare import prepare
-from spec.tree.replies import Code
-from spec.tree.requests import CloseSession, CreateSession, Request, SessionId
+from spec.tree.requests import CloseSession, Request, SessionId
 from spec.tree.txns import Change, CloseSessionTxn, CreateSessionTxn
 
 _OWNER = "this server"
@@ -82,8 +81,7 @@ class MemoryServer:
             self._busy = False
 
     def _prepare(self, request: Request) -> Change:
-        unchecked = isinstance(request.record, CreateSession | CloseSession)
-        checked = Code.OK if unchecked else self.sessions.check(request.session, _OWNER)
+        checked = self.sessions.check_request(request, _OWNER)
         if isinstance(request.record, CloseSession):
             self.sessions.close(request.session)
         return prepare(self.tree, request, time.time_ns() // 1_000_000, checked)

@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 from spec.service.connecting import Invalid, Limits, NewSession, Presented, Renew, TurnedAway, present
 from spec.service.expiry import ExpiryQueue
 from spec.service.sessions import Sessions, first_session_id, next_session_id, password
+from spec.tree.fields import Record
 from spec.tree.replies import Code
+from spec.tree.requests import CloseSession, CreateSession, Delete, DeleteContainer, Multi, Request
 
 LIMITS = Limits(4000, 40000)
 ALIVE = 0x1000012345670000
@@ -128,6 +130,29 @@ def test_the_first_server_that_asks_for_a_session_owns_it() -> None:
     sessions = Sessions(1000, [(1, 5000)], now=0)
     assert sessions.check(1, "a") is Code.OK
     assert sessions.check(1, "b") is Code.SESSION_MOVED
+
+
+@pytest.mark.parametrize(
+    ("record", "code", "owned"),
+    [
+        (Delete("/a", -1), Code.SESSION_MOVED, Code.SESSION_MOVED),
+        (Multi(()), Code.SESSION_MOVED, Code.SESSION_MOVED),
+        (CreateSession(4000), Code.OK, Code.SESSION_MOVED),
+        (CloseSession(), Code.OK, Code.SESSION_MOVED),
+        (DeleteContainer("/a"), Code.OK, Code.SESSION_MOVED),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Record) else None,
+)
+def test_requests_that_begin_or_end_a_session_need_no_owner_and_make_none(
+    record: Record, code: Code, owned: Code
+) -> None:
+    """PrepRequestProcessor.pRequest2Txn checks no session for createSession, closeSession and deleteContainer."""
+    sessions = Sessions(1000, [(1, 5000)], now=0)
+    assert sessions.check(1, "a") is Code.OK
+    assert sessions.check_request(Request(1, 1, record), "b") is code
+    assert sessions.check(1, "b") is owned
+    expected = Code.OK if code is Code.OK else Code.SESSION_EXPIRED
+    assert sessions.check_request(Request(2, 1, record), "b") is expected
 
 
 def test_a_session_that_is_renewed_elsewhere_has_moved() -> None:

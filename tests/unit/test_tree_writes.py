@@ -13,7 +13,7 @@ from spec.tree.apply import Applied, apply
 from spec.tree.data import ANYONE, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE, Acl, Id, Stat
 from spec.tree.fields import Record
 from spec.tree.options import Options
-from spec.tree.prepare import prepare
+from spec.tree.prepare import fitted, may_exceed_request, prepare
 from spec.tree.replies import Code, Create2Reply, ErrorReply, MultiReply, PathReply, StatReply
 from spec.tree.requests import (
     Check,
@@ -32,7 +32,7 @@ from spec.tree.requests import (
     SetData,
 )
 from spec.tree.store import FIRST_ZNODES, configured
-from spec.tree.txns import Change, CloseSessionTxn, CreateTxn, ErrorTxn, MultiTxn, SetDataTxn
+from spec.tree.txns import Change, CloseSessionTxn, CreateTxn, DeleteTxn, ErrorTxn, MultiTxn, SetAclTxn, SetDataTxn
 from spec.tree.znode import stat_of
 
 OPEN = OPEN_ACL_UNSAFE
@@ -382,3 +382,27 @@ def test_create2_is_answered_with_a_stat() -> None:
     reply = Server().ask(Create2("/a", b"xy", OPEN, 0)).reply
     assert isinstance(reply, Create2Reply)
     assert (reply.path, reply.stat.data_length, reply.stat.czxid, reply.stat.pzxid) == ("/a", 2, 1, 1)
+
+
+def test_a_transaction_within_the_limit_of_a_packet_stays() -> None:
+    change = Change(1, 7, 1000, MultiTxn((DeleteTxn("/a"),)))
+    assert fitted(change, 100, 100) is change
+
+
+@pytest.mark.parametrize(
+    ("record", "expected"),
+    [
+        (MultiTxn((DeleteTxn("/a"),)), ErrorTxn(Code.MARSHALLING_ERROR)),
+        (SetAclTxn("/a", OPEN_ACL_UNSAFE * 2, 1), ErrorTxn(Code.MARSHALLING_ERROR)),
+        (CloseSessionTxn(("/a", "/b")), CloseSessionTxn(())),
+    ],
+)
+def test_a_transaction_that_no_learner_could_read_is_replaced(record: Record, expected: Record) -> None:
+    change = Change(1, 7, 1000, record)
+    assert may_exceed_request(change)
+    assert fitted(change, 101, 100) == Change(1, 7, 1000, expected)
+
+
+@pytest.mark.parametrize("record", [DeleteTxn("/a"), SetAclTxn("/a", OPEN_ACL_UNSAFE, 1), ErrorTxn(Code.NO_NODE)])
+def test_most_transactions_are_no_larger_than_their_requests(record: Record) -> None:
+    assert not may_exceed_request(Change(1, 7, 1000, record))
