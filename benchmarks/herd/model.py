@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from benchmarks.herd.strategies import Strategy
 from checker.engine import Model, Move, Row, semantics
 from checker.models.recipes import RecipeSetup, recipe_model
-from checker.models.service import Budgets, Notice, client_name
+from checker.models.service import FaultBudgets, WatchNotification, client_name
 
 TRAVELS = ("arrive", "deliver")
 
@@ -33,7 +33,7 @@ class NoLeaderError(RuntimeError):
 
 def count(strategy: Strategy, clients: int) -> Count:
     """Count the cost of the leader's death with this number of clients. Raises NoLeaderError."""
-    setup = RecipeSetup(strategy.recipe, clients=clients, budgets=Budgets(crashes=1), variants=strategy.variants)
+    setup = RecipeSetup(strategy.recipe, clients=clients, budgets=FaultBudgets(crashes=1), variants=strategy.variants)
     run = _Run(recipe_model("herd", setup), setup)
     for client in setup.client_ids:
         run.do("want", client)
@@ -69,7 +69,7 @@ class _Run:
         """Deliver requests and messages until none is in flight."""
         while (move := next((move for move in self._moves() if move.action in TRAVELS), None)) is not None:
             self.requests += move.action == "arrive"
-            self.notifications += move.action == "deliver" and isinstance(move.arguments[-1], Notice)
+            self.notifications += move.action == "deliver" and isinstance(move.arguments[-1], WatchNotification)
             self._fire(move)
 
     def leader(self) -> int:

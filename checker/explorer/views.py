@@ -18,7 +18,7 @@ from checker.engine.semantics import answer
 from checker.explorer.requests import write_path
 from checker.explorer.walk import Path, Walks
 from checker.job import Drawn, Job, Json
-from checker.scenario.located import read_yaml
+from checker.scenario.yaml_lines import read_yaml
 from checker.traces.picture import picture
 from checker.traces.pieces import told_change
 from checker.traces.trace import (

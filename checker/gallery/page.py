@@ -21,7 +21,7 @@ from checker.job import Job, Verdict
 from checker.markdown import escaped, fenced, folded, table
 from checker.report.text import ENDS, outcome
 from checker.report.verdict import Judgement
-from checker.scenario.located import read_yaml
+from checker.scenario.yaml_lines import read_yaml
 from checker.traces.claim import claim, finding
 from checker.traces.minimise import minimised
 from checker.traces.svg import to_svg

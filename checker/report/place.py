@@ -20,7 +20,7 @@ from checker.engine.model import Kind, Property
 from checker.job import Job
 from checker.report.outcome import Outcome
 from checker.scenario.errors import ScenarioError
-from checker.scenario.located import Located, read_yaml
+from checker.scenario.yaml_lines import YamlDocument, read_yaml
 
 
 class Place(NamedTuple):
@@ -54,7 +54,7 @@ def shown_path(path: Path) -> str:
     return path.as_posix()
 
 
-def _located(job: Job) -> Located | None:
+def _located(job: Job) -> YamlDocument | None:
     """The scenario's text with its lines; None for a job without a scenario."""
     text = job.source.get("text")
     if not isinstance(text, str):
@@ -66,7 +66,7 @@ def _located(job: Job) -> Located | None:
     return located if isinstance(located.value, dict) else None
 
 
-def _line_of(located: Located, job: Job, name: str) -> int:
+def _line_of(located: YamlDocument, job: Job, name: str) -> int:
     """The line of a property that the scenario names; 0 for others. The items of a list have the same order in the
     model.
     """
@@ -79,5 +79,5 @@ def _line_of(located: Located, job: Job, name: str) -> int:
     return 0
 
 
-def _usual_line(located: Located) -> int:
+def _usual_line(located: YamlDocument) -> int:
     return next((located.lines[(key,)] for key in ("expect", "name") if (key,) in located.lines), 1)

@@ -32,7 +32,7 @@ REPLIES: dict[type[Record], type[Record]] = {
 """The reply to each request that has one."""
 
 
-class AskingError(ValueError):
+class RequestError(ValueError):
     """A malformed request or answer; `wrong` is the mistake, and `right` the correction."""
 
     def __init__(self, wrong: str, right: str) -> None:
@@ -41,31 +41,31 @@ class AskingError(ValueError):
 
 
 def expected_of(step: tuple[Record, ...], text: str) -> Expected:
-    """The answers that a text allows to the request of a step. Raises AskingError."""
+    """The answers that a text allows to the request of a step. Raises RequestError."""
     if len(step) != 1:
-        raise AskingError(f"the expected answer {text!r} of a choice", "expect an answer to a single request")
+        raise RequestError(f"the expected answer {text!r} of a choice", "expect an answer to a single request")
     codes: list[Code] = []
     fields: list[tuple[str, str]] = []
     for one in text.split("|"):
         word, *rest = one.split() or [""]
         name = word.lower()
         if name not in CODES:
-            raise AskingError(f"there is no error code {word!r}", nearest(word, SPELLED.values()))
+            raise RequestError(f"there is no error code {word!r}", nearest(word, SPELLED.values()))
         if rest and CODES[name] is not Code.OK:
-            raise AskingError(f"{one.strip()!r}", "only ok is followed by fields, like `ok version=0`")
+            raise RequestError(f"{one.strip()!r}", "only ok is followed by fields, like `ok version=0`")
         codes.append(CODES[name])
         fields += [_field(each, type(step[0])) for each in rest]
     return Expected(tuple(codes), tuple(fields))
 
 
 def _field(text: str, request: type[Record]) -> tuple[str, str]:
-    """A field of the reply and its value. Raises AskingError."""
+    """A field of the reply and its value. Raises RequestError."""
     name, equals, value = text.partition("=")
     known = sorted(fields_of(REPLIES[request])) if request in REPLIES else []
     if not known:
-        raise AskingError(f"{text!r}: the reply to {request.__name__} has no fields", "write ok alone")
+        raise RequestError(f"{text!r}: the reply to {request.__name__} has no fields", "write ok alone")
     if name not in known:
-        raise AskingError(f"{text!r}: the reply to {request.__name__} has no field {name!r}", nearest(name, known))
+        raise RequestError(f"{text!r}: the reply to {request.__name__} has no field {name!r}", nearest(name, known))
     if not equals:
-        raise AskingError(f"{text!r}: there is no value", f"write it behind the name, like `{name}=0`")
+        raise RequestError(f"{text!r}: there is no value", f"write it behind the name, like `{name}=0`")
     return name, value

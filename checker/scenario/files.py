@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from checker.models.ensemble import File, Setup
 from checker.reading import CONFIGURATION, TooLargeError, read_bytes
-from checker.scenario.located import Located, Path
+from checker.scenario.yaml_lines import Path, YamlDocument
 from spec.config import parse_zoo_cfg
 from spec.quorum import Addresses, Port, Sid, opens, reaches
 
@@ -35,7 +35,7 @@ class FolderError(Exception):
 class Files:
     """The files named in a scenario; `texts` has the texts read so far."""
 
-    def __init__(self, located: Located, read: Read, known: tuple[str, ...] = ()) -> None:
+    def __init__(self, located: YamlDocument, read: Read, known: tuple[str, ...] = ()) -> None:
         self._located, self._read, self._known = located, read, known
         self.texts: dict[str, str] = {}
 

@@ -21,9 +21,9 @@ from checker.job import Job, Json
 from checker.reading import SCENARIO, TooLargeError, read_bytes
 from checker.scenario.errors import ScenarioError
 from checker.scenario.files import Files, Read, beside, names_beside
-from checker.scenario.located import read_yaml
 from checker.scenario.schema import RECIPE, SERVICE
 from checker.scenario.variants import named
+from checker.scenario.yaml_lines import read_yaml
 from spec.variants import Variant
 
 KIND = "scenario"

@@ -24,9 +24,9 @@ from checker.engine import Actor, Column, Fairness, Model, Move, Outcome, Read, 
 from checker.engine.semantics import successors
 from checker.models.ensemble import Setup
 from checker.models.ensemble.actions import ARRIVALS, SETTLING, Action, urgency
-from checker.scenario.located import Located, Path, position
-from checker.scenario.parts import check_server
+from checker.scenario.ensemble_setup import check_server
 from checker.scenario.schema import OpeningEntry, decode
+from checker.scenario.yaml_lines import Path, YamlDocument, position
 from spec.quorum import Sid
 
 OPENING = "opening"
@@ -37,7 +37,7 @@ Step = tuple[Move, Row]
 Choice = Callable[[list[Step]], Step | None]
 
 
-def opened(model: Model, entries: list[Any], setup: Setup, located: Located) -> tuple[Model, int]:
+def opened(model: Model, entries: list[Any], setup: Setup, located: YamlDocument) -> tuple[Model, int]:
     """The model with that opening, and the number of its steps. Raises ScenarioError for an impossible one."""
     row, moves = model.initial(), []
     for number, value in enumerate(entries):
@@ -60,7 +60,7 @@ def opened(model: Model, entries: list[Any], setup: Setup, located: Located) -> 
     return (_forced(model, tuple(moves)) if moves else model), len(moves)
 
 
-def _choices(entry: OpeningEntry, setup: Setup, located: Located, path: Path) -> list[Choice]:
+def _choices(entry: OpeningEntry, setup: Setup, located: YamlDocument, path: Path) -> list[Choice]:
     """One choice for each step of an entry other than `settle` and `arrive`, which have none."""
     given = [name for name in entry.__struct_fields__ if getattr(entry, name) is not None]
     if len(given) != 1:

@@ -13,9 +13,9 @@ import msgspec
 from checker.models.ensemble import Budgets, Grain, Setup
 from checker.models.ensemble.actions import BUDGETS, UNLIMITED, Domain, Section
 from checker.scenario.errors import nearest
-from checker.scenario.located import Located, Path, position
 from checker.scenario.schema import Common, FaultsEntry, Scenario, WorkloadEntry, decode
 from checker.scenario.variants import why_idle
+from checker.scenario.yaml_lines import Path, YamlDocument, position
 from spec.variants import Variant
 from spec.zab.state import ZabRules
 
@@ -29,7 +29,7 @@ _OF_ZAB = ("discovery", "disk", "commits", "clients", "elections")
 """The keys, with `workload`, that concern only leading and following."""
 
 
-def word(located: Located, written: str, words: Iterable[str], path: Path) -> str:
+def word(located: YamlDocument, written: str, words: Iterable[str], path: Path) -> str:
     """Return a word if it is one of these. Raises ScenarioError with the nearest one."""
     valid = list(words)
     if written not in valid:
@@ -37,7 +37,7 @@ def word(located: Located, written: str, words: Iterable[str], path: Path) -> st
     return written
 
 
-def zab_of(scenario: Scenario, located: Located, variants: frozenset[Variant]) -> ZabRules | None:
+def zab_of(scenario: Scenario, located: YamlDocument, variants: frozenset[Variant]) -> ZabRules | None:
     """The rules of leading and following; None with the election alone."""
     takes_time = [SYNCHRONOUS, ASYNCHRONOUS]
     disk = word(located, scenario.disk or ASYNCHRONOUS, takes_time, ("disk",))
@@ -49,7 +49,7 @@ def zab_of(scenario: Scenario, located: Located, variants: frozenset[Variant]) -
     return ZabRules(disk == ASYNCHRONOUS, commits == ASYNCHRONOUS, variants)
 
 
-def budgets_of(scenario: Scenario, located: Located, grain: Grain) -> Budgets:
+def budgets_of(scenario: Scenario, located: YamlDocument, grain: Grain) -> Budgets:
     """The budgets of faults, of client requests, and of elections by the oracle."""
     given: dict[str, int] = {}
     for key, kind, value in (
@@ -72,7 +72,7 @@ def budgets_of(scenario: Scenario, located: Located, grain: Grain) -> Budgets:
     return Budgets(**given)
 
 
-def variants_of(scenario: Common, located: Located) -> frozenset[Variant]:
+def variants_of(scenario: Common, located: YamlDocument) -> frozenset[Variant]:
     """The known defects and mutants to reproduce."""
     valid = [each.value for each in Variant]
     return frozenset(
@@ -81,7 +81,7 @@ def variants_of(scenario: Common, located: Located) -> frozenset[Variant]:
     )
 
 
-def check_that_all_matters(scenario: Scenario, setup: Setup, located: Located) -> None:
+def check_that_all_matters(scenario: Scenario, setup: Setup, located: YamlDocument) -> None:
     """Raise ScenarioError for a key that would change nothing."""
     for path, what, right in _idle(scenario, setup):
         raise located.error(path, what, right)

@@ -23,13 +23,13 @@ from checker.models.recipes import RESOURCE, ROOT, Client, RecipeSetup, Resource
 from checker.models.recipes.setup import mail_name
 from checker.models.service import (
     LEADER,
-    Broken,
+    ClientConnection,
     Commit,
+    ConnectionClosed,
+    LaggingServer,
     Leader,
-    Link,
-    Notice,
-    Replica,
     Reply,
+    WatchNotification,
     client_name,
     client_of,
     link_name,
@@ -110,7 +110,7 @@ class RecipeLens:
             fields["sessions over"] = ", ".join(over)
         if self._setup.lag:
             for server in self._setup.service.server_ids:
-                replica: Replica = self._at(row, server_name(server))
+                replica: LaggingServer = self._at(row, server_name(server))
                 lags = any(isinstance(each, Commit) for each in replica.pending)
                 fields[server_name(server)] = _behind(replica.store, leader.store) if lags else "up to date"
         return fields
@@ -172,30 +172,30 @@ class RecipeLens:
     def _traffic(self, client: int, move: Move, before: Row, after: Row) -> Iterator[Drawn]:
         """The requests, replies and notifications of one connection."""
         lane = client_name(client)
-        was: Link = self._at(before, link_name(client))
-        now: Link = self._at(after, link_name(client))
+        was: ClientConnection = self._at(before, link_name(client))
+        now: ClientConnection = self._at(after, link_name(client))
         mine = move.arguments[0] == client
         if mine and move.action == "arrive":
             yield Drawn("deliver", SERVICE, told_request(was.up[0]), peer=lane)
         if mine and move.action == "arrive late":
             yield Drawn("deliver", SERVICE, told_request(was.stray[0]), peer=lane)
-        if mine and move.action == "deliver" and not isinstance(was.down[0], Broken):
+        if mine and move.action == "deliver" and not isinstance(was.down[0], ConnectionClosed):
             yield Drawn("deliver", lane, told_answer(was.down[0]), peer=SERVICE)
         if now.state is not was.state:
             lost = was.down[1:] if mine and move.action == "deliver" else was.down
             for message in lost:
-                if not isinstance(message, Broken):
+                if not isinstance(message, ConnectionClosed):
                     yield Drawn("lost", SERVICE, told_answer(message), peer=lane)
         for request in _dropped(was, now, move if mine else None):
             yield Drawn("lost", lane, told_request(request), peer=SERVICE)
         for message in _added(was, now):
-            if isinstance(message, Reply | Notice):
+            if isinstance(message, Reply | WatchNotification):
                 yield Drawn("send", SERVICE, told_answer(message), peer=lane)
         if len(now.up) > len(was.up) - (mine and move.action == "arrive"):
             yield Drawn("send", lane, told_request(now.up[-1]), peer=SERVICE)
 
 
-def _added(was: Link, now: Link) -> tuple[Any, ...]:
+def _added(was: ClientConnection, now: ClientConnection) -> tuple[Any, ...]:
     """The messages that were sent to the client; at most one earlier message has left the connection."""
     for gone in (0, 1):
         kept = was.down[gone:]
@@ -204,7 +204,7 @@ def _added(was: Link, now: Link) -> tuple[Any, ...]:
     return ()
 
 
-def _dropped(was: Link, now: Link, move: Move | None) -> list[Record]:
+def _dropped(was: ClientConnection, now: ClientConnection, move: Move | None) -> list[Record]:
     """The requests that were lost; `move` is the step of this connection, or None if the step was another one's."""
     action = move.action if move else ""
     stray, up = list(was.stray), list(was.up)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from checker.models.service import Broken, Commit, Marker, Notice, Reply
+from checker.models.service import Commit, ConnectionClosed, PendingSync, Reply, WatchNotification
 from spec.tree.apply import EventType
 from spec.tree.fields import Record
 from spec.tree.paths import name_of, parent_of
@@ -50,27 +50,27 @@ def told_request(record: Record) -> str:
     return f"{told_name(record)}{f' {told_path(path)}' if path is not None else ''}{watch}"
 
 
-def told_answer(message: Reply | Notice | Broken) -> str:
+def told_answer(message: Reply | WatchNotification | ConnectionClosed) -> str:
     """A reply or a notification in full."""
     match message:
-        case Notice(type_, path):
+        case WatchNotification(type_, path):
             return f"{told_path(path)} {_EVENTS[type_]}"
         case Reply(asked, code, reply):
             return f"{told_request(asked)}: {_told_reply(code, reply)}"
-        case Broken():
+        case ConnectionClosed():
             return "the connection is closed"
 
 
-def told_shortly(message: Reply | Notice | Broken) -> str:
+def told_shortly(message: Reply | WatchNotification | ConnectionClosed) -> str:
     """A reply with only the name of its request; other messages in full."""
     if isinstance(message, Reply):
         return f"{told_name(message.asked)}: {_told_reply(message.code, message.reply)}"
     return told_answer(message)
 
 
-def told_commit(waiting: Commit | Marker) -> str:
+def told_commit(waiting: Commit | PendingSync) -> str:
     """The transaction or sync that a lagging server applies."""
-    if isinstance(waiting, Marker):
+    if isinstance(waiting, PendingSync):
         return told_request(waiting.origin.asked)
     path = getattr(waiting.change.record, "path", None)
     return f"{told_name(waiting.change.record)}{f' {told_path(path)}' if path is not None else ''}"

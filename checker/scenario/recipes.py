@@ -11,14 +11,14 @@ from checker.job import Job, Json
 from checker.models.recipes import Facts, RecipeSetup, recipe_model
 from checker.models.service import Clocks, rules
 from checker.properties.recipes import DEFAULTS, RECIPE_PROPERTIES, build, entry
-from checker.scenario import listed
+from checker.scenario import common_keys
 from checker.scenario.clients import budgets_of, check_counts, clocks_of
-from checker.scenario.located import Located
-from checker.scenario.parts import limits_of
+from checker.scenario.ensemble_setup import limits_of
 from checker.scenario.protocol import variants_of, word
 from checker.scenario.recipe_lens import RecipeLens
 from checker.scenario.schema import RECIPE, RecipeScenario, decode
-from checker.scenario.variants import Idle
+from checker.scenario.variants import NoEffect
+from checker.scenario.yaml_lines import YamlDocument
 from spec.recipes.recipes import RECIPES
 from spec.variants import DESCRIBED, Area, Variant
 
@@ -41,12 +41,12 @@ OF_QUEUES = frozenset(
 )
 
 
-def recipe_job(located: Located, source: Mapping[str, Json], added: frozenset[Variant]) -> Job:
+def recipe_job(located: YamlDocument, source: Mapping[str, Json], added: frozenset[Variant]) -> Job:
     """The job of a scenario of a recipe. Raises ScenarioError and VariantError."""
     scenario = decode(RecipeScenario, located, located.value, ())
     setup = _setup(scenario, located, added)
-    name = listed.name_of(scenario, located, added)
-    chosen = listed.properties(scenario, located, DEFAULTS, entry, lambda name, value: build(setup, name, value))
+    name = common_keys.name_of(scenario, located, added)
+    chosen = common_keys.properties(scenario, located, DEFAULTS, entry, lambda name, value: build(setup, name, value))
     model = recipe_model(name, setup, tuple(chosen))
     actions = frozenset(known_actions(setup))
     return Job(
@@ -56,19 +56,19 @@ def recipe_job(located: Located, source: Mapping[str, Json], added: frozenset[Va
         source=source,
         grain="each request",
         limits=limits_of(scenario, located),
-        expected=None if added else listed.expected(scenario, located),
-        violations=None if added else listed.violations(scenario, located, model.properties),
+        expected=None if added else common_keys.expected(scenario, located),
+        violations=None if added else common_keys.violations(scenario, located, model.properties),
         until_witnessed=scenario.until_witnessed,
         bounds=tuple(_bounds(setup)),
         actions=actions,
-        allowed_silent=listed.may_not_fire(scenario, actions, located),
+        allowed_silent=common_keys.may_not_fire(scenario, actions, located),
     )
 
 
-def _setup(scenario: RecipeScenario, located: Located, added: Iterable[Variant]) -> RecipeSetup:
+def _setup(scenario: RecipeScenario, located: YamlDocument, added: Iterable[Variant]) -> RecipeSetup:
     word(located, scenario.recipe, RECIPES, (RECIPE,))
     check_counts(scenario, located, MOST)
-    facts = (RECIPE_PROPERTIES[name].facts for name in listed.named_in(scenario) if name in RECIPE_PROPERTIES)
+    facts = (RECIPE_PROPERTIES[name].facts for name in common_keys.named_in(scenario) if name in RECIPE_PROPERTIES)
     setup = RecipeSetup(
         recipe=scenario.recipe,
         clients=scenario.clients,
@@ -83,28 +83,28 @@ def _setup(scenario: RecipeScenario, located: Located, added: Iterable[Variant])
     if scenario.again and scenario.recipe != "lock":
         right = "leave it out, or write recipe: lock"
         raise located.error(("again",), f"a {scenario.recipe} is not taken twice", right)
-    listed.refuse_idle(scenario, added, located, lambda variant: why_idle(variant, setup))
+    common_keys.refuse_without_effect(scenario, added, located, lambda variant: why_idle(variant, setup))
     return setup
 
 
-def why_idle(variant: Variant, setup: RecipeSetup) -> Idle | None:
+def why_idle(variant: Variant, setup: RecipeSetup) -> NoEffect | None:
     """The reason why a variant changes nothing in a setup; None if it may change something."""
     area = DESCRIBED[variant].area
     if area is not Area.RECIPES:
-        return Idle(f"it is of {area.value}, and here are clients with a recipe", "add it to another scenario")
+        return NoEffect(f"it is of {area.value}, and here are clients with a recipe", "add it to another scenario")
     if variant in OF_LOCKS and not setup.again:
-        return Idle("it changes nothing where a lock is taken once", "write recipe: lock, and again: 1")
+        return NoEffect("it changes nothing where a lock is taken once", "write recipe: lock, and again: 1")
     if variant in OF_QUEUES and setup.recipe == "unfair-election":
-        return Idle("it changes nothing where there is no queue", "write another recipe")
+        return NoEffect("it changes nothing where there is no queue", "write another recipe")
     if variant is Variant.SEARCH_WITHOUT_SYNC and not setup.lag:
-        return Idle("it changes nothing where no server lags", "write lag: true, and servers: 2")
+        return NoEffect("it changes nothing where no server lags", "write lag: true, and servers: 2")
     if variant is Variant.LEAD_UNANNOUNCED and setup.recipe != "fair-election":
-        return Idle("it changes nothing where leaders are not announced", "write recipe: fair-election")
+        return NoEffect("it changes nothing where leaders are not announced", "write recipe: fair-election")
     if variant is Variant.OLD_TOKEN and not (setup.recipe == "leader-latch" and setup.writes):
         right = "write recipe: leader-latch, and writes: 1"
-        return Idle("it changes nothing where nobody queues anew and writes", right)
+        return NoEffect("it changes nothing where nobody queues anew and writes", right)
     if variant is Variant.NO_FENCING and not setup.writes:
-        return Idle("it changes nothing where nobody writes", "write writes: 1")
+        return NoEffect("it changes nothing where nobody writes", "write writes: 1")
     return None
 
 

@@ -19,7 +19,7 @@ KIND = "refined"
 
 
 @dataclass(frozen=True)
-class Refinement:
+class OracleRefinement:
     """The refinement of a job of the oracle grain to the fine grain. See `checker.job.Refinement`."""
 
     coarse: Job
@@ -61,4 +61,4 @@ class Refinement:
 
 def with_refinement(job: Job, setup: Setup) -> Job:
     """The job, with its refinement if its grain is the oracle."""
-    return replace(job, refinement=Refinement(job, setup)) if setup.grain is Grain.ORACLE else job
+    return replace(job, refinement=OracleRefinement(job, setup)) if setup.grain is Grain.ORACLE else job

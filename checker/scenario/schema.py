@@ -27,7 +27,7 @@ import msgspec
 
 from checker.models.ensemble.actions import BUDGETS, FORMER_NAMES, Section
 from checker.scenario.errors import nearest
-from checker.scenario.located import Located, Path, position
+from checker.scenario.yaml_lines import Path, YamlDocument, position
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -206,7 +206,7 @@ KINDS: dict[str, type[Common]] = {RECIPE: RecipeScenario, SERVICE: ServiceScenar
 """The key that selects the kind of a scenario; without any of them it describes an ensemble."""
 
 
-def decode(kind: type[T], located: Located, value: Any, path: Path) -> T:
+def decode(kind: type[T], located: YamlDocument, value: Any, path: Path) -> T:
     """A map as a struct. Raises ScenarioError with the line of the first error."""
     fields = tuple(sorted(kind.__struct_fields__, key=lambda name: name in Common.__struct_fields__))  # its own first
     if not isinstance(value, dict):

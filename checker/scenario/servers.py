@@ -13,9 +13,9 @@ from typing import Any
 
 from checker.models.ensemble import Member
 from checker.scenario.files import Files
-from checker.scenario.located import Located, Path, position
 from checker.scenario.protocol import ZAB
 from checker.scenario.schema import LogEntry, Scenario, ServerEntry, decode
+from checker.scenario.yaml_lines import Path, YamlDocument, position
 from spec.durable import Durable
 from spec.txn import Txn, counter_of, epoch_of, told
 
@@ -23,7 +23,7 @@ LARGEST = (1 << 63) - 1
 LARGEST_EPOCH = (1 << 31) - 1
 
 
-def members_of(scenario: Scenario, located: Located, files: Files) -> Iterator[Member]:
+def members_of(scenario: Scenario, located: YamlDocument, files: Files) -> Iterator[Member]:
     """The servers of a scenario. Raises ScenarioError, and ConfigError for a file."""
     servers = scenario.servers
     if not isinstance(servers, dict | list) or not servers:
@@ -49,7 +49,7 @@ def members_of(scenario: Scenario, located: Located, files: Files) -> Iterator[M
         yield Member(sid, files.file(name, sid, place), durable, entry.late, tuple(others))
 
 
-def _durable(located: Located, entry: ServerEntry, path: Path, *, leads_and_follows: bool) -> Durable:
+def _durable(located: YamlDocument, entry: ServerEntry, path: Path, *, leads_and_follows: bool) -> Durable:
     idle = [key for key in ("accepted_epoch", "log") if getattr(entry, key)] if not leads_and_follows else []
     for key in idle:
         what = "it changes nothing where the election is all there is"
@@ -70,13 +70,13 @@ def _durable(located: Located, entry: ServerEntry, path: Path, *, leads_and_foll
     return durable
 
 
-def _epoch(located: Located, epoch: int, path: Path) -> int:
+def _epoch(located: YamlDocument, epoch: int, path: Path) -> int:
     if not 0 <= epoch <= LARGEST_EPOCH:
         raise located.error(path, f"the epoch {epoch}", f"write a number from 0 to {LARGEST_EPOCH}")
     return epoch
 
 
-def _log(located: Located, entries: list[Any], snapshot: int, path: Path) -> Iterator[Txn]:
+def _log(located: YamlDocument, entries: list[Any], snapshot: int, path: Path) -> Iterator[Txn]:
     """The transactions after the snapshot; the default for a value is the text of the zxid."""
     last = snapshot
     for number, value in enumerate(entries):
@@ -95,7 +95,7 @@ def _log(located: Located, entries: list[Any], snapshot: int, path: Path) -> Ite
         last = zxid
 
 
-def _zxid(located: Located, written: int | str, path: Path) -> int:
+def _zxid(located: YamlDocument, written: int | str, path: Path) -> int:
     """A zxid: a number, or `epoch:counter`."""
     zxid = written
     if isinstance(zxid, str):

@@ -19,10 +19,11 @@ from typing import Any
 
 from checker.engine import Model, Move, Row
 from checker.job import Drawn, Json
-from checker.models.service import telling
-from checker.models.service.link import Link, State, may_change
-from checker.models.service.memory import READS
-from checker.models.service.replica import Replica
+from checker.models.service import render
+from checker.models.service.client_connection import ClientConnection, ConnectionState, may_change
+from checker.models.service.lagging_server import LaggingServer
+from checker.models.service.messages import Commit, ConnectionClosed, RefuseSession
+from checker.models.service.observations import READS
 from checker.models.service.setup import (
     LEADER,
     ServiceSetup,
@@ -33,18 +34,17 @@ from checker.models.service.setup import (
     server_name,
     watches_name,
 )
-from checker.models.service.words import Broken, Commit, Refuse
 from spec.client.library import Library
 from spec.tree.store import FrozenStore
 from spec.tree.znode import Kind, kind_of
 
 Fields = dict[str, Json]
 _STATES = {
-    State.UP: "connected",
-    State.DOWN: "disconnected",
-    State.OVER: "session expired",
-    State.OPENING: "opening a session",
-    State.GONE: "gone",
+    ConnectionState.UP: "connected",
+    ConnectionState.DOWN: "disconnected",
+    ConnectionState.OVER: "session expired",
+    ConnectionState.OPENING: "opening a session",
+    ConnectionState.GONE: "gone",
 }
 
 
@@ -90,7 +90,7 @@ class ServiceLens:
     def _server(self, row: Row, server: int) -> Fields:
         fields: Fields = {}
         if self._setup.lag:
-            replica: Replica = self._value(row, server_name(server))
+            replica: LaggingServer = self._value(row, server_name(server))
             fields |= {"zxid": replica.zxid, **self._tree(replica.store)}
             if replica.pending:
                 fields["pending"] = [_pending(each) for each in replica.pending]
@@ -101,7 +101,7 @@ class ServiceLens:
         return fields
 
     def _client(self, row: Row, client: int) -> Fields:
-        link: Link = self._value(row, link_name(client))
+        link: ClientConnection = self._value(row, link_name(client))
         fields: Fields = {"state": _STATES[link.state]}
         if link.server is not None:
             fields["at"] = server_name(link.server)
@@ -120,7 +120,7 @@ class ServiceLens:
         words = _WORDS.get(move.action)
         if words is None:
             return " ".join([move.action, *map(str, move.arguments)])
-        if move.action == "reconnect" and any(isinstance(send.operation, Refuse) for send in move.sends):
+        if move.action == "reconnect" and any(isinstance(send.operation, RefuseSession) for send in move.sends):
             return f"server {move.arguments[1]} tells client {move.arguments[0]} that its session is over"
         return str(words(*move.arguments))
 
@@ -147,35 +147,35 @@ class ServiceLens:
     def _commits(self, row: Row, name: str) -> Counter[str]:
         return Counter(_committed(each) for each in self._value(row, name).pending if _is_of_all(each))
 
-    def _at(self, link: Link) -> str:
+    def _at(self, link: ClientConnection) -> str:
         return server_name(link.server) if self._setup.lag and link.server is not None else LEADER
 
-    def _arrived(self, client: int, old: Link, new: Link, move: Move) -> Iterator[Drawn]:
+    def _arrived(self, client: int, old: ClientConnection, new: ClientConnection, move: Move) -> Iterator[Drawn]:
         mine = bool(move.arguments) and move.arguments[0] == client
         name, server = client_name(client), self._at(old)
         if mine and move.action == "arrive":
-            yield Drawn("deliver", server, telling.request(move.arguments[2]), peer=name)
+            yield Drawn("deliver", server, render.request(move.arguments[2]), peer=name)
         elif mine and move.action == "arrive late":
-            yield Drawn("note", LEADER, f"{name}'s {telling.request(move.arguments[1])} arrives late")
-            yield Drawn("late", name, telling.request(move.arguments[1]))
+            yield Drawn("note", LEADER, f"{name}'s {render.request(move.arguments[1])} arrives late")
+            yield Drawn("late", name, render.request(move.arguments[1]))
         elif len(new.up) < len(old.up):
-            kept = Counter(map(telling.request, new.stray))
-            lost = Counter(map(telling.request, old.up)) - (kept if may_change(old.up) else Counter())
+            kept = Counter(map(render.request, new.stray))
+            lost = Counter(map(render.request, old.up)) - (kept if may_change(old.up) else Counter())
             yield from (Drawn("lost", name, each, peer=server) for each in lost.elements())
         if mine and move.action == "deliver":
-            yield Drawn("deliver", name, telling.message(move.arguments[2]), peer=server)
+            yield Drawn("deliver", name, render.message(move.arguments[2]), peer=server)
         elif new.server is None and old.down:
-            yield from (Drawn("lost", server, telling.message(each), peer=name) for each in old.down)
+            yield from (Drawn("lost", server, render.message(each), peer=name) for each in old.down)
         if not (mine and move.action == "arrive late"):
-            dropped = Counter(map(telling.request, old.stray)) - Counter(map(telling.request, new.stray))
+            dropped = Counter(map(render.request, old.stray)) - Counter(map(render.request, new.stray))
             yield from (Drawn("lost", name, each) for each in dropped.elements())
 
-    def _sent(self, client: int, old: Link, new: Link) -> Iterator[Drawn]:
+    def _sent(self, client: int, old: ClientConnection, new: ClientConnection) -> Iterator[Drawn]:
         name = client_name(client)
         if len(new.up) > len(old.up):
-            yield Drawn("send", name, telling.request(new.up[-1]), peer=self._at(new))
-        had, has = Counter(map(telling.message, old.down)), Counter(map(telling.message, new.down))
-        order = {telling.message(each): place for place, each in enumerate(new.down)}
+            yield Drawn("send", name, render.request(new.up[-1]), peer=self._at(new))
+        had, has = Counter(map(render.message, old.down)), Counter(map(render.message, new.down))
+        order = {render.message(each): place for place, each in enumerate(new.down)}
         for text in sorted((has - had).elements(), key=order.__getitem__):
             yield Drawn("send", self._at(new), text, peer=name)
 
@@ -191,7 +191,7 @@ def scripted_fields(model: Model) -> Callable[[int, Row], Mapping[str, Json]]:
 
     def fields(client: int, row: Row) -> Fields:
         standing = row[model.index[client_name(client)]]
-        waits = [telling.request(record) for record in standing.outstanding]
+        waits = [render.request(record) for record in standing.outstanding]
         return {"unanswered": waits} if waits else {}
 
     return fields
@@ -207,7 +207,7 @@ def _pending(each: Any) -> str:
 
 
 def _committed(commit: Commit) -> str:
-    return f"{commit.zxid}: {telling.transaction(commit.change)}"
+    return f"{commit.zxid}: {render.transaction(commit.change)}"
 
 
 def _is_of_all(each: Any) -> bool:
@@ -219,9 +219,9 @@ _NOTED = frozenset({"disconnect", "reconnect", "open", "expire", "lapse"})
 
 
 def _hears(client: int, server: int, said: Any) -> str:
-    if isinstance(said, Broken):
+    if isinstance(said, ConnectionClosed):
         return f"client {client} finds its connection closed by server {server}"
-    return f"client {client} hears from server {server}: {telling.message(said)}"
+    return f"client {client} hears from server {server}: {render.message(said)}"
 
 
 def _applies(server: int, first: Any) -> str:
@@ -229,11 +229,11 @@ def _applies(server: int, first: Any) -> str:
 
 
 _WORDS: dict[str, Callable[..., str]] = {
-    "ask": lambda c, record: f"client {c} asks: {telling.request(record)}",
+    "ask": lambda c, record: f"client {c} asks: {render.request(record)}",
     "arrive": lambda c, k, record: (
-        f"server {k} {'reads for' if isinstance(record, READS) else 'takes from'} client {c}: {telling.request(record)}"
+        f"server {k} {'reads for' if isinstance(record, READS) else 'takes from'} client {c}: {render.request(record)}"
     ),
-    "arrive late": lambda c, record: f"client {c}'s {telling.request(record)}, of a lost connection, arrives late",
+    "arrive late": lambda c, record: f"client {c}'s {render.request(record)}, of a lost connection, arrives late",
     "apply": _applies,
     "deliver": _hears,
     "disconnect": lambda c, k: f"client {c} loses its connection to server {k}",

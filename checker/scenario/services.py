@@ -12,16 +12,16 @@ from checker.models.service import ServiceSetup
 from checker.models.service.scripts import Script
 from checker.properties import service as registry
 from checker.properties.service.projections import Run
-from checker.scenario import listed
-from checker.scenario.answers import AskingError
-from checker.scenario.asking import script_of
+from checker.scenario import common_keys
+from checker.scenario.answers import RequestError
 from checker.scenario.clients import budgets_of, check_counts, clocks_of
+from checker.scenario.ensemble_setup import limits_of
 from checker.scenario.errors import one_of
-from checker.scenario.located import Located, Path, position
-from checker.scenario.parts import limits_of
 from checker.scenario.protocol import variants_of
+from checker.scenario.request_parser import script_of
 from checker.scenario.schema import SERVICE, ServiceScenario, decode
-from checker.scenario.service_parts import applicable, service_job_parts, service_setup, why_idle
+from checker.scenario.service_setup import applicable, service_job_parts, service_setup, why_idle
+from checker.scenario.yaml_lines import Path, YamlDocument, position
 from spec.tree.paths import fault_of
 from spec.variants import Variant
 
@@ -29,16 +29,18 @@ MOST = {"servers": (1, 9), "pipeline": (1, 9)}
 """The least and the greatest value of each count."""
 
 
-def service_job(located: Located, source: Mapping[str, Json], added: frozenset[Variant]) -> Job:
+def service_job(located: YamlDocument, source: Mapping[str, Json], added: frozenset[Variant]) -> Job:
     """The job of a scenario of the service. Raises ScenarioError and VariantError."""
     scenario = decode(ServiceScenario, located, located.value, ())
     check_counts(scenario, located, MOST)
     scripts = _scripts(scenario, located)
-    name = listed.name_of(scenario, located, added)
+    name = common_keys.name_of(scenario, located, added)
     setup = _setup(scenario, located, scripts, frozenset(variants_of(scenario, located) | added))
-    listed.refuse_idle(scenario, added, located, lambda variant: why_idle(variant, setup, scripts))
+    common_keys.refuse_without_effect(scenario, added, located, lambda variant: why_idle(variant, setup, scripts))
     run, usual = Run(setup, scripts), applicable(scripts)
-    chosen = listed.properties(scenario, located, usual, registry.entry, lambda *named: registry.build(run, *named))
+    chosen = common_keys.properties(
+        scenario, located, usual, registry.entry, lambda *named: registry.build(run, *named)
+    )
     parts = service_job_parts(name, setup, scripts, tuple(prop.name for prop in chosen))
     return Job(
         name=name,
@@ -47,16 +49,16 @@ def service_job(located: Located, source: Mapping[str, Json], added: frozenset[V
         source=source,
         grain="each request",
         limits=limits_of(scenario, located),
-        expected=None if added else listed.expected(scenario, located),
-        violations=None if added else listed.violations(scenario, located, parts.model.properties),
+        expected=None if added else common_keys.expected(scenario, located),
+        violations=None if added else common_keys.violations(scenario, located, parts.model.properties),
         until_witnessed=scenario.until_witnessed,
         bounds=parts.bounds,
         actions=parts.actions,
-        allowed_silent=listed.may_not_fire(scenario, parts.actions, located),
+        allowed_silent=common_keys.may_not_fire(scenario, parts.actions, located),
     )
 
 
-def _scripts(scenario: ServiceScenario, located: Located) -> tuple[Script, ...]:
+def _scripts(scenario: ServiceScenario, located: YamlDocument) -> tuple[Script, ...]:
     if not isinstance(scenario.service, list) or not scenario.service:
         raise located.error((SERVICE,), "there are no clients", "write a list of requests for each, like [get -w /a]")
     scripts = []
@@ -67,14 +69,14 @@ def _scripts(scenario: ServiceScenario, located: Located) -> tuple[Script, ...]:
         for at, step in enumerate(steps):
             try:
                 script_of([step])
-            except AskingError as error:
+            except RequestError as error:
                 raise located.error((*path, position(at)), error.wrong, error.right) from None
         scripts.append(script_of(steps, scenario.pipeline))
     return tuple(scripts)
 
 
 def _setup(
-    scenario: ServiceScenario, located: Located, scripts: tuple[Script, ...], variants: frozenset[Variant]
+    scenario: ServiceScenario, located: YamlDocument, scripts: tuple[Script, ...], variants: frozenset[Variant]
 ) -> ServiceSetup:
     for number, path in enumerate(scenario.paths):
         if fault_of(path) is not None:

@@ -34,7 +34,7 @@ _ELSEWHERE = {
 }
 
 
-class Idle(NamedTuple):
+class NoEffect(NamedTuple):
     """The reason why a variant changes nothing, and the correction."""
 
     what: str
@@ -44,7 +44,7 @@ class Idle(NamedTuple):
 class VariantError(Exception):
     """A variant that does not exist, or that changes nothing in its run."""
 
-    def __init__(self, name: str, idle: Idle) -> None:
+    def __init__(self, name: str, idle: NoEffect) -> None:
         super().__init__(f"the variant {name}: {idle.what}; {idle.right}")
         self.name, self.idle = name, idle
 
@@ -55,7 +55,7 @@ def named(name: str) -> Variant:
         return Variant(name)
     except ValueError:
         right = nearest(name, [each.value for each in Variant])
-        raise VariantError(name[:60], Idle("there is none of that name", right)) from None
+        raise VariantError(name[:60], NoEffect("there is none of that name", right)) from None
 
 
 def names(variants: Iterable[Variant]) -> str:
@@ -63,21 +63,21 @@ def names(variants: Iterable[Variant]) -> str:
     return ", ".join(sorted(variant.value for variant in variants))
 
 
-def why_idle(variant: Variant, setup: Setup) -> Idle | None:
+def why_idle(variant: Variant, setup: Setup) -> NoEffect | None:
     """The reason why a variant changes nothing in a setup; None if it may change something."""
     area = DESCRIBED[variant].area
     if area in (Area.SERVICE, Area.RECIPES):
-        return Idle(f"it is of {area.value}, and here are servers alone", _ELSEWHERE[area])
+        return NoEffect(f"it is of {area.value}, and here are servers alone", _ELSEWHERE[area])
     if area is Area.ELECTION:
         if setup.grain is Grain.ORACLE:
-            return Idle("it changes nothing where an election is one step", "write grain: fine")
+            return NoEffect("it changes nothing where an election is one step", "write grain: fine")
         return None
     if setup.zab is None:
-        return Idle("it changes nothing where the election is all there is", "write protocol: zab")
+        return NoEffect("it changes nothing where the election is all there is", "write protocol: zab")
     if variant in OF_THE_DISK and not setup.zab.asynchronous_disk:
-        return Idle("it changes nothing where the disk is never late", "write disk: async")
+        return NoEffect("it changes nothing where the disk is never late", "write disk: async")
     if variant is Variant.SYNC_FROM_APPLIED and not setup.zab.asynchronous_commits:
-        return Idle("it changes nothing where what is committed is applied at once", "write commits: async")
+        return NoEffect("it changes nothing where what is committed is applied at once", "write commits: async")
     return None
 
 

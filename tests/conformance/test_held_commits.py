@@ -11,7 +11,7 @@ from checker.engine import Exploration, Stop
 from checker.engine.search import explore
 from checker.job import Job, Verdict
 from checker.report.verdict import judge
-from checker.scenario import bundled, load, parts
+from checker.scenario import bundled, ensemble_setup, load
 from spec.zab.state import ZabRules
 
 PATHS = {path.stem: path for path in bundled()}
@@ -24,13 +24,13 @@ SCENARIOS = [
 
 
 def explored(name: str, monkeypatch: pytest.MonkeyPatch, *, held: bool) -> tuple[Job, Exploration]:
-    zab_of = parts.zab_of
+    zab_of = ensemble_setup.zab_of
 
     def holding(*given: object) -> ZabRules | None:
         rules = zab_of(*given)  # type: ignore[arg-type]
         return None if rules is None else replace(rules, hold_commits=held)
 
-    monkeypatch.setattr(parts, "zab_of", holding)
+    monkeypatch.setattr(ensemble_setup, "zab_of", holding)
     job = load(PATHS[name])
     return job, explore(job.model, job.limits, until_witnessed=job.until_witnessed)
 

@@ -17,7 +17,7 @@ import pytest
 from checker.engine import Kind
 from checker.engine.search import explore
 from checker.models.recipes import Facts, RecipeSetup, recipe_model
-from checker.models.service import Budgets, Clocks
+from checker.models.service import Clocks, FaultBudgets
 from checker.properties.recipes import RECIPE_PROPERTIES, build
 from checker.scenario.recipes import why_idle
 from spec.recipes.recipes import RECIPES
@@ -27,17 +27,19 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference-recipe-variants.md"
 HELD_TO = tuple(name for name, entry in RECIPE_PROPERTIES.items() if entry.kind is not Kind.SOMETIMES)
 EVERY_FACT = frozenset(Facts)
 
-COMMON = {"budgets": Budgets(disconnects=1, expiries=1), "facts": EVERY_FACT}
+COMMON = {"budgets": FaultBudgets(disconnects=1, expiries=1), "facts": EVERY_FACT}
 SCENES: Mapping[str, RecipeSetup] = {
     "two clients": RecipeSetup("lock", again=1, **COMMON),
-    "three clients, no connection lost": RecipeSetup("lock", clients=3, budgets=Budgets(crashes=1), facts=EVERY_FACT),
+    "three clients, no connection lost": RecipeSetup(
+        "lock", clients=3, budgets=FaultBudgets(crashes=1), facts=EVERY_FACT
+    ),
     "two servers that lag": RecipeSetup("lock", servers=2, lag=True, **COMMON),
     "writes, and processes that pause": RecipeSetup(
-        "lock", clocks=Clocks.PAUSED, writes=1, budgets=Budgets(expiries=1), facts=EVERY_FACT
+        "lock", clocks=Clocks.PAUSED, writes=1, budgets=FaultBudgets(expiries=1), facts=EVERY_FACT
     ),
     "a fair election": RecipeSetup("fair-election", **COMMON),
     "a latch": RecipeSetup("leader-latch", **COMMON),
-    "a latch that writes": RecipeSetup("leader-latch", writes=1, budgets=Budgets(disconnects=1), facts=EVERY_FACT),
+    "a latch that writes": RecipeSetup("leader-latch", writes=1, budgets=FaultBudgets(disconnects=1), facts=EVERY_FACT),
     "a selector": RecipeSetup("leader-selector", **COMMON),
     "an unfair election": RecipeSetup("unfair-election", clients=3, **COMMON),
 }

@@ -17,10 +17,10 @@ import pytest
 
 from checker.engine import Exploration, Kind, Limits, Stop
 from checker.engine.search import explore
-from checker.models.service import Budgets, Clocks, telling
+from checker.models.service import Clocks, FaultBudgets, render
 from checker.properties.service import SERVICE_PROPERTIES
-from checker.scenario.asking import CHOICE, script_of
-from checker.scenario.service_parts import (
+from checker.scenario.request_parser import CHOICE, script_of
+from checker.scenario.service_setup import (
     DEFAULTS,
     ServiceJobParts,
     applicable,
@@ -56,42 +56,42 @@ RUNS: dict[str, dict[str, Any]] = {
         ["create /a", "create -e -s /q/n_"],
         ["create /a", "delete /q/n_0000000000", "create -e -s /q/n_"],
         paths="/q",
-        budgets=Budgets(disconnects=1, expiries=1, crashes=1),
+        budgets=FaultBudgets(disconnects=1, expiries=1, crashes=1),
     ),
     "sessions that end late": run(
         ["create -e /e", "get /e"],
         ["stat -w /e", "create -e /e"],
         clocks=Clocks.PAUSED,
-        budgets=Budgets(disconnects=1, expiries=1),
+        budgets=FaultBudgets(disconnects=1, expiries=1),
     ),
     "updates": run(
         ["set /x", ["set /x", "set /y"], "get /x"],
         [["set /y", "set -v 0 /x"], "sync /x", "get /x"],
         paths="/x /y",
         pipeline=2,
-        budgets=Budgets(disconnects=1),
+        budgets=FaultBudgets(disconnects=1),
     ),
     "moving": run(
         ["get /x", "sync /x", "get /x"],
         ["set /x", "create /a"],
         ["create /a"],
         paths="/x",
-        budgets=Budgets(disconnects=1),
+        budgets=FaultBudgets(disconnects=1),
     ),
     "watches on data": run(
-        ["get -w /x", "get -w /y", "get /x"], ["set /y", "set /x"], paths="/x /y", budgets=Budgets(disconnects=2)
+        ["get -w /x", "get -w /y", "get /x"], ["set /y", "set /x"], paths="/x /y", budgets=FaultBudgets(disconnects=2)
     ),
     "watches on children": run(
         ["ls -w /q", "stat -w /q/a", "ls -w /q", "stat /q/a"],
         ["create /q/a", "delete /q/a"],
         paths="/q",
-        budgets=Budgets(disconnects=2),
+        budgets=FaultBudgets(disconnects=2),
     ),
     "anything": run(
         [{CHOICE: ["create -e /a", "set /x", "get -w /x", "stat -w /a", "sync /x"]}, {CHOICE: ["get /x", "stat /a"]}],
         [{CHOICE: ["create /a", "set /x", ["set /x", "create /a"], "close"]}],
         paths="/x",
-        budgets=Budgets(disconnects=1, expiries=1),
+        budgets=FaultBudgets(disconnects=1, expiries=1),
     ),
 }
 """The requests of the clients in each run, and the events that may occur."""
@@ -227,7 +227,7 @@ line. Without a variant each run is explored to its end, and no invariant fails.
 
 
 def _told(script: Any) -> str:
-    steps = (" or ".join(f"`{telling.request(record)}`" for record in step) for step in script.steps)
+    steps = (" or ".join(f"`{render.request(record)}`" for record in step) for step in script.steps)
     return ", ".join(steps)
 
 

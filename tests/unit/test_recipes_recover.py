@@ -4,7 +4,7 @@ import pytest
 
 from checker.engine.search import explore
 from checker.models.recipes import RecipeSetup, recipe_model
-from checker.models.service import Budgets, Clocks
+from checker.models.service import Clocks, FaultBudgets
 from checker.properties.recipes import build
 from spec.variants import Variant
 
@@ -16,7 +16,7 @@ def test_an_orphan_is_gone_with_its_session(wrong: set[Variant], recovers: bool)
     setup = RecipeSetup(
         "lock",
         clocks=Clocks.PAUSED,
-        budgets=Budgets(disconnects=1, expiries=1),
+        budgets=FaultBudgets(disconnects=1, expiries=1),
         variants=frozenset(wrong | {Variant.NO_PROTECTION}),
     )
     found = explore(recipe_model("an orphan", setup, [build(setup, "RecoversByExpiry")])).found

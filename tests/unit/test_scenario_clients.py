@@ -7,7 +7,7 @@ import pytest
 from checker.engine import plain
 from checker.job import Job, Verdict
 from checker.models.recipes import RecipeSetup
-from checker.models.service import Budgets, Clocks
+from checker.models.service import Clocks, FaultBudgets
 from checker.report import judge
 from checker.scenario import ScenarioError, VariantError, from_source, from_text
 from checker.scenario.recipes import known_actions
@@ -47,7 +47,7 @@ def test_every_action_that_is_said_to_be_there_fires() -> None:
 
 
 def test_the_actions_are_those_that_the_setup_allows() -> None:
-    setup = RecipeSetup("leader-selector", budgets=Budgets(expiries=1), writes=1, quits=1, removals=1)
+    setup = RecipeSetup("leader-selector", budgets=FaultBudgets(expiries=1), writes=1, quits=1, removals=1)
     assert {"return", "write", "reach", "give up", "remove", "expire", "open"} <= set(known_actions(setup))
     assert not {"release", "crash", "disconnect", "apply"} & set(known_actions(setup))
 

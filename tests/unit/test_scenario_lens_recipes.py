@@ -8,7 +8,7 @@ import pytest
 
 from checker.engine.semantics import successors
 from checker.job import Drawn, Job
-from checker.models.service import Broken, Notice, Reply
+from checker.models.service import ConnectionClosed, Reply, WatchNotification
 from checker.scenario import from_text
 from checker.scenario.recipe_words import told_answer, told_path, told_request, told_shortly
 from spec.tree.apply import EventType
@@ -74,9 +74,9 @@ def test_an_answer_is_told_in_full_and_shortly() -> None:
 
 
 def test_a_notice_and_a_closed_connection_are_told_alike_everywhere() -> None:
-    notice = Notice(EventType.NODE_DELETED, "/r/leader")
+    notice = WatchNotification(EventType.NODE_DELETED, "/r/leader")
     assert told_answer(notice) == told_shortly(notice) == "leader deleted"
-    assert told_answer(Broken()) == told_shortly(Broken()) == "the connection is closed"
+    assert told_answer(ConnectionClosed()) == told_shortly(ConnectionClosed()) == "the connection is closed"
 
 
 # -- lanes ---------------------------------------------------------------------------------------------------

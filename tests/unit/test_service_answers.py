@@ -8,10 +8,10 @@ import pytest
 
 from checker.engine import plain, search
 from checker.models.service.expected import Expected, difference
-from checker.models.service.words import Reply
-from checker.scenario.answers import AskingError, expected_of
-from checker.scenario.asking import script_of
-from checker.scenario.service_parts import service_job_parts, service_setup
+from checker.models.service.messages import Reply
+from checker.scenario.answers import RequestError, expected_of
+from checker.scenario.request_parser import script_of
+from checker.scenario.service_setup import service_job_parts, service_setup
 from spec.tree.data import Stat
 from spec.tree.replies import Code, DataReply
 from spec.tree.requests import CloseSession, GetData
@@ -42,7 +42,7 @@ def test_several_codes_and_fields_are_allowed() -> None:
     ],
 )
 def test_a_mistake_in_an_expected_answer_is_named(text: str, wrong: str, right: str) -> None:
-    with pytest.raises(AskingError) as raised:
+    with pytest.raises(RequestError) as raised:
         expected_of(GET, text)
     assert wrong in raised.value.wrong and right in raised.value.right
 
@@ -51,12 +51,12 @@ def test_a_mistake_in_an_expected_answer_is_named(text: str, wrong: str, right: 
     "steps", [["close => ok data=x"], [{"one of": ["get /a", "get /b"]}, "get /a =>"], ["get /a => "]]
 )
 def test_an_answer_without_a_meaning_is_refused(steps: list[Any]) -> None:
-    with pytest.raises(AskingError):
+    with pytest.raises(RequestError):
         script_of(steps)
 
 
 def test_expected_answers_need_a_client_that_waits_for_each() -> None:
-    with pytest.raises(AskingError, match="pipeline"):
+    with pytest.raises(RequestError, match="pipeline"):
         script_of(["get /a => ok"], 2)
 
 

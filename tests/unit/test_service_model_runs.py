@@ -9,14 +9,14 @@ import pytest
 from checker.engine import plain, search
 from checker.engine.compare import disagreements
 from checker.job import Job, Verdict
-from checker.models.service import FAULTS, Budgets, Clocks
+from checker.models.service import FAULTS, Clocks, FaultBudgets
 from checker.report import judge
-from checker.scenario.asking import script_of
-from checker.scenario.service_parts import DEFAULTS, ServiceJobParts, service_job_parts, service_setup
+from checker.scenario.request_parser import script_of
+from checker.scenario.service_setup import DEFAULTS, ServiceJobParts, service_job_parts, service_setup
 from checker.traces import to_text, trace_of
 from spec.variants import Variant
 
-ALL_FAULTS = Budgets(disconnects=1, expiries=1, crashes=1)
+ALL_FAULTS = FaultBudgets(disconnects=1, expiries=1, crashes=1)
 
 
 def parts(*clients: list[Any], pipeline: int = 1, properties: Any = None, **parameters: Any) -> ServiceJobParts:
@@ -32,12 +32,15 @@ def job_of(run: ServiceJobParts) -> Job:
     "run",
     [
         parts(["create -e /e", "close"], ["stat -w /e", "get /e"], lag=False, servers=1, budgets=ALL_FAULTS),
-        parts(["create -e /e"], ["stat -w /e"], budgets=Budgets(expiries=1), clocks=Clocks.PAUSED),
+        parts(["create -e /e"], ["stat -w /e"], budgets=FaultBudgets(expiries=1), clocks=Clocks.PAUSED),
         parts(["set /a", ["set /a", "set /b"], "get /a"], ["sync /a", "get /a"], paths=["/a", "/b"], pipeline=2),
-        parts(["ls -w /q", "ls /q"], ["create -s /q/n_"], paths=["/q"], budgets=Budgets(disconnects=1)),
-        parts(["get -w /a", "get /a"], ["set /a"], paths=["/a"], keeps_watches=False, budgets=Budgets(disconnects=1)),
+        parts(["ls -w /q", "ls /q"], ["create -s /q/n_"], paths=["/q"], budgets=FaultBudgets(disconnects=1)),
         parts(
-            ["set /a", "set /b"], ["get /b", "get /a"], paths=["/a", "/b"], pipeline=2, budgets=Budgets(disconnects=1),
+            ["get -w /a", "get /a"], ["set /a"], paths=["/a"], keeps_watches=False, budgets=FaultBudgets(disconnects=1)
+        ),
+        parts(
+            ["set /a", "set /b"], ["get /b", "get /a"], paths=["/a", "/b"], pipeline=2,
+            budgets=FaultBudgets(disconnects=1),
             variants=[Variant.REORDERED_REQUESTS, Variant.STALE_AFTER_MOVING],
         ),
     ],
@@ -81,7 +84,7 @@ def test_the_service_holds_with_three_servers_and_a_client_on_each() -> None:
 def test_all_invariants_hold_where_clients_choose_from_a_menu() -> None:
     menu = {"one of": ["create -e /a", "create -s /q/n_", ["set /q", "set /x"], "get -w /x", "ls -w /q", "sync /x"]}
     run = parts(
-        [menu, menu], [menu], paths=["/q", "/x"], properties=DEFAULTS, budgets=Budgets(disconnects=1)
+        [menu, menu], [menu], paths=["/q", "/x"], properties=DEFAULTS, budgets=FaultBudgets(disconnects=1)
     )  # fmt: skip
     exploration = search.explore(run.model)
 
@@ -99,7 +102,7 @@ def told() -> str:
         ["get /a", "get /a"],
         ["set /a"],
         paths=["/a"],
-        budgets=Budgets(disconnects=1),
+        budgets=FaultBudgets(disconnects=1),
         variants=[Variant.STALE_AFTER_MOVING],
         properties=["SingleSystemImage"],
     )
@@ -149,7 +152,7 @@ def test_a_finding_tells_what_a_client_saw_in_words() -> None:
 def test_a_lost_connection_is_shown_with_what_it_took_along() -> None:
     run = parts(
         ["create -e /e"],
-        budgets=Budgets(disconnects=1),
+        budgets=FaultBudgets(disconnects=1),
         variants=[Variant.EPHEMERAL_DIES_WITH_CONNECTION],
         properties=["EphemeralsLiveWithSession"],
         servers=1,

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from checker.models.service import Broken, Notice, Reply, telling
+from checker.models.service import ConnectionClosed, Reply, WatchNotification, render
 from checker.models.service.scripts import Script, step_of_tag, tag
 from checker.properties.lookup import UnknownPropertyError
-from checker.scenario.asking import AskingError, request_of, script_of
-from checker.scenario.service_parts import applicable, service_job_parts, service_setup, why_idle
+from checker.scenario.request_parser import RequestError, request_of, script_of
+from checker.scenario.service_setup import applicable, service_job_parts, service_setup, why_idle
 from spec.tree.apply import EventType
 from spec.tree.replies import Code, DataReply, ErrorReply, MultiReply, OperationResult
 from spec.tree.requests import Create2, GetData, Multi, SetData
@@ -28,14 +28,14 @@ EMPTY = stat_of(new_znode(b"", (), 1, 0, 0), 0)
     ],
 )  # fmt: skip
 def test_a_request_in_words_reads_back_as_the_same_words(words: str) -> None:
-    assert telling.request(request_of(words)) == words
+    assert render.request(request_of(words)) == words
 
 
 def test_a_list_is_a_multi_and_a_choice_is_a_step_with_several_requests() -> None:
     script = script_of([["set /x", "check -v 0 /y"], {"one of": ["get /x", "close"]}])
 
-    assert telling.request(script.steps[0][0]) == "multi [set /x, check -v 0 /y]"
-    assert [telling.request(record) for record in script.steps[1]] == ["get /x", "close"]
+    assert render.request(script.steps[0][0]) == "multi [set /x, check -v 0 /y]"
+    assert [render.request(record) for record in script.steps[1]] == ["get /x", "close"]
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_a_list_is_a_multi_and_a_choice_is_a_step_with_several_requests() -> Non
     ],
 )
 def test_what_is_wrong_is_named_with_what_would_be_right(words: Any, wrong: str, right: str) -> None:
-    with pytest.raises(AskingError) as raised:
+    with pytest.raises(RequestError) as raised:
         script_of([words])
 
     assert wrong in raised.value.wrong
@@ -67,7 +67,7 @@ def test_what_is_wrong_is_named_with_what_would_be_right(words: Any, wrong: str,
 
 
 def test_a_client_that_waits_for_no_answer_at_all_asks_nothing() -> None:
-    with pytest.raises(AskingError, match="at least 1"):
+    with pytest.raises(RequestError, match="at least 1"):
         script_of(["get /a"], pipeline=0)
 
 
@@ -89,8 +89,8 @@ def test_data_says_whose_it_is(choice: int | None) -> None:
 @pytest.mark.parametrize(
     ("said", "words"),
     [
-        (Notice(EventType.NODE_DELETED, "/a"), "/a was deleted"),
-        (Broken(), "connection closed"),
+        (WatchNotification(EventType.NODE_DELETED, "/a"), "/a was deleted"),
+        (ConnectionClosed(), "connection closed"),
         (Reply(GetData("/a", True), Code.OK, DataReply(b"1.1", EMPTY), 1), "/a = 1.1"),
         (Reply(GetData("/a", True), Code.NO_NODE, None, 1), "get /a: NO_NODE"),
         (
@@ -105,7 +105,7 @@ def test_data_says_whose_it_is(choice: int | None) -> None:
     ],
 )
 def test_what_a_server_says_is_told_in_a_few_words(said: Any, words: str) -> None:
-    assert telling.message(said) == words
+    assert render.message(said) == words
 
 
 def test_invariants_that_would_be_vacuous_are_left_out() -> None:

@@ -10,7 +10,7 @@ from checker.engine.model import Actor, Column, Model, Move, Outcome, Read, Row,
 from checker.engine.result import Step
 from checker.engine.semantics import successors
 from checker.job import Drawn, Job
-from checker.models.service.words import Broken
+from checker.models.service.messages import ConnectionClosed
 from checker.scenario import bundled, load
 from checker.traces import DefaultLens, Trace, walk_of
 from checker.traces.post import messages_of
@@ -66,7 +66,7 @@ def test_of_clients_also_where_connections_were_lost(name: str) -> None:
             client = f"client {link.removeprefix('link ')}"
             asked = sum(each.sender == client for each in on_their_way)
             assert asked == len(row[link].up) + len(row[link].stray), [step.caption for step in trace.steps]
-            answered = sum(not isinstance(each, Broken) for each in row[link].down)
+            answered = sum(not isinstance(each, ConnectionClosed) for each in row[link].down)
             assert sum(each.receiver == client for each in on_their_way) == answered
 
 

@@ -22,14 +22,14 @@ from checker.engine import Actor, ModelError, Outcome, Send
 from checker.models.recipes.setup import LED, Facts, RecipeSetup, mail_name
 from checker.models.recipes.words import Follow, Led, Post
 from checker.models.service import (
-    Ask,
-    Connected,
-    Crash,
-    Disconnected,
-    Expired,
-    Heard,
-    Notice,
+    ClientCrash,
+    ConnectionLoss,
+    ConnectionStart,
+    Delivery,
     Reply,
+    SendRequest,
+    SessionExpiry,
+    WatchNotification,
     client_name,
     link_name,
 )
@@ -100,18 +100,18 @@ def client_actor(number: int, setup: RecipeSetup) -> Actor:
     def step(values: tuple[Any, ...], said: Any) -> Outcome | None:
         client: Client = values[0]
         match said:
-            case Crash():
+            case ClientCrash():
                 return Outcome((crashed(),))
-            case Heard(Reply(_, code, reply)):
+            case Delivery(Reply(_, code, reply)):
                 return _run(replace(client, asked=False), [events.Answered(code, reply)])
-            case Heard(Notice(type_, path)):
+            case Delivery(WatchNotification(type_, path)):
                 return _run(client, [events.Notified(type_, path)])
-            case Disconnected():
+            case ConnectionLoss():
                 lost = [events.Unanswered()] if client.asked else []
                 return _run(replace(client, asked=False), [events.Suspended(), *lost])
-            case Expired():
+            case SessionExpiry():
                 return _run(client, [events.Expired()])
-            case Connected(resumed):
+            case ConnectionStart(resumed):
                 return _run(client, [events.Connected(resumed, id)])
             case Wish():
                 return _wish(client, said)
@@ -151,7 +151,7 @@ def client_actor(number: int, setup: RecipeSetup) -> Actor:
                         if client.asked:
                             raise ModelError(f"{name} asks for {record!r} while another request is outstanding")
                         client = replace(client, asked=True)
-                        sends.append(Send(link_name(number), Ask(record)))
+                        sends.append(Send(link_name(number), SendRequest(record)))
                 if isinstance(effect, Observe):
                     sends.extend(_observed(effect.fact))
         return Outcome((client,), tuple(sends))

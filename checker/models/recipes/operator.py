@@ -12,7 +12,7 @@ from typing import Any
 from checker.engine import Actor, Move, Outcome, Read, Rule, Send
 from checker.models.recipes.setup import OPERATOR, ROOT, RecipeSetup, first_of
 from checker.models.service import LEADER, Leader
-from checker.models.service.words import Propose
+from checker.models.service.messages import Propose
 from spec.tree.requests import Delete, SessionId
 
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from checker.engine import Actor, Outcome
 from checker.models.recipes.setup import LED, REIGNS, TOLD, RecipeSetup, first_of
 from checker.models.recipes.words import Follow, Led
-from checker.models.service import Committed, Fired, client_of
+from checker.models.service import CommitFact, WatchFact, client_of
 
 
 class Reigns(msgspec.Struct, frozen=True):
@@ -39,7 +39,7 @@ class Reigns(msgspec.Struct, frozen=True):
 def reigns_actor(setup: RecipeSetup) -> Actor:
     """Record the first znode after every transaction."""
 
-    def step(values: tuple[Any, ...], committed: Committed) -> Outcome:
+    def step(values: tuple[Any, ...], committed: CommitFact) -> Outcome:
         reigns: Reigns = values[0]
         first = first_of(setup, committed.store)
         if first is None:
@@ -81,7 +81,7 @@ class Told(msgspec.Struct, frozen=True):
 def told_actor() -> Actor:
     """Record the greatest number of clients that one event has notified at one server."""
 
-    def step(values: tuple[Any, ...], fired: Fired) -> Outcome:
+    def step(values: tuple[Any, ...], fired: WatchFact) -> Outcome:
         told: Told = values[0]
         return Outcome((Told(fired.path, fired.told) if fired.told > told.clients else told,))
 

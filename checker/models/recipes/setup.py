@@ -8,13 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from checker.models.service import Budgets, Clocks, ServiceSetup
+from checker.models.service import Clocks, FaultBudgets, ServiceSetup
 from spec.recipes.recipes import RECIPES, Recipe
 from spec.tree.store import FrozenStore
 from spec.tree.znode import Znode
 from spec.variants import Variant
 
-NO_FAULTS = Budgets()
+NO_FAULTS = FaultBudgets()
 ROOT = "/r"
 """The parent of the recipe's znodes."""
 
@@ -42,7 +42,7 @@ class RecipeSetup:
     servers: int = 1
     lag: bool = False
     clocks: Clocks = Clocks.TRUSTED
-    budgets: Budgets = NO_FAULTS
+    budgets: FaultBudgets = NO_FAULTS
     rounds: int = 1
     writes: int = 0
     again: int = 0

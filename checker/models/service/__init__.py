@@ -3,24 +3,26 @@
 `service(setup)` returns columns, actors and rules. The caller adds an actor `client c` for each client c, from 1, with
 the client's columns and rules. The interface of this actor:
 
-    client c receives           meaning
-    Heard(Reply(asked, code, reply, zxid))   the reply to a request
-    Heard(Notice(type, path))   a watch has fired, and is removed
-    Disconnected()              the connection is lost; outstanding requests stay unanswered, and may still be carried
-                                out until the client has a connection again
-    Connected(resumed, session, zxid)   there is a connection again; not resumed: with a new session, after Expired
-    Expired()                   the session is known to be over
-    Crash()                     the process ends; it receives nothing after this, and must not send a request
+    client c receives                meaning
+    Delivery(Reply(asked, code, reply, zxid))   the reply to a request
+    Delivery(WatchNotification(type, path))     a watch has fired, and is removed
+    ConnectionLoss()                 the connection is lost; outstanding requests stay unanswered, and may still be
+                                     carried out until the client has a connection again
+    ConnectionStart(resumed, session, zxid)   there is a connection again; not resumed: with a new session, after
+                                     SessionExpiry
+    SessionExpiry()                  the session is known to be over
+    ClientCrash()                    the process ends; it receives nothing after this, and must not send a request
 
-    client c sends              meaning
-    Send(link_name(c), Ask(record))   a request; only while connected, otherwise the model raises ModelError
+    client c sends                   meaning
+    Send(link_name(c), SendRequest(record))   a request; only while connected, otherwise the model raises ModelError
 
 Initially every client is connected with session `session_of(c)`; its n-th session is `session_of(c, n)`. A client gets
-`Crash` only if it has neither crashed nor closed its session. It closes the session by `Ask(CloseSession())`: after
-that it gets the reply, or `Disconnected`, but never `Connected`.
+`ClientCrash` only if it has neither crashed nor closed its session. It closes the session by
+`SendRequest(CloseSession())`: after that it gets the reply, or `ConnectionLoss`, but never `ConnectionStart`.
 
-Observers (`observe_commits`, `observe_watches`) are actors of the caller. They get `Committed(zxid, change, store,
-events)` before every other consequence of a transaction, and `Fired(path, told)` when an event has met a watch.
+Observers (`observe_commits`, `observe_watches`) are actors of the caller. They get
+`CommitFact(zxid, change, store, events)` before every other consequence of a transaction, and `WatchFact(path, told)`
+when an event has met a watch.
 
 The actions are listed in `rules`; those in `FAULTS` are faults. Columns: `leader`; `link c`; `watches k`; `server k`
 with lag only; `library c` if the setup has one; `faults left`.
@@ -30,16 +32,31 @@ connection takes one move, including the requests of the client's library on it.
 reached the leader in time counts as arrived.
 """
 
-from checker.models.service.build import Parts, first_tree, service
-from checker.models.service.faults import FAULTS, has_left, spend
+from checker.models.service.build import ModelFragment, first_tree, service
+from checker.models.service.client_connection import ClientConnection, ConnectionState
+from checker.models.service.faults import FAULTS, has_left, spend_fault
+from checker.models.service.lagging_server import LaggingServer
 from checker.models.service.leader import Leader, open_sessions
-from checker.models.service.link import Link, State
-from checker.models.service.replica import Replica
+from checker.models.service.messages import (
+    ClientCrash,
+    Commit,
+    CommitFact,
+    ConnectionClosed,
+    ConnectionLoss,
+    ConnectionStart,
+    Delivery,
+    PendingSync,
+    Reply,
+    SendRequest,
+    SessionExpiry,
+    WatchFact,
+    WatchNotification,
+)
 from checker.models.service.setup import (
     FAULTS_LEFT,
     LEADER,
-    Budgets,
     Clocks,
+    FaultBudgets,
     ServiceSetup,
     client_name,
     client_of,
@@ -49,47 +66,32 @@ from checker.models.service.setup import (
     session_of,
     watches_name,
 )
-from checker.models.service.words import (
-    Ask,
-    Broken,
-    Commit,
-    Committed,
-    Connected,
-    Crash,
-    Disconnected,
-    Expired,
-    Fired,
-    Heard,
-    Marker,
-    Notice,
-    Reply,
-)
 
 __all__ = [
     "FAULTS",
     "FAULTS_LEFT",
     "LEADER",
-    "Ask",
-    "Broken",
-    "Budgets",
+    "ClientConnection",
+    "ClientCrash",
     "Clocks",
     "Commit",
-    "Committed",
-    "Connected",
-    "Crash",
-    "Disconnected",
-    "Expired",
-    "Fired",
-    "Heard",
+    "CommitFact",
+    "ConnectionClosed",
+    "ConnectionLoss",
+    "ConnectionStart",
+    "ConnectionState",
+    "Delivery",
+    "FaultBudgets",
+    "LaggingServer",
     "Leader",
-    "Link",
-    "Marker",
-    "Notice",
-    "Parts",
-    "Replica",
+    "ModelFragment",
+    "PendingSync",
     "Reply",
+    "SendRequest",
     "ServiceSetup",
-    "State",
+    "SessionExpiry",
+    "WatchFact",
+    "WatchNotification",
     "client_name",
     "client_of",
     "first_tree",
@@ -100,6 +102,6 @@ __all__ = [
     "server_name",
     "service",
     "session_of",
-    "spend",
+    "spend_fault",
     "watches_name",
 ]

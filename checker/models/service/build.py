@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from checker.engine import Actor, Column, Rule
+from checker.models.service.client_connection import ClientConnection, ConnectionState, link_actor
 from checker.models.service.faults import faults_actor
+from checker.models.service.lagging_server import LaggingServer, replica_actor
 from checker.models.service.leader import Leader, leader_actor, server_without_lag
 from checker.models.service.library import library_actor
-from checker.models.service.link import Link, State, link_actor
-from checker.models.service.replica import Replica, replica_actor
 from checker.models.service.rules import rules
 from checker.models.service.setup import (
     FAULTS_LEFT,
@@ -21,7 +21,7 @@ from checker.models.service.setup import (
     session_of,
     watches_name,
 )
-from checker.models.service.watching import watches_actor
+from checker.models.service.watches import watches_actor
 from spec.client.library import Library
 from spec.tree.data import OPEN_ACL_UNSAFE
 from spec.tree.paths import ROOT
@@ -29,22 +29,22 @@ from spec.tree.store import FrozenStore
 from spec.tree.znode import new_znode
 
 
-class Parts(NamedTuple):
-    """The contribution of a service to a model; the caller adds the clients."""
+class ModelFragment(NamedTuple):
+    """Columns, actors and rules that one part of a model contributes."""
 
     columns: tuple[Column, ...]
     actors: tuple[Actor, ...]
     rules: tuple[Rule, ...]
 
 
-def service(setup: ServiceSetup) -> Parts:
+def service(setup: ServiceSetup) -> ModelFragment:
     """The service. Initially every client is connected, with its first session."""
     tree = first_tree(setup)
     columns = [Column(LEADER, Leader(tree))]
     actors = [leader_actor(setup)]
     for server in setup.server_ids:
         if setup.lag:
-            columns.append(Column(server_name(server), Replica(tree)))
+            columns.append(Column(server_name(server), LaggingServer(tree)))
             actors.append(replica_actor(server, setup))
         else:
             actors.append(server_without_lag(server))
@@ -52,14 +52,16 @@ def service(setup: ServiceSetup) -> Parts:
         actors.append(watches_actor(server, setup))
     for client in setup.client_ids:
         first = session_of(client)
-        columns.append(Column(link_name(client), Link(State.UP, first, setup.first_server(client))))
+        columns.append(
+            Column(link_name(client), ClientConnection(ConnectionState.UP, first, setup.first_server(client)))
+        )
         actors.append(link_actor(client, setup))
         if setup.has_library:
             columns.append(Column(library_name(client), Library(session=first)))
             actors.append(library_actor(client, setup))
     columns.append(Column(FAULTS_LEFT, setup.budgets))
     actors.append(faults_actor())
-    return Parts(tuple(columns), tuple(actors), tuple(rules(setup)))
+    return ModelFragment(tuple(columns), tuple(actors), tuple(rules(setup)))
 
 
 def first_tree(setup: ServiceSetup) -> FrozenStore:

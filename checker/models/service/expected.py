@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from checker.models.service.words import Reply
+from checker.models.service.messages import Reply
 from spec.tree.fields import Record
 from spec.tree.replies import Code, ErrorReply, OperationResult
 

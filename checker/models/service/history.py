@@ -13,9 +13,9 @@ import msgspec
 from msgspec.structs import replace
 
 from checker.engine import Actor, Outcome
-from checker.models.service.memory import Note
+from checker.models.service.messages import CommitFact
+from checker.models.service.observations import Note
 from checker.models.service.scripts import step_of_tag
-from checker.models.service.words import Committed
 from spec.tree.apply import Event, EventType
 from spec.tree.fields import Record
 from spec.tree.paths import parent_of
@@ -26,7 +26,7 @@ HISTORY = "history"
 _SEQUENTIAL = re.compile(r"\d{10}$").search
 
 
-class History(msgspec.Struct, frozen=True):
+class CommitHistory(msgspec.Struct, frozen=True):
     """The facts about committed transactions.
 
     A sequential name is kept with the czxid of its parent, since the counter of a new parent starts again.
@@ -45,10 +45,10 @@ class History(msgspec.Struct, frozen=True):
 
 
 def history_actor(notes: frozenset[Note]) -> Actor:
-    """The history; its operation is Committed."""
+    """The history; its operation is CommitFact."""
 
-    def step(values: tuple[Any, ...], fact: Committed) -> Outcome:
-        history: History = values[0]
+    def step(values: tuple[Any, ...], fact: CommitFact) -> Outcome:
+        history: CommitHistory = values[0]
         for txn in parts_of(fact.change.record):
             if isinstance(txn, DeleteTxn) and fact.change.session:
                 history = _deleted(history, txn)
@@ -75,7 +75,7 @@ def parts_of(record: Record) -> Iterator[Record]:
         yield record
 
 
-def _came_or_went(history: History, event: Event) -> History:
+def _came_or_went(history: CommitHistory, event: Event) -> CommitHistory:
     path = event.path
     if event.type is EventType.NODE_DELETED:
         return replace(history, alive=history.alive - {path})
@@ -87,7 +87,7 @@ def _came_or_went(history: History, event: Event) -> History:
     return replace(history, creations=tuple(sorted(creations.items())), alive=history.alive | {path}, again=again)
 
 
-def _created(history: History, fact: Committed, txn: CreateTxn, notes: frozenset[Note]) -> History:
+def _created(history: CommitHistory, fact: CommitFact, txn: CreateTxn, notes: frozenset[Note]) -> CommitHistory:
     path = txn.path
     if Note.NUMBERS in notes and _SEQUENTIAL(path):
         parent = fact.store.node(parent_of(path))
@@ -101,7 +101,7 @@ def _created(history: History, fact: Committed, txn: CreateTxn, notes: frozenset
     return history
 
 
-def _deleted(history: History, txn: DeleteTxn) -> History:
+def _deleted(history: CommitHistory, txn: DeleteTxn) -> CommitHistory:
     """The history after a client's request has deleted a znode.
 
     Deletions by the servers have no session, or are the end of one, and do not come here.
@@ -110,7 +110,7 @@ def _deleted(history: History, txn: DeleteTxn) -> History:
     return replace(history, ephemerals=left)
 
 
-def _updated(history: History, data: bytes, notes: frozenset[Note]) -> History:
+def _updated(history: CommitHistory, data: bytes, notes: frozenset[Note]) -> CommitHistory:
     if Note.COMMITTED in notes:
         history = replace(history, committed=history.committed | {data})
     if Note.ORDER in notes:

@@ -13,21 +13,21 @@ from typing import Any
 import msgspec
 
 from checker.engine import Actor, Outcome, Send
-from checker.models.service.decisions import Decisions, replicated
-from checker.models.service.replica import answers, marker_or_read
-from checker.models.service.setup import LEADER, ServiceSetup, client_of, link_name, server_name, watches_name
-from checker.models.service.words import (
+from checker.models.service.lagging_server import answers, marker_or_read
+from checker.models.service.messages import (
+    CloseConnection,
     Commit,
-    Committed,
-    Cut,
+    CommitFact,
     DropEphemerals,
-    Fire,
-    Forget,
+    FireWatches,
+    ForgetClient,
     Origin,
     Propose,
-    Register,
-    Request,
+    RegisterWatches,
+    ServeRequest,
 )
+from checker.models.service.server_logic import ServerLogic, replicated
+from checker.models.service.setup import LEADER, ServiceSetup, client_of, link_name, server_name, watches_name
 from spec.tree.apply import Applied
 from spec.tree.requests import SessionId
 from spec.tree.store import FrozenStore
@@ -48,7 +48,7 @@ def open_sessions(leader: Leader) -> tuple[SessionId, ...]:
 
 def leader_actor(setup: ServiceSetup) -> Actor:
     """The leader. Its operations are Propose and, with a variant, DropEphemerals."""
-    decisions = Decisions(setup.variants)
+    decisions = ServerLogic(setup.variants)
 
     def step(values: tuple[Any, ...], asked: Propose | DropEphemerals) -> Outcome:
         leader: Leader = values[0]
@@ -63,7 +63,7 @@ def leader_actor(setup: ServiceSetup) -> Actor:
         if store == leader.store:
             return Outcome((leader,), tuple(_refused(leader, change, applied, origin)))
         after = Leader(store, leader.zxid + 1)
-        fact = Committed(after.zxid, change, after.store, applied.events)
+        fact = CommitFact(after.zxid, change, after.store, applied.events)
         facts = tuple(Send(name, fact) for name in setup.observe_commits)
         return Outcome((after,), (*facts, *_told(after, change, applied, origin)))
 
@@ -81,11 +81,11 @@ def leader_actor(setup: ServiceSetup) -> Actor:
                 yield Send(server_name(server), Commit(leader.zxid, change, here))
             return
         for event in applied.events:
-            yield from (Send(watches_name(server), Fire(event)) for server in setup.server_ids)
+            yield from (Send(watches_name(server), FireWatches(event)) for server in setup.server_ids)
         if origin is not None:
             yield from answers(leader.zxid, change, applied, origin)
         if isinstance(change.record, CloseSessionTxn):
-            yield Send(link_name(client_of(change.session)), Cut(None, change.session))
+            yield Send(link_name(client_of(change.session)), CloseConnection(None, change.session))
 
     return Actor(LEADER, (LEADER,), step)
 
@@ -93,12 +93,12 @@ def leader_actor(setup: ServiceSetup) -> Actor:
 def server_without_lag(server: int) -> Actor:
     """A server whose tree is the leader's."""
 
-    def step(values: tuple[Any, ...], asked: Request | Register | Forget) -> Outcome:
+    def step(values: tuple[Any, ...], asked: ServeRequest | RegisterWatches | ForgetClient) -> Outcome:
         leader: Leader = values[0]
         match asked:
-            case Forget():
+            case ForgetClient():
                 return Outcome(values)
-            case Request(session, record, client) if replicated(record):
+            case ServeRequest(session, record, client) if replicated(record):
                 origin = None if client is None else Origin(server, client, record)
                 return Outcome(values, (Send(LEADER, Propose(session, record, origin)),))
             case _:

@@ -15,8 +15,18 @@ from typing import Any
 from msgspec.structs import replace
 
 from checker.engine import Actor, Outcome, Send
+from checker.models.service.messages import (
+    Acceptance,
+    ClientCrash,
+    ConnectionLoss,
+    Delivery,
+    RegisterWatches,
+    Reply,
+    SessionExpiry,
+    SubmitRequest,
+    WatchNotification,
+)
 from checker.models.service.setup import ServiceSetup, client_name, library_name, server_name
-from checker.models.service.words import Crash, Disconnected, Expired, Heard, Linked, Notice, Register, Reply, Submit
 from spec.client import library as spec
 from spec.client.library import Library
 from spec.tree.requests import CloseSession
@@ -31,23 +41,25 @@ def library_actor(client: int, setup: ServiceSetup) -> Actor:
     def step(values: tuple[Any, ...], said: Any) -> Outcome:
         library: Library = values[0]
         match said:
-            case Submit(record):
+            case SubmitRequest(record):
                 return Outcome((spec.submit(library, record) if setup.pipelined else library,))
-            case Linked(server, told):
+            case Acceptance(server, told):
                 after = spec.connected(library, told.session)
-                again = (Send(server_name(server), Register(client, after)),) if registers and after.watches else ()
+                again = (
+                    (Send(server_name(server), RegisterWatches(client, after)),) if registers and after.watches else ()
+                )
                 return Outcome((after,), (*again, Send(above, told)))
         return Outcome((_kept(_heard(library, said)),), (Send(above, said),))
 
-    def _heard(library: Library, said: Heard | Disconnected | Expired | Crash) -> Library:
+    def _heard(library: Library, said: Delivery | ConnectionLoss | SessionExpiry | ClientCrash) -> Library:
         match said:
-            case Heard(Notice(type_, path)):
+            case Delivery(WatchNotification(type_, path)):
                 return spec.notified(library, type_, path)
-            case Heard(Reply(asked, code, _, zxid)):
+            case Delivery(Reply(asked, code, _, zxid)):
                 return spec.closed() if isinstance(asked, CloseSession) else spec.answered(library, asked, code, zxid)
-            case Disconnected():
+            case ConnectionLoss():
                 return spec.lost(library, keeps_watches=setup.keeps_watches)
-            case Expired():
+            case SessionExpiry():
                 return spec.expired(library)
         return spec.closed()
 

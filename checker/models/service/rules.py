@@ -21,11 +21,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from checker.engine import Move, Read, Rule, Send
-from checker.models.service.decisions import takes_in
-from checker.models.service.faults import has_left, spend
+from checker.models.service.client_connection import ClientConnection, ConnectionState
+from checker.models.service.faults import has_left, spend_fault
+from checker.models.service.lagging_server import LaggingServer
 from checker.models.service.leader import Leader, open_sessions
-from checker.models.service.link import Link, State
-from checker.models.service.replica import Replica
+from checker.models.service.messages import (
+    ApplyNext,
+    DeliverLateRequest,
+    DeliverMessage,
+    DeliverRequest,
+    DropEphemerals,
+    EndProcess,
+    ExpireSession,
+    LoseConnection,
+    Propose,
+    RefuseSession,
+    Reply,
+    RequestSession,
+    ResumeSession,
+)
+from checker.models.service.server_logic import accepts_session
 from checker.models.service.setup import (
     LEADER,
     Clocks,
@@ -33,21 +48,6 @@ from checker.models.service.setup import (
     library_name,
     link_name,
     server_name,
-)
-from checker.models.service.words import (
-    Apply,
-    Arrive,
-    ArriveLate,
-    Break,
-    Deliver,
-    Die,
-    DropEphemerals,
-    Lapse,
-    Open,
-    Propose,
-    Reconnect,
-    Refuse,
-    Reply,
 )
 from spec.client.library import Library
 from spec.tree.requests import CloseSession, SessionId
@@ -90,12 +90,12 @@ def _arrive(client: int, setup: ServiceSetup) -> Rule:
     places = 2 if Variant.REORDERED_REQUESTS in setup.variants else 1
     early = Variant.ANSWERED_BEFORE_COMMIT in setup.variants
 
-    def moves(link: Link) -> Iterator[Move]:
-        if link.state is State.UP:
+    def moves(link: ClientConnection) -> Iterator[Move]:
+        if link.state is ConnectionState.UP:
             for place in range(min(places, len(link.up))):
-                yield Move("arrive", (client, link.server, link.up[place]), (Send(name, Arrive(place)),))
-        if link.stray and (early or link.state is not State.UP):
-            yield Move("arrive late", (client, link.stray[0]), (Send(name, ArriveLate()),))
+                yield Move("arrive", (client, link.server, link.up[place]), (Send(name, DeliverRequest(place)),))
+        if link.stray and (early or link.state is not ConnectionState.UP):
+            yield Move("arrive late", (client, link.stray[0]), (Send(name, DeliverLateRequest()),))
 
     return Rule(f"requests of {name}", (Read(name),), moves)
 
@@ -104,13 +104,13 @@ def _deliver(client: int, setup: ServiceSetup) -> Rule:
     name = link_name(client)
     overtakes = Variant.WATCH_AFTER_DATA in setup.variants
 
-    def moves(link: Link) -> Iterator[Move]:
+    def moves(link: ClientConnection) -> Iterator[Move]:
         if link.down:
-            yield Move("deliver", (client, link.server, link.down[0]), (Send(name, Deliver()),))
+            yield Move("deliver", (client, link.server, link.down[0]), (Send(name, DeliverMessage()),))
         if overtakes:
             answer = next((n for n, message in enumerate(link.down) if isinstance(message, Reply)), 0)
             if answer:
-                yield Move("deliver", (client, link.server, link.down[answer]), (Send(name, Deliver(answer)),))
+                yield Move("deliver", (client, link.server, link.down[answer]), (Send(name, DeliverMessage(answer)),))
 
     return Rule(f"messages of {name}", (Read(name),), moves)
 
@@ -118,11 +118,11 @@ def _deliver(client: int, setup: ServiceSetup) -> Rule:
 def _apply(server: int) -> Rule:
     name = server_name(server)
 
-    def oldest(replica: Replica) -> object:
+    def oldest(replica: LaggingServer) -> object:
         return replica.pending[0] if replica.pending else None
 
     def moves(first: object) -> tuple[Move, ...]:
-        return (Move("apply", (server, first), (Send(name, Apply()),)),)
+        return (Move("apply", (server, first), (Send(name, ApplyNext()),)),)
 
     return Rule(f"{name} applies", (Read(name, oldest),), moves)
 
@@ -131,16 +131,16 @@ def _reconnect(client: int, server: int, setup: ServiceSetup) -> Rule:
     name = link_name(client)
     backwards = Variant.STALE_AFTER_MOVING in setup.variants
 
-    def session(link: Link) -> SessionId | None:
-        return link.session if link.state is State.DOWN else None
+    def session(link: ClientConnection) -> SessionId | None:
+        return link.session if link.state is ConnectionState.DOWN else None
 
     def seen(library: Library) -> int:
         return library.seen
 
     def moves(session: SessionId, sessions: tuple[SessionId, ...], zxid: int, seen: int = 0) -> tuple[Move, ...]:
-        if not backwards and not takes_in(session, seen, zxid):
+        if not backwards and not accepts_session(session, seen, zxid):
             return ()
-        told = Reconnect(server, zxid) if session in sessions else Refuse()
+        told = ResumeSession(server, zxid) if session in sessions else RefuseSession()
         return (Move("reconnect", (client, server), (Send(name, told),)),)
 
     def both(leader: Leader) -> tuple[tuple[SessionId, ...], int]:
@@ -159,24 +159,24 @@ def _reconnect(client: int, server: int, setup: ServiceSetup) -> Rule:
 def _open(client: int, setup: ServiceSetup) -> Rule:
     name = link_name(client)
 
-    def moves(link: Link) -> Iterator[Move]:
-        if link.state is State.OVER:
+    def moves(link: ClientConnection) -> Iterator[Move]:
+        if link.state is ConnectionState.OVER:
             for server in setup.server_ids:
-                yield Move("open", (client, server), (Send(name, Open(server)),))
+                yield Move("open", (client, server), (Send(name, RequestSession(server)),))
 
     return Rule(f"{name} opens a session", (Read(name),), moves)
 
 
 def _end(client: int, session: SessionId) -> tuple[Send, ...]:
     """The end of a session. Its requests still in flight are dropped, or find it closed and change nothing."""
-    return Send(link_name(client), Lapse()), Send(LEADER, Propose(session, CloseSession()))
+    return Send(link_name(client), ExpireSession()), Send(LEADER, Propose(session, CloseSession()))
 
 
 def _lapse(client: int) -> Rule:
     name = link_name(client)
 
-    def session(link: Link) -> SessionId | None:
-        return link.session or None if link.state is State.GONE else None
+    def session(link: ClientConnection) -> SessionId | None:
+        return link.session or None if link.state is ConnectionState.GONE else None
 
     def moves(session: SessionId, sessions: tuple[SessionId, ...]) -> Iterator[Move]:
         if session in sessions:
@@ -187,14 +187,14 @@ def _lapse(client: int) -> Rule:
 
 def _expire(client: int, setup: ServiceSetup) -> Rule:
     name = link_name(client)
-    states = (State.DOWN,) if setup.clocks is Clocks.TRUSTED else (State.DOWN, State.UP)
+    states = (ConnectionState.DOWN,) if setup.clocks is Clocks.TRUSTED else (ConnectionState.DOWN, ConnectionState.UP)
 
-    def session(link: Link) -> SessionId | None:
+    def session(link: ClientConnection) -> SessionId | None:
         return link.session if link.state in states and not link.cut else None
 
     def moves(session: SessionId, sessions: tuple[SessionId, ...], _left: bool) -> Iterator[Move]:
         if session in sessions:
-            yield Move("expire", (client,), (spend("expiries"), *_end(client, session)))
+            yield Move("expire", (client,), (spend_fault("expiries"), *_end(client, session)))
 
     reads = (Read(name, session), Read(LEADER, open_sessions), has_left("expiries"))
     return Rule(f"the session of {name} expires", reads, moves)
@@ -204,13 +204,15 @@ def _disconnect(client: int, setup: ServiceSetup) -> Rule:
     name = link_name(client)
     drops = Variant.EPHEMERAL_DIES_WITH_CONNECTION in setup.variants
 
-    def connected(link: Link) -> tuple[int | None, SessionId] | None:
-        return (link.server, link.session) if link.state is State.UP else None
+    def connected(link: ClientConnection) -> tuple[int | None, SessionId] | None:
+        return (link.server, link.session) if link.state is ConnectionState.UP else None
 
     def moves(connected: tuple[int | None, SessionId], _left: bool) -> tuple[Move, ...]:
         server, session = connected
         dropped = (Send(LEADER, DropEphemerals(session)),) if drops else ()
-        return (Move("disconnect", (client, server), (spend("disconnects"), Send(name, Break()), *dropped)),)
+        return (
+            Move("disconnect", (client, server), (spend_fault("disconnects"), Send(name, LoseConnection()), *dropped)),
+        )
 
     return Rule(f"{name} is lost", (Read(name, connected), has_left("disconnects")), moves)
 
@@ -218,10 +220,10 @@ def _disconnect(client: int, setup: ServiceSetup) -> Rule:
 def _crash(client: int) -> Rule:
     name = link_name(client)
 
-    def lives(link: Link) -> bool | None:
-        return None if link.state is State.GONE else True
+    def lives(link: ClientConnection) -> bool | None:
+        return None if link.state is ConnectionState.GONE else True
 
     def moves(_lives: bool, _left: bool) -> tuple[Move, ...]:
-        return (Move("crash", (client,), (spend("crashes"), Send(name, Die()))),)
+        return (Move("crash", (client,), (spend_fault("crashes"), Send(name, EndProcess()))),)
 
     return Rule(f"client {client} crashes", (Read(name, lives), has_left("crashes")), moves)

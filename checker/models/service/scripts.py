@@ -17,16 +17,25 @@ import msgspec
 from msgspec.structs import replace
 
 from checker.engine import Actor, Column, Move, Outcome, Read, Rule, Send
-from checker.models.service import memory as notes_of
+from checker.models.service import observations as notes_of
+from checker.models.service.build import ModelFragment
 from checker.models.service.expected import Expected
 from checker.models.service.leader import Leader
-from checker.models.service.memory import Memory, Note
+from checker.models.service.messages import (
+    ClientCrash,
+    ConnectionLoss,
+    ConnectionStart,
+    Delivery,
+    SendRequest,
+    SessionExpiry,
+    WatchNotification,
+)
+from checker.models.service.observations import Note, Observations
 from checker.models.service.setup import LEADER, ServiceSetup, client_name, link_name
-from checker.models.service.words import Ask, Connected, Crash, Disconnected, Expired, Heard, Notice
 from spec.tree.fields import Record
 from spec.tree.requests import CloseSession, Create, Multi, SetData
 
-Step: TypeAlias = tuple[Record, ...]
+ScriptStep: TypeAlias = tuple[Record, ...]
 """The requests that a client chooses from."""
 
 
@@ -37,7 +46,7 @@ class Script:
     `expected` has the right answer to each step, or None; it is empty if no answer is expected.
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[ScriptStep, ...]
     pipeline: int = 1
     expected: tuple[Expected | None, ...] = ()
 
@@ -79,13 +88,13 @@ def with_data(record: Record, data: bytes) -> Record:
     return replace(record, data=data) if isinstance(record, Create | SetData) else record
 
 
-class Standing(msgspec.Struct, frozen=True):
+class ScriptPosition(msgspec.Struct, frozen=True):
     """A client's position in its script: `step` is the next one, from 0; `outstanding` has the unanswered requests."""
 
     step: int = 0
     connected: bool = True
     outstanding: tuple[Record, ...] = ()
-    memory: Memory = Memory()
+    memory: Observations = Observations()
 
 
 class Choose(msgspec.Struct, frozen=True):
@@ -95,21 +104,12 @@ class Choose(msgspec.Struct, frozen=True):
     zxid: int = 0
 
 
-@dataclass(frozen=True)
-class Plug:
-    """The contribution of scripted clients to a model."""
-
-    columns: tuple[Column, ...]
-    actors: tuple[Actor, ...]
-    rules: tuple[Rule, ...]
-
-
-def scripted(setup: ServiceSetup, scripts: Sequence[Script], notes: Iterable[Note]) -> Plug:
+def scripted(setup: ServiceSetup, scripts: Sequence[Script], notes: Iterable[Note]) -> ModelFragment:
     """The clients of a service, one for each script."""
     wanted = frozenset(notes)
     clients = [_Scripted(client, setup, script, wanted) for client, script in enumerate(scripts, 1)]
-    return Plug(
-        tuple(Column(client_name(client), Standing()) for client in setup.client_ids),
+    return ModelFragment(
+        tuple(Column(client_name(client), ScriptPosition()) for client in setup.client_ids),
         tuple(Actor(client.name, (client.name,), client.step) for client in clients),
         tuple(client.rule() for client in clients),
     )
@@ -126,7 +126,7 @@ class _Scripted:
         """The rule that sends the next step."""
         timed = Note.FRESHNESS in self._notes
 
-        def next_step(standing: Standing) -> int | None:
+        def next_step(standing: ScriptPosition) -> int | None:
             ready = standing.connected and len(standing.outstanding) < self._script.pipeline
             return standing.step if ready and standing.step < len(self._script.steps) else None
 
@@ -138,46 +138,48 @@ class _Scripted:
         return Rule(f"{self.name} asks", (Read(self.name, next_step), *when), moves)
 
     def step(self, values: tuple[Any, ...], said: Any) -> Outcome:
-        standing: Standing = values[0]
+        standing: ScriptPosition = values[0]
         if isinstance(said, Choose):
             after = replace(
                 standing,
                 step=standing.step + 1,
                 outstanding=(*standing.outstanding, said.record),
-                memory=notes_of.asked(standing.memory, self._notes, said.zxid),
+                memory=notes_of.after_request(standing.memory, self._notes, said.zxid),
             )
-            return Outcome((after,), (Send(link_name(self._client), Ask(said.record)),))
+            return Outcome((after,), (Send(link_name(self._client), SendRequest(said.record)),))
         return Outcome((self._heard(standing, said),))
 
-    def _heard(self, standing: Standing, said: Heard | Disconnected | Connected | Expired | Crash) -> Standing:
+    def _heard(
+        self, standing: ScriptPosition, said: Delivery | ConnectionLoss | ConnectionStart | SessionExpiry | ClientCrash
+    ) -> ScriptPosition:
         memory = standing.memory
         match said:
-            case Heard(Notice() as notice):
-                return replace(standing, memory=notes_of.noticed(memory, self._notes, notice))
-            case Heard(answer):
+            case Delivery(WatchNotification() as notice):
+                return replace(standing, memory=notes_of.after_notification(memory, self._notes, notice))
+            case Delivery(answer):
                 if isinstance(answer.asked, CloseSession):  # type: ignore[union-attr]
                     return self._over(memory)
                 place = standing.outstanding.index(answer.asked)  # type: ignore[union-attr]
                 left = standing.outstanding[:place] + standing.outstanding[place + 1 :]
-                memory = notes_of.replied(memory, self._notes, answer, place)  # type: ignore[arg-type]
+                memory = notes_of.after_reply(memory, self._notes, answer, place)  # type: ignore[arg-type]
                 if Note.ANSWERS in self._notes and self._script.expected:
                     expected = self._script.expected[standing.step - 1]  # the client waits for each reply
-                    memory = notes_of.compared(memory, expected, answer)  # type: ignore[arg-type]
+                    memory = notes_of.after_comparison(memory, expected, answer)  # type: ignore[arg-type]
                 return replace(standing, outstanding=left, memory=memory)
-            case Disconnected():
+            case ConnectionLoss():
                 if any(isinstance(record, CloseSession) for record in standing.outstanding):
                     return self._over(memory)
-                memory = notes_of.disconnected(memory, self._notes, keeps_watches=self._setup.keeps_watches)
-                return Standing(standing.step, False, (), memory)
-            case Connected():
+                memory = notes_of.after_loss(memory, self._notes, keeps_watches=self._setup.keeps_watches)
+                return ScriptPosition(standing.step, False, (), memory)
+            case ConnectionStart():
                 return replace(standing, connected=True)
-            case Expired():
-                return Standing(standing.step, False, (), notes_of.expired(memory))
+            case SessionExpiry():
+                return ScriptPosition(standing.step, False, (), notes_of.after_expiry(memory))
             case _:
                 return self._over(memory)
 
-    def _over(self, memory: Memory) -> Standing:
-        return Standing(len(self._script.steps), False, (), notes_of.gone(memory))
+    def _over(self, memory: Observations) -> ScriptPosition:
+        return ScriptPosition(len(self._script.steps), False, (), notes_of.after_end(memory))
 
 
 def _zxid(leader: Leader) -> int:

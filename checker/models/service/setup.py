@@ -26,7 +26,7 @@ class Clocks(Enum):
     PAUSED = "paused"  # at any time: the client's process may pause, and learns of it late
 
 
-class Budgets(msgspec.Struct, frozen=True):
+class FaultBudgets(msgspec.Struct, frozen=True):
     """The budget of each fault. The session of a client that has crashed or closed it lapses without a budget."""
 
     disconnects: int = 0
@@ -51,7 +51,7 @@ class ServiceSetup:
     paths: tuple[str, ...] = ()
     at: tuple[int, ...] = ()
     clocks: Clocks = Clocks.TRUSTED
-    budgets: Budgets = field(default_factory=Budgets)
+    budgets: FaultBudgets = field(default_factory=FaultBudgets)
     keeps_watches: bool = False
     reopens: bool = True
     pipelined: bool = False

@@ -14,8 +14,8 @@ from typing import Any
 
 from checker.engine import Column, Kind, Model, Property
 from checker.models.service.build import service
-from checker.models.service.history import HISTORY, History, history_actor
-from checker.models.service.memory import Note
+from checker.models.service.history import HISTORY, CommitHistory, history_actor
+from checker.models.service.observations import Note
 from checker.models.service.scripts import Script, scripted
 from checker.models.service.setup import ServiceSetup
 from checker.properties.lookup import UnknownPropertyError
@@ -172,7 +172,7 @@ def service_model(name: str, setup: ServiceSetup, scripts: Sequence[Script], pro
     parts, clients = service(setup), scripted(setup, tagged, notes)
     return Model(
         name,
-        columns=(*parts.columns, *clients.columns, *((Column(HISTORY, History()),) if observed else ())),
+        columns=(*parts.columns, *clients.columns, *((Column(HISTORY, CommitHistory()),) if observed else ())),
         actors=(*parts.actors, *clients.actors, *((history_actor(notes),) if observed else ())),
         rules=(*parts.rules, *clients.rules),
         properties=tuple(build(run, each) for each in names),

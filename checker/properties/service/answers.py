@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from checker.engine import Property
-from checker.models.service import telling
-from checker.models.service.memory import Memory
+from checker.models.service import render
+from checker.models.service.observations import Observations
 from checker.properties.service.projections import Run, flagged
 
 
 def expected_answers(run: Run) -> Property:
     """Each answer with an expectation has the expected code, and the expected fields."""
 
-    def look(memory: Memory) -> tuple[bool, tuple[str, str] | None]:
+    def look(memory: Observations) -> tuple[bool, tuple[str, str] | None]:
         if memory.unexpected is None:
             return memory.compared, None
         asked, answer = memory.unexpected
-        return True, (telling.request(asked), answer)
+        return True, (render.request(asked), answer)
 
     return flagged(run, "ExpectedAnswers", look, "an answer is not the expected one", ("request", "answer"))

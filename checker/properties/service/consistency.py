@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from checker.engine import TRIVIAL, Kind, Property, Read
-from checker.models.service.history import HISTORY, History
+from checker.models.service.history import HISTORY, CommitHistory
 from checker.properties.service.projections import Answer, Run, flagged, found, keepers, memories, trees
 from spec.tree.requests import Create, Multi, SetData
 from spec.tree.store import FrozenStore
@@ -12,7 +12,7 @@ from spec.tree.store import FrozenStore
 def updates_in_order(run: Run) -> Property:  # noqa: ARG001
     """The updates of one client take effect in the order of its requests."""
 
-    def overtaken(history: History) -> tuple[bool, tuple[int, int, int] | None]:
+    def overtaken(history: CommitHistory) -> tuple[bool, tuple[int, int, int] | None]:
         return bool(history.last), history.overtaken
 
     def check(shown: tuple[bool, tuple[int, int, int] | None]) -> Answer:
@@ -78,7 +78,7 @@ def single_system_image(run: Run) -> Property:
 def accepted_is_kept(run: Run) -> Property:
     """Every update with a positive reply is committed."""
 
-    def committed(history: History) -> frozenset[bytes]:
+    def committed(history: CommitHistory) -> frozenset[bytes]:
         return history.committed
 
     def check(committed: frozenset[bytes], *accepted: frozenset[bytes]) -> Answer:

@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 
 from checker.engine import TRIVIAL, Finding, Kind, Property, Read
 from checker.engine.model import Trivial
+from checker.models.service.lagging_server import LaggingServer
 from checker.models.service.leader import Leader
-from checker.models.service.memory import Memory
-from checker.models.service.replica import Replica
+from checker.models.service.observations import Observations
 from checker.models.service.scripts import Script
 from checker.models.service.setup import LEADER, ServiceSetup, client_name, server_name
 from spec.tree.store import FrozenStore
@@ -32,7 +32,7 @@ def trees(setup: ServiceSetup, look: Callable[[FrozenStore, int], Hashable]) -> 
     def leader(value: Leader) -> Hashable:
         return look(value.store, value.zxid)
 
-    def replica(value: Replica) -> Hashable:
+    def replica(value: LaggingServer) -> Hashable:
         return look(value.store, value.zxid)
 
     servers = setup.server_ids if setup.lag else ()
@@ -44,7 +44,7 @@ def keepers(setup: ServiceSetup) -> tuple[str, ...]:
     return (LEADER, *(server_name(server) for server in setup.server_ids if setup.lag))
 
 
-def memories(setup: ServiceSetup, look: Callable[[Memory], Hashable]) -> tuple[Read, ...]:
+def memories(setup: ServiceSetup, look: Callable[[Observations], Hashable]) -> tuple[Read, ...]:
     """A read of each client's memory."""
     return tuple(Read(client_name(client), lambda standing: look(standing.memory)) for client in setup.client_ids)
 
@@ -52,7 +52,7 @@ def memories(setup: ServiceSetup, look: Callable[[Memory], Hashable]) -> tuple[R
 def flagged(
     run: Run,
     name: str,
-    look: Callable[[Memory], tuple[object, tuple[Hashable, ...] | None]],
+    look: Callable[[Observations], tuple[object, tuple[Hashable, ...] | None]],
     clause: str,
     values: Sequence[str],
     kind: Kind = Kind.ALWAYS,
@@ -68,7 +68,7 @@ def flagged(
                 return found(clause, zip(("client", *values), (client, *shown), strict=True))
         return None if any(premise for premise, _ in seen) else TRIVIAL
 
-    def shown(memory: Memory) -> tuple[bool, tuple[Hashable, ...] | None]:
+    def shown(memory: Observations) -> tuple[bool, tuple[Hashable, ...] | None]:
         premise, wrong = look(memory)
         return bool(premise), wrong
 

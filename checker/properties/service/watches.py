@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from checker.engine import TRIVIAL, Kind, Property, Read
-from checker.models.service.history import HISTORY, History
-from checker.models.service.link import Link, State
-from checker.models.service.memory import At, Waiting, at_in, explains
-from checker.models.service.scripts import Standing
+from checker.models.service.client_connection import ClientConnection, ConnectionState
+from checker.models.service.history import HISTORY, CommitHistory
+from checker.models.service.messages import WatchNotification
+from checker.models.service.observations import PendingWatch, WatchedState, explains, state_in_store
+from checker.models.service.scripts import ScriptPosition
 from checker.models.service.setup import client_name, link_name
-from checker.models.service.words import Notice
 from checker.properties.service.projections import Answer, Run, flagged, found, memories, trees
 from spec.client.library import Awaits
 from spec.tree.requests import Exists, GetChildren2, GetData
@@ -59,16 +59,16 @@ def no_event_lost(run: Run) -> Property:
     setup = run.setup
     looks = sorted(_watched(run), key=lambda look: (look[1], look[0].value))
 
-    def waiting(standing: Standing) -> tuple[Waiting, ...]:
+    def waiting(standing: ScriptPosition) -> tuple[PendingWatch, ...]:
         return tuple(sorted(standing.memory.watches, key=repr))
 
-    def connection(link: Link) -> tuple[int, tuple[Notice, ...]] | tuple[()]:
-        if link.server is None or link.state is not State.UP or link.cut:
+    def connection(link: ClientConnection) -> tuple[int, tuple[WatchNotification, ...]] | tuple[()]:
+        if link.server is None or link.state is not ConnectionState.UP or link.cut:
             return ()
-        return link.server, tuple(message for message in link.down if isinstance(message, Notice))
+        return link.server, tuple(message for message in link.down if isinstance(message, WatchNotification))
 
-    def states(store: FrozenStore, _zxid: int) -> tuple[At, ...]:
-        return tuple(at_in(store, awaits, path) for awaits, path in looks)
+    def states(store: FrozenStore, _zxid: int) -> tuple[WatchedState, ...]:
+        return tuple(state_in_store(store, awaits, path) for awaits, path in looks)
 
     def check(*shown: Any) -> Answer:
         watching, links, tree = shown[:clients], shown[clients : 2 * clients], shown[2 * clients :]
@@ -96,7 +96,7 @@ def no_event_lost(run: Run) -> Property:
     return Property("NoEventIsLost", reads, check)
 
 
-def _told(path: str, *states: At) -> tuple[str, ...]:
+def _told(path: str, *states: WatchedState) -> tuple[str, ...]:
     """A path, and its states as text."""
     return path, *("no znode" if at is None else f"as of zxid {at[1]}" for at in states)
 
@@ -120,7 +120,7 @@ def _watched(run: Run) -> set[tuple[Awaits, str]]:
 def events_in_order(run: Run) -> Property:
     """On one connection, a client gets notifications in the order of the events."""
 
-    def events(history: History) -> tuple[tuple[str, str], ...]:
+    def events(history: CommitHistory) -> tuple[tuple[str, str], ...]:
         return history.events
 
     def check(events: tuple[tuple[str, str], ...], *clients: tuple[tuple[str, str], ...]) -> Answer:

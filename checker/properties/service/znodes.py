@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from checker.engine import TRIVIAL, Property, Read
-from checker.models.service.history import HISTORY, History
-from checker.models.service.telling import session as told_session
+from checker.models.service.history import HISTORY, CommitHistory
+from checker.models.service.render import session as told_session
 from checker.properties.service.projections import Answer, Run, found, keepers, memories, trees
 from spec.tree.requests import SessionId
 from spec.tree.store import FrozenStore
@@ -21,7 +21,7 @@ def one_creator(run: Run) -> Property:
     No creation is refused if the path was never created.
     """
 
-    def creations(history: History) -> tuple[tuple[tuple[str, int], ...], str | None]:
+    def creations(history: CommitHistory) -> tuple[tuple[tuple[str, int], ...], str | None]:
         return history.creations, history.again
 
     def check(shown: tuple[tuple[tuple[str, int], ...], str | None], *clients: Any) -> Answer:
@@ -47,7 +47,7 @@ def one_creator(run: Run) -> Property:
 def sequence_numbers(run: Run) -> Property:  # noqa: ARG001
     """No sequence number is assigned twice under one parent during the parent's lifetime."""
 
-    def given(history: History) -> tuple[bool, str | None]:
+    def given(history: CommitHistory) -> tuple[bool, str | None]:
         return bool(history.numbers), history.twice
 
     def check(given: tuple[bool, str | None]) -> Answer:
@@ -93,7 +93,7 @@ def ephemerals_live(run: Run) -> Property:
         owned = frozenset((znode.ephemeral_owner, path) for path, znode in store.nodes if _is_ephemeral(znode))
         return zxid, frozenset(session for session, _ in store.sessions), owned
 
-    def ephemerals(history: History) -> frozenset[tuple[SessionId, str, int]] | None:
+    def ephemerals(history: CommitHistory) -> frozenset[tuple[SessionId, str, int]] | None:
         return history.ephemerals or None
 
     def check(created: frozenset[tuple[SessionId, str, int]], *there: Any) -> Answer:

@@ -10,8 +10,15 @@ from collections.abc import Hashable
 from typing import Any, TypeAlias
 
 from checker.engine import Actor, Outcome, Send
+from checker.models.service.messages import (
+    AddWatch,
+    FireWatches,
+    ForgetClient,
+    SendMessage,
+    WatchFact,
+    WatchNotification,
+)
 from checker.models.service.setup import ServiceSetup, link_name, watches_name
-from checker.models.service.words import Add, Fire, Fired, Forget, Notice, Push
 from spec.tree.watches import Watches, WatchKind
 from spec.variants import Variant
 
@@ -20,22 +27,22 @@ Watching: TypeAlias = frozenset[tuple[int, WatchKind, str]]
 
 
 def watches_actor(server: int, setup: ServiceSetup) -> Actor:
-    """The watches of a server. Its operations are Add, Fire and Forget."""
+    """The watches of a server. Its operations are AddWatch, FireWatches and ForgetClient."""
     stays = Variant.WATCH_FIRES_TWICE in setup.variants
     ahead = Variant.EVENTS_OUT_OF_ORDER in setup.variants
 
-    def step(values: tuple[Any, ...], asked: Add | Fire | Forget) -> Outcome:
+    def step(values: tuple[Any, ...], asked: AddWatch | FireWatches | ForgetClient) -> Outcome:
         watching: Watching = values[0]
         match asked:
-            case Add(client, kind, path):
+            case AddWatch(client, kind, path):
                 return Outcome((watching | {(client, kind, path)},))
-            case Forget(client):
+            case ForgetClient(client):
                 return Outcome((frozenset(each for each in watching if each[0] != client),))
-            case Fire(event):
+            case FireWatches(event):
                 fired = _fired(watching, asked)
                 clients = dict.fromkeys(client for client, _, _ in fired)
-                facts = tuple(Send(name, Fired(event.path, len(clients))) for name in setup.observe_watches)
-                notice = Push(Notice(event.type, event.path), ahead)
+                facts = tuple(Send(name, WatchFact(event.path, len(clients))) for name in setup.observe_watches)
+                notice = SendMessage(WatchNotification(event.type, event.path), ahead)
                 told = tuple(Send(link_name(client), notice) for client in clients)
                 return Outcome((watching if stays else watching - set(fired),), (*(facts if told else ()), *told))
 
@@ -43,7 +50,7 @@ def watches_actor(server: int, setup: ServiceSetup) -> Actor:
     return Actor(name, (name,), step)
 
 
-def _fired(watching: Watching, fire: Fire) -> list[tuple[int, WatchKind, str]]:
+def _fired(watching: Watching, fire: FireWatches) -> list[tuple[int, WatchKind, str]]:
     """The watches that an event meets, by client."""
     table = Watches()
     for client, kind, path in sorted(watching, key=lambda each: (each[0], each[2], each[1].value)):

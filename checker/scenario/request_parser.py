@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from checker.models.service.scripts import Script
-from checker.scenario.answers import AskingError, expected_of
+from checker.scenario.answers import RequestError, expected_of
 from checker.scenario.errors import nearest
 from spec.tree.data import OPEN_ACL_UNSAFE, Acl, Id, Perms
 from spec.tree.fields import Record
@@ -49,13 +49,13 @@ EXPECTS = "=>"
 
 
 def script_of(steps: Sequence[Any], pipeline: int = 1) -> Script:
-    """A script; each step is a text, a list of texts (a multi), or {one of: [texts or lists]}. Raises AskingError."""
+    """A script; each step is a text, a list of texts (a multi), or {one of: [texts or lists]}. Raises RequestError."""
     if pipeline < 1:
-        raise AskingError(f"pipeline: {pipeline}", "a client leaves at least 1 request unanswered before it waits")
+        raise RequestError(f"pipeline: {pipeline}", "a client leaves at least 1 request unanswered before it waits")
     requests, expected = zip(*map(_split, steps), strict=True) if steps else ((), ())
     records = tuple(map(step_of, requests))
     if pipeline > 1 and any(expected):
-        raise AskingError(f"pipeline: {pipeline} with expected answers", "leave pipeline out")
+        raise RequestError(f"pipeline: {pipeline} with expected answers", "leave pipeline out")
     answers = tuple(expected_of(*each) if each[1] else None for each in zip(records, expected, strict=True))
     return Script(records, pipeline, answers if any(answers) else ())
 
@@ -71,35 +71,35 @@ def _split(step: Any) -> tuple[Any, str]:
 
 
 def step_of(step: Any) -> tuple[Record, ...]:
-    """The requests to choose from in a step. Raises AskingError."""
+    """The requests to choose from in a step. Raises RequestError."""
     if not isinstance(step, Mapping):
         return (request_of(step),)
     if set(step) != {CHOICE} or not isinstance(step[CHOICE], Sequence) or not step[CHOICE]:
-        raise AskingError(f"{dict(step)}", f"a choice is written {{{CHOICE}: [get /a, set /a]}}")
+        raise RequestError(f"{dict(step)}", f"a choice is written {{{CHOICE}: [get /a, set /a]}}")
     return tuple(map(request_of, step[CHOICE]))
 
 
 def request_of(words: Any) -> Record:
-    """A request. Raises AskingError."""
+    """A request. Raises RequestError."""
     if isinstance(words, str):
         return _request(words)
     if not isinstance(words, Sequence) or not words or not all(isinstance(each, str) for each in words):
-        raise AskingError(f"{words!r}", "write a request like `get -w /a`, or a list of them for a multi")
+        raise RequestError(f"{words!r}", "write a request like `get -w /a`, or a list of them for a multi")
     operations = tuple(map(_request, words))
     for operation in operations:
         if not isinstance(operation, Create | SetData | Delete | Check):
-            raise AskingError(f"{list(words)}", "a multi consists of create, set, delete and check")
+            raise RequestError(f"{list(words)}", "a multi consists of create, set, delete and check")
     return Multi(operations)
 
 
 def _request(words: str) -> Record:
     name, *rest = words.split() or [""]
     if name not in _REQUESTS:
-        raise AskingError(f"{words!r}: there is no request {name!r}", nearest(name, _REQUESTS))
+        raise RequestError(f"{words!r}: there is no request {name!r}", nearest(name, _REQUESTS))
     make, options = _REQUESTS[name]
     if name == "close":
         if rest:
-            raise AskingError(f"{words!r}", "write close alone")
+            raise RequestError(f"{words!r}", "write close alone")
         return CloseSession()
     given, paths = dict[str, str](), list[str]()
     rest_of = iter(rest)
@@ -108,20 +108,20 @@ def _request(words: str) -> Record:
             paths.append(word)
         elif word not in options.split():
             takes = f"{name} takes {' and '.join(options.split())}" if options else f"{name} takes no option"
-            raise AskingError(f"{words!r}: {name} knows no {word}", takes)
+            raise RequestError(f"{words!r}: {name} knows no {word}", takes)
         else:
             given[word] = next(rest_of, "") if word in _VALUES else word
     for option in given.keys() & _VALUES.keys():
         pattern, right = _VALUES[option]
         if not re.fullmatch(pattern, given[option]):
-            raise AskingError(f"{words!r}", right)
+            raise RequestError(f"{words!r}", right)
     if len(paths) != 1 or fault_of(paths[0]) is not None:
-        raise AskingError(f"{words!r}", f"{name} is about one absolute path, like /a")
+        raise RequestError(f"{words!r}", f"{name} is about one absolute path, like /a")
     if name == "setAcl" and "-a" not in given:
-        raise AskingError(f"{words!r}", "setAcl has the new ACL behind -a, like `-a world:anyone:r`")
+        raise RequestError(f"{words!r}", "setAcl has the new ACL behind -a, like `-a world:anyone:r`")
     for one, other in (("-c", "-e"), ("-c", "-s"), ("-c", "-t"), ("-t", "-e")):
         if one in given and other in given:
-            raise AskingError(f"{words!r}", f"no znode is of both kinds: write {one} or {other}")
+            raise RequestError(f"{words!r}", f"no znode is of both kinds: write {one} or {other}")
     return make(paths[0], given)
 
 

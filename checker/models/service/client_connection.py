@@ -22,43 +22,43 @@ import msgspec
 from msgspec.structs import replace
 
 from checker.engine import Actor, ModelError, Outcome, Send
-from checker.models.service.decisions import answered_early
-from checker.models.service.setup import ServiceSetup, client_name, library_name, link_name, server_name, watches_name
-from checker.models.service.words import (
-    Arrive,
-    ArriveLate,
-    Ask,
-    Break,
-    Broken,
-    Connected,
-    Crash,
-    Cut,
-    Deliver,
-    Die,
-    Disconnected,
-    Established,
-    Expired,
-    Forget,
-    Heard,
-    Lapse,
-    Linked,
-    Message,
-    Notice,
-    Open,
-    Push,
-    Reconnect,
-    Refuse,
+from checker.models.service.messages import (
+    Acceptance,
+    ClientCrash,
+    CloseConnection,
+    ConnectionClosed,
+    ConnectionLoss,
+    ConnectionStart,
+    DeliverLateRequest,
+    DeliverMessage,
+    DeliverRequest,
+    Delivery,
+    EndProcess,
+    ExpireSession,
+    ForgetClient,
+    LoseConnection,
+    RefuseSession,
     Reply,
-    Request,
-    Submit,
+    RequestSession,
+    ResumeSession,
+    SendMessage,
+    SendRequest,
+    ServeRequest,
+    ServerMessage,
+    SessionExpiry,
+    StartSession,
+    SubmitRequest,
+    WatchNotification,
 )
+from checker.models.service.server_logic import answered_early
+from checker.models.service.setup import ServiceSetup, client_name, library_name, link_name, server_name, watches_name
 from spec.service.connection import ROUTES, Route
 from spec.tree.fields import Record
 from spec.tree.requests import CloseSession, CreateSession, SessionId
 from spec.variants import Variant
 
 
-class State(enum.Enum):
+class ConnectionState(enum.Enum):
     """The state of a client's connection and session, as far as the client knows."""
 
     UP = "up"  # connected to `server`
@@ -68,15 +68,15 @@ class State(enum.Enum):
     GONE = "gone"  # the client has closed its session, or crashed; session 0: it has ended
 
 
-class Link(msgspec.Struct, frozen=True):
+class ClientConnection(msgspec.Struct, frozen=True):
     """A connection. `waiting` counts the requests that have arrived at the server and wait there for a commit."""
 
-    state: State
+    state: ConnectionState
     session: SessionId
     server: int | None = None
     up: tuple[Record, ...] = ()
     waiting: int = 0
-    down: tuple[Message, ...] = ()
+    down: tuple[ServerMessage, ...] = ()
     stray: tuple[Record, ...] = ()
     closing: bool = False
 
@@ -86,9 +86,11 @@ class Link(msgspec.Struct, frozen=True):
         return bool(self.down) and _ends(self.down[-1])
 
 
-def _ends(message: Message) -> bool:
+def _ends(message: ServerMessage) -> bool:
     """Whether a message is the last one of its connection."""
-    return isinstance(message, Broken) or (isinstance(message, Reply) and isinstance(message.asked, CloseSession))
+    return isinstance(message, ConnectionClosed) or (
+        isinstance(message, Reply) and isinstance(message.asked, CloseSession)
+    )
 
 
 def waits(record: Record) -> bool:
@@ -103,10 +105,10 @@ def may_change(records: Iterable[Record]) -> tuple[Record, ...]:
 
 def link_actor(client: int, setup: ServiceSetup) -> Actor:
     """The connection of a client."""
-    return Actor(link_name(client), (link_name(client),), _Steps(client, setup).step)
+    return Actor(link_name(client), (link_name(client),), _ConnectionSteps(client, setup).step)
 
 
-class _Steps:
+class _ConnectionSteps:
     """The operations of a connection; its only data are those of the client and the setup."""
 
     def __init__(self, client: int, setup: ServiceSetup) -> None:
@@ -115,58 +117,64 @@ class _Steps:
         self._may_be_early = setup.lag and Variant.ANSWERED_BEFORE_COMMIT in setup.variants
 
     def step(self, values: tuple[Any, ...], asked: Any) -> Outcome | None:
-        link: Link = values[0]
+        link: ClientConnection = values[0]
         match asked:
-            case Ask(record):
+            case SendRequest(record):
                 return self._ask(link, record)
-            case Arrive(place):
+            case DeliverRequest(place):
                 return self._arrive(link, place)
-            case ArriveLate():
+            case DeliverLateRequest():
                 return self._arrive_late(link)
-            case Push(message, ahead):
+            case SendMessage(message, ahead):
                 return Outcome((self._pushed(link, message, ahead),))
-            case Deliver(place):
+            case DeliverMessage(place):
                 return self._deliver(link, place)
-            case Cut(server, session):
+            case CloseConnection(server, session):
                 return self._cut(link, server, session)
-            case Break():
+            case LoseConnection():
                 return self._lost(link, link.stray + may_change(link.up))
-            case Die():
+            case EndProcess():
                 return self._died(link)
-            case Lapse():
-                return Outcome((_settled() if link.state is State.GONE else replace(link, stray=()),))
+            case ExpireSession():
+                return Outcome((_settled() if link.state is ConnectionState.GONE else replace(link, stray=()),))
             case _:
                 return self._connecting(link, asked)
 
-    def _connecting(self, link: Link, asked: Reconnect | Refuse | Open | Established) -> Outcome:
+    def _connecting(
+        self, link: ClientConnection, asked: ResumeSession | RefuseSession | RequestSession | StartSession
+    ) -> Outcome:
         match asked:
-            case Reconnect(server, zxid):
-                after = replace(link, state=State.UP, server=server, stray=())
-                return Outcome((after,), (self._linked(server, Connected(True, link.session, zxid)),))
-            case Refuse():
-                return Outcome((Link(State.OVER, link.session),), (Send(self._above, Expired()),))
-            case Open(server):
+            case ResumeSession(server, zxid):
+                after = replace(link, state=ConnectionState.UP, server=server, stray=())
+                return Outcome((after,), (self._linked(server, ConnectionStart(True, link.session, zxid)),))
+            case RefuseSession():
+                return Outcome(
+                    (ClientConnection(ConnectionState.OVER, link.session),), (Send(self._above, SessionExpiry()),)
+                )
+            case RequestSession(server):
                 session = link.session + 1
-                request = Request(session, CreateSession(0), self._client)
-                return Outcome((Link(State.OPENING, session, server),), (Send(server_name(server), request),))
-            case Established(session, zxid):
+                request = ServeRequest(session, CreateSession(0), self._client)
+                return Outcome(
+                    (ClientConnection(ConnectionState.OPENING, session, server),), (Send(server_name(server), request),)
+                )
+            case StartSession(session, zxid):
                 assert link.server is not None
-                after = Link(State.UP, session, link.server)
-                return Outcome((after,), (self._linked(link.server, Connected(False, session, zxid)),))
+                after = ClientConnection(ConnectionState.UP, session, link.server)
+                return Outcome((after,), (self._linked(link.server, ConnectionStart(False, session, zxid)),))
 
-    def _linked(self, server: int, told: Connected) -> Send:
-        return Send(self._above, Linked(server, told) if self._has_library else told)
+    def _linked(self, server: int, told: ConnectionStart) -> Send:
+        return Send(self._above, Acceptance(server, told) if self._has_library else told)
 
-    def _ask(self, link: Link, record: Record) -> Outcome:
-        if link.state is not State.UP:
+    def _ask(self, link: ClientConnection, record: Record) -> Outcome:
+        if link.state is not ConnectionState.UP:
             raise ModelError(f"client {self._client} asks for {record!r} while its connection is {link.state.value}")
-        submitted = (Send(self._above, Submit(record)),) if self._has_library else ()
+        submitted = (Send(self._above, SubmitRequest(record)),) if self._has_library else ()
         closing = link.closing or isinstance(record, CloseSession)
         # A request on a connection that the server has closed is lost.
         up = link.up if link.cut else (*link.up, record)
         return Outcome((replace(link, up=up, closing=closing),), submitted)
 
-    def _arrive(self, link: Link, place: int) -> Outcome | None:
+    def _arrive(self, link: ClientConnection, place: int) -> Outcome | None:
         if place >= len(link.up) or (link.waiting and not waits(link.up[place])):
             return None
         record, left = link.up[place], link.up[:place] + link.up[place + 1 :]
@@ -176,64 +184,70 @@ class _Steps:
             after = replace(link, up=left, waiting=link.waiting + waits(record))
         return Outcome((after,), (self._request(link, record, self._client),))
 
-    def _arrive_late(self, link: Link) -> Outcome | None:
+    def _arrive_late(self, link: ClientConnection) -> Outcome | None:
         if not link.stray:
             return None
         return Outcome((replace(link, stray=link.stray[1:]),), (self._request(link, link.stray[0], None),))
 
-    def _request(self, link: Link, record: Record, client: int | None) -> Send:
+    def _request(self, link: ClientConnection, record: Record, client: int | None) -> Send:
         # A late request goes to the leader through any server, so the server that read it makes no difference.
-        return Send(server_name(link.server or 1), Request(link.session, record, client))
+        return Send(server_name(link.server or 1), ServeRequest(link.session, record, client))
 
     def _early(self, record: Record) -> bool:
         return self._may_be_early and answered_early(record)
 
-    def _pushed(self, link: Link, message: Message, ahead: bool) -> Link:
-        if link.state is not State.UP or link.cut:
+    def _pushed(self, link: ClientConnection, message: ServerMessage, ahead: bool) -> ClientConnection:
+        if link.state is not ConnectionState.UP or link.cut:
             return link
         awaited = isinstance(message, Reply) and waits(message.asked) and not self._early(message.asked)
         place = len(link.down)
-        while ahead and place and isinstance(link.down[place - 1], Notice):
+        while ahead and place and isinstance(link.down[place - 1], WatchNotification):
             place -= 1
         down = (*link.down[:place], message, *link.down[place:])
         return replace(link, down=down, waiting=link.waiting - awaited)
 
-    def _deliver(self, link: Link, place: int) -> Outcome | None:
+    def _deliver(self, link: ClientConnection, place: int) -> Outcome | None:
         if place >= len(link.down):
             return None
         message = link.down[place]
-        if isinstance(message, Broken):
+        if isinstance(message, ConnectionClosed):
             return self._lost(link, link.stray)
-        heard = Send(self._above, Heard(message))
+        heard = Send(self._above, Delivery(message))
         if _ends(message):
             return Outcome((_settled(),), (heard,))
         return Outcome((replace(link, down=link.down[:place] + link.down[place + 1 :]),), (heard,))
 
-    def _cut(self, link: Link, server: int | None, session: SessionId) -> Outcome:
+    def _cut(self, link: ClientConnection, server: int | None, session: SessionId) -> Outcome:
         """The server closes the connection, after every message that it has sent."""
-        if link.state is not State.UP or link.session != session or server not in (None, link.server):
+        if link.state is not ConnectionState.UP or link.session != session or server not in (None, link.server):
             return Outcome((link,))
         # The reply to CloseSession already ends the connection.
-        down = link.down if link.cut else (*link.down, Broken())
+        down = link.down if link.cut else (*link.down, ConnectionClosed())
         return Outcome((replace(link, up=(), waiting=0, down=down, stray=()),), self._forgotten(link))
 
-    def _lost(self, link: Link, stray: tuple[Record, ...]) -> Outcome:
-        after = Link(State.GONE if link.closing else State.DOWN, link.session, stray=stray)
-        return Outcome((after,), (*self._forgotten(link), Send(self._above, Disconnected())))
+    def _lost(self, link: ClientConnection, stray: tuple[Record, ...]) -> Outcome:
+        after = ClientConnection(
+            ConnectionState.GONE if link.closing else ConnectionState.DOWN, link.session, stray=stray
+        )
+        return Outcome((after,), (*self._forgotten(link), Send(self._above, ConnectionLoss())))
 
-    def _died(self, link: Link) -> Outcome:
+    def _died(self, link: ClientConnection) -> Outcome:
         stray = link.stray + may_change(link.up)
-        after = _settled() if link.state is State.OVER else Link(State.GONE, link.session, stray=stray)
-        return Outcome((after,), (*self._forgotten(link), Send(self._above, Crash())))
+        after = (
+            _settled()
+            if link.state is ConnectionState.OVER
+            else ClientConnection(ConnectionState.GONE, link.session, stray=stray)
+        )
+        return Outcome((after,), (*self._forgotten(link), Send(self._above, ClientCrash())))
 
-    def _forgotten(self, link: Link) -> tuple[Send, ...]:
+    def _forgotten(self, link: ClientConnection) -> tuple[Send, ...]:
         """The operations by which a server forgets a client without a connection to it."""
         if link.server is None:
             return ()
-        forget = Forget(self._client)
+        forget = ForgetClient(self._client)
         return Send(server_name(link.server), forget), Send(watches_name(link.server), forget)
 
 
-def _settled() -> Link:
+def _settled() -> ClientConnection:
     """The link of a client that is gone and whose session has ended."""
-    return Link(State.GONE, 0)
+    return ClientConnection(ConnectionState.GONE, 0)

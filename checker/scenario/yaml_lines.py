@@ -57,7 +57,7 @@ class _Loader(yaml.SafeLoader):
 
 
 @dataclass
-class Located:
+class YamlDocument:
     """The content of a file, and the line of each path."""
 
     file: str
@@ -100,9 +100,9 @@ def position(number: int) -> int:
     return _Position(number)
 
 
-def read_yaml(text: str, file: str) -> Located:
+def read_yaml(text: str, file: str) -> YamlDocument:
     """Parse a YAML text by the rules of this module. Raises ScenarioError."""
-    located = Located(file, None)
+    located = YamlDocument(file, None)
     if len(text) > SCENARIO:
         raise ScenarioError(file, 0, "", str(TooLargeError(len(text), SCENARIO)), "write a smaller scenario")
     try:
@@ -134,7 +134,7 @@ def _first_line(error: BaseException) -> str:
     return (str(error).splitlines() or ["it cannot be read"])[0]
 
 
-def _value(located: Located, node: yaml.Node, path: Path) -> Any:
+def _value(located: YamlDocument, node: yaml.Node, path: Path) -> Any:
     located.take(node, path)
     if isinstance(node, yaml.ScalarNode):
         return _scalar(located, node, path)
@@ -144,7 +144,7 @@ def _value(located: Located, node: yaml.Node, path: Path) -> Any:
     return _mapping(located, node, path)
 
 
-def _mapping(located: Located, node: yaml.MappingNode, path: Path) -> dict[Any, Any]:
+def _mapping(located: YamlDocument, node: yaml.MappingNode, path: Path) -> dict[Any, Any]:
     found: dict[Any, Any] = {}
     for key_node, value_node in node.value:
         line = key_node.start_mark.line + 1
@@ -163,7 +163,7 @@ def _mapping(located: Located, node: yaml.MappingNode, path: Path) -> dict[Any, 
     return found
 
 
-def _scalar(located: Located, node: yaml.ScalarNode, path: Path) -> Any:
+def _scalar(located: YamlDocument, node: yaml.ScalarNode, path: Path) -> Any:
     """Convert a scalar by the rules of this module; a quoted one is text."""
     text: str = node.value
     if node.style is not None or node.tag == "tag:yaml.org,2002:str":

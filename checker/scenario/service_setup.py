@@ -13,10 +13,10 @@ from checker.engine import Model
 from checker.job import Lens
 from checker.models.service.rules import known_actions
 from checker.models.service.scripts import Script
-from checker.models.service.setup import Budgets, Clocks, ServiceSetup
+from checker.models.service.setup import Clocks, FaultBudgets, ServiceSetup
 from checker.properties.service import SERVICE_PROPERTIES, service_model
 from checker.scenario.service_lens import ServiceLens, scripted_fields
-from checker.scenario.variants import Idle
+from checker.scenario.variants import NoEffect
 from spec.tree.requests import (
     CloseSession,
     Create,
@@ -56,7 +56,7 @@ def service_setup(
     at: Sequence[int] = (),
     clocks: Clocks = Clocks.TRUSTED,
     keeps_watches: bool = True,
-    budgets: Budgets | None = None,
+    budgets: FaultBudgets | None = None,
     variants: Iterable[Variant] = (),
 ) -> ServiceSetup:
     """The service for clients with these scripts. Raises ValueError with the mistake."""
@@ -67,7 +67,7 @@ def service_setup(
         paths=tuple(paths),
         at=tuple(at),
         clocks=clocks,
-        budgets=budgets or Budgets(),
+        budgets=budgets or FaultBudgets(),
         keeps_watches=keeps_watches,
         pipelined=any(script.pipeline > 1 for script in clients),
         variants=frozenset(variants),
@@ -79,20 +79,20 @@ def service_job_parts(
 ) -> ServiceJobParts:
     """A service whose clients run scripts. Raises UnknownPropertyError with the mistake.
 
-    `clients` come from `checker.scenario.asking.script_of`. The default for `properties` is every invariant that is not
-    vacuous for these scripts.
+    `clients` come from `checker.scenario.request_parser.script_of`. The default for `properties` is every invariant
+    that is not vacuous for these scripts.
     """
     wanted = applicable(clients) if properties is None else tuple(properties)
     model = service_model(name, setup, clients, wanted)
     lens = ServiceLens(model, setup, scripted_fields(model))
-    changes = {name for name in known_actions(setup) if name != "arrive late" or _Asked.of(clients).changes}
+    changes = {name for name in known_actions(setup) if name != "arrive late" or _ScriptSummary.of(clients).changes}
     actions = frozenset({"ask", *changes})
     return ServiceJobParts(model, setup, tuple(clients), lens, tuple(bounds_of(setup, clients)), actions)
 
 
 def applicable(scripts: Iterable[Script]) -> tuple[str, ...]:
     """The invariants that are not vacuous in a run of these scripts."""
-    asked = _Asked.of(scripts)
+    asked = _ScriptSummary.of(scripts)
     silent = set()
     if not asked.creates:
         silent.add("OneCreator")
@@ -116,7 +116,7 @@ def applicable(scripts: Iterable[Script]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _ScriptSummary:
     """The kinds of requests in some scripts."""
 
     creates: bool = False
@@ -131,7 +131,7 @@ class _Asked:
     watches: int = 0
 
     @classmethod
-    def of(cls, scripts: Iterable[Script]) -> _Asked:
+    def of(cls, scripts: Iterable[Script]) -> _ScriptSummary:
         """The summary of all steps of all scripts; `watches` is the greatest number for one client."""
         scripts = tuple(scripts)
         asked = [record for script in scripts for step in script.steps for record in step]
@@ -188,9 +188,9 @@ def bounds_of(setup: ServiceSetup, scripts: Sequence[Script]) -> Iterator[str]:
         yield f"wrong on purpose: {', '.join(sorted(str(variant.value) for variant in setup.variants))}"
 
 
-def why_idle(variant: Variant, setup: ServiceSetup, scripts: Sequence[Script]) -> Idle | None:
+def why_idle(variant: Variant, setup: ServiceSetup, scripts: Sequence[Script]) -> NoEffect | None:
     """The reason why a variant changes nothing in a run, and the correction; None if it may change something."""
-    asked = _Asked.of(scripts)
+    asked = _ScriptSummary.of(scripts)
     unless = {
         Variant.STALE_AFTER_MOVING: _unless_lag(setup) or _unless_lost(setup),
         Variant.WATCH_AFTER_DATA: _unless_watched(asked),
@@ -209,33 +209,33 @@ def why_idle(variant: Variant, setup: ServiceSetup, scripts: Sequence[Script]) -
         Variant.SYNC_WITHOUT_WAITING: _unless_lag(setup) or _unless(asked.sync, "nobody syncs", "sync /a"),
     }
     if variant not in unless:
-        return Idle("it is none of the service's", "write it in a scenario of an ensemble, or of a recipe")
+        return NoEffect("it is none of the service's", "write it in a scenario of an ensemble, or of a recipe")
     return unless[variant]
 
 
-def _unless(there: bool, why: str, right: str) -> Idle | None:
-    return None if there else Idle(f"it changes nothing where {why}", f"write {right}")
+def _unless(there: bool, why: str, right: str) -> NoEffect | None:
+    return None if there else NoEffect(f"it changes nothing where {why}", f"write {right}")
 
 
-def _unless_lag(setup: ServiceSetup) -> Idle | None:
+def _unless_lag(setup: ServiceSetup) -> NoEffect | None:
     return _unless(setup.lag, "no server lags", "lag: true, and servers: 2")
 
 
-def _unless_lost(setup: ServiceSetup) -> Idle | None:
+def _unless_lost(setup: ServiceSetup) -> NoEffect | None:
     return _unless(setup.budgets.disconnects > 0, "no connection is lost", "faults: {disconnects: 1}")
 
 
-def _unless_kept(setup: ServiceSetup) -> Idle | None:
+def _unless_kept(setup: ServiceSetup) -> NoEffect | None:
     return _unless(setup.keeps_watches, "watches go with connections", "keeps_watches: true")
 
 
-def _unless_watched(asked: _Asked) -> Idle | None:
+def _unless_watched(asked: _ScriptSummary) -> NoEffect | None:
     return _unless(asked.watches > 0, "nobody watches", "get -w /a")
 
 
-def _unless_ephemeral(asked: _Asked) -> Idle | None:
+def _unless_ephemeral(asked: _ScriptSummary) -> NoEffect | None:
     return _unless(asked.ephemeral, "nothing ephemeral is created", "create -e /a")
 
 
-def _may_end(setup: ServiceSetup, asked: _Asked) -> bool:
+def _may_end(setup: ServiceSetup, asked: _ScriptSummary) -> bool:
     return bool(setup.budgets.expiries or setup.budgets.crashes or asked.closes)

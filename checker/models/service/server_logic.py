@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from checker.models.service.messages import Propose
 from checker.models.service.setup import IDENTITIES
-from checker.models.service.words import Propose
 from spec.service.connecting import Limits, Presented, TurnedAway, present
 from spec.service.connection import ROUTES, Route
 from spec.service.sessions import password
@@ -30,13 +30,13 @@ _SEQUENTIAL = (CreateMode.PERSISTENT_SEQUENTIAL, CreateMode.EPHEMERAL_SEQUENTIAL
 _LIMITS = Limits(0, 0)
 
 
-def takes_in(session: SessionId, seen: int, zxid: int) -> bool:
+def accepts_session(session: SessionId, seen: int, zxid: int) -> bool:
     """Whether a server that has applied `zxid` accepts a client that has seen `seen`, if its session is open."""
     presented = Presented(seen, 0, session, password(session))
     return not isinstance(present(presented, _LIMITS, zxid), TurnedAway)
 
 
-class Decisions:
+class ServerLogic:
     """The conversion of requests to transactions by a leader, and of transactions to changes of a tree by a server."""
 
     def __init__(self, variants: frozenset[Variant]) -> None:

@@ -1,6 +1,26 @@
 """The messages, operations and facts that the actors of the service and the clients exchange.
 
-Two messages with equal fields are never equal, since each has a separate class.
+A write, in a model with lag (c is a client, k its server):
+
+    client c          link c               server k            leader          watches k
+       | SendRequest    |                     |                   |                |
+       |--------------->| (DeliverRequest)    |                   |                |
+       |                | ServeRequest        |                   |                |
+       |                |-------------------->| Propose           |                |
+       |                |                     |------------------>|                |
+       |                |                     |            Commit |                |
+       |                |                     |<------------------|                |
+       |                |         (ApplyNext) | FireWatches       |                |
+       |                |                     |----------------------------------->|
+       |                |                     |        SendMessage(WatchNotification)
+       |                |<---------------------------------------------------------|
+       |                |  SendMessage(Reply) |                   |                |
+       |                |<--------------------|                   |                |
+       |       Delivery | (DeliverMessage)    |                   |                |
+       |<---------------|                     |                   |                |
+
+Rules send the operations in parentheses, one for each step. The library of a client, if it has one, stands between the
+client and its link. Two messages with equal fields are never equal, since each has a separate class.
 """
 
 from __future__ import annotations
@@ -30,34 +50,34 @@ class Reply(msgspec.Struct, frozen=True):
     zxid: int
 
 
-class Notice(msgspec.Struct, frozen=True):
+class WatchNotification(msgspec.Struct, frozen=True):
     """A watch has fired."""
 
     type: EventType
     path: str
 
 
-class Broken(msgspec.Struct, frozen=True):
+class ConnectionClosed(msgspec.Struct, frozen=True):
     """The server has closed the connection; this is its last message."""
 
 
-Message: TypeAlias = Reply | Notice | Broken
+ServerMessage: TypeAlias = Reply | WatchNotification | ConnectionClosed
 
 
 # Messages to a client.
 
 
-class Heard(msgspec.Struct, frozen=True):
-    """A message has arrived (never Broken)."""
+class Delivery(msgspec.Struct, frozen=True):
+    """A message has arrived (never ConnectionClosed)."""
 
-    message: Reply | Notice
+    message: Reply | WatchNotification
 
 
-class Disconnected(msgspec.Struct, frozen=True):
+class ConnectionLoss(msgspec.Struct, frozen=True):
     """The connection is lost, and outstanding requests get no reply."""
 
 
-class Connected(msgspec.Struct, frozen=True):
+class ConnectionStart(msgspec.Struct, frozen=True):
     """There is a connection, to a server that has applied `zxid`; `resumed`: with the previous session."""
 
     resumed: bool
@@ -65,103 +85,103 @@ class Connected(msgspec.Struct, frozen=True):
     zxid: int
 
 
-class Expired(msgspec.Struct, frozen=True):
+class SessionExpiry(msgspec.Struct, frozen=True):
     """A server has reported that the session is over."""
 
 
-class Crash(msgspec.Struct, frozen=True):
+class ClientCrash(msgspec.Struct, frozen=True):
     """The client's process ends; it receives nothing after this."""
 
 
 # Operations of a link.
 
 
-class Ask(msgspec.Struct, frozen=True):
+class SendRequest(msgspec.Struct, frozen=True):
     """The client sends a request. It needs a connection: anything else is a defect of the client's model."""
 
     record: Record
 
 
-class Arrive(msgspec.Struct, frozen=True):
+class DeliverRequest(msgspec.Struct, frozen=True):
     """The request at this place of those in flight, usually the first, reaches the server."""
 
     place: int = 0
 
 
-class ArriveLate(msgspec.Struct, frozen=True):
+class DeliverLateRequest(msgspec.Struct, frozen=True):
     """The oldest request of a lost connection reaches its old server."""
 
 
-class Deliver(msgspec.Struct, frozen=True):
+class DeliverMessage(msgspec.Struct, frozen=True):
     """The message at this place of those in flight, usually the first, reaches the client."""
 
     place: int = 0
 
 
-class Push(msgspec.Struct, frozen=True):
+class SendMessage(msgspec.Struct, frozen=True):
     """The server sends a message. With `ahead`, which only a variant uses, it overtakes the last notifications."""
 
-    message: Reply | Notice
+    message: Reply | WatchNotification
     ahead: bool = False
 
 
-class Established(msgspec.Struct, frozen=True):
+class StartSession(msgspec.Struct, frozen=True):
     """The new session that the client requested is open at its server, which has applied `zxid`."""
 
     session: SessionId
     zxid: int
 
 
-class Cut(msgspec.Struct, frozen=True):
+class CloseConnection(msgspec.Struct, frozen=True):
     """A server has applied the end of a session, and closes the connection of the session if it has one."""
 
     server: int | None  # None: the server with the connection
     session: SessionId
 
 
-class Break(msgspec.Struct, frozen=True):
+class LoseConnection(msgspec.Struct, frozen=True):
     """The connection is lost, with every message in flight to the client."""
 
 
-class Die(msgspec.Struct, frozen=True):
+class EndProcess(msgspec.Struct, frozen=True):
     """The client's process ends."""
 
 
-class Lapse(msgspec.Struct, frozen=True):
-    """The leader ends the session; a connection learns of it by `Cut`."""
+class ExpireSession(msgspec.Struct, frozen=True):
+    """The leader ends the session; a connection learns of it by `CloseConnection`."""
 
 
-class Reconnect(msgspec.Struct, frozen=True):
+class ResumeSession(msgspec.Struct, frozen=True):
     """A server that has applied `zxid` gives the client its session back."""
 
     server: int
     zxid: int
 
 
-class Refuse(msgspec.Struct, frozen=True):
+class RefuseSession(msgspec.Struct, frozen=True):
     """A server reports that the session is over."""
 
 
-class Open(msgspec.Struct, frozen=True):
+class RequestSession(msgspec.Struct, frozen=True):
     """The client requests a new session from this server."""
 
     server: int
 
 
-# Operations of a library, in addition to Heard, Disconnected, Expired and Crash.
+# Operations of a library, in addition to Delivery, ConnectionLoss, SessionExpiry and ClientCrash.
 
 
-class Submit(msgspec.Struct, frozen=True):
+class SubmitRequest(msgspec.Struct, frozen=True):
     """The application sends a request."""
 
     record: Record
 
 
-class Linked(msgspec.Struct, frozen=True):
+class Acceptance(msgspec.Struct, frozen=True):
     """A server has accepted the client."""
 
     server: int
-    told: Connected
+    told: ConnectionStart
 
 
 # Operations of the leader and of the servers.
@@ -198,13 +218,13 @@ class Commit(msgspec.Struct, frozen=True):
     origin: Origin | None = None
 
 
-class Marker(msgspec.Struct, frozen=True):
+class PendingSync(msgspec.Struct, frozen=True):
     """The place of a sync among the pending transactions."""
 
     origin: Origin
 
 
-class Request(msgspec.Struct, frozen=True):
+class ServeRequest(msgspec.Struct, frozen=True):
     """A request reaches a server; without a client it is a request of a lost connection."""
 
     session: SessionId
@@ -212,24 +232,24 @@ class Request(msgspec.Struct, frozen=True):
     client: int | None
 
 
-class Apply(msgspec.Struct, frozen=True):
+class ApplyNext(msgspec.Struct, frozen=True):
     """Apply the oldest pending transaction."""
 
 
-class Forget(msgspec.Struct, frozen=True):
+class ForgetClient(msgspec.Struct, frozen=True):
     """A client's connection is lost: it gets no replies or notifications from this server."""
 
     client: int
 
 
-class Register(msgspec.Struct, frozen=True):
+class RegisterWatches(msgspec.Struct, frozen=True):
     """A library registers its watches again (`Library.set_watches`)."""
 
     client: int
     library: Library
 
 
-class Add(msgspec.Struct, frozen=True):
+class AddWatch(msgspec.Struct, frozen=True):
     """Register a watch."""
 
     client: int
@@ -237,13 +257,13 @@ class Add(msgspec.Struct, frozen=True):
     path: str
 
 
-class Fire(msgspec.Struct, frozen=True):
+class FireWatches(msgspec.Struct, frozen=True):
     """An event of the tree of this server."""
 
     event: Event
 
 
-class Spend(msgspec.Struct, frozen=True):
+class SpendFault(msgspec.Struct, frozen=True):
     """Take one from a budget; impossible if it is exhausted."""
 
     budget: str
@@ -252,7 +272,7 @@ class Spend(msgspec.Struct, frozen=True):
 # Facts for observers.
 
 
-class Committed(msgspec.Struct, frozen=True):
+class CommitFact(msgspec.Struct, frozen=True):
     """A transaction is committed; `store` is the leader's tree after it, `events` are its events for watches."""
 
     zxid: int
@@ -261,7 +281,7 @@ class Committed(msgspec.Struct, frozen=True):
     events: tuple[Event, ...] = ()
 
 
-class Fired(msgspec.Struct, frozen=True):
+class WatchFact(msgspec.Struct, frozen=True):
     """An event has met watches of a server; `told` is the number of its clients that are notified."""
 
     path: str

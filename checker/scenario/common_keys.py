@@ -17,13 +17,13 @@ from checker.job import Verdict
 from checker.properties.lookup import UnknownPropertyError
 from checker.properties.patterns import ParameterError
 from checker.scenario.errors import nearest
-from checker.scenario.located import Located, Path, position
 from checker.scenario.schema import Common
-from checker.scenario.variants import Idle, VariantError, names
+from checker.scenario.variants import NoEffect, VariantError, names
+from checker.scenario.yaml_lines import Path, YamlDocument, position
 from spec.variants import Variant
 
 
-class Named(Protocol):
+class NamedEntry(Protocol):
     """An entry of a registry of properties."""
 
     @property
@@ -41,9 +41,9 @@ class Named(Protocol):
 
 def properties(
     scenario: Common,
-    located: Located,
+    located: YamlDocument,
     defaults: Iterable[str],
-    entry: Callable[[object], Named],
+    entry: Callable[[object], NamedEntry],
     build: Callable[[object, Any], Property],
 ) -> Iterator[Property]:
     """The properties of all lists. `entry` and `build` raise UnknownPropertyError and ParameterError."""
@@ -69,11 +69,11 @@ def named_in(scenario: Common) -> Iterator[Any]:
 
 
 def _property(
-    located: Located,
+    located: YamlDocument,
     path: Path,
     item: Any,
     kind: Kind,
-    entry: Callable[[object], Named],
+    entry: Callable[[object], NamedEntry],
     build: Callable[[object, Any], Property],
 ) -> Property:
     name, parameter = item, None
@@ -98,13 +98,13 @@ def _places(value: Any, inside: Path) -> Iterator[str | int]:
         value = value[key] if is_place or (isinstance(value, dict) and key in value) else None
 
 
-def name_of(scenario: Common, located: Located, added: Iterable[Variant]) -> str:
+def name_of(scenario: Common, located: YamlDocument, added: Iterable[Variant]) -> str:
     """The name of a run: the name of the scenario or of its file, with the added variants."""
     with_variants = names(added)
     return (scenario.name or FilePath(located.file).stem) + (f" with {with_variants}" if with_variants else "")
 
 
-def expected(scenario: Common, located: Located) -> Verdict | None:
+def expected(scenario: Common, located: YamlDocument) -> Verdict | None:
     """The verdict that a scenario states."""
     if scenario.expect is None:
         return None
@@ -115,7 +115,7 @@ def expected(scenario: Common, located: Located) -> Verdict | None:
     return Verdict(scenario.expect)
 
 
-def violations(scenario: Common, located: Located, properties: Iterable[Property]) -> Mapping[str, int] | None:
+def violations(scenario: Common, located: YamlDocument, properties: Iterable[Property]) -> Mapping[str, int] | None:
     """The properties that a scenario expects to be violated, with the depth of each; None if it names none."""
     stated = scenario.violations
     if stated is msgspec.UNSET:
@@ -135,7 +135,7 @@ def violations(scenario: Common, located: Located, properties: Iterable[Property
     return stated
 
 
-def may_not_fire(scenario: Common, known: Collection[str], located: Located) -> frozenset[str]:
+def may_not_fire(scenario: Common, known: Collection[str], located: YamlDocument) -> frozenset[str]:
     """The actions that need not fire according to the scenario."""
     for number, action in enumerate(scenario.may_not_fire):
         if action not in known:
@@ -144,8 +144,8 @@ def may_not_fire(scenario: Common, known: Collection[str], located: Located) -> 
     return frozenset(scenario.may_not_fire)
 
 
-def refuse_idle(
-    scenario: Common, added: Iterable[Variant], located: Located, why_idle: Callable[[Variant], Idle | None]
+def refuse_without_effect(
+    scenario: Common, added: Iterable[Variant], located: YamlDocument, why_idle: Callable[[Variant], NoEffect | None]
 ) -> None:
     """Reject a variant that would change nothing, named by the scenario or added to it.
 

@@ -21,7 +21,24 @@ import msgspec
 from msgspec.structs import replace
 
 from checker.engine import Actor, Outcome, Send
-from checker.models.service.decisions import Decisions, answered_early, replicated
+from checker.models.service.messages import (
+    AddWatch,
+    ApplyNext,
+    CloseConnection,
+    Commit,
+    FireWatches,
+    ForgetClient,
+    Origin,
+    PendingSync,
+    Propose,
+    RegisterWatches,
+    Reply,
+    SendMessage,
+    ServeRequest,
+    StartSession,
+    WatchNotification,
+)
+from checker.models.service.server_logic import ServerLogic, answered_early, replicated
 from checker.models.service.setup import (
     IDENTITIES,
     LEADER,
@@ -30,23 +47,6 @@ from checker.models.service.setup import (
     link_name,
     server_name,
     watches_name,
-)
-from checker.models.service.words import (
-    Add,
-    Apply,
-    Commit,
-    Cut,
-    Established,
-    Fire,
-    Forget,
-    Marker,
-    Notice,
-    Origin,
-    Propose,
-    Push,
-    Register,
-    Reply,
-    Request,
 )
 from spec.client.library import Library
 from spec.tree.apply import Applied
@@ -60,39 +60,41 @@ from spec.tree.watches import WatcherType, Watches, WatchKind, watch_of
 from spec.variants import Variant
 
 
-class Replica(msgspec.Struct, frozen=True):
+class LaggingServer(msgspec.Struct, frozen=True):
     """A server's tree, the last zxid it has applied, and its pending transactions and syncs, oldest first."""
 
     store: FrozenStore
     zxid: int = 0
-    pending: tuple[Commit | Marker, ...] = ()
+    pending: tuple[Commit | PendingSync, ...] = ()
 
 
 def replica_actor(server: int, setup: ServiceSetup) -> Actor:
-    """A server. Its operations are Commit, Apply, Request, Register and Forget."""
-    decisions = Decisions(setup.variants)
+    """A server. Its operations are Commit, ApplyNext, ServeRequest, RegisterWatches and ForgetClient."""
+    decisions = ServerLogic(setup.variants)
     name = server_name(server)
 
     def step(values: tuple[Any, ...], asked: Any) -> Outcome | None:
-        replica: Replica = values[0]
+        replica: LaggingServer = values[0]
         match asked:
             case Commit():
                 return _or_at_once(replica, asked)
-            case Apply():
+            case ApplyNext():
                 return _applied(replica) if replica.pending else None
-            case Forget(client):
+            case ForgetClient(client):
                 return Outcome((replace(replica, pending=tuple(_without(client, replica.pending))),))
-            case Request(session, record, client):
+            case ServeRequest(session, record, client):
                 origin = None if client is None else Origin(server, client, record)
                 return _asked(replica, session, record, origin, asked)
             case _:
                 return Outcome(values, tuple(marker_or_read(server, replica.store, replica.zxid, asked)))
 
-    def _asked(replica: Replica, session: int, record: Record, origin: Origin | None, asked: Request) -> Outcome | None:
+    def _asked(
+        replica: LaggingServer, session: int, record: Record, origin: Origin | None, asked: ServeRequest
+    ) -> Outcome | None:
         if isinstance(record, Sync) and replica.pending and Variant.SYNC_WITHOUT_WAITING not in setup.variants:
             if origin is None:
                 return Outcome((replica,))
-            return Outcome((replace(replica, pending=(*replica.pending, Marker(origin))),))
+            return Outcome((replace(replica, pending=(*replica.pending, PendingSync(origin))),))
         if origin is not None and Variant.ANSWERED_BEFORE_COMMIT in setup.variants and answered_early(record):
             change = decisions.prepared(replica.store, Propose(session, record))
             applied = decisions.applied(replica.store, replica.zxid, change)
@@ -102,42 +104,42 @@ def replica_actor(server: int, setup: ServiceSetup) -> Actor:
             return Outcome((replica,), (Send(LEADER, Propose(session, record, origin, view)),))
         return Outcome((replica,), tuple(marker_or_read(server, replica.store, replica.zxid, asked)))
 
-    def _or_at_once(replica: Replica, commit: Commit) -> Outcome:
+    def _or_at_once(replica: LaggingServer, commit: Commit) -> Outcome:
         """A transaction always becomes pending; a refusal does so only behind other pending ones."""
         waits = replace(replica, pending=(*replica.pending, commit))
         if replica.pending or commit.zxid > replica.zxid:
             return Outcome((waits,))
         return _applied(waits)
 
-    def _applied(replica: Replica) -> Outcome:
+    def _applied(replica: LaggingServer) -> Outcome:
         """Apply the oldest transaction, then answer the refusals and syncs directly behind it."""
         first, pending = replica.pending[0], replica.pending[1:]
         assert isinstance(first, Commit), "a sync waits behind a transaction"
         applied = decisions.applied(replica.store, first.zxid, first.change)
         store, zxid = replica.store.carry_out(applied.operations), first.zxid
         sends = list(_consequences(first, applied))
-        while pending and (isinstance(pending[0], Marker) or pending[0].zxid == zxid):
+        while pending and (isinstance(pending[0], PendingSync) or pending[0].zxid == zxid):
             behind, pending = pending[0], pending[1:]
-            if isinstance(behind, Marker):
+            if isinstance(behind, PendingSync):
                 sends.append(_synced(behind.origin, zxid))
             elif behind.origin is not None:
                 applied = decisions.applied(store, behind.zxid, behind.change)
                 sends += answers(behind.zxid, behind.change, applied, behind.origin)
-        return Outcome((Replica(store, zxid, pending),), tuple(sends))
+        return Outcome((LaggingServer(store, zxid, pending),), tuple(sends))
 
     def _consequences(commit: Commit, applied: Applied) -> Iterator[Send]:
         for event in applied.events:
-            yield Send(watches_name(server), Fire(event))
+            yield Send(watches_name(server), FireWatches(event))
         if commit.origin is not None:
             yield from answers(commit.zxid, commit.change, applied, commit.origin)
         if isinstance(commit.change.record, CloseSessionTxn):
             session = commit.change.session
-            yield Send(link_name(client_of(session)), Cut(server, session))
+            yield Send(link_name(client_of(session)), CloseConnection(server, session))
 
     return Actor(name, (name,), step)
 
 
-def _without(client: int, pending: Iterable[Commit | Marker]) -> Iterator[Commit | Marker]:
+def _without(client: int, pending: Iterable[Commit | PendingSync]) -> Iterator[Commit | PendingSync]:
     """The pending items without this client as an origin.
 
     Its syncs and refusals are removed, since they only wait for a reply; its transactions remain.
@@ -145,7 +147,7 @@ def _without(client: int, pending: Iterable[Commit | Marker]) -> Iterator[Commit
     last = None
     for each in pending:
         mine = each.origin is not None and each.origin.client == client
-        if isinstance(each, Marker):
+        if isinstance(each, PendingSync):
             if not mine:
                 yield each
         elif not mine:
@@ -158,33 +160,33 @@ def _without(client: int, pending: Iterable[Commit | Marker]) -> Iterator[Commit
 
 def _synced(origin: Origin, zxid: int) -> Send:
     path = origin.asked.path if isinstance(origin.asked, Sync) else ""
-    return Send(link_name(origin.client), Push(Reply(origin.asked, Code.OK, PathReply(path), zxid)))
+    return Send(link_name(origin.client), SendMessage(Reply(origin.asked, Code.OK, PathReply(path), zxid)))
 
 
 def answers(zxid: int, change: Change, applied: Applied, origin: Origin) -> tuple[Send, ...]:
     """The reply to the request of a transaction."""
     if isinstance(origin.asked, CreateSession):
-        return (Send(link_name(origin.client), Established(change.session, zxid)),)
+        return (Send(link_name(origin.client), StartSession(change.session, zxid)),)
     reply = Reply(origin.asked, applied.code, applied.reply, zxid)
-    return (Send(link_name(origin.client), Push(reply)),)
+    return (Send(link_name(origin.client), SendMessage(reply)),)
 
 
-def marker_or_read(server: int, store: FrozenStore, zxid: int, asked: Request | Register) -> Iterator[Send]:
-    """The replies from a server's present tree: to reads, to syncs that need not wait, and to `Register`."""
-    if isinstance(asked, Register):
+def marker_or_read(server: int, store: FrozenStore, zxid: int, asked: ServeRequest | RegisterWatches) -> Iterator[Send]:
+    """The replies from a server's present tree: to reads, to syncs that need not wait, and to `RegisterWatches`."""
+    if isinstance(asked, RegisterWatches):
         yield from _registered(store, server, asked.client, asked.library)
         return
     if asked.client is None:
         return  # a late request: there is no client to answer or to notify
     link, record = link_name(asked.client), asked.record
     if isinstance(record, Sync):
-        yield Send(link, Push(Reply(record, Code.OK, PathReply(record.path), zxid)))
+        yield Send(link, SendMessage(Reply(record, Code.OK, PathReply(record.path), zxid)))
         return
     code, reply = read(store, record, asked.session, IDENTITIES)
     kind = watch_of(record, code)
     if kind is not None:
-        yield Send(watches_name(server), Add(asked.client, kind, record.path))  # type: ignore[attr-defined]
-    yield Send(link, Push(Reply(record, code, reply, zxid)))
+        yield Send(watches_name(server), AddWatch(asked.client, kind, record.path))  # type: ignore[attr-defined]
+    yield Send(link, SendMessage(Reply(record, code, reply, zxid)))
 
 
 def _registered(store: FrozenStore, server: int, client: int, library: Library) -> Iterator[Send]:
@@ -201,6 +203,6 @@ def _registered(store: FrozenStore, server: int, client: int, library: Library) 
     for kind, type_, paths in wanted:
         for path in paths:
             if table.check(CheckWatches(path, type_), client) is Code.OK:
-                yield Send(watches_name(server), Add(client, kind, path))
+                yield Send(watches_name(server), AddWatch(client, kind, path))
     for _, event, path in missed:
-        yield Send(link_name(client), Push(Notice(event, path)))
+        yield Send(link_name(client), SendMessage(WatchNotification(event, path)))

@@ -1,4 +1,4 @@
-"""The memory of a scripted client: the record of its replies and notifications that properties read.
+"""The observations of a scripted client: its record of replies and notifications, for properties.
 
 The client makes no decision by it. Rules of this module:
 
@@ -18,7 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from checker.models.service.expected import Expected, difference
-from checker.models.service.words import Notice, Reply
+from checker.models.service.messages import Reply, WatchNotification
 from spec.client.library import EXPLAINED, Awaits, awaited
 from spec.tree.data import Stat
 from spec.tree.fields import Record
@@ -49,16 +49,16 @@ class Note(enum.Enum):
     ANSWERS = "the first answer that is not the expected one"
 
 
-At: TypeAlias = tuple[int, int] | None
+WatchedState: TypeAlias = tuple[int, int] | None
 """The state that a watch observes: the czxid of the znode, and the mzxid of its data (or the pzxid of its children).
 
 None means that there is no znode.
 """
-Waiting: TypeAlias = tuple[Awaits, str, At]
+PendingWatch: TypeAlias = tuple[Awaits, str, WatchedState]
 
 
-class Memory(msgspec.Struct, frozen=True):
-    """A client's memory. `asked_at` has the leader's zxid at the time of each outstanding request."""
+class Observations(msgspec.Struct, frozen=True):
+    """The observations of a client. `asked_at` has the leader's zxid at the time of each outstanding request."""
 
     created: frozenset[str] = frozenset()
     refused: frozenset[str] = frozenset()
@@ -69,22 +69,24 @@ class Memory(msgspec.Struct, frozen=True):
     synced: int = 0
     stale: tuple[str, int, int] | None = None  # the path of a read, the leader's zxid at its request, the zxid it saw
     behind: tuple[str, int, int] | None = None  # the same, with the leader's zxid at the request of an earlier sync
-    watches: frozenset[Waiting] = frozenset()
-    unheard: tuple[str, At, At] | None = None  # the path, its old and its new state, without a notification in between
+    watches: frozenset[PendingWatch] = frozenset()
+    # The path, its old and its new state, without a notification in between.
+    unheard: tuple[str, WatchedState, WatchedState] | None = None
     unasked: tuple[str, str] | None = None  # a notification of this type and path without a watch for it
-    noticed: frozenset[Waiting] = frozenset()
-    outdated: tuple[str, At] | None = None  # the path was read in its state before the notification of its change
+    noticed: frozenset[PendingWatch] = frozenset()
+    # The path was read in its state before the notification of its change.
+    outdated: tuple[str, WatchedState] | None = None
     heard: tuple[tuple[str, str], ...] | None = ()  # None: after a disconnection events come in another order
     compared: bool = False  # an answer was compared with the expected one
     unexpected: tuple[Record, str] | None = None  # the request, and the part of its answer that is not as expected
 
 
-def asked(memory: Memory, notes: frozenset[Note], zxid: int) -> Memory:
+def after_request(memory: Observations, notes: frozenset[Note], zxid: int) -> Observations:
     """The memory after a request, sent while the leader is at this zxid."""
     return replace(memory, asked_at=(*memory.asked_at, zxid)) if Note.FRESHNESS in notes else memory
 
 
-def replied(memory: Memory, notes: frozenset[Note], answer: Reply, place: int) -> Memory:
+def after_reply(memory: Observations, notes: frozenset[Note], answer: Reply, place: int) -> Observations:
     """The memory after the reply to the outstanding request at this place."""
     for note, kept in _KEPT.items():
         if note in notes:
@@ -92,7 +94,7 @@ def replied(memory: Memory, notes: frozenset[Note], answer: Reply, place: int) -
     return memory
 
 
-def compared(memory: Memory, expected: Expected | None, answer: Reply) -> Memory:
+def after_comparison(memory: Observations, expected: Expected | None, answer: Reply) -> Observations:
     """The memory after an answer is compared with the expected one."""
     if expected is None or memory.unexpected is not None:
         return memory
@@ -101,7 +103,7 @@ def compared(memory: Memory, expected: Expected | None, answer: Reply) -> Memory
     return replace(memory, compared=True, unexpected=wrong)
 
 
-def _created(memory: Memory, answer: Reply, _place: int) -> Memory:
+def _created(memory: Observations, answer: Reply, _place: int) -> Observations:
     create = answer.asked
     if not isinstance(create, Create) or create.flags not in (CreateMode.PERSISTENT, CreateMode.EPHEMERAL):
         return memory
@@ -110,18 +112,18 @@ def _created(memory: Memory, answer: Reply, _place: int) -> Memory:
     return replace(memory, refused=memory.refused | {create.path}) if answer.code is Code.NODE_EXISTS else memory
 
 
-def _accepted(memory: Memory, answer: Reply, _place: int) -> Memory:
+def _accepted(memory: Observations, answer: Reply, _place: int) -> Observations:
     data = tags_of(answer.asked) if succeeded(answer) else frozenset()
     return replace(memory, accepted=memory.accepted | data) if data else memory
 
 
-def _newest(memory: Memory, answer: Reply, _place: int) -> Memory:
+def _newest(memory: Observations, answer: Reply, _place: int) -> Observations:
     if answer.zxid < memory.newest and memory.went_back is None:
         memory = replace(memory, went_back=(memory.newest, answer.zxid))
     return replace(memory, newest=max(memory.newest, answer.zxid))
 
 
-def _fresh(memory: Memory, answer: Reply, place: int) -> Memory:
+def _fresh(memory: Observations, answer: Reply, place: int) -> Observations:
     at = memory.asked_at[place]
     memory = replace(memory, asked_at=memory.asked_at[:place] + memory.asked_at[place + 1 :])
     if isinstance(answer.asked, Sync):
@@ -135,11 +137,11 @@ def _fresh(memory: Memory, answer: Reply, place: int) -> Memory:
     return memory
 
 
-def _watched(memory: Memory, answer: Reply, _place: int) -> Memory:
+def _watched(memory: Observations, answer: Reply, _place: int) -> Observations:
     read = answer.asked
     if not isinstance(read, READS) or answer.code not in (Code.OK, Code.NO_NODE):
         return memory
-    is_, children = at_of(answer), isinstance(read, GetChildren2)
+    is_, children = state_in_reply(answer), isinstance(read, GetChildren2)
     for awaits, path, was in sorted(memory.watches, key=repr):
         alike = path == read.path and (awaits is Awaits.CHILDREN) is children
         if alike and was != is_ and memory.unheard is None:
@@ -152,7 +154,7 @@ def _watched(memory: Memory, answer: Reply, _place: int) -> Memory:
     return memory if watch is None else replace(memory, watches=memory.watches | {(*watch, is_)})
 
 
-def at_of(answer: Reply) -> At:
+def state_in_reply(answer: Reply) -> WatchedState:
     """The state of a path in the reply to a read."""
     stat: Stat | None = None if answer.reply is None else answer.reply.stat  # type: ignore[attr-defined]
     if stat is None:
@@ -160,7 +162,7 @@ def at_of(answer: Reply) -> At:
     return stat.czxid, stat.pzxid if isinstance(answer.asked, GetChildren2) else stat.mzxid
 
 
-def at_in(store: Store, awaits: Awaits, path: str) -> At:
+def state_in_store(store: Store, awaits: Awaits, path: str) -> WatchedState:
     """The state of a path in a store."""
     znode = store.node(path)
     if znode is None:
@@ -168,13 +170,13 @@ def at_in(store: Store, awaits: Awaits, path: str) -> At:
     return znode.czxid, znode.pzxid if awaits is Awaits.CHILDREN else znode.mzxid
 
 
-def explains(notice: Notice, waiting: Waiting) -> bool:
+def explains(notice: WatchNotification, waiting: PendingWatch) -> bool:
     """Whether a notification reports the change that a watch waits for."""
     awaits, path, _ = waiting
     return path == notice.path and awaits in EXPLAINED[notice.type]
 
 
-def noticed(memory: Memory, notes: frozenset[Note], notice: Notice) -> Memory:
+def after_notification(memory: Observations, notes: frozenset[Note], notice: WatchNotification) -> Observations:
     """The memory after a notification."""
     event = (notice.type.name, notice.path)
     if Note.EVENTS in notes and memory.heard is not None:
@@ -188,19 +190,19 @@ def noticed(memory: Memory, notes: frozenset[Note], notice: Notice) -> Memory:
     return replace(memory, watches=memory.watches - met, noticed=noticed)
 
 
-def disconnected(memory: Memory, notes: frozenset[Note], *, keeps_watches: bool) -> Memory:
+def after_loss(memory: Observations, notes: frozenset[Note], *, keeps_watches: bool) -> Observations:
     """The memory after the loss of the connection."""
     watches = memory.watches if keeps_watches else frozenset()
     heard = None if Note.EVENTS in notes else memory.heard
     return replace(memory, asked_at=(), watches=watches, heard=heard)
 
 
-def expired(memory: Memory) -> Memory:
+def after_expiry(memory: Observations) -> Observations:
     """The memory after the end of the session."""
     return replace(memory, newest=0, asked_at=(), synced=0, watches=frozenset(), noticed=frozenset())
 
 
-def gone(memory: Memory) -> Memory:
+def after_end(memory: Observations) -> Observations:
     """The memory of a client that receives nothing from now on."""
     return replace(memory, newest=0, asked_at=(), synced=0, watches=frozenset(), noticed=frozenset())
 

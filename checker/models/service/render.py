@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from checker.models.service.messages import ConnectionClosed, Reply, ServerMessage, WatchNotification
 from checker.models.service.setup import client_of
-from checker.models.service.words import Broken, Message, Notice, Reply
 from spec.tree.apply import EventType
 from spec.tree.fields import Record
 from spec.tree.replies import Code
@@ -95,12 +95,12 @@ def _data(data: bytes | None) -> str:
     return f" {data.decode(errors='backslashreplace')}" if data else ""
 
 
-def message(said: Message) -> str:
+def message(said: ServerMessage) -> str:
     """A message from a server to a client."""
     match said:
-        case Notice(type_, path):
+        case WatchNotification(type_, path):
             return _EVENTS[type_].format(path)
-        case Broken():
+        case ConnectionClosed():
             return "connection closed"
         case Reply():
             return _answer(said)

@@ -19,7 +19,6 @@ from checker.engine import Limits
 from checker.models.ensemble import File, Grain, PlannedAction, Prologue, Setup
 from checker.scenario.errors import one_of
 from checker.scenario.files import Files, with_needed_addresses
-from checker.scenario.located import Located, Path, position
 from checker.scenario.protocol import (
     ANYWHERE,
     ONE_STEP,
@@ -32,6 +31,7 @@ from checker.scenario.protocol import (
 )
 from checker.scenario.schema import ChannelEntry, Common, HistoryEntry, LimitsEntry, PlanEntry, Scenario, decode
 from checker.scenario.servers import members_of
+from checker.scenario.yaml_lines import Path, YamlDocument, position
 from spec.election.channel import ChannelRules
 from spec.quorum import Sid
 
@@ -40,7 +40,7 @@ _UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}  # as on 
 KEPT, EMPTY = "kept", "empty"
 
 
-def setup_of(scenario: Scenario, located: Located, files: Files) -> Setup:
+def setup_of(scenario: Scenario, located: YamlDocument, files: Files) -> Setup:
     """The setup that a scenario describes. Raises ScenarioError, and ConfigError for a file."""
     word(located, scenario.protocol, PROTOCOLS, ("protocol",))
     grain = Grain(word(located, scenario.grain, [each.value for each in Grain], ("grain",)))
@@ -69,7 +69,7 @@ def setup_of(scenario: Scenario, located: Located, files: Files) -> Setup:
     return setup
 
 
-def limits_of(scenario: Common, located: Located) -> Limits:
+def limits_of(scenario: Common, located: YamlDocument) -> Limits:
     """The limits of the run."""
     if scenario.limits is msgspec.UNSET:
         return Limits()
@@ -80,7 +80,7 @@ def limits_of(scenario: Common, located: Located) -> Limits:
     return Limits(entry.depth, entry.states, _bytes(located, entry.memory), entry.seconds)
 
 
-def _bytes(located: Located, memory: int | str | None) -> int | None:
+def _bytes(located: YamlDocument, memory: int | str | None) -> int | None:
     found = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]{1,3})?) ?([KMGT]?B)?", str(memory), re.IGNORECASE)
     if memory is None or found is None or not float(found[1]):
         if memory is None:
@@ -92,7 +92,7 @@ def _bytes(located: Located, memory: int | str | None) -> int | None:
 # History, plan, faults.
 
 
-def _history(scenario: Scenario, located: Located, sids: tuple[Sid, ...]) -> Iterable[Prologue]:
+def _history(scenario: Scenario, located: YamlDocument, sids: tuple[Sid, ...]) -> Iterable[Prologue]:
     started: set[Sid] = set()
     for number, value in enumerate(scenario.history):
         path: Path = ("history", position(number))
@@ -106,7 +106,7 @@ def _history(scenario: Scenario, located: Located, sids: tuple[Sid, ...]) -> Ite
         yield Prologue(tuple(entry.start))
 
 
-def check_server(located: Located, sid: Sid, sids: Iterable[Sid], path: Path) -> None:
+def check_server(located: YamlDocument, sid: Sid, sids: Iterable[Sid], path: Path) -> None:
     """Raise ScenarioError unless the scenario has that server."""
     if sid not in sids:
         raise located.error(path, f"there is no server {sid} here", one_of(map(str, sids)))
@@ -115,7 +115,7 @@ def check_server(located: Located, sid: Sid, sids: Iterable[Sid], path: Path) ->
 class _Plan:
     """Read the plan; `after` are the servers that must have rejoined before the next action."""
 
-    def __init__(self, located: Located, files: Files, boots_with: dict[Sid, File]) -> None:
+    def __init__(self, located: YamlDocument, files: Files, boots_with: dict[Sid, File]) -> None:
         self._located, self._files, self._boots_with = located, files, boots_with
         self._after: tuple[Sid, ...] = ()
 
@@ -146,7 +146,7 @@ class _Plan:
             yield PlannedAction("start", sid, self._boots_with[sid], after, empty=disk == EMPTY)
 
 
-def _check_running(setup: Setup, located: Located) -> None:
+def _check_running(setup: Setup, located: YamlDocument) -> None:
     """Reject a plan that stops a stopped server or starts a running one, since it would block forever."""
     begun = {sid for prologue in setup.prologue for sid in prologue.start}
     for member in setup.members:
@@ -162,7 +162,7 @@ def _check_running(setup: Setup, located: Located) -> None:
             raise located.error(("plan",), what, "stop and start it in turn")
 
 
-def _channels(scenario: Scenario, located: Located) -> ChannelRules:
+def _channels(scenario: Scenario, located: YamlDocument) -> ChannelRules:
     value = {} if scenario.channel is msgspec.UNSET else scenario.channel
     entry = decode(ChannelEntry, located, value, ("channel",))
     if entry.capacity < 1:
