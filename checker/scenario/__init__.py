@@ -8,8 +8,7 @@ scenario is a `ScenarioError` with file, line and key, and with the correction; 
 
 from checker.scenario.errors import ScenarioError
 from checker.scenario.lens import EnsembleLens
-from checker.scenario.loader import from_source, from_text, load
-from checker.scenario.shipped import bundled
+from checker.scenario.loader import bundled, from_source, from_text, load
 from checker.scenario.variants import VariantError
 
 __all__ = [

@@ -10,11 +10,16 @@ verdict of the scenario does not apply to such a run.
 
 `Job.source` holds every text that was read, so a job can be made again from its result alone. The modules of the three
 kinds are imported on first use: a command that ends in an error stays fast.
+
+A shipped scenario is a YAML file in a folder of `spec/scenarios`, next to the zoo.cfg files that it names. The folders
+and files are data, and the code does not contain their names.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from importlib.resources import files
+from pathlib import Path
 from pathlib import Path as FilePath
 
 from checker.job import Job, Json
@@ -93,3 +98,12 @@ def _source(file: str, text: str, files: Files, added: frozenset[Variant]) -> di
     """Return the source of the job; `files.texts` fills up while the job is made."""
     source = {"kind": KIND, "file": file, "text": text, "files": files.texts}
     return {**source, "variants": sorted(variant.value for variant in added)} if added else source
+
+
+FOLDER = "scenarios"
+
+
+def bundled() -> list[Path]:
+    """The paths of all shipped scenarios, in the order of their folders and names."""
+    folder = Path(str(files("spec"))) / FOLDER
+    return sorted(folder.glob("*/*.yaml"))

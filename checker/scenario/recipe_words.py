@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from checker.models.service import Commit, ConnectionClosed, PendingSync, Reply, WatchNotification
+from checker.models.service import Commit, ConnectionClosed, Reply, SyncMarker, WatchNotification
 from spec.tree.apply import EventType
 from spec.tree.fields import Record
 from spec.tree.paths import name_of, parent_of
@@ -68,9 +68,9 @@ def told_shortly(message: Reply | WatchNotification | ConnectionClosed) -> str:
     return told_answer(message)
 
 
-def told_commit(waiting: Commit | PendingSync) -> str:
+def told_commit(waiting: Commit | SyncMarker) -> str:
     """The transaction or sync that a lagging server applies."""
-    if isinstance(waiting, PendingSync):
+    if isinstance(waiting, SyncMarker):
         return told_request(waiting.origin.asked)
     path = getattr(waiting.change.record, "path", None)
     return f"{told_name(waiting.change.record)}{f' {told_path(path)}' if path is not None else ''}"

@@ -21,9 +21,9 @@ from checker.engine import Model, Move, Row
 from checker.job import Drawn, Json
 from checker.models.service import render
 from checker.models.service.client_connection import ClientConnection, ConnectionState, may_change
-from checker.models.service.lagging_server import LaggingServer
 from checker.models.service.messages import Commit, ConnectionClosed, RefuseSession
 from checker.models.service.observations import READS
+from checker.models.service.servers import LaggingServer
 from checker.models.service.setup import (
     LEADER,
     ServiceSetup,

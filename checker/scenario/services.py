@@ -13,12 +13,11 @@ from checker.models.service.scripts import Script
 from checker.properties import service as registry
 from checker.properties.service.projections import Run
 from checker.scenario import common_keys
-from checker.scenario.answers import RequestError
 from checker.scenario.clients import budgets_of, check_counts, clocks_of
 from checker.scenario.ensemble_setup import limits_of
 from checker.scenario.errors import one_of
 from checker.scenario.protocol import variants_of
-from checker.scenario.request_parser import script_of
+from checker.scenario.request_parser import RequestError, script_of
 from checker.scenario.schema import SERVICE, ServiceScenario, decode
 from checker.scenario.service_setup import applicable, service_job_parts, service_setup, why_idle
 from checker.scenario.yaml_lines import Path, YamlDocument, position

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from checker.engine import plain, search
-from checker.models.service.expected import Expected, difference
 from checker.models.service.messages import Reply
-from checker.scenario.answers import RequestError, expected_of
-from checker.scenario.request_parser import script_of
+from checker.models.service.observations import Expected, difference
+from checker.scenario.request_parser import RequestError, expected_of, script_of
 from checker.scenario.service_setup import service_job_parts, service_setup
 from spec.tree.data import Stat
 from spec.tree.replies import Code, DataReply

@@ -20,11 +20,11 @@ from checker.models.service import (
     FaultBudgets,
     LaggingServer,
     Leader,
-    PendingSync,
     Reply,
     SendRequest,
     ServiceSetup,
     SessionExpiry,
+    SyncMarker,
     WatchNotification,
     client_of,
     first_tree,
@@ -181,7 +181,7 @@ def test_a_sync_has_nothing_to_wait_for_where_nothing_waits() -> None:
 
 def test_who_is_forgotten_is_not_answered_but_what_it_wrote_is_applied() -> None:
     replica, commits = proposed(SET)
-    sync = PendingSync(Origin(1, 1, Sync("/a")))
+    sync = SyncMarker(Origin(1, 1, Sync("/a")))
     waiting = LaggingServer(replica.store, 0, (commits[0], sync))
 
     (after,) = asked("server 1", waiting, ForgetClient(1)).values

@@ -34,9 +34,6 @@ reached the leader in time counts as arrived.
 
 from checker.models.service.build import ModelFragment, first_tree, service
 from checker.models.service.client_connection import ClientConnection, ConnectionState
-from checker.models.service.faults import FAULTS, has_left, spend_fault
-from checker.models.service.lagging_server import LaggingServer
-from checker.models.service.leader import Leader, open_sessions
 from checker.models.service.messages import (
     ClientCrash,
     Commit,
@@ -45,13 +42,15 @@ from checker.models.service.messages import (
     ConnectionLoss,
     ConnectionStart,
     Delivery,
-    PendingSync,
     Reply,
     SendRequest,
     SessionExpiry,
+    SyncMarker,
     WatchFact,
     WatchNotification,
 )
+from checker.models.service.rules import FAULTS, has_left, spend_fault
+from checker.models.service.servers import LaggingServer, Leader, open_sessions
 from checker.models.service.setup import (
     FAULTS_LEFT,
     LEADER,
@@ -85,11 +84,11 @@ __all__ = [
     "LaggingServer",
     "Leader",
     "ModelFragment",
-    "PendingSync",
     "Reply",
     "SendRequest",
     "ServiceSetup",
     "SessionExpiry",
+    "SyncMarker",
     "WatchFact",
     "WatchNotification",
     "client_name",

@@ -6,11 +6,9 @@ from typing import NamedTuple
 
 from checker.engine import Actor, Column, Rule
 from checker.models.service.client_connection import ClientConnection, ConnectionState, link_actor
-from checker.models.service.faults import faults_actor
-from checker.models.service.lagging_server import LaggingServer, replica_actor
-from checker.models.service.leader import Leader, leader_actor, server_without_lag
 from checker.models.service.library import library_actor
-from checker.models.service.rules import rules
+from checker.models.service.rules import faults_actor, rules
+from checker.models.service.servers import LaggingServer, Leader, lagging_server_actor, leader_actor, server_without_lag
 from checker.models.service.setup import (
     FAULTS_LEFT,
     LEADER,
@@ -45,7 +43,7 @@ def service(setup: ServiceSetup) -> ModelFragment:
     for server in setup.server_ids:
         if setup.lag:
             columns.append(Column(server_name(server), LaggingServer(tree)))
-            actors.append(replica_actor(server, setup))
+            actors.append(lagging_server_actor(server, setup))
         else:
             actors.append(server_without_lag(server))
         columns.append(Column(watches_name(server), frozenset()))

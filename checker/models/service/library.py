@@ -49,9 +49,9 @@ def library_actor(client: int, setup: ServiceSetup) -> Actor:
                     (Send(server_name(server), RegisterWatches(client, after)),) if registers and after.watches else ()
                 )
                 return Outcome((after,), (*again, Send(above, told)))
-        return Outcome((_kept(_heard(library, said)),), (Send(above, said),))
+        return Outcome((_relevant(_remember(library, said)),), (Send(above, said),))
 
-    def _heard(library: Library, said: Delivery | ConnectionLoss | SessionExpiry | ClientCrash) -> Library:
+    def _remember(library: Library, said: Delivery | ConnectionLoss | SessionExpiry | ClientCrash) -> Library:
         match said:
             case Delivery(WatchNotification(type_, path)):
                 return spec.notified(library, type_, path)
@@ -63,7 +63,7 @@ def library_actor(client: int, setup: ServiceSetup) -> Actor:
                 return spec.expired(library)
         return spec.closed()
 
-    def _kept(library: Library) -> Library:
+    def _relevant(library: Library) -> Library:
         """The library without information that has no effect in this setup.
 
         Without lag every server has applied every transaction, so a library without watches need not keep the last

@@ -218,7 +218,7 @@ class Commit(msgspec.Struct, frozen=True):
     origin: Origin | None = None
 
 
-class PendingSync(msgspec.Struct, frozen=True):
+class SyncMarker(msgspec.Struct, frozen=True):
     """The place of a sync among the pending transactions."""
 
     origin: Origin

@@ -19,12 +19,12 @@ The last three are faults. Each rule reads as little as it needs.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
-from checker.engine import Move, Read, Rule, Send
+from msgspec.structs import replace
+
+from checker.engine import Actor, Move, Outcome, Read, Rule, Send
 from checker.models.service.client_connection import ClientConnection, ConnectionState
-from checker.models.service.faults import has_left, spend_fault
-from checker.models.service.lagging_server import LaggingServer
-from checker.models.service.leader import Leader, open_sessions
 from checker.models.service.messages import (
     ApplyNext,
     DeliverLateRequest,
@@ -39,11 +39,15 @@ from checker.models.service.messages import (
     Reply,
     RequestSession,
     ResumeSession,
+    SpendFault,
 )
 from checker.models.service.server_logic import accepts_session
+from checker.models.service.servers import LaggingServer, Leader, open_sessions
 from checker.models.service.setup import (
+    FAULTS_LEFT,
     LEADER,
     Clocks,
+    FaultBudgets,
     ServiceSetup,
     library_name,
     link_name,
@@ -227,3 +231,28 @@ def _crash(client: int) -> Rule:
         return (Move("crash", (client,), (spend_fault("crashes"), Send(name, EndProcess()))),)
 
     return Rule(f"client {client} crashes", (Read(name, lives), has_left("crashes")), moves)
+
+
+FAULTS = frozenset({"disconnect", "expire", "crash"})
+"""The actions that are faults: no liveness property may depend on them."""
+
+
+def faults_actor() -> Actor:
+    """The budgets; an operation on an exhausted budget is impossible."""
+
+    def step(values: tuple[Any, ...], spend_fault: SpendFault) -> Outcome | None:
+        left: FaultBudgets = values[0]
+        remaining = getattr(left, spend_fault.budget) - 1
+        return None if remaining < 0 else Outcome((replace(left, **{spend_fault.budget: remaining}),))
+
+    return Actor(FAULTS_LEFT, (FAULTS_LEFT,), step)
+
+
+def has_left(budget: str) -> Read:
+    """A gate: the budget is not exhausted."""
+    return Read(FAULTS_LEFT, lambda left: True if getattr(left, budget) > 0 else None)
+
+
+def spend_fault(budget: str) -> Send:
+    """Take one from a budget."""
+    return Send(FAULTS_LEFT, SpendFault(budget))

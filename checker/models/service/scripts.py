@@ -19,8 +19,6 @@ from msgspec.structs import replace
 from checker.engine import Actor, Column, Move, Outcome, Read, Rule, Send
 from checker.models.service import observations as notes_of
 from checker.models.service.build import ModelFragment
-from checker.models.service.expected import Expected
-from checker.models.service.leader import Leader
 from checker.models.service.messages import (
     ClientCrash,
     ConnectionLoss,
@@ -30,7 +28,8 @@ from checker.models.service.messages import (
     SessionExpiry,
     WatchNotification,
 )
-from checker.models.service.observations import Note, Observations
+from checker.models.service.observations import Expected, Note, Observations
+from checker.models.service.servers import Leader
 from checker.models.service.setup import LEADER, ServiceSetup, client_name, link_name
 from spec.tree.fields import Record
 from spec.tree.requests import CloseSession, Create, Multi, SetData

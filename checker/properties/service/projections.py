@@ -8,10 +8,9 @@ from typing import Any, TypeAlias
 
 from checker.engine import TRIVIAL, Finding, Kind, Property, Read
 from checker.engine.model import Trivial
-from checker.models.service.lagging_server import LaggingServer
-from checker.models.service.leader import Leader
 from checker.models.service.observations import Observations
 from checker.models.service.scripts import Script
+from checker.models.service.servers import LaggingServer, Leader
 from checker.models.service.setup import LEADER, ServiceSetup, client_name, server_name
 from spec.tree.store import FrozenStore
 

@@ -1,4 +1,8 @@
-"""A server that lags: its tree, and the committed transactions that it has not applied yet.
+"""The servers: the leader with the single order of all commits, and the servers that apply them.
+
+With lag, every commit is sent to every server, which applies it later. Without lag, the leader's tree is the tree of
+all servers, and their clients get their replies in the same move; `server k` is then an actor over the leader's column,
+and has no column. The agreement on the order by Zab is checked elsewhere.
 
 Rules of this module:
 
@@ -26,16 +30,18 @@ from checker.models.service.messages import (
     ApplyNext,
     CloseConnection,
     Commit,
+    CommitFact,
+    DropEphemerals,
     FireWatches,
     ForgetClient,
     Origin,
-    PendingSync,
     Propose,
     RegisterWatches,
     Reply,
     SendMessage,
     ServeRequest,
     StartSession,
+    SyncMarker,
     WatchNotification,
 )
 from checker.models.service.server_logic import ServerLogic, answered_early, replicated
@@ -53,9 +59,9 @@ from spec.tree.apply import Applied
 from spec.tree.fields import Record
 from spec.tree.read import read
 from spec.tree.replies import Code, PathReply
-from spec.tree.requests import CheckWatches, CreateSession, Sync
+from spec.tree.requests import CheckWatches, CreateSession, SessionId, Sync
 from spec.tree.store import FrozenStore
-from spec.tree.txns import Change, CloseSessionTxn
+from spec.tree.txns import Change, CloseSessionTxn, DeleteTxn, MultiTxn
 from spec.tree.watches import WatcherType, Watches, WatchKind, watch_of
 from spec.variants import Variant
 
@@ -65,10 +71,10 @@ class LaggingServer(msgspec.Struct, frozen=True):
 
     store: FrozenStore
     zxid: int = 0
-    pending: tuple[Commit | PendingSync, ...] = ()
+    pending: tuple[Commit | SyncMarker, ...] = ()
 
 
-def replica_actor(server: int, setup: ServiceSetup) -> Actor:
+def lagging_server_actor(server: int, setup: ServiceSetup) -> Actor:
     """A server. Its operations are Commit, ApplyNext, ServeRequest, RegisterWatches and ForgetClient."""
     decisions = ServerLogic(setup.variants)
     name = server_name(server)
@@ -77,61 +83,61 @@ def replica_actor(server: int, setup: ServiceSetup) -> Actor:
         replica: LaggingServer = values[0]
         match asked:
             case Commit():
-                return _or_at_once(replica, asked)
+                return _receive(replica, asked)
             case ApplyNext():
-                return _applied(replica) if replica.pending else None
+                return _apply(replica) if replica.pending else None
             case ForgetClient(client):
                 return Outcome((replace(replica, pending=tuple(_without(client, replica.pending))),))
             case ServeRequest(session, record, client):
                 origin = None if client is None else Origin(server, client, record)
-                return _asked(replica, session, record, origin, asked)
+                return _serve(replica, session, record, origin, asked)
             case _:
-                return Outcome(values, tuple(marker_or_read(server, replica.store, replica.zxid, asked)))
+                return Outcome(values, tuple(sync_or_read(server, replica.store, replica.zxid, asked)))
 
-    def _asked(
+    def _serve(
         replica: LaggingServer, session: int, record: Record, origin: Origin | None, asked: ServeRequest
     ) -> Outcome | None:
         if isinstance(record, Sync) and replica.pending and Variant.SYNC_WITHOUT_WAITING not in setup.variants:
             if origin is None:
                 return Outcome((replica,))
-            return Outcome((replace(replica, pending=(*replica.pending, PendingSync(origin))),))
+            return Outcome((replace(replica, pending=(*replica.pending, SyncMarker(origin))),))
         if origin is not None and Variant.ANSWERED_BEFORE_COMMIT in setup.variants and answered_early(record):
             change = decisions.prepared(replica.store, Propose(session, record))
             applied = decisions.applied(replica.store, replica.zxid, change)
-            return Outcome((replica,), answers(replica.zxid, change, applied, origin))
+            return Outcome((replica,), reply_to(replica.zxid, change, applied, origin))
         if replicated(record):
             view = replica.store if Variant.TWO_CREATORS in setup.variants else None
             return Outcome((replica,), (Send(LEADER, Propose(session, record, origin, view)),))
-        return Outcome((replica,), tuple(marker_or_read(server, replica.store, replica.zxid, asked)))
+        return Outcome((replica,), tuple(sync_or_read(server, replica.store, replica.zxid, asked)))
 
-    def _or_at_once(replica: LaggingServer, commit: Commit) -> Outcome:
+    def _receive(replica: LaggingServer, commit: Commit) -> Outcome:
         """A transaction always becomes pending; a refusal does so only behind other pending ones."""
         waits = replace(replica, pending=(*replica.pending, commit))
         if replica.pending or commit.zxid > replica.zxid:
             return Outcome((waits,))
-        return _applied(waits)
+        return _apply(waits)
 
-    def _applied(replica: LaggingServer) -> Outcome:
+    def _apply(replica: LaggingServer) -> Outcome:
         """Apply the oldest transaction, then answer the refusals and syncs directly behind it."""
         first, pending = replica.pending[0], replica.pending[1:]
         assert isinstance(first, Commit), "a sync waits behind a transaction"
         applied = decisions.applied(replica.store, first.zxid, first.change)
         store, zxid = replica.store.carry_out(applied.operations), first.zxid
         sends = list(_consequences(first, applied))
-        while pending and (isinstance(pending[0], PendingSync) or pending[0].zxid == zxid):
+        while pending and (isinstance(pending[0], SyncMarker) or pending[0].zxid == zxid):
             behind, pending = pending[0], pending[1:]
-            if isinstance(behind, PendingSync):
+            if isinstance(behind, SyncMarker):
                 sends.append(_synced(behind.origin, zxid))
             elif behind.origin is not None:
                 applied = decisions.applied(store, behind.zxid, behind.change)
-                sends += answers(behind.zxid, behind.change, applied, behind.origin)
+                sends += reply_to(behind.zxid, behind.change, applied, behind.origin)
         return Outcome((LaggingServer(store, zxid, pending),), tuple(sends))
 
     def _consequences(commit: Commit, applied: Applied) -> Iterator[Send]:
         for event in applied.events:
             yield Send(watches_name(server), FireWatches(event))
         if commit.origin is not None:
-            yield from answers(commit.zxid, commit.change, applied, commit.origin)
+            yield from reply_to(commit.zxid, commit.change, applied, commit.origin)
         if isinstance(commit.change.record, CloseSessionTxn):
             session = commit.change.session
             yield Send(link_name(client_of(session)), CloseConnection(server, session))
@@ -139,7 +145,7 @@ def replica_actor(server: int, setup: ServiceSetup) -> Actor:
     return Actor(name, (name,), step)
 
 
-def _without(client: int, pending: Iterable[Commit | PendingSync]) -> Iterator[Commit | PendingSync]:
+def _without(client: int, pending: Iterable[Commit | SyncMarker]) -> Iterator[Commit | SyncMarker]:
     """The pending items without this client as an origin.
 
     Its syncs and refusals are removed, since they only wait for a reply; its transactions remain.
@@ -147,7 +153,7 @@ def _without(client: int, pending: Iterable[Commit | PendingSync]) -> Iterator[C
     last = None
     for each in pending:
         mine = each.origin is not None and each.origin.client == client
-        if isinstance(each, PendingSync):
+        if isinstance(each, SyncMarker):
             if not mine:
                 yield each
         elif not mine:
@@ -163,7 +169,7 @@ def _synced(origin: Origin, zxid: int) -> Send:
     return Send(link_name(origin.client), SendMessage(Reply(origin.asked, Code.OK, PathReply(path), zxid)))
 
 
-def answers(zxid: int, change: Change, applied: Applied, origin: Origin) -> tuple[Send, ...]:
+def reply_to(zxid: int, change: Change, applied: Applied, origin: Origin) -> tuple[Send, ...]:
     """The reply to the request of a transaction."""
     if isinstance(origin.asked, CreateSession):
         return (Send(link_name(origin.client), StartSession(change.session, zxid)),)
@@ -171,7 +177,7 @@ def answers(zxid: int, change: Change, applied: Applied, origin: Origin) -> tupl
     return (Send(link_name(origin.client), SendMessage(reply)),)
 
 
-def marker_or_read(server: int, store: FrozenStore, zxid: int, asked: ServeRequest | RegisterWatches) -> Iterator[Send]:
+def sync_or_read(server: int, store: FrozenStore, zxid: int, asked: ServeRequest | RegisterWatches) -> Iterator[Send]:
     """The replies from a server's present tree: to reads, to syncs that need not wait, and to `RegisterWatches`."""
     if isinstance(asked, RegisterWatches):
         yield from _registered(store, server, asked.client, asked.library)
@@ -206,3 +212,76 @@ def _registered(store: FrozenStore, server: int, client: int, library: Library) 
                 yield Send(watches_name(server), AddWatch(client, kind, path))
     for _, event, path in missed:
         yield Send(link_name(client), SendMessage(WatchNotification(event, path)))
+
+
+class Leader(msgspec.Struct, frozen=True):
+    """The tree after every committed transaction, and the zxid of the last one."""
+
+    store: FrozenStore
+    zxid: int = 0
+
+
+def open_sessions(leader: Leader) -> tuple[SessionId, ...]:
+    """The sessions that have not ended."""
+    return tuple(session for session, _ in leader.store.sessions)
+
+
+def leader_actor(setup: ServiceSetup) -> Actor:
+    """The leader. Its operations are Propose and, with a variant, DropEphemerals."""
+    decisions = ServerLogic(setup.variants)
+
+    def step(values: tuple[Any, ...], asked: Propose | DropEphemerals) -> Outcome:
+        leader: Leader = values[0]
+        if isinstance(asked, DropEphemerals):
+            paths = sorted(leader.store.ephemerals(asked.session))
+            return _commit(leader, Change(0, 0, 0, MultiTxn(tuple(map(DeleteTxn, paths)))), None)
+        return _commit(leader, decisions.prepared(leader.store, asked), asked.origin)
+
+    def _commit(leader: Leader, change: Change, origin: Origin | None) -> Outcome:
+        applied = decisions.applied(leader.store, leader.zxid + 1, change)
+        store = leader.store.carry_out(applied.operations)
+        if store == leader.store:
+            return Outcome((leader,), tuple(_refuse(leader, change, applied, origin)))
+        after = Leader(store, leader.zxid + 1)
+        fact = CommitFact(after.zxid, change, after.store, applied.events)
+        facts = tuple(Send(name, fact) for name in setup.observe_commits)
+        return Outcome((after,), (*facts, *_distribute(after, change, applied, origin)))
+
+    def _refuse(leader: Leader, change: Change, applied: Applied, origin: Origin | None) -> Iterable[Send]:
+        if origin is None:
+            return ()
+        if setup.lag:
+            return (Send(server_name(origin.server), Commit(leader.zxid, change, origin)),)
+        return reply_to(leader.zxid, change, applied, origin)
+
+    def _distribute(leader: Leader, change: Change, applied: Applied, origin: Origin | None) -> Iterable[Send]:
+        if setup.lag:
+            for server in setup.server_ids:
+                here = origin if origin is not None and origin.server == server else None
+                yield Send(server_name(server), Commit(leader.zxid, change, here))
+            return
+        for event in applied.events:
+            yield from (Send(watches_name(server), FireWatches(event)) for server in setup.server_ids)
+        if origin is not None:
+            yield from reply_to(leader.zxid, change, applied, origin)
+        if isinstance(change.record, CloseSessionTxn):
+            yield Send(link_name(client_of(change.session)), CloseConnection(None, change.session))
+
+    return Actor(LEADER, (LEADER,), step)
+
+
+def server_without_lag(server: int) -> Actor:
+    """A server whose tree is the leader's."""
+
+    def step(values: tuple[Any, ...], asked: ServeRequest | RegisterWatches | ForgetClient) -> Outcome:
+        leader: Leader = values[0]
+        match asked:
+            case ForgetClient():
+                return Outcome(values)
+            case ServeRequest(session, record, client) if replicated(record):
+                origin = None if client is None else Origin(server, client, record)
+                return Outcome(values, (Send(LEADER, Propose(session, record, origin)),))
+            case _:
+                return Outcome(values, tuple(sync_or_read(server, leader.store, leader.zxid, asked)))
+
+    return Actor(server_name(server), (LEADER,), step)
