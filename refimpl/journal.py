@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from enum import Enum
 from hashlib import blake2b
 from pathlib import Path
@@ -22,7 +22,7 @@ from typing import Any, get_type_hints
 
 import msgspec
 
-from spec.durable import Durable
+from spec.durable import Durable, TxnSequence
 from spec.effects import Effects, Observe
 from spec.election.state import Rules
 from spec.quorum import Majority, View
@@ -37,7 +37,6 @@ CACHED = 1 << 25
 
 _encode = msgspec.json.Encoder().encode
 _PLAIN = (int, bool, str)
-Txns = Sequence[Txn]
 _ROWS = (tuple[Txn, ...], tuple[Txn, ...] | None)
 """The annotations of fields that hold transactions."""
 
@@ -138,7 +137,7 @@ class Journal:
 class _StructEncoder:
     """Structs as plain data: the name, then every field in order; `txns` encodes a sequence of transactions."""
 
-    def __init__(self, digests: _Digests, txns: Callable[[Txns], Any]) -> None:
+    def __init__(self, digests: _Digests, txns: Callable[[TxnSequence], Any]) -> None:
         self.txns = txns
         self._digests = digests
         self._known: dict[type, tuple[str, tuple[tuple[str, Callable[[Any], Any] | None], ...]]] = {}
@@ -167,7 +166,7 @@ class _StructEncoder:
             return self._digests.txn
         return self._row if hint in _ROWS else self._other
 
-    def _row(self, txns: Txns | None) -> Any:
+    def _row(self, txns: TxnSequence | None) -> Any:
         return None if txns is None else self.txns(txns)
 
     def _other(self, value: Any) -> Any:
@@ -203,11 +202,11 @@ class _Digests:
         """A transaction: its zxid, and the digest of its value."""
         return [txn.zxid, self.of(txn.value)]
 
-    def listed(self, txns: Txns) -> list[list[Any]]:
+    def listed(self, txns: TxnSequence) -> list[list[Any]]:
         """Transactions, one by one."""
         return [self.txn(txn) for txn in txns]
 
-    def summary(self, txns: Txns) -> list[Any]:
+    def summary(self, txns: TxnSequence) -> list[Any]:
         """A summary of transactions: their number, the first zxid, the last, and a digest of all; [0] for none."""
         if not txns:
             return [0]
@@ -217,11 +216,11 @@ class _Digests:
         return [len(txns), txns[0].zxid, txns[-1].zxid, whole.hexdigest()]
 
 
-def _last_zxid(txns: Txns) -> int:
+def _last_zxid(txns: TxnSequence) -> int:
     return txns[-1].zxid if txns else 0
 
 
-def _oldest(txns: Txns) -> int | None:
+def _oldest(txns: TxnSequence) -> int | None:
     return txns[0].zxid if txns else None
 
 

@@ -166,10 +166,10 @@ class Node:
         before, after = self.server, done.state
         if before.zab is not None and before.zab.queue and type(after.zab) is not type(before.zab):
             self._storage.flush()  # the role ended in order, and the disk completes its work
-        kept: Any = after.durable.txns
-        kept = (TxnBuffer(kept) if type(kept) is tuple else kept).trimmed(self._replica.zxid)
-        if kept is not after.durable.txns:
-            after = with_fields(after, durable=with_fields(after.durable, txns=kept))
+        log = after.durable.txns
+        buffer = (log if isinstance(log, TxnBuffer) else TxnBuffer(log)).trimmed(self._replica.zxid)
+        if buffer is not log:
+            after = with_fields(after, durable=with_fields(after.durable, txns=buffer))
         self.server = after
         if self._journal is not None:
             self._journal.handled(event, done.effects, after.durable)

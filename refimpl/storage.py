@@ -21,7 +21,6 @@ import logging
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import cast
 
 from refimpl.disk import database, epochs, snapshot
 from refimpl.disk.body import body_chunks
@@ -76,7 +75,7 @@ class Storage:
         """The state of this disk as `spec` represents it. Raises DataError."""
         read = epochs.load(self._snapshots, loaded.last_zxid)
         recent = TxnBuffer(Txn(zxid, change) for zxid, change in loaded.recent)
-        return Durable(read.accepted, read.current, loaded.snapshot_zxid, cast("tuple[Txn, ...]", recent))
+        return Durable(read.accepted, read.current, loaded.snapshot_zxid, recent)
 
     def sizes(self) -> tuple[int, int]:
         """The sizes in bytes of the snapshots and of the logs."""

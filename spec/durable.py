@@ -6,16 +6,43 @@ Rules of this module:
   synced are not here.
 - `txns` is the content of the data tree, in the order of arrival: all of it in the checker, the end of it in a node.
   The part that the snapshot covers can be sent to another server only as a snapshot.
-- The code uses only indexing, slices, iteration and `+` on `txns`. The checker passes a tuple; a node can pass a
-  sequence whose costs do not grow with its history.
+- The code uses only the operations of `TxnSequence` on `txns`. The checker passes a tuple; a node can pass a sequence
+  whose costs do not grow with its history.
 
 Sources: the files `acceptedEpoch` and `currentEpoch`, `FileTxnSnapLog`, `QuorumPeer.getLastLoggedZxid`.
 """
+
+from collections.abc import Iterator
+from typing import Protocol, overload
 
 import msgspec
 from msgspec.structs import replace
 
 from spec.txn import Txn
+
+
+class TxnSequence(Protocol):
+    """Transactions in the order of the log, oldest first: an immutable sequence, such as a tuple."""
+
+    def __len__(self) -> int:
+        """The number of transactions."""
+
+    def __iter__(self) -> Iterator[Txn]:
+        """The transactions, oldest first."""
+
+    def __reversed__(self) -> Iterator[Txn]:
+        """The transactions, newest first."""
+
+    def __contains__(self, txn: object, /) -> bool:
+        """Whether a transaction is in the log."""
+
+    @overload
+    def __getitem__(self, place: int, /) -> Txn: ...
+    @overload
+    def __getitem__(self, part: slice, /) -> "TxnSequence": ...
+
+    def __add__(self, txns: tuple[Txn, ...], /) -> "TxnSequence":
+        """The log with these transactions at its end."""
 
 
 class Durable(msgspec.Struct, frozen=True):
@@ -32,7 +59,7 @@ class Durable(msgspec.Struct, frozen=True):
     accepted_epoch: int = 0
     current_epoch: int = 0
     snapshot: int = 0
-    txns: tuple[Txn, ...] = ()
+    txns: TxnSequence = ()
 
     def __post_init__(self) -> None:
         if self.accepted_epoch < self.current_epoch:

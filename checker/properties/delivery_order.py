@@ -42,7 +42,7 @@ def applied_in_order(setup: Setup) -> Property:
 
     def has_two(server: Server) -> bool:
         zxid = applied_zxid(server)
-        return zxid is not None and len(up_to(server.durable.txns, zxid)) > 1
+        return zxid is not None and len(up_to(tuple(server.durable.txns), zxid)) > 1
 
     def check(reports: tuple[Misapplied, ...], *has_two: bool) -> Answer:
         for report in reports[:1]:

@@ -116,7 +116,7 @@ class DiskContents(msgspec.Struct, frozen=True):
 
 def disk_contents(server: Server) -> DiskContents:
     """See `DiskContents`."""
-    return DiskContents(server.durable.txns, server.view)
+    return DiskContents(tuple(server.durable.txns), server.view)
 
 
 def truncates(server: Server) -> bool:

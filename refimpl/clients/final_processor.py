@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, cast
+from typing import Any
 
 from refimpl.clients.connection import Connection, Reply
 from refimpl.clients.statistics import ServerStatistics
@@ -62,7 +62,7 @@ class FinalProcessor:
     def __init__(self, statistics: ServerStatistics, options: Options) -> None:
         self._statistics = statistics
         self._options = options
-        self._watches = Watches()
+        self._watches: Watches[Connection] = Watches()
         self._special: dict[type[Record], Callable[[Connection, Any, Tree | None], Reply]] = {
             Ping: _done,
             Sync: _synced,
@@ -102,7 +102,7 @@ class FinalProcessor:
             if not told:
                 continue
             packet = encode_event(event)
-            for connection in (cast("Connection", watcher) for watcher, _, _ in told):
+            for connection in (watcher for watcher, _, _ in told):
                 if permits(event.acl, Perms.READ, connection.auth, self._options):
                     connection.send(packet)
 
@@ -149,8 +149,7 @@ class FinalProcessor:
 
     def data_watches(self) -> Iterator[tuple[str, tuple[Connection, ...]]]:
         """Each path with data watches, and its watchers, for the commands `wchs`, `wchc` and `wchp`."""
-        for path, watchers in self._watches.data_watches():
-            yield path, tuple(cast("Connection", watcher) for watcher in watchers)
+        return self._watches.data_watches()
 
 
 def _done(_connection: Connection, _request: Record, _tree: Tree | None) -> Reply:

@@ -17,7 +17,7 @@ Source: `WatchManager`, `WatchStats`, `PathParentIterator`; `DataTree.setWatches
 
 import enum
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from typing import TypeAlias
+from typing import Generic, TypeAlias, TypeVar
 
 from spec.tree.apply import Event, EventType
 from spec.tree.fields import Record
@@ -37,7 +37,8 @@ from spec.tree.requests import (
 from spec.tree.store import Store
 from spec.tree.znode import Znode
 
-Told: TypeAlias = tuple[Hashable, EventType, str]
+W = TypeVar("W", bound=Hashable)
+Told: TypeAlias = tuple[W, EventType, str]
 """A notification: its recipient, the type of the event, and the path."""
 
 
@@ -86,35 +87,35 @@ def watch_of(request: Record, code: Code) -> WatchKind | None:
     return None
 
 
-class _Table:
+class _Table(Generic[W]):
     """The watchers of each path, with their modes (`WatchManager`)."""
 
     __slots__ = ("_paths", "_recursive", "_watchers")
 
     def __init__(self) -> None:
-        self._watchers: dict[str, dict[Hashable, int]] = {}
-        self._paths: dict[Hashable, set[str]] = {}
+        self._watchers: dict[str, dict[W, int]] = {}
+        self._paths: dict[W, set[str]] = {}
         self._recursive = 0
 
     def __len__(self) -> int:
         return sum(map(len, self._watchers.values()))
 
-    def by_path(self) -> Iterator[tuple[str, tuple[Hashable, ...]]]:
+    def by_path(self) -> Iterator[tuple[str, tuple[W, ...]]]:
         """Every watched path, with its watchers."""
         for path, watchers in self._watchers.items():
             yield path, tuple(watchers)
 
-    def add(self, path: str, watcher: Hashable, mode: int) -> None:
+    def add(self, path: str, watcher: W, mode: int) -> None:
         watchers = self._watchers.setdefault(path, {})
         modes = watchers.get(watcher, 0)
         watchers[watcher] = modes | mode
         self._paths.setdefault(watcher, set()).add(path)
         self._recursive += bool(mode & ~modes & _RECURSIVE)
 
-    def has(self, path: str, watcher: Hashable, modes: int) -> bool:
+    def has(self, path: str, watcher: W, modes: int) -> bool:
         return bool(self._watchers.get(path, {}).get(watcher, 0) & modes)
 
-    def remove(self, path: str, watcher: Hashable, modes: int) -> bool:
+    def remove(self, path: str, watcher: W, modes: int) -> bool:
         """Remove these watches, and return whether there were any."""
         watchers = self._watchers.get(path, {})
         had = watchers.get(watcher, 0)
@@ -128,13 +129,13 @@ class _Table:
             self._drop(path, watcher)
         return True
 
-    def forget(self, watcher: Hashable) -> None:
+    def forget(self, watcher: W) -> None:
         for path in tuple(self._paths.get(watcher, ())):
             self.remove(path, watcher, _EVERY_MODE)
 
-    def fire(self, path: str) -> dict[Hashable, None]:
+    def fire(self, path: str) -> dict[W, None]:
         """Return the watchers of an event at a path, in order, and remove the watches that fire once."""
-        told: dict[Hashable, None] = {}
+        told: dict[W, None] = {}
         watchers = self._watchers.get(path)
         if watchers:
             told = dict.fromkeys(watchers)
@@ -147,7 +148,7 @@ class _Table:
                         told[watcher] = None
         return told
 
-    def _drop(self, path: str, watcher: Hashable) -> None:
+    def _drop(self, path: str, watcher: W) -> None:
         watchers = self._watchers[path]
         del watchers[watcher]
         if not watchers:
@@ -164,7 +165,7 @@ def _above(path: str) -> Iterator[str]:
         yield path
 
 
-class Watches:
+class Watches(Generic[W]):
     """All watches of the clients of one server.
 
     A recursive watch is only in the table of data watches. The table of children watches would only add the
@@ -174,17 +175,17 @@ class Watches:
     __slots__ = ("_children", "_data")
 
     def __init__(self) -> None:
-        self._data = _Table()
-        self._children = _Table()
+        self._data: _Table[W] = _Table()
+        self._children: _Table[W] = _Table()
 
     def __len__(self) -> int:
         return len(self._data) + len(self._children)
 
-    def data_watches(self) -> Iterator[tuple[str, tuple[Hashable, ...]]]:
+    def data_watches(self) -> Iterator[tuple[str, tuple[W, ...]]]:
         """Each path with data watches, and its watchers: the output of the words `wchs`, `wchc` and `wchp`."""
         return self._data.by_path()
 
-    def add(self, kind: WatchKind, path: str, watcher: Hashable) -> None:
+    def add(self, kind: WatchKind, path: str, watcher: W) -> None:
         """Register a watch."""
         match kind:
             case WatchKind.DATA:
@@ -197,7 +198,7 @@ class Watches:
             case WatchKind.PERSISTENT_RECURSIVE:
                 self._data.add(path, watcher, _RECURSIVE)
 
-    def add_watch(self, request: AddWatch, watcher: Hashable) -> Code:
+    def add_watch(self, request: AddWatch, watcher: W) -> Code:
         """Register the watch of an addWatch; an unknown mode is a MARSHALLING_ERROR."""
         kind = _ADD_WATCH_MODES.get(request.mode)
         if kind is None:
@@ -205,7 +206,7 @@ class Watches:
         self.add(kind, request.path, watcher)
         return Code.OK
 
-    def fire(self, event: Event) -> list[Told]:
+    def fire(self, event: Event) -> list[Told[W]]:
         """Return the notifications of an event, in order, and remove the watches that fire once."""
         if event.type is EventType.NODE_CHILDREN_CHANGED:
             told = self._children.fire(event.path)
@@ -215,7 +216,7 @@ class Watches:
                 told |= self._children.fire(event.path)
         return [(watcher, event.type, event.path) for watcher in told]
 
-    def check(self, request: CheckWatches, watcher: Hashable) -> Code:
+    def check(self, request: CheckWatches, watcher: W) -> Code:
         """Return OK if such a watch exists, NO_WATCHER if not; an unknown type is a MARSHALLING_ERROR."""
         chosen = self._chosen(request.type)
         if chosen is None:
@@ -223,7 +224,7 @@ class Watches:
         found = any(table.has(request.path, watcher, modes) for table, modes in chosen)
         return Code.OK if found else Code.NO_WATCHER
 
-    def remove(self, request: RemoveWatches, watcher: Hashable) -> Code:
+    def remove(self, request: RemoveWatches, watcher: W) -> Code:
         """Remove such watches: OK, or NO_WATCHER if there were none; an unknown type is a MARSHALLING_ERROR."""
         chosen = self._chosen(request.type)
         if chosen is None:
@@ -231,7 +232,7 @@ class Watches:
         removed = [table.remove(request.path, watcher, modes) for table, modes in chosen]
         return Code.OK if any(removed) else Code.NO_WATCHER
 
-    def _chosen(self, number: int) -> tuple[tuple[_Table, int], ...] | None:
+    def _chosen(self, number: int) -> tuple[tuple[_Table[W], int], ...] | None:
         match _TYPES.get(number):
             case WatcherType.CHILDREN:
                 return ((self._children, _STANDARD),)
@@ -246,14 +247,14 @@ class Watches:
             case None:
                 return None
 
-    def forget(self, watcher: Hashable) -> None:
+    def forget(self, watcher: W) -> None:
         """Remove all watches of a client that has disconnected."""
         self._data.forget(watcher)
         self._children.forget(watcher)
 
-    def set_watches(self, view: Store, request: SetWatches | SetWatches2, watcher: Hashable) -> list[Told]:
+    def set_watches(self, view: Store, request: SetWatches | SetWatches2, watcher: W) -> list[Told[W]]:
         """Register the watches of a reconnecting client again; return the notifications missed since its last zxid."""
-        missed: list[Told] = []
+        missed: list[Told[W]] = []
 
         def settle(kind: WatchKind, paths: Iterable[str], missing: Callable[[Znode | None], EventType | None]) -> None:
             for path in paths:

@@ -12,6 +12,7 @@ Source: `Learner.syncWithLeader`, with the fixes of 3.9.4.
 
 from msgspec.structs import replace
 
+from spec.durable import TxnSequence
 from spec.effects import Apply, DiskOperation, Effects, Observe, Send, Truncate
 from spec.election.state import Peer
 from spec.election.vote import is_observer
@@ -38,9 +39,9 @@ def begin(peer: Peer, learner: Learner, packet: QuorumPacket) -> Done:
     match packet:
         case Trunc(zxid=zxid):
             durable = peer.durable.truncated(zxid)
-            dropped = peer.durable.txns[len(durable.txns) :]
+            dropped = tuple(peer.durable.txns[len(durable.txns) :])
             fact = Observe(Truncated(peer.sid, learner.epoch, dropped))
-            after = replace(learner, mode=Mode.TRUNC, tree=durable.txns)
+            after = replace(learner, mode=Mode.TRUNC, tree=tuple(durable.txns))
             return Done(durable, after, (Truncate(zxid), *((fact,) if dropped else ())))
         case Snap(zxid=zxid, txns=txns):
             replaced = _not_in_snapshot(peer.durable.txns, zxid, txns)
@@ -49,7 +50,7 @@ def begin(peer: Peer, learner: Learner, packet: QuorumPacket) -> Done:
     return Done(peer.durable, replace(learner, mode=Mode.DIFF))
 
 
-def _not_in_snapshot(own: tuple[Txn, ...], zxid: int, txns: tuple[Txn, ...] | None) -> tuple[Txn, ...]:
+def _not_in_snapshot(own: TxnSequence, zxid: int, txns: tuple[Txn, ...] | None) -> tuple[Txn, ...]:
     """The transactions that a SNAP removes; if it does not list its own, only those that are beyond its zxid."""
     if txns is None:
         return tuple(txn for txn in own if txn.zxid > zxid)

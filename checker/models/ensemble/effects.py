@@ -203,4 +203,4 @@ def up_to(log: tuple[Txn, ...], zxid: int) -> tuple[Txn, ...]:
 
 
 def _log(server: Server) -> tuple[Txn, ...]:
-    return server.durable.txns if server.zab is None else logged_and_queued(server.durable, server.zab.queue)
+    return tuple(server.durable.txns) if server.zab is None else logged_and_queued(server.durable, server.zab.queue)

@@ -200,7 +200,7 @@ def _registered(store: FrozenStore, server: int, client: int, library: Library) 
     request = library.set_watches
     if request is None:
         return
-    table = Watches()
+    table: Watches[int] = Watches()
     missed = table.set_watches(store, request, client)
     wanted = (
         (WatchKind.DATA, WatcherType.DATA, dict.fromkeys((*request.data_watches, *request.exist_watches))),

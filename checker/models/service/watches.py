@@ -6,7 +6,6 @@ notification of an event. Variants: a watch remains after it has fired; the newe
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import Any, TypeAlias
 
 from checker.engine import Actor, Outcome, Send
@@ -52,8 +51,7 @@ def watches_actor(server: int, setup: ServiceSetup) -> Actor:
 
 def _fired(watching: Watching, fire: FireWatches) -> list[tuple[int, WatchKind, str]]:
     """The watches that an event meets, by client."""
-    table = Watches()
+    table: Watches[tuple[int, WatchKind]] = Watches()
     for client, kind, path in sorted(watching, key=lambda each: (each[0], each[2], each[1].value)):
         table.add(kind, path, (client, kind))
-    met: list[tuple[Hashable, ...]] = [who for who, _, _ in table.fire(fire.event)]  # type: ignore[misc]
-    return [(client, kind, fire.event.path) for client, kind in met]  # type: ignore[misc]
+    return [(client, kind, fire.event.path) for (client, kind), _, _ in table.fire(fire.event)]
