@@ -19,7 +19,7 @@ import errno
 import logging
 import socket
 from collections.abc import Callable, Iterable
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias, cast
 
 logger = logging.getLogger("quorate.listening")
 
@@ -34,6 +34,42 @@ _BACKLOG = 128
 
 Accepted: TypeAlias = Callable[[socket.socket, tuple[Any, ...]], None]
 """Receives a socket, which it owns, and the address of the peer."""
+
+
+class StreamTransport(Protocol):
+    """The transport of a connection, as this package uses it; that of uvloop is no subclass of `asyncio.Transport`."""
+
+    def write(self, data: bytes, /) -> None:
+        """Queue bytes for the peer."""
+
+    def can_write_eof(self) -> bool:
+        """Whether `write_eof` is possible; it is not with TLS."""
+
+    def write_eof(self) -> None:
+        """Close the direction to the peer, after the queued bytes."""
+
+    def get_write_buffer_size(self) -> int:
+        """The number of queued bytes."""
+
+    def pause_reading(self) -> None:
+        """Stop reading from the peer."""
+
+    def resume_reading(self) -> None:
+        """Read from the peer again."""
+
+    def is_closing(self) -> bool:
+        """Whether the connection is closed or being closed."""
+
+    def close(self) -> None:
+        """Close the connection, after the queued bytes."""
+
+    def abort(self) -> None:
+        """Close the connection immediately."""
+
+
+def stream_of(transport: asyncio.BaseTransport) -> StreamTransport:
+    """The transport of a stream, as `asyncio.Protocol.connection_made` receives it."""
+    return cast(StreamTransport, transport)
 
 
 class ListenError(OSError):

@@ -17,10 +17,11 @@ import enum
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Protocol, cast
+from typing import Protocol
 
 from refimpl.clients.settings import ClientSettings
 from refimpl.clients.statistics import ConnectionStatistics, ServerStatistics
+from refimpl.listening import StreamTransport, stream_of
 from refimpl.rate_limit import RateLimit
 from spec.tree.requests import SessionId
 
@@ -61,7 +62,7 @@ class Channel(asyncio.Protocol, ABC):
         self.address, self.port = address, port
         self.session: SessionId = 0
         self.statistics = ConnectionStatistics()
-        self._transport: asyncio.Transport | None = None
+        self._transport: StreamTransport | None = None
         self._out: list[bytes] = []
         self._unsent = 0
         self._unwritable = self._paused = False
@@ -85,7 +86,7 @@ class Channel(asyncio.Protocol, ABC):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The connection is open, after its TLS handshake; the client port may be closed by then."""
-        self._transport = cast(asyncio.Transport, transport)
+        self._transport = stream_of(transport)
         if self.phase is Phase.ENDED:
             self._transport.abort()
 

@@ -20,12 +20,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import cast
 
 from msgspec.structs import replace
 
 from refimpl.jute import JuteError
-from refimpl.listening import MAX_STRANGERS, Listener, bind, serve
+from refimpl.listening import MAX_STRANGERS, Listener, StreamTransport, bind, serve, stream_of
 from refimpl.peers import graceful_close
 from refimpl.rate_limit import RateLimit
 from refimpl.wire.election import (
@@ -123,13 +122,13 @@ class ElectionSocket(asyncio.Protocol):
     def __init__(self, port: ElectionSockets, peer: Sid | None) -> None:
         self.port, self.peer = port, peer
         self.is_ready = True
-        self.transport: asyncio.Transport | None = None
+        self.transport: StreamTransport | None = None
         self._opening = OpeningDecoder() if peer is None else None
         self._frames = notifications()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start the time within which an accepted peer must introduce itself."""
-        self.transport = cast(asyncio.Transport, transport)  # uvloop's class is not a subclass
+        self.transport = stream_of(transport)
         if self.peer is None:
             self.port.stranger_came(self)
 

@@ -10,11 +10,13 @@ Source: `SO_LINGER` in `QuorumCnxManager.setSockOpts` (off), `LearnerHandler.shu
 
 import asyncio
 
+from refimpl.listening import StreamTransport
+
 LINGER = 5.0
 """Seconds for a peer to read the output that is pending when its connection is closed."""
 
 
-def close(transport: asyncio.Transport) -> None:
+def close(transport: StreamTransport) -> None:
     """End a connection; immediately if the output buffer is empty."""
     if not transport.is_closing() and transport.get_write_buffer_size():
         asyncio.get_running_loop().call_later(LINGER, transport.abort)

@@ -17,11 +17,12 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Iterator
-from typing import Protocol, cast
+from typing import Protocol
 
 from refimpl.disk.body import BodyReader
 from refimpl.disk.files import DataError
 from refimpl.jute import JuteError
+from refimpl.listening import StreamTransport, stream_of
 from refimpl.peers import graceful_close
 from refimpl.tree import Tree
 from refimpl.wire.packet import Packet, PacketDecoder, PacketType
@@ -67,7 +68,7 @@ class QuorumSocket(asyncio.Protocol):
         self._snap: Packet | None = None
         self._reader: BodyReader | None = None
         self._tail: bytes | None = None
-        self._transport: asyncio.Transport | None = None
+        self._transport: StreamTransport | None = None
         self._unsent: list[bytes] = []
         self._behind: deque[bytes] = deque()
         self._behind_size = 0
@@ -78,7 +79,7 @@ class QuorumSocket(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Report the new connection to the owner."""
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's class is not a subclass
+        self._transport = stream_of(transport)
         self.owner.opened(self)
 
     def data_received(self, data: bytes) -> None:
