@@ -9,21 +9,21 @@
     scenarios    each question about a stage as a scenario
     runs         the exploration of a scenario, and its outcome
     assess       a judged stage: leaders, commits, healing, without faults and under faults
-    differ       the effect of a split on data
+    divergence   the effect of a split on data
     observers    the effect on data of an observer that is counted as a voter
     versions     roll-outs where configurations have versions
     answer       the request and the result
     planner      the whole plan
     failures     the state after a failed step, and the verdicts on it
-    markdown, sections, data, kept, words   the output
+    markdown, sections, data, artifacts, phrases   the output
 
 Every run is a scenario that `checker.scenario` loads and that `replay` can repeat.
 """
 
-from checker.rollout.answer import Plan, Wish
+from checker.rollout.answer import Plan, PlanRequest
 from checker.rollout.folders import Folder, read_folder
 from checker.rollout.planner import plan
-from checker.rollout.runs import Engine, Outcome, run
+from checker.rollout.runs import Engine, SafetyVerdict, run
 from checker.rollout.steps import OrderError
 
-__all__ = ["Engine", "Folder", "OrderError", "Outcome", "Plan", "Wish", "plan", "read_folder", "run"]
+__all__ = ["Engine", "Folder", "OrderError", "Plan", "PlanRequest", "SafetyVerdict", "plan", "read_folder", "run"]

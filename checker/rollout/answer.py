@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 from math import factorial
 
 from checker.report.verdict import ExitCode
-from checker.rollout.assess import Assessed
+from checker.rollout.assess import StageAssessment
 from checker.rollout.folders import Folder
-from checker.rollout.interrupted import Now
-from checker.rollout.runs import Outcome, Ran
+from checker.rollout.interrupted import Interruption
+from checker.rollout.runs import RunResult, SafetyVerdict
 from checker.rollout.steps import left_out, steps_of
 from spec.quorum import Sid
 
 
 @dataclass(frozen=True)
-class Wish:
+class PlanRequest:
     """The request: two folders, and optionally an order, a leader, faults, a budget in seconds, stopped servers.
 
     With `in_one_go` no stages are planned, so the verdict is the verdict on the direct change. With `explored` a change
@@ -32,7 +32,7 @@ class Wish:
     down: frozenset[Sid] = frozenset()
     in_one_go: bool = False
     explored: bool = False
-    now: Now | None = None
+    now: Interruption | None = None
 
     @property
     def is_plain(self) -> bool:
@@ -49,10 +49,10 @@ class Plan:
     `orders` the number of all orders.
     """
 
-    wish: Wish
-    direct: Assessed
-    stages: list[Assessed] = field(default_factory=list)
-    back: Assessed | None = None
+    request: PlanRequest
+    direct: StageAssessment
+    stages: list[StageAssessment] = field(default_factory=list)
+    back: StageAssessment | None = None
     tried: int = 0
     unsafe: int = 0
     notes: list[str] = field(default_factory=list)
@@ -66,23 +66,23 @@ class Plan:
     @property
     def left_out(self) -> tuple[Sid, ...]:
         """The servers that should change but are missing from the given order."""
-        if self.wish.order is None:
+        if self.request.order is None:
             return ()
-        out = left_out(self.direct.stage, steps_of(self.direct.stage, self.wish.order))
-        return tuple(sid for sid in out if sid not in self.wish.down)
+        out = left_out(self.direct.stage, steps_of(self.direct.stage, self.request.order))
+        return tuple(sid for sid in out if sid not in self.request.down)
 
     @property
-    def advised(self) -> list[Assessed]:
+    def advised(self) -> list[StageAssessment]:
         """The stages that the plan recommends."""
         return self.stages or [self.direct]
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> SafetyVerdict:
         """The worst verdict of the recommended stages."""
         return _worst(each.outcome for each in self.advised)
 
     @property
-    def outcome_with_disks(self) -> Outcome:
+    def outcome_with_disks(self) -> SafetyVerdict:
         """The same if the disk of each server is moved to its new host."""
         return _worst(each.outcome_with_disks for each in self.advised)
 
@@ -93,25 +93,25 @@ class Plan:
         A CI job applies the change that it was given. Safe stages say nothing about that change, so they have another
         code. An incomplete order counts as undecided.
         """
-        if self.outcome is Outcome.UNSAFE:
+        if self.outcome is SafetyVerdict.UNSAFE:
             return ExitCode.SAFETY
-        if self.outcome is Outcome.STALLS and not self.left_out:
+        if self.outcome is SafetyVerdict.STALLS and not self.left_out:
             return ExitCode.LIVENESS
-        if self.outcome is not Outcome.SAFE or self.left_out:
+        if self.outcome is not SafetyVerdict.SAFE or self.left_out:
             return ExitCode.INCOMPLETE
         return ExitCode.ONLY_IN_STAGES if self.stages else ExitCode.PASSED
 
     @property
-    def judged(self) -> list[Assessed]:
+    def judged(self) -> list[StageAssessment]:
         """Everything that was judged: the change in one go, its stages, and the way back."""
         return [self.direct, *self.stages, *([self.back] if self.back else [])]
 
     @property
-    def runs(self) -> list[tuple[Assessed, Ran]]:
+    def runs(self) -> list[tuple[StageAssessment, RunResult]]:
         """All runs with their stages; the runs of the change in one go come first."""
-        return [(stage, ran) for stage in self.judged for ran in stage.runs]
+        return [(stage, result) for stage in self.judged for result in stage.runs]
 
 
-def _worst(outcomes: Iterable[Outcome]) -> Outcome:
+def _worst(outcomes: Iterable[SafetyVerdict]) -> SafetyVerdict:
     """The worst of some outcomes, which are declared from the worst to the best."""
-    return min(outcomes, key=list(Outcome).index)
+    return min(outcomes, key=list(SafetyVerdict).index)

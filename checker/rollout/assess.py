@@ -29,12 +29,12 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import product
 
-from checker.rollout.budget import Budget
-from checker.rollout.differ import after_split
+from checker.rollout.budget import WorkBudget
+from checker.rollout.divergence import after_split
 from checker.rollout.observers import losses
-from checker.rollout.quorums import Pair, pairs_of
-from checker.rollout.runs import End, Outcome, Ran, Runner, impossible, leads_first, not_begun
-from checker.rollout.scenarios import CRASHES, DISCONNECTS, NO_LOSS, PARTITIONS, SAFE_DATA, Asked, Question
+from checker.rollout.quorums import ViewPair, pairs_of
+from checker.rollout.runs import RunEnd, Runner, RunResult, SafetyVerdict, impossible, leads_first, not_begun
+from checker.rollout.scenarios import CRASHES, DISCONNECTS, NO_LOSS, PARTITIONS, SAFE_DATA, Question, RunSpec
 from checker.rollout.stages import Stage
 from checker.rollout.steps import Steps, counts_an_observer, left_out, may_lead
 from checker.scenario import ScenarioError
@@ -57,9 +57,9 @@ class Order:
 
     leader: Sid
     steps: Steps
-    vain: tuple[Ran, ...] = ()
+    vain: tuple[RunResult, ...] = ()
     explored: bool = True
-    open_run: Ran | None = None
+    open_run: RunResult | None = None
 
     @property
     def decided(self) -> bool:
@@ -89,28 +89,28 @@ class Reason(Enum):
 
 
 @dataclass(frozen=True)
-class Cell:
+class QuestionAnswer:
     """The answer to a question, with or without faults: the outcome, its reason, and the run with a finding.
 
     `runs` are the runs that the answer shows, `subjects` the servers or keys that the reason is about.
     """
 
-    outcome: Outcome
+    outcome: SafetyVerdict
     reason: Reason
-    ran: Ran | None = None
-    runs: tuple[Ran, ...] = ()
+    finding: RunResult | None = None
+    runs: tuple[RunResult, ...] = ()
     subjects: tuple[Sid | str, ...] = ()
 
 
 @dataclass
-class Assessed:
+class StageAssessment:
     """A stage with its orders and all that was run of it."""
 
     stage: Stage
-    pairs: tuple[Pair, ...]
+    pairs: tuple[ViewPair, ...]
     faults: int
     orders: list[Order] = field(default_factory=list)
-    runs: list[Ran] = field(default_factory=list)
+    runs: list[RunResult] = field(default_factory=list)
 
     @property
     def quorums_meet(self) -> bool:
@@ -137,50 +137,53 @@ class Assessed:
         """The orders whose commits and faults are explored: the first where a proof covers the others, else all."""
         return self.orders[:1] if self.proved else self.orders
 
-    def cell(self, question: Question, *, faulty: bool) -> Cell:
+    def answer(self, question: Question, *, faulty: bool) -> QuestionAnswer:
         """The answer to a question. SAFE is withheld if the change is outside of the model."""
         found = self._found(question, faulty=faulty)
-        if found.outcome is Outcome.SAFE and (withheld := self._not_modelled(question)) is not None:
+        if found.outcome is SafetyVerdict.SAFE and (withheld := self._not_modelled(question)) is not None:
             return withheld
         return found
 
-    def _not_modelled(self, question: Question) -> Cell | None:
+    def _not_modelled(self, question: Question) -> QuestionAnswer | None:
         """The answer where neither the proof nor the runs cover this question for this change."""
         if not self.stage.remaining:
             return None
         if self.stage.outdated:
-            return Cell(Outcome.OPEN, Reason.OLD_DISK, subjects=tuple(sorted(self.stage.outdated)))
+            return QuestionAnswer(SafetyVerdict.OPEN, Reason.OLD_DISK, subjects=tuple(sorted(self.stage.outdated)))
         if self.stage.uncertain and question is Question.HEALING:
-            return Cell(Outcome.OPEN, Reason.ANY_ADDRESS, subjects=tuple(self.stage.uncertain))
+            return QuestionAnswer(SafetyVerdict.OPEN, Reason.ANY_ADDRESS, subjects=tuple(self.stage.uncertain))
         if self.stage.unmodelled:
-            return Cell(Outcome.OPEN, Reason.NOT_MODELLED, subjects=tuple(self.stage.unmodelled))
+            return QuestionAnswer(SafetyVerdict.OPEN, Reason.NOT_MODELLED, subjects=tuple(self.stage.unmodelled))
         if question is Question.COMMITS and any(counts_an_observer(self.stage, order.steps) for order in self.orders):
-            return Cell(Outcome.OPEN, Reason.OBSERVER_COUNTED)
+            return QuestionAnswer(SafetyVerdict.OPEN, Reason.OBSERVER_COUNTED)
         return None
 
-    def _found(self, question: Question, *, faulty: bool) -> Cell:
+    def _found(self, question: Question, *, faulty: bool) -> QuestionAnswer:
         """The answer by the runs and the proof."""
-        runs = [ran for ran in self.runs if ran.asked.question is question and bool(ran.asked.faults) == faulty]
+        of_question = (result for result in self.runs if result.spec.question is question)
+        runs = [result for result in of_question if bool(result.spec.faults) == faulty]
         absent = self._absent(runs)
-        if not any(ran.begun for ran in runs):
+        if not any(result.begun for result in runs):
             runs = []
-        worst = next((ran for outcome in Outcome for ran in runs if ran.outcome is outcome), None)
-        if worst and worst.outcome is Outcome.UNSAFE:
-            return Cell(Outcome.UNSAFE, Reason.FOUND, worst)
-        if faulty and (plain := self.cell(question, faulty=False)).outcome is Outcome.UNSAFE:
-            return Cell(Outcome.UNSAFE, Reason.FOUND_WITHOUT_FAULTS, plain.ran)
-        if worst and worst.outcome is Outcome.STALLS:
-            return Cell(Outcome.STALLS, Reason.FOUND, worst)
+        worst = next((result for outcome in SafetyVerdict for result in runs if result.outcome is outcome), None)
+        if worst and worst.outcome is SafetyVerdict.UNSAFE:
+            return QuestionAnswer(SafetyVerdict.UNSAFE, Reason.FOUND, worst)
+        if faulty and (plain := self.answer(question, faulty=False)).outcome is SafetyVerdict.UNSAFE:
+            return QuestionAnswer(SafetyVerdict.UNSAFE, Reason.FOUND_WITHOUT_FAULTS, plain.finding)
+        if worst and worst.outcome is SafetyVerdict.STALLS:
+            return QuestionAnswer(SafetyVerdict.STALLS, Reason.FOUND, worst)
         if self.unchanged and not runs:
-            return Cell(Outcome.SAFE, Reason.PROVED if question is not Question.HEALING else Reason.UNCHANGED)
+            return QuestionAnswer(
+                SafetyVerdict.SAFE, Reason.PROVED if question is not Question.HEALING else Reason.UNCHANGED
+            )
         proved = self.proved and not self.stage.gossips and question in (Question.ELECTION, Question.COMMITS)
         if proved:
-            return Cell(Outcome.SAFE, Reason.PROVED, runs=tuple(runs))
+            return QuestionAnswer(SafetyVerdict.SAFE, Reason.PROVED, runs=tuple(runs))
         if worst is None:
-            return Cell(Outcome.OPEN, absent)
-        missing = self._missing(question, faulty=faulty) if worst.outcome is Outcome.SAFE else None
-        outcome = worst.outcome if missing is None else Outcome.OPEN
-        return Cell(outcome, missing or Reason.EXPLORED, runs=tuple(runs))
+            return QuestionAnswer(SafetyVerdict.OPEN, absent)
+        missing = self._missing(question, faulty=faulty) if worst.outcome is SafetyVerdict.SAFE else None
+        outcome = worst.outcome if missing is None else SafetyVerdict.OPEN
+        return QuestionAnswer(outcome, missing or Reason.EXPLORED, runs=tuple(runs))
 
     def _missing(self, question: Question, *, faulty: bool) -> Reason | None:
         """The unfinished run that the runs of a question depend on; None if they are all finished.
@@ -194,18 +197,18 @@ class Assessed:
             return None
         if not all(order.decided for order in self.orders):
             return Reason.STEPS_OPEN
-        if faulty and self.cell(question, faulty=False).outcome is Outcome.OPEN:
+        if faulty and self.answer(question, faulty=False).outcome is SafetyVerdict.OPEN:
             return Reason.OPEN_WITHOUT_FAULTS
         return None
 
     def _has_begun(self, question: Question) -> bool:
         """Whether a run without faults has looked at some states for a question."""
-        return any(ran.begun for ran in self.runs if ran.asked.question is question and not ran.asked.faults)
+        return any(result.begun for result in self.runs if result.spec.question is question and not result.spec.faults)
 
-    def _absent(self, runs: list[Ran]) -> Reason:
+    def _absent(self, runs: list[RunResult]) -> Reason:
         """The reason for a missing answer, where no run has begun."""
         if runs:
-            return Reason.NO_SUCH_ELECTION if runs[0].end is End.IMPOSSIBLE else Reason.NO_WORK_LEFT
+            return Reason.NO_SUCH_ELECTION if runs[0].end is RunEnd.IMPOSSIBLE else Reason.NO_WORK_LEFT
         if self.stage.gossips:
             return Reason.VERSIONS
         if too_large(self.stage):
@@ -213,48 +216,48 @@ class Assessed:
         return Reason.NO_WORK_LEFT if self.faults else Reason.NO_FAULTS
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> SafetyVerdict:
         """The verdict on the whole stage. The worst case counts: a server on another host starts with an empty disk."""
         return self._outcome(self.questions)
 
     @property
-    def outcome_with_disks(self) -> Outcome:
+    def outcome_with_disks(self) -> SafetyVerdict:
         """The same if the disk of each server is moved to its new host."""
         return self._outcome(QUESTIONS)
 
-    def _outcome(self, questions: Iterable[Question]) -> Outcome:
+    def _outcome(self, questions: Iterable[Question]) -> SafetyVerdict:
         """The verdict by some questions.
 
         Healing whose search is not finished is reported and does not count under faults, nor beside a proof of the two
         safety questions.
         """
-        cells = {(q, faulty): self.cell(q, faulty=faulty).outcome for q in questions for faulty in (False, True)}
-        if Outcome.UNSAFE in cells.values():
-            return Outcome.UNSAFE
+        cells = {(q, faulty): self.answer(q, faulty=faulty).outcome for q in questions for faulty in (False, True)}
+        if SafetyVerdict.UNSAFE in cells.values():
+            return SafetyVerdict.UNSAFE
         safety_is_proved = self.proved and not self.stage.gossips
         for faulty in (False, True):
-            is_open = cells[Question.HEALING, faulty] is Outcome.OPEN
+            is_open = cells[Question.HEALING, faulty] is SafetyVerdict.OPEN
             beside_a_proof = safety_is_proved and not self.stage.readdressed and self._has_begun(Question.HEALING)
             if is_open and (faulty or beside_a_proof):
                 del cells[Question.HEALING, faulty]
         if not self.faults:
             cells = {key: outcome for key, outcome in cells.items() if not key[1]}
-        if Outcome.OPEN in cells.values():
-            return Outcome.OPEN
-        stalls = self.stage.readdressed and Outcome.STALLS in cells.values()
-        return Outcome.STALLS if stalls else Outcome.SAFE
+        if SafetyVerdict.OPEN in cells.values():
+            return SafetyVerdict.OPEN
+        stalls = self.stage.readdressed and SafetyVerdict.STALLS in cells.values()
+        return SafetyVerdict.STALLS if stalls else SafetyVerdict.SAFE
 
 
 class Assessor:
     """Runs the questions about stages, which share `budget`."""
 
-    def __init__(self, budget: Budget, run: Runner, faults: int, down: frozenset[Sid] = frozenset()) -> None:
+    def __init__(self, budget: WorkBudget, run: Runner, faults: int, down: frozenset[Sid] = frozenset()) -> None:
         self._budget, self._run, self._faults, self._down = budget, run, faults, down
         self._leaders: dict[tuple[str, str], list[Sid]] = {}  # by the labels of a stage
 
-    def begin(self, stage: Stage) -> Assessed:
+    def begin(self, stage: Stage) -> StageAssessment:
         """A stage without runs."""
-        return Assessed(stage, pairs_of(stage), self._faults)
+        return StageAssessment(stage, pairs_of(stage), self._faults)
 
     def leaders(self, stage: Stage) -> list[Sid]:
         """The servers that may lead when the stage begins. The first one leads if all start together."""
@@ -263,124 +266,127 @@ class Assessor:
             return voters
         key = stage.old.label, stage.new.label
         if key not in self._leaders:
-            asked = Asked(stage, (), None, Question.ELECTION, zab=True, always=LEADERS, down=self._down)
-            self._leaders[key] = [sid for sid in voters if leads_first(replace(asked, leader=sid))]
+            spec = RunSpec(stage, (), None, Question.ELECTION, zab=True, always=LEADERS, down=self._down)
+            self._leaders[key] = [sid for sid in voters if leads_first(replace(spec, leader=sid))]
         return self._leaders[key]
 
-    def without_faults(self, assessed: Assessed, leader: Sid, steps: Steps, share: int) -> Order:
+    def without_faults(self, assessment: StageAssessment, leader: Sid, steps: Steps, share: int) -> Order:
         """Check for two leaders and for servers that never settle. Adds the runs, and the order without vain waits."""
-        vain: list[Ran] = []
+        vain: list[RunResult] = []
         while True:
-            asked = Asked(
-                assessed.stage, steps, leader, Question.ELECTION, always=LEADERS, recoverable=True, down=self._down
+            spec = RunSpec(
+                assessment.stage, steps, leader, Question.ELECTION, always=LEADERS, recoverable=True, down=self._down
             )
-            ran = self.explore(asked, share)
-            if ran.outcome is not Outcome.STALLS or ran.stuck is None:
+            result = self.explore(spec, share)
+            if result.outcome is not SafetyVerdict.STALLS or result.stuck is None:
                 break
-            vain.append(ran)
-            steps = tuple(replace(step, wait=step.wait and step.sid != ran.stuck) for step in steps)
-        cut = ran.outcome is Outcome.OPEN and not ran.complete
-        order = Order(leader, steps, tuple(vain), open_run=ran if cut else None)
-        assessed.orders.append(order)
-        assessed.runs += self._of_both(assessed, order, ran)
+            vain.append(result)
+            steps = tuple(replace(step, wait=step.wait and step.sid != result.stuck) for step in steps)
+        cut = result.outcome is SafetyVerdict.OPEN and not result.complete
+        order = Order(leader, steps, tuple(vain), open_run=result if cut else None)
+        assessment.orders.append(order)
+        assessment.runs += self._of_both(assessment, order, result)
         return order
 
-    def _of_both(self, assessed: Assessed, order: Order, ran: Ran) -> Iterator[Ran]:
+    def _of_both(self, assessment: StageAssessment, order: Order, result: RunResult) -> Iterator[RunResult]:
         """One run answers two questions: of leaders, and whether all settle."""
-        healing = replace(ran.asked, question=Question.HEALING)
-        if ran.outcome is Outcome.UNSAFE:
-            yield ran
-            yield from after_split(ran, self._run, self._budget)
-            yield self._settles(assessed, order)
+        healing = replace(result.spec, question=Question.HEALING)
+        if result.outcome is SafetyVerdict.UNSAFE:
+            yield result
+            yield from after_split(result, self._run, self._budget)
+            yield self._settles(assessment, order)
             return
+        settled = result.complete or result.outcome is SafetyVerdict.STALLS
         yield replace(
-            ran,
-            outcome=Outcome.SAFE if ran.complete or ran.outcome is Outcome.STALLS else Outcome.OPEN,
+            result,
+            outcome=SafetyVerdict.SAFE if settled else SafetyVerdict.OPEN,
             found=None,
         )
-        yield from (replace(each, asked=replace(each.asked, question=Question.HEALING)) for each in order.vain)
-        if ran.outcome is Outcome.OPEN:
-            yield self._settles(assessed, order)
-        elif ran.outcome is Outcome.STALLS or not order.vain:
-            yield replace(ran, asked=healing)
+        yield from (replace(each, spec=replace(each.spec, question=Question.HEALING)) for each in order.vain)
+        if result.outcome is SafetyVerdict.OPEN:
+            yield self._settles(assessment, order)
+        elif result.outcome is SafetyVerdict.STALLS or not order.vain:
+            yield replace(result, spec=healing)
 
     def _settles(
-        self, assessed: Assessed, order: Order, faults: Mapping[str, int] | None = None, *, done: bool = False
-    ) -> Ran:
+        self, assessment: StageAssessment, order: Order, faults: Mapping[str, int] | None = None, *, done: bool = False
+    ) -> RunResult:
         """Check that all servers can settle, with the election alone, which needs no bound on elections."""
-        asked = Asked(
-            assessed.stage, order.steps, order.leader if not done else None, Question.HEALING, faults or {}, zab=False,
+        spec = RunSpec(
+            assessment.stage, order.steps, None if done else order.leader, Question.HEALING, faults or {}, zab=False,
             always=("LeaderIsAVoter",), recoverable=True, patient=False, done=done, down=self._down,
         )  # fmt: skip
-        most = BRIEFLY if assessed.outcome is Outcome.UNSAFE else self._budget.share(4)
-        ran = self._within(asked, most)
-        return replace(ran, outcome=Outcome.UNSAFE) if ran.outcome is Outcome.STALLS else ran
+        most = BRIEFLY if assessment.outcome is SafetyVerdict.UNSAFE else self._budget.share(4)
+        result = self._within(spec, most)
+        return replace(result, outcome=SafetyVerdict.UNSAFE) if result.outcome is SafetyVerdict.STALLS else result
 
-    def commits(self, assessed: Assessed, order: Order, share: int, faults: Mapping[str, int] | None = None) -> Ran:
+    def commits(
+        self, assessment: StageAssessment, order: Order, share: int, faults: Mapping[str, int] | None = None
+    ) -> RunResult:
         """Check that committed writes survive."""
-        asked = Asked(
-            assessed.stage, order.steps, order.leader, Question.COMMITS, faults or {}, writes=1, elections=2,
+        spec = RunSpec(
+            assessment.stage, order.steps, order.leader, Question.COMMITS, faults or {}, writes=1, elections=2,
             always=SAFE_DATA, down=self._down,
         )  # fmt: skip
-        ran = self.explore(asked, share, beside_a_proof=assessed.proved)
-        assessed.runs.append(ran)
-        if ran.outcome is not Outcome.UNSAFE and counts_an_observer(asked.stage, asked.steps, asked.down):
-            assessed.runs += losses(asked, self._run, self._budget)
-        return assessed.runs[-1]
+        result = self.explore(spec, share, beside_a_proof=assessment.proved)
+        assessment.runs.append(result)
+        if result.outcome is not SafetyVerdict.UNSAFE and counts_an_observer(spec.stage, spec.steps, spec.down):
+            assessment.runs += losses(spec, self._run, self._budget)
+        return assessment.runs[-1]
 
-    def explore(self, asked: Asked, share: int, *, beside_a_proof: bool = False) -> Ran:
+    def explore(self, spec: RunSpec, share: int, *, beside_a_proof: bool = False) -> RunResult:
         """Run a question within its share of the rest of the budget: one of `share` runs."""
         most = self._budget.seconds * SHARE_BESIDE_A_PROOF if beside_a_proof else self._budget.left
-        return self._within(asked, min(most, self._budget.share(share)))
+        return self._within(spec, min(most, self._budget.share(share)))
 
-    def _within(self, asked: Asked, seconds: float) -> Ran:
+    def _within(self, spec: RunSpec, seconds: float) -> RunResult:
         """Run a question, unless the budget is used up, or the model has no such first state."""
         if not self._budget.left:
-            return not_begun(asked)
+            return not_begun(spec)
         try:
-            return self._run(asked, min(seconds, self._budget.left))
+            return self._run(spec, min(seconds, self._budget.left))
         except ScenarioError:
-            return impossible(asked)
+            return impossible(spec)
 
-    def leaders_under_faults(self, assessed: Assessed, order: Order, share: int) -> bool:
+    def leaders_under_faults(self, assessment: StageAssessment, order: Order, share: int) -> bool:
         """Whether faults make two leaders, by the election alone. True if they do."""
         for faults in splits(self._faults, (PARTITIONS, CRASHES)):
-            asked = Asked(
-                assessed.stage, order.steps, order.leader, Question.ELECTION, faults, zab=False,
+            spec = RunSpec(
+                assessment.stage, order.steps, order.leader, Question.ELECTION, faults, zab=False,
                 always=("OneLeader", "LeaderIsAVoter"), down=self._down,
             )  # fmt: skip
-            assessed.runs.append(self.explore(asked, share, beside_a_proof=assessed.proved))
-            if assessed.runs[-1].outcome is Outcome.UNSAFE:
+            assessment.runs.append(self.explore(spec, share, beside_a_proof=assessment.proved))
+            if assessment.runs[-1].outcome is SafetyVerdict.UNSAFE:
                 return True
         return False
 
-    def commits_under_faults(self, assessed: Assessed, order: Order, share: int) -> None:
+    def commits_under_faults(self, assessment: StageAssessment, order: Order, share: int) -> None:
         """The same of commits, until a violation is found."""
         ways = list(splits(self._faults, (PARTITIONS, DISCONNECTS, CRASHES)))
         for number, faults in enumerate(ways):
-            if assessed.proved and not self._budget.left:
+            if assessment.proved and not self._budget.left:
                 return
-            if self.commits(assessed, order, share - number, faults).outcome is Outcome.UNSAFE:
+            if self.commits(assessment, order, share - number, faults).outcome is SafetyVerdict.UNSAFE:
                 return
 
-    def empty_disks(self, assessed: Assessed, order: Order, share: int) -> None:
+    def empty_disks(self, assessment: StageAssessment, order: Order, share: int) -> None:
         """Check that committed writes survive if servers on other hosts start with empty disks; a crash comes first."""
         for faults in ({}, *splits(self._faults, (CRASHES, PARTITIONS, DISCONNECTS))):
-            asked = Asked(
-                assessed.stage, order.steps, order.leader, Question.EMPTY_DISK, faults, writes=1, elections=2,
+            spec = RunSpec(
+                assessment.stage, order.steps, order.leader, Question.EMPTY_DISK, faults, writes=1, elections=2,
                 always=NO_LOSS, down=self._down,
             )  # fmt: skip
-            assessed.runs.append(self.explore(asked, share))
-            if assessed.runs[-1].outcome is Outcome.UNSAFE:
+            assessment.runs.append(self.explore(spec, share))
+            if assessment.runs[-1].outcome is SafetyVerdict.UNSAFE:
                 return
 
-    def heals(self, assessed: Assessed, order: Order) -> None:
+    def heals(self, assessment: StageAssessment, order: Order) -> None:
         """Healing under faults: partitions during the roll-out; crashes and partitions after it, if it gets there."""
-        assessed.runs.append(self._settles(assessed, order, {PARTITIONS: self._faults}))
-        if self._down or left_out(assessed.stage, order.steps):
+        assessment.runs.append(self._settles(assessment, order, {PARTITIONS: self._faults}))
+        if self._down or left_out(assessment.stage, order.steps):
             return
         for faults in splits(self._faults, (PARTITIONS, CRASHES)):
-            assessed.runs.append(self._settles(assessed, order, faults, done=True))
+            assessment.runs.append(self._settles(assessment, order, faults, done=True))
 
 
 def too_large(stage: Stage) -> bool:

@@ -8,8 +8,8 @@ depends on the machine: a run that fills its share of the free memory ends, and 
 from __future__ import annotations
 
 from checker.budget import TimeLeft
-from checker.rollout.runs import Ran, Runner
-from checker.rollout.scenarios import Asked
+from checker.rollout.runs import Runner, RunResult
+from checker.rollout.scenarios import RunSpec
 
 
 class Meter:
@@ -23,14 +23,14 @@ class Meter:
         """The work of all runs so far, in seconds."""
         return self._used
 
-    def run(self, asked: Asked, seconds: float) -> Ran:
+    def run(self, spec: RunSpec, seconds: float) -> RunResult:
         """Explore a question with at most this work. Raises what the runner raises."""
-        ran = self._run(asked, seconds)
-        self._used += ran.seconds
-        return ran
+        result = self._run(spec, seconds)
+        self._used += result.seconds
+        return result
 
 
-class Budget(TimeLeft):
+class WorkBudget(TimeLeft):
     """The work for all runs of a roll-out, in seconds; its clock is `Meter.clock`."""
 
     def share(self, runs: int) -> float:

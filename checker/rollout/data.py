@@ -12,8 +12,8 @@ leader, outcome, property, end, sentence, states, depth, seconds of work, bounds
 fails: step (its number), server, new and old (the servers that run with such a file), service (whether they are a
 quorum), going_on and going_back (verdict, basis, because, steps).
 
-`reason`, `end` and `basis` are codes (`Reason`, `End`, `Basis`); `because`, `sentence`, `headline` and `notes` are for
-people.
+`reason`, `end` and `basis` are codes (`Reason`, `RunEnd`, `Basis`). `because`, `sentence`, `headline` and `notes` are
+for people.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from __future__ import annotations
 from typing import Any
 
 from checker.rollout.answer import Plan
-from checker.rollout.assess import Assessed
+from checker.rollout.assess import StageAssessment
 from checker.rollout.failures import Failure, failures
 from checker.rollout.folders import Folder
-from checker.rollout.interrupted import Now
-from checker.rollout.runs import Ran
-from checker.rollout.sentences import of_answer, of_cell, of_run
-from checker.rollout.steps import Step
-from checker.rollout.words import headline
+from checker.rollout.interrupted import Interruption
+from checker.rollout.phrases import headline
+from checker.rollout.runs import RunResult
+from checker.rollout.sentences import answer_sentence, direction_sentence, run_sentence
+from checker.rollout.steps import ServerStep
 from spec.quorum import Sid
 
 SCHEMA = 1
@@ -43,9 +43,9 @@ def data(plan: Plan) -> dict[str, Any]:
         "exit_code": int(plan.exit_code),
         "headline": headline(plan),
         "seconds": plan.seconds,
-        "before": _folder(plan.wish.old),
-        "after": _folder(plan.wish.new),
-        "now": None if plan.wish.now is None else _now(plan.wish.now),
+        "before": _folder(plan.request.old),
+        "after": _folder(plan.request.new),
+        "now": None if plan.request.now is None else _now(plan.request.now),
         "differences": [
             {"server": each.sid, "key": each.key, "before": each.old, "after": each.new, "effect": each.effect.value}
             for each in plan.direct.stage.differences
@@ -53,13 +53,13 @@ def data(plan: Plan) -> dict[str, Any]:
         "notes": list(plan.notes),
         "left_out": list(plan.left_out),
         "orders_tried": plan.tried,
-        "direct": _stage(plan.direct, plan.wish.down),
-        "stages": [_stage(stage, plan.wish.down) for stage in plan.stages],
-        "back": plan.back and _stage(plan.back, plan.wish.down),
+        "direct": _stage(plan.direct, plan.request.down),
+        "stages": [_stage(stage, plan.request.down) for stage in plan.stages],
+        "back": plan.back and _stage(plan.back, plan.request.down),
     }
 
 
-def _now(now: Now) -> dict[str, Any]:
+def _now(now: Interruption) -> dict[str, Any]:
     return {"folder": now.path, "applied": sorted(now.applied), "taken": list(now.taken)}
 
 
@@ -74,52 +74,52 @@ def _folder(folder: Folder) -> dict[str, Any]:
     }
 
 
-def _stage(assessed: Assessed, down: frozenset[Sid]) -> dict[str, Any]:
+def _stage(assessment: StageAssessment, down: frozenset[Sid]) -> dict[str, Any]:
     return {
-        "title": assessed.stage.title,
-        "verdict": assessed.outcome.value,
-        "verdict_with_disks": assessed.outcome_with_disks.value,
-        "proved": assessed.proved,
+        "title": assessment.stage.title,
+        "verdict": assessment.outcome.value,
+        "verdict_with_disks": assessment.outcome_with_disks.value,
+        "proved": assessment.proved,
         "pairs": [
             {
                 "a": pair.old,
                 "b": pair.new,
                 "disjoint": pair.disjoint and {"a": sorted(pair.disjoint.a), "b": sorted(pair.disjoint.b)},
             }
-            for pair in assessed.pairs
+            for pair in assessment.pairs
         ],
         "answers": [
             {
                 "question": question.name.lower(),
-                "faults": assessed.faults if faulty else 0,
-                "verdict": (cell := assessed.cell(question, faulty=faulty)).outcome.value,
-                "reason": cell.reason.value,
-                "because": of_cell(cell),
+                "faults": assessment.faults if faulty else 0,
+                "verdict": (answer := assessment.answer(question, faulty=faulty)).outcome.value,
+                "reason": answer.reason.value,
+                "because": answer_sentence(answer),
             }
-            for question in assessed.questions
+            for question in assessment.questions
             for faulty in (False, True)
         ],
         "orders": [
             {
                 "leader": order.leader,
                 "steps": [_step(step) for step in order.steps],
-                "failures": [_failure(failure) for failure in failures(assessed, order, down)],
+                "failures": [_failure(failure) for failure in failures(assessment, order, down)],
             }
-            for order in assessed.orders
+            for order in assessment.orders
         ],
-        "files": dict(assessed.stage.new.texts),
-        "runs": [_run(ran) for ran in assessed.runs],
+        "files": dict(assessment.stage.new.texts),
+        "runs": [_run(result) for result in assessment.runs],
     }
 
 
-def _step(step: Step) -> dict[str, Any]:
+def _step(step: ServerStep) -> dict[str, Any]:
     return {"action": step.action, "server": step.sid, "wait": step.wait}
 
 
 def _failure(failure: Failure) -> dict[str, Any]:
     on, back = (
-        {"verdict": answer.outcome.value, "basis": answer.basis.value, "because": of_answer(answer)}
-        for answer in (failure.going_on, failure.going_back)
+        {"verdict": direction.outcome.value, "basis": direction.basis.value, "because": direction_sentence(direction)}
+        for direction in (failure.going_on, failure.going_back)
     )
     return {
         "step": failure.number,
@@ -132,18 +132,18 @@ def _failure(failure: Failure) -> dict[str, Any]:
     }
 
 
-def _run(ran: Ran) -> dict[str, Any]:
+def _run(result: RunResult) -> dict[str, Any]:
     return {
-        "scenario": ran.asked.name,
-        "question": ran.asked.question.name.lower(),
-        "faults": dict(ran.asked.faults),
-        "leader": ran.asked.leader,
-        "outcome": ran.outcome.value,
-        "property": ran.prop or None,
-        "end": ran.end.value,
-        "sentence": of_run(ran),
-        "states": ran.states,
-        "depth": ran.depth,
-        "seconds": ran.seconds,
-        "bounds": list(ran.bounds),
+        "scenario": result.spec.name,
+        "question": result.spec.question.name.lower(),
+        "faults": dict(result.spec.faults),
+        "leader": result.spec.leader,
+        "outcome": result.outcome.value,
+        "property": result.prop or None,
+        "end": result.end.value,
+        "sentence": run_sentence(result),
+        "states": result.states,
+        "depth": result.depth,
+        "seconds": result.seconds,
+        "bounds": list(result.bounds),
     }

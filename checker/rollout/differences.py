@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from checker.rollout.folders import Given
+from checker.rollout.folders import ServerFiles
 from spec.config import Config, ConfigError, parse_zoo_cfg
 from spec.config.ensemble import is_ensemble_key
 from spec.config.problems import WHITE, Findings, Problem
@@ -65,19 +65,19 @@ class Difference:
     effect: Effect
 
 
-def differences(old: Mapping[Sid, Given], new: Mapping[Sid, Given]) -> tuple[Difference, ...]:
+def differences(old: Mapping[Sid, ServerFiles], new: Mapping[Sid, ServerFiles]) -> tuple[Difference, ...]:
     """Every key that differs, by server and in the order of the keys, for the servers that both states have."""
     return tuple(each for sid in sorted(old.keys() & new.keys()) for each in _of_server(sid, old[sid], new[sid]))
 
 
-def settings(given: Given) -> dict[str, str]:
+def settings(given: ServerFiles) -> dict[str, str]:
     """The keys of a server's files with their values; of a repeated key the last value counts."""
     texts = (given.text, given.dynamic or "")
     found = (prop for text in texts for prop in read_properties(text, given.origin, Findings()))
     return {prop.key.strip(WHITE): prop.value.strip(WHITE) for prop in found}
 
 
-def check_startable(old: Mapping[Sid, Given], new: Mapping[Sid, Given]) -> None:
+def check_startable(old: Mapping[Sid, ServerFiles], new: Mapping[Sid, ServerFiles]) -> None:
     """Raises ConfigError where ZooKeeper starts a server with its old file and refuses its new one.
 
     The file of a new server is refused where all old files are accepted. Files that lack something before and after, as
@@ -94,7 +94,7 @@ def check_startable(old: Mapping[Sid, Given], new: Mapping[Sid, Given]) -> None:
         raise ConfigError(tuple(dict.fromkeys(problems)))
 
 
-def _refusal(given: Given) -> tuple[Problem, ...]:
+def _refusal(given: ServerFiles) -> tuple[Problem, ...]:
     dynamic = {given.config.dynamic_config_file or "": given.dynamic or ""}
     try:
         parse_zoo_cfg(given.text, given.origin, f"{given.sid}\n", dynamic.get)
@@ -103,7 +103,7 @@ def _refusal(given: Given) -> tuple[Problem, ...]:
     return ()
 
 
-def _of_server(sid: Sid, old: Given, new: Given) -> Iterator[Difference]:
+def _of_server(sid: Sid, old: ServerFiles, new: ServerFiles) -> Iterator[Difference]:
     before, after = settings(old), settings(new)
     for key in sorted(before.keys() | after.keys()):
         if before.get(key) != after.get(key):

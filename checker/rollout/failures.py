@@ -19,10 +19,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from checker.rollout.assess import Assessed, Cell, Order
-from checker.rollout.runs import Outcome
+from checker.rollout.assess import Order, QuestionAnswer, StageAssessment
+from checker.rollout.runs import SafetyVerdict
 from checker.rollout.scenarios import CRASHES, Question
-from checker.rollout.steps import RESTART, START, STOP, Step, Steps, has_quorum
+from checker.rollout.steps import RESTART, START, STOP, ServerStep, Steps, has_quorum
 from spec.quorum import Sid
 
 SAFETY = (Question.ELECTION, Question.COMMITS)
@@ -40,12 +40,12 @@ class Basis(Enum):
 
 
 @dataclass(frozen=True)
-class Answer:
+class DirectionAnswer:
     """The verdict on one direction, with its basis, and the cell where that is the plan."""
 
-    outcome: Outcome
+    outcome: SafetyVerdict
     basis: Basis
-    cell: Cell | None = None
+    answer: QuestionAnswer | None = None
 
 
 @dataclass(frozen=True)
@@ -57,18 +57,18 @@ class Failure:
     """
 
     number: int
-    step: Step
+    step: ServerStep
     new: tuple[Sid, ...]
     old: tuple[Sid, ...]
     serves: bool
-    going_on: Answer
-    going_back: Answer
+    going_on: DirectionAnswer
+    going_back: DirectionAnswer
     undo: Steps
 
 
-def failures(assessed: Assessed, order: Order, down: frozenset[Sid] = frozenset()) -> tuple[Failure, ...]:
+def failures(assessment: StageAssessment, order: Order, down: frozenset[Sid] = frozenset()) -> tuple[Failure, ...]:
     """The state after each step of an order, if that step fails."""
-    stage, going_on, going_back = assessed.stage, _going_on(assessed, order), _going_back(assessed)
+    stage, going_on, going_back = assessment.stage, _going_on(assessment, order), _going_back(assessment)
     found = []
     for number, step in enumerate(order.steps):
         done = order.steps[:number]
@@ -81,52 +81,56 @@ def failures(assessed: Assessed, order: Order, down: frozenset[Sid] = frozenset(
     return tuple(found)
 
 
-def _undone(steps: Sequence[Step]) -> Steps:
+def _undone(steps: Sequence[ServerStep]) -> Steps:
     """The opposite of each step, the last one first."""
     opposite = {START: STOP, STOP: START, RESTART: RESTART}
-    return tuple(Step(opposite[step.action], step.sid) for step in reversed(steps))
+    return tuple(ServerStep(opposite[step.action], step.sid) for step in reversed(steps))
 
 
-def _proved(assessed: Assessed) -> bool:
+def _proved(assessment: StageAssessment) -> bool:
     """Whether the proof answers both safety questions for every mixture of files."""
-    stage = assessed.stage
-    if not assessed.proved or stage.gossips or stage.readdressed:
+    stage = assessment.stage
+    if not assessment.proved or stage.gossips or stage.readdressed:
         return False
-    return all(assessed.cell(q, faulty=faulty).outcome is Outcome.SAFE for q in SAFETY for faulty in (False, True))
+    return all(
+        assessment.answer(q, faulty=faulty).outcome is SafetyVerdict.SAFE for q in SAFETY for faulty in (False, True)
+    )
 
 
-def _not_safe(assessed: Assessed) -> Answer | None:
+def _not_safe(assessment: StageAssessment) -> DirectionAnswer | None:
     """The answer where the plan itself is unsafe, or has no verdict on a safety question."""
-    asked = (False, True) if assessed.faults else (False,)
-    cells = [assessed.cell(question, faulty=faulty) for question in SAFETY for faulty in asked]
-    return next(
-        (Answer(cell.outcome, Basis.PLAN, cell) for outcome in (Outcome.UNSAFE, Outcome.OPEN) for cell in cells
-         if cell.outcome is outcome),
-        None,
-    )  # fmt: skip
+    faulty = (False, True) if assessment.faults else (False,)
+    answers = [assessment.answer(question, faulty=each) for question in SAFETY for each in faulty]
+    for outcome in (SafetyVerdict.UNSAFE, SafetyVerdict.OPEN):
+        for answer in answers:
+            if answer.outcome is outcome:
+                return DirectionAnswer(outcome, Basis.PLAN, answer)
+    return None
 
 
-def _going_on(assessed: Assessed, order: Order) -> Answer:
-    if _proved(assessed):
-        return Answer(Outcome.SAFE, Basis.PROVED)
-    if (answer := _not_safe(assessed)) is not None:
-        return answer
-    if assessed.stage.readdressed:
-        return Answer(Outcome.OPEN, Basis.TWO_DISKS)
+def _going_on(assessment: StageAssessment, order: Order) -> DirectionAnswer:
+    if _proved(assessment):
+        return DirectionAnswer(SafetyVerdict.SAFE, Basis.PROVED)
+    if (direction := _not_safe(assessment)) is not None:
+        return direction
+    if assessment.stage.readdressed:
+        return DirectionAnswer(SafetyVerdict.OPEN, Basis.TWO_DISKS)
     crashed = {
-        ran.asked.question
-        for ran in assessed.runs
-        if (ran.asked.leader, ran.asked.steps) == (order.leader, order.steps)
-        and ran.asked.faults.get(CRASHES)
-        and ran.outcome is Outcome.SAFE
+        result.spec.question
+        for result in assessment.runs
+        if (result.spec.leader, result.spec.steps) == (order.leader, order.steps)
+        and result.spec.faults.get(CRASHES)
+        and result.outcome is SafetyVerdict.SAFE
     }
     covered = crashed.issuperset(SAFETY)
     if covered:
-        return Answer(Outcome.SAFE, Basis.CRASH_EXPLORED)
-    return Answer(Outcome.OPEN, Basis.NO_CRASH_EXPLORED)
+        return DirectionAnswer(SafetyVerdict.SAFE, Basis.CRASH_EXPLORED)
+    return DirectionAnswer(SafetyVerdict.OPEN, Basis.NO_CRASH_EXPLORED)
 
 
-def _going_back(assessed: Assessed) -> Answer:
-    if _proved(assessed):
-        return Answer(Outcome.SAFE, Basis.PROVED)
-    return Answer(Outcome.OPEN, Basis.TWO_DISKS if assessed.stage.readdressed else Basis.BACK_NOT_EXPLORED)
+def _going_back(assessment: StageAssessment) -> DirectionAnswer:
+    if _proved(assessment):
+        return DirectionAnswer(SafetyVerdict.SAFE, Basis.PROVED)
+    return DirectionAnswer(
+        SafetyVerdict.OPEN, Basis.TWO_DISKS if assessment.stage.readdressed else Basis.BACK_NOT_EXPLORED
+    )

@@ -34,7 +34,7 @@ LINE = re.compile(r"^[ \t\f]*server\.([+-]?\d+)[ \t\f]*[=: \t]")
 
 
 @dataclass(frozen=True)
-class Given:
+class ServerFiles:
     """The files of one server: the text of its zoo.cfg and of its dynamic file, if any, and the configuration in them.
 
     `origin` is the path of the zoo.cfg.
@@ -52,7 +52,7 @@ class Folder:
     """One state of an ensemble: the files of each member, and a sentence for each file that was read."""
 
     path: str
-    servers: Mapping[Sid, Given]
+    servers: Mapping[Sid, ServerFiles]
     taken: tuple[str, ...]
 
     @property
@@ -69,7 +69,7 @@ class Folder:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _ConfigFile:
     """A zoo.cfg, its server, and the place of the server's id; without a server it belongs to every member."""
 
     path: Path
@@ -91,9 +91,9 @@ def read_mixed_folder(path: Path) -> Folder:
     return _read(path, _layout(path))
 
 
-def _read(path: Path, found: list[_Found]) -> Folder:
+def _read(path: Path, found: list[_ConfigFile]) -> Folder:
     problems: list[Problem] = []
-    given: list[Given] = []
+    given: list[ServerFiles] = []
     for each in found:
         try:
             given += _given(each)
@@ -106,7 +106,7 @@ def _read(path: Path, found: list[_Found]) -> Folder:
     )
 
 
-def _misspelt(given: Given) -> Iterator[str]:
+def _misspelt(given: ServerFiles) -> Iterator[str]:
     """Warnings for unknown keys that resemble `server.N`, `group.N` or `weight.N`."""
     for number, line in enumerate(given.text.splitlines(), start=1):
         found = KEY_WITH_ID.match(line)
@@ -134,9 +134,9 @@ def line_of(text: str, sid: Sid) -> int:
 # The layout of a folder.
 
 
-def _layout(path: Path) -> list[_Found]:
+def _layout(path: Path) -> list[_ConfigFile]:
     if path.is_file():
-        return [_Found(path)]
+        return [_ConfigFile(path)]
     if not path.is_dir():
         raise _error(path, "there is no such folder", "name a folder with zoo.cfg files")
     files = sorted(each for each in path.glob("*.cfg") if each.is_file())
@@ -147,21 +147,21 @@ def _layout(path: Path) -> list[_Found]:
     if folders:
         return _identified([_of_folder(folder) for folder in folders])
     if len(files) == 1:
-        return [_Found(files[0])]
+        return [_ConfigFile(files[0])]
     if not files:
         raise _error(path, "there is no zoo.cfg in it", "put zoo.cfg there, or N/zoo.cfg for each server N")
     return _identified([_of_file(file) for file in files])
 
 
-def _of_file(file: Path) -> _Found:
+def _of_file(file: Path) -> _ConfigFile:
     named = NUMBERED.fullmatch(file.stem)
     if named is None:
         what = "there are several files, and the name of this one does not say for which server it is"
         raise _error(file, what, "name it zoo-N.cfg, N being the number in that server's myid file")
-    return _Found(file, int(named[1]), f"the name {file.name}")
+    return _ConfigFile(file, int(named[1]), f"the name {file.name}")
 
 
-def _of_folder(folder: Path) -> _Found:
+def _of_folder(folder: Path) -> _ConfigFile:
     file = folder / "zoo.cfg"
     sids: dict[int, str] = {}
     for myid in _myids(folder, text_of(file) or ""):
@@ -172,12 +172,12 @@ def _of_folder(folder: Path) -> _Found:
         what = "it is for " + " and ".join(f"server {sid} ({place})" for sid, place in sids.items())
         raise _error(folder, what, "write the same number into both files")
     for sid, place in sids.items():
-        return _Found(file, sid, place, by_myid=True)
+        return _ConfigFile(file, sid, place, by_myid=True)
     named = NUMBERED.fullmatch(folder.name)
     if named is None:
         what = "nothing says for which server this folder is"
         raise _error(folder, what, "put its myid beside zoo.cfg, or give the folder the number as its name")
-    return _Found(file, int(named[1]), f"the name of the folder {folder.name}")
+    return _ConfigFile(file, int(named[1]), f"the name of the folder {folder.name}")
 
 
 def _myid(path: Path, text: str) -> Sid:
@@ -200,9 +200,9 @@ def _myids(folder: Path, text: str) -> Iterator[Path]:
             yield folder / directory / "myid"
 
 
-def _identified(found: list[_Found]) -> list[_Found]:
+def _identified(found: list[_ConfigFile]) -> list[_ConfigFile]:
     """Check that no two files belong to one server, and return them. Raises ConfigError."""
-    seen: dict[Sid | None, _Found] = {}
+    seen: dict[Sid | None, _ConfigFile] = {}
     for each in found:
         if each.sid in seen:
             one = seen[each.sid]
@@ -215,12 +215,12 @@ def _identified(found: list[_Found]) -> list[_Found]:
 # The contents of the files.
 
 
-def _given(found: _Found) -> list[Given]:
+def _given(found: _ConfigFile) -> list[ServerFiles]:
     """The configuration in a file, for its server or for all its members. Raises ConfigError."""
     text = text_of(found.path)
     if text is None:
         raise _error(found.path, "it cannot be read", "name a readable zoo.cfg")
-    name, read = str(found.path), _Beside(found.path.parent)
+    name, read = str(found.path), _DynamicFileReader(found.path.parent)
     config = parse_zoo_cfg(text, name, read=read, complete=False)
     if not config.view.contains_quorum(config.view.voters):
         what = "no set of its servers is a quorum"
@@ -234,10 +234,12 @@ def _given(found: _Found) -> list[Given]:
         raise _error(found.path, what, right)
     sids = sorted(config.view.members) if found.sid is None else [found.sid]
     dynamic = read.text
-    return [Given(s, name, text, dynamic, parse_zoo_cfg(text, name, f"{s}\n", read, complete=False)) for s in sids]
+    return [
+        ServerFiles(s, name, text, dynamic, parse_zoo_cfg(text, name, f"{s}\n", read, complete=False)) for s in sids
+    ]
 
 
-class _Beside:
+class _DynamicFileReader:
     """Reads a dynamic file, and stores its text."""
 
     def __init__(self, folder: Path) -> None:
@@ -251,7 +253,7 @@ class _Beside:
         return self.text
 
 
-def _check_together(given: list[Given], *, shared: bool) -> None:
+def _check_together(given: list[ServerFiles], *, shared: bool) -> None:
     """Raises ConfigError where the files of one folder have different members, or a member has no file."""
     first, problems = given[0], []
     for other in given[1:]:
@@ -268,7 +270,7 @@ def _check_together(given: list[Given], *, shared: bool) -> None:
         raise ConfigError(tuple(problems))
 
 
-def _difference(one: Given, other: Given) -> Problem | None:
+def _difference(one: ServerFiles, other: ServerFiles) -> Problem | None:
     """The first difference between two files in the settings that all servers must share."""
     mine, theirs = one.config.view, other.config.view
     right = "give all servers of one folder the same members: it is the state before, or the state after"
@@ -288,11 +290,11 @@ def _difference(one: Given, other: Given) -> Problem | None:
     return None
 
 
-def _members_text(given: Given) -> str:
+def _members_text(given: ServerFiles) -> str:
     return given.text if given.dynamic is None else given.dynamic
 
 
-def _taken(found: list[_Found], given: list[Given]) -> tuple[str, ...]:
+def _taken(found: list[_ConfigFile], given: list[ServerFiles]) -> tuple[str, ...]:
     if found[0].sid is None:
         return (f"{found[0].path} for all its members ({', '.join(str(each.sid) for each in given)})",)
     return tuple(f"{each.path} for server {each.sid} (by {each.because})" for each in found)

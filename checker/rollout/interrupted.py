@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from checker.rollout.differences import settings, shown
-from checker.rollout.folders import Folder, Given, read_mixed_folder
+from checker.rollout.folders import Folder, ServerFiles, read_mixed_folder
 from spec.config import ConfigError, Problem
 from spec.quorum import Sid
 
 
 @dataclass(frozen=True)
-class Now:
+class Interruption:
     """The servers that have their new files, or are stopped because the new state does not have them.
 
     `path` is the folder. `taken` states which file belongs to which server.
@@ -34,14 +34,14 @@ class Now:
     taken: tuple[str, ...]
 
 
-def read_now(path: Path, old: Folder, new: Folder) -> Now:
+def read_now(path: Path, old: Folder, new: Folder) -> Interruption:
     """Compare the files that the servers have now with their old and new files. Raises ConfigError."""
     now = read_mixed_folder(path)
     problems = [problem for sid in sorted(_all(now, old, new)) for problem in _problems(sid, now, old, new)]
     if problems:
         raise ConfigError(tuple(problems))
     applied = frozenset(sid for sid in _all(now, old, new) if _settings(now, sid) == _settings(new, sid))
-    return Now(now.path, applied, now.taken)
+    return Interruption(now.path, applied, now.taken)
 
 
 def _all(now: Folder, old: Folder, new: Folder) -> frozenset[Sid]:
@@ -73,7 +73,7 @@ def _problems(sid: Sid, now: Folder, old: Folder, new: Folder) -> Iterator[Probl
     yield Problem(now.servers[sid].origin, 0, f"{what}: {'; '.join(dict.fromkeys(other))}", right)
 
 
-def _other_value(has: Given, wanted: Given) -> str:
+def _other_value(has: ServerFiles, wanted: ServerFiles) -> str:
     """The first key that differs between two files, with both values."""
     one, other = settings(has), settings(wanted)
     key = next(key for key in sorted(one.keys() | other.keys()) if one.get(key) != other.get(key))

@@ -20,15 +20,15 @@ from collections.abc import Iterator, Sequence
 
 from checker.markdown import escaped, fenced, folded
 from checker.rollout.answer import Plan
-from checker.rollout.assess import Assessed, Cell, Order, Reason
+from checker.rollout.assess import Order, QuestionAnswer, Reason, StageAssessment
+from checker.rollout.phrases import WORDS, clause, headline, in_short, not_covered, order_words, verdict_of
 from checker.rollout.quorums import ENOUGH, view_words
-from checker.rollout.runs import End, Outcome, Ran
+from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict
 from checker.rollout.scenarios import Question
 from checker.rollout.sections import differences, if_a_step_fails
-from checker.rollout.sentences import of_cell, who_looks
+from checker.rollout.sentences import answer_sentence, who_looks
 from checker.rollout.stages import Stage, one_at_a_time
-from checker.rollout.steps import START, STOP, Step, quorum_without, unwaited
-from checker.rollout.words import WORDS, clause, headline, in_short, not_covered, order_words, verdict_of
+from checker.rollout.steps import START, STOP, ServerStep, quorum_without, unwaited
 from checker.traces.text import to_text
 from spec.quorum import Sid
 
@@ -52,12 +52,12 @@ def markdown(plan: Plan, *, traces: bool = True) -> str:
 def _taken(plan: Plan) -> list[str]:
     """The two states, where they were read, and what z3 says of their quorums."""
     lines = ["## The two states, and the quick answer", ""]
-    for label, folder in (("before", plan.wish.old), ("after", plan.wish.new)):
+    for label, folder in (("before", plan.request.old), ("after", plan.request.new)):
         lines.append(f"- **{label}**: {view_words(folder.view)}")
         lines += [f"  - {taken}" for taken in folder.taken]
         lines += [f"  - warning: {warning}" for warning in folder.warnings]
-    if plan.wish.now is not None:
-        lines += ["- **now**:", *(f"  - {taken}" for taken in plan.wish.now.taken)]
+    if plan.request.now is not None:
+        lines += ["- **now**:", *(f"  - {taken}" for taken in plan.request.now.taken)]
     lines += [f"- note: {note}" for note in plan.notes]
     lines += ["", *(f"- {pair}" for pair in _pairs(plan)), "", ENOUGH]
     return lines
@@ -96,32 +96,32 @@ def _tried(plan: Plan) -> str:
     return f"{tried}. Shown is {order_words(shown)}, where server {shown.leader} leads first.{others}"
 
 
-def _table(assessed: Assessed) -> list[str]:
-    many = f"under {assessed.faults} fault{'s' * (assessed.faults != 1)}" if assessed.faults else "under faults"
+def _table(assessment: StageAssessment) -> list[str]:
+    many = f"under {assessment.faults} fault{'s' * (assessment.faults != 1)}" if assessment.faults else "under faults"
     lines = [f"| question | without faults | {many} |", "| --- | --- | --- |"]
-    for question in assessed.questions:
-        without, under = (_cell(assessed.cell(question, faulty=faulty)) for faulty in (False, True))
-        lines.append(f"| {question.value} | {without} | {under if assessed.faults else 'not asked for'} |")
+    for question in assessment.questions:
+        without, under = (_cell(assessment.answer(question, faulty=faulty)) for faulty in (False, True))
+        lines.append(f"| {question.value} | {without} | {under if assessment.faults else 'not asked for'} |")
     return lines
 
 
-def _cell(cell: Cell) -> str:
-    word = WORDS[cell.outcome]
-    if cell.outcome is Outcome.UNSAFE and cell.ran is not None:
-        why = clause(cell.ran) if cell.reason is Reason.FOUND else of_cell(cell)
+def _cell(answer: QuestionAnswer) -> str:
+    word = WORDS[answer.outcome]
+    if answer.outcome is SafetyVerdict.UNSAFE and answer.finding is not None:
+        why = clause(answer.finding) if answer.reason is Reason.FOUND else answer_sentence(answer)
         return f"**{word}**: {why}"
-    return f"{word}: {of_cell(cell)}"
+    return f"{word}: {answer_sentence(answer)}"
 
 
 # The steps.
 
 
 def _steps(plan: Plan) -> list[str]:
-    lines = _instead(plan) if plan.outcome_with_disks is Outcome.UNSAFE else _forward(plan)
+    lines = _instead(plan) if plan.outcome_with_disks is SafetyVerdict.UNSAFE else _forward(plan)
     if plan.back is None or not plan.back.orders:
         return lines
     lines += ["", f"## The way back: {verdict_of(plan.back)}", ""]
-    if plan.back.outcome_with_disks is Outcome.UNSAFE:
+    if plan.back.outcome_with_disks is SafetyVerdict.UNSAFE:
         return [*lines, "No order that was tried is safe: see what goes wrong."]
     return [*lines, *_of_stage(plan, plan.back)]
 
@@ -129,7 +129,11 @@ def _steps(plan: Plan) -> list[str]:
 def _forward(plan: Plan) -> list[str]:
     if not any(part.stage.remaining for part in plan.advised) or not _any_step(plan):
         return ["## The plan", "", "There is nothing to do: every server has its new file."]
-    lines = ["## The plan" if plan.outcome_with_disks is Outcome.SAFE else "## The steps that were judged", "", *BEFORE]
+    lines = [
+        "## The plan" if plan.outcome_with_disks is SafetyVerdict.SAFE else "## The steps that were judged",
+        "",
+        *BEFORE,
+    ]
     for number, part in enumerate(plan.advised, start=1):
         if len(plan.advised) > 1:
             lines += ["", f"### Stage {number} of {len(plan.advised)}: {part.stage.title}"]
@@ -148,7 +152,7 @@ BEFORE = [
 ]
 
 
-def _of_stage(plan: Plan, part: Assessed) -> list[str]:
+def _of_stage(plan: Plan, part: StageAssessment) -> list[str]:
     """The steps for each server that may lead when the stage begins."""
     lines: list[str] = []
     if not part.stage.new.given:
@@ -182,9 +186,9 @@ def _members(stage: Stage) -> list[str]:
     return [f"{head} (`--stages DIR` writes the files):", "", "```", *lines, "```"]
 
 
-def _told(plan: Plan, part: Assessed, order: Order, step: Step) -> str:
+def _told(plan: Plan, part: StageAssessment, order: Order, step: ServerStep) -> str:
     last = " It leads, so an election follows: a moment without service." if step.sid == order.leader else ""
-    if not quorum_without(part.stage, order.steps, step, plan.wish.down):
+    if not quorum_without(part.stage, order.steps, step, plan.request.down):
         last += " **Without it no quorum runs**: no service until the next server is back."
         if step.action != STOP:
             last = " **Without it no quorum runs**: no service until it is back."
@@ -198,7 +202,7 @@ def _told(plan: Plan, part: Assessed, order: Order, step: Step) -> str:
         what = f"Stop server {step.sid}, move {disk} to {hosts}, then start it there** with {file}"
     if step.wait:
         return f"**{what}. Wait until its `srvr` shows `Mode: {_mode(part.stage, step.sid)}`.{last}"
-    vain = next((ran for ran in order.vain if ran.stuck == step.sid), None)
+    vain = next((result for result in order.vain if result.stuck == step.sid), None)
     who = f" ({who_looks(vain.looking)} LOOKING)" if vain else ""
     return f"**{what}. Do not wait for it: it may not serve before the next step{who}.{last}"
 
@@ -224,9 +228,9 @@ def _with_waits(order: Order) -> str:
 
 def _instead(plan: Plan) -> list[str]:
     """An alternative that may be safe if the requested change is not."""
-    parts = one_at_a_time(plan.wish.old, plan.wish.new)
+    parts = one_at_a_time(plan.request.old, plan.request.new)
     lines = ["## What to do instead", ""]
-    if plan.wish.order is None:
+    if plan.request.order is None:
         return [
             *lines,
             "No order that was tried is safe, and there is no smaller step of voters to take: see what goes wrong.",
@@ -234,9 +238,9 @@ def _instead(plan: Plan) -> list[str]:
     if parts:
         lines += ["One voter at a time, the leader last in each stage:", ""]
         lines += [*(f"{number}. {part.title}" for number, part in enumerate(parts, start=1)), ""]
-    asked = f"`python -m checker rollout --from {plan.wish.old.path} --to {plan.wish.new.path}`"
+    command = f"`python -m checker rollout --from {plan.request.old.path} --to {plan.request.new.path}`"
     what = "plans each stage and checks it" if parts else "tries other orders"
-    return [*lines, f"{asked}, without `--order`, {what}."]
+    return [*lines, f"{command}, without `--order`, {what}."]
 
 
 # What goes wrong.
@@ -244,31 +248,33 @@ def _instead(plan: Plan) -> list[str]:
 
 def _wrong(plan: Plan, *, traces: bool) -> list[str]:
     """A run for each question that is answered with a violation, or a wait in vain."""
-    shown: dict[tuple[str, bool], Ran] = {}
-    for assessed in plan.judged:
-        for question in assessed.questions:
+    shown: dict[tuple[str, bool], RunResult] = {}
+    for assessment in plan.judged:
+        for question in assessment.questions:
             for faulty in (False, True):
-                cell = assessed.cell(question, faulty=faulty)
-                if cell.ran and cell.ran.found and cell.reason is Reason.FOUND:
-                    shown.setdefault((cell.ran.prop, bool(cell.ran.asked.faults)), cell.ran)
+                answer = assessment.answer(question, faulty=faulty)
+                if answer.finding and answer.finding.found and answer.reason is Reason.FOUND:
+                    shown.setdefault((answer.finding.prop, bool(answer.finding.spec.faults)), answer.finding)
     if not shown:
         return []
     heading = "## What goes wrong" + (" in one go" if plan.stages else "")
-    return [heading, *(line for ran in shown.values() for line in _run(ran, traces=traces))]
+    return [heading, *(line for result in shown.values() for line in _run(result, traces=traces))]
 
 
-def _run(ran: Ran, *, traces: bool) -> list[str]:
-    trace = ran.trace
+def _run(result: RunResult, *, traces: bool) -> list[str]:
+    trace = result.trace
     assert trace is not None
-    what = clause(ran)
+    what = clause(result)
+    under = f"with {result.spec.under}" if result.spec.under else "without any fault"
     lines = [
         "",
-        f"### {what[:1].upper()}{what[1:]}, {f'with {ran.asked.under}' if ran.asked.under else 'without any fault'}",
+        f"### {what[:1].upper()}{what[1:]}, {under}",
     ]
-    lines += ["", f"Found in the run *{ran.asked.name}*: `{ran.prop}`, {escaped(trace.clause)}.{_unwaited(ran)}", ""]
+    where = f"Found in the run *{result.spec.name}*: `{result.prop}`"
+    lines += ["", f"{where}, {escaped(trace.clause)}.{_unwaited(result)}", ""]
     told = [step for step in trace.steps[1:] if not CATCHING_UP.search(step.caption)]
     lines += [f"- step {step.number}: {escaped(step.caption)}" for step in told]
-    lines += [f"- {line}" for line in _where_it_was(ran)]
+    lines += [f"- {line}" for line in _where_it_was(result)]
     left = len(trace.steps) - 1 - len(told)
     if left:
         lines += ["", f"({left} packets by which servers catch up are left out.)"]
@@ -277,18 +283,18 @@ def _run(ran: Ran, *, traces: bool) -> list[str]:
     return [*lines, "", *folded("The whole trace", fenced(to_text(trace)))]
 
 
-def _unwaited(ran: Ran) -> str:
+def _unwaited(result: RunResult) -> str:
     """A remark on a run that continues where the plan would wait."""
-    sids = ", ".join(map(str, unwaited(ran.asked.steps)))
+    sids = ", ".join(map(str, unwaited(result.spec.steps)))
     return f" It goes on without waiting for server {sids}, which would be in vain." if sids else ""
 
 
-def _where_it_was(ran: Ran) -> Iterator[str]:
+def _where_it_was(result: RunResult) -> Iterator[str]:
     """Of a write that is lost: on whose disks it is."""
-    if ran.trace is None or ran.prop != "LeaderLogCompleteness":
+    if result.trace is None or result.prop != "LeaderLogCompleteness":
         return
-    missing = str(dict(ran.trace.values)["missing"]).partition(",")[0]
-    lanes = ran.trace.steps[-1].lanes.items()
+    missing = str(dict(result.trace.values)["missing"]).partition(",")[0]
+    lanes = result.trace.steps[-1].lanes.items()
     has = [lane for lane, fields in lanes if any(str(txn).split("=")[0] == missing for txn in fields.get("log", ()))]
     yield f"now the write {missing} is on the disk of {' and '.join(has) or 'nobody'}, not on that of the new leader"
 
@@ -305,63 +311,67 @@ def _checked(plan: Plan) -> list[str]:
         return ["## What was checked", "", "z3 has compared the quorums. No run was made."]
     head = "| stage | question | faults | leads first | result | states | depth | s |"
     lines = ["## What was checked", "", head, "| --- | --- | --- | --- | --- | ---: | ---: | ---: |"]
-    for stage, questions, ran in _rows(plan):
-        leader = "any" if ran.asked.leader is None else str(ran.asked.leader)
-        result = _result(ran) + (", the first steps in one order" if ran.asked.opening else "")
-        cells = (stage, questions, ran.asked.under or "none", leader, result)
-        lines.append(f"| {' | '.join(cells)} | {ran.states:,} | {ran.depth} | {ran.seconds:.1f} |")
+    for stage, questions, result in _rows(plan):
+        leader = "any" if result.spec.leader is None else str(result.spec.leader)
+        outcome = _result(result) + (", the first steps in one order" if result.spec.opening else "")
+        cells = (stage, questions, result.spec.under or "none", leader, outcome)
+        lines.append(f"| {' | '.join(cells)} | {result.states:,} | {result.depth} | {result.seconds:.1f} |")
     lines += [
         "",
         f"{plan.seconds:.0f} s of work in all. A run that is not finished has used up its share of {_shared(plan)}. "
         "Bounds:",
         "",
     ]
-    return [*lines, *_bounds([ran for _, ran in plan.runs])]
+    return [*lines, *_bounds([result for _, result in plan.runs])]
 
 
 def _shared(plan: Plan) -> str:
     """What an unfinished run has used up."""
-    full = any(ran.end is End.MEMORY for _, ran in plan.runs)
+    full = any(result.end is RunEnd.MEMORY for _, result in plan.runs)
     return "the budget, or of the free memory" if full else "the budget"
 
 
-def _rows(plan: Plan) -> list[tuple[str, str, Ran]]:
+def _rows(plan: Plan) -> list[tuple[str, str, RunResult]]:
     """Every run once, with its stage and the questions that it answers."""
-    rows: dict[tuple[str, str], tuple[list[str], Ran]] = {}
-    for assessed, ran in plan.runs:
-        stage = f"{assessed.stage.old.label} to {assessed.stage.new.label}"
-        questions, first = rows.setdefault((stage, ran.text), ([], ran))
-        questions.append(_question(ran))
-        if ran.found and not first.found:
-            rows[stage, ran.text] = (questions, ran)
-    return [(stage, " and ".join(dict.fromkeys(questions)), ran) for (stage, _), (questions, ran) in rows.items()]
+    rows: dict[tuple[str, str], tuple[list[str], RunResult]] = {}
+    for assessment, result in plan.runs:
+        stage = f"{assessment.stage.old.label} to {assessment.stage.new.label}"
+        questions, first = rows.setdefault((stage, result.text), ([], result))
+        questions.append(_question(result))
+        if result.found and not first.found:
+            rows[stage, result.text] = (questions, result)
+    return [(stage, " and ".join(dict.fromkeys(questions)), result) for (stage, _), (questions, result) in rows.items()]
 
 
-def _question(ran: Ran) -> str:
+def _question(result: RunResult) -> str:
     return {
         Question.ELECTION: "leaders",
         Question.COMMITS: "commits",
         Question.HEALING: "healing",
         Question.EMPTY_DISK: "empty disks",
-    }[ran.asked.question]
+    }[result.spec.question]
 
 
-def _result(ran: Ran) -> str:
-    if ran.outcome is Outcome.UNSAFE:
-        return f"**violated**: {ran.prop}"
-    return {Outcome.SAFE: "all explored", Outcome.STALLS: "a wait in vain", Outcome.OPEN: "not finished"}[ran.outcome]
+def _result(result: RunResult) -> str:
+    if result.outcome is SafetyVerdict.UNSAFE:
+        return f"**violated**: {result.prop}"
+    return {
+        SafetyVerdict.SAFE: "all explored",
+        SafetyVerdict.STALLS: "a wait in vain",
+        SafetyVerdict.OPEN: "not finished",
+    }[result.outcome]
 
 
-def _bounds(runs: Sequence[Ran]) -> list[str]:
+def _bounds(runs: Sequence[RunResult]) -> list[str]:
     """The bounds of each kind of run, without repetitions."""
-    kinds: dict[str, list[Ran]] = {}
-    for ran in runs:
-        model = "the election alone" if not ran.asked.zab else "the whole protocol"
-        model += f", {ran.asked.writes} write{'s' * (ran.asked.writes > 1)}" if ran.asked.writes else ""
-        kinds.setdefault(model, []).append(ran)
+    kinds: dict[str, list[RunResult]] = {}
+    for result in runs:
+        model = "the election alone" if not result.spec.zab else "the whole protocol"
+        model += f", {result.spec.writes} write{'s' * (result.spec.writes > 1)}" if result.spec.writes else ""
+        kinds.setdefault(model, []).append(result)
     lines, told = [], set[str]()
     for kind, of_kind in kinds.items():
-        common = [bound for bound in of_kind[0].bounds if all(bound in ran.bounds for ran in of_kind)]
+        common = [bound for bound in of_kind[0].bounds if all(bound in result.bounds for result in of_kind)]
         new = [bound for bound in common if bound not in told and bound != "no faults"]
         told |= set(new)
         lines.append(f"- {kind}: {'; '.join(new) or 'as above'}")

@@ -16,9 +16,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from checker.rollout.budget import Budget
-from checker.rollout.runs import Outcome, Ran, Runner
-from checker.rollout.scenarios import ELECTIONS, Asked
+from checker.rollout.budget import WorkBudget
+from checker.rollout.runs import Runner, RunResult, SafetyVerdict
+from checker.rollout.scenarios import ELECTIONS, RunSpec
 from checker.rollout.stages import Stage
 from checker.rollout.steps import RESTART, Steps
 from checker.scenario import ScenarioError
@@ -27,22 +27,22 @@ from spec.quorum import Sid
 MOST_SECONDS = 10.0  # for each run
 
 
-def losses(asked: Asked, run: Runner, budget: Budget) -> Iterator[Ran]:
+def losses(spec: RunSpec, run: Runner, budget: WorkBudget) -> Iterator[RunResult]:
     """The runs behind an opening, the last one with a lost write, if any has one.
 
-    `asked` is the question about commits. An opening ends after each number of steps, with a lonely transaction of the
+    `spec` is the question about commits. An opening ends after each number of steps, with a lonely transaction of the
     server that leads then.
     """
-    for opening in _openings(asked.stage, asked.steps, asked.down):
+    for opening in _openings(spec.stage, spec.steps, spec.down):
         if not budget.left:
             return
-        behind = replace(asked, writes=2, elections=ELECTIONS, opening=opening)
+        behind = replace(spec, writes=2, elections=ELECTIONS, opening=opening)
         try:
-            ran = run(behind, min(MOST_SECONDS, budget.share(4)))
+            result = run(behind, min(MOST_SECONDS, budget.share(4)))
         except ScenarioError:
             continue
-        yield ran
-        if ran.outcome is Outcome.UNSAFE:
+        yield result
+        if result.outcome is SafetyVerdict.UNSAFE:
             return
 
 

@@ -1,6 +1,6 @@
 """Plans a roll-out: judges the order that was given, or finds one, in stages if it must be.
 
-    plan(wish, run) -> Plan
+    plan(request, run) -> Plan
 
 Rules of this module:
 
@@ -19,11 +19,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from checker.rollout.answer import Plan, Wish
-from checker.rollout.assess import Assessed, Assessor, Order, too_large
-from checker.rollout.budget import Budget, Meter
+from checker.rollout.answer import Plan, PlanRequest
+from checker.rollout.assess import Assessor, Order, StageAssessment, too_large
+from checker.rollout.budget import Meter, WorkBudget
 from checker.rollout.differences import check_startable
-from checker.rollout.runs import Outcome, Runner
+from checker.rollout.runs import Runner, SafetyVerdict
 from checker.rollout.scenarios import Question
 from checker.rollout.stages import Stage, one_at_a_time, refused_between, reverse, whole
 from checker.rollout.steps import OrderError, Steps, candidates, may_lead, steps_of, unsplit
@@ -37,21 +37,22 @@ SHARE_OF_OTHER_LEADERS = 0.25  # of the rest of the budget, for all leaders of a
 ORDERS_OF_A_STAGE = 6  # tried until one has no wait in vain
 
 
-def plan(wish: Wish, runner: Runner) -> Plan:
-    """The plan, within the work that the wish allows; with enough memory the same wish always has the same plan.
+def plan(request: PlanRequest, runner: Runner) -> Plan:
+    """The plan, within the work that the request allows; with enough memory the same request always has the same plan.
 
     Raises OrderError, spec.config.ConfigError for a new file that ZooKeeper refuses where it accepts the old one, and
     checker.symbolic.disjoint.UndecidedError.
     """
     meter = Meter(runner)
-    check_startable(wish.old.servers, wish.new.servers)
-    stage = whole(wish.old, wish.new, wish.now.applied if wish.now else frozenset())
-    _check_servers(wish, stage)
-    if wish.now is None:
-        made = _judged(wish, stage, meter.run, Budget(wish.seconds, meter.clock))
+    check_startable(request.old.servers, request.new.servers)
+    stage = whole(request.old, request.new, request.now.applied if request.now else frozenset())
+    _check_servers(request, stage)
+    if request.now is None:
+        made = _judged(request, stage, meter.run, WorkBudget(request.seconds, meter.clock))
     else:
-        made = _judged(wish, stage, meter.run, Budget(wish.seconds / 2, meter.clock))
-        made.back = _Work(wish, meter.run, Budget(wish.seconds / 2, meter.clock)).searched(_way_back(stage)).direct
+        made = _judged(request, stage, meter.run, WorkBudget(request.seconds / 2, meter.clock))
+        back = _PlanSearch(request, meter.run, WorkBudget(request.seconds / 2, meter.clock))
+        made.back = back.searched(_way_back(stage)).direct
         made.notes.append(_which_applied(stage))
     made.seconds = meter.clock()
     return made
@@ -62,9 +63,9 @@ def _way_back(stage: Stage) -> Stage:
     return replace(reverse(stage), outdated=stage.applied.intersection(stage.readdressed))
 
 
-def _judged(wish: Wish, stage: Stage, run: Runner, budget: Budget) -> Plan:
-    work = _Work(wish, run, budget)
-    return work.searched(stage) if wish.order is None else work.ordered(stage, wish.order)
+def _judged(request: PlanRequest, stage: Stage, run: Runner, budget: WorkBudget) -> Plan:
+    work = _PlanSearch(request, run, budget)
+    return work.searched(stage) if request.order is None else work.ordered(stage, request.order)
 
 
 def _which_applied(stage: Stage) -> str:
@@ -93,15 +94,16 @@ def _which_version(stage: Stage) -> str:
     )
 
 
-def _check_servers(wish: Wish, stage: Stage) -> None:
+def _check_servers(request: PlanRequest, stage: Stage) -> None:
     """Raises OrderError for a leader that cannot lead, unknown servers in `down`, or too few running voters."""
-    voters = sorted(may_lead(stage, wish.down))
-    if wish.leader is not None and wish.leader not in voters:
-        raise OrderError(f"server {wish.leader} cannot lead at first; one of {_listed(voters)} can")
-    for sid in sorted(wish.down - set(stage.sids)):
+    voters = sorted(may_lead(stage, request.down))
+    if request.leader is not None and request.leader not in voters:
+        raise OrderError(f"server {request.leader} cannot lead at first; one of {_listed(voters)} can")
+    for sid in sorted(request.down - set(stage.sids)):
         raise OrderError(f"there is no server {sid} in either folder; they have {_listed(stage.sids)}")
-    if wish.down and not any(stage.view_of(sid, stage.renewed).contains_quorum(frozenset(voters)) for sid in voters):
-        raise OrderError(f"without {_listed(sorted(wish.down))} the ensemble has no quorum before the roll-out begins")
+    if request.down and not any(stage.view_of(sid, stage.renewed).contains_quorum(frozenset(voters)) for sid in voters):
+        down = _listed(sorted(request.down))
+        raise OrderError(f"without {down} the ensemble has no quorum before the roll-out begins")
 
 
 def _unexplored(stage: Stage, leader: Sid) -> Order:
@@ -120,18 +122,18 @@ def _listed(sids: Sequence[Sid]) -> str:
     return ", ".join(map(str, sids))
 
 
-class _Work:
+class _PlanSearch:
     """The runs of one plan, the most useful first."""
 
-    def __init__(self, wish: Wish, run: Runner, budget: Budget) -> None:
-        self._wish, self._run, self._budget = wish, run, budget
-        self._assessor = Assessor(budget, run, wish.faults, wish.down)
+    def __init__(self, request: PlanRequest, run: Runner, budget: WorkBudget) -> None:
+        self._request, self._run, self._budget = request, run, budget
+        self._assessor = Assessor(budget, run, request.faults, request.down)
 
     def ordered(self, stage: Stage, order: Sequence[Sid]) -> Plan:
         """The given order, for each possible leader."""
-        down = self._wish.down
+        down = self._request.down
         steps = tuple(step for step in steps_of(stage, order) if step.sid not in down)
-        made = Plan(self._wish, self._assessor.begin(stage), tried=1)
+        made = Plan(self._request, self._assessor.begin(stage), tried=1)
         if down:
             made.notes.append(f"down, now and later: {_listed(sorted(down))}")
         first = [sid for sid in stage.added if sid not in order and sid not in down]
@@ -153,8 +155,8 @@ class _Work:
 
     def searched(self, stage: Stage) -> Plan:
         """The first order of the change in one go that is safe, or else the change in stages."""
-        made = Plan(self._wish, self._assessor.begin(stage))
-        if made.direct.unchanged and self._wish.is_plain:
+        made = Plan(self._request, self._assessor.begin(stage))
+        if made.direct.unchanged and self._request.is_plain:
             made.direct.orders = _restarts(stage, self._leaders(stage))
             return made
         if stage.gossips:
@@ -164,15 +166,15 @@ class _Work:
             return made
         if made.direct.quorums_meet:
             self._direct_work(stage).judge_parts([made.direct])
-            if made.direct.outcome_with_disks is not Outcome.STALLS:
+            if made.direct.outcome_with_disks is not SafetyVerdict.STALLS:
                 return made
             made.tried = min(ORDERS_OF_A_STAGE, made.orders)
         elif not self._try_unsplit(made):
             self._try_orders(made)
-        if not self._plans_stages or made.direct.outcome_with_disks is Outcome.SAFE:
+        if not self._plans_stages or made.direct.outcome_with_disks is SafetyVerdict.SAFE:
             return made
-        parts = one_at_a_time(self._wish.old, self._wish.new)
-        if reason := refused_between(self._wish.old, self._wish.new):
+        parts = one_at_a_time(self._request.old, self._request.new)
+        if reason := refused_between(self._request.old, self._request.new):
             made.notes.append(f"no stages are planned: ZooKeeper refuses a file between the two folders ({reason})")
         if parts:
             made.stages = [self._assessor.begin(part) for part in parts]
@@ -182,43 +184,47 @@ class _Work:
     @property
     def _plans_stages(self) -> bool:
         """Whether stages may be the answer."""
-        return not self._wish.in_one_go and self._wish.now is None
+        return not self._request.in_one_go and self._request.now is None
 
-    def _direct_work(self, stage: Stage) -> _Work:
+    def _direct_work(self, stage: Stage) -> _PlanSearch:
         """The work on the change in one go: within a part of the budget if stages are a likely answer."""
         if not stage.readdressed or not self._plans_stages:
             return self
-        return _Work(self._wish, self._run, Budget(self._budget.left * SHARE_OF_ORDERS, self._budget.clock))
+        return _PlanSearch(
+            self._request, self._run, WorkBudget(self._budget.left * SHARE_OF_ORDERS, self._budget.clock)
+        )
 
-    def judge_parts(self, parts: Sequence[Assessed]) -> None:
+    def judge_parts(self, parts: Sequence[StageAssessment]) -> None:
         """All questions about some stages."""
         self._without_faults(parts)
         self._commits(parts)
         self._under_faults(parts)
         self._empty_disks(parts)
 
-    def _empty_disks(self, parts: Sequence[Assessed]) -> None:
+    def _empty_disks(self, parts: Sequence[StageAssessment]) -> None:
         """The question about servers on other hosts. A violation answers it, so the first order is often enough."""
         parts = [part for part in parts if part.stage.moved and not too_large(part.stage)]
         for number, part in enumerate(parts):
             for order in part.orders:
                 self._assessor.empty_disks(part, order, 2 * (len(parts) - number))
-                if part.cell(Question.EMPTY_DISK, faulty=True).outcome is Outcome.UNSAFE:
+                if part.answer(Question.EMPTY_DISK, faulty=True).outcome is SafetyVerdict.UNSAFE:
                     break
 
     def _leaders(self, stage: Stage) -> list[Sid]:
         """The servers that may lead when a stage begins; a given leader applies to the first stage only."""
-        first = stage.old.given and self._wish.leader is not None
-        leaders = [self._wish.leader] if first and self._wish.leader is not None else self._assessor.leaders(stage)
+        first = stage.old.given and self._request.leader is not None
+        leaders = (
+            [self._request.leader] if first and self._request.leader is not None else self._assessor.leaders(stage)
+        )
         if not leaders and stage.applied:  # the interruption has left no leader
-            leaders = sorted(may_lead(stage, self._wish.down))[-1:]
+            leaders = sorted(may_lead(stage, self._request.down))[-1:]
         if not leaders:
             raise OrderError(
                 "no server of the first folder can come to lead by its file; compare its weights and groups"
             )
         return leaders
 
-    def _without_faults(self, parts: Sequence[Assessed]) -> None:
+    def _without_faults(self, parts: Sequence[StageAssessment]) -> None:
         """For every leader of every stage the first order of preference without a wait in vain.
 
         The first leader of each stage comes first. The others, which differ from it by their ids alone, are run if that
@@ -231,7 +237,7 @@ class _Work:
             else:
                 self._best_order(part, first, 3)
         for part, (_, *others) in zip(parts, leaders, strict=True):
-            expected = sum(ran.seconds for ran in part.runs) * len(others)
+            expected = sum(result.seconds for result in part.runs) * len(others)
             for leader in others:
                 if too_large(part.stage) or expected > self._budget.left * SHARE_OF_OTHER_LEADERS:
                     part.orders.append(_unexplored(part.stage, leader))
@@ -242,26 +248,26 @@ class _Work:
         """The orders that are worth trying, without the servers that are down."""
         seen: set[Steps] = set()
         for steps in candidates(stage, leader):
-            up = tuple(step for step in steps if step.sid not in self._wish.down)
+            up = tuple(step for step in steps if step.sid not in self._request.down)
             if up not in seen:
                 seen.add(up)
                 yield up
 
-    def _best_order(self, assessed: Assessed, leader: Sid, share: int) -> None:
+    def _best_order(self, assessment: StageAssessment, leader: Sid, share: int) -> None:
         """Add the first order that is not unsafe and has no wait in vain, or else the best that was tried."""
-        best: Assessed | None = None
+        best: StageAssessment | None = None
         least = (True, 0)
-        for steps in islice(self._orders(assessed.stage, leader), ORDERS_OF_A_STAGE):
-            trial = Assessed(assessed.stage, assessed.pairs, assessed.faults)
+        for steps in islice(self._orders(assessment.stage, leader), ORDERS_OF_A_STAGE):
+            trial = StageAssessment(assessment.stage, assessment.pairs, assessment.faults)
             order = self._assessor.without_faults(trial, leader, steps, share)
-            badness = (trial.outcome is Outcome.UNSAFE, len(order.vain))
+            badness = (trial.outcome is SafetyVerdict.UNSAFE, len(order.vain))
             if best is None or badness < least:
                 best, least = trial, badness
             if least == (False, 0):
                 break
         assert best is not None
-        assessed.orders += best.orders
-        assessed.runs += best.runs
+        assessment.orders += best.orders
+        assessment.runs += best.runs
 
     def _try_unsplit(self, made: Plan) -> bool:
         """An order that cannot split the servers which run, for every leader; whether it is one to follow.
@@ -271,15 +277,17 @@ class _Work:
         stage, leaders = made.direct.stage, self._leaders(made.direct.stage)
         if too_large(stage):
             return False
-        ways = [(leader, steps) for leader in leaders for steps in islice(unsplit(stage, leader, self._wish.down), 1)]
+        ways = [
+            (leader, steps) for leader in leaders for steps in islice(unsplit(stage, leader, self._request.down), 1)
+        ]
         if len(ways) < len(leaders):
             return False
-        trial = Assessed(stage, made.direct.pairs, made.direct.faults)
-        part = Budget(self._budget.seconds * SHARE_OF_UNSPLIT, self._budget.clock)
-        waits = _Work(self._wish, self._run, part).judge_all(trial, ways)
+        trial = StageAssessment(stage, made.direct.pairs, made.direct.faults)
+        part = WorkBudget(self._budget.seconds * SHARE_OF_UNSPLIT, self._budget.clock)
+        waits = _PlanSearch(self._request, self._run, part).judge_all(trial, ways)
         made.tried += len(trial.orders)
-        made.unsafe += trial.outcome_with_disks is Outcome.UNSAFE
-        if waits or trial.outcome_with_disks is Outcome.UNSAFE:
+        made.unsafe += trial.outcome_with_disks is SafetyVerdict.UNSAFE
+        if waits or trial.outcome_with_disks is SafetyVerdict.UNSAFE:
             return False
         made.direct = trial
         return True
@@ -293,45 +301,45 @@ class _Work:
         if too_large(stage):
             made.direct.orders.append(_unexplored(stage, leader))
             return
-        part = Budget(self._budget.seconds * SHARE_OF_ORDERS, self._budget.clock)
-        work = _Work(self._wish, self._run, part)
+        part = WorkBudget(self._budget.seconds * SHARE_OF_ORDERS, self._budget.clock)
+        work = _PlanSearch(self._request, self._run, part)
         for number, steps in enumerate(islice(self._orders(stage, leader), ORDERS_TRIED)):
             if number and not part.left:
                 break
-            trial = Assessed(stage, made.direct.pairs, made.direct.faults)
+            trial = StageAssessment(stage, made.direct.pairs, made.direct.faults)
             work.judge(trial, leader, steps, whole=not number)
-            if trial.outcome_with_disks is Outcome.SAFE:  # for this leader; the others were not explored
+            if trial.outcome_with_disks is SafetyVerdict.SAFE:  # for this leader; the others were not explored
                 trial.orders += [_unexplored(stage, other) for other in others]
             made.tried += 1
-            made.unsafe += trial.outcome_with_disks is Outcome.UNSAFE
-            if not made.direct.runs or trial.outcome_with_disks is not Outcome.UNSAFE:
+            made.unsafe += trial.outcome_with_disks is SafetyVerdict.UNSAFE
+            if not made.direct.runs or trial.outcome_with_disks is not SafetyVerdict.UNSAFE:
                 made.direct = trial
-            if trial.outcome_with_disks is not Outcome.UNSAFE:
+            if trial.outcome_with_disks is not SafetyVerdict.UNSAFE:
                 break
 
-    def judge_all(self, trial: Assessed, ways: Sequence[tuple[Sid, Steps]]) -> bool:
+    def judge_all(self, trial: StageAssessment, ways: Sequence[tuple[Sid, Steps]]) -> bool:
         """An order for each leader, until one is unsafe or has a wait in vain; whether one has."""
         for leader, steps in ways:
             order = self._assessor.without_faults(trial, leader, steps, len(ways) + 1)
-            if order.vain or trial.outcome_with_disks is Outcome.UNSAFE:
+            if order.vain or trial.outcome_with_disks is SafetyVerdict.UNSAFE:
                 return bool(order.vain)
         for order in trial.orders:
             self._assessor.commits(trial, order, 2 * len(ways))
-        if trial.outcome_with_disks is not Outcome.UNSAFE:
+        if trial.outcome_with_disks is not SafetyVerdict.UNSAFE:
             self._under_faults([trial])
             self._empty_disks([trial])
         return False
 
-    def judge(self, trial: Assessed, leader: Sid, steps: Steps, *, whole: bool) -> None:
+    def judge(self, trial: StageAssessment, leader: Sid, steps: Steps, *, whole: bool) -> None:
         """One order, for one leader. Unless the `whole` answer is wanted, a violation ends it."""
         order = self._assessor.without_faults(trial, leader, steps, 6 if whole else 20)
-        if whole or trial.outcome_with_disks is not Outcome.UNSAFE:
+        if whole or trial.outcome_with_disks is not SafetyVerdict.UNSAFE:
             self._assessor.commits(trial, order, 4)
-        if whole or trial.outcome_with_disks is not Outcome.UNSAFE:
+        if whole or trial.outcome_with_disks is not SafetyVerdict.UNSAFE:
             self._under_faults([trial])
             self._empty_disks([trial])
 
-    def _commits(self, parts: Sequence[Assessed]) -> None:
+    def _commits(self, parts: Sequence[StageAssessment]) -> None:
         parts = [part for part in parts if not too_large(part.stage)]
         for number, part in enumerate(parts):
             if part.proved and not self._budget.left:
@@ -339,14 +347,14 @@ class _Work:
             for order in part.orders_to_explore:
                 self._assessor.commits(part, order, 3 * (len(parts) - number))
 
-    def _under_faults(self, parts: Sequence[Assessed]) -> None:
+    def _under_faults(self, parts: Sequence[StageAssessment]) -> None:
         """With faults: the runs that may find something come first, the runs that a proof covers last."""
-        parts = [part for part in parts if self._wish.faults and not too_large(part.stage)]
+        parts = [part for part in parts if self._request.faults and not too_large(part.stage)]
         for part in parts:
             for order in part.orders_to_explore:
                 if part.proved and not self._budget.left:
                     return
-                if part.cell(Question.ELECTION, faulty=False).outcome is Outcome.UNSAFE:
+                if part.answer(Question.ELECTION, faulty=False).outcome is SafetyVerdict.UNSAFE:
                     break  # and so they are under faults
                 if self._assessor.leaders_under_faults(part, order, 4 * len(parts)):
                     break
@@ -354,6 +362,6 @@ class _Work:
             if self._budget.left or not part.proved:
                 self._assessor.heals(part, part.orders[0])
         for number, part in enumerate(parts):
-            if part.outcome_with_disks is not Outcome.UNSAFE and (self._budget.left or not part.proved):
+            if part.outcome_with_disks is not SafetyVerdict.UNSAFE and (self._budget.left or not part.proved):
                 for order in part.orders_to_explore:
                     self._assessor.commits_under_faults(part, order, 3 * (len(parts) - number))

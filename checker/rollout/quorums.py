@@ -25,7 +25,7 @@ ENOUGH = (
 
 
 @dataclass(frozen=True)
-class Pair:
+class ViewPair:
     """Two states of a stage, or one twice, and two disjoint quorums; None if z3 has proved that all quorums meet."""
 
     old: str
@@ -40,7 +40,7 @@ class Pair:
         return f"{whose}: DISJOINT QUORUMS. {a} is a quorum by {self.old}, {b} is one by {self.new}"
 
 
-def pairs_of(stage: Stage) -> tuple[Pair, ...]:
+def pairs_of(stage: Stage) -> tuple[ViewPair, ...]:
     """Every two views that servers have during a stage.
 
     Raises checker.symbolic.disjoint.UndecidedError if z3 gives up.
@@ -48,7 +48,7 @@ def pairs_of(stage: Stage) -> tuple[Pair, ...]:
     views: dict[str, View] = {stage.old.label: stage.old.view} if stage.remaining else {}
     views[stage.new.label] = stage.new.view
     couples = [(label, label) for label in views] + list(combinations(views, 2))
-    return tuple(Pair(a, b, disjoint_quorums(views[a], views[b])) for a, b in couples)
+    return tuple(ViewPair(a, b, disjoint_quorums(views[a], views[b])) for a, b in couples)
 
 
 def view_words(view: View) -> str:

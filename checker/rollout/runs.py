@@ -24,7 +24,7 @@ from checker.job import Job
 from checker.models.ensemble.names import PLAN, server_name
 from checker.models.ensemble.status import ElectionStatus, election_status, is_established
 from checker.report import Progress
-from checker.rollout.scenarios import Asked, scenario_of
+from checker.rollout.scenarios import RunSpec, scenario_of
 from checker.scenario import ScenarioError, from_text
 from checker.traces import trace_of
 from checker.traces.minimise import minimised
@@ -37,7 +37,7 @@ A_RUN = 0.03  # seconds of work: to build a model, whatever is explored of it
 LEAST_SECONDS = 0.5  # of work for a run that begins before the budget is used up
 
 
-class Outcome(Enum):
+class SafetyVerdict(Enum):
     """The outcome of a run, and the verdict on a question, a stage or a plan; the worst first."""
 
     UNSAFE = "unsafe"
@@ -46,7 +46,7 @@ class Outcome(Enum):
     SAFE = "safe"
 
 
-class End(Enum):
+class RunEnd(Enum):
     """The reason for the end of a run."""
 
     VIOLATION = "violation"
@@ -60,16 +60,16 @@ class End(Enum):
 
 
 @dataclass(frozen=True)
-class Ran:
+class RunResult:
     """A run: the question, the outcome and the reason for its end, with its size, its bounds and the finding, if any.
 
     `seconds` is its work, in seconds of a reference machine. `levels` are those of the exploration. `stuck`: the server
     that the operator waits for in vain. `text` is the scenario.
     """
 
-    asked: Asked
-    outcome: Outcome
-    end: End
+    spec: RunSpec
+    outcome: SafetyVerdict
+    end: RunEnd
     states: int
     depth: int
     seconds: float
@@ -89,7 +89,7 @@ class Ran:
     @property
     def complete(self) -> bool:
         """True iff every reachable state was explored, with or without a finding."""
-        return self.exhausted or self.outcome is Outcome.SAFE
+        return self.exhausted or self.outcome is SafetyVerdict.SAFE
 
     @property
     def prop(self) -> str:
@@ -101,11 +101,11 @@ class Ran:
         """The trace of the finding, minimised; it is computed on first use."""
         if self.found is None:
             return None
-        job = job_of(self.asked)
+        job = job_of(self.spec)
         return trace_of(job, minimised(job, self.found, self.levels))
 
 
-Runner = Callable[[Asked, float], Ran]
+Runner = Callable[[RunSpec, float], RunResult]
 """Runs a question with at most this number of seconds of work."""
 
 
@@ -115,119 +115,121 @@ class Engine:
     def __init__(self) -> None:
         self._compiled: set[bool] = set()
 
-    def run(self, asked: Asked, seconds: float) -> Ran:
+    def run(self, spec: RunSpec, seconds: float) -> RunResult:
         """Explore a question with at most this number of seconds of work."""
-        self._compile(asked)
-        return run(asked, seconds)
+        self._compile(spec)
+        return run(spec, seconds)
 
-    def _compile(self, asked: Asked) -> None:
+    def _compile(self, spec: RunSpec) -> None:
         """Compile the kernels that a question needs, or load them from their cache."""
         from checker.engine import search  # noqa: PLC0415 (kernels load when they are needed)
 
-        if asked.recoverable in self._compiled:
+        if spec.recoverable in self._compiled:
             return
         with Progress() as progress:
-            search.explore(job_of(asked).model, Limits(depth=1), progress=progress)
-        self._compiled.add(asked.recoverable)
+            search.explore(job_of(spec).model, Limits(depth=1), progress=progress)
+        self._compiled.add(spec.recoverable)
 
 
-def job_of(asked: Asked) -> Job:
+def job_of(spec: RunSpec) -> Job:
     """The job of a question. Raises ScenarioError where its opening is impossible."""
-    return from_text(scenario_of(asked), asked.stage.texts.get, "rollout.yaml")
+    return from_text(scenario_of(spec), spec.stage.texts.get, "rollout.yaml")
 
 
-def run(asked: Asked, seconds: float) -> Ran:
+def run(spec: RunSpec, seconds: float) -> RunResult:
     """Explore a question with at most this number of seconds of work."""
     work = round(max(seconds, LEAST_SECONDS) * A_SECOND)
-    return run_within(asked, Limits(memory=free_memory(SHARE_OF_MEMORY), work=work))
+    return run_within(spec, Limits(memory=free_memory(SHARE_OF_MEMORY), work=work))
 
 
-def not_begun(asked: Asked) -> Ran:
+def not_begun(spec: RunSpec) -> RunResult:
     """A run for which no work was left."""
-    return Ran(asked, Outcome.OPEN, End.NO_WORK_LEFT, 0, 0, 0.0, (), scenario_of(asked))
+    return RunResult(spec, SafetyVerdict.OPEN, RunEnd.NO_WORK_LEFT, 0, 0, 0.0, (), scenario_of(spec))
 
 
-def impossible(asked: Asked) -> Ran:
+def impossible(spec: RunSpec) -> RunResult:
     """A run that the model cannot begin: no election ends in its first state, or its opening cannot be followed."""
-    return replace(not_begun(asked), end=End.IMPOSSIBLE)
+    return replace(not_begun(spec), end=RunEnd.IMPOSSIBLE)
 
 
-def run_within(asked: Asked, limits: Limits) -> Ran:
+def run_within(spec: RunSpec, limits: Limits) -> RunResult:
     """Explore a question within limits of any kind. An interrupt ends it, as KeyboardInterrupt."""
     from checker.engine import search  # noqa: PLC0415 (kernels load when they are needed)
 
-    job = job_of(asked)
+    job = job_of(spec)
     with Progress(job.name) as progress:
         explored = search.explore(job.model, limits, progress=progress, workers=2)
     if explored.stop is Stop.INTERRUPTED:
         raise KeyboardInterrupt
-    return _ran(asked, job, explored)
+    return _ran(spec, job, explored)
 
 
-def leads_first(asked: Asked) -> bool:
+def leads_first(spec: RunSpec) -> bool:
     """Whether that server leads, with a quorum, where exploration begins.
 
     False as well if no run of the model begins so, which is possible only where files differ.
     """
     try:
-        model = job_of(asked).model
+        model = job_of(spec).model
     except ScenarioError:
         return False
     row = model.initial()
     standings: dict[Sid, ElectionStatus | str] = {
         sid: election_status(row[model.index[server_name(sid)]])
-        for sid in asked.stage.sids
+        for sid in spec.stage.sids
         if server_name(sid) in model.index
     }
-    return is_established(standings, asked.leader)
+    return is_established(standings, spec.leader)
 
 
-def _ran(asked: Asked, job: Job, explored: Exploration) -> Ran:
+def _ran(spec: RunSpec, job: Job, explored: Exploration) -> RunResult:
     violations = explored.violations
-    text = scenario_of(asked)
+    text = scenario_of(spec)
     levels = tuple(explored.levels)
     seconds = A_RUN + explored.work / A_SECOND
-    ran = Ran(
-        asked, Outcome.SAFE, End.EXHAUSTED, explored.states, explored.depth, seconds, job.bounds, text,
+    result = RunResult(
+        spec, SafetyVerdict.SAFE, RunEnd.EXHAUSTED, explored.states, explored.depth, seconds, job.bounds, text,
         levels=levels, exhausted=explored.exhausted and not explored.unjudged,
     )  # fmt: skip
     if violations:
         found = min(violations, key=lambda each: (each.prop.kind is not Kind.ALWAYS, each.depth))
         if found.prop.kind is Kind.RECOVERABLE:
-            return _not_recoverable(ran, job, found)
-        return replace(ran, outcome=Outcome.UNSAFE, end=End.VIOLATION, found=found)
+            return _not_recoverable(result, job, found)
+        return replace(result, outcome=SafetyVerdict.UNSAFE, end=RunEnd.VIOLATION, found=found)
     if not explored.exhausted or explored.unjudged:
-        return replace(ran, outcome=Outcome.OPEN, end=End.MEMORY if explored.stop is Stop.MEMORY else End.WORK)
-    return ran
+        return replace(
+            result, outcome=SafetyVerdict.OPEN, end=RunEnd.MEMORY if explored.stop is Stop.MEMORY else RunEnd.WORK
+        )
+    return result
 
 
-def _not_recoverable(ran: Ran, job: Job, found: Found) -> Ran:
+def _not_recoverable(result: RunResult, job: Job, found: Found) -> RunResult:
     """Classify a run that leaves servers without a common leader: a wait in vain, or the end of a bound."""
-    asked = ran.asked
+    spec = result.spec
     made = sum(
         1 for move, _ in found.path if move and move.action == "elect" and move.arguments[0] in move.arguments[1]
     )
-    if asked.zab and made >= asked.elections:
-        return replace(ran, outcome=Outcome.OPEN, end=End.ELECTIONS)
+    if spec.zab and made >= spec.elections:
+        return replace(result, outcome=SafetyVerdict.OPEN, end=RunEnd.ELECTIONS)
     row, index = found.path[-1].row, job.model.index
     looking = tuple(
         sid
-        for sid in asked.stage.sids
+        for sid in spec.stage.sids
         if server_name(sid) in index
         and isinstance(each := election_status(row[index[server_name(sid)]]), ElectionStatus)
         and each.leader is None
     )
-    stuck = _waited_for(asked, row[index[PLAN]]) if PLAN in index else None
-    return replace(ran, outcome=Outcome.STALLS, end=End.STALL, found=found, stuck=stuck, looking=looking)
+    stuck = _waited_for(spec, row[index[PLAN]]) if PLAN in index else None
+    return replace(result, outcome=SafetyVerdict.STALLS, end=RunEnd.STALL, found=found, stuck=stuck, looking=looking)
 
 
-def _waited_for(asked: Asked, done: int) -> Sid | None:
+def _waited_for(spec: RunSpec, done: int) -> Sid | None:
     """The server of the last step after this number of actions of the plan; a restart is two actions."""
     taken = 0
-    for step in asked.steps:
-        if step.sid in asked.down:
+    for step in spec.steps:
+        if step.sid in spec.down:
             continue
         taken += 2 if step.action == "restart" else 1
         if taken == done:
-            return step.sid if step.wait and asked.patient else None
+            return step.sid if step.wait and spec.patient else None
     return None

@@ -50,7 +50,7 @@ class Question(Enum):
 
 
 @dataclass(frozen=True)
-class Asked:
+class RunSpec:
     """A question about a stage: the steps, the first leader, the number of faults of each kind, and the model."""
 
     stage: Stage
@@ -93,102 +93,102 @@ class Asked:
         return ", ".join(f"{count} {words[kind][count > 1]}" for kind, count in self.faults.items() if count)
 
 
-def scenario_of(asked: Asked) -> str:
+def scenario_of(spec: RunSpec) -> str:
     """The text of the scenario; its files are those of the stage."""
-    lines = [f"name: {json.dumps(asked.name)}", "servers:"]
-    lines += [f"  {sid}: {{{', '.join(_server(asked, sid))}}}" for sid in _sids(asked)]
-    history = list(_history(asked))
+    lines = [f"name: {json.dumps(spec.name)}", "servers:"]
+    lines += [f"  {sid}: {{{', '.join(_server(spec, sid))}}}" for sid in _sids(spec)]
+    history = list(_history(spec))
     if history:
         lines += ["history:", *(f"  - start: {json.dumps(start)}" for start in history)]
-    plan = [] if asked.done else list(_plan(asked))
+    plan = [] if spec.done else list(_plan(spec))
     if plan:
         lines += ["plan:", *(f"  - {{{entry}}}" for entry in plan)]
-    if asked.opening:
-        lines += ["opening:", *(f"  - {json.dumps(dict(entry))}" for entry in asked.opening)]
-    return "\n".join([*lines, *_model(asked), *_properties(asked)]) + "\n"
+    if spec.opening:
+        lines += ["opening:", *(f"  - {json.dumps(dict(entry))}" for entry in spec.opening)]
+    return "\n".join([*lines, *_model(spec), *_properties(spec)]) + "\n"
 
 
-def _sids(asked: Asked) -> list[Sid]:
-    sids = asked.stage.new.members if asked.done else asked.stage.sids
-    named = {step.sid for step in asked.steps} | asked.stage.running
-    return [sid for sid in sorted(sids) if sid not in asked.down and (asked.done or sid in named)]
+def _sids(spec: RunSpec) -> list[Sid]:
+    sids = spec.stage.new.members if spec.done else spec.stage.sids
+    named = {step.sid for step in spec.steps} | spec.stage.running
+    return [sid for sid in sorted(sids) if sid not in spec.down and (spec.done or sid in named)]
 
 
-def _server(asked: Asked, sid: Sid) -> Iterable[str]:
-    stage = asked.stage
-    new = asked.done or sid not in stage.old.members or sid in stage.applied
+def _server(spec: RunSpec, sid: Sid) -> Iterable[str]:
+    stage = spec.stage
+    new = spec.done or sid not in stage.old.members or sid in stage.applied
     yield f"file: {(stage.new if new else stage.old).files[sid]}"
-    if asked.faults.get(CRASHES) and not new and sid in stage.new.members:
+    if spec.faults.get(CRASHES) and not new and sid in stage.new.members:
         yield f"other_files: [{stage.new.files[sid]}]"
-    if sid == asked.leader and (asked.zab or _starts(asked) is None):
+    if sid == spec.leader and (spec.zab or _starts(spec) is None):
         yield "epoch: 1"
 
 
-def _history(asked: Asked) -> Iterable[list[Sid]]:
+def _history(spec: RunSpec) -> Iterable[list[Sid]]:
     """Who starts when, before anything is explored."""
-    running = asked.stage.new.members if asked.done else asked.stage.running
-    everybody = sorted(running - asked.down)
-    yield from [everybody] if asked.zab else (_starts(asked) or [everybody])
+    running = spec.stage.new.members if spec.done else spec.stage.running
+    everybody = sorted(running - spec.down)
+    yield from [everybody] if spec.zab else (_starts(spec) or [everybody])
 
 
-def _starts(asked: Asked) -> list[list[Sid]] | None:
+def _starts(spec: RunSpec) -> list[list[Sid]] | None:
     """An order of starts after which that server leads the election alone; None if its id is too low for that.
 
     The servers with ids up to its own start first. They elect it if each of them has it as a voter, and has a quorum
     among them.
     """
-    stage = asked.stage
-    up = (stage.new.members if asked.done else stage.running) - asked.down
-    if asked.leader is None:
+    stage = spec.stage
+    up = (stage.new.members if spec.done else stage.running) - spec.down
+    if spec.leader is None:
         return [sorted(up)]
-    renewed = stage.new.members if asked.done else stage.renewed
+    renewed = stage.new.members if spec.done else stage.renewed
     views = {sid: stage.view_of(sid, renewed) for sid in up}
-    if asked.leader not in up or not views[asked.leader].is_voter(asked.leader):
+    if spec.leader not in up or not views[spec.leader].is_voter(spec.leader):
         return None
-    first = frozenset(sid for sid in views[asked.leader].voters & up if sid <= asked.leader)
-    if not all(views[sid].is_voter(asked.leader) and views[sid].contains_quorum(first) for sid in first):
+    first = frozenset(sid for sid in views[spec.leader].voters & up if sid <= spec.leader)
+    if not all(views[sid].is_voter(spec.leader) and views[sid].contains_quorum(first) for sid in first):
         return None
     return [sorted(first), *([sid] for sid in sorted(up - first))]
 
 
-def _plan(asked: Asked) -> Iterable[str]:
-    for step in asked.steps:
-        if step.sid in asked.down:
+def _plan(spec: RunSpec) -> Iterable[str]:
+    for step in spec.steps:
+        if step.sid in spec.down:
             continue
-        wait = ", wait: rejoined" if step.wait and asked.patient else ""
-        again = step.sid in asked.stage.old.members & asked.stage.new.members
-        file = f", file: {asked.stage.new.files[step.sid]}" if again else ""
-        disk = ", disk: empty" if asked.question is Question.EMPTY_DISK and step.sid in asked.stage.moved else ""
+        wait = ", wait: rejoined" if step.wait and spec.patient else ""
+        again = step.sid in spec.stage.old.members & spec.stage.new.members
+        file = f", file: {spec.stage.new.files[step.sid]}" if again else ""
+        disk = ", disk: empty" if spec.question is Question.EMPTY_DISK and step.sid in spec.stage.moved else ""
         if step.action == STOP:
             yield f"stop: {step.sid}"
         else:
             yield f"{step.action}: {step.sid}{file}{disk}{wait}"
 
 
-def _model(asked: Asked) -> Iterable[str]:
-    if asked.stage.gossips:
+def _model(spec: RunSpec) -> Iterable[str]:
+    if spec.stage.gossips:
         yield from ("channel: {capacity: 1}", "rounds: 2")
     else:
         yield "grain: oracle"
-    if asked.zab:
-        disk = "async" if asked.stage.changed_roles and asked.question is Question.COMMITS else "sync"
+    if spec.zab:
+        disk = "async" if spec.stage.changed_roles and spec.question is Question.COMMITS else "sync"
         yield from ("protocol: zab", f"disk: {disk}")
-        if not asked.stage.gossips:  # there `rounds` is the bound, and discovery is explored message by message
-            yield from ("discovery: one-step", f"elections: {asked.elections}")
-        if asked.writes:
-            yield f"workload: {{writes: {asked.writes}}}"
-    given = {kind: count for kind, count in asked.faults.items() if count}
+        if not spec.stage.gossips:  # there `rounds` is the bound, and discovery is explored message by message
+            yield from ("discovery: one-step", f"elections: {spec.elections}")
+        if spec.writes:
+            yield f"workload: {{writes: {spec.writes}}}"
+    given = {kind: count for kind, count in spec.faults.items() if count}
     if given.get(CRASHES):
         given["restarts"] = given[CRASHES]
-    if given.get(PARTITIONS) and asked.question is Question.HEALING:
+    if given.get(PARTITIONS) and spec.question is Question.HEALING:
         given["heals"] = given[PARTITIONS]
     if given:
         yield "faults: {" + ", ".join(f"{kind}: {count}" for kind, count in given.items()) + "}"
 
 
-def _properties(asked: Asked) -> Iterable[str]:
-    yield f"always: [{', '.join(asked.always)}]"
-    if asked.sometimes:
+def _properties(spec: RunSpec) -> Iterable[str]:
+    yield f"always: [{', '.join(spec.always)}]"
+    if spec.sometimes:
         yield "sometimes: [AllSettled]"
-    if asked.recoverable:
+    if spec.recoverable:
         yield "recoverable: [Settles]"

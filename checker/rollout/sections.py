@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from checker.markdown import table
 from checker.rollout.answer import Plan
-from checker.rollout.assess import Assessed
+from checker.rollout.assess import StageAssessment
 from checker.rollout.failures import Failure, failures
-from checker.rollout.runs import Outcome
-from checker.rollout.sentences import of_answer
-from checker.rollout.words import WORDS, order_words
+from checker.rollout.phrases import WORDS, order_words
+from checker.rollout.runs import SafetyVerdict
+from checker.rollout.sentences import direction_sentence
 from spec.quorum import Sid
 
 
@@ -34,7 +34,7 @@ IF_A_STEP_FAILS = [
 
 def if_a_step_fails(plan: Plan) -> list[str]:
     """The actions if a step fails, with the verdicts on the files at that time."""
-    if plan.outcome_with_disks is Outcome.UNSAFE:
+    if plan.outcome_with_disks is SafetyVerdict.UNSAFE:
         return []
     lines = [line for part in plan.advised for line in _of_orders(plan, part)]
     if not lines:
@@ -45,7 +45,7 @@ def if_a_step_fails(plan: Plan) -> list[str]:
 HEAD = ("step that fails", "new file", "old file", "service without it", "to go on", "to go back", "the way back")
 
 
-def _of_orders(plan: Plan, part: Assessed) -> list[str]:
+def _of_orders(plan: Plan, part: StageAssessment) -> list[str]:
     """A table for each order; one table where a proof covers all orders."""
     lines: list[str] = []
     orders = [order for order in part.orders if order.steps]
@@ -56,12 +56,12 @@ def _of_orders(plan: Plan, part: Assessed) -> list[str]:
             f"**{part.stage.title}**, order {order_words(order)}, server {order.leader} leads first{others}:",
             "",
         ]
-        lines += table(HEAD, map(_failure, failures(part, order, plan.wish.down)))
+        lines += table(HEAD, map(_failure, failures(part, order, plan.request.down)))
     return lines
 
 
 def _failure(row: Failure) -> tuple[str, ...]:
     new, old = (", ".join(map(str, sids)) or "none" for sids in (row.new, row.old))
-    on, back = (f"{WORDS[each.outcome]}: {of_answer(each)}" for each in (row.going_on, row.going_back))
+    on, back = (f"{WORDS[each.outcome]}: {direction_sentence(each)}" for each in (row.going_on, row.going_back))
     way = ", ".join(map(str, row.undo))
     return f"{row.number}. {row.step}", new, old, "yes" if row.serves else "no", on, back, way

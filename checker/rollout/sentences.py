@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from checker.report.verdict import told
-from checker.rollout.assess import LARGEST, Cell, Reason
-from checker.rollout.failures import Answer, Basis
-from checker.rollout.runs import End, Outcome, Ran
+from checker.rollout.assess import LARGEST, QuestionAnswer, Reason
+from checker.rollout.failures import Basis, DirectionAnswer
+from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict
 from spec.quorum import Sid
 
 PROVED = "proved by z3"
@@ -40,48 +40,48 @@ BASES = {
 }
 
 
-def of_run(ran: Ran) -> str:
+def run_sentence(result: RunResult) -> str:
     """The reason for the end of a run."""
-    match ran.end:
-        case End.VIOLATION:
-            return told(ran.found) if ran.found is not None else "a violation"
-        case End.STALL:
-            return f"{who_looks(ran.looking)} LOOKING, and waiting does not help"
-        case End.WORK | End.MEMORY:
-            full = "; the memory was used up" if ran.end is End.MEMORY else ""
-            return f"{ran.states:,} states to depth {ran.depth}, not all; no violation among them{full}"
-        case End.ELECTIONS:
-            most = ran.asked.elections
-            return f"{ran.states:,} states within {most} elections; that bound is used up before all settle"
-        case End.NO_WORK_LEFT:
+    match result.end:
+        case RunEnd.VIOLATION:
+            return told(result.found) if result.found is not None else "a violation"
+        case RunEnd.STALL:
+            return f"{who_looks(result.looking)} LOOKING, and waiting does not help"
+        case RunEnd.WORK | RunEnd.MEMORY:
+            full = "; the memory was used up" if result.end is RunEnd.MEMORY else ""
+            return f"{result.states:,} states to depth {result.depth}, not all; no violation among them{full}"
+        case RunEnd.ELECTIONS:
+            most = result.spec.elections
+            return f"{result.states:,} states within {most} elections; that bound is used up before all settle"
+        case RunEnd.NO_WORK_LEFT:
             return REASONS[Reason.NO_WORK_LEFT]
-        case End.IMPOSSIBLE:
+        case RunEnd.IMPOSSIBLE:
             return REASONS[Reason.NO_SUCH_ELECTION]
-    return f"all {ran.states:,} states, no violation"
+    return f"all {result.states:,} states, no violation"
 
 
-def of_cell(cell: Cell) -> str:
+def answer_sentence(answer: QuestionAnswer) -> str:
     """The reason for the outcome of a cell."""
-    subjects, seen = ", ".join(map(str, cell.subjects)), _seen(cell.runs)
-    match cell.reason:
-        case Reason.FOUND if cell.ran is not None:
-            return of_run(cell.ran)
+    subjects, seen = ", ".join(map(str, answer.subjects)), _seen(answer.runs)
+    match answer.reason:
+        case Reason.FOUND if answer.finding is not None:
+            return run_sentence(answer.finding)
         case Reason.PROVED:
             return f"{PROVED}; {seen}" if seen else PROVED
         case Reason.EXPLORED:
             return seen
         case Reason.STEPS_OPEN | Reason.OPEN_WITHOUT_FAULTS:
-            return f"{seen}, but {REASONS[cell.reason]}"
+            return f"{seen}, but {REASONS[answer.reason]}"
         case Reason.OLD_DISK | Reason.ANY_ADDRESS:
-            return f"server {subjects} {REASONS[cell.reason]}"
+            return f"server {subjects} {REASONS[answer.reason]}"
         case Reason.NOT_MODELLED:
             return f"the roll-out changes {subjects}, which is not modelled"
-    return REASONS[cell.reason]
+    return REASONS[answer.reason]
 
 
-def of_answer(answer: Answer) -> str:
-    """The basis of an answer about a failed step."""
-    return of_cell(answer.cell) if answer.cell is not None else BASES[answer.basis]
+def direction_sentence(direction: DirectionAnswer) -> str:
+    """The basis of an direction about a failed step."""
+    return answer_sentence(direction.answer) if direction.answer is not None else BASES[direction.basis]
 
 
 def who_looks(looking: tuple[Sid, ...]) -> str:
@@ -91,14 +91,14 @@ def who_looks(looking: tuple[Sid, ...]) -> str:
     return f"servers {', '.join(map(str, looking[:-1]))} and {looking[-1]} stay" if looking else "some servers stay"
 
 
-def _seen(runs: Sequence[Ran]) -> str:
+def _seen(runs: Sequence[RunResult]) -> str:
     """The size of runs without a violation, and whether they were finished."""
     if not runs:
         return ""
-    states = sum(ran.states for ran in runs)
-    unfinished = sum(ran.outcome is not Outcome.SAFE for ran in runs)
+    states = sum(result.states for result in runs)
+    unfinished = sum(result.outcome is not SafetyVerdict.SAFE for result in runs)
     what = f"{len(runs)} run{'s' * (len(runs) > 1)}, {states:,} states"
-    if any(ran.asked.opening for ran in runs):
+    if any(result.spec.opening for result in runs):
         what += ", behind one order of the steps before"
     if not unfinished:
         return f"{what}, all explored"

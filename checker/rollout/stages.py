@@ -23,7 +23,7 @@ from itertools import pairwise, zip_longest
 from msgspec.structs import replace
 
 from checker.rollout.differences import Difference, Effect, differences
-from checker.rollout.folders import Folder, Given
+from checker.rollout.folders import Folder, ServerFiles
 from spec.config import ConfigError, ServerAddress, parse_zoo_cfg
 from spec.config.problems import Findings
 from spec.config.properties import read_properties
@@ -35,7 +35,7 @@ DYNAMIC = re.compile(r"^([ \t\f]*dynamicConfigFile[ \t\f]*[=:]?[ \t\f]*)(\S+)", 
 
 
 @dataclass(frozen=True)
-class Side:
+class ConfigState:
     """One state of the ensemble: the name of each member's file, and the text of every file by its name.
 
     `servers` are the files as they were read. `given` is False for files that were written here.
@@ -45,7 +45,7 @@ class Side:
     files: Mapping[Sid, str]
     texts: Mapping[str, str]
     view: View
-    servers: Mapping[Sid, Given]
+    servers: Mapping[Sid, ServerFiles]
     given: bool = True
 
     @property
@@ -93,8 +93,8 @@ class Stage:
     return to old hosts, where their disks lack the writes since they left.
     """
 
-    old: Side
-    new: Side
+    old: ConfigState
+    new: ConfigState
     title: str
     applied: frozenset[Sid] = frozenset()
     outdated: frozenset[Sid] = frozenset()
@@ -201,7 +201,7 @@ class Stage:
         return {**self.old.texts, **self.new.texts}
 
 
-def side_of(folder: Folder, label: str) -> Side:
+def side_of(folder: Folder, label: str) -> ConfigState:
     """The state that a folder describes."""
     return _side(label, dict(folder.servers), folder.view, given=True)
 
@@ -258,7 +258,7 @@ def _one_at_a_time(old: Folder, new: Folder) -> tuple[Stage, ...]:
     return tuple(Stage(a, b, _title(a, b)) for a, b in pairwise(sides))
 
 
-def _between(old: Folder, new: Folder, changed: set[Sid], label: str) -> Side:
+def _between(old: Folder, new: Folder, changed: set[Sid], label: str) -> ConfigState:
     """The state after these servers have changed; the rest is as before."""
     members = (old.servers.keys() - changed) | (new.servers.keys() & changed)
     servers = {}
@@ -273,11 +273,11 @@ def _between(old: Folder, new: Folder, changed: set[Sid], label: str) -> Side:
         config = parse_zoo_cfg(
             text, label, f"{sid}\n", {own.config.dynamic_config_file or "": dynamic or ""}.get, False
         )
-        servers[sid] = Given(sid, label, text, dynamic, config)
+        servers[sid] = ServerFiles(sid, label, text, dynamic, config)
     return _side(label, servers, next(iter(servers.values())).config.view, given=False)
 
 
-def _file_with(folder: Folder, reader: Sid, sid: Sid) -> Given:
+def _file_with(folder: Folder, reader: Sid, sid: Sid) -> ServerFiles:
     """The file that names a server as `reader` sees it: its own file, or else that of a third server.
 
     Files may differ: the line of a server in its own file may have a wildcard as the host.
@@ -286,7 +286,7 @@ def _file_with(folder: Folder, reader: Sid, sid: Sid) -> Given:
     return folder.servers[reader if reader in folder.servers else others[0] if others else sid]
 
 
-def _line(given: Given, sid: Sid) -> str:
+def _line(given: ServerFiles, sid: Sid) -> str:
     """The line of a server in the file of a server."""
     text = given.text if given.dynamic is None else given.dynamic
     found = {prop.key: prop.value for prop in read_properties(text, given.origin, Findings())}
@@ -308,7 +308,7 @@ def _with_members(text: str, lines: Mapping[Sid, str]) -> str:
     return "\n".join([*kept[:place], *(lines[sid] for sid in sorted(lines)), *kept[place:]]) + "\n"
 
 
-def _side(label: str, servers: Mapping[Sid, Given], view: View, *, given: bool) -> Side:
+def _side(label: str, servers: Mapping[Sid, ServerFiles], view: View, *, given: bool) -> ConfigState:
     """A state, its files named by its label, and by the server where they differ."""
     contents = {sid: (each.text, each.dynamic) for sid, each in servers.items()}
     shared = len(set(contents.values())) == 1
@@ -322,20 +322,20 @@ def _side(label: str, servers: Mapping[Sid, Given], view: View, *, given: bool) 
             beside = f"{name}.dynamic" + (f".{version:x}" if version else "")
             texts[name] = DYNAMIC.sub(lambda found, beside=beside: found[1] + beside, text)  # type: ignore[misc]
             texts[beside] = dynamic
-    return Side(label, files, texts, view, servers, given)
+    return ConfigState(label, files, texts, view, servers, given)
 
 
-def _readdressed(old: Side, new: Side) -> tuple[Sid, ...]:
+def _readdressed(old: ConfigState, new: ConfigState) -> tuple[Sid, ...]:
     """The servers with different addresses in the two states, ascending."""
     return tuple(sid for sid in sorted(old.members & new.members) if old.addresses(sid) != new.addresses(sid))
 
 
-def _moved(old: Side, new: Side) -> tuple[Sid, ...]:
+def _moved(old: ConfigState, new: ConfigState) -> tuple[Sid, ...]:
     """The servers without a common host in the two states, ascending."""
     return tuple(sid for sid in _readdressed(old, new) if old.hosts(sid).isdisjoint(new.hosts(sid)))
 
 
-def _title(old: Side, new: Side) -> str:
+def _title(old: ConfigState, new: ConfigState) -> str:
     what = ", ".join(_changes(old, new))
     return f"{_members(old.view)} to {_members(new.view)}" + (f" ({what})" if what else "")
 
@@ -349,7 +349,7 @@ def _listed(sids: frozenset[Sid]) -> str:
     return ", ".join(map(str, sorted(sids)))
 
 
-def _changes(before: Side, after: Side) -> Iterator[str]:
+def _changes(before: ConfigState, after: ConfigState) -> Iterator[str]:
     """The differences between two states, in words."""
     old, new = before.view, after.view
     moved = _moved(before, after)

@@ -29,7 +29,7 @@ class OrderError(Exception):
 
 
 @dataclass(frozen=True)
-class Step:
+class ServerStep:
     """One thing that the operator does; `wait`: the next step waits until that server serves again."""
 
     action: str
@@ -40,7 +40,7 @@ class Step:
         return f"{self.action} {self.sid}"
 
 
-Steps = tuple[Step, ...]
+Steps = tuple[ServerStep, ...]
 
 
 def steps_of(stage: Stage, order: Sequence[Sid]) -> Steps:
@@ -74,7 +74,7 @@ def left_out(stage: Stage, steps: Steps) -> tuple[Sid, ...]:
     return tuple(sid for sid in stage.remaining if sid not in {step.sid for step in steps})
 
 
-def quorum_without(stage: Stage, steps: Steps, step: Step, down: frozenset[Sid] = frozenset()) -> bool:
+def quorum_without(stage: Stage, steps: Steps, step: ServerStep, down: frozenset[Sid] = frozenset()) -> bool:
     """Whether a quorum runs while a step is under way, by the file of one that may lead it.
 
     A start stops no server.
@@ -199,12 +199,12 @@ def _mixed(others: list[Sid], leader: list[Sid], *, goes: bool) -> Iterator[tupl
             yield (*order[:place], *leader, *order[place:])
 
 
-def _step(stage: Stage, sid: Sid) -> Step:
+def _step(stage: Stage, sid: Sid) -> ServerStep:
     if sid in stage.added:
-        return Step(START, sid)
+        return ServerStep(START, sid)
     if sid in stage.removed:
-        return Step(STOP, sid, wait=False)
-    return Step(RESTART, sid)
+        return ServerStep(STOP, sid, wait=False)
+    return ServerStep(RESTART, sid)
 
 
 def leader_restarts(steps: Steps, leader: Sid) -> int:

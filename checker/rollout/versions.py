@@ -13,32 +13,32 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from checker.rollout.assess import Assessed, Assessor, Order
-from checker.rollout.runs import End
-from checker.rollout.scenarios import Asked, Question
+from checker.rollout.assess import Assessor, Order, StageAssessment
+from checker.rollout.runs import RunEnd
+from checker.rollout.scenarios import Question, RunSpec
 from checker.rollout.stages import Stage
 from checker.rollout.steps import RESTART, START, STOP, Steps
 from spec.quorum import Sid
 
 
-def with_versions(assessed: Assessed, assessor: Assessor, steps: Steps, leaders: Sequence[Sid]) -> None:
+def with_versions(assessment: StageAssessment, assessor: Assessor, steps: Steps, leaders: Sequence[Sid]) -> None:
     """Run every restart of an order, for each server that may lead at first."""
     for leader in leaders:
         order = Order(leader, steps)
         for number, step in enumerate(steps):
             if step.action == RESTART:
                 sofar = steps[: number + 1]
-                opening = tuple(_opening(assessed.stage, sofar))
-                asked = Asked(
-                    assessed.stage, sofar, leader, Question.ELECTION, zab=False, patient=False,
+                opening = tuple(_opening(assessment.stage, sofar))
+                spec = RunSpec(
+                    assessment.stage, sofar, leader, Question.ELECTION, zab=False, patient=False,
                     always=("OneLeader", "LeaderIsAVoter", "OnlyVotersCounted"), opening=opening,
                 )  # fmt: skip
-                ran = assessor.explore(asked, len(steps) * len(leaders))
-                if ran.end is End.IMPOSSIBLE:
+                result = assessor.explore(spec, len(steps) * len(leaders))
+                if result.end is RunEnd.IMPOSSIBLE:
                     order = replace(order, explored=False)  # the steps after this one were not run
                     break
-                assessed.runs.append(ran)
-        assessed.orders.append(order)
+                assessment.runs.append(result)
+        assessment.orders.append(order)
 
 
 def _opening(stage: Stage, steps: Steps) -> Iterator[dict[str, object]]:

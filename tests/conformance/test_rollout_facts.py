@@ -15,11 +15,11 @@ import pytest
 from checker.engine import Limits, search
 from checker.job import Verdict
 from checker.report import judge
-from checker.rollout import Outcome, Plan, Wish, plan, read_folder
-from checker.rollout.assess import Assessed, Assessor, Cell
-from checker.rollout.budget import Budget, Meter
-from checker.rollout.runs import LEAST_SECONDS, Ran, run_within
-from checker.rollout.scenarios import Asked, Question, scenario_of
+from checker.rollout import Plan, PlanRequest, SafetyVerdict, plan, read_folder
+from checker.rollout.assess import Assessor, QuestionAnswer, StageAssessment
+from checker.rollout.budget import Meter, WorkBudget
+from checker.rollout.runs import LEAST_SECONDS, RunResult, run_within
+from checker.rollout.scenarios import Question, RunSpec, scenario_of
 from checker.rollout.stages import Stage, whole
 from checker.rollout.steps import START, candidates, may_split, steps_of, unsplit
 from checker.scenario import bundled, from_text
@@ -33,20 +33,22 @@ ELECTION, COMMITS, HEALING = Question.ELECTION, Question.COMMITS, Question.HEALI
 STATES_PER_SECOND = 100_000
 
 
-def whole_levels(asked: Asked, seconds: float) -> Ran:
+def whole_levels(spec: RunSpec, seconds: float) -> RunResult:
     """A runner that counts states as work, and ends a run only between two levels."""
-    ran = run_within(asked, Limits(states=round(max(seconds, LEAST_SECONDS) * STATES_PER_SECOND)))
+    ran = run_within(spec, Limits(states=round(max(seconds, LEAST_SECONDS) * STATES_PER_SECOND)))
     return replace(ran, seconds=ran.states / STATES_PER_SECOND)
 
 
-def planned_for(asked: Wish) -> Plan:
+def planned_for(spec: PlanRequest) -> Plan:
     """Return a plan whose work is counted in states."""
-    return plan(asked, whole_levels)
+    return plan(spec, whole_levels)
 
 
-def wish(old: str, new: str, order: tuple[int, ...] | None = None, leader: int | None = None, faults: int = 0) -> Wish:
-    """Return a wish for a change between two of the shipped folders."""
-    return Wish(read_folder(FOLDERS / old), read_folder(FOLDERS / new), order, leader, faults, 24.0)
+def request(
+    old: str, new: str, order: tuple[int, ...] | None = None, leader: int | None = None, faults: int = 0
+) -> PlanRequest:
+    """Return a request for a change between two of the shipped folders."""
+    return PlanRequest(read_folder(FOLDERS / old), read_folder(FOLDERS / new), order, leader, faults, 24.0)
 
 
 @cache
@@ -54,18 +56,18 @@ def planned(
     old: str, new: str, order: tuple[int, ...] | None = None, leader: int | None = None, faults: int = 0
 ) -> Plan:
     """Return the plan for two of the shipped folders; each plan is computed once."""
-    return planned_for(wish(old, new, order, leader, faults))
+    return planned_for(request(old, new, order, leader, faults))
 
 
-def without_faults(made: Plan, question: Question) -> Cell:
+def without_faults(made: Plan, question: Question) -> QuestionAnswer:
     """Return the answer, without faults, to a question about the direct change."""
-    return made.direct.cell(question, faulty=False)
+    return made.direct.answer(question, faulty=False)
 
 
-def trace_of(cell: Cell) -> Trace:
+def trace_of(answer: QuestionAnswer) -> Trace:
     """Return the trace of an answer."""
-    assert cell.ran is not None and cell.ran.trace is not None
-    return cell.ran.trace
+    assert answer.finding is not None and answer.finding.trace is not None
+    return answer.finding.trace
 
 
 def stage(old: str, new: str) -> Stage:
@@ -78,9 +80,9 @@ def stage(old: str, new: str) -> Stage:
 
 def test_the_wrong_order_has_leaders_3_and_5_in_one_epoch() -> None:
     """Observed in 16 of 16 runs: 1 and 3 elect 3; 2, 4 and 5 elect 5; both in the same epoch."""
-    cell = without_faults(planned("three", "five", (2, 1, 3), 2), ELECTION)
-    assert cell.outcome is Outcome.UNSAFE
-    trace = trace_of(cell)
+    answer = without_faults(planned("three", "five", (2, 1, 3), 2), ELECTION)
+    assert answer.outcome is SafetyVerdict.UNSAFE
+    trace = trace_of(answer)
     assert trace.prop == "Leadership" and dict(trace.values)["leaders"] == [3, 5]
     lanes = trace.steps[-1].lanes
     assert {sid: lanes[f"server.{sid}"].get("leader") for sid in (1, 2, 4)} == {1: 3, 2: 5, 4: 5}
@@ -88,36 +90,36 @@ def test_the_wrong_order_has_leaders_3_and_5_in_one_epoch() -> None:
 
 def test_after_the_wrong_order_one_zxid_is_two_transactions() -> None:
     """Observed: both leaders accept writes, and the same zxid names two different transactions."""
-    cell = without_faults(planned("three", "five", (2, 1, 3), 2), COMMITS)
-    assert cell.outcome is Outcome.UNSAFE and trace_of(cell).prop == "OneTxnPerZxid"
+    answer = without_faults(planned("three", "five", (2, 1, 3), 2), COMMITS)
+    assert answer.outcome is SafetyVerdict.UNSAFE and trace_of(answer).prop == "OneTxnPerZxid"
 
 
 def test_healing_the_wrong_order_leaves_replicas_different() -> None:
     """Observed: 1, restarted with the five-member file, joins 5 by a plain DIFF, and the replicas stay different for
     ever.
     """
-    cell = without_faults(planned("three", "five", (2, 1, 3), 2), HEALING)
-    trace = trace_of(cell)
-    assert cell.outcome is Outcome.UNSAFE and trace.prop == "ReplicasAgree"
+    answer = without_faults(planned("three", "five", (2, 1, 3), 2), HEALING)
+    trace = trace_of(answer)
+    assert answer.outcome is SafetyVerdict.UNSAFE and trace.prop == "ReplicasAgree"
     assert any("server.1 receives DIFF" in step.caption and "from server.5" in step.caption for step in trace.steps)
 
 
 def test_with_4_and_5_down_2_stays_looking_and_nothing_splits() -> None:
     """Observed: 2 sees 3 LEADING and 1 FOLLOWING and stays LOOKING, because that is two of five."""
-    asked = wish("three", "five", (2,), 2)
-    made = planned_for(Wish(asked.old, asked.new, (2,), 2, 0, 20.0, frozenset({4, 5})))
-    assert without_faults(made, ELECTION).outcome is Outcome.SAFE
-    assert without_faults(made, COMMITS).outcome is Outcome.SAFE
+    spec = request("three", "five", (2,), 2)
+    made = planned_for(PlanRequest(spec.old, spec.new, (2,), 2, 0, 20.0, frozenset({4, 5})))
+    assert without_faults(made, ELECTION).outcome is SafetyVerdict.SAFE
+    assert without_faults(made, COMMITS).outcome is SafetyVerdict.SAFE
     stalled = without_faults(made, HEALING)
-    assert stalled.outcome is Outcome.STALLS and stalled.ran is not None
-    assert stalled.ran.looking == (2,)
+    assert stalled.outcome is SafetyVerdict.STALLS and stalled.finding is not None
+    assert stalled.finding.looking == (2,)
 
 
 def test_lagging_4_and_5_may_all_join_3_and_may_split_where_messages_are_slow() -> None:
     """Observed: if 4 and 5 have missed one write, all join 3. The model has that run, and a split if 2 hears 3 late."""
     growth = stage("three", "five")
-    asked = Asked(growth, steps_of(growth, (2,)), 2, ELECTION, zab=False, patient=False, always=("LeaderIsAVoter",))
-    text = scenario_of(asked)
+    spec = RunSpec(growth, steps_of(growth, (2,)), 2, ELECTION, zab=False, patient=False, always=("LeaderIsAVoter",))
+    text = scenario_of(spec)
     for sid in (1, 2, 3):
         text = text.replace(f"  {sid}: {{file: before.cfg", f"  {sid}: {{file: before.cfg, epoch: 1, zxid: 1:3")
     for sid in (4, 5):
@@ -137,36 +139,38 @@ def test_versions_that_are_gossiped_prevent_the_split() -> None:
     made = planned("reconfig-three", "reconfig-five", (2, 1, 3), 2)
     assert any(pair.disjoint for pair in made.direct.pairs)
     elections = without_faults(made, ELECTION)
-    assert elections.outcome is Outcome.SAFE and any(ran.asked.opening for ran in elections.runs)
-    assert made.outcome is Outcome.OPEN, "what follows an election is not modelled with versions, and that is said"
+    assert elections.outcome is SafetyVerdict.SAFE and any(ran.spec.opening for ran in elections.runs)
+    assert made.outcome is SafetyVerdict.OPEN, (
+        "what follows an election is not modelled with versions, and that is said"
+    )
     assert any("takes over the first" in note for note in made.notes)
 
 
 def test_the_leader_last_has_one_leader_but_loses_a_write() -> None:
     """R10': no fault ever gives two leaders, but two of three commit transactions that three of five do not have."""
     made = planned("three", "five", (4, 5, 1, 3, 2), 2, 1)
-    assert without_faults(made, ELECTION).outcome is Outcome.SAFE
+    assert without_faults(made, ELECTION).outcome is SafetyVerdict.SAFE
     lost = without_faults(made, COMMITS)
-    assert lost.outcome is Outcome.UNSAFE and trace_of(lost).prop == "LeaderLogCompleteness"
+    assert lost.outcome is SafetyVerdict.UNSAFE and trace_of(lost).prop == "LeaderLogCompleteness"
 
 
 def test_the_leader_last_with_one_partition_has_two_leaders() -> None:
     """R10': {2, 3} by the old file, {1, 4, 5} by the new one."""
-    cell = planned("three", "five", (4, 5, 1, 3, 2), 2, 1).direct.cell(ELECTION, faulty=True)
-    assert cell.outcome is Outcome.UNSAFE and cell.ran is not None
-    assert cell.ran.asked.faults == {"partitions": 1} and trace_of(cell).prop == "OneLeader"
+    answer = planned("three", "five", (4, 5, 1, 3, 2), 2, 1).direct.answer(ELECTION, faulty=True)
+    assert answer.outcome is SafetyVerdict.UNSAFE and answer.finding is not None
+    assert answer.finding.spec.faults == {"partitions": 1} and trace_of(answer).prop == "OneLeader"
 
 
-def grown(order: tuple[int, ...]) -> Assessed:
+def grown(order: tuple[int, ...]) -> StageAssessment:
     """Assess an order from three to five until it is unsafe: commits without faults, leaders also with one fault."""
     growth = stage("three", "five")
     meter = Meter(whole_levels)
-    assessor = Assessor(Budget(60.0, meter.clock), meter.run, 1)
-    trial: Assessed = assessor.begin(growth)
+    assessor = Assessor(WorkBudget(60.0, meter.clock), meter.run, 1)
+    trial: StageAssessment = assessor.begin(growth)
     found = assessor.without_faults(trial, 2, steps_of(growth, order), 1)
-    if trial.outcome is not Outcome.UNSAFE:
+    if trial.outcome is not SafetyVerdict.UNSAFE:
         assessor.commits(trial, found, 1)
-    if trial.outcome is not Outcome.UNSAFE:
+    if trial.outcome is not SafetyVerdict.UNSAFE:
         assessor.leaders_under_faults(trial, found, 1)
     return trial
 
@@ -190,15 +194,15 @@ def test_the_servers_of_three_to_five_that_run_may_split_unless_4_or_5_starts_at
 @pytest.mark.parametrize("order", some_and_the_rest(BOTH_EARLY), ids=str)
 def test_three_to_five_is_unsafe_if_4_and_5_run_before_two_others_have_the_new_file(order: tuple[int, ...]) -> None:
     """Two servers with the old file are a quorum by that file, and three with the new file are a quorum by theirs."""
-    assert grown(order).outcome is Outcome.UNSAFE
+    assert grown(order).outcome is SafetyVerdict.UNSAFE
 
 
 @pytest.mark.parametrize("order", some_and_the_rest(ONE_AT_THE_END), ids=str)
 def test_three_to_five_splits_nothing_and_loses_nothing_if_4_or_5_starts_at_the_end(order: tuple[int, ...]) -> None:
     """While there are two files, four servers run: too few for two with the old file and three others with the new."""
     found = grown(order)
-    cells = [found.cell(ELECTION, faulty=faulty) for faulty in (False, True)] + [found.cell(COMMITS, faulty=False)]
-    assert [cell.outcome for cell in cells] == [Outcome.SAFE] * 3
+    cells = [found.answer(ELECTION, faulty=faulty) for faulty in (False, True)] + [found.answer(COMMITS, faulty=False)]
+    assert [answer.outcome for answer in cells] == [SafetyVerdict.SAFE] * 3
 
 
 # Growing from three to four.
@@ -207,14 +211,14 @@ def test_three_to_five_splits_nothing_and_loses_nothing_if_4_or_5_starts_at_the_
 def test_three_to_four_in_the_wrong_order_stalls_until_1_restarts_and_does_not_split() -> None:
     """Observed: no split; 2 and 4 stay LOOKING until 1 restarts with the new file."""
     made = planned("three", "four", (4, 2, 1, 3), 2)
-    assert made.direct.proved and made.outcome is Outcome.SAFE
+    assert made.direct.proved and made.outcome is SafetyVerdict.SAFE
     stalled = without_faults(made, HEALING)
-    assert stalled.outcome is Outcome.STALLS and stalled.ran is not None
-    assert stalled.ran.stuck == 2 and stalled.ran.looking == (2, 4)
+    assert stalled.outcome is SafetyVerdict.STALLS and stalled.finding is not None
+    assert stalled.finding.stuck == 2 and stalled.finding.looking == (2, 4)
     (order,) = made.direct.orders
     waits = {step.sid: step.wait for step in order.steps}
     assert waits[4] and not waits[2], "it is said that 2 must not be waited for"
-    assert any(ran.outcome is Outcome.SAFE for ran in made.direct.runs if not ran.asked.patient), (
+    assert any(ran.outcome is SafetyVerdict.SAFE for ran in made.direct.runs if not ran.spec.patient), (
         "and all settle at last"
     )
 
@@ -237,10 +241,12 @@ MARKED = [pytest.param(*CHANGES[name], id=name, marks=pytest.mark.slow if name i
 @pytest.mark.parametrize(("old", "new", "stages"), MARKED)
 def test_a_safe_way_is_found(old: str, new: str, stages: int) -> None:
     made = planned(old, new)
-    assert made.outcome is Outcome.SAFE and len(made.advised) == stages
+    assert made.outcome is SafetyVerdict.SAFE and len(made.advised) == stages
     if stages > 1:
-        assert made.direct.outcome is not Outcome.SAFE, "with five servers it may take longer than a part of the budget"
-        assert made.direct.outcome is Outcome.UNSAFE or "five" in (old, new)
+        assert made.direct.outcome is not SafetyVerdict.SAFE, (
+            "with five servers it may take longer than a part of the budget"
+        )
+        assert made.direct.outcome is SafetyVerdict.UNSAFE or "five" in (old, new)
     for part in made.advised:
         assert part.proved is not bool(part.stage.changed_roles), "the proof covers servers that keep their role"
         leaders = {order.leader for order in part.orders}
@@ -257,14 +263,14 @@ def test_three_to_five_is_safe_in_one_go_if_5_starts_when_all_others_have_the_ne
     assert made.tried == 1
     assert [step.sid for step in order.steps] == [4, 1, 3, 2, 5] and all(step.wait for step in order.steps)
     cells = [without_faults(made, question) for question in (ELECTION, COMMITS, HEALING)]
-    assert not made.direct.proved and all(cell.outcome is Outcome.SAFE for cell in cells)
+    assert not made.direct.proved and all(answer.outcome is SafetyVerdict.SAFE for answer in cells)
 
 
 def test_an_order_in_which_somebody_waits_in_vain_is_not_followed_where_stages_are_safe() -> None:
     """When 5 has been stopped, 4 leads, and by the new file 1 cannot follow it."""
     shrinking = stage("five", "three")
     steps = next(unsplit(shrinking, 5))
-    assessor = Assessor(Budget(60.0, lambda: 0.0), whole_levels, 0)
+    assessor = Assessor(WorkBudget(60.0, lambda: 0.0), whole_levels, 0)
     (vain, *_) = assessor.without_faults(assessor.begin(shrinking), 5, steps, 1).vain
     assert str(steps[0]) == "stop 5" and vain.stuck == 1
     assert len(planned("five", "three").stages) == 2
@@ -272,9 +278,9 @@ def test_an_order_in_which_somebody_waits_in_vain_is_not_followed_where_stages_a
 
 @pytest.mark.slow
 def test_a_safe_way_from_three_to_seven_has_four_stages() -> None:
-    asked = wish("three", "seven")
-    made = planned_for(Wish(asked.old, asked.new, None, None, 0, 120.0))
-    assert made.outcome is Outcome.SAFE and len(made.stages) == 4
+    spec = request("three", "seven")
+    made = planned_for(PlanRequest(spec.old, spec.new, None, None, 0, 120.0))
+    assert made.outcome is SafetyVerdict.SAFE and len(made.stages) == 4
     assert [len(part.stage.new.view.voters) for part in made.stages] == [4, 5, 6, 7]
 
 
@@ -282,10 +288,10 @@ def test_a_safe_way_from_three_to_seven_has_four_stages() -> None:
 @pytest.mark.parametrize(("old", "new", "stages"), MARKED)
 def test_a_safe_way_is_safe_under_a_fault_too(old: str, new: str, stages: int) -> None:
     """No proof covers an observer that becomes a voter, so its runs must be finished: 57 million states."""
-    asked = wish(old, new, faults=1)
-    budget = 1200.0 if old == "observer" else asked.seconds
-    made = planned_for(replace(asked, seconds=budget))
-    assert made.outcome is Outcome.SAFE and len(made.advised) == stages
+    spec = request(old, new, faults=1)
+    budget = 1200.0 if old == "observer" else spec.seconds
+    made = planned_for(replace(spec, seconds=budget))
+    assert made.outcome is SafetyVerdict.SAFE and len(made.advised) == stages
 
 
 def test_every_run_that_is_found_can_be_replayed_from_what_its_trace_carries() -> None:

@@ -15,14 +15,14 @@ from pathlib import Path
 import pytest
 
 from checker.engine import Limits
-from checker.rollout import Wish, plan, read_folder
+from checker.rollout import PlanRequest, plan, read_folder
 from checker.rollout.folders import Folder
-from checker.rollout.runs import Outcome, Ran, run_within
-from checker.rollout.scenarios import Asked, Question, scenario_of
+from checker.rollout.runs import RunResult, SafetyVerdict, run_within
+from checker.rollout.scenarios import Question, RunSpec, scenario_of
 from checker.scenario import ScenarioError
 
 ENOUGH = 30_000  # states of a run; a run that needs more counts as unfinished
-Cells = dict[tuple[Question, bool], Outcome]
+Cells = dict[tuple[Question, bool], SafetyVerdict]
 
 # Members before, members after (`-` marks an observer), the order, the server that leads first, and the faults.
 ROLLOUTS = [
@@ -58,50 +58,51 @@ def folder(members: tuple[int, ...]) -> Folder:
 
 
 @cache
-def _explored(text: str) -> Ran | ScenarioError:
+def _explored(text: str) -> RunResult | ScenarioError:
     try:
         return run_within(_asked[text], Limits(states=ENOUGH))
     except ScenarioError as error:  # an opening that is impossible
         return error
 
 
-_asked: dict[str, Asked] = {}
+_asked: dict[str, RunSpec] = {}
 
 
-def whole(asked: Asked) -> Ran:
+def whole(spec: RunSpec) -> RunResult:
     """Return the run without a cut. Raises ScenarioError for an impossible opening."""
-    text = scenario_of(asked) + str(sorted(asked.stage.texts.items()))
-    _asked[text] = asked
+    text = scenario_of(spec) + str(sorted(spec.stage.texts.items()))
+    _asked[text] = spec
     ran = _explored(text)
     if isinstance(ran, ScenarioError):
         raise ran
-    return ran if ran.asked == asked else replace(ran, asked=asked)
+    return ran if ran.spec == spec else replace(ran, spec=spec)
 
 
-def cut_off(ran: Ran, depth: int) -> Ran:
+def cut_off(ran: RunResult, depth: int) -> RunResult:
     """Return the run, cut off at the end of the level of this depth."""
-    if depth >= ran.depth or (ran.outcome is Outcome.UNSAFE and ran.found and ran.found.depth <= depth):
+    if depth >= ran.depth or (ran.outcome is SafetyVerdict.UNSAFE and ran.found and ran.found.depth <= depth):
         return ran
     return replace(
-        ran, outcome=Outcome.OPEN, depth=depth, states=sum(ran.levels[: depth + 1]), found=None, stuck=None, looking=(),
+        ran, outcome=SafetyVerdict.OPEN, depth=depth, states=sum(ran.levels[: depth + 1]), found=None,
+        stuck=None, looking=(),
         exhausted=False, levels=ran.levels[: depth + 1],
     )  # fmt: skip
 
 
-def cells(wish: Wish, cuts: dict[int, int]) -> tuple[Cells, list[Ran]]:
+def cells(request: PlanRequest, cuts: dict[int, int]) -> tuple[Cells, list[RunResult]]:
     """Return the cells of a plan whose run number n is cut off at the depth `cuts[n]`, and all of its runs."""
-    made: list[Ran] = []
+    made: list[RunResult] = []
 
-    def run(asked: Asked, _: float) -> Ran:
-        ran = whole(asked)
+    def run(spec: RunSpec, _: float) -> RunResult:
+        ran = whole(spec)
         made.append(cut_off(ran, cuts[len(made)]) if len(made) in cuts else ran)
         return made[-1]
 
-    direct = plan(wish, run).direct
-    return {(q, faulty): direct.cell(q, faulty=faulty).outcome for q in Question for faulty in (False, True)}, made
+    direct = plan(request, run).direct
+    return {(q, faulty): direct.answer(q, faulty=faulty).outcome for q in Question for faulty in (False, True)}, made
 
 
-def each_cut(made: list[Ran]) -> Iterator[dict[int, int]]:
+def each_cut(made: list[RunResult]) -> Iterator[dict[int, int]]:
     """Yield every run and each of its levels, one at a time."""
     for number, ran in enumerate(made):
         for depth in range(ran.depth):
@@ -112,24 +113,26 @@ def each_cut(made: list[Ran]) -> Iterator[dict[int, int]]:
 def test_no_cut_makes_a_cell_safe_that_is_unsafe(
     old: tuple[int, ...], new: tuple[int, ...], order: tuple[int, ...], leader: int, faults: int
 ) -> None:
-    wish = Wish(folder(old), folder(new), order, leader, faults)
-    without, made = cells(wish, {})
-    unsafe = {key for key, outcome in without.items() if outcome is Outcome.UNSAFE}
+    request = PlanRequest(folder(old), folder(new), order, leader, faults)
+    without, made = cells(request, {})
+    unsafe = {key for key, outcome in without.items() if outcome is SafetyVerdict.UNSAFE}
     for cut in each_cut(made):
-        after, _ = cells(wish, cut)
-        assert not [key for key in unsafe if after[key] is Outcome.SAFE], cut
+        after, _ = cells(request, cut)
+        assert not [key for key in unsafe if after[key] is SafetyVerdict.SAFE], cut
 
 
 def test_the_roll_outs_are_of_both_kinds() -> None:
-    wishes = [Wish(folder(old), folder(new), order, leader, faults) for old, new, order, leader, faults in ROLLOUTS]
-    unsafe = sum(Outcome.UNSAFE in cells(wish, {})[0].values() for wish in wishes)
+    requests = [
+        PlanRequest(folder(old), folder(new), order, leader, faults) for old, new, order, leader, faults in ROLLOUTS
+    ]
+    unsafe = sum(SafetyVerdict.UNSAFE in cells(request, {})[0].values() for request in requests)
     assert 5 <= unsafe <= 15
 
 
 def test_a_run_that_is_cut_off_is_as_one_made_from_the_whole_run() -> None:
-    _, runs = cells(Wish(folder((1,)), folder((1, 2, 3)), (2, 3, 1), 1, 0), {})
+    _, runs = cells(PlanRequest(folder((1,)), folder((1, 2, 3)), (2, 3, 1), 1, 0), {})
     for ran in runs:
         for depth in range(0, ran.depth, 3):
-            really, made = run_within(ran.asked, Limits(depth=depth)), cut_off(ran, depth)
+            really, made = run_within(ran.spec, Limits(depth=depth)), cut_off(ran, depth)
             assert (really.outcome, really.states, really.complete) == (made.outcome, made.states, made.complete)
             assert (really.found is None, really.stuck) == (made.found is None, made.stuck)

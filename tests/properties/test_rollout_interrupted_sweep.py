@@ -16,13 +16,13 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from checker.engine import Limits
-from checker.rollout import Folder, Wish, plan, read_folder
+from checker.rollout import Folder, PlanRequest, plan, read_folder
 from checker.rollout.data import data
 from checker.rollout.differences import settings as keys_of
 from checker.rollout.interrupted import read_now
 from checker.rollout.markdown import markdown
-from checker.rollout.runs import Ran, run_within
-from checker.rollout.scenarios import Asked
+from checker.rollout.runs import RunResult, run_within
+from checker.rollout.scenarios import RunSpec
 from checker.rollout.steps import OrderError
 from spec.config import ConfigError
 from tests.properties.test_rollout_sweep import contradictions
@@ -49,7 +49,7 @@ def swept(count: int) -> tuple[int, list[str]]:
                 _write(Path(name, "now"), old, new, applied)
                 now = read_now(Path(name, "now"), old, new)
                 assert now.applied == applied | _same(old, new)
-                made = plan(Wish(old, new, now=now), limited)
+                made = plan(PlanRequest(old, new, now=now), limited)
             except (ConfigError, OrderError) as refusal:
                 assert str(refusal)
                 return
@@ -62,9 +62,9 @@ def swept(count: int) -> tuple[int, list[str]]:
     return planned, contradicted
 
 
-def limited(asked: Asked, seconds: float) -> Ran:
+def limited(spec: RunSpec, seconds: float) -> RunResult:
     """Explore few states, so that most verdicts rest on proofs and on small spaces."""
-    return run_within(asked, Limits(states=500))
+    return run_within(spec, Limits(states=500))
 
 
 def _same(old: Folder, new: Folder) -> set[int]:

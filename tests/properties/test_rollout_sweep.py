@@ -23,11 +23,11 @@ from hypothesis import HealthCheck, Phase, given, settings
 
 from checker.engine import Limits
 from checker.engine.model import Kind
-from checker.rollout import Engine, Outcome, Plan, Wish, plan, read_folder
+from checker.rollout import Engine, Plan, PlanRequest, SafetyVerdict, plan, read_folder
 from checker.rollout.assess import LARGEST, LEADERS
 from checker.rollout.runs import run_within
-from checker.rollout.scenarios import CRASHES, SAFE_DATA, Asked, Question
-from checker.rollout.sentences import of_run
+from checker.rollout.scenarios import CRASHES, SAFE_DATA, Question, RunSpec
+from checker.rollout.sentences import run_sentence
 from checker.rollout.steps import OrderError, may_lead, steps_of
 from checker.scenario import ScenarioError
 from spec.config import ConfigError
@@ -37,7 +37,7 @@ BUDGET = 5.0  # seconds of work
 STATES = 4_000  # of a search by brute force
 FEW, MANY = 6, 200
 
-Cells = dict[tuple[Question, bool], Outcome]
+Cells = dict[tuple[Question, bool], SafetyVerdict]
 
 
 @dataclass
@@ -70,7 +70,7 @@ def swept(count: int, *, brute_force: bool) -> Swept:
             try:
                 old, new = (read_folder(cfg.write(Path(name, which))) for cfg, which in zip(pair, "ab", strict=True))
                 began = time.process_time()
-                made = plan(Wish(old, new, seconds=BUDGET), engine.run)
+                made = plan(PlanRequest(old, new, seconds=BUDGET), engine.run)
             except (ConfigError, OrderError) as refusal:
                 assert str(refusal)
                 result.answers.append(type(refusal).__name__)
@@ -88,7 +88,7 @@ def swept(count: int, *, brute_force: bool) -> Swept:
 
 def cells_of(made: Plan) -> Cells:
     """Return the outcomes of the cells of the direct change."""
-    return {(q, faulty): made.direct.cell(q, faulty=faulty).outcome for q in Question for faulty in (False, True)}
+    return {(q, faulty): made.direct.answer(q, faulty=faulty).outcome for q in Question for faulty in (False, True)}
 
 
 def contradictions(made: Plan, random: Random) -> Iterator[str]:
@@ -101,23 +101,23 @@ def contradictions(made: Plan, random: Random) -> Iterator[str]:
         return
     for question, always, writes in ((Question.ELECTION, LEADERS, 0), (Question.COMMITS, SAFE_DATA, 1)):
         for faulty in (False, True):
-            if made.direct.cell(question, faulty=faulty).outcome is not Outcome.SAFE:
+            if made.direct.answer(question, faulty=faulty).outcome is not SafetyVerdict.SAFE:
                 continue
             if made.direct.proved or not made.direct.orders:
                 steps = steps_of(stage, random.sample(stage.remaining, len(stage.remaining)))
                 leader = random.choice(sorted(may_lead(stage)))
             else:
                 steps, leader = made.direct.orders[0].steps, made.direct.orders[0].leader
-            asked = Asked(
+            spec = RunSpec(
                 stage, steps, leader, question, {CRASHES: 1} if faulty else {}, always=always, writes=writes,
                 elections=2, patient=not made.direct.proved,
             )  # fmt: skip
             try:
-                ran = run_within(asked, Limits(states=STATES))
+                ran = run_within(spec, Limits(states=STATES))
             except ScenarioError:
                 continue
             if ran.found is not None and ran.found.prop.kind is Kind.ALWAYS:
-                yield f"{asked.name}: {of_run(ran)}"
+                yield f"{spec.name}: {run_sentence(ran)}"
 
 
 def _spin(ready: multiprocessing.synchronize.Event) -> None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from checker.rollout.runs import End, Outcome, Ran
-from checker.rollout.scenarios import Asked
+from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict
+from checker.rollout.scenarios import RunSpec
 
 ENDS = {
-    Outcome.UNSAFE: End.VIOLATION,
-    Outcome.OPEN: End.WORK,
-    Outcome.STALLS: End.STALL,
-    Outcome.SAFE: End.EXHAUSTED,
+    SafetyVerdict.UNSAFE: RunEnd.VIOLATION,
+    SafetyVerdict.OPEN: RunEnd.WORK,
+    SafetyVerdict.STALLS: RunEnd.STALL,
+    SafetyVerdict.SAFE: RunEnd.EXHAUSTED,
 }
 
 
-def made_up(asked: Asked, outcome: Outcome, *, seconds: float = 0.0, states: int = 10, name: str = "") -> Ran:
+def made_up(
+    spec: RunSpec, outcome: SafetyVerdict, *, seconds: float = 0.0, states: int = 10, name: str = ""
+) -> RunResult:
     """Return a run with this outcome, without a finding."""
-    return Ran(asked, outcome, ENDS[outcome], states, 2, seconds, (), name or asked.name)
+    return RunResult(spec, outcome, ENDS[outcome], states, 2, seconds, (), name or spec.name)

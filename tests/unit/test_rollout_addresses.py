@@ -14,16 +14,16 @@ import pytest
 
 from checker.engine import Limits, plain
 from checker.report.verdict import ExitCode
-from checker.rollout.answer import Plan, Wish
+from checker.rollout.answer import Plan, PlanRequest
 from checker.rollout.assess import QUESTIONS, Reason
 from checker.rollout.folders import Folder, read_folder
 from checker.rollout.markdown import markdown
+from checker.rollout.phrases import headline
 from checker.rollout.planner import plan
-from checker.rollout.runs import Outcome, Ran, job_of, run_within
-from checker.rollout.scenarios import Asked, Question
+from checker.rollout.runs import RunResult, SafetyVerdict, job_of, run_within
+from checker.rollout.scenarios import Question, RunSpec
 from checker.rollout.stages import one_at_a_time, whole
 from checker.rollout.steps import quorum_without, steps_of
-from checker.rollout.words import headline
 from spec.quorum import Sid
 from tests.support.rollout_runs import made_up
 
@@ -44,18 +44,18 @@ def folder(
     return read_folder(path)
 
 
-def small(asked: Asked, seconds: float) -> Ran:
+def small(spec: RunSpec, seconds: float) -> RunResult:
     """A run with the same number of states on every machine. Few are enough for commits, which a proof covers."""
-    return run_within(asked, Limits(states=500 if asked.question is Question.COMMITS else 30_000))
+    return run_within(spec, Limits(states=500 if spec.question is Question.COMMITS else 30_000))
 
 
-def exhausted(asked: Asked, seconds: float) -> Ran:
+def exhausted(spec: RunSpec, seconds: float) -> RunResult:
     """A run without an engine that has explored everything, and has taken an hour."""
-    return made_up(asked, Outcome.SAFE, seconds=3600.0)
+    return made_up(spec, SafetyVerdict.SAFE, seconds=3600.0)
 
 
 def planned(old: Folder, new: Folder, *order: Sid, leader: Sid | None = None, in_one_go: bool = False) -> Plan:
-    return plan(Wish(old, new, order or None, leader, in_one_go=in_one_go), small)
+    return plan(PlanRequest(old, new, order or None, leader, in_one_go=in_one_go), small)
 
 
 def vain(made: Plan) -> list[Sid | None]:
@@ -66,12 +66,12 @@ def vain(made: Plan) -> list[Sid | None]:
 def test_new_ports_everywhere_leave_the_first_restarted_server_looking(tmp_path: Path) -> None:
     """Observed: 2 leads, 1 is restarted and stays LOOKING; when 3 is restarted the two elect 3; then 2 follows."""
     made = planned(folder(tmp_path, "old", OLD), folder(tmp_path, "new", PORTS), 1, 3, 2, leader=2)
-    assert (made.outcome, made.exit_code, vain(made)) == (Outcome.STALLS, ExitCode.LIVENESS, [1])
+    assert (made.outcome, made.exit_code, vain(made)) == (SafetyVerdict.STALLS, ExitCode.LIVENESS, [1])
     assert headline(made).endswith("(changes the peer addresses of 1, 2, 3) in the order 1, 3, 2: STALLS")
     assert "after step 1, restart 1, server 1 stays LOOKING" in markdown(made)
-    cell = made.direct.cell(Question.HEALING, faulty=False)
-    assert cell.ran is not None and cell.ran.trace is not None
-    actions = [step.action for step in cell.ran.trace.steps if (step.action or "").startswith("plan")]
+    answer = made.direct.answer(Question.HEALING, faulty=False)
+    assert answer.finding is not None and answer.finding.trace is not None
+    actions = [step.action for step in answer.finding.trace.steps if (step.action or "").startswith("plan")]
     assert actions == ["plan 1: stop 1", "plan 2: start 1"]
 
 
@@ -79,7 +79,7 @@ def test_a_server_cannot_follow_where_its_file_knows_the_new_ports_too_early(tmp
     """Observed: 3 leads and the ports of 1 change; 2 is restarted first and stays LOOKING; then 1 and 3 follow."""
     moved = OLD | {1: PORTS[1]}
     made = planned(folder(tmp_path, "old", OLD), folder(tmp_path, "new", moved), 2, 1, 3, leader=3)
-    assert (made.outcome, vain(made)) == (Outcome.STALLS, [2])
+    assert (made.outcome, vain(made)) == (SafetyVerdict.STALLS, [2])
 
 
 @pytest.mark.parametrize("order", [(1, 3, 2), (3, 1, 2)], ids=str)
@@ -87,13 +87,13 @@ def test_a_server_with_new_ports_follows_if_it_is_restarted_first(tmp_path: Path
     """Observed with the lowest and the highest id: it connects to the others, and they answer on its connection."""
     moved = OLD | {order[0]: PORTS[order[0]]}
     made = planned(folder(tmp_path, "old", OLD), folder(tmp_path, "new", moved), *order, leader=2)
-    assert (made.outcome, vain(made)) == (Outcome.SAFE, [])
+    assert (made.outcome, vain(made)) == (SafetyVerdict.SAFE, [])
 
 
 def test_new_ports_everywhere_are_planned_one_server_at_a_time(tmp_path: Path) -> None:
     made = planned(folder(tmp_path, "old", OLD), folder(tmp_path, "new", PORTS))
-    assert made.direct.outcome is Outcome.STALLS
-    assert [part.outcome for part in made.stages] == [Outcome.SAFE] * 3
+    assert made.direct.outcome is SafetyVerdict.STALLS
+    assert [part.outcome for part in made.stages] == [SafetyVerdict.SAFE] * 3
     assert [part.stage.readdressed for part in made.stages] == [(1,), (2,), (3,)]
     for sid, part in enumerate(made.stages, start=1):
         assert {order.steps[0].sid for order in part.orders} == {sid}
@@ -104,11 +104,12 @@ def test_new_ports_everywhere_are_planned_one_server_at_a_time(tmp_path: Path) -
 
 def test_a_leader_that_was_not_explored_leaves_the_question_open(tmp_path: Path) -> None:
     """A proof about quorums says nothing about addresses."""
-    wish = Wish(folder(tmp_path, "old", OLD), folder(tmp_path, "new", OLD | {1: PORTS[1]}), None, in_one_go=True)
-    made = plan(wish, exhausted)
+    old, new = folder(tmp_path, "old", OLD), folder(tmp_path, "new", OLD | {1: PORTS[1]})
+    request = PlanRequest(old, new, None, in_one_go=True)
+    made = plan(request, exhausted)
     assert [order.explored for order in made.direct.orders] == [True, False, False]
-    assert made.direct.cell(Question.HEALING, faulty=False).outcome is Outcome.OPEN
-    assert made.outcome is Outcome.OPEN
+    assert made.direct.answer(Question.HEALING, faulty=False).outcome is SafetyVerdict.OPEN
+    assert made.outcome is SafetyVerdict.OPEN
 
 
 def test_an_id_on_another_host_has_two_verdicts_in_the_first_line(tmp_path: Path) -> None:
@@ -116,9 +117,15 @@ def test_an_id_on_another_host_has_two_verdicts_in_the_first_line(tmp_path: Path
     made = planned(old, new, leader=3)
     assert made.direct.stage.moved == (1,)
     assert headline(made).endswith("(moves 1 to another host): SAFE with its disk, UNSAFE with an empty disk")
-    assert (made.outcome_with_disks, made.outcome, made.exit_code) == (Outcome.SAFE, Outcome.UNSAFE, ExitCode.SAFETY)
+    assert (made.outcome_with_disks, made.outcome, made.exit_code) == (
+        SafetyVerdict.SAFE,
+        SafetyVerdict.UNSAFE,
+        ExitCode.SAFETY,
+    )
     assert all(
-        made.direct.cell(q, faulty=faulty).outcome is Outcome.SAFE for q in QUESTIONS for faulty in (False, True)
+        made.direct.answer(q, faulty=faulty).outcome is SafetyVerdict.SAFE
+        for q in QUESTIONS
+        for faulty in (False, True)
     )
     assert "**Stop server 1, move its disk (`dataDir` and `dataLogDir`) to `d`, then start it there**" in markdown(made)
 
@@ -126,30 +133,30 @@ def test_an_id_on_another_host_has_two_verdicts_in_the_first_line(tmp_path: Path
 def test_with_an_empty_disk_one_crash_loses_a_write(tmp_path: Path) -> None:
     """3 commits with 1 and without 2; 1 loses its disk; one crash later 1 and 2 are a quorum without the write."""
     old, new = folder(tmp_path, "old", OLD), folder(tmp_path, "new", OLD | {1: "d:2888:3888"})
-    cell = planned(old, new, leader=3).direct.cell(Question.EMPTY_DISK, faulty=True)
-    assert cell.outcome is Outcome.UNSAFE and cell.ran is not None and cell.ran.trace is not None
-    assert cell.ran.asked.faults == {"crashes": 1} and cell.ran.prop == "LeaderLogCompleteness"
-    captions = [step.caption for step in cell.ran.trace.steps]
+    answer = planned(old, new, leader=3).direct.answer(Question.EMPTY_DISK, faulty=True)
+    assert answer.outcome is SafetyVerdict.UNSAFE and answer.finding is not None and answer.finding.trace is not None
+    assert answer.finding.spec.faults == {"crashes": 1} and answer.finding.prop == "LeaderLogCompleteness"
+    captions = [step.caption for step in answer.finding.trace.steps]
     assert "the operator starts server.1 with after.cfg and an empty disk" in captions
     assert sum(caption.endswith("crashes") for caption in captions) == 1
     assert captions[-1] in ("server.1 elects server.2", "server.2 elects server.1")
-    shortest = plain.explore(job_of(cell.ran.asked).model).found["LeaderLogCompleteness"]
+    shortest = plain.explore(job_of(answer.finding.spec).model).found["LeaderLogCompleteness"]
     assert len(captions) == len(shortest.path)
 
 
 def test_without_an_empty_disk_the_same_crash_loses_nothing(tmp_path: Path) -> None:
     old, new = folder(tmp_path, "old", OLD), folder(tmp_path, "new", OLD | {1: "d:2888:3888"})
-    ran = planned(old, new, leader=3).direct.cell(Question.EMPTY_DISK, faulty=True).ran
+    ran = planned(old, new, leader=3).direct.answer(Question.EMPTY_DISK, faulty=True).finding
     assert ran is not None
-    kept = run_within(replace(ran.asked, question=Question.COMMITS), Limits(depth=ran.depth + 2))
+    kept = run_within(replace(ran.spec, question=Question.COMMITS), Limits(depth=ran.depth + 2))
     assert kept.found is None and kept.depth == ran.depth + 2
 
 
 def test_a_moved_leader_may_lose_a_write_without_any_crash(tmp_path: Path) -> None:
     """The leader is one of the two servers with the write. It returns without it, and elects the third."""
     made = planned(folder(tmp_path, "old", OLD), folder(tmp_path, "new", OLD | {3: "d:2888:3888"}), leader=3)
-    assert made.direct.cell(Question.EMPTY_DISK, faulty=False).outcome is Outcome.UNSAFE
-    assert made.direct.cell(Question.EMPTY_DISK, faulty=True).reason is Reason.FOUND_WITHOUT_FAULTS
+    assert made.direct.answer(Question.EMPTY_DISK, faulty=False).outcome is SafetyVerdict.UNSAFE
+    assert made.direct.answer(Question.EMPTY_DISK, faulty=True).reason is Reason.FOUND_WITHOUT_FAULTS
 
 
 def test_a_host_behind_a_wildcard_leaves_healing_undecided(tmp_path: Path) -> None:
@@ -158,9 +165,9 @@ def test_a_host_behind_a_wildcard_leaves_healing_undecided(tmp_path: Path) -> No
     old, new = folder(tmp_path, "old", OLD, own), folder(tmp_path, "new", OLD | {3: "d:2888:3888"}, own)
     made = planned(old, new, leader=2, in_one_go=True)
     assert (made.direct.stage.moved, made.direct.stage.uncertain) == ((3,), (3,))
-    cell = made.direct.cell(Question.HEALING, faulty=False)
-    assert (cell.outcome, made.outcome_with_disks) == (Outcome.OPEN, Outcome.OPEN)
-    assert (cell.reason, cell.subjects) == (Reason.ANY_ADDRESS, (3,))
+    answer = made.direct.answer(Question.HEALING, faulty=False)
+    assert (answer.outcome, made.outcome_with_disks) == (SafetyVerdict.OPEN, SafetyVerdict.OPEN)
+    assert (answer.reason, answer.subjects) == (Reason.ANY_ADDRESS, (3,))
 
 
 def test_a_wildcard_in_the_own_line_is_no_change_of_addresses(tmp_path: Path) -> None:

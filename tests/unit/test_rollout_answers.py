@@ -16,17 +16,17 @@ import pytest
 
 from checker.cli.main import main
 from checker.job import Verdict
-from checker.rollout.answer import Plan, Wish
-from checker.rollout.assess import QUESTIONS, Assessed, Order, Reason, splits
-from checker.rollout.budget import Budget
+from checker.rollout.answer import Plan, PlanRequest
+from checker.rollout.assess import QUESTIONS, Order, Reason, StageAssessment, splits
+from checker.rollout.budget import WorkBudget
 from checker.rollout.data import data
 from checker.rollout.folders import read_folder
 from checker.rollout.markdown import markdown
 from checker.rollout.planner import plan
 from checker.rollout.quorums import pairs_of
-from checker.rollout.runs import Outcome, Ran
-from checker.rollout.scenarios import Asked, Question
-from checker.rollout.sentences import of_cell
+from checker.rollout.runs import RunResult, SafetyVerdict
+from checker.rollout.scenarios import Question, RunSpec
+from checker.rollout.sentences import answer_sentence
 from checker.rollout.stages import whole
 from checker.rollout.steps import quorum_without, steps_of
 from checker.scenario import bundled, load
@@ -36,67 +36,69 @@ from tests.support.rollout_runs import made_up
 FOLDERS = bundled()[0].parent.parent / "rollouts"
 
 
-def assessed_of(old: str, new: str, outcomes: dict[tuple[Question, bool], Outcome], faults: int = 1) -> Assessed:
+def assessed_of(
+    old: str, new: str, outcomes: dict[tuple[Question, bool], SafetyVerdict], faults: int = 1
+) -> StageAssessment:
     """Return a stage with one made-up run for each given question."""
     stage = whole(read_folder(FOLDERS / old), read_folder(FOLDERS / new))
     steps = steps_of(stage, stage.kept)
-    made = Assessed(stage, pairs_of(stage), faults, [Order(2, steps)])
+    made = StageAssessment(stage, pairs_of(stage), faults, [Order(2, steps)])
     for (question, faulty), outcome in outcomes.items():
-        asked = Asked(stage, steps, 2, question, {"partitions": 1} if faulty else {})
-        made.runs.append(made_up(asked, outcome, states=100, name=f"{question} {faulty}"))
+        spec = RunSpec(stage, steps, 2, question, {"partitions": 1} if faulty else {})
+        made.runs.append(made_up(spec, outcome, states=100, name=f"{question} {faulty}"))
     return made
 
 
-ALL_SAFE = {(question, faulty): Outcome.SAFE for question in Question for faulty in (False, True)}
+ALL_SAFE = {(question, faulty): SafetyVerdict.SAFE for question in Question for faulty in (False, True)}
 
 
 def test_a_run_that_was_not_finished_is_never_called_safe_without_a_proof() -> None:
-    outcomes = ALL_SAFE | {(Question.COMMITS, True): Outcome.OPEN}
+    outcomes = ALL_SAFE | {(Question.COMMITS, True): SafetyVerdict.OPEN}
     made = assessed_of("three", "five", outcomes)
     assert not made.proved
-    assert made.cell(Question.COMMITS, faulty=True).outcome is Outcome.OPEN
-    assert made.outcome is Outcome.OPEN
+    assert made.answer(Question.COMMITS, faulty=True).outcome is SafetyVerdict.OPEN
+    assert made.outcome is SafetyVerdict.OPEN
 
 
 def test_a_proof_carries_what_was_not_explored_and_says_so() -> None:
-    made = assessed_of("three", "four", ALL_SAFE | {(Question.COMMITS, True): Outcome.OPEN})
-    cell = made.cell(Question.COMMITS, faulty=True)
-    assert cell.outcome is Outcome.SAFE
-    assert of_cell(cell) == "proved by z3; 1 run, 100 states, not explored to the end"
+    made = assessed_of("three", "four", ALL_SAFE | {(Question.COMMITS, True): SafetyVerdict.OPEN})
+    answer = made.answer(Question.COMMITS, faulty=True)
+    assert answer.outcome is SafetyVerdict.SAFE
+    assert answer_sentence(answer) == "proved by z3; 1 run, 100 states, not explored to the end"
 
 
 def test_a_violation_outweighs_a_proof() -> None:
-    made = assessed_of("three", "four", ALL_SAFE | {(Question.COMMITS, False): Outcome.UNSAFE})
-    assert made.proved and made.cell(Question.COMMITS, faulty=False).outcome is Outcome.UNSAFE
-    assert made.cell(Question.COMMITS, faulty=True).reason is Reason.FOUND_WITHOUT_FAULTS
-    assert made.outcome is Outcome.UNSAFE
+    made = assessed_of("three", "four", ALL_SAFE | {(Question.COMMITS, False): SafetyVerdict.UNSAFE})
+    assert made.proved and made.answer(Question.COMMITS, faulty=False).outcome is SafetyVerdict.UNSAFE
+    assert made.answer(Question.COMMITS, faulty=True).reason is Reason.FOUND_WITHOUT_FAULTS
+    assert made.outcome is SafetyVerdict.UNSAFE
 
 
 def test_unfinished_healing_beside_a_proof_of_safety_is_reported_and_does_not_count() -> None:
     """A busy machine may not finish that search. The proved answers stay proved."""
-    made = assessed_of("three", "four", ALL_SAFE | {(Question.HEALING, False): Outcome.OPEN})
-    assert made.proved and made.outcome is Outcome.SAFE
-    assert made.cell(Question.HEALING, faulty=False).outcome is Outcome.OPEN
-    text = markdown(Plan(Wish(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "four")), made))
+    made = assessed_of("three", "four", ALL_SAFE | {(Question.HEALING, False): SafetyVerdict.OPEN})
+    assert made.proved and made.outcome is SafetyVerdict.SAFE
+    assert made.answer(Question.HEALING, faulty=False).outcome is SafetyVerdict.OPEN
+    text = markdown(Plan(PlanRequest(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "four")), made))
     assert "Healing without faults was not explored to its end." in text
 
 
 def test_unfinished_healing_without_a_proof_leaves_the_stage_undecided() -> None:
-    made = assessed_of("three", "five", ALL_SAFE | {(Question.HEALING, False): Outcome.OPEN})
-    assert not made.proved and made.outcome is Outcome.OPEN
+    made = assessed_of("three", "five", ALL_SAFE | {(Question.HEALING, False): SafetyVerdict.OPEN})
+    assert not made.proved and made.outcome is SafetyVerdict.OPEN
 
 
 def test_a_run_that_was_cut_off_leaves_the_runs_that_follow_its_steps_undecided() -> None:
     """The run about leaders finds waits in vain; a plan with such a wait ends early, and its runs are small."""
     made = assessed_of("three", "five", ALL_SAFE)
-    made.orders = [replace(made.orders[0], open_run=replace(made.runs[0], outcome=Outcome.OPEN))]
-    outcomes = {made.cell(question, faulty=faulty).outcome for question, faulty in ALL_SAFE}
-    assert not made.proved and outcomes == {Outcome.OPEN}
+    made.orders = [replace(made.orders[0], open_run=replace(made.runs[0], outcome=SafetyVerdict.OPEN))]
+    outcomes = {made.answer(question, faulty=faulty).outcome for question, faulty in ALL_SAFE}
+    assert not made.proved and outcomes == {SafetyVerdict.OPEN}
 
 
 def test_what_was_never_run_is_undecided() -> None:
-    assert assessed_of("three", "five", {}).outcome is Outcome.OPEN
-    assert assessed_of("three", "four", {}).outcome is Outcome.OPEN
+    assert assessed_of("three", "five", {}).outcome is SafetyVerdict.OPEN
+    assert assessed_of("three", "four", {}).outcome is SafetyVerdict.OPEN
 
 
 def test_at_most_k_faults_are_all_ways_of_sharing_them() -> None:
@@ -107,7 +109,7 @@ def test_at_most_k_faults_are_all_ways_of_sharing_them() -> None:
 
 def test_a_budget_is_shared_out_and_never_below_zero() -> None:
     now = [0.0]
-    budget = Budget(60.0, lambda: now[0])
+    budget = WorkBudget(60.0, lambda: now[0])
     assert budget.share(4) == 30.0 and budget.share(1) == 60.0
     now[0] = 70.0
     assert budget.left == 0.0 and budget.share(4) == 0.0 and budget.used == 70.0
@@ -116,11 +118,13 @@ def test_a_budget_is_shared_out_and_never_below_zero() -> None:
 def test_runs_that_reach_no_end_leave_everything_but_the_proof_undecided() -> None:
     """Without an engine, every run reports that it was not finished."""
 
-    def unfinished(asked: Asked, seconds: float) -> Ran:
-        return made_up(asked, Outcome.OPEN)
+    def unfinished(spec: RunSpec, seconds: float) -> RunResult:
+        return made_up(spec, SafetyVerdict.OPEN)
 
-    direct = plan(Wish(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "five"), (4, 5, 1, 3, 2), 2), unfinished)
-    assert direct.outcome is Outcome.OPEN
+    direct = plan(
+        PlanRequest(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "five"), (4, 5, 1, 3, 2), 2), unfinished
+    )
+    assert direct.outcome is SafetyVerdict.OPEN
     text = markdown(direct)
     assert "SAFE:" not in text.replace("UNSAFE:", "") and "all explored" not in text
 
@@ -133,29 +137,29 @@ def test_an_ensemble_that_is_too_large_to_explore_rests_on_the_proof_and_says_so
         (tmp_path / f"{count}.cfg").write_text(f"tickTime=2000\n{lines}", encoding="utf-8")
         folders[count] = read_folder(tmp_path / f"{count}.cfg")
 
-    def never(asked: Asked, seconds: float) -> Ran:
-        raise AssertionError(f"{asked.name} was run for {seconds} s")
+    def never(spec: RunSpec, seconds: float) -> RunResult:
+        raise AssertionError(f"{spec.name} was run for {seconds} s")
 
-    one = plan(Wish(folders[11], folders[12]), never)
-    assert one.direct.proved and one.outcome is Outcome.OPEN  # healing does not depend on quorums
-    assert one.direct.cell(Question.COMMITS, faulty=True).reason is Reason.PROVED
-    assert one.direct.cell(Question.HEALING, faulty=False).reason is Reason.TOO_LARGE
-    two = plan(Wish(folders[11], folders[13]), never)
+    one = plan(PlanRequest(folders[11], folders[12]), never)
+    assert one.direct.proved and one.outcome is SafetyVerdict.OPEN  # healing does not depend on quorums
+    assert one.direct.answer(Question.COMMITS, faulty=True).reason is Reason.PROVED
+    assert one.direct.answer(Question.HEALING, faulty=False).reason is Reason.TOO_LARGE
+    two = plan(PlanRequest(folders[11], folders[13]), never)
     assert not two.direct.proved and [part.proved for part in two.stages] == [True, True]
     assert "None of its orders was run." in markdown(two)
 
 
 def test_an_order_that_leaves_servers_as_they_are_is_not_called_safe() -> None:
-    def fine(asked: Asked, seconds: float) -> Ran:
-        return made_up(asked, Outcome.SAFE)
+    def fine(spec: RunSpec, seconds: float) -> RunResult:
+        return made_up(spec, SafetyVerdict.SAFE)
 
-    part = plan(Wish(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "four"), (4, 2), 2), fine)
+    part = plan(PlanRequest(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "four"), (4, 2), 2), fine)
     assert part.left_out == (1, 3)
     text = markdown(part)
     assert "SAFE AS FAR AS IT GOES, which is not the whole change" in text.splitlines()[0]
     assert "servers 1, 3 are not in the order" in text
     assert data(part)["exit_code"] == 20
-    whole_one = plan(Wish(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "four"), (4, 2, 1, 3), 2), fine)
+    whole_one = plan(PlanRequest(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "four"), (4, 2, 1, 3), 2), fine)
     assert (whole_one.left_out, data(whole_one)["exit_code"]) == ((), 0)
 
 
@@ -221,7 +225,7 @@ def _same_as(answer: dict[str, object], text: str) -> None:
     for question in QUESTIONS:
         (row,) = [line for line in text.splitlines() if line.startswith(f"| {question.value} |")]
         verdicts = [each["verdict"] for each in direct["answers"] if each["question"] == question.name.lower()]
-        cells = [cell.strip(" *").split(":")[0].strip("*").lower() for cell in row.strip("|").split("|")[1:]]
+        cells = [answer.strip(" *").split(":")[0].strip("*").lower() for answer in row.strip("|").split("|")[1:]]
         assert cells == [verdicts[0], "not asked for"]
     found = {run["property"] for run in direct["runs"] if run["property"]}
     assert text.count("<details>") == text.count("</details>") == len(found) == 3
@@ -273,7 +277,7 @@ def test_another_machine_under_the_same_id_is_warned_of(tmp_path: Path) -> None:
     text = (FOLDERS / "three" / "zoo.cfg").read_text(encoding="utf-8").replace("zoo3.example", "new3.example")
     (tmp_path / "zoo.cfg").write_text(text, encoding="utf-8")
     old, new = read_folder(FOLDERS / "three"), read_folder(tmp_path)
-    made = Plan(Wish(old, new), assessed_of("three", str(tmp_path), ALL_SAFE))
+    made = Plan(PlanRequest(old, new), assessed_of("three", str(tmp_path), ALL_SAFE))
     told = markdown(made)
     assert "**Another host**: server 3. Move the disk to the new host before the server starts there" in told
     assert "and never start the old host again" in told
@@ -283,10 +287,10 @@ def test_another_machine_under_the_same_id_is_warned_of(tmp_path: Path) -> None:
 def test_a_change_that_is_safe_only_in_stages_never_passes_a_gate(in_one_go: bool, code: int, stages: int) -> None:
     """The direct change is unsafe. Its stages are proved; without them it is the whole answer."""
 
-    def unsafe_in_one_go(asked: Asked, seconds: float) -> Ran:
-        direct = asked.stage.title == "{1, 2, 3} to {1, 2, 4} (adds 4, removes 3)"
-        return made_up(asked, Outcome.UNSAFE if direct else Outcome.SAFE)
+    def unsafe_in_one_go(spec: RunSpec, seconds: float) -> RunResult:
+        direct = spec.stage.title == "{1, 2, 3} to {1, 2, 4} (adds 4, removes 3)"
+        return made_up(spec, SafetyVerdict.UNSAFE if direct else SafetyVerdict.SAFE)
 
     folders = (read_folder(FOLDERS / "three"), read_folder(FOLDERS / "replaced"))
-    made = plan(Wish(*folders, faults=0, in_one_go=in_one_go), unsafe_in_one_go)
+    made = plan(PlanRequest(*folders, faults=0, in_one_go=in_one_go), unsafe_in_one_go)
     assert (made.exit_code, data(made)["exit_code"], len(made.stages)) == (code, code, stages)

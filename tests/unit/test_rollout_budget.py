@@ -15,9 +15,9 @@ import pytest
 from checker.engine import Exploration, Limits, plain, search
 from checker.engine.checkpoint import Checkpoint
 from checker.engine.result import VALUE, Stop
-from checker.rollout import Wish, plan, read_folder
-from checker.rollout.runs import End, Outcome, Ran, job_of, run_within
-from checker.rollout.scenarios import CRASHES, Asked, Question
+from checker.rollout import PlanRequest, plan, read_folder
+from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict, job_of, run_within
+from checker.rollout.scenarios import CRASHES, Question, RunSpec
 from checker.rollout.stages import whole
 from checker.rollout.steps import steps_of
 from checker.scenario import bundled
@@ -33,10 +33,10 @@ def slowed(clock: Callable[[], float]) -> float:
     return 100 * clock()
 
 
-def four_servers() -> Asked:
+def four_servers() -> RunSpec:
     """Return a question with millions of states."""
     stage = whole(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "four"))
-    return Asked(
+    return RunSpec(
         stage, steps_of(stage, (4, 1, 2, 3)), 3, Question.COMMITS, {CRASHES: 1}, writes=1, elections=2,
         always=("OneLeader", "CommittedLogDurability"),
     )  # fmt: skip
@@ -101,21 +101,21 @@ def test_a_run_does_not_depend_on_the_order_of_python_sets() -> None:
 def test_runs_that_use_all_their_work_keep_the_budget(old: str, new: str, seconds: float) -> None:
     used: list[float] = []
 
-    def greedy(asked: Asked, seconds: float) -> Ran:
+    def greedy(spec: RunSpec, seconds: float) -> RunResult:
         used.append(seconds)
-        return made_up(asked, Outcome.OPEN, seconds=seconds)
+        return made_up(spec, SafetyVerdict.OPEN, seconds=seconds)
 
-    made = plan(Wish(read_folder(FOLDERS / old), read_folder(FOLDERS / new), seconds=seconds), greedy)
+    made = plan(PlanRequest(read_folder(FOLDERS / old), read_folder(FOLDERS / new), seconds=seconds), greedy)
     assert sum(used) <= seconds * (1 + 1e-9)
     assert made.seconds == pytest.approx(sum(used))
 
 
 def test_a_slow_machine_gives_the_same_plan(monkeypatch: pytest.MonkeyPatch) -> None:
-    wish = Wish(read_folder(FOLDERS / "observer"), read_folder(FOLDERS / "voters"), seconds=3.0)
+    request = PlanRequest(read_folder(FOLDERS / "observer"), read_folder(FOLDERS / "voters"), seconds=3.0)
 
     def runs() -> list[tuple[object, ...]]:
-        made = plan(wish, lambda asked, seconds: run_within(asked, Limits(work=round(seconds * 1_000_000))))
-        return [(ran.asked.name, ran.outcome, ran.states, ran.levels) for _, ran in made.runs]
+        made = plan(request, lambda spec, seconds: run_within(spec, Limits(work=round(seconds * 1_000_000))))
+        return [(ran.spec.name, ran.outcome, ran.states, ran.levels) for _, ran in made.runs]
 
     quiet = runs()
     for clock in (time.monotonic, time.process_time, time.perf_counter):
@@ -140,8 +140,8 @@ def test_a_resumed_search_has_its_own_work(tmp_path: Path) -> None:
     assert first.work > 0 and again.work == 0 and again.levels == first.levels
 
 
-@pytest.mark.parametrize(("limits", "end"), [(Limits(memory=0), End.MEMORY), (Limits(work=1), End.WORK)])
-def test_a_run_says_which_limit_ended_it(limits: Limits, end: End) -> None:
+@pytest.mark.parametrize(("limits", "end"), [(Limits(memory=0), RunEnd.MEMORY), (Limits(work=1), RunEnd.WORK)])
+def test_a_run_says_which_limit_ended_it(limits: Limits, end: RunEnd) -> None:
     assert run_within(four_servers(), limits).end is end
 
 

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from checker.rollout.answer import Plan, Wish
+from checker.rollout.answer import Plan, PlanRequest
 from checker.rollout.data import data
 from checker.rollout.differences import Effect, differences
 from checker.rollout.folders import read_folder
 from checker.rollout.markdown import markdown
 from checker.rollout.planner import plan
-from checker.rollout.runs import Outcome, Ran
-from checker.rollout.scenarios import Asked
+from checker.rollout.runs import RunResult, SafetyVerdict
+from checker.rollout.scenarios import RunSpec
 from checker.scenario import bundled
 from spec.config import ConfigError
 from tests.support.command_line import cli
@@ -23,9 +23,9 @@ THREE = bundled()[0].parent.parent / "rollouts" / "three"
 TEXT = (THREE / "zoo.cfg").read_text(encoding="utf-8")
 
 
-def never(asked: Asked, seconds: float) -> Ran:
+def never(spec: RunSpec, seconds: float) -> RunResult:
     """A runner that must not be called, for changes that a proof decides."""
-    raise AssertionError(f"{asked.name} was run for {seconds} s")
+    raise AssertionError(f"{spec.name} was run for {seconds} s")
 
 
 def changed(folder: Path, *replacements: tuple[str, str], extra: str = "") -> Path:
@@ -38,9 +38,9 @@ def changed(folder: Path, *replacements: tuple[str, str], extra: str = "") -> Pa
     return folder
 
 
-def planned(folder: Path, **wishes: object) -> Plan:
+def planned(folder: Path, **requests: object) -> Plan:
     """Return the plan from three servers to a folder, without any run."""
-    return plan(Wish(read_folder(THREE), read_folder(folder), **wishes), never)  # type: ignore[arg-type]
+    return plan(PlanRequest(read_folder(THREE), read_folder(folder), **requests), never)  # type: ignore[arg-type]
 
 
 def listed(made: Plan) -> list[tuple[int, str, str | None, str | None, str]]:
@@ -51,7 +51,7 @@ def listed(made: Plan) -> list[tuple[int, str, str | None, str | None, str]]:
 
 def test_the_same_files_are_safe_without_a_run_and_without_a_step() -> None:
     made = planned(THREE)
-    assert (made.outcome, made.exit_code, made.runs, made.direct.orders) == (Outcome.SAFE, 0, [], [])
+    assert (made.outcome, made.exit_code, made.runs, made.direct.orders) == (SafetyVerdict.SAFE, 0, [], [])
     assert listed(made) == []
     assert "There is nothing to do" in markdown(made)
 
@@ -64,7 +64,7 @@ def test_comments_blanks_and_the_order_of_lines_are_no_difference(tmp_path: Path
 
 def test_another_length_of_a_tick_is_safe_by_proof_and_is_listed_for_each_server(tmp_path: Path) -> None:
     made = planned(changed(tmp_path, ("tickTime=2000", "tickTime=3000")))
-    assert (made.outcome, made.exit_code, made.runs) == (Outcome.SAFE, 0, [])
+    assert (made.outcome, made.exit_code, made.runs) == (SafetyVerdict.SAFE, 0, [])
     effect = "no effect on the model"
     assert listed(made) == [(sid, "tickTime", "2000", "3000", effect) for sid in (1, 2, 3)]
     assert f"| 1, 2, 3 | tickTime | 2000 | 3000 | {effect} |" in markdown(made)
@@ -89,14 +89,14 @@ def test_a_key_without_a_model_is_listed_and_never_called_safe(tmp_path: Path, k
     """ZooKeeper turns an unknown key into a system property, so it may have any effect."""
     name, _, value = key.partition("=")
     made = planned(changed(tmp_path, extra=f"{key}\n"))
-    assert (made.outcome, made.exit_code) == (Outcome.OPEN, 20)
+    assert (made.outcome, made.exit_code) == (SafetyVerdict.OPEN, 20)
     assert listed(made) == [(sid, name, None, value, "not modelled") for sid in (1, 2, 3)]
     assert "**Not modelled**" in markdown(made)
 
 
 def test_another_data_directory_may_be_an_empty_disk(tmp_path: Path) -> None:
     made = planned(changed(tmp_path, ("dataDir=/var/lib/zookeeper", "dataDir=/data")))
-    assert (made.outcome, made.exit_code) == (Outcome.OPEN, 20)
+    assert (made.outcome, made.exit_code) == (SafetyVerdict.OPEN, 20)
     assert {each[4] for each in listed(made)} == {Effect.DISK.value}
 
 
@@ -149,7 +149,7 @@ def test_excerpts_are_compared_as_they_are(tmp_path: Path) -> None:
     """Incomplete files, before and after, are accepted."""
     (tmp_path / "zoo.cfg").write_text("server.1=a:2888:3888\nserver.2=b:2888:3888\n", encoding="utf-8")
     folder = read_folder(tmp_path)
-    assert plan(Wish(folder, folder), never).outcome is Outcome.SAFE
+    assert plan(PlanRequest(folder, folder), never).outcome is SafetyVerdict.SAFE
 
 
 def test_a_wildcard_host_in_the_own_file_agrees_with_a_name(tmp_path: Path) -> None:
@@ -159,8 +159,8 @@ def test_a_wildcard_host_in_the_own_file_agrees_with_a_name(tmp_path: Path) -> N
         for sid in (1, 2, 3):
             text = TEXT.replace(f"zoo{sid}.example.org", "0.0.0.0").replace("2000", tick)
             (tmp_path / folder / f"zoo-{sid}.cfg").write_text(text, encoding="utf-8")
-    made = plan(Wish(read_folder(tmp_path / "old"), read_folder(tmp_path / "new")), never)
-    assert made.outcome is Outcome.SAFE
+    made = plan(PlanRequest(read_folder(tmp_path / "old"), read_folder(tmp_path / "new")), never)
+    assert made.outcome is SafetyVerdict.SAFE
 
 
 def test_files_that_disagree_about_an_address_are_explored(tmp_path: Path) -> None:
@@ -170,13 +170,15 @@ def test_files_that_disagree_about_an_address_are_explored(tmp_path: Path) -> No
         (tmp_path / str(sid) / "zoo.cfg").write_text(text, encoding="utf-8")
     folder = read_folder(tmp_path)
     with pytest.raises(AssertionError, match="was run"):
-        plan(Wish(folder, folder), never)
+        plan(PlanRequest(folder, folder), never)
 
 
-@pytest.mark.parametrize("wishes", [{"order": (1, 2, 3)}, {"leader": 2}, {"explored": True}, {"down": frozenset({1})}])
-def test_an_explicit_question_is_explored(wishes: dict[str, object]) -> None:
+@pytest.mark.parametrize(
+    "requests", [{"order": (1, 2, 3)}, {"leader": 2}, {"explored": True}, {"down": frozenset({1})}]
+)
+def test_an_explicit_question_is_explored(requests: dict[str, object]) -> None:
     with pytest.raises(AssertionError, match="was run"):
-        planned(THREE, **wishes)
+        planned(THREE, **requests)
 
 
 def test_the_command_answers_about_the_same_files_without_a_run() -> None:

@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 
 from checker.engine import Limits
-from checker.rollout import Outcome, Wish, plan, read_folder
+from checker.rollout import PlanRequest, SafetyVerdict, plan, read_folder
 from checker.rollout.answer import Plan
-from checker.rollout.assess import Assessed, Order
+from checker.rollout.assess import Order, StageAssessment
 from checker.rollout.data import data
 from checker.rollout.failures import Basis, Failure, failures
-from checker.rollout.interrupted import Now
+from checker.rollout.interrupted import Interruption
 from checker.rollout.markdown import markdown
 from checker.rollout.quorums import pairs_of
-from checker.rollout.runs import Ran, run_within
-from checker.rollout.scenarios import Asked, Question
+from checker.rollout.runs import RunResult, run_within
+from checker.rollout.scenarios import Question, RunSpec
 from checker.rollout.stages import Stage, reverse, whole
 from checker.rollout.steps import steps_of
 from checker.scenario import bundled
@@ -31,31 +31,33 @@ def stage(old: str, new: str) -> Stage:
     return whole(read_folder(FOLDERS / old), read_folder(FOLDERS / new))
 
 
-def assessed(old: str, new: str, order: tuple[int, ...], *outcomes: tuple[Question, str, Outcome]) -> Assessed:
+def assessment(
+    old: str, new: str, order: tuple[int, ...], *outcomes: tuple[Question, str, SafetyVerdict]
+) -> StageAssessment:
     """A stage with an order and a made-up run for each question, kind of fault and outcome."""
     of = stage(old, new)
     steps = steps_of(of, order)
-    made = Assessed(of, pairs_of(of), 1, [Order(2, steps)])
+    made = StageAssessment(of, pairs_of(of), 1, [Order(2, steps)])
     for question, kind, outcome in outcomes:
-        asked = Asked(of, steps, 2, question, {kind: 1} if kind else {})
-        made.runs.append(made_up(asked, outcome, states=100, name=f"{question} {kind}"))
+        spec = RunSpec(of, steps, 2, question, {kind: 1} if kind else {})
+        made.runs.append(made_up(spec, outcome, states=100, name=f"{question} {kind}"))
     return made
 
 
-def rows(made: Assessed) -> tuple[Failure, ...]:
+def rows(made: StageAssessment) -> tuple[Failure, ...]:
     """The states after the steps of its first order."""
     return failures(made, made.orders[0])
 
 
 ALL = [
-    (question, kind, Outcome.SAFE)
+    (question, kind, SafetyVerdict.SAFE)
     for question in (Question.ELECTION, Question.COMMITS)
     for kind in ("", "partitions", "crashes", "disconnects")
 ]
 
 
 def test_each_state_has_the_files_of_its_time() -> None:
-    found = rows(assessed("three", "four", (4, 1, 3, 2)))
+    found = rows(assessment("three", "four", (4, 1, 3, 2)))
     assert [(row.number, str(row.step), row.new, row.old) for row in found] == [
         (1, "start 4", (), (1, 2, 3)),
         (2, "restart 1", (4,), (2, 3)),
@@ -70,64 +72,64 @@ def test_each_state_has_the_files_of_its_time() -> None:
 
 
 def test_a_server_that_goes_is_started_again_on_the_way_back() -> None:
-    found = rows(assessed("four", "three", (4, 1, 2, 3)))
+    found = rows(assessment("four", "three", (4, 1, 2, 3)))
     assert [(row.new, row.old) for row in found] == [((), (1, 2, 3)), ((), (2, 3)), ((1,), (3,)), ((1, 2), ())]
     assert [str(step) for step in found[1].undo] == ["restart 1", "start 4"]
 
 
 def test_service_without_the_failed_server_is_a_matter_of_quorums() -> None:
     """Four become three, 4 first: 2 and 3 are two of four by the old file; later 1 and 2 are two of three."""
-    assert [row.serves for row in rows(assessed("four", "three", (4, 1, 2, 3)))] == [True, False, True, True]
+    assert [row.serves for row in rows(assessment("four", "three", (4, 1, 2, 3)))] == [True, False, True, True]
 
 
 def test_a_proof_covers_both_directions_from_every_state() -> None:
-    for row in rows(assessed("three", "four", (4, 1, 3, 2))):
-        assert [answer.outcome for answer in (row.going_on, row.going_back)] == [Outcome.SAFE] * 2
+    for row in rows(assessment("three", "four", (4, 1, 3, 2))):
+        assert [answer.outcome for answer in (row.going_on, row.going_back)] == [SafetyVerdict.SAFE] * 2
         assert {answer.basis for answer in (row.going_on, row.going_back)} == {Basis.PROVED}
 
 
 def test_without_a_proof_going_on_rests_on_runs_with_a_crash_and_going_back_on_nothing() -> None:
-    covered = assessed("three", "five", (4, 1, 3, 2, 5), *ALL)
-    assert {row.going_on.outcome for row in rows(covered)} == {Outcome.SAFE}
+    covered = assessment("three", "five", (4, 1, 3, 2, 5), *ALL)
+    assert {row.going_on.outcome for row in rows(covered)} == {SafetyVerdict.SAFE}
     assert {row.going_on.basis for row in rows(covered)} == {Basis.CRASH_EXPLORED}
-    assert {row.going_back.outcome for row in rows(covered)} == {Outcome.OPEN}
+    assert {row.going_back.outcome for row in rows(covered)} == {SafetyVerdict.OPEN}
 
 
 @pytest.mark.parametrize("missing", range(len(ALL)))
 def test_a_run_that_is_not_finished_leaves_going_on_undecided(missing: int) -> None:
     """The runs about leaders and about commits are both needed."""
     outcomes = [
-        (question, kind, Outcome.OPEN if n == missing else each) for n, (question, kind, each) in enumerate(ALL)
+        (question, kind, SafetyVerdict.OPEN if n == missing else each) for n, (question, kind, each) in enumerate(ALL)
     ]
-    assert {row.going_on.outcome for row in rows(assessed("three", "five", (4, 1, 3, 2, 5), *outcomes))} == {
-        Outcome.OPEN
+    assert {row.going_on.outcome for row in rows(assessment("three", "five", (4, 1, 3, 2, 5), *outcomes))} == {
+        SafetyVerdict.OPEN
     }
 
 
 def test_runs_of_another_order_or_leader_say_nothing() -> None:
-    made = assessed("three", "five", (4, 1, 3, 2, 5), *ALL)
+    made = assessment("three", "five", (4, 1, 3, 2, 5), *ALL)
     other = Order(3, made.orders[0].steps)
-    assert {row.going_on.outcome for row in failures(made, other)} == {Outcome.OPEN}
+    assert {row.going_on.outcome for row in failures(made, other)} == {SafetyVerdict.OPEN}
     elsewhere = replace(made.orders[0], steps=steps_of(made.stage, (4, 3, 1, 2, 5)))
-    assert {row.going_on.outcome for row in failures(made, elsewhere)} == {Outcome.OPEN}
+    assert {row.going_on.outcome for row in failures(made, elsewhere)} == {SafetyVerdict.OPEN}
 
 
 def test_without_faults_nothing_is_known_of_a_failure_but_by_proof() -> None:
-    made = assessed("three", "five", (4, 1, 3, 2, 5), *(each for each in ALL if not each[1]))
+    made = assessment("three", "five", (4, 1, 3, 2, 5), *(each for each in ALL if not each[1]))
     made.faults = 0
-    assert {row.going_on.outcome for row in rows(made)} == {Outcome.OPEN}
+    assert {row.going_on.outcome for row in rows(made)} == {SafetyVerdict.OPEN}
 
 
 def test_an_unsafe_plan_is_unsafe_to_go_on_with_and_has_no_such_section() -> None:
-    made = assessed("three", "five", (4, 5, 1, 3, 2), (Question.COMMITS, "", Outcome.UNSAFE))
-    assert {row.going_on.outcome for row in rows(made)} == {Outcome.UNSAFE}
+    made = assessment("three", "five", (4, 5, 1, 3, 2), (Question.COMMITS, "", SafetyVerdict.UNSAFE))
+    assert {row.going_on.outcome for row in rows(made)} == {SafetyVerdict.UNSAFE}
     folders = read_folder(FOLDERS / "three"), read_folder(FOLDERS / "five")
-    assert "## If a step fails" not in markdown(Plan(Wish(*folders), made))
+    assert "## If a step fails" not in markdown(Plan(PlanRequest(*folders), made))
 
 
 def test_versions_are_not_covered_by_the_proof() -> None:
-    made = assessed("reconfig-three", "reconfig-three", (1, 2, 3))
-    assert made.quorums_meet and {row.going_back.outcome for row in rows(made)} == {Outcome.OPEN}
+    made = assessment("reconfig-three", "reconfig-three", (1, 2, 3))
+    assert made.quorums_meet and {row.going_back.outcome for row in rows(made)} == {SafetyVerdict.OPEN}
 
 
 def test_no_direction_is_safe_where_addresses_change(tmp_path: Path) -> None:
@@ -137,19 +139,19 @@ def test_no_direction_is_safe_where_addresses_change(tmp_path: Path) -> None:
     of = whole(read_folder(FOLDERS / "three"), read_folder(tmp_path))
     steps = steps_of(of, (1, 2, 3))
     runs = [
-        made_up(Asked(of, steps, 2, question, {kind: 1} if kind else {}), outcome, name=f"{question}{kind}")
+        made_up(RunSpec(of, steps, 2, question, {kind: 1} if kind else {}), outcome, name=f"{question}{kind}")
         for question, kind, outcome in ALL
     ]
-    made = Assessed(of, pairs_of(of), 1, [Order(2, steps)], runs)
+    made = StageAssessment(of, pairs_of(of), 1, [Order(2, steps)], runs)
     outcomes = {answer.outcome for row in rows(made) for answer in (row.going_on, row.going_back)}
-    assert outcomes == {Outcome.OPEN}
+    assert outcomes == {SafetyVerdict.OPEN}
 
 
 def test_every_form_of_the_answer_has_the_states() -> None:
-    def fine(asked: Asked, seconds: float) -> Ran:
-        return made_up(asked, Outcome.SAFE)
+    def fine(spec: RunSpec, seconds: float) -> RunResult:
+        return made_up(spec, SafetyVerdict.SAFE)
 
-    made = plan(Wish(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "four"), (4, 2, 1, 3), 2), fine)
+    made = plan(PlanRequest(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "four"), (4, 2, 1, 3), 2), fine)
     (order,) = data(made)["direct"]["orders"]
     states = [(each["step"], each["server"], each["new"], each["old"]) for each in order["failures"]]
     assert states == [(1, 4, [], [1, 2, 3]), (2, 2, [4], [1, 3]), (3, 1, [2, 4], [3]), (4, 3, [1, 2, 4], [])]
@@ -167,12 +169,12 @@ def test_no_run_from_a_state_of_the_plan_contradicts_the_proof(number: int) -> N
     applied = frozenset(step.sid for step in steps_of(growth, (4, 1, 3, 2))[:number])
     folders = read_folder(FOLDERS / "three"), read_folder(FOLDERS / "four")
 
-    def limited(asked: Asked, seconds: float) -> Ran:
-        return run_within(asked, Limits(states=5_000))
+    def limited(spec: RunSpec, seconds: float) -> RunResult:
+        return run_within(spec, Limits(states=5_000))
 
-    made = plan(Wish(*folders, faults=0, now=Now("now", applied, ())), limited)
-    outcomes = {ran.outcome for _, ran in made.runs if ran.asked.question is not Question.HEALING}
-    assert made.runs and outcomes <= {Outcome.SAFE, Outcome.OPEN}
+    made = plan(PlanRequest(*folders, faults=0, now=Interruption("now", applied, ())), limited)
+    outcomes = {ran.outcome for _, ran in made.runs if ran.spec.question is not Question.HEALING}
+    assert made.runs and outcomes <= {SafetyVerdict.SAFE, SafetyVerdict.OPEN}
 
 
 def test_the_way_back_from_the_end_is_the_opposite_change() -> None:

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from checker.rollout.answer import Plan, Wish
+from checker.rollout.answer import Plan, PlanRequest
 from checker.rollout.folders import Folder, read_folder
 from checker.rollout.planner import plan
-from checker.rollout.runs import Outcome, Ran, run
-from checker.rollout.scenarios import Asked, Question
+from checker.rollout.runs import RunResult, SafetyVerdict, run
+from checker.rollout.scenarios import Question, RunSpec
 from checker.rollout.stages import whole
 from checker.rollout.steps import counts_an_observer, steps_of
 from tests.support.command_line import cli
@@ -24,12 +24,12 @@ from tests.support.rollout_runs import made_up
 FOLDERS = Path(__file__).parents[2] / "spec" / "scenarios" / "rollouts"
 
 
-def exhausted(asked: Asked, seconds: float) -> Ran:
-    return made_up(asked, Outcome.SAFE)
+def exhausted(spec: RunSpec, seconds: float) -> RunResult:
+    return made_up(spec, SafetyVerdict.SAFE)
 
 
-def cut(asked: Asked, seconds: float) -> Ran:
-    return replace(exhausted(asked, seconds), outcome=Outcome.OPEN)
+def cut(spec: RunSpec, seconds: float) -> RunResult:
+    return replace(exhausted(spec, seconds), outcome=SafetyVerdict.OPEN)
 
 
 def folder(tmp_path: Path, name: str, *lines: str, client_port: int = 2181) -> Folder:
@@ -40,7 +40,7 @@ def folder(tmp_path: Path, name: str, *lines: str, client_port: int = 2181) -> F
 
 
 def planned(old: Folder, new: Folder, *order: int) -> Plan:
-    return plan(Wish(old, new, order or None), exhausted)
+    return plan(PlanRequest(old, new, order or None), exhausted)
 
 
 THREE = ("a:2888:3888", "b:2888:3888", "c:2888:3888")
@@ -49,7 +49,7 @@ THREE = ("a:2888:3888", "b:2888:3888", "c:2888:3888")
 def test_a_change_of_client_ports_is_safe(tmp_path: Path) -> None:
     made = planned(folder(tmp_path, "old", *THREE), folder(tmp_path, "new", *THREE, client_port=2182))
     assert made.direct.stage.readdressed == ()
-    assert made.outcome is Outcome.SAFE
+    assert made.outcome is SafetyVerdict.SAFE
 
 
 OBSERVED = (*THREE[:2], f"{THREE[2]}:observer")
@@ -73,14 +73,14 @@ def test_an_order_without_a_split_is_preferred_to_one_with(tmp_path: Path) -> No
     old, new = folder(tmp_path, "old", *OBSERVED), folder(tmp_path, "new", *THREE)
     orders: list[tuple[int, ...]] = []
 
-    def split_at_first(asked: Asked, seconds: float) -> Ran:
-        ran = exhausted(asked, seconds)
-        order = tuple(step.sid for step in asked.steps)
-        if asked.question is Question.ELECTION and asked.zab and asked.leader == 2:
+    def split_at_first(spec: RunSpec, seconds: float) -> RunResult:
+        ran = exhausted(spec, seconds)
+        order = tuple(step.sid for step in spec.steps)
+        if spec.question is Question.ELECTION and spec.zab and spec.leader == 2:
             orders.append(order)
-        return replace(ran, outcome=Outcome.UNSAFE) if order == orders[0] else ran
+        return replace(ran, outcome=SafetyVerdict.UNSAFE) if order == orders[0] else ran
 
-    made = plan(Wish(old, new, None, 2, 0), split_at_first)
+    made = plan(PlanRequest(old, new, None, 2, 0), split_at_first)
     (chosen,) = made.direct.orders
     assert len(orders) == 2
     assert tuple(step.sid for step in chosen.steps) == orders[1]
@@ -91,11 +91,11 @@ def test_intersecting_quorums_prove_nothing_about_a_server_whose_role_changes(tm
     old, new = folder(tmp_path, "old", *OBSERVED), folder(tmp_path, "new", *THREE)
     late = planned(old, new, 1, 2, 3)
     assert not late.direct.proved
-    assert late.direct.cell(Question.COMMITS, faulty=True).outcome is Outcome.OPEN
-    assert late.outcome is Outcome.OPEN
+    assert late.direct.answer(Question.COMMITS, faulty=True).outcome is SafetyVerdict.OPEN
+    assert late.outcome is SafetyVerdict.OPEN
     early = planned(old, new, 3, 1, 2)
     assert not early.direct.proved
-    assert early.outcome is Outcome.SAFE
+    assert early.outcome is SafetyVerdict.SAFE
 
 
 def test_an_observer_that_is_counted_loses_a_write_without_a_fault(tmp_path: Path) -> None:
@@ -104,12 +104,12 @@ def test_an_observer_that_is_counted_loses_a_write_without_a_fault(tmp_path: Pat
     The operator stops 3, which then leads as a voter: by its epoch, and without the last transaction.
     """
     old, new = folder(tmp_path, "old", *OBSERVED), folder(tmp_path, "new", *THREE)
-    made = plan(Wish(old, new, (1, 2, 3), 2, faults=0), run)
-    cell = made.direct.cell(Question.COMMITS, faulty=False)
-    assert cell.outcome is Outcome.UNSAFE and cell.ran is not None and cell.ran.trace is not None
-    assert cell.ran.prop == "LeaderLogCompleteness"
-    assert dict(cell.ran.trace.values)["leader"] == 3, "it restarts as a voter, with the shortest log"
-    captions = [step.caption for step in cell.ran.trace.steps]
+    made = plan(PlanRequest(old, new, (1, 2, 3), 2, faults=0), run)
+    answer = made.direct.answer(Question.COMMITS, faulty=False)
+    assert answer.outcome is SafetyVerdict.UNSAFE and answer.finding is not None and answer.finding.trace is not None
+    assert answer.finding.prop == "LeaderLogCompleteness"
+    assert dict(answer.finding.trace.values)["leader"] == 3, "it restarts as a voter, with the shortest log"
+    captions = [step.caption for step in answer.finding.trace.steps]
     assert "server.3 receives PROPOSAL 2:2 from server.2" in captions
     assert "server.3 has 2:2=2 on disk" not in captions
 
@@ -118,13 +118,13 @@ def test_an_observer_that_is_counted_loses_a_write_without_a_fault(tmp_path: Pat
 def test_exhausted_runs_say_nothing_behind_waits_that_were_not_explored(order: tuple[int, ...]) -> None:
     """The search for waits in vain is cut off. A run that stops at such a wait is exhausted after a few states."""
 
-    def first_cut(asked: Asked, seconds: float) -> Ran:
-        return (cut if asked.recoverable and asked.zab else exhausted)(asked, seconds)
+    def first_cut(spec: RunSpec, seconds: float) -> RunResult:
+        return (cut if spec.recoverable and spec.zab else exhausted)(spec, seconds)
 
-    made = plan(Wish(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "five"), order, 2), first_cut)
-    assert made.direct.cell(Question.ELECTION, faulty=False).outcome is Outcome.OPEN
-    assert made.direct.cell(Question.COMMITS, faulty=False).outcome is Outcome.OPEN
-    assert made.direct.cell(Question.COMMITS, faulty=True).outcome is Outcome.OPEN
+    made = plan(PlanRequest(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "five"), order, 2), first_cut)
+    assert made.direct.answer(Question.ELECTION, faulty=False).outcome is SafetyVerdict.OPEN
+    assert made.direct.answer(Question.COMMITS, faulty=False).outcome is SafetyVerdict.OPEN
+    assert made.direct.answer(Question.COMMITS, faulty=True).outcome is SafetyVerdict.OPEN
 
 
 def test_files_with_versions_are_judged_without_an_order() -> None:
@@ -140,6 +140,6 @@ def test_an_order_explored_for_one_leader_is_not_safe_for_the_others(tmp_path: P
     old = folder(tmp_path, "old", *THREE)
     path = tmp_path / "new.cfg"
     path.write_text("tickTime=2000\n" + "".join(f"server.{sid}={sid}:2888:3888\n" for sid in (4, 5, 6)), "utf-8")
-    made = plan(Wish(old, read_folder(path), None), exhausted)
+    made = plan(PlanRequest(old, read_folder(path), None), exhausted)
     assert [order.explored for order in made.direct.orders] == [True, False, False]
-    assert made.direct.outcome is Outcome.OPEN
+    assert made.direct.outcome is SafetyVerdict.OPEN

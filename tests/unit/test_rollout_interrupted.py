@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 
 from checker.engine import Limits
-from checker.rollout import Outcome, Plan, Wish, plan, read_folder
+from checker.rollout import Plan, PlanRequest, SafetyVerdict, plan, read_folder
 from checker.rollout.assess import Assessor, Order
-from checker.rollout.budget import Budget
+from checker.rollout.budget import WorkBudget
 from checker.rollout.data import data
-from checker.rollout.interrupted import Now, read_now
+from checker.rollout.interrupted import Interruption, read_now
 from checker.rollout.markdown import markdown
-from checker.rollout.runs import Ran, run_within
-from checker.rollout.scenarios import PARTITIONS, Asked, Question, scenario_of
+from checker.rollout.phrases import headline
+from checker.rollout.runs import RunResult, run_within
+from checker.rollout.scenarios import PARTITIONS, Question, RunSpec, scenario_of
 from checker.rollout.stages import reverse, whole
 from checker.rollout.steps import OrderError, candidates, may_split, steps_of
-from checker.rollout.words import headline
 from checker.scenario import bundled, from_text
 from spec.config import ConfigError
 from tests.support.command_line import cli
@@ -37,20 +37,20 @@ def put(folder: Path, **files: str) -> Path:
     return folder
 
 
-def state(folder: Path, old: str, new: str) -> Now:
+def state(folder: Path, old: str, new: str) -> Interruption:
     """The state of a folder between two shipped folders."""
     return read_now(folder, read_folder(FOLDERS / old), read_folder(FOLDERS / new))
 
 
-def limited(asked: Asked, seconds: float) -> Ran:
+def limited(spec: RunSpec, seconds: float) -> RunResult:
     """Explore a number of states, so that the verdict does not depend on the machine."""
-    return run_within(asked, Limits(states=40_000))
+    return run_within(spec, Limits(states=40_000))
 
 
-def planned(now: Now, old: str, new: str, faults: int = 0, **wishes: object) -> Plan:
+def planned(now: Interruption, old: str, new: str, faults: int = 0, **requests: object) -> Plan:
     """The plan from a state between two shipped folders, on a clock that does not move."""
     folders = read_folder(FOLDERS / old), read_folder(FOLDERS / new)
-    return plan(Wish(*folders, faults=faults, now=now, **wishes), limited)  # type: ignore[arg-type]
+    return plan(PlanRequest(*folders, faults=faults, now=now, **requests), limited)  # type: ignore[arg-type]
 
 
 STATES = {
@@ -96,8 +96,8 @@ def test_a_stage_begins_with_the_files_that_the_servers_have() -> None:
     """Server 2 runs with the new file, and 4 is started; 1 and 3 have the old file, and 5 does not run."""
     stage = whole(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "five"), frozenset({2, 4}))
     assert (stage.running, stage.remaining) == ({1, 2, 3, 4}, (1, 3, 5))
-    asked = Asked(stage, steps_of(stage, (1, 3, 5)), 3, Question.COMMITS, writes=1, always=("Leadership",))
-    text = scenario_of(asked)
+    spec = RunSpec(stage, steps_of(stage, (1, 3, 5)), 3, Question.COMMITS, writes=1, always=("Leadership",))
+    text = scenario_of(spec)
     files = {1: "before", 2: "after", 3: "before", 4: "after", 5: "after"}
     assert all(f"  {sid}: {{file: {name}.cfg" in text for sid, name in files.items())
     assert "  - start: [1, 2, 3, 4]\n" in text
@@ -124,7 +124,7 @@ def test_both_directions_are_safe_where_all_quorums_meet(tmp_path: Path) -> None
     now = state(put(tmp_path, s1="four", s2="three", s3="three", s4="four"), "three", "four")
     made = planned(now, "three", "four")
     assert made.back is not None
-    assert (made.outcome, made.back.outcome, made.exit_code) == (Outcome.SAFE, Outcome.SAFE, 0)
+    assert (made.outcome, made.back.outcome, made.exit_code) == (SafetyVerdict.SAFE, SafetyVerdict.SAFE, 0)
     assert {frozenset(step.sid for step in order.steps) for order in made.direct.orders} == {frozenset({2, 3})}
     assert {frozenset(map(str, order.steps)) for order in made.back.orders} == {frozenset({"restart 1", "stop 4"})}
     text = markdown(made)
@@ -139,24 +139,24 @@ def test_no_direction_is_safe_under_a_partition_where_two_quorums_run() -> None:
     onward = whole(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "five"), frozenset({1, 4, 5}))
     for part in (onward, reverse(onward)):
         assert may_split(part, ())
-        assessor = Assessor(Budget(60.0, lambda: 0.0), limited, 1)
-        assessed = assessor.begin(part)
-        assert assessor.leaders_under_faults(assessed, Order(2, next(iter(candidates(part, 2)))), 1)
-        assert assessed.cell(Question.ELECTION, faulty=True).outcome is Outcome.UNSAFE
+        assessor = Assessor(WorkBudget(60.0, lambda: 0.0), limited, 1)
+        assessment = assessor.begin(part)
+        assert assessor.leaders_under_faults(assessment, Order(2, next(iter(candidates(part, 2)))), 1)
+        assert assessment.answer(Question.ELECTION, faulty=True).outcome is SafetyVerdict.UNSAFE
 
 
 def test_the_headline_and_the_exit_code_are_those_of_both_directions() -> None:
     """The exit code depends only on the forward direction."""
     folders = read_folder(FOLDERS / "three"), read_folder(FOLDERS / "five")
-    now = Now("now", frozenset({1, 4, 5}), ())
+    now = Interruption("now", frozenset({1, 4, 5}), ())
     for onward, code in (("after", 12), ("before", 20)):
 
-        def split(asked: Asked, seconds: float, onward: str = onward) -> Ran:
-            unsafe = asked.stage.new.label == onward
-            outcome = Outcome.UNSAFE if unsafe else Outcome.OPEN
-            return made_up(asked, outcome)
+        def split(spec: RunSpec, seconds: float, onward: str = onward) -> RunResult:
+            unsafe = spec.stage.new.label == onward
+            outcome = SafetyVerdict.UNSAFE if unsafe else SafetyVerdict.OPEN
+            return made_up(spec, outcome)
 
-        made = plan(Wish(*folders, leader=2, now=now), split)
+        made = plan(PlanRequest(*folders, leader=2, now=now), split)
         verdicts = ("UNSAFE", "UNDECIDED") if code == 12 else ("UNDECIDED", "UNSAFE")
         assert headline(made).endswith(f": {verdicts[0]} to go on, {verdicts[1]} to go back")
         assert made.exit_code == code
@@ -173,17 +173,17 @@ def test_every_mixed_state_agrees_with_the_arithmetic_of_its_quorums(old: str, n
     for applied in (frozenset(some) for count in range(len(sids) + 1) for some in combinations(sids, count)):
         stage = whole(*folders, applied)
         behind = stage.running - stage.renewed
-        leader = max(Assessor(Budget(1.0, lambda: 0.0), limited, 1).leaders(stage), default=None)
+        leader = max(Assessor(WorkBudget(1.0, lambda: 0.0), limited, 1).leaders(stage), default=None)
         if leader is None:
             continue
-        asked = Asked(
+        spec = RunSpec(
             stage, (), leader, Question.ELECTION, {PARTITIONS: 1}, zab=False, always=("OneLeader",)
         )  # fmt: skip
-        outcome = limited(asked, 1.0).outcome
+        outcome = limited(spec, 1.0).outcome
         if stage.old.view.contains_quorum(behind) and stage.new.view.contains_quorum(stage.renewed):
-            assert outcome is Outcome.UNSAFE, applied
+            assert outcome is SafetyVerdict.UNSAFE, applied
         elif not may_split(stage, ()):
-            assert outcome is Outcome.SAFE, applied
+            assert outcome is SafetyVerdict.SAFE, applied
 
 
 def test_the_rest_of_a_safe_order_is_safe(tmp_path: Path) -> None:
@@ -191,8 +191,8 @@ def test_the_rest_of_a_safe_order_is_safe(tmp_path: Path) -> None:
     now = state(put(tmp_path, s1="five", s2="three", s3="three", s4="five"), "three", "five")
     made = planned(now, "three", "five", leader=2)
     assert [step.sid for step in made.direct.orders[0].steps] == [3, 2, 5]
-    assert made.direct.cell(Question.ELECTION, faulty=False).outcome is Outcome.SAFE
-    assert made.direct.outcome is not Outcome.UNSAFE
+    assert made.direct.answer(Question.ELECTION, faulty=False).outcome is SafetyVerdict.SAFE
+    assert made.direct.outcome is not SafetyVerdict.UNSAFE
 
 
 def test_a_state_without_a_leader_is_explored_as_well(tmp_path: Path) -> None:
@@ -204,7 +204,7 @@ def test_a_state_without_a_leader_is_explored_as_well(tmp_path: Path) -> None:
         lines += [f"server.{sid}=zoo{sid}:2888:3888" for sid in sids]
         (tmp_path / name / "zoo.cfg").write_text("\n".join(lines) + "\n", encoding="utf-8")
     folders = read_folder(tmp_path / "old"), read_folder(tmp_path / "new")
-    made = plan(Wish(*folders, faults=0, now=Now("now", frozenset({1, 3}), ())), limited)
+    made = plan(PlanRequest(*folders, faults=0, now=Interruption("now", frozenset({1, 3}), ())), limited)
     assert made.direct.runs and made.back is not None and made.back.runs
 
 
@@ -224,14 +224,14 @@ def test_everything_done_leaves_nothing_to_do(tmp_path: Path) -> None:
 def test_a_state_with_one_file_for_all_needs_no_run_in_the_direction_without_steps(files: str, done: bool) -> None:
     """Quorums of one file meet, for any other file."""
 
-    def unfinished(asked: Asked, seconds: float) -> Ran:
-        return made_up(asked, Outcome.OPEN)
+    def unfinished(spec: RunSpec, seconds: float) -> RunResult:
+        return made_up(spec, SafetyVerdict.OPEN)
 
     folders = read_folder(FOLDERS / "three"), read_folder(FOLDERS / "five")
-    made = plan(Wish(*folders, now=state(FOLDERS / files, "three", "five")), unfinished)
+    made = plan(PlanRequest(*folders, now=state(FOLDERS / files, "three", "five")), unfinished)
     assert made.back is not None
     finished = made.direct if done else made.back
-    assert (finished.outcome, finished.runs, finished.orders) == (Outcome.SAFE, [], [])
+    assert (finished.outcome, finished.runs, finished.orders) == (SafetyVerdict.SAFE, [], [])
 
 
 def test_the_way_back_to_an_old_host_is_never_safe(tmp_path: Path) -> None:
@@ -239,13 +239,13 @@ def test_the_way_back_to_an_old_host_is_never_safe(tmp_path: Path) -> None:
     text = (FOLDERS / "three" / "zoo.cfg").read_text(encoding="utf-8").replace("zoo3.example", "new3.example")
     (tmp_path / "zoo.cfg").write_text(text, encoding="utf-8")
 
-    def fine(asked: Asked, seconds: float) -> Ran:
-        return made_up(asked, Outcome.SAFE)
+    def fine(spec: RunSpec, seconds: float) -> RunResult:
+        return made_up(spec, SafetyVerdict.SAFE)
 
     folders = read_folder(FOLDERS / "three"), read_folder(tmp_path)
-    made = plan(Wish(*folders, now=Now("now", frozenset({3}), ())), fine)
+    made = plan(PlanRequest(*folders, now=Interruption("now", frozenset({3}), ())), fine)
     assert made.back is not None and made.back.stage.outdated == {3}
-    assert {made.back.cell(question, faulty=False).outcome for question in Question} == {Outcome.OPEN}
+    assert {made.back.answer(question, faulty=False).outcome for question in Question} == {SafetyVerdict.OPEN}
 
 
 def test_the_command_says_how_an_interrupted_roll_out_goes_on(tmp_path: Path) -> None:

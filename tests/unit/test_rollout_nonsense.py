@@ -13,7 +13,7 @@ from checker.scenario import bundled
 from tests.support.mutants import REPOSITORY
 
 FOLDERS = bundled()[0].parent.parent / "rollouts"
-SENTENCES = ("sentences", "words", "markdown", "sections")
+SENTENCES = ("sentences", "phrases", "markdown", "sections")
 """The modules of `checker.rollout` that make sentences."""
 FOR_PEOPLE = frozenset({"because", "sentence", "headline", "notes", "title"})
 """The fields with sentences; all other fields are for machines."""

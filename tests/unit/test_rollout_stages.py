@@ -9,9 +9,9 @@ import pytest
 
 from checker.rollout.folders import Folder, read_folder
 from checker.rollout.quorums import pairs_of
-from checker.rollout.scenarios import Asked, Question, scenario_of
+from checker.rollout.scenarios import Question, RunSpec, scenario_of
 from checker.rollout.stages import Stage, one_at_a_time, refused_between, whole
-from checker.rollout.steps import OrderError, Step, candidates, left_out, steps_of, unsplit
+from checker.rollout.steps import OrderError, ServerStep, candidates, left_out, steps_of, unsplit
 from checker.scenario import bundled, from_text
 from spec.config import parse_zoo_cfg
 
@@ -100,8 +100,14 @@ def growth(tmp_path: Path) -> Stage:
 
 def test_an_order_starts_what_is_new_and_restarts_the_rest(growth: Stage) -> None:
     steps = steps_of(growth, (4, 5, 1, 3, 2))
-    assert steps == (Step("start", 4), Step("start", 5), Step("restart", 1), Step("restart", 3), Step("restart", 2))
-    assert steps_of(growth, (2, 1, 3))[:3] == (Step("start", 4), Step("start", 5), Step("restart", 2))
+    assert steps == (
+        ServerStep("start", 4),
+        ServerStep("start", 5),
+        ServerStep("restart", 1),
+        ServerStep("restart", 3),
+        ServerStep("restart", 2),
+    )
+    assert steps_of(growth, (2, 1, 3))[:3] == (ServerStep("start", 4), ServerStep("start", 5), ServerStep("restart", 2))
     assert left_out(growth, steps_of(growth, (2,))) == (1, 3)
 
 
@@ -152,10 +158,10 @@ def test_who_is_down_is_in_no_order(growth: Stage) -> None:
 def test_what_is_asked_is_a_scenario_in_which_that_server_leads(
     growth: Stage, leader: int, faults: dict[str, int]
 ) -> None:
-    asked = Asked(
+    spec = RunSpec(
         growth, steps_of(growth, (2, 1, 3)), leader, Question.COMMITS, faults, writes=1, always=("Leadership",)
     )
-    job = from_text(scenario_of(asked), growth.texts.get)
+    job = from_text(scenario_of(spec), growth.texts.get)
     lanes = job.lens.lanes(job.model.initial())
     assert lanes[f"server.{leader}"]["state"] == "LEADING"
     assert {lanes[f"server.{sid}"].get("leader", leader) for sid in (1, 2, 3)} == {leader}

@@ -73,15 +73,15 @@ def _sid(text: str) -> Sid:
 
 def _run(options: argparse.Namespace) -> int:
     from checker.files import OutputError, make_folder, write  # noqa: PLC0415
-    from checker.rollout import Engine, OrderError, Wish, plan, read_folder  # noqa: PLC0415
+    from checker.rollout import Engine, OrderError, PlanRequest, plan, read_folder  # noqa: PLC0415
+    from checker.rollout.artifacts import write_scenarios, write_stages, write_traces  # noqa: PLC0415
     from checker.rollout.data import data  # noqa: PLC0415
     from checker.rollout.interrupted import read_now  # noqa: PLC0415
-    from checker.rollout.kept import write_scenarios, write_stages, write_traces  # noqa: PLC0415
     from checker.rollout.markdown import markdown  # noqa: PLC0415
     from checker.symbolic.disjoint import UndecidedError  # noqa: PLC0415
 
     old, new = read_folder(options.old), read_folder(options.new)
-    wish = Wish(
+    request = PlanRequest(
         old,
         new,
         options.order,
@@ -98,7 +98,7 @@ def _run(options: argparse.Namespace) -> int:
         for folder in (options.traces, options.scenarios, options.stages):
             if folder is not None:
                 make_folder(folder)
-        made = plan(wish, Engine().run)
+        made = plan(request, Engine().run)
         answer = data(made)
         for folder, write_all in (
             (options.traces, write_traces),

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from checker.rollout.answer import Plan
-from checker.rollout.assess import Assessed, Cell, Order, Reason
-from checker.rollout.runs import Outcome, Ran
+from checker.rollout.assess import Order, QuestionAnswer, Reason, StageAssessment
+from checker.rollout.runs import RunResult, SafetyVerdict
 from checker.rollout.scenarios import Question
-from checker.rollout.sentences import of_cell, of_run, who_looks
+from checker.rollout.sentences import answer_sentence, run_sentence, who_looks
 from spec.quorum import Sid
 
-WORDS = {Outcome.UNSAFE: "UNSAFE", Outcome.OPEN: "UNDECIDED", Outcome.STALLS: "STALLS", Outcome.SAFE: "SAFE"}
+WORDS = {
+    SafetyVerdict.UNSAFE: "UNSAFE",
+    SafetyVerdict.OPEN: "UNDECIDED",
+    SafetyVerdict.STALLS: "STALLS",
+    SafetyVerdict.SAFE: "SAFE",
+}
 CLAUSES = {
     "OneLeader": "two servers lead at once, each with a quorum of its own file",
     "Leadership": "two leaders are established in one epoch, each by a quorum of its own file",
@@ -41,9 +46,9 @@ BEFORE_NOW = (
 )
 
 
-def verdict_of(judged: Assessed | Plan) -> str:
+def verdict_of(judged: StageAssessment | Plan) -> str:
     """The verdict in capitals. A server on another host has its old disk or an empty one: that makes two verdicts."""
-    stages = [judged] if isinstance(judged, Assessed) else judged.advised
+    stages = [judged] if isinstance(judged, StageAssessment) else judged.advised
     moved = {sid for each in stages for sid in each.stage.moved}
     if not moved:
         return WORDS[judged.outcome]
@@ -53,7 +58,7 @@ def verdict_of(judged: Assessed | Plan) -> str:
 
 def not_covered(plan: Plan) -> tuple[str, ...]:
     """The limits of all answers of a plan."""
-    return NOT_COVERED if plan.wish.now is None else (BEFORE_NOW, *NOT_COVERED)
+    return NOT_COVERED if plan.request.now is None else (BEFORE_NOW, *NOT_COVERED)
 
 
 def headline(plan: Plan) -> str:
@@ -61,16 +66,16 @@ def headline(plan: Plan) -> str:
     what = plan.direct.stage.title
     if plan.back is not None:
         back = f", {verdict_of(plan.back)} to go back"
-        order = f" in the order {order_words(plan.direct.orders[0])}" if plan.wish.order else ""
+        order = f" in the order {order_words(plan.direct.orders[0])}" if plan.request.order else ""
         part = ", but the order is not the rest of the change" if plan.left_out else ""
         return f"Interrupted roll-out {what}: {verdict_of(plan)} to go on{order}{part}{back}"
     if plan.stages:
         one = "server" if plan.direct.stage.readdressed else "voter"
         rest = f"{verdict_of(plan)} in {len(plan.stages)} stages, one {one} at a time"
         return f"Roll-out {what}: {verdict_of(plan.direct)} in one go{_as_tried(plan)}, {rest}"
-    if plan.wish.order is not None:
+    if plan.request.order is not None:
         order = order_words(plan.direct.orders[0])
-        stand = ", but it comes to a stand" if plan.outcome is Outcome.SAFE and plan.direct.orders[0].vain else ""
+        stand = ", but it comes to a stand" if plan.outcome is SafetyVerdict.SAFE and plan.direct.orders[0].vain else ""
         part = " AS FAR AS IT GOES, which is not the whole change" if plan.left_out else ""
         return f"Roll-out {what} in the order {order}: {verdict_of(plan)}{part}{stand}"
     return f"Roll-out {what}: {verdict_of(plan)}{_as_tried(plan)}"
@@ -78,14 +83,14 @@ def headline(plan: Plan) -> str:
 
 def _is_searched(plan: Plan) -> bool:
     """Whether an order was looked for, so that the verdict on the change in one go is one on the orders tried."""
-    return plan.wish.order is None and plan.tried > 0
+    return plan.request.order is None and plan.tried > 0
 
 
 def _as_tried(plan: Plan) -> str:
     """Which orders the verdict on the change in one go is about."""
     if not _is_searched(plan):
         return ""
-    if plan.direct.outcome is Outcome.SAFE:
+    if plan.direct.outcome is SafetyVerdict.SAFE:
         return " in the order of the plan"
     return f" ({plan.tried} of {plan.orders} orders tried)"
 
@@ -97,18 +102,18 @@ def order_words(order: Order) -> str:
 
 def in_short(plan: Plan) -> list[str]:
     """The reasons, a sentence each."""
-    whole, more = "This order" if plan.wish.order else "The rest" if plan.back else "This change", ""
-    if _is_searched(plan) and plan.direct.outcome is Outcome.SAFE:
+    whole, more = "This order" if plan.request.order else "The rest" if plan.back else "This change", ""
+    if _is_searched(plan) and plan.direct.outcome is SafetyVerdict.SAFE:
         whole = "In the order of the plan it"
         more = " Nothing is said of other orders: quorums of the two files may be disjoint."
     elif _is_searched(plan):
         whole = f"In one go, in the order {order_words(plan.direct.orders[0])}, it"
-        more = " A larger `--budget` may decide it." if plan.direct.outcome is Outcome.OPEN else ""
-    warnings = dict.fromkeys((*plan.wish.old.warnings, *plan.wish.new.warnings))
+        more = " A larger `--budget` may decide it." if plan.direct.outcome is SafetyVerdict.OPEN else ""
+    warnings = dict.fromkeys((*plan.request.old.warnings, *plan.request.new.warnings))
     lines = [f"- **Warning**: {warning}" for warning in warnings]
     if plan.left_out:
         lines.append(f"- **Not the whole change**: {_servers(plan.left_out)} not in the order, and left as before.")
-    if plan.wish.old.view == plan.wish.new.view:
+    if plan.request.old.view == plan.request.new.view:
         lines.append("- Nothing changes in who votes: the two folders have the same members, in the same roles.")
     lines += _addresses(plan)
     lines += _not_modelled(plan)
@@ -155,69 +160,69 @@ def _servers(sids: tuple[Sid, ...]) -> str:
     return f"server {sids[0]} is" if len(sids) == 1 else f"servers {', '.join(map(str, sids))} are"
 
 
-def _of_stage(assessed: Assessed, name: str) -> str:
-    if assessed.outcome is Outcome.UNSAFE:
-        kept = f" With the disks moved it is {_adjective(assessed)}." if assessed.stage.moved else ""
-        return f"{name} is unsafe: {'; '.join(dict.fromkeys(_violations(assessed)))}.{kept}"
-    waits = any(order.vain for order in assessed.orders)
+def _of_stage(assessment: StageAssessment, name: str) -> str:
+    if assessment.outcome is SafetyVerdict.UNSAFE:
+        kept = f" With the disks moved it is {_adjective(assessment)}." if assessment.stage.moved else ""
+        return f"{name} is unsafe: {'; '.join(dict.fromkeys(_violations(assessment)))}.{kept}"
+    waits = any(order.vain for order in assessment.orders)
     stalls = " Not every step may be waited for: see the plan." if waits else ""
-    if assessed.outcome is Outcome.OPEN:
-        return f"{name} is undecided: {'; '.join(_open(assessed))}.{stalls}"
-    if assessed.outcome is Outcome.STALLS:
-        stuck = assessed.cell(Question.HEALING, faulty=False)
+    if assessment.outcome is SafetyVerdict.OPEN:
+        return f"{name} is undecided: {'; '.join(_open(assessment))}.{stalls}"
+    if assessment.outcome is SafetyVerdict.STALLS:
+        stuck = assessment.answer(Question.HEALING, faulty=False)
         return f"{name} comes to a stop: {_where_it_stops(stuck)}. No committed write is lost."
-    if assessed.unchanged and not assessed.runs:
+    if assessment.unchanged and not assessment.runs:
         return (
             f"{name} is safe. Quorums always meet (proved), and no step changes what is modelled: nothing was explored."
         )
-    proof = " Quorums always meet (proved), and no run broke an invariant." if assessed.proved else ""
+    proof = " Quorums always meet (proved), and no run broke an invariant." if assessment.proved else ""
     open_ = [
         f"{'under' if faulty else 'without'} faults"
-        for faulty in ((False, True) if assessed.faults else (False,))
-        if assessed.cell(Question.HEALING, faulty=faulty).outcome is Outcome.OPEN
+        for faulty in ((False, True) if assessment.faults else (False,))
+        if assessment.answer(Question.HEALING, faulty=faulty).outcome is SafetyVerdict.OPEN
     ]
     unfinished = f" Healing {' and '.join(open_)} was not explored to its end." if open_ else ""
     return f"{name} is safe.{proof}{unfinished}{stalls}"
 
 
-def _violations(assessed: Assessed) -> list[str]:
+def _violations(assessment: StageAssessment) -> list[str]:
     found = []
     for faulty in (False, True):
-        for question in assessed.questions:
-            cell = assessed.cell(question, faulty=faulty)
-            if cell.outcome is Outcome.UNSAFE and cell.ran and cell.reason is Reason.FOUND:
+        for question in assessment.questions:
+            answer = assessment.answer(question, faulty=faulty)
+            if answer.outcome is SafetyVerdict.UNSAFE and answer.finding and answer.reason is Reason.FOUND:
                 disk = " (empty disk)" if question is Question.EMPTY_DISK else ""
-                under = "with " + cell.ran.asked.under if faulty else "without any fault"
-                found.append(f"{under} {clause(cell.ran)}{disk}")
+                under = "with " + answer.finding.spec.under if faulty else "without any fault"
+                found.append(f"{under} {clause(answer.finding)}{disk}")
     return found
 
 
-def _adjective(assessed: Assessed) -> str:
+def _adjective(assessment: StageAssessment) -> str:
     """The verdict with the disks moved, in lower case."""
-    return WORDS[assessed.outcome_with_disks].lower()
+    return WORDS[assessment.outcome_with_disks].lower()
 
 
-def _where_it_stops(cell: Cell) -> str:
+def _where_it_stops(answer: QuestionAnswer) -> str:
     """The step behind which the operator waits in vain, and the servers that look for a leader then."""
-    ran = cell.ran
-    if ran is None or ran.stuck is None:
-        return of_cell(cell)
-    number = next(n for n, step in enumerate(ran.asked.steps, start=1) if step.sid == ran.stuck)
-    return f"after step {number}, {ran.asked.steps[number - 1]}, {who_looks(ran.looking)} LOOKING"
+    result = answer.finding
+    if result is None or result.stuck is None:
+        return answer_sentence(answer)
+    number = next(n for n, step in enumerate(result.spec.steps, start=1) if step.sid == result.stuck)
+    return f"after step {number}, {result.spec.steps[number - 1]}, {who_looks(result.looking)} LOOKING"
 
 
-def _open(assessed: Assessed) -> list[str]:
+def _open(assessment: StageAssessment) -> list[str]:
     """The questions without an answer, by reason."""
     reasons: dict[str, list[str]] = {}
-    for question in assessed.questions:
+    for question in assessment.questions:
         for faulty in (False, True):
-            cell = assessed.cell(question, faulty=faulty)
-            if cell.outcome is Outcome.OPEN and (assessed.faults or not faulty):
+            answer = assessment.answer(question, faulty=faulty)
+            if answer.outcome is SafetyVerdict.OPEN and (assessment.faults or not faulty):
                 what = f"{question.value} {'under' if faulty else 'without'} faults"
-                reasons.setdefault(of_cell(cell), []).append(what)
+                reasons.setdefault(answer_sentence(answer), []).append(what)
     return [f"{' and '.join(what)} ({because})" for because, what in reasons.items()]
 
 
-def clause(ran: Ran) -> str:
+def clause(result: RunResult) -> str:
     """The violation of a run, for readers without knowledge of the properties."""
-    return CLAUSES.get(ran.prop) or of_run(ran)
+    return CLAUSES.get(result.prop) or run_sentence(result)

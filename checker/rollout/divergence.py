@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from checker.rollout.budget import Budget
-from checker.rollout.runs import Outcome, Ran, Runner
+from checker.rollout.budget import WorkBudget
+from checker.rollout.runs import Runner, RunResult, SafetyVerdict
 from checker.rollout.scenarios import Question
 from checker.scenario import ScenarioError
 from checker.traces.trace import Trace
@@ -22,27 +22,27 @@ MOST_SECONDS = 10.0  # for each of the two runs
 ELECTIONS = 4  # more than a split takes, so that the plan can continue
 
 
-def after_split(ran: Ran, run: Runner, budget: Budget) -> list[Ran]:
+def after_split(result: RunResult, run: Runner, budget: WorkBudget) -> list[RunResult]:
     """The runs that lose or double data, and those that a limit ended; empty if the opening is impossible."""
-    if ran.trace is None or not ran.asked.zab or ran.asked.faults:
+    if result.trace is None or not result.spec.zab or result.spec.faults:
         return []
-    sides = _sides(ran.trace)
+    sides = _sides(result.trace)
     if len(sides) != 2:
         return []
-    opening = tuple(_opening(ran, sides))
+    opening = tuple(_opening(result, sides))
     found = []
     for question, prop in ((Question.COMMITS, "OneTxnPerZxid"), (Question.HEALING, "ReplicasAgree")):
-        asked = replace(
-            ran.asked, question=question, always=(prop,), recoverable=False, writes=2, elections=ELECTIONS,
+        spec = replace(
+            result.spec, question=question, always=(prop,), recoverable=False, writes=2, elections=ELECTIONS,
             opening=opening,
         )  # fmt: skip
         if not budget.left:
             break
         try:
-            found.append(run(asked, min(MOST_SECONDS, budget.share(4))))
+            found.append(run(spec, min(MOST_SECONDS, budget.share(4))))
         except ScenarioError:
             return []
-    return [each for each in found if each.outcome is not Outcome.SAFE]
+    return [each for each in found if each.outcome is not SafetyVerdict.SAFE]
 
 
 def _sides(trace: Trace) -> dict[Sid, list[Sid]]:
@@ -57,13 +57,13 @@ def _sides(trace: Trace) -> dict[Sid, list[Sid]]:
     return {leader: sorted(side) for leader, side in sorted(sides.items()) if leader in side}
 
 
-def _opening(ran: Ran, sides: Mapping[Sid, list[Sid]]) -> Iterator[dict[str, object]]:
+def _opening(result: RunResult, sides: Mapping[Sid, list[Sid]]) -> Iterator[dict[str, object]]:
     """The operator's steps and the two elections in the order of the trace, then a write on each side."""
-    assert ran.trace is not None
-    waits = list(_waits(ran))
-    everybody = [sid for sid in ran.asked.stage.sids if sid not in ran.asked.down]
+    assert result.trace is not None
+    waits = list(_waits(result))
+    everybody = [sid for sid in result.spec.stage.sids if sid not in result.spec.down]
     planned = 0
-    for step in ran.trace.steps[1:]:
+    for step in result.trace.steps[1:]:
         action = step.action or ""
         if action.startswith("plan "):
             if waits[planned]:
@@ -79,11 +79,11 @@ def _opening(ran: Ran, sides: Mapping[Sid, list[Sid]]) -> Iterator[dict[str, obj
         yield {"settle": side}
 
 
-def _waits(ran: Ran) -> Iterator[bool]:
+def _waits(result: RunResult) -> Iterator[bool]:
     """For each action of the plan whether it waits for the one before it."""
     waiting = False
-    for step in ran.asked.steps:
-        if step.sid in ran.asked.down:
+    for step in result.spec.steps:
+        if step.sid in result.spec.down:
             continue
         yield waiting
         if step.action == "restart":

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from checker.files import make_folder, slug, write
 from checker.rollout.answer import Plan
-from checker.rollout.runs import Outcome, Ran
+from checker.rollout.runs import RunResult, SafetyVerdict
 from checker.rollout.steps import unwaited
 from checker.traces.formats import FORMATS
 
@@ -19,33 +19,37 @@ NOT_FORMATS = frozenset({"pytest"})  # a test that repeats a run belongs to a pr
 def write_scenarios(plan: Plan, folder: Path) -> None:
     """Write every run as a scenario with its files, a folder for each stage."""
     seen = set()
-    for assessed, ran in plan.runs:
-        if (assessed.stage.title, ran.text) in seen:  # one run may answer two questions
+    for assessment, result in plan.runs:
+        if (assessment.stage.title, result.text) in seen:  # one run may answer two questions
             continue
-        seen.add((assessed.stage.title, ran.text))
-        place = folder / slug(f"{assessed.stage.old.label} to {assessed.stage.new.label}")
+        seen.add((assessment.stage.title, result.text))
+        place = folder / slug(f"{assessment.stage.old.label} to {assessment.stage.new.label}")
         make_folder(place)
-        for name, text in assessed.stage.texts.items():
+        for name, text in assessment.stage.texts.items():
             write(place / name, text)
-        verdict = {Outcome.UNSAFE: "violated", Outcome.SAFE: "passed", Outcome.STALLS: "violated"}.get(ran.outcome)
+        verdict = {
+            SafetyVerdict.UNSAFE: "violated",
+            SafetyVerdict.SAFE: "passed",
+            SafetyVerdict.STALLS: "violated",
+        }.get(result.outcome)
         expect = f"expect: {verdict}\n" if verdict else ""
-        write(place / f"{_stem_of(ran)}.yaml", ran.text + expect)
+        write(place / f"{_stem_of(result)}.yaml", result.text + expect)
 
 
 def write_traces(plan: Plan, folder: Path) -> None:
     """Write the trace of every finding in every format."""
-    for assessed, ran in plan.runs:
-        if ran.trace is not None:
-            name = slug(f"{assessed.stage.new.label} {_stem_of(ran)}")
+    for assessment, result in plan.runs:
+        if result.trace is not None:
+            name = slug(f"{assessment.stage.new.label} {_stem_of(result)}")
             for each in FORMATS.values():
                 if each.name not in NOT_FORMATS:
-                    write(folder / each.file_name(name), each.view(ran.trace))
+                    write(folder / each.file_name(name), each.view(result.trace))
 
 
 def write_stages(plan: Plan, folder: Path) -> None:
     """Write the zoo.cfg of every server for every stage, with its dynamic file."""
-    for number, assessed in enumerate(plan.advised, start=1):
-        side = assessed.stage.new
+    for number, assessment in enumerate(plan.advised, start=1):
+        side = assessment.stage.new
         for sid, name in side.files.items():
             place = folder / f"stage-{number}" / str(sid)
             make_folder(place)
@@ -55,6 +59,6 @@ def write_stages(plan: Plan, folder: Path) -> None:
                     write(place / f"zoo.cfg{beside.removeprefix(name)}", text)
 
 
-def _stem_of(ran: Ran) -> str:
-    vain = f" without waiting for {waited}" if (waited := unwaited(ran.asked.steps)) else ""
-    return slug(f"{ran.asked.name}{vain} {ran.prop}")
+def _stem_of(result: RunResult) -> str:
+    vain = f" without waiting for {waited}" if (waited := unwaited(result.spec.steps)) else ""
+    return slug(f"{result.spec.name}{vain} {result.prop}")
