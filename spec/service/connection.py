@@ -65,6 +65,7 @@ _WRITES: tuple[type[Record], ...] = (
     requests.SetAcl,
     requests.Check,
     requests.Multi,
+    requests.Reconfig,
     requests.CloseSession,
 )
 # Servers send these two among themselves. ZooKeeper also accepts them from a client, and then answers createSession
@@ -78,7 +79,6 @@ ROUTES: dict[type[Record], Route] = (
     | {
         requests.Sync: Route.SYNC,
         requests.SetAuth: Route.AUTH,
-        requests.Reconfig: Route.UNIMPLEMENTED,
         requests.Sasl: Route.UNIMPLEMENTED,
     }
 )

@@ -47,7 +47,6 @@ OTHERWISE: dict[str, tuple[object, object]] = {
     # The real server logs it as a transaction that no server can read: see docs/explanation-node.md. It sends no
     # answer, and the connection ends with its session: after 20 ticks, which is less than a Session waits.
     "check outside a multi": (DISCONNECTED, Code.UNIMPLEMENTED),
-    "reconfig while it is not enabled": (Code.RECONFIG_DISABLED, Code.UNIMPLEMENTED),
 }
 
 
@@ -97,3 +96,16 @@ def test_where_ours_differs_it_refuses_and_goes_on_serving(both: tuple[Ensemble,
     (there, _), (here, serves) = (outcome(ensemble, opcode, body) for ensemble in both)
     assert (error_of(there), error_of(here)) == OTHERWISE[name]
     assert serves == Code.OK
+
+
+def test_reconfig_is_disabled_on_every_server_of_an_ensemble(launch: Callable[..., Ensemble]) -> None:
+    """A learner forwards it; the leader refuses it in a transaction (`PrepRequestProcessor.pRequest2Txn`)."""
+    ensemble = launch(["node"] * 3, tick_time=200)
+    for sid in ensemble.sids:
+        session = Session(10_000)
+        session.connect(ensemble.client_port(sid))
+        zxid = session.ask(1, f"/{sid}", b"", OPEN, 0).zxid
+        session.send_raw(*ODD["reconfig while it is not enabled"])
+        assert error_of(session.receive_raw()) == Code.RECONFIG_DISABLED
+        assert session.ask(5, f"/{sid}", b"", -1).zxid == zxid + 2
+        session.close()

@@ -332,10 +332,20 @@ def test_a_server_that_stops_serving_ends_every_connection_and_refuses_new_ones(
 # Requests that are not served.
 
 
-def test_reconfiguration_and_sasl_are_not_implemented_and_the_connection_goes_on(world: World) -> None:
+def test_sasl_is_not_implemented_and_the_connection_goes_on(world: World) -> None:
     client = Client(world)
-    client.asks((1, Reconfig("", "", "", -1)), (2, Sasl(b"")), (-2, Ping()))
-    assert client.taken() == [(1, Code.UNIMPLEMENTED), (2, Code.UNIMPLEMENTED), (-2, 0)]
+    client.asks((1, Sasl(b"")), (-2, Ping()))
+    assert client.taken() == [(1, Code.UNIMPLEMENTED), (-2, 0)]
+
+
+def test_reconfig_is_disabled_by_the_leader_in_the_order_of_the_requests(world: World) -> None:
+    """It is a transaction, as in FollowerRequestProcessor: the reads behind it wait for the error."""
+    client = Client(world)
+    world.server.held = True
+    client.asks((1, Reconfig("", "", "", -1)), (2, Exists("/", False)), (-2, Ping()))
+    assert client.taken() == []
+    world.server.let_go()
+    assert client.taken() == [(1, Code.RECONFIG_DISABLED), (2, 0), (-2, 0)]
 
 
 def test_an_unknown_opcode_is_answered_and_ends_the_connection(world: World) -> None:

@@ -21,7 +21,14 @@ def test_every_request_has_a_route_and_no_write_is_a_read() -> None:
     assert set(ROUTES) == set(OPCODES.values())
     writes = {record for record, route in ROUTES.items() if route is Route.WRITE}
     made = {requests.Create, requests.Create2, requests.CreateContainer, requests.CreateTtl, requests.Delete}
-    changed = {requests.SetData, requests.SetAcl, requests.Check, requests.Multi, requests.CloseSession}
+    changed = {
+        requests.SetData,
+        requests.SetAcl,
+        requests.Check,
+        requests.Multi,
+        requests.Reconfig,
+        requests.CloseSession,
+    }
     assert writes == made | changed
 
 
