@@ -10,8 +10,11 @@ Rules of this module:
 - An effect on the server itself, such as `Configure`, is carried out here and also passed on, since a node has a file
   to write.
 - Without `ZabRules` a server has only its election.
+- A server whose log cannot be written ends its part and looks for a leader. Until its process ends it writes nothing:
+  a part that has to write ends instead, before it acknowledges anything.
 
-Source: `QuorumPeer.run`, `ZooKeeperServer.shutdown`, `LearnerZooKeeperServer.shutdownComponents`.
+Source: `QuorumPeer.run`, `ZooKeeperServer.shutdown`, `LearnerZooKeeperServer.shutdownComponents`. For a full disk:
+`SyncRequestProcessor.run`, `ZooKeeperServerListenerImpl.notifyStopping`, `Learner.isRunning`, `Leader.isRunning`.
 """
 
 from typing import TypeAlias, get_args
@@ -20,7 +23,7 @@ import msgspec
 from msgspec.structs import replace
 
 from spec.durable import Durable
-from spec.effects import Configure, Disconnect, Effect, Step
+from spec.effects import Configure, Disconnect, Effect, Persist, Step, WriteEpochs
 from spec.election import fast_leader_election
 from spec.election.messages import ElectionEvent, EpochBegun, LeaderLost, QuorumLost, Start
 from spec.election.state import Election, Peer, Rules
@@ -28,7 +31,7 @@ from spec.election.vote import ServerState, Vote
 from spec.quorum import Sid, View
 from spec.variants import Variant
 from spec.zab import disk, leader, learner
-from spec.zab.events import StartAlone, SyncedLate, ZabEvent
+from spec.zab.events import LogFailed, StartAlone, SyncedLate, ZabEvent
 from spec.zab.state import Append, Done, Leader, Learner, LearnerPhase, Remains, ZabRules
 from spec.zab.synchronisation import history_of
 
@@ -40,7 +43,10 @@ LOOKING, FOLLOWING, LEADING, OBSERVING = ServerState
 
 
 class Server(msgspec.Struct, frozen=True):
-    """One server. `view` is its own configuration; `election` is None while it does not run, or runs alone."""
+    """One server. `view` is its own configuration; `election` is None while it does not run, or runs alone.
+
+    `disk_full`: its log could not be written. A crash forgets this: space is made before the process starts again.
+    """
 
     sid: Sid
     view: View
@@ -48,6 +54,7 @@ class Server(msgspec.Struct, frozen=True):
     election: Election | None = None
     zab: Leader | Learner | None = None
     remains: Remains = Remains()
+    disk_full: bool = False
 
     @property
     def peer(self) -> Peer:
@@ -93,7 +100,7 @@ def step(
         fits = isinstance(event, QuorumLost) is isinstance(server.zab, Leader)
         return _give_up(server, rules, zab) if fits else None
     done = _election_step(server, event, rules)  # type: ignore[arg-type]
-    return done if done is None or zab is None else _begun(server, done, zab)
+    return done if done is None or zab is None else _begun(server, done, rules, zab)
 
 
 def start(
@@ -149,7 +156,7 @@ def _election_step(server: Server, event: ElectionEvent, rules: Rules) -> Step[S
     return Step(replace(server, view=view, election=done.state), done.effects)
 
 
-def _begun(before: Server, done: Step[Server], zab: ZabRules) -> Step[Server]:
+def _begun(before: Server, done: Step[Server], rules: Rules, zab: ZabRules) -> Step[Server] | None:
     """Start to lead or to follow, if the election has just decided."""
     after = done.state
     looked = before.election is None or before.election.state is LOOKING
@@ -159,6 +166,9 @@ def _begun(before: Server, done: Step[Server], zab: ZabRules) -> Step[Server]:
         begun = leader.begin(after.peer, zab)
     else:
         begun = learner.begin(after.peer, after.election.vote.leader)
+    if _needs_full_disk(after, begun):
+        looking = _election_step(after, QuorumLost(), rules)
+        return None if looking is None else Step(looking.state, (*done.effects, *looking.effects))
     return _entered(after, begun, done.effects)
 
 
@@ -215,6 +225,8 @@ def _zab_step(server: Server, event: ZabEvent, rules: Rules, zab: ZabRules) -> S
         return _synced_late(server)
     if isinstance(event, StartAlone):
         return _start_alone(server)
+    if isinstance(event, LogFailed):
+        return _log_failed(server, rules, zab)
     done: Done | None = None
     if isinstance(server.zab, Leader):
         done = leader.step(server.peer, server.zab, event, zab)
@@ -222,10 +234,25 @@ def _zab_step(server: Server, event: ZabEvent, rules: Rules, zab: ZabRules) -> S
         done = learner.step(server.peer, server.zab, event, zab)
     if done is None:
         return None
+    if _needs_full_disk(server, done):
+        return _give_up(server, rules, zab)
     if done.state is not None:
         return _entered(server, done, ())
     lost = _give_up(replace(server, durable=done.durable), rules, zab)
     return None if lost is None else Step(lost.state, (*done.effects, *lost.effects))
+
+
+def _log_failed(server: Server, rules: Rules, zab: ZabRules) -> Step[Server] | None:
+    """End the part without its disk queue, so that no write in it is acknowledged. None if nothing is being written."""
+    if server.zab is None or not server.zab.queue:
+        return None
+    return _give_up(replace(server, zab=replace(server.zab, queue=()), disk_full=True), rules, zab)
+
+
+def _needs_full_disk(server: Server, done: Done) -> bool:
+    """Whether a step writes to a disk that is full: each acknowledgement of a proposal or an epoch follows a write."""
+    writes = done.durable != server.durable or any(isinstance(each, Persist | WriteEpochs) for each in done.effects)
+    return server.disk_full and writes
 
 
 def _start_alone(server: Server) -> Step[Server] | None:

@@ -41,6 +41,10 @@ class Synced(msgspec.Struct, frozen=True):
     """The oldest requested disk operation is complete and durable."""
 
 
+class LogFailed(msgspec.Struct, frozen=True):
+    """The log cannot be written, because the disk is full: the oldest requested disk operation fails."""
+
+
 class SyncedLate(msgspec.Struct, frozen=True):
     """A sync thread that outlived its server writes its oldest transaction; ZOOKEEPER-4712 only."""
 
@@ -68,7 +72,17 @@ class Tick(msgspec.Struct, frozen=True):
 
 
 ZabEvent: TypeAlias = (
-    StartAlone | Receive | LearnerGone | Synced | SyncedLate | Applied | Resumed | ClientWrite | ClientSync | Tick
+    StartAlone
+    | Receive
+    | LearnerGone
+    | Synced
+    | LogFailed
+    | SyncedLate
+    | Applied
+    | Resumed
+    | ClientWrite
+    | ClientSync
+    | Tick
 )
 
 

@@ -125,6 +125,10 @@ class Budgets(msgspec.Struct, frozen=True):
             domain=Domain.ZAB,
         ),
     ] = 0
+    full_disks: Annotated[
+        int,
+        Budget("full disk", "full disks", "how many disks may be full when a log is written", domain=Domain.LATE_DISK),
+    ] = 0
     elections: Annotated[
         int,
         Budget(
@@ -245,6 +249,7 @@ class Action(StrEnum):
     CUT = "cut", Traits(fair=False, fault=True)
     PARTITION = "partition", Traits(fair=False, fault=True)
     HEAL = "heal", Traits(fair=False, caption="all links are whole again")
+    FILL_DISK = "fill disk", Traits(fair=False, fault=True, caption="the disk of {} is full", noted=True)
     DISCONNECT = "disconnect", Traits(fair=False, fault=True, caption="the connection of {} and {} is dropped")
 
 

@@ -4,7 +4,7 @@ The actions, and their arguments:
 
     receive a b packet     sync s operation       apply s zxid        client write s n     client sync s
     lose leader s l        lose quorum l          give up s           disconnect a b
-    sync late s            resume s               ping l
+    sync late s            resume s               ping l               fill disk s
 
 A loss is free where waiting is hopeless: the connection is gone, or the leader does not lead. Where the other side may
 still come, giving up is an early timeout and costs one of `early_timeouts`. A leader may give up as soon as its whole
@@ -30,7 +30,7 @@ from spec.server import Server
 from spec.variants import Variant
 from spec.zab import disk
 from spec.zab import learner as spec_learner
-from spec.zab.events import Applied, ClientSync, ClientWrite, Receive, Resumed, Synced, SyncedLate, Tick
+from spec.zab.events import Applied, ClientSync, ClientWrite, LogFailed, Receive, Resumed, Synced, SyncedLate, Tick
 from spec.zab.state import Leader, Learner, ZabRules
 
 
@@ -48,6 +48,8 @@ def rules(setup: Setup) -> Iterator[Rule]:
             yield _own(Action.SYNC_LATE, sid, _late_moves)
         if Variant.PROPOSAL_ACK_BEFORE_NEWLEADER_ACK in setup.variants:
             yield _own(Action.RESUME, sid, _resume_moves)
+        if setup.budgets.full_disks:
+            yield _fill_disk(sid)
         yield from _clients(setup, sid)
         yield _lose_quorum(setup, sid)
     for one, other in setup.quorum_pairs:
@@ -106,6 +108,14 @@ def _late_moves(sid: Sid, server: Server) -> list[Move] | None:
 def _resume_moves(sid: Sid, server: Server) -> list[Move] | None:
     owes = isinstance(server.zab, Learner) and server.zab.owes_ack
     return [Move(Action.RESUME, (sid,), (Send(server_name(sid), Resumed()),))] if owes else None
+
+
+def _fill_disk(sid: Sid) -> Rule:
+    """The disk is full when the server writes to it."""
+    sends = (Send(FAULTS, Spend("full_disks")), Send(server_name(sid), LogFailed()))
+    writes = Read(server_name(sid), lambda server: True if server.zab is not None and server.zab.queue else None)
+    move = Move(Action.FILL_DISK, (sid,), sends)
+    return Rule(f"fill disk {sid}", (has_left("full_disks"), writes), lambda *_: [move], (Action.FILL_DISK,))
 
 
 # Clients, and the leader's pings.
