@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Any, Protocol
 
 from checker.engine.model import Model, Move, Row
-from checker.engine.result import Found, Limits
+from checker.engine.result import Discovery, Limits
 
 Json = Any
 
@@ -68,7 +68,7 @@ class Refinement(Protocol):
     def job(self) -> Job:
         """The finer job."""
 
-    def found(self, found: Found) -> tuple[Job, Found]:
+    def found(self, found: Discovery) -> tuple[Job, Discovery]:
         """The finer job, and the finding in its terms. Raises checker.models.ensemble.NotRefinedError."""
 
 

@@ -9,7 +9,7 @@ import math
 
 from checker.engine import Limits
 from checker.engine.checkpoint import Checkpoint
-from checker.engine.memory import free_memory
+from checker.engine.process import free_memory
 from checker.files import slug
 from checker.job import Job
 

@@ -28,10 +28,10 @@ from checker.cli.output import say_on_error_stream, unread_output_discarded
 from checker.cli.printed import line, print_outcomes
 from checker.cli.profiles import settle
 from checker.cli.wanted import Refused, Wanted
-from checker.engine import Exploration, Found, Limits, ModelError, Stop
+from checker.engine import Discovery, Exploration, Limits, ModelError, Stop
 from checker.engine.checkpoint import CheckpointError
-from checker.engine.compare import disagreements
 from checker.engine.model import Kind
+from checker.engine.result import disagreements
 from checker.job import Job
 from checker.models.ensemble import NotRefinedError
 from checker.report import ExitCode, Progress, judge, refuse
@@ -218,7 +218,7 @@ def with_traces(
     return replace(outcome, traces=tuple(traces))
 
 
-def _trace(outcome: Outcome, job: Job, found: Found, *, refine: bool) -> Trace:
+def _trace(outcome: Outcome, job: Job, found: Discovery, *, refine: bool) -> Trace:
     verdict = outcome.judgement.verdict if found.prop.kind is not Kind.SOMETIMES else None
     if refine and job.refinement is not None:
         try:

@@ -1,8 +1,8 @@
 """An explicit-state model checker for models of actors; it is independent of ZooKeeper.
 
-`model` defines models. `plain` explores a model with dicts and sets, `search` with tables and compiled kernels; a
-search of the second kind can be saved and resumed (`checkpoint`, `keeper`). `plain_liveness` judges liveness on rows,
-`liveness` on the numbers of `graph`; both report a violation as a run of `lasso`, which also checks it.
+`model` defines models. `plain` explores a model with dicts and sets, `search` with tables and compiled kernels
+(`kernels`). A search of the second kind can be saved and resumed (`checkpoint`). `liveness` judges what must stay
+possible and what must happen.
 
 Import the public names from here. The functions `explore` are in `plain` and `search`; the kernels are compiled on the
 first use of the latter.
@@ -26,16 +26,16 @@ from checker.engine.model import (
     Send,
     each_action,
 )
-from checker.engine.result import Exploration, Found, Limits, Liveness, Step, Stop
+from checker.engine.result import Discovery, Exploration, Limits, Liveness, Step, Stop
 
 __all__ = [
     "TRIVIAL",
     "Actor",
     "Column",
+    "Discovery",
     "Exploration",
     "Fairness",
     "Finding",
-    "Found",
     "Kind",
     "Limits",
     "Liveness",

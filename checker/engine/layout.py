@@ -43,7 +43,7 @@ class Bundle(NamedTuple):
     properties: tuple[int, ...]
 
 
-class Held(Enum):
+class EvaluationMode(Enum):
     """The use of a bundle's verdict: counted in all states, counted in final states, or also stored for each state."""
 
     USUAL = "usual"
@@ -51,9 +51,15 @@ class Held(Enum):
     LIVENESS = "liveness"
 
 
-def held(kind: Kind) -> Held:
+def evaluation_mode(kind: Kind) -> EvaluationMode:
     """The use of the verdicts of properties of this kind."""
-    return Held.FINAL if kind is Kind.FINAL else Held.LIVENESS if kind.is_liveness else Held.USUAL
+    return (
+        EvaluationMode.FINAL
+        if kind is Kind.FINAL
+        else EvaluationMode.LIVENESS
+        if kind.is_liveness
+        else EvaluationMode.USUAL
+    )
 
 
 class Gate(NamedTuple):
@@ -85,9 +91,9 @@ class Layout:
             else:
                 joint.append(self._group(Role.RULE, position, rule.reads))
         self.bundles: list[Bundle] = []
-        alike: dict[tuple[Held, tuple[Read, ...]], list[int]] = {}
+        alike: dict[tuple[EvaluationMode, tuple[Read, ...]], list[int]] = {}
         for position, prop in enumerate(model.properties):
-            alike.setdefault((held(prop.kind), prop.reads), []).append(position)
+            alike.setdefault((evaluation_mode(prop.kind), prop.reads), []).append(position)
         for (_, reads), positions in alike.items():
             group = self._group(Role.BUNDLE, len(self.bundles), reads)
             self.bundles.append(Bundle(group, tuple(positions)))

@@ -14,11 +14,11 @@ from collections.abc import Callable
 
 import psutil
 
-from checker.engine import plain_liveness
+from checker.engine.contract import unhashable
+from checker.engine.liveness import plain_liveness
 from checker.engine.model import TRIVIAL, Finding, Kind, Model, Row
-from checker.engine.result import VALUE, Coverage, Evaluations, Exploration, Found, Limits, Stop, wanted
+from checker.engine.result import VALUE, Coverage, Discovery, Evaluations, Exploration, Limits, Stop, wanted
 from checker.engine.semantics import answer, by_rule, ordinals, rebuild
-from checker.engine.values import unhashable
 
 MEASURE_EVERY = 4096  # rows between two measurements of time and memory
 
@@ -146,4 +146,4 @@ def _evaluate(result: Exploration, parents: dict[Row, tuple[Row, int] | None], r
         count.premise += 1
         if isinstance(said, Finding) and prop.name not in result.found and not prop.kind.is_liveness:
             path = rebuild(result.model, ordinals(parents, row))
-            result.found[prop.name] = Found(prop, said, len(path) - 1, path)
+            result.found[prop.name] = Discovery(prop, said, len(path) - 1, path)

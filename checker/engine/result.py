@@ -1,4 +1,4 @@
-"""The result of an exploration, for all engines.
+"""The result of an exploration, for all engines, and the comparison of two results.
 
 `Exploration` has the counts, the findings and the reason for the end; the report makes the verdict (passed, vacuous,
 incomplete). An exploration is exhausted only if every reachable state was expanded; states at a depth bound never are.
@@ -81,7 +81,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Found:
+class Discovery:
     """The first finding of a property: its depth is least, and `path` leads there from the initial row.
 
     `path[0]` has no move and the initial row; each later step has a move and the row after it.
@@ -155,7 +155,7 @@ class Exploration:
     levels: list[int] = field(default_factory=list)
     transitions: int = 0
     stop: Stop = Stop.EXHAUSTED
-    found: dict[str, Found] = field(default_factory=dict)
+    found: dict[str, Discovery] = field(default_factory=dict)
     coverage: dict[str, Coverage] = field(default_factory=dict)
     evaluations: dict[str, Evaluations] = field(default_factory=dict)
     liveness: dict[str, Liveness] = field(default_factory=dict)  # for each judged property of liveness
@@ -183,7 +183,7 @@ class Exploration:
         return len(self.levels) - 1
 
     @property
-    def violations(self) -> list[Found]:
+    def violations(self) -> list[Discovery]:
         """The findings that are violations (also of liveness) or deadlocks, in the order of the model's properties."""
         return [
             self.found[prop.name]
@@ -222,3 +222,32 @@ def wanted(model: Model, exploration: Exploration, until_witnessed: bool) -> Sto
     if until_witnessed and hopes and all(name in exploration.found for name in hopes):
         return Stop.WITNESSED
     return None
+
+
+def disagreements(one: Exploration, other: Exploration) -> list[str]:
+    """A line for each figure that should be equal and is not; empty if the two agree.
+
+    For liveness, the goals, the examined part and the depths of findings are compared, but not the loops. Each engine
+    may choose among several parents of a state, so `new` in the coverage and the paths of findings may differ, but not
+    the lengths of the paths.
+    """
+    figures = [
+        ("why it ended", one.stop, other.stop),
+        ("new states by level", one.levels, other.levels),
+        ("transitions", one.transitions, other.transitions),
+        ("states without a successor", one.deadlocks, other.deadlocks),
+        ("fired by action", _fired(one), _fired(other)),
+        ("evaluations", one.evaluations, other.evaluations),
+        ("depth of findings", _depths(one), _depths(other)),
+        ("examined for liveness", one.liveness, other.liveness),
+    ]
+    return [f"{what}: {a} ({one.engine}) is not {b} ({other.engine})" for what, a, b in figures if a != b]
+
+
+def _fired(exploration: Exploration) -> dict[str, int]:
+    fired = {action: coverage.fired for action, coverage in exploration.coverage.items() if coverage.fired}
+    return dict(sorted(fired.items()))
+
+
+def _depths(exploration: Exploration) -> dict[str, int]:
+    return {name: found.depth for name, found in sorted(exploration.found.items())}

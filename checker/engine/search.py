@@ -20,15 +20,16 @@ from dataclasses import replace
 
 import psutil
 
-from checker.engine import jit, liveness
 from checker.engine.checkpoint import Checkpoint
+from checker.engine.checkpoint.search_checkpoint import OVER, SearchCheckpoint
 from checker.engine.frontier import Block
-from checker.engine.graph import Graph
-from checker.engine.keeper import OVER, Keeper
+from checker.engine.kernels import jit
+from checker.engine.liveness import graph_liveness
+from checker.engine.liveness.graph import Graph
 from checker.engine.model import Model, ModelError
-from checker.engine.parts import Parts
-from checker.engine.passes import Passes
+from checker.engine.pipeline import Pipeline
 from checker.engine.result import COMPILING, Exploration, Limits, Stop, wanted
+from checker.engine.search_state import SearchState
 from checker.engine.tables import Tables
 
 LOOKS = 1 << 12  # slots in the cache of the moves of joint rules (`kernels.resembling`)
@@ -61,14 +62,14 @@ class Search:
         self._process = psutil.Process()
         self._resident = self._process.memory_info().rss
         self.result = Exploration(model, "tables", limits)
-        self._keeper = None if checkpoint is None else Keeper(checkpoint, model)
+        self._keeper = None if checkpoint is None else SearchCheckpoint(checkpoint, model)
         self.tables = Tables(model) if self._keeper is None else self._keeper.tables
         self._work_before = self.tables.work  # before this sitting
         self._judged = 0  # states and edges that liveness examined
         self._until_witnessed, self._progress = until_witnessed, progress or _on_terminal
-        self._parts = parts = Parts.of(self.result, self.tables, fingerprints=self._keeper is not None)
+        self._parts = parts = SearchState.of(self.result, self.tables, fingerprints=self._keeper is not None)
         self._history, self._visited, self._graph = parts.history, parts.visited, parts.graph
-        self._passes = Passes(parts, workers, LOOKS, self._check_limits)
+        self._passes = Pipeline(parts, workers, LOOKS, self._check_limits)
         self._level: list[Block] = []  # the rest of the current level, the next block last
         self._began = self._reported = time.monotonic()
 
@@ -148,7 +149,7 @@ class Search:
         """Judge the properties of liveness, one after the other, while time and memory are left."""
         result, moves = self.result, graph.finish()
         memory = result.limits.memory
-        left = None if memory is None else max(0, memory - result.states * liveness.NEEDED)
+        left = None if memory is None else max(0, memory - result.states * graph_liveness.NEEDED)
         room = replace(result.limits.inside_a_level, memory=left)
         for prop in result.model.liveness:
             self._report()
@@ -156,13 +157,13 @@ class Search:
             if stop is not None:
                 result.stop = stop
                 return
-            liveness.judge(result, prop, graph, moves, self._history)
+            graph_liveness.judge(result, prop, graph, moves, self._history)
             self._judged += result.liveness[prop.name].states + result.liveness[prop.name].edges
             self._count_work()
 
     # -- checkpoints -----------------------------------------------------------------------------------------
 
-    def _take_up(self, keeper: Keeper) -> None:
+    def _take_up(self, keeper: SearchCheckpoint) -> None:
         """Continue the saved search, if there is one."""
         kept = keeper.take_up(self._parts)
         if kept is not None:

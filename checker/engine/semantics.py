@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from functools import partial
 
-from checker.engine.calls import call, step
+from checker.engine.contract import call, step, unhashable
 from checker.engine.model import TRIVIAL, Finding, Model, ModelError, Move, Property, Read, Row, Rule, Send, Trivial
 from checker.engine.result import Step
-from checker.engine.values import unhashable
 
 
 def successors(model: Model, row: Row) -> Iterator[tuple[Move, Row]]:

@@ -17,13 +17,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from checker.engine import kernels, memo_kernels
-from checker.engine.calls import call, step
-from checker.engine.layout import Bundle, Group, Held, Layout, Role, held
+from checker.engine.arrays import Memo, Vector
+from checker.engine.contract import call, same_types, step, unhashable
+from checker.engine.kernels import memo_kernels, search_kernels
+from checker.engine.layout import Bundle, EvaluationMode, Group, Layout, Role, evaluation_mode
 from checker.engine.model import TRIVIAL, Finding, Kind, Model, ModelError, Move, Read, Row, Send, Trivial
 from checker.engine.result import VALUE
-from checker.engine.values import same_types, unhashable
-from checker.engine.vectors import Memo, Vector
 
 VERIFIED_CALLS = 500  # the first calls of each function are made twice ...
 VERIFIED_EVERY = 32  # ... and later each call with this number
@@ -135,7 +134,7 @@ class Tables:
         if len(self._ids) > self.zobrist.size:
             self.zobrist.extend(self._random.integers(0, 1 << 64, 1024, dtype=np.uint64))
         self.bases.append(0)
-        self.listed.append(kernels.UNLISTED)
+        self.listed.append(search_kernels.UNLISTED)
         self.verdict_of.append(0)
         self.masks.append((0,) * self._layout.words)
         self.looks.append(0)
@@ -183,7 +182,7 @@ class Tables:
             if actor < 0:
                 raise ModelError(f"{source} sends {operation!r} to {name!r}, and no actor has that name")
             if actor in self._layout.actor_group:
-                target = int(kernels.GROUP) | self._layout.actor_group[actor]
+                target = int(search_kernels.GROUP) | self._layout.actor_group[actor]
             else:
                 target = self.model.index[self.model.actors[actor].columns[0]]
             entries.append((target, self._operation(actor, operation, source)))
@@ -231,7 +230,7 @@ class Tables:
             return None
         count = int(self.entries.view[follows]) & 0xFFFFFFFF
         sent = [divmod(int(entry), 1 << 32) for entry in self.entries.view[follows + 1 : follows + 1 + count]]
-        return [(int(kernels.SET) | column.column, after), *sent, *entries[1:]]
+        return [(int(search_kernels.SET) | column.column, after), *sent, *entries[1:]]
 
     def _list_own(self, cell: int, column: int, value: Any) -> None:
         """List the moves of a column's own rules for a value of it."""
@@ -276,13 +275,13 @@ class Tables:
             return answer
         raise ModelError(f"the property {prop.name!r} returned {answer!r}; Finding, None or TRIVIAL is right")
 
-    def bundles(self, how: Held) -> np.ndarray[Any, np.dtype[np.uint32]]:
+    def bundles(self, how: EvaluationMode) -> np.ndarray[Any, np.dtype[np.uint32]]:
         """The bundles of one kind, in the form for `kernels.examine`."""
         properties = self.model.properties
         chosen = [
             (bundle.group, number)
             for number, bundle in enumerate(self._layout.bundles)
-            if held(properties[bundle.properties[0]].kind) is how
+            if evaluation_mode(properties[bundle.properties[0]].kind) is how
         ]
         return np.array(chosen, np.uint32).reshape(-1, 2)
 
@@ -344,7 +343,7 @@ class Tables:
         if position not in self._layout.actor_group:
             return self._effect(NO_ACTION, tuple(entries)) << 32 | after[0]
         changed = [
-            (int(kernels.SET) | column, cell)
+            (int(search_kernels.SET) | column, cell)
             for column, cell, value in zip(columns, after, values, strict=True)
             if self._cells[column].get(value) != cell
         ]

@@ -25,7 +25,7 @@ from http import HTTPStatus
 
 from checker.cli.sources import SourceError, job_of
 from checker.engine.model import Kind, ModelError
-from checker.engine.result import Found, Stop
+from checker.engine.result import Discovery, Stop
 from checker.explorer import views
 from checker.explorer.find import Progress, look_ahead, search_whole
 from checker.explorer.requests import Ahead, AskedWrongError, Refined, Saved, Walked, Whole
@@ -162,7 +162,7 @@ class Desk:
         except ValueError as error:
             raise AskedWrongError(f"{form}: {error}", HTTPStatus.UNPROCESSABLE_ENTITY) from None
 
-    def _found(self, opened: Open, path: Path, name: str | None) -> Found | None:
+    def _found(self, opened: Open, path: Path, name: str | None) -> Discovery | None:
         """Return the finding of that name at the end of a run: the gravest for a name of None, None for NOTHING."""
         if name == NOTHING:
             return None

@@ -16,9 +16,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 
-from checker.engine.memory import free_memory
 from checker.engine.model import Finding, Kind, Model, ModelError, Move, Read, Row
 from checker.engine.model import Property as ModelProperty
+from checker.engine.process import free_memory
 from checker.engine.result import Exploration, Limits, Stop
 from checker.engine.semantics import answer, ordinals, successors
 from checker.explorer.requests import Action, AskedWrongError, End, Goal, Property, Words
@@ -109,7 +109,8 @@ def search_whole(job: Job, progress: Progress) -> Exploration:
 
 
 def _explored(model: Model, limits: Limits, progress: Progress, *, until_witnessed: bool) -> Exploration:
-    from checker.engine import jit, search  # noqa: PLC0415 (kernels load when they are needed)
+    from checker.engine import search  # noqa: PLC0415 (kernels load when they are needed)
+    from checker.engine.kernels import jit  # noqa: PLC0415
 
     ended: list[Exploration] = []
 

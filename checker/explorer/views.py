@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Iterator, Mapping
 
 from checker.engine.model import Finding, Kind, Move, Property, Row
-from checker.engine.result import Found
+from checker.engine.result import Discovery
 from checker.engine.semantics import answer
 from checker.explorer.requests import write_path
 from checker.explorer.walk import Path, Walks
@@ -111,7 +111,7 @@ def picture_view(trace: Trace) -> str:
     return picture(trace, heading=False, selected=trace.depth, prefix="p-", styled=False)
 
 
-def finding_view(job: Job, found: Found) -> dict[str, Json]:
+def finding_view(job: Job, found: Discovery) -> dict[str, Json]:
     """The view of the finding at the end of a run."""
     return {
         "property": found.prop.name,

@@ -4,9 +4,9 @@ Rules of this module:
 
 - The successors of a row are computed once, as long as they are cached. They have the order of both engines.
 - A run ends in a safety finding if its last state has one. It ends in a liveness finding if it closes a loop, stays in
-  its last state or has no successor, and satisfies the conditions of `checker.engine.lasso`. So a run that the checker
-  found, walked move by move, ends in the same finding. A goal counts as out of reach only if all states that remain
-  were searched; if these are more than `lasso.REMAINS`, nothing is claimed.
+  its last state or has no successor, and satisfies the conditions of `checker.engine.liveness.lasso`. So a run that
+  the checker found, walked move by move, ends in the same finding. A goal counts as out of reach only if all states
+  that remain were searched; if these are more than `lasso.REMAINS`, nothing is claimed.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from checker.engine import lasso
+from checker.engine.liveness import lasso
 from checker.engine.model import Finding, Kind, Model, Move, Property, Row
-from checker.engine.result import Found, Step
+from checker.engine.result import Discovery, Step
 from checker.engine.semantics import answer, successors
 from checker.explorer.requests import AskedWrongError
 
@@ -72,12 +72,12 @@ class Walks:
             raise AskedWrongError(f"{step.move.action if step.move else 'a step'} is no move of this run's state")
         return told[0]
 
-    def findings(self, path: Path) -> list[Found]:
+    def findings(self, path: Path) -> list[Discovery]:
         """The findings at the end of a run, the gravest first."""
         found = [each for prop in self.model.properties for each in self._finding(prop, path)]
         return sorted(found, key=lambda each: GRAVEST.index(each.prop.kind))
 
-    def _finding(self, prop: Property, path: Path) -> Iterator[Found]:
+    def _finding(self, prop: Property, path: Path) -> Iterator[Discovery]:
         if prop.kind.is_liveness:
             yield from self._never(prop, path)
             return
@@ -85,9 +85,9 @@ class Walks:
             return
         said = answer(self.model, prop, path[-1].row)
         if isinstance(said, Finding):
-            yield Found(prop, said, len(path) - 1, path)
+            yield Discovery(prop, said, len(path) - 1, path)
 
-    def _never(self, prop: Property, path: Path) -> Iterator[Found]:
+    def _never(self, prop: Property, path: Path) -> Iterator[Discovery]:
         """The finding of a run that never reaches its goal, if it is one: with the shortest loop that proves it."""
         said = [answer(self.model, prop, step.row) for step in path]
         met = max((number for number, each in enumerate(said) if isinstance(each, Finding)), default=-1)
@@ -99,7 +99,7 @@ class Walks:
             if open_ and lasso.flaw(self.model, prop, path, loop, open_[0]) is None:
                 finding = lasso.told(self.model, prop, path, loop, open_[0])
                 depth = open_[0] if prop.kind is Kind.RECOVERABLE else last
-                yield Found(prop, finding, depth, path, loop, open_[0])
+                yield Discovery(prop, finding, depth, path, loop, open_[0])
                 return
 
     def _loops(self, prop: Property, path: Path) -> Iterator[int | None]:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from checker.cli.output import unread_output_discarded
-from checker.engine.memory import free_memory
+from checker.engine.process import free_memory
 from checker.engine.result import Stop
 from checker.engine.search import explore
 from checker.gallery.index import index_of

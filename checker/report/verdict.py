@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from checker.engine.model import Kind, Property
-from checker.engine.result import Exploration, Found, Stop
+from checker.engine.result import Discovery, Exploration, Stop
 from checker.job import Job, Verdict
 
 
@@ -154,7 +154,7 @@ def may_be_idle(job: Job, prop: Property) -> bool:
     return prop.kind is Kind.ALWAYS and prop.name in job.allowed_silent
 
 
-def told(found: Found) -> str:
+def told(found: Discovery) -> str:
     """A finding in words: the property, its depth, the clause and the values."""
     from checker.traces.trace import values_of  # noqa: PLC0415 (a package of many modules)
     from checker.traces.values import show  # noqa: PLC0415
@@ -194,7 +194,7 @@ def _verdict(job: Job, exploration: Exploration, silent: Iterable[str]) -> tuple
     return Verdict.PASSED, ExitCode.PASSED, ()
 
 
-def _by_depth(found: list[Found]) -> tuple[str, ...]:
+def _by_depth(found: list[Discovery]) -> tuple[str, ...]:
     return tuple(told(one) for one in sorted(found, key=lambda one: one.depth))
 
 

@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
 
-from checker.engine import Exploration, Found, Limits
-from checker.engine.memory import free_memory
+from checker.engine import Discovery, Exploration, Limits
 from checker.engine.model import Kind
+from checker.engine.process import free_memory
 from checker.engine.result import Stop
 from checker.job import Job
 from checker.models.ensemble.names import PLAN, server_name
@@ -75,7 +75,7 @@ class RunResult:
     seconds: float
     bounds: tuple[str, ...]
     text: str
-    found: Found | None = None
+    found: Discovery | None = None
     levels: tuple[int, ...] = ()
     stuck: Sid | None = None
     looking: tuple[Sid, ...] = ()
@@ -203,7 +203,7 @@ def _ran(spec: RunSpec, job: Job, explored: Exploration) -> RunResult:
     return result
 
 
-def _not_recoverable(result: RunResult, job: Job, found: Found) -> RunResult:
+def _not_recoverable(result: RunResult, job: Job, found: Discovery) -> RunResult:
     """Classify a run that leaves servers without a common leader: a wait in vain, or the end of a bound."""
     spec = result.spec
     made = sum(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from checker.engine import Finding, Found, Model
+from checker.engine import Discovery, Finding, Model
 from checker.engine.semantics import read
 from checker.job import Job
 from checker.models.ensemble import Grain, NotRefinedError, Setup, ensemble, refine
@@ -29,7 +29,7 @@ class OracleRefinement:
         """The job at the fine grain, to replay its runs."""
         return self._job(self._model())
 
-    def found(self, found: Found) -> tuple[Job, Found]:
+    def found(self, found: Discovery) -> tuple[Job, Discovery]:
         """The same finding at the end of a fine run. Raises NotRefinedError."""
         if found.prop.kind.is_liveness:
             raise NotRefinedError("a run that never ends is told by the steps that were explored")
@@ -40,7 +40,7 @@ class OracleRefinement:
         finding = None if arguments is None else prop.check(*arguments)
         if not isinstance(finding, Finding):
             raise NotRefinedError(f"the run was told message by message, and {prop.name} finds nothing at its end")
-        return self._job(model), Found(prop, finding, len(path) - 1, path)
+        return self._job(model), Discovery(prop, finding, len(path) - 1, path)
 
     def _fine(self) -> Setup:
         return replace(self.setup, grain=Grain.FINE)

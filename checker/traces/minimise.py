@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from checker.engine.model import Finding, Kind, Move, Row
-from checker.engine.result import Found, Step
+from checker.engine.result import Discovery, Step
 from checker.engine.semantics import answer, successors
 from checker.job import Job
 from checker.traces.trace import lanes_of
@@ -65,7 +65,7 @@ class _Run:
         return tuple(reversed(steps))
 
 
-def minimised(job: Job, found: Found, levels: Sequence[int] = ()) -> Found:
+def minimised(job: Job, found: Discovery, levels: Sequence[int] = ()) -> Discovery:
     """Return the same finding at the end of the best run found.
 
     `levels` are those of the exploration: the number of states at each depth.
@@ -86,7 +86,7 @@ def minimised(job: Job, found: Found, levels: Sequence[int] = ()) -> Found:
     return found
 
 
-def cost(job: Job, found: Found) -> Cost:
+def cost(job: Job, found: Discovery) -> Cost:
     """The cost of a run as it was found."""
     return _Search(job, found).given.cost
 
@@ -102,7 +102,7 @@ class _TooManyError(Exception):
 class _Search:
     """A search for runs to one finding."""
 
-    def __init__(self, job: Job, found: Found) -> None:
+    def __init__(self, job: Job, found: Discovery) -> None:
         self._job, self._found = job, found
         self._lanes: dict[Row, dict[str, str]] = {}
         self._successors: dict[Row, list[tuple[Move, Row]]] = {}

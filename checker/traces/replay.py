@@ -5,7 +5,7 @@ hides some state (the content of channels, for example), so there may be several
 one that arrives is enough. Rules of this module: no part of the trace is trusted, and the finding at the end is
 evaluated again; a mismatch names the step, the recorded value and the present value. A run that never reaches its goal
 must close its loop, row by row and not only in the displayed lanes; it must be fair, and it must have no goal. The
-check that no goal is still reachable examines at most `checker.engine.lasso.REMAINS` states.
+check that no goal is still reachable examines at most `checker.engine.liveness.lasso.REMAINS` states.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from checker.engine import lasso
+from checker.engine.liveness import lasso
 from checker.engine.model import Finding, Kind, Move, Property, Row
-from checker.engine.result import Found, Step
+from checker.engine.result import Discovery, Step
 from checker.engine.semantics import read, successors
 from checker.job import Job, Json
 from checker.traces.trace import Lanes, Trace, TraceStep, changed_fields, lanes_of, values_of
@@ -46,7 +46,7 @@ class Replayed:
 
     trace: Trace
     path: Path
-    found: Found | None
+    found: Discovery | None
     verified: tuple[str, ...] = ()
 
 
@@ -125,7 +125,7 @@ def _fields(lane: str, names: Iterable[str], lanes: Lanes) -> str:
     return f"{lane} has {', '.join(told)}"
 
 
-def _find(trace: Trace, job: Job, prop: Property, paths: Iterable[Path]) -> Found:
+def _find(trace: Trace, job: Job, prop: Property, paths: Iterable[Path]) -> Discovery:
     """The finding at the end of a path that is as recorded, or ReplayError with one that is not."""
     instead = "it finds nothing"
     for path in paths:
@@ -134,7 +134,7 @@ def _find(trace: Trace, job: Job, prop: Property, paths: Iterable[Path]) -> Foun
         if not isinstance(answer, Finding):
             continue
         if answer.clause == trace.clause and _canonical(values_of(answer)) == _canonical(trace.values):
-            return Found(prop, answer, trace.depth, path)
+            return Discovery(prop, answer, trace.depth, path)
         instead = _clause(answer.clause, values_of(answer))
     raise ReplayError(trace.depth, f"{prop.name}: {_clause(trace.clause, trace.values)}", instead)
 
@@ -150,13 +150,13 @@ def _never(trace: Trace, job: Job, prop: Property, paths: Iterable[Path]) -> Rep
         finding = lasso.told(job.model, prop, path, trace.loop, since)
         if (finding.clause, _canonical(values_of(finding))) == (trace.clause, _canonical(trace.values)):
             depth = since if prop.kind is Kind.RECOVERABLE else trace.loop or 0
-            found = Found(prop, finding, depth, path, trace.loop, since)
+            found = Discovery(prop, finding, depth, path, trace.loop, since)
             return Replayed(trace, path, found, tuple(_verified(job, found)))
         wrong = _clause(finding.clause, values_of(finding))
     raise ReplayError(trace.depth, f"{prop.name}: {_clause(trace.clause, trace.values)}, with {trace.shape}", wrong)
 
 
-def _verified(job: Job, found: Found) -> Iterator[str]:
+def _verified(job: Job, found: Discovery) -> Iterator[str]:
     prop, since = found.prop, found.since or 0
     yield f"no state from step {since} on is a goal"
     if found.loop is None:

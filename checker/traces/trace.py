@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from checker.engine.model import TRIVIAL, Finding, Kind, Model, Property, Row
-from checker.engine.result import Found, Step
+from checker.engine.result import Discovery, Step
 from checker.engine.semantics import answer, successors
 from checker.job import Drawn, Job, Json, Verdict
 from checker.traces.values import canonical, to_json
@@ -67,7 +67,7 @@ class TraceStep:
 class Trace:
     """A run that ends in a finding of one property. `verdict` is the verdict of the whole exploration.
 
-    `loop` and `since` have the meaning of `checker.engine.Found`. An interactively chosen run without a finding has
+    `loop` and `since` have the meaning of `checker.engine.Discovery`. An interactively chosen run without a finding has
     neither kind nor verdict, and no text for `prop` and `clause`.
     """
 
@@ -141,7 +141,7 @@ class Trace:
         return tuple(dict.fromkeys(lane for step in self.steps for lane in step.lanes))
 
 
-def trace_of(job: Job, found: Found, verdict: Verdict | None = None) -> Trace:
+def trace_of(job: Job, found: Discovery, verdict: Verdict | None = None) -> Trace:
     """The trace of a finding; without a verdict, with the verdict that the finding alone would give.
 
     Raises ValueError where the lens gives a lane a name that trace files cannot hold, and TypeError where the job's

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from checker.engine import Exploration, Limits, Stop, plain
-from checker.engine.compare import disagreements
+from checker.engine.result import disagreements
 from checker.engine.search import explore
 from checker.gallery import index_of, page_name, page_of
 from checker.gallery.page import pictures_of

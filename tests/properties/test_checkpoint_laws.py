@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from checker.engine import Kind, Limits, plain, search
-from checker.engine.compare import disagreements
+from checker.engine.result import disagreements
 from tests.properties import test_engines_agree as engines
 from tests.properties import test_liveness_agrees as lively
 from tests.support.sittings import assert_same, in_sittings, small_blocks

@@ -23,8 +23,7 @@ from checker.engine import (
     plain,
     search,
 )
-from checker.engine.compare import disagreements
-from checker.engine.result import Limits
+from checker.engine.result import Limits, disagreements
 
 
 def chance(*key) -> int:

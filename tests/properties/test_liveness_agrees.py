@@ -9,8 +9,8 @@ from checker.engine import (
     TRIVIAL,
     Actor,
     Column,
+    Discovery,
     Finding,
-    Found,
     Kind,
     Model,
     Move,
@@ -22,7 +22,7 @@ from checker.engine import (
     plain,
     search,
 )
-from checker.engine.compare import disagreements
+from checker.engine.result import disagreements
 from checker.job import Job
 from checker.traces import DefaultLens, read_itf, replay, to_itf, to_mermaid, to_text, trace_of
 
@@ -134,7 +134,7 @@ class Plainly:
         return set.intersection(*able) <= taken
 
 
-def never_comes_to_its_goal(model: Model, found: Found) -> None:
+def never_comes_to_its_goal(model: Model, found: Discovery) -> None:
     """Assert each step of a run, and that it never reaches its goal by the definition alone."""
     graph, rows = Plainly(model, found.prop), [step.row for step in found.path]
     moves = list(zip(rows[:-1], rows[1:], [step.move for step in found.path[1:]], strict=True))

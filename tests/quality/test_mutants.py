@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from checker.engine import Exploration, Kind, Stop, plain
-from checker.engine.compare import disagreements
+from checker.engine.result import disagreements
 from checker.engine.search import explore
 from checker.properties import PROPERTIES
 from checker.scenario import from_text

@@ -22,8 +22,8 @@ from checker.engine import (
     plain,
     search,
 )
-from checker.engine.compare import disagreements
 from checker.engine.model import Fairness
+from checker.engine.result import disagreements
 
 Edge = tuple[Hashable, str, Hashable]
 

@@ -19,16 +19,16 @@ import numpy as np
 import pytest
 
 from checker.engine import Exploration, Finding, Kind, Limits, Model, Property, Read, Stop, plain, search
-from checker.engine import store as storing
-from checker.engine import visited_kernels as kernels
+from checker.engine.arrays import Visited
 from checker.engine.checkpoint import Checkpoint, CheckpointError
-from checker.engine.compare import disagreements
-from checker.engine.interrupts import Interrupts
-from checker.engine.jit import OPTIONS
-from checker.engine.keeper import Keeper
-from checker.engine.recorded import RecordedTables
-from checker.engine.values import described
-from checker.engine.visited import Visited
+from checker.engine.checkpoint import checkpoint_store as storing
+from checker.engine.checkpoint.replayable_tables import ReplayableTables
+from checker.engine.checkpoint.search_checkpoint import SearchCheckpoint
+from checker.engine.contract import described
+from checker.engine.kernels import visited_kernels as kernels
+from checker.engine.kernels.jit import OPTIONS
+from checker.engine.process import Interrupts
+from checker.engine.result import disagreements
 from checker.models.rounds import election
 from checker.scenario import bundled, load
 from spec.election.vote import ServerState
@@ -139,7 +139,9 @@ def test_what_an_interrupt_ends_within_a_level_is_kept_and_so_is_what_liveness_i
         found = search.explore(model, progress=After(60, "interrupt"), checkpoint=Checkpoint(tmp_path))
         assert (found.stop, 0 < found.states < 6544) == (Stop.INTERRUPTED, True)
         with monkeypatch.context() as patched:
-            patched.setattr(search.liveness, "judge", Failing(search.liveness.judge, 1, KeyboardInterrupt()))
+            patched.setattr(
+                search.graph_liveness, "judge", Failing(search.graph_liveness.judge, 1, KeyboardInterrupt())
+            )
             again = taken_up(model, tmp_path)
         last, whole = taken_up(model, tmp_path), search.explore(model)
     assert again.notes[0].startswith(f"taken up from {tmp_path}, where {found.states:,} states were kept; kept in ")
@@ -171,7 +173,7 @@ def test_what_is_read_back_in_many_parts_is_the_same(tmp_path, monkeypatch):
 
 def test_seconds_add_up_and_a_limit_of_time_is_one_for_each_sitting(tmp_path, monkeypatch):
     """The clock advances by 2 at each report, and by 100 while a search resumes, which no limit counts."""
-    now, take_up = [0.0], Keeper.take_up
+    now, take_up = [0.0], SearchCheckpoint.take_up
 
     def slowly(_):
         now[0] += 2
@@ -181,7 +183,7 @@ def test_seconds_add_up_and_a_limit_of_time_is_one_for_each_sitting(tmp_path, mo
         return take_up(keeper, parts)
 
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(Keeper, "take_up", taken_up_slowly)
+    monkeypatch.setattr(SearchCheckpoint, "take_up", taken_up_slowly)
     monkeypatch.setattr(search, "REPORT_EVERY", 1e9)  # only the reports between levels and at the end remain
     before, sittings = 0.0, 1
     while (part := taken_up(ELECTION, tmp_path, Limits(seconds=5), progress=slowly)).stop is Stop.TIME:
@@ -205,7 +207,7 @@ def test_what_came_to_its_end_is_not_kept_and_nothing_else_is_removed(tmp_path):
 def test_a_search_without_a_checkpoint_keeps_no_fingerprints_and_no_questions():
     alone = search.Search(election(2))
     assert alone._history.record.itemsize == 6
-    assert not isinstance(alone.tables, RecordedTables)
+    assert not isinstance(alone.tables, ReplayableTables)
 
 
 # -- refusals ------------------------------------------------------------------------------------------------
@@ -305,7 +307,7 @@ def test_a_folder_that_cannot_be_or_that_another_search_uses_is_refused(tmp_path
     (tmp_path / "file").write_text("")
     with pytest.raises(CheckpointError, match="no checkpoint can be kept there"):
         taken_up(election(2), tmp_path / "file")
-    store = storing.Store(tmp_path)
+    store = storing.CheckpointStore(tmp_path)
     store.open()
     with pytest.raises(CheckpointError, match="another search is kept there"):
         taken_up(election(2), tmp_path)

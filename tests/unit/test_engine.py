@@ -24,14 +24,12 @@ from checker.engine import (
     Rule,
     Send,
     Stop,
-    jit,
-    kernels,
     plain,
     search,
-    visited_kernels,
-)  # fmt: skip
-from checker.engine.compare import disagreements
-from checker.engine.jit import OPTIONS
+)
+from checker.engine.kernels import jit, search_kernels, visited_kernels
+from checker.engine.kernels.jit import OPTIONS
+from checker.engine.result import disagreements
 
 ENGINES = pytest.mark.parametrize("engine", [plain, search], ids=["plain", "tables"])
 
@@ -250,7 +248,7 @@ def test_operations_that_never_end_are_an_error_and_not_a_hang():
 def test_kernels_count_no_references():
     """The private option that disables reference counting must keep working: counting was the largest single cost."""
     search.explore(counter(3, [Property("P", (Read("n"),), lambda n: None)]))
-    for kernel in (kernels.expand, visited_kernels.probe, kernels.build, kernels.examine):
+    for kernel in (search_kernels.expand, visited_kernels.probe, search_kernels.build, search_kernels.examine):
         anew = numba.njit(**OPTIONS)(kernel.py_func)  # code from the cache cannot be inspected
         anew.compile(kernel.signatures[0])
         code = "".join(anew.inspect_llvm().values())

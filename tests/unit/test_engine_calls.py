@@ -25,10 +25,10 @@ from checker.engine import (
     Read,
     Rule,
     Send,
-    jit,
     plain,
     search,
 )
+from checker.engine.kernels import jit
 from checker.engine.result import COMPILING
 from checker.job import Job
 from checker.report.verdict import ExitCode

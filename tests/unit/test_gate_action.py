@@ -66,7 +66,7 @@ def test_kernels_are_kept_under_what_they_are_compiled_from(action: dict[str, An
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     digests = []
     for old, new in (("", ""), ("+", "-"), ("", "")):
-        kernels = tmp_path / "checker" / "engine" / "kernels.py"
+        kernels = tmp_path / "checker" / "engine" / "kernels" / "search_kernels.py"
         text = kernels.read_text()
         kernels.write_text(text.replace(old, new, 1) if old else text)
         environment = {**os.environ, "GITHUB_ACTION_PATH": str(tmp_path), "GITHUB_OUTPUT": str(tmp_path / "out")}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from checker.engine import jit
+from checker.engine.kernels import jit
 
 
 @pytest.fixture

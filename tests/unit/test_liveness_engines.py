@@ -6,26 +6,15 @@ import numba
 import numpy as np
 import pytest
 
-from checker.engine import (
-    Finding,
-    Kind,
-    Limits,
-    Model,
-    ModelError,
-    Property,
-    Read,
-    Stop,
-    graph_kernels,
-    liveness,
-    plain,
-    search,
-)
-from checker.engine.graph import Graph
-from checker.engine.jit import OPTIONS
-from checker.engine.lasso import lasso
+from checker.engine import Finding, Kind, Limits, Model, ModelError, Property, Read, Stop, plain, search
+from checker.engine.arrays import Visited
+from checker.engine.kernels import graph_kernels
+from checker.engine.kernels.jit import OPTIONS
+from checker.engine.liveness import graph_liveness
+from checker.engine.liveness.graph import Graph
+from checker.engine.liveness.lasso import lasso
 from checker.engine.search import Search
 from checker.engine.tables import Tables
-from checker.engine.visited import Visited
 from checker.models.rounds import election
 from tests.support.graphs import both, eventually, graph, recoverable
 
@@ -43,7 +32,7 @@ def test_liveness_is_judged_on_the_whole_space_or_not_at_all(engine):
 
 
 def test_what_there_is_no_memory_for_is_not_judged(monkeypatch):
-    monkeypatch.setattr(liveness, "NEEDED", 1 << 30)
+    monkeypatch.setattr(graph_liveness, "NEEDED", 1 << 30)
     found = search.explore(graph([(0, "on", 1)], recoverable(1)), Limits(memory=1 << 31))
     assert (found.stop, found.unjudged) == (Stop.MEMORY, ["Back"])
 

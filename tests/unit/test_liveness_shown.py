@@ -12,8 +12,8 @@ import pytest
 from checker.engine import (
     Actor,
     Column,
+    Discovery,
     Finding,
-    Found,
     Kind,
     Limits,
     Model,
@@ -212,7 +212,7 @@ def test_a_loop_is_closed_by_the_whole_state_and_not_by_what_is_shown_of_it():
     job = Job("turns", model, DefaultLens(model), {})
     path = plain.explore(model.with_properties([replace(prop, kind=Kind.SOMETIMES)])).found["Full"].path
     finding = Finding("what step 0 demands never comes, on a fair run", (("this run ends", "in a loop of 2 moves"),))
-    claimed = trace_of(job, Found(prop, finding, 0, path[:3], loop=0, since=0))
+    claimed = trace_of(job, Discovery(prop, finding, 0, path[:3], loop=0, since=0))
     assert claimed.steps[0].lanes == claimed.steps[2].lanes
     with pytest.raises(ReplayError, match="step 2 does not lead back to step 0"):
         replay(claimed, job)

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from checker.engine.model import Finding, Kind, Property, Read
-from checker.engine.result import Coverage, Evaluations, Exploration, Found, Limits, Stop
+from checker.engine.result import Coverage, Discovery, Evaluations, Exploration, Limits, Stop
 from checker.job import Job, Verdict
 from checker.models.rounds import election
 from checker.report import Progress, judge, print_report, refuse, report_json, report_lines, summary_line
@@ -33,7 +33,7 @@ def a_run(*properties: Property, stop: Stop = Stop.EXHAUSTED, found: tuple[str, 
         levels=[1, 2, 3],
         transitions=9,
         stop=stop,
-        found={name: Found(named[name], CLAUSE, 2, ()) for name in found},
+        found={name: Discovery(named[name], CLAUSE, 2, ()) for name in found},
         coverage={"start": Coverage(9, 5), "crash": Coverage(0, 0)},
         evaluations={name: Evaluations(6, 2) for name in named},
         seconds=0.5,

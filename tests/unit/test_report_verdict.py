@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from checker.engine.model import Finding, Kind, Property, Read
-from checker.engine.result import Coverage, Evaluations, Exploration, Found, Limits, Stop
+from checker.engine.result import Coverage, Discovery, Evaluations, Exploration, Limits, Stop
 from checker.job import Job, Verdict
 from checker.models.rounds import election
 from checker.report import ExitCode, Judgement, judge, refuse
@@ -36,7 +36,9 @@ def judged(
         Limits(depth=2, states=6, memory=1_500_000_000, seconds=60),
         levels=[1, 2, 3],
         stop=stop,
-        found={PROPERTIES[kind].name: Found(PROPERTIES[kind], Finding("clause", (("v", 1),)), 2, ()) for kind in found},
+        found={
+            PROPERTIES[kind].name: Discovery(PROPERTIES[kind], Finding("clause", (("v", 1),)), 2, ()) for kind in found
+        },
         coverage={"start": Coverage(5, 5)},
         evaluations={prop.name: Evaluations(6, premise) for prop in properties},
     )

@@ -5,8 +5,7 @@ import itertools
 import pytest
 
 from checker.engine import plain, search, semantics
-from checker.engine.compare import disagreements
-from checker.engine.result import Stop
+from checker.engine.result import Stop, disagreements
 from checker.models.rounds import election
 
 LEVELS_OF_FOUR = [1, 4, 6, 16, 31, 82, 190, 462, 1117, 2606, 5749, 11908, 23281, 43194, 76336, 128620, 206476]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from checker.engine import plain, search
-from checker.engine.compare import disagreements
+from checker.engine.result import disagreements
 from checker.job import Job, Verdict
 from checker.models.service import FAULTS, Clocks, FaultBudgets
 from checker.report import judge

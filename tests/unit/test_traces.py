@@ -11,7 +11,7 @@ import pytest
 
 from checker.engine import plain, semantics
 from checker.engine.model import Finding, Kind, Model, Move, Property, Read, Rule, Send
-from checker.engine.result import Found, Step
+from checker.engine.result import Discovery, Step
 from checker.job import Drawn, Job, Verdict
 from checker.models.processes import POP, Deliver, Process, Stepped, model_of
 from checker.models.rounds import election
@@ -51,7 +51,7 @@ def run(model: Model, actions: list[str], prop: Property) -> Trace:
     for action in actions:
         path.append(Step(*next(s for s in semantics.successors(model, path[-1].row) if s[0].action == action)))
     held = model.with_properties([prop])
-    found = Found(prop, Finding("the end"), len(actions), tuple(path))
+    found = Discovery(prop, Finding("the end"), len(actions), tuple(path))
     return trace_of(Job(model.name, held, DefaultLens(held), {"model": "call"}), found)
 
 
@@ -121,7 +121,7 @@ def test_of_equal_messages_the_oldest_arrives_first_and_others_are_not_mixed_up(
     model = caller_and_listener()
     path = [Step(None, model.initial())] + 4 * [Step(Move("x", (), ()), model.initial())]
     job = Job("call", model, Telling(model), {})
-    trace = trace_of(job, Found(HEARS_SECOND, Finding("heard"), 4, tuple(path)))
+    trace = trace_of(job, Discovery(HEARS_SECOND, Finding("heard"), 4, tuple(path)))
     assert of_messages(trace) == [
         (1, "send", 1),
         (2, "send", 2),

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from checker.engine import Found, plain
+from checker.engine import Discovery, plain
 from checker.engine.model import Actor, Column, Finding, Kind, Model, Move, Outcome, Property, Read, Row, Rule, Send
 from checker.engine.result import Step
 from checker.engine.search import explore
@@ -41,13 +41,13 @@ def counted(job: Job, path: tuple[Step, ...]) -> tuple[int, int]:
     return faults, sum(bool(one) and not one & other for one, other in pairwise(touched))
 
 
-def found_in(name: str) -> tuple[Job, Found]:
+def found_in(name: str) -> tuple[Job, Discovery]:
     job = load(PATHS[name])
     (found,) = explore(job.model).violations
     return job, found
 
 
-def ends_in(job: Job, found: Found, row: Row) -> bool:
+def ends_in(job: Job, found: Discovery, row: Row) -> bool:
     return answer(job.model, found.prop, row) == found.finding
 
 
@@ -103,7 +103,7 @@ def test_fewer_actions_come_before_fewer_faults() -> None:
     job = lamps()
     lit = [("light", (name,)) for name in ("one", "two", "three", "three")]
     path = path_of(job, *lit)
-    found = Found(job.model.properties[0], Finding("it is lit"), len(path) - 1, path)
+    found = Discovery(job.model.properties[0], Finding("it is lit"), len(path) - 1, path)
     assert [step.move.action for step in minimised(job, found).path[1:] if step.move] == ["crash", "light"]
 
 
@@ -131,7 +131,7 @@ def test_a_step_that_no_lane_shows_is_no_switch(steps: str, switches: int) -> No
     model = Model("count", tuple(Column(name, 0) for name in names.values()), actors, (rule,), (prop,))
     job = Job("count", model, DefaultLens(model), {})
     path = path_of(job, *((step, ()) for step in steps.split()))
-    found = Found(prop, Finding("so it is"), len(path) - 1, path)
+    found = Discovery(prop, Finding("so it is"), len(path) - 1, path)
     assert minimise.cost(job, found) == (len(path) - 1, 0, switches)
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from checker.engine import Exploration, Model, Stop, plain, search
-from checker.engine.compare import disagreements
+from checker.engine.result import disagreements
 
 PAGE = Path(__file__).parents[2] / "docs" / "tutorial-your-own-model.md"
 ENGINES = pytest.mark.parametrize("engine", [plain, search], ids=["plain", "tables"])

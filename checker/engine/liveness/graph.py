@@ -21,12 +21,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from checker.engine import graph_kernels
+from checker.engine.arrays import reserve
 from checker.engine.frontier import records_of
-from checker.engine.layout import Held
+from checker.engine.kernels import graph_kernels
+from checker.engine.layout import EvaluationMode
 from checker.engine.model import Kind, ModelError
 from checker.engine.tables import Tables
-from checker.engine.visited import reserve
 
 MOST_LABELS = 1 << 16
 
@@ -98,7 +98,7 @@ class Graph:
 
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
-        self.marks = Marks(tables.bundles(Held.LIVENESS))
+        self.marks = Marks(tables.bundles(EvaluationMode.LIVENESS))
         self.has_labels = any(prop.kind is Kind.EVENTUALLY for prop in tables.model.properties)
         self._targets, self._labels, self._degrees = (Numbers(kind) for kind in (np.uint32, np.uint16, np.uint32))
         self._base, self._rows = -1, 0  # of the present block

@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from checker.engine import graph_kernels, kernels, visited_kernels
 from checker.engine.frontier import Block, padded
+from checker.engine.kernels import graph_kernels, search_kernels, visited_kernels
 from checker.engine.model import ModelError
-from checker.engine.parts import Parts
+from checker.engine.search_state import SearchState
 
 BATCH = 1 << 16  # successors generated before they are looked up
 ASIDE = 4096  # rows put aside before the tables are filled
@@ -39,14 +39,14 @@ class Batch:
         self.size = 0
 
 
-class Passes:
+class Pipeline:
     """Expands blocks; the new states are added to `following`.
 
     `looks` is the number of slots in the cache of the moves of joint rules (a power of two). `check` is called after
     the expansion of each batch, and may raise to end the search.
     """
 
-    def __init__(self, parts: Parts, workers: int, looks: int, check: Callable[[], None]) -> None:
+    def __init__(self, parts: SearchState, workers: int, looks: int, check: Callable[[], None]) -> None:
         self._parts, self._check = parts, check
         self.following: list[Block] = []
         self.expanded = 0  # successors generated, including those not yet processed
@@ -60,7 +60,7 @@ class Passes:
         self._known = np.zeros((looks, padded(width)), np.uint32)
         self._known_lists = np.zeros((looks, joint + 2), np.uint64)
         self._lists_of = np.zeros(width + joint + 1, np.uint64)
-        self._stacks = [np.zeros(2 * kernels.STACK, np.uint64) for _ in range(2)]
+        self._stacks = [np.zeros(2 * search_kernels.STACK, np.uint64) for _ in range(2)]
         self._fresh = np.zeros(BATCH + 1, np.uint32)
         self._missing, self._counters = np.zeros(MISSING, np.uint64), np.zeros(5, np.int64)
         # `build` carries out moves again, so no entry can be missing; the kernel still needs arrays for missing keys.
@@ -115,7 +115,7 @@ class Passes:
             self.make_room_for_moves()
             counters[:] = 0
             before = position
-            position = kernels.expand(
+            position = search_kernels.expand(
                 block.rows, self._width, block.fingerprints, todo, position,
                 tables.listed.view, tables.masks.view, tables.masked, tables.joint,
                 self._lists_of, tables.looks.view, self._look, self._known, self._known_lists,
@@ -165,7 +165,7 @@ class Passes:
                 self.following.append(pool.take())
             into = self.following[-1]
             begin, count = into.size, min(fresh - done, len(into.rows) - into.size)
-            kernels.build(
+            search_kernels.build(
                 block.rows, self._fresh, done, done + count, batch.found, batch.origins, base,
                 into.rows, into.fingerprints, begin, parents, ordinals,
                 self._stacks[1], *self._program(), *self._nothing_missing,

@@ -15,7 +15,7 @@ from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
 from checker.engine.model import Finding, Kind, Model, ModelError, Move, Property, Row
-from checker.engine.result import Found, Step
+from checker.engine.result import Discovery, Step
 from checker.engine.semantics import answer, by_rule, rebuild, successors, unit_of
 
 REMAINS = 10_000  # states of the remaining space that are counted, one by one
@@ -36,7 +36,7 @@ class Remains(NamedTuple):
         return f"{self.states:,}" if self.whole else f"more than {self.states:,}"
 
 
-def lasso(model: Model, prop: Property, stem: list[int], loop: list[int] | None, since: int) -> Found:
+def lasso(model: Model, prop: Property, stem: list[int], loop: list[int] | None, since: int) -> Discovery:
     """The finding of a run: `stem` and `loop` as ordinals, None for a run that ends.
 
     `since` is the latest step at which the violation begins. For EVENTUALLY, it moves back to the first open step after
@@ -52,7 +52,7 @@ def lasso(model: Model, prop: Property, stem: list[int], loop: list[int] | None,
     if wrong is not None:
         raise ModelError(f"a run that {prop.name!r} finds is none: {wrong}; a function of the model is not one")
     depth = since if prop.kind is Kind.RECOVERABLE else len(stem)
-    return Found(prop, told(model, prop, path, begins, since), depth, path, begins, since)
+    return Discovery(prop, told(model, prop, path, begins, since), depth, path, begins, since)
 
 
 def told(model: Model, prop: Property, path: Path, loop: int | None, since: int) -> Finding:

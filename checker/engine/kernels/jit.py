@@ -29,7 +29,7 @@ DEBUG = os.environ.get("QUORATE_DEBUG", "") not in ("", "0")
 def digest(folder: Path) -> str:
     """The identity of the kernels in a folder: eight digits of the SHA-256 of their sources."""
     sources = sha256()
-    for file in sorted([*folder.glob("*kernels.py"), folder / "jit.py"]):
+    for file in sorted([*folder.glob("*.py")]):
         sources.update(file.read_bytes())
     return sources.hexdigest()[:8]
 
@@ -59,7 +59,7 @@ from llvmlite import ir  # noqa: E402
 from numba.core import types  # noqa: E402
 from numba.extending import intrinsic  # noqa: E402
 
-from checker.engine.interrupts import Interrupts  # noqa: E402
+from checker.engine.process import Interrupts  # noqa: E402
 
 _njit: Any = numba.njit  # its types do not know the private option
 
@@ -93,7 +93,7 @@ def is_compiled(*, with_graph: bool = False) -> bool:
 
     `with_graph`: also those that judge liveness.
     """
-    wanted = ["kernels.expand", *(["graph_kernels.components"] if with_graph else [])]
+    wanted = ["search_kernels.expand", *(["graph_kernels.components"] if with_graph else [])]
     return all(any(Path(os.environ["NUMBA_CACHE_DIR"]).rglob(f"{name}-*.nbc")) for name in wanted)
 
 

@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import TypeVar
 
-from checker.engine.lasso import lasso
+from checker.engine.liveness.lasso import lasso
 from checker.engine.model import Finding, Kind, Model, Move, Property, Row
-from checker.engine.result import Exploration, Found, Liveness
+from checker.engine.result import Discovery, Exploration, Liveness
 from checker.engine.semantics import answer, unit_of
 
 Graph = dict[Row, list[tuple[str, Move, Row]]]
@@ -77,7 +77,7 @@ class _Part:
 
     # -- the run of a finding -------------------------------------------------------------------------------
 
-    def found(self) -> Found:
+    def found(self) -> Discovery:
         """The finding: the shortest path into a trap, and a closed walk around it."""
         within = {row: region for region in self.traps for row in region}
         first = next(iter(self.graph))

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from checker.engine.jit import inlined, kernel, ones_below
-from checker.engine.memo_kernels import BITS32, IMPOSSIBLE, MISSING, ONE, TWO, ZERO, fold, lookup, note
+from checker.engine.kernels.jit import inlined, kernel, ones_below
+from checker.engine.kernels.memo_kernels import BITS32, IMPOSSIBLE, MISSING, ONE, TWO, ZERO, fold, lookup, note
 
 Array = Any  # a NumPy array; the docstring of the function that creates it has its shape and type
 

@@ -1,8 +1,10 @@
-"""The parameters of a checkpoint: the folder of a search that can be resumed. `keeper` describes its contents.
+"""Checkpoints: a search is saved in a folder and can be resumed.
+
+`search_checkpoint` describes the contents of the folder, and `checkpoint_store` writes and reads it.
 
     explore(model, limits, checkpoint=Checkpoint(folder, source=job.source, resume=True))
 
-This module imports no other part of the engine than `model`, so a command line need not wait for the kernels.
+This file has the parameters. It imports no other part of the engine than `model`, so a command line need not wait for the kernels.
 """
 
 from __future__ import annotations

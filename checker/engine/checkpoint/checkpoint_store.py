@@ -25,7 +25,7 @@ import msgspec
 import numpy as np
 
 from checker.engine.checkpoint import CheckpointError
-from checker.engine.head import LARGEST, Head, Part, Saved, decoded
+from checker.engine.checkpoint.head import LARGEST, FileRecord, Head, SavedSearch, decoded
 
 FORMAT = 1
 HEAD, NEW, PREFIX = "checkpoint.json", ".new", "checkpoint-"
@@ -36,22 +36,22 @@ Array = np.ndarray[Any, Any]
 Source = Callable[[int], Iterable[Array]]  # the arrays after this number of bytes
 
 
-class _Kept(NamedTuple):
+class _ValidBytes(NamedTuple):
     """The number of valid bytes of a file, and their running hash."""
 
     size: int
     hash: Any
 
-    def stored(self) -> Part:
-        return Part(self.size, self.hash.hexdigest())
+    def stored(self) -> FileRecord:
+        return FileRecord(self.size, self.hash.hexdigest())
 
 
-class Store:
+class CheckpointStore:
     """One folder: `open` it, `load` the last save, then `save` any number of times, and `close` it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._grown: dict[str, _Kept] = {}  # the valid parts of the growing files, by name
+        self._grown: dict[str, _ValidBytes] = {}  # the valid parts of the growing files, by name
         self._names: set[str] = set()  # all files that were written, including failed writes
         self._number = 0  # the number of the last head, complete or not
         self._lock: int | None = None
@@ -85,14 +85,14 @@ class Store:
 
     # -- writing ---------------------------------------------------------------------------------------------
 
-    def save(self, saved: Saved, growing: Mapping[str, Source], now: Iterable[Array]) -> None:
+    def save(self, saved: SavedSearch, growing: Mapping[str, Source], now: Iterable[Array]) -> None:
         """Write new data, the arrays `now` and the counts. After an OSError the previous save is still valid.
 
         `growing` has for each name a function from a number of bytes to the arrays after them.
         """
         self._number += 1
         name = f"now-{self._number}"
-        nothing = _Kept(0, hashlib.sha256())
+        nothing = _ValidBytes(0, hashlib.sha256())
         grown = {each: self._write(each, self._grown.get(each, nothing), more) for each, more in growing.items()}
         files = {**grown, name: self._write(name, nothing, lambda _: now)}
         stored = {each: kept.stored() for each, kept in files.items()}
@@ -124,7 +124,7 @@ class Store:
                 os.unlink(name, dir_fd=self._lock)
         return self._open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL)
 
-    def _write(self, name: str, before: _Kept, more: Source) -> _Kept:
+    def _write(self, name: str, before: _ValidBytes, more: Source) -> _ValidBytes:
         """Write after the valid bytes of a file."""
         size, digest = before.size, before.hash.copy()
         self._names.add(name)
@@ -137,7 +137,7 @@ class Store:
                 digest.update(data)
                 size += len(data)
             _to_disk(file)
-        return _Kept(size, digest)
+        return _ValidBytes(size, digest)
 
     def _put_head(self, text: bytes) -> None:
         path = self.folder / HEAD
@@ -163,7 +163,7 @@ class Store:
 
     # -- reading ---------------------------------------------------------------------------------------------
 
-    def load(self) -> Saved | None:
+    def load(self) -> SavedSearch | None:
         """The counts of the last save, or None without a save. Raises CheckpointError.
 
         It checks that all files are complete.
@@ -187,7 +187,7 @@ class Store:
         self._now_size = self._grown.pop(self._now).size
         return head.search
 
-    def _checked(self, name: str, stored: Part) -> _Kept:
+    def _checked(self, name: str, stored: FileRecord) -> _ValidBytes:
         path, left, digest = self._path(name), stored.size, hashlib.sha256()
         try:
             with self._open(path.name, os.O_RDONLY) as file:
@@ -202,7 +202,7 @@ class Store:
             raise CheckpointError(f"{path}: {left:,} bytes are missing at its end; {AGAIN}")
         if digest.hexdigest() != stored.sha256:
             raise CheckpointError(f"{path}: it is damaged: its checksum is wrong; {AGAIN}")
-        return _Kept(stored.size, digest)
+        return _ValidBytes(stored.size, digest)
 
     def sized(self, sizes: Mapping[str, int], now: int) -> None:
         """Check the bytes of all files against these. Raises CheckpointError."""

@@ -1,10 +1,15 @@
-"""Deferred Ctrl-C (and SIGTERM, if it has the same handler), for work that should be finished before the interrupt."""
+"""The process of a search: its available memory, and deferred interrupts.
+
+This module is separate from the engines, so that commands without a search need not import psutil.
+"""
 
 from __future__ import annotations
 
 import signal
 import threading
 from types import FrameType, TracebackType
+
+import psutil
 
 BOTH = (signal.SIGINT, signal.SIGTERM)
 
@@ -40,3 +45,8 @@ class Interrupts:
         for each in BOTH:
             if signal.getsignal(each) == self._note:
                 signal.signal(each, signal.default_int_handler)
+
+
+def free_memory(share: float) -> int:
+    """A share of the available memory, in bytes."""
+    return int(share * psutil.virtual_memory().available)

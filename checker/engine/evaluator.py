@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from checker.engine import graph_kernels, kernels
 from checker.engine.frontier import Block, History
-from checker.engine.graph import Marks
-from checker.engine.layout import Held
+from checker.engine.kernels import graph_kernels, search_kernels
+from checker.engine.layout import EvaluationMode
+from checker.engine.liveness.graph import Marks
 from checker.engine.model import Finding, ModelError
-from checker.engine.result import Evaluations, Exploration, Found
+from checker.engine.result import Discovery, Evaluations, Exploration
 from checker.engine.semantics import answer, rebuild
 from checker.engine.tables import Tables
 
@@ -49,12 +49,12 @@ class _Bundles:
         self.verdicts = np.zeros(len(bundles), np.uint32)
 
 
-class Judge:
+class Evaluator:
     """The counts of evaluations, and the first finding of every property; for liveness, each state's verdict."""
 
     def __init__(self, tables: Tables, result: Exploration, marks: Marks | None) -> None:
         self._tables, self._result, self._marks = tables, result, marks
-        self._usual, self._final, self._lively = (_Bundles(tables.bundles(how)) for how in Held)
+        self._usual, self._final, self._lively = (_Bundles(tables.bundles(how)) for how in EvaluationMode)
         # For each verdict: the number of times it was reached, and its first row in the block in which it was first
         # reached.
         self._tally, self._first = np.zeros(64, np.uint64), np.zeros(64, np.uint32)
@@ -120,7 +120,7 @@ class Judge:
             graph_kernels.mark(*held_to, self._tally, marks, what.base, *rest)
         else:
             unseen = self._tally == 0
-            kernels.examine(*held_to, self._tally, self._first, *rest)
+            search_kernels.examine(*held_to, self._tally, self._first, *rest)
             self._note(np.flatnonzero(unseen & (self._tally > 0)), what)
         missing, put_aside = int(self._counters[0]), int(self._counters[2])
         if put_aside:
@@ -160,5 +160,5 @@ class Judge:
         finding = answer(model, prop, path[-1].row)
         if not isinstance(finding, Finding):
             raise ModelError(f"the property {prop.name!r} finds nothing where it found something before")
-        self._result.found[prop.name] = Found(prop, finding, len(path) - 1, path)
+        self._result.found[prop.name] = Discovery(prop, finding, len(path) - 1, path)
         self.recorded.append(hit)

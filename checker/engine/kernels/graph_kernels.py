@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from checker.engine.jit import kernel, prefetch
-from checker.engine.kernels import SOURCE_BITS, judged
-from checker.engine.memo_kernels import BITS32, ONE, ZERO
-from checker.engine.visited_kernels import AHEAD
+from checker.engine.kernels.jit import kernel, prefetch
+from checker.engine.kernels.memo_kernels import BITS32, ONE, ZERO
+from checker.engine.kernels.search_kernels import SOURCE_BITS, judged
+from checker.engine.kernels.visited_kernels import AHEAD
 
 Array = Any
 

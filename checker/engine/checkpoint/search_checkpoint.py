@@ -21,35 +21,35 @@ from typing import Any
 import numpy as np
 
 from checker.engine.checkpoint import Checkpoint, CheckpointError
+from checker.engine.checkpoint.checkpoint_store import AGAIN, CheckpointStore, Source
+from checker.engine.checkpoint.head import Identity, SavedHit, SavedSearch
+from checker.engine.checkpoint.replayable_tables import ReplayableTables
+from checker.engine.evaluator import Hit
 from checker.engine.frontier import Block
-from checker.engine.graph import Graph
-from checker.engine.head import Found, Identity, Saved
-from checker.engine.interrupts import Interrupts
-from checker.engine.judge import Hit
+from checker.engine.liveness.graph import Graph
 from checker.engine.model import Model, ModelError
-from checker.engine.parts import Parts
-from checker.engine.recorded import RecordedTables
+from checker.engine.process import Interrupts
 from checker.engine.result import Exploration, Limits, Stop
-from checker.engine.store import AGAIN, Source, Store
+from checker.engine.search_state import SearchState
 
 OVER = (Stop.EXHAUSTED, Stop.FOUND, Stop.WITNESSED)  # the search ended without a limit
 
 Array = np.ndarray[Any, Any]
 
 
-class Keeper:
+class SearchCheckpoint:
     """Keeps one search in a folder; used by one thread, while no kernel runs. Raises CheckpointError."""
 
     def __init__(self, checkpoint: Checkpoint, model: Model) -> None:
         self._checkpoint, self._folder = checkpoint, checkpoint.folder
-        self.tables, self._identity = RecordedTables(model), _identity(checkpoint, model)
-        self._store = Store(checkpoint.folder)
+        self.tables, self._identity = ReplayableTables(model), _identity(checkpoint, model)
+        self._store = CheckpointStore(checkpoint.folder)
         self._last = time.monotonic()  # the time of the last save or attempt
         self._note, self._failed = "", ""
         self._states = 0  # in the checkpoint
         self.interrupts = Interrupts()
 
-    def take_up(self, parts: Parts) -> tuple[list[Block], list[Block]] | None:
+    def take_up(self, parts: SearchState) -> tuple[list[Block], list[Block]] | None:
         """Restore the checkpoint into new parts, and return the remaining blocks of the level and of the next one.
 
         Return None if there is no checkpoint. The tables of the parts must be `tables`.
@@ -117,9 +117,9 @@ class Keeper:
 
     # -- saving ----------------------------------------------------------------------------------------------
 
-    def _said(self, level: list[Block], following: list[Block]) -> Saved:
+    def _said(self, level: list[Block], following: list[Block]) -> SavedSearch:
         result, judge = self._parts.result, self._parts.judge
-        return Saved(
+        return SavedSearch(
             identity=self._identity,
             tables=self.tables.digest(),
             levels=result.levels,
@@ -130,7 +130,7 @@ class Keeper:
             deadlocks=result.deadlocks,
             seconds=result.seconds,
             python_seconds=result.python_seconds,
-            found=[Found(*hit) for hit in judge.recorded],
+            found=[SavedHit(*hit) for hit in judge.recorded],
             moves=len(self._parts.counts.fired),
             verdicts=len(judge.tally),
         )
@@ -157,7 +157,7 @@ class Keeper:
 
     # -- resuming --------------------------------------------------------------------------------------------
 
-    def _see_that_it_is_ours(self, said: Saved) -> None:
+    def _see_that_it_is_ours(self, said: SavedSearch) -> None:
         """Refuse a checkpoint of another model or engine, and one beyond the present limits of depth or states."""
         result, theirs, ours = self._parts.result, said.identity, self._identity
         if theirs.engine != ours.engine:
@@ -173,7 +173,7 @@ class Keeper:
                 "beyond the limit of depth or states; raise the limit, or " + AGAIN
             )
 
-    def _check_sizes(self, said: Saved) -> None:
+    def _check_sizes(self, said: SavedSearch) -> None:
         """Check every count and index that later code relies on. Raises CheckpointError."""
         model, history, graph = self._parts.result.model, self._parts.history, self._parts.graph
         sizes = {"states": said.states * history.record.itemsize, "questions": self._store.size("questions") // 8 * 8}
@@ -191,7 +191,7 @@ class Keeper:
         if len({each.position for each in said.found}) != len(said.found):
             raise CheckpointError(f"{self._folder}: a property has more than one finding; {AGAIN}")
 
-    def _learn_again(self, said: Saved) -> None:
+    def _learn_again(self, said: SavedSearch) -> None:
         """Ask the model's functions the same questions again."""
         tables = self.tables
         questions = np.concatenate([np.zeros(0, np.uint64), *self._store.grown("questions", np.uint64)])
@@ -242,7 +242,7 @@ class Keeper:
         if numbers.size and int(numbers.max()) >= bound:
             raise CheckpointError(f"{self._folder}: a number of the file {name} must be below {bound:,}; {AGAIN}")
 
-    def _take_up_now(self, said: Saved) -> tuple[list[Block], list[Block]]:
+    def _take_up_now(self, said: SavedSearch) -> tuple[list[Block], list[Block]]:
         result, _, _, history, _, judge, counts, _ = self._parts
         result.levels, result.transitions, result.deadlocks = said.levels, said.transitions, said.deadlocks
         result.seconds_before = said.seconds
@@ -295,7 +295,7 @@ class Keeper:
 def _identity(checkpoint: Checkpoint, model: Model) -> Identity:
     """The identity that a checkpoint shares with every search that may resume it; the tables are compared later."""
     engine = hashlib.sha256(sys.byteorder.encode())
-    for path in sorted(Path(__file__).parent.glob("*.py")):
+    for path in sorted(Path(__file__).parent.parent.rglob("*.py")):
         engine.update(path.read_bytes())
     names = [[each.name for each in part] for part in (model.columns, model.actors, model.rules, model.properties)]
     kinds = [prop.kind.value for prop in model.properties]  # it decides when a search ends

@@ -2,7 +2,7 @@
 
 Each property is judged separately: its value in each state, the components of the examined part, and the components in
 which a run may stay (`graph_kernels`). If there is one, a shortest path into it and a walk around it are searched for,
-and passed as ordinals to `checker.engine.lasso`, which checks them with the plain steps of the model.
+and passed as ordinals to `checker.engine.liveness.lasso`, which checks them with the plain steps of the model.
 
 The additional memory is known in advance: NEEDED bytes per state.
 """
@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from checker.engine import graph_kernels as kernels
 from checker.engine.frontier import History
-from checker.engine.graph import Graph, Moves
-from checker.engine.lasso import lasso
-from checker.engine.layout import Held
+from checker.engine.kernels import graph_kernels as kernels
+from checker.engine.layout import EvaluationMode
+from checker.engine.liveness.graph import Graph, Moves
+from checker.engine.liveness.lasso import lasso
 from checker.engine.model import Kind, Property
-from checker.engine.result import Exploration, Found, Liveness
+from checker.engine.result import Discovery, Exploration, Liveness
 from checker.engine.tables import Tables
 
 Array = np.ndarray[Any, Any]
@@ -99,7 +99,7 @@ def _said(graph: Graph, prop: Property, states: int) -> Array:
     """The value of a property in each state: GOAL, OPEN or PASSED."""
     tables = graph.tables
     position = tables.model.properties.index(prop)
-    bundles = [int(number) for _, number in tables.bundles(Held.LIVENESS)]
+    bundles = [int(number) for _, number in tables.bundles(EvaluationMode.LIVENESS)]
     place = next(p for p, number in enumerate(bundles) if position in tables.verdicts[number].bundle.properties)
     said = [
         kernels.GOAL if position in each.found else kernels.OPEN if position in each.premises else kernels.PASSED
@@ -128,7 +128,7 @@ class _Search:
         self._parents, self._ways = np.full(states, NONE, np.uint32), np.empty(states, np.uint16)
         self._queue = np.empty(states, np.uint32)
 
-    def found(self, levels: Array) -> Found:
+    def found(self, levels: Array) -> Discovery:
         """The finding: the shortest way into a trap, and a way around it. `levels` are the starts of the levels."""
         part, opening = self._part, self._part.part
         if part.prop.kind is Kind.RECOVERABLE:

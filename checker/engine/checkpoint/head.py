@@ -23,7 +23,7 @@ FileName = Annotated[str, Meta(pattern=r"\A(states|questions|targets|labels|degr
 Seconds = Annotated[float, Meta(ge=0, le=1e12)]
 
 
-class Part(Struct, frozen=True, forbid_unknown_fields=True):
+class FileRecord(Struct, frozen=True, forbid_unknown_fields=True):
     """The valid bytes of one file, and their SHA-256 in hexadecimal digits."""
 
     size: Count
@@ -38,7 +38,7 @@ class Identity(Struct, frozen=True, forbid_unknown_fields=True):
     source: Hash
 
 
-class Found(Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
+class SavedHit(Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
     """A finding: the position of its property, the cells of its row, and the number of its state."""
 
     position: Count
@@ -46,7 +46,7 @@ class Found(Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
     state: Count
 
 
-class Saved(Struct, frozen=True, forbid_unknown_fields=True):
+class SavedSearch(Struct, frozen=True, forbid_unknown_fields=True):
     """The counts of a search. `left` and `next` are rows of the current and of the next level."""
 
     identity: Identity
@@ -59,7 +59,7 @@ class Saved(Struct, frozen=True, forbid_unknown_fields=True):
     deadlocks: Count
     seconds: Seconds
     python_seconds: Seconds
-    found: list[Found]
+    found: list[SavedHit]
     moves: Count
     verdicts: Count
 
@@ -70,8 +70,8 @@ class Head(Struct, frozen=True, forbid_unknown_fields=True):
     format: int
     number: Count
     now: NowName
-    files: dict[FileName, Part]
-    search: Saved
+    files: dict[FileName, FileRecord]
+    search: SavedSearch
 
 
 class _Format(Struct):

@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
+from checker.engine.arrays import Vector
+from checker.engine.contract import described
 from checker.engine.model import Model
 from checker.engine.tables import Node, Tables
-from checker.engine.values import described
-from checker.engine.vectors import Vector
 
 END = np.uint64((1 << 64) - 1)  # ends the questions of one call of `fill`; it is never a key, since ids stay smaller
 
 
-class RecordedTables(Tables):
+class ReplayableTables(Tables):
     """Tables with a record of the keys of each `fill` (u64), in `questions`."""
 
     def __init__(self, model: Model) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from checker.engine.jit import inlined, kernel, prefetch
-from checker.engine.memo_kernels import BITS32, ONE, ZERO
+from checker.engine.kernels.jit import inlined, kernel, prefetch
+from checker.engine.kernels.memo_kernels import BITS32, ONE, ZERO
 
 Array = Any
 

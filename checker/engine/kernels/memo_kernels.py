@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from checker.engine.jit import inlined, kernel
+from checker.engine.kernels.jit import inlined, kernel
 
 Array = Any  # a NumPy array; the docstring of the function that creates it has its shape and type
 

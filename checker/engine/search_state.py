@@ -1,13 +1,52 @@
-"""The counters of moves: for each, the number of times it was carried out, and the states that it reached first."""
+"""The data of a search that all of its components share, and the counters of moves."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from checker.engine.result import Coverage
+from checker.engine.arrays import Visited
+from checker.engine.evaluator import Evaluator
+from checker.engine.frontier import History, Pool
+from checker.engine.liveness.graph import Graph
+from checker.engine.result import Coverage, Exploration
 from checker.engine.tables import Tables
+
+
+class SearchState(NamedTuple):
+    """The data that grows during a search. The graph exists only for properties of liveness."""
+
+    result: Exploration
+    tables: Tables
+    pool: Pool
+    history: History
+    visited: Visited
+    judge: Evaluator
+    counts: MoveCounts
+    graph: Graph | None
+
+    @classmethod
+    def of(cls, result: Exploration, tables: Tables, *, fingerprints: bool) -> SearchState:
+        """The parts of a new search; with `fingerprints`, its history also keeps these."""
+        graph = Graph(tables) if result.model.liveness else None
+        return cls(
+            result,
+            tables,
+            Pool(len(result.model.columns)),
+            History(fingerprints=fingerprints),
+            Visited(numbered=graph is not None),
+            Evaluator(tables, result, graph.marks if graph else None),
+            MoveCounts(tables),
+            graph,
+        )
+
+    def close(self) -> None:
+        """Close and delete the temporary files."""
+        self.history.close()
+        if self.graph is not None:
+            self.graph.close()
+
 
 Array = np.ndarray[Any, Any]
 
