@@ -4,7 +4,8 @@
 
     explore(model, limits, checkpoint=Checkpoint(folder, source=job.source, resume=True))
 
-This file has the parameters. It imports no other part of the engine than `model`, so a command line need not wait for the kernels.
+This file has the parameters. It imports no other part of the engine than `model`, so a command line need not wait for
+the kernels.
 """
 
 from __future__ import annotations
