@@ -33,7 +33,6 @@ from spec.variants import Variant
 from spec.zab import disk, leader, learner
 from spec.zab.events import LogFailed, StartAlone, SyncedLate, ZabEvent
 from spec.zab.state import Append, Done, Leader, Learner, LearnerPhase, Remains, ZabRules
-from spec.zab.synchronisation import history_of
 
 __all__ = ["Durable", "Event", "Server", "Summary", "crash", "start", "step", "summary"]
 

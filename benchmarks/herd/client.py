@@ -30,7 +30,7 @@ from refimpl.wire.client import MAX_FRAME, NOTIFICATION_XID
 from refimpl.wire.frames import Frames
 from spec.effects import Observe
 from spec.recipes.events import Answered, Ask, Event, Failed, Holds, Notified, Wanted
-from spec.recipes.place import Phase
+from spec.recipes.member import Phase
 from spec.recipes.unfair import Phase as UnfairPhase
 from spec.tree.apply import EventType
 from spec.tree.fields import Record

@@ -16,7 +16,7 @@ transactions are therefore removed from every log and every part of the history 
   established an epoch, and be killed before the epoch is on its disk. A later life then establishes the same epoch with
   the same log, which is one reign. Every other second establishment is a second reign.
 
-Source: `checker.models.ensemble.history` for the fold; `spec.zab.synchronising` for the log of a synchronising server.
+Source: `checker.models.ensemble.history` for the fold; `spec.zab.learner_sync` for the log of a synchronising server.
 """
 
 from __future__ import annotations

@@ -32,8 +32,8 @@ from refimpl.wire.client import (
     encode_reply,
 )
 from refimpl.wire.frames import Frames
-from spec.service.connecting import Invalid, NewSession, Presented, Renew, TurnedAway, present
 from spec.service.connection import ROUTES, Asked, Ending, Route, Waiting, arrive, ending, settle, throttled
+from spec.service.handshake import Invalid, NewSession, Presented, Renew, TurnedAway, present
 from spec.service.sessions import password
 from spec.tree.data import Id
 from spec.tree.fields import Record

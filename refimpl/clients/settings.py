@@ -16,7 +16,7 @@ from spec.config.ensemble import render_ensemble
 from spec.config.problems import java_integer
 from spec.config.server_line import Address, LearnerType
 from spec.config.zoo_cfg import Config
-from spec.service.connecting import Limits
+from spec.service.handshake import Limits
 
 DEFAULT_WORDS = frozenset({"srvr"})
 

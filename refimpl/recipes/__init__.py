@@ -20,13 +20,13 @@ The decisions are in `spec.recipes`, the same step functions that the checker ex
 """
 
 from refimpl.recipes.aio import AsyncLock
-from refimpl.recipes.counting import keep_counting
 from refimpl.recipes.election import Election
 from refimpl.recipes.errors import ClientClosed, LatchClosed, LeadershipLost, LockLost, RecipeError, Refused
 from refimpl.recipes.latch import LatchState, LeaderLatch
 from refimpl.recipes.leadership import Leadership
 from refimpl.recipes.lock import Lock
 from refimpl.recipes.participants import Participant
+from refimpl.recipes.preserve_xids import keep_counting
 from refimpl.recipes.selector import LeaderSelector
 
 __all__ = [

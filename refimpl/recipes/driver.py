@@ -30,7 +30,7 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from kazoo.protocol.states import KazooState
 
-from refimpl.recipes import calls
+from refimpl.recipes import kazoo_adapter
 from spec.effects import Fact
 from spec.recipes.events import (
     Answered,
@@ -180,7 +180,7 @@ class Driver(Generic[S]):
 
     def _notice(self, event: Any) -> None:
         """Handle a watch that has fired. All watches share this method, so that kazoo stores it once per path."""
-        if (notified := calls.notice(event)) is not None:
+        if (notified := kazoo_adapter.notice(event)) is not None:
             self._queue.put(notified)
 
     # -- called by the driver's thread
@@ -206,9 +206,9 @@ class Driver(Generic[S]):
                 self._heeded += 1
                 self._changed(state, session)
             case _Result(number, result) if number == self._number and self._asked is not None:
-                self._answered(self._asked, calls.answer(self._asked, result))
+                self._answered(self._asked, kazoo_adapter.answer(self._asked, result))
             case _Made(number, result) if number == self._number and self._asked is not None:
-                refusal = None if result.successful() else calls.refusal(result.exception)
+                refusal = None if result.successful() else kazoo_adapter.refusal(result.exception)
                 if result.successful():
                     self._send(self._asked)
                 else:
@@ -238,7 +238,7 @@ class Driver(Generic[S]):
             self._step(Expired())
 
     def _answered(self, record: Record, answered: Answered | None) -> None:
-        missing = calls.needs(record) if answered is not None and answered.code is Code.NO_NODE else None
+        missing = kazoo_adapter.needs(record) if answered is not None and answered.code is Code.NO_NODE else None
         if missing is None:
             self._settle(answered)
         else:
@@ -264,7 +264,7 @@ class Driver(Generic[S]):
             self._end()
 
     def _send(self, record: Record) -> None:
-        self._call(partial(calls.send, self._client, record, self._notice), _Result)
+        self._call(partial(kazoo_adapter.send, self._client, record, self._notice), _Result)
 
     def _call(self, call: Callable[[], Any], outcome: Callable[[int, Any], _Item]) -> None:
         """Call kazoo for the outstanding request, under a new number."""

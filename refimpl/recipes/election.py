@@ -16,12 +16,12 @@ from typing import Any, TypeVar
 from kazoo.exceptions import NoNodeError
 
 from refimpl.recipes import participants
-from refimpl.recipes.calls import valid
+from refimpl.recipes.deadlines import Deadline
 from refimpl.recipes.driver import protection
+from refimpl.recipes.kazoo_adapter import valid
 from refimpl.recipes.leadership import Leadership
 from refimpl.recipes.participants import Participant
-from refimpl.recipes.standing import Standing
-from refimpl.recipes.waiting import Deadline
+from refimpl.recipes.participation import Standing
 from spec.effects import Fact
 from spec.recipes.events import HoldsNoMore
 from spec.recipes.recipes import fair_rules, unfair_rules

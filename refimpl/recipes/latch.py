@@ -15,11 +15,11 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from refimpl.recipes import participants
+from refimpl.recipes.deadlines import Deadline
 from refimpl.recipes.errors import LatchClosed
-from refimpl.recipes.herald import Herald
+from refimpl.recipes.listener_executor import Herald
 from refimpl.recipes.participants import Participant
-from refimpl.recipes.standing import Standing
-from refimpl.recipes.waiting import Deadline
+from refimpl.recipes.participation import Standing
 from spec.effects import Fact
 from spec.recipes.events import Holds, HoldsNoMore
 from spec.recipes.recipes import latch_rules

@@ -19,15 +19,15 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from refimpl.recipes.calls import valid
+from refimpl.recipes.deadlines import Deadline, wait_for
 from refimpl.recipes.driver import Driver, protection
 from refimpl.recipes.errors import LockLost, Refused
-from refimpl.recipes.herald import Herald
-from refimpl.recipes.waiting import Deadline, wait_for
+from refimpl.recipes.kazoo_adapter import valid
+from refimpl.recipes.listener_executor import Herald
 from spec.effects import Fact
 from spec.recipes import lock as spec_lock
 from spec.recipes.events import Event, Failed, Gone, HoldsNoMore, Unwanted, Wanted
-from spec.recipes.place import Phase
+from spec.recipes.member import Phase
 from spec.recipes.recipes import lock_rules
 from spec.tree.replies import Code
 

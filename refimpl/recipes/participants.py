@@ -15,7 +15,7 @@ import msgspec
 from kazoo.exceptions import NoNodeError
 
 from spec.recipes import names
-from spec.recipes.place import Rules
+from spec.recipes.member import Rules
 from spec.tree.paths import below, name_of
 
 

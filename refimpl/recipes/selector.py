@@ -20,7 +20,7 @@ from refimpl.recipes import participants
 from refimpl.recipes.errors import LeadershipLost
 from refimpl.recipes.leadership import Leadership
 from refimpl.recipes.participants import Participant
-from refimpl.recipes.standing import Standing
+from refimpl.recipes.participation import Standing
 from spec.effects import Fact
 from spec.recipes.events import Interrupt, Interrupted, Returned, TakeLeadership
 from spec.recipes.recipes import selector_rules

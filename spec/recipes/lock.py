@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from spec.effects import Observe
 from spec.recipes import queue
 from spec.recipes.events import Event, Gone, Holds, Step, Unwanted, Wanted
-from spec.recipes.place import Phase, Place, Rules
+from spec.recipes.member import Phase, Place, Rules
 from spec.variants import Variant
 
 

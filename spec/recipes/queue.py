@@ -23,8 +23,7 @@ Source: ZooKeeper's recipes, "Leader Election" and "Locks"; Curator's `LockInter
 from msgspec.structs import replace
 
 from spec.effects import Observe
-from spec.recipes import moves
-from spec.recipes.answers import answered
+from spec.recipes import transitions
 from spec.recipes.events import (
     Answered,
     Connected,
@@ -38,7 +37,8 @@ from spec.recipes.events import (
     Unwanted,
     Wanted,
 )
-from spec.recipes.place import Link, Phase, Place, Rules
+from spec.recipes.member import Link, Phase, Place, Rules
+from spec.recipes.replies import answered
 from spec.variants import Variant
 
 
@@ -61,7 +61,7 @@ def step(rules: Rules, place: Place, event: Event) -> Step[Place]:
         case Suspended():
             cut_off = replace(place, link=Link.SUSPENDED)
             stays = Variant.LEAD_WHILE_SUSPENDED in rules.variants
-            return Step(cut_off) if stays else moves.no_longer(cut_off, "suspended")
+            return Step(cut_off) if stays else transitions.no_longer(cut_off, "suspended")
         case Expired():
             return _expired(rules, place)
         case Connected(resumed, id):
@@ -74,7 +74,7 @@ def step(rules: Rules, place: Place, event: Event) -> Step[Place]:
 def _go_on(rules: Rules, place: Place) -> Step[Place]:
     """Create a znode for a place that is wanted, connected and out of the queue."""
     able = place.phase is Phase.OUT and place.wanted and place.link is Link.CONNECTED
-    return moves.enter(rules, place) if able else Step(place)
+    return transitions.enter(rules, place) if able else Step(place)
 
 
 def _unwanted(rules: Rules, place: Place) -> Step[Place]:
@@ -82,8 +82,8 @@ def _unwanted(rules: Rules, place: Place) -> Step[Place]:
     if place.phase is Phase.OUT:
         return Step(place, (Observe(Gone()),))
     if place.phase in (Phase.WAITING, Phase.HOLDING) and place.link is Link.CONNECTED:
-        return moves.leave(rules, place)
-    return moves.no_longer(place, "released")
+        return transitions.leave(rules, place)
+    return transitions.no_longer(place, "released")
 
 
 def _notified(rules: Rules, place: Place, path: str) -> Step[Place]:
@@ -92,7 +92,7 @@ def _notified(rules: Rules, place: Place, path: str) -> Step[Place]:
         return Step(place)
     if place.phase is not Phase.WAITING:
         return Step(replace(place, notified=True))
-    return moves.lead(rules, place) if Variant.NO_REREAD in rules.variants else moves.look(rules, place)
+    return transitions.lead(rules, place) if Variant.NO_REREAD in rules.variants else transitions.look(rules, place)
 
 
 # -- the connection ------------------------------------------------------------------------------------------
@@ -104,13 +104,13 @@ def _expired(rules: Rules, place: Place) -> Step[Place]:
         return Step(replace(place, link=Link.EXPIRED))
     wanted = place.wanted and (rules.returns or not place.held)
     out = Step(Place(link=Link.EXPIRED, wanted=wanted), () if wanted else (Observe(Gone()),))
-    return moves.after(moves.no_longer(place, "expired"), lambda _: out)
+    return transitions.after(transitions.no_longer(place, "expired"), lambda _: out)
 
 
 def _anew(rules: Rules, place: Place, id: str) -> Step[Place]:
     """Continue in a new session, in which nothing of the old one is left."""
     if Variant.NO_RESET in rules.variants and place.phase is Phase.HOLDING:
-        return moves.hold(place)
+        return transitions.hold(place)
     return _go_on(rules, replace(place, id=id))
 
 
@@ -124,10 +124,10 @@ def _resumed(rules: Rules, place: Place, id: str) -> Step[Place]:
         case Phase.WAITING if Variant.NO_REREAD_ON_RECONNECT in rules.variants:
             return Step(place)
         case Phase.HOLDING if rules.resets and Variant.NO_RESET not in rules.variants:
-            return moves.leave(rules, replace(place, id=id))
+            return transitions.leave(rules, replace(place, id=id))
         case Phase.WAITING | Phase.HOLDING:
             # Meanwhile an operator may have deleted the znode of a holder, although the session is the same.
-            return moves.look(rules, place) if place.stays else moves.leave(rules, place)
+            return transitions.look(rules, place) if place.stays else transitions.leave(rules, place)
         case _:
             return Step(place)  # a reply, or Unanswered, is still to arrive
 
@@ -137,17 +137,17 @@ def _again(rules: Rules, place: Place) -> Step[Place]:
     place = replace(place, lost=False)
     match place.phase:
         case Phase.ENTERING if rules.variants & {Variant.NO_PROTECTION, Variant.RETRY_WITHOUT_LOOKING}:
-            return moves.enter(rules, place) if place.wanted else moves.out(place)
+            return transitions.enter(rules, place) if place.wanted else transitions.out(place)
         case Phase.ENTERING | Phase.SYNCING | Phase.SEARCHING:
             unsynced = Variant.SEARCH_WITHOUT_SYNC in rules.variants
-            return moves.search(rules, place) if unsynced else moves.sync(rules, place)
+            return transitions.search(rules, place) if unsynced else transitions.sync(rules, place)
         case Phase.CLAIMING:
-            return moves.claim(place)
+            return transitions.claim(place)
         case Phase.RETRACTING:
-            return moves.retract(place, rules.announces or "")
+            return transitions.retract(place, rules.announces or "")
         case Phase.LEAVING if Variant.RELEASE_ONCE in rules.variants:
-            return moves.enter(rules, place) if place.wanted else moves.out(place)
+            return transitions.enter(rules, place) if place.wanted else transitions.out(place)
         case Phase.LEAVING:
-            return moves.delete(place)
+            return transitions.delete(place)
         case _:
-            return moves.look(rules, place)
+            return transitions.look(rules, place)

@@ -15,7 +15,7 @@ import msgspec
 
 from spec.recipes import lock, names, queue, selector, unfair
 from spec.recipes.events import Event, Step
-from spec.recipes.place import Phase, Place, Rules
+from spec.recipes.member import Phase, Place, Rules
 from spec.tree.paths import below
 from spec.tree.store import Store
 from spec.variants import Variant

@@ -32,7 +32,7 @@ from spec.recipes.events import (
     Wanted,
     facts,
 )
-from spec.recipes.place import Phase, Place, Rules
+from spec.recipes.member import Phase, Place, Rules
 
 
 class Selector(msgspec.Struct, frozen=True):

@@ -39,7 +39,7 @@ from spec.recipes.events import (
     Unwanted,
     Wanted,
 )
-from spec.recipes.place import Link
+from spec.recipes.member import Link
 from spec.tree.data import OPEN_ACL_UNSAFE
 from spec.tree.replies import Code, Create2Reply, DataReply
 from spec.tree.requests import Create2, CreateMode, Delete, GetData, Sync

@@ -27,7 +27,7 @@ from spec.election.state import Peer
 from spec.quorum import Sid
 from spec.txn import counter_of, epoch_of, make_zxid, told
 from spec.variants import Variant
-from spec.zab import broadcast, disk
+from spec.zab import disk, leader_broadcast
 from spec.zab.epochs import believed_epochs
 from spec.zab.events import (
     Applied,
@@ -44,6 +44,7 @@ from spec.zab.events import (
     ZabEvent,
     unexpected,
 )
+from spec.zab.leader_sync import history_of, plan_for, stream
 from spec.zab.packets import (
     Ack,
     AckEpoch,
@@ -58,7 +59,6 @@ from spec.zab.packets import (
     name_of,
 )
 from spec.zab.state import Done, Handler, Leader, LeaderPhase, Stage, ZabRules
-from spec.zab.synchronisation import history_of, plan_for, stream
 
 FOLLOWERINFO, ACKEPOCH, NEWLEADER_ACK, BROADCAST = LeaderPhase
 
@@ -106,11 +106,11 @@ def step(peer: Peer, leader: Leader, event: ZabEvent, rules: ZabRules) -> Done |
         case LearnerGone(learner=learner):
             return Done(peer.durable, _without(leader, learner))
         case Synced():
-            return broadcast.synced(peer, leader, rules)
+            return leader_broadcast.synced(peer, leader, rules)
         case Applied() if leader.commits:
-            return broadcast.apply(peer, leader, leader.commits[0])
+            return leader_broadcast.apply(peer, leader, leader.commits[0])
         case ClientWrite(value=value) if leader.phase is BROADCAST:
-            return broadcast.propose(peer, leader, value, rules)
+            return leader_broadcast.propose(peer, leader, value, rules)
         case ClientSync() if leader.phase is BROADCAST:
             # Only a learner's sync waits for outstanding proposals (LeaderZooKeeperServer: matchSyncs is false).
             return Done(peer.durable, leader, (Observe(SyncAnswered(peer.sid, leader.applied)),))
@@ -138,11 +138,11 @@ def _receive(peer: Peer, leader: Leader, source: Sid, packet: QuorumPacket, rule
         case (Stage.SYNCED | Stage.SERVING, _) if leader.phase is not BROADCAST:
             return None  # the handler is in waitForStartup
         case Stage.SYNCED | Stage.SERVING, Ack(zxid=zxid):
-            return broadcast.ack(peer, leader, source, zxid, rules)
+            return leader_broadcast.ack(peer, leader, source, zxid, rules)
         case Stage.SYNCED | Stage.SERVING, Request(value=value):
-            return broadcast.propose(peer, leader, value, rules)
+            return leader_broadcast.propose(peer, leader, value, rules)
         case Stage.SYNCED | Stage.SERVING, SyncRequest():
-            return broadcast.sync_requested(peer, leader, source)
+            return leader_broadcast.sync_requested(peer, leader, source)
         case Stage.SYNCED | Stage.SERVING, Ping():
             return Done(peer.durable, leader)
         case Stage.SYNCED | Stage.SERVING, _:
@@ -165,14 +165,14 @@ def _follower_info(peer: Peer, leader: Leader, handler: Handler, accepted: int, 
     after = _with_handler(leader, handler)
     if leader.phase is not FOLLOWERINFO:
         return _send_epoch(peer, after)
-    counted = broadcast.count(peer, leader.counted, handler.sid, rules)
+    counted = leader_broadcast.count(peer, leader.counted, handler.sid, rules)
     epoch = max(leader.epoch, accepted + 1) if handler.sid in counted else leader.epoch
     return _choose_epoch(peer, replace(after, epoch=epoch, counted=counted), rules)
 
 
 def _choose_epoch(peer: Peer, leader: Leader, rules: ZabRules) -> Done:
     """With a quorum, choose the epoch; the leader itself accepts it before it sends the epoch to any learner."""
-    if not broadcast.is_quorum(peer, leader.counted, rules):
+    if not leader_broadcast.is_quorum(peer, leader.counted, rules):
         return Done(peer.durable, leader)
     durable = replace(peer.durable, accepted_epoch=leader.epoch)
     chosen = _send_epoch(replace(peer, durable=durable), replace(leader, phase=ACKEPOCH, counted=(peer.sid,)))
@@ -185,7 +185,7 @@ def _send_epoch(peer: Peer, leader: Leader) -> Done:
     """Send LEADERINFO to every learner that waits for it."""
     waiting = [handler.sid for handler in leader.handlers if handler.stage is Stage.REGISTERED]
     sent = tuple(Send(sid, LeaderInfo(leader.epoch)) for sid in waiting)
-    return Done(peer.durable, broadcast.staged(leader, waiting, Stage.EPOCH_SENT), sent)
+    return Done(peer.durable, leader_broadcast.staged(leader, waiting, Stage.EPOCH_SENT), sent)
 
 
 def _ack_epoch(peer: Peer, leader: Leader, source: Sid, ack: AckEpoch, rules: ZabRules) -> Done:
@@ -194,7 +194,7 @@ def _ack_epoch(peer: Peer, leader: Leader, source: Sid, ack: AckEpoch, rules: Za
     if leader.phase is ACKEPOCH and ack.current_epoch != -1:
         if ahead:
             return Done(peer.durable, _without(leader, source), (Disconnect(source),))
-        leader = replace(leader, counted=broadcast.count(peer, leader.counted, source, rules))
+        leader = replace(leader, counted=leader_broadcast.count(peer, leader.counted, source, rules))
     waiting = tuple(
         replace(each, stage=Stage.EPOCH_ACKED, last_zxid=ack.last_zxid) if each.sid == source else each
         for each in leader.handlers
@@ -207,7 +207,7 @@ def _establish(peer: Peer, leader: Leader, rules: ZabRules) -> Done:
     durable = peer.durable
     effects: Effects = ()
     if leader.phase is ACKEPOCH:
-        if not broadcast.is_quorum(peer, leader.counted, rules):
+        if not leader_broadcast.is_quorum(peer, leader.counted, rules):
             return Done(durable, leader)
         durable = replace(durable, current_epoch=leader.epoch)
         leader = replace(leader, phase=NEWLEADER_ACK, counted=(peer.sid,))
@@ -228,7 +228,7 @@ def _synchronise(peer: Peer, leader: Leader, rules: ZabRules) -> Done:
         plan = plan_for(history, handler.last_zxid, rules.variants)
         packets = stream(plan, history, leader, peer.durable, observer=handler.observer)
         sent += [Send(handler.sid, packet) for packet in packets]
-        leader = broadcast.staged(leader, [handler.sid], Stage.SYNCING)
+        leader = leader_broadcast.staged(leader, [handler.sid], Stage.SYNCING)
         if Variant.ACKS_SURVIVE_TRUNCATION not in rules.variants:
             leader = _without_acks(leader, handler.sid, beyond=plan.seen)
     return _start_if_acknowledged(peer, leader, rules).after(tuple(sent))
@@ -249,20 +249,20 @@ def _first_ack(peer: Peer, leader: Leader, source: Sid, zxid: int, rules: ZabRul
     Once the quorum is complete, the zxid is not checked; UPTODATE follows, and then the held commits.
     """
     handler = leader.handler(source)
-    after = broadcast.staged(leader, [source], Stage.SYNCED)
+    after = leader_broadcast.staged(leader, [source], Stage.SYNCED)
     if leader.phase is BROADCAST:
         held = () if handler is None else handler.held
         return Done(peer.durable, after, (Send(source, UpToDate()), *(Send(source, Commit(zxid)) for zxid in held)))
     if zxid != make_zxid(leader.epoch):
         what = f"ACK {told(zxid)} of server {source} before the ACK of NEWLEADER"
         return Done(peer.durable, after, (unexpected(peer.sid, Family.ACK, what),))
-    counted = broadcast.count(peer, after.counted, source, rules)
+    counted = leader_broadcast.count(peer, after.counted, source, rules)
     return _start_if_acknowledged(peer, replace(after, counted=counted), rules)
 
 
 def _start_if_acknowledged(peer: Peer, leader: Leader, rules: ZabRules) -> Done:
     """`startZkServer`: with a quorum the leader serves, and all transactions that it began with are committed."""
-    if leader.phase is not NEWLEADER_ACK or not broadcast.is_quorum(peer, leader.counted, rules):
+    if leader.phase is not NEWLEADER_ACK or not leader_broadcast.is_quorum(peer, leader.counted, rules):
         return Done(peer.durable, leader)
     history = history_of(peer.durable, leader, peer.tree)
     delivered = (Observe(Delivered(peer.sid, leader.epoch, history.applied)),) if history.applied else ()

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from spec.effects import Connect, Disconnect, Send
 from spec.election.state import Peer
 from spec.election.vote import is_observer
-from spec.zab import disk, serving, synchronising
+from spec.zab import disk, learner_broadcast, learner_sync
 from spec.zab.epochs import followed_epochs
 from spec.zab.events import Applied, ClientSync, ClientWrite, Family, Receive, Resumed, Synced, ZabEvent, unexpected
 from spec.zab.packets import (
@@ -62,11 +62,11 @@ def step(peer: Peer, learner: Learner, event: ZabEvent, rules: ZabRules) -> Done
         case Receive(source=source, packet=packet) if source == learner.leader and not _is_busy(learner):
             return _receive(peer, learner, packet, rules)
         case Synced():
-            return serving.synced(peer, learner, rules)
+            return learner_broadcast.synced(peer, learner, rules)
         case Applied() if learner.commits:
-            return serving.apply(peer, peer.durable, learner, learner.commits[0])
+            return learner_broadcast.apply(peer, peer.durable, learner, learner.commits[0])
         case Resumed() if learner.owes_ack:
-            return serving.acknowledge_newleader(peer.durable, replace(learner, owes_ack=False))
+            return learner_broadcast.acknowledge_newleader(peer.durable, replace(learner, owes_ack=False))
         case ClientWrite(value=value) if learner.phase is BROADCAST:
             return Done(peer.durable, learner, (Send(learner.leader, Request(value)),))
         case ClientSync() if learner.phase is BROADCAST:
@@ -94,25 +94,25 @@ def _receive(peer: Peer, learner: Learner, packet: QuorumPacket, rules: ZabRules
         case LearnerPhase.DISCOVERY, LeaderInfo(epoch=epoch):
             return _leader_info(peer, learner, epoch)
         case LearnerPhase.SYNCHRONIZATION, Diff() | Trunc() | Snap() if learner.mode is None:
-            return synchronising.begin(peer, learner, packet)
+            return learner_sync.begin(peer, learner, packet)
         case LearnerPhase.SYNCHRONIZATION | LearnerPhase.SYNCED, Proposal(txn=txn) if _has_begun(learner):
-            return synchronising.proposal(peer, learner, txn)
+            return learner_sync.proposal(peer, learner, txn)
         case LearnerPhase.SYNCHRONIZATION | LearnerPhase.SYNCED, Commit(zxid=zxid) if _has_begun(learner):
-            return synchronising.commit(peer, learner, zxid)
+            return learner_sync.commit(peer, learner, zxid)
         case LearnerPhase.SYNCHRONIZATION | LearnerPhase.SYNCED, Inform(txn=txn) if _has_begun(learner):
-            return synchronising.inform(peer, learner, txn)
+            return learner_sync.inform(peer, learner, txn)
         case LearnerPhase.SYNCHRONIZATION, NewLeader() if _has_begun(learner):
-            return synchronising.newleader(peer, learner, rules)
+            return learner_sync.newleader(peer, learner, rules)
         case LearnerPhase.SYNCED, UpToDate():
-            return synchronising.uptodate(peer, learner, rules)
+            return learner_sync.uptodate(peer, learner, rules)
         case LearnerPhase.BROADCAST, Proposal(txn=txn) if not is_observer(peer.sid, peer.view):
-            return serving.proposal(peer, learner, txn, rules)
+            return learner_broadcast.proposal(peer, learner, txn, rules)
         case LearnerPhase.BROADCAST, Commit(zxid=zxid) if not is_observer(peer.sid, peer.view):
-            return serving.commit(peer, peer.durable, learner, zxid, rules)
+            return learner_broadcast.commit(peer, peer.durable, learner, zxid, rules)
         case LearnerPhase.BROADCAST, Inform(txn=txn) if is_observer(peer.sid, peer.view):
-            return serving.inform(peer, learner, txn, rules)
+            return learner_broadcast.inform(peer, learner, txn, rules)
         case LearnerPhase.BROADCAST, Sync():
-            return serving.sync_answered(peer, learner)
+            return learner_broadcast.sync_answered(peer, learner)
     report = unexpected(peer.sid, Family.STATE, f"{name_of(packet)} while in {learner.phase.name}")
     return Done(peer.durable, learner if learner.phase is BROADCAST else None, (report,))
 

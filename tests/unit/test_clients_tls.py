@@ -18,7 +18,7 @@ from refimpl.clients.tls import TlsError, TlsSettings
 from refimpl.listening import ListenError
 from spec.config.server_line import Address
 from spec.config.zoo_cfg import parse_zoo_cfg
-from spec.service.connecting import Limits
+from spec.service.handshake import Limits
 from tests.support.memory_server import MemoryServer
 
 PASSWORD = "secret"

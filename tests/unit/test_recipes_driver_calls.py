@@ -16,8 +16,8 @@ from kazoo.protocol.states import KeeperState, ZnodeStat
 from kazoo.security import OPEN_ACL_UNSAFE as KAZOO_OPEN
 from kazoo.security import make_digest_acl
 
-from refimpl.recipes import calls
-from refimpl.recipes.herald import Herald
+from refimpl.recipes import kazoo_adapter
+from refimpl.recipes.listener_executor import Herald
 from spec.recipes.events import Answered
 from spec.tree.data import OPEN_ACL_UNSAFE, Stat
 from spec.tree.fields import Record
@@ -36,7 +36,7 @@ def requested(record: Record, **options: Any) -> Any:
     """Return the request that kazoo would put on the wire."""
     client = KazooClient(hosts="127.0.0.1:1/app", **options)
     client._state = KeeperState.CONNECTING  # requests wait in kazoo's queue
-    calls.send(client, record, watcher)
+    kazoo_adapter.send(client, record, watcher)
     return client._queue[0][0]
 
 
@@ -100,7 +100,7 @@ def result_of(value: Any = None, error: Exception | None = None) -> Any:
     ],
 )
 def test_a_result_is_the_reply_of_its_request(record: Record, value: Any, reply: Record | None) -> None:
-    assert calls.answer(record, result_of(value)) == Answered(Code.OK, reply)
+    assert kazoo_adapter.answer(record, result_of(value)) == Answered(Code.OK, reply)
 
 
 def test_the_token_is_the_czxid_and_the_owner_is_the_session() -> None:
@@ -109,31 +109,31 @@ def test_the_token_is_the_czxid_and_the_owner_is_the_session() -> None:
 
 
 def test_a_missing_znode_is_an_error_to_exists_too() -> None:
-    assert calls.answer(Exists("/q", False), result_of(None)) == Answered(Code.NO_NODE)
+    assert kazoo_adapter.answer(Exists("/q", False), result_of(None)) == Answered(Code.NO_NODE)
 
 
 @pytest.mark.parametrize("code", [Code.NO_NODE, Code.NODE_EXISTS, Code.NO_AUTH, Code.INVALID_ACL, Code.NOT_READONLY])
 def test_an_error_of_the_servers_is_an_answer(code: Code) -> None:
-    assert calls.answer(Sync("/q"), result_of(error=EXCEPTIONS[code]())) == Answered(code)
+    assert kazoo_adapter.answer(Sync("/q"), result_of(error=EXCEPTIONS[code]())) == Answered(code)
 
 
-@pytest.mark.parametrize("code", sorted(calls.UNKNOWN - {Code.REQUEST_TIMEOUT}))
+@pytest.mark.parametrize("code", sorted(kazoo_adapter.UNKNOWN - {Code.REQUEST_TIMEOUT}))
 def test_an_outcome_that_nobody_knows_is_no_answer(code: Code) -> None:
-    assert calls.answer(Sync("/q"), result_of(error=EXCEPTIONS[code]())) is None
+    assert kazoo_adapter.answer(Sync("/q"), result_of(error=EXCEPTIONS[code]())) is None
 
 
 @pytest.mark.parametrize("error", [ConnectionClosedError(), AuthFailedError()])
 def test_a_client_that_is_closed_gives_no_answer(error: Exception) -> None:
-    assert calls.answer(Sync("/q"), result_of(error=error)) is None
+    assert kazoo_adapter.answer(Sync("/q"), result_of(error=error)) is None
 
 
 def test_an_answer_that_kazoo_cannot_read_is_no_answer_and_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    assert calls.answer(Sync("/q"), result_of(error=struct.error("a buffer of 16 bytes"))) is None
+    assert kazoo_adapter.answer(Sync("/q"), result_of(error=struct.error("a buffer of 16 bytes"))) is None
     assert "a buffer of 16 bytes" in caplog.text
 
 
 def test_a_request_that_kazoo_finds_impossible_is_refused() -> None:
-    assert calls.answer(Sync("/q"), result_of(error=ValueError("no path"))) == Answered(Code.BAD_ARGUMENTS)
+    assert kazoo_adapter.answer(Sync("/q"), result_of(error=ValueError("no path"))) == Answered(Code.BAD_ARGUMENTS)
 
 
 def test_a_herald_calls_in_order_and_logs_what_fails(caplog: pytest.LogCaptureFixture) -> None:

@@ -19,7 +19,7 @@ from spec.recipes.events import (
     Waits,
     Wanted,
 )
-from spec.recipes.place import Phase, Place, Rules
+from spec.recipes.member import Phase, Place, Rules
 from spec.recipes.recipes import fair_rules, latch_rules, lock_rules
 from spec.tree.data import OPEN_ACL_UNSAFE
 from spec.tree.replies import Code

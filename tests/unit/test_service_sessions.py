@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spec.service.connecting import Invalid, Limits, NewSession, Presented, Renew, TurnedAway, present
 from spec.service.expiry import ExpiryQueue
+from spec.service.handshake import Invalid, Limits, NewSession, Presented, Renew, TurnedAway, present
 from spec.service.sessions import Sessions, first_session_id, next_session_id, password
 from spec.tree.fields import Record
 from spec.tree.replies import Code

@@ -20,7 +20,7 @@ from spec.election.state import Peer
 from spec.quorum import majority_view
 from spec.server import Server
 from spec.txn import Txn, make_zxid
-from spec.zab import disk, serving
+from spec.zab import disk
 from spec.zab.events import Delivered
 from spec.zab.state import Done, Learner, LearnerPhase, ZabRules
 
@@ -68,12 +68,12 @@ SEES_A_GAP = (
 @pytest.mark.parametrize("name", SEES_A_GAP)
 def test_a_server_that_skips_a_committed_transaction_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert explored(name, two_commits_wait()).stop is Stop.EXHAUSTED
-    monkeypatch.setattr(serving, "apply", skipping)
+    monkeypatch.setattr(learner_broadcast, "apply", skipping)
     assert explored(name, two_commits_wait()).stop is Stop.FOUND
 
 
 def test_a_server_that_applies_a_transaction_twice_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serving, "apply", twice)
+    monkeypatch.setattr(learner_broadcast, "apply", twice)
     assert explored("AppliedInOrder", two_commits_wait()).stop is Stop.FOUND
 
 

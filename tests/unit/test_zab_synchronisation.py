@@ -14,6 +14,7 @@ from spec.quorum import View, majority_view
 from spec.txn import Txn, make_zxid
 from spec.zab import leader
 from spec.zab.events import ClientWrite, Receive, Unexpected, ZabEvent
+from spec.zab.leader_sync import History, plan_for, stream
 from spec.zab.packets import (
     Ack,
     AckEpoch,
@@ -30,7 +31,6 @@ from spec.zab.packets import (
     UpToDate,
 )
 from spec.zab.state import Done, Leader, LeaderPhase, Outstanding, Stage, ZabRules
-from spec.zab.synchronisation import History, plan_for, stream
 
 RULES = ZabRules(asynchronous_disk=False)
 FIVE = majority_view({1, 2, 3, 4, 5}, observers={7})

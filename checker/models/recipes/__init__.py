@@ -9,7 +9,7 @@
 
 from checker.models.recipes.build import recipe_model
 from checker.models.recipes.client import Client
-from checker.models.recipes.reigns import Leaders, Reigns, Told
+from checker.models.recipes.observations import Leaders, Reigns, Told
 from checker.models.recipes.resource import Resource
 from checker.models.recipes.setup import LED, REIGNS, RESOURCE, ROOT, TOLD, Facts, RecipeSetup, first_of
 

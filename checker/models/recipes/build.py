@@ -18,11 +18,11 @@ from collections.abc import Iterable, Iterator
 
 from checker.engine import Actor, Column, Model, Move, Property, Read, Rule, Send
 from checker.models.recipes.client import Client, Wish, client_actor, first_client, wishes
+from checker.models.recipes.messages import Reach, Write
+from checker.models.recipes.observations import Leaders, Reigns, Told, led_actor, reigns_actor, told_actor
 from checker.models.recipes.operator import operator_actor, removals
-from checker.models.recipes.reigns import Leaders, Reigns, Told, led_actor, reigns_actor, told_actor
 from checker.models.recipes.resource import Resource, mail_actor, resource_actor
 from checker.models.recipes.setup import LED, OPERATOR, REIGNS, RESOURCE, TOLD, Facts, RecipeSetup, mail_name
-from checker.models.recipes.words import Reach, Write
 from checker.models.service import client_name, service
 
 

@@ -19,8 +19,8 @@ import msgspec
 from msgspec.structs import replace
 
 from checker.engine import Actor, ModelError, Outcome, Send
+from checker.models.recipes.messages import Follow, Led, Post
 from checker.models.recipes.setup import LED, Facts, RecipeSetup, mail_name
-from checker.models.recipes.words import Follow, Led, Post
 from checker.models.service import (
     ClientCrash,
     ConnectionLoss,

@@ -19,9 +19,9 @@ import msgspec
 from msgspec.structs import replace
 
 from checker.engine import Actor, Outcome, Send
-from checker.models.recipes.reigns import Reigns
+from checker.models.recipes.messages import Post, Reach, Write
+from checker.models.recipes.observations import Reigns
 from checker.models.recipes.setup import REIGNS, RESOURCE, RecipeSetup, mail_name
-from checker.models.recipes.words import Post, Reach, Write
 from spec.variants import Variant
 
 

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from checker.models.service.messages import Propose
 from checker.models.service.setup import IDENTITIES
-from spec.service.connecting import Limits, Presented, TurnedAway, present
 from spec.service.connection import ROUTES, Route
+from spec.service.handshake import Limits, Presented, TurnedAway, present
 from spec.service.sessions import password
 from spec.tree.apply import Applied, apply
 from spec.tree.fields import Record

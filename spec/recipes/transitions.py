@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from spec.effects import Observe
 from spec.recipes import names
 from spec.recipes.events import Answered, Ask, Failed, First, Gone, Holds, HoldsNoMore, Step, Waits
-from spec.recipes.place import Phase, Place, Rules
+from spec.recipes.member import Phase, Place, Rules
 from spec.tree.data import OPEN_ACL_UNSAFE
 from spec.tree.fields import Record
 from spec.tree.paths import below

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from refimpl.recipes.calls import valid
+from refimpl.recipes.deadlines import Deadline, wait_for
 from refimpl.recipes.driver import Driver, protection
 from refimpl.recipes.errors import Refused
-from refimpl.recipes.waiting import Deadline, wait_for
+from refimpl.recipes.kazoo_adapter import valid
 from spec.effects import Fact
 from spec.recipes.events import Event, Failed, Unwanted, Wanted
 from spec.recipes.recipes import RECIPES

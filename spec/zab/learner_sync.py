@@ -18,7 +18,7 @@ from spec.election.state import Peer
 from spec.election.vote import is_observer
 from spec.txn import Txn, epoch_of, make_zxid, told
 from spec.variants import Variant
-from spec.zab import disk, serving
+from spec.zab import disk, learner_broadcast
 from spec.zab.events import Delivered, Family, Truncated, unexpected
 from spec.zab.packets import Ack, QuorumPacket, Snap, Trunc
 from spec.zab.state import (
@@ -112,11 +112,11 @@ def newleader(peer: Peer, learner: Learner, rules: ZabRules) -> Done:
         after = replace(after, queue=queue)
         if Variant.PROPOSAL_ACK_BEFORE_NEWLEADER_ACK in variants:
             owing = Done(durable, replace(after, owes_ack=True), effects)
-            return disk.settled(peer, owing, serving.synced, rules)
-        acked = serving.acknowledge_newleader(durable, after).after(effects)
-        return disk.settled(peer, acked, serving.synced, rules)
+            return disk.settled(peer, owing, learner_broadcast.synced, rules)
+        acked = learner_broadcast.acknowledge_newleader(durable, after).after(effects)
+        return disk.settled(peer, acked, learner_broadcast.synced, rules)
     queue, effects = disk.asked(after.queue, (*operations, EnterEpoch(learner.epoch), *forgotten))
-    return disk.settled(peer, Done(durable, replace(after, queue=queue), effects), serving.synced, rules)
+    return disk.settled(peer, Done(durable, replace(after, queue=queue), effects), learner_broadcast.synced, rules)
 
 
 def _to_persist(peer: Peer, learner: Learner, rules: ZabRules) -> tuple[Learner, tuple[DiskOperation, ...]]:
@@ -158,5 +158,5 @@ def uptodate(peer: Peer, learner: Learner, rules: ZabRules) -> Done:
     pending = (*learner.pending, *(txn.zxid for txn in learner.not_logged))
     committed = learner.packets_committed
     after = replace(up_to_date, queue=queue, pending=pending, not_logged=(), packets_committed=(), last_queued=0)
-    logged_too = disk.settled(peer, Done(peer.durable, after, (*effects, *asked)), serving.synced, rules)
-    return serving.commits(logged_too, peer, committed, rules)
+    logged_too = disk.settled(peer, Done(peer.durable, after, (*effects, *asked)), learner_broadcast.synced, rules)
+    return learner_broadcast.commits(logged_too, peer, committed, rules)

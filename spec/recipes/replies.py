@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping
 from msgspec.structs import replace
 
 from spec.effects import Observe
-from spec.recipes import moves, names
+from spec.recipes import names, transitions
 from spec.recipes.events import Answered, Follows, Step
-from spec.recipes.place import Phase, Place, Rules
+from spec.recipes.member import Phase, Place, Rules
 from spec.tree.data import Stat
 from spec.tree.paths import below
 from spec.tree.replies import ChildrenReply, Code, Create2Reply, DataReply, StatReply
@@ -31,9 +31,9 @@ def answered(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
 
 def _entered(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
     if not isinstance(answer.reply, Create2Reply):
-        return moves.refused(place, answer)
+        return transitions.refused(place, answer)
     place = _with_token(replace(place, path=answer.reply.path), answer.reply.stat)
-    return moves.look(rules, place) if place.wanted else moves.leave(rules, place)
+    return transitions.look(rules, place) if place.wanted else transitions.leave(rules, place)
 
 
 def _with_token(place: Place, stat: Stat) -> Place:
@@ -42,42 +42,42 @@ def _with_token(place: Place, stat: Stat) -> Place:
 
 
 def _synced(rules: Rules, place: Place, _answer: Answered) -> Step[Place]:
-    return moves.search(rules, place)
+    return transitions.search(rules, place)
 
 
 def _searched(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
     if not isinstance(answer.reply, ChildrenReply):
-        return moves.refused(place, answer)
+        return transitions.refused(place, answer)
     found = names.of_id(answer.reply.children, place.id)
     if found is None:
-        return moves.enter(rules, place) if place.wanted else moves.out(place)
+        return transitions.enter(rules, place) if place.wanted else transitions.out(place)
     place = replace(place, path=below(rules.root, found))
-    return moves.claim(place) if place.wanted else moves.leave(rules, place)
+    return transitions.claim(place) if place.wanted else transitions.leave(rules, place)
 
 
 def _claimed(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
     if isinstance(answer.reply, StatReply):
         place = _with_token(place, answer.reply.stat)
-        return moves.look(rules, place) if place.wanted else moves.leave(rules, place)
+        return transitions.look(rules, place) if place.wanted else transitions.leave(rules, place)
     if answer.code is not Code.NO_NODE:
-        return moves.refused(place, answer)
-    return moves.enter(rules, place) if place.wanted else moves.out(place)
+        return transitions.refused(place, answer)
+    return transitions.enter(rules, place) if place.wanted else transitions.out(place)
 
 
 def _looked(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
     """`StandardLockInternalsDriver.getsTheLock`, for one holder at a time."""
     if not place.stays:
-        return moves.leave(rules, place)
+        return transitions.leave(rules, place)
     if not isinstance(answer.reply, ChildrenReply):
-        return moves.refused(place, answer)
-    queue, own = names.paths(rules.root, answer.reply.children, rules.word), moves.own(place)
+        return transitions.refused(place, answer)
+    queue, own = names.paths(rules.root, answer.reply.children, rules.word), transitions.own(place)
     if own not in queue:
         return _deleted(rules, place)
     if queue[0] == own:
-        return moves.lead(rules, place)
+        return transitions.lead(rules, place)
     told = (Observe(Follows(queue[0])),) if Variant.LEAD_UNANNOUNCED in rules.variants else ()
     before = queue[0] if Variant.WATCH_THE_LEADER in rules.variants else queue[queue.index(own) - 1]
-    return moves.after(Step(place, told), lambda p: _queue_behind(rules, p, before))
+    return transitions.after(Step(place, told), lambda p: _queue_behind(rules, p, before))
 
 
 def _deleted(rules: Rules, place: Place) -> Step[Place]:
@@ -86,69 +86,69 @@ def _deleted(rules: Rules, place: Place) -> Step[Place]:
     If the place has announced itself, the announcement still exists and would keep all others waiting. It is retracted
     first.
     """
-    lost = moves.no_longer(place, "deleted")
+    lost = transitions.no_longer(place, "deleted")
     if place.announced:
-        return moves.after(lost, lambda p: moves.leave(rules, p))
+        return transitions.after(lost, lambda p: transitions.leave(rules, p))
     out = place.held and not rules.returns
-    return moves.after(lost, lambda p: moves.out(p) if out else moves.enter(rules, p))
+    return transitions.after(lost, lambda p: transitions.out(p) if out else transitions.enter(rules, p))
 
 
 def _queue_behind(rules: Rules, place: Place, before: str) -> Step[Place]:
     if Variant.WATCH_THE_CHILDREN not in rules.variants:
-        return moves.watch(rules, place, before)
-    return moves.look(rules, place) if place.notified else moves.wait(place)
+        return transitions.watch(rules, place, before)
+    return transitions.look(rules, place) if place.notified else transitions.wait(place)
 
 
 def _watched(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
     if not place.stays:
-        return moves.leave(rules, place)
+        return transitions.leave(rules, place)
     if place.notified or answer.code is Code.NO_NODE:
-        return moves.look(rules, place)
+        return transitions.look(rules, place)
     if not isinstance(answer.reply, DataReply | StatReply):
-        return moves.refused(place, answer)
+        return transitions.refused(place, answer)
     asks = rules.announces is not None and Variant.LEAD_UNANNOUNCED not in rules.variants
-    return moves.ask_leader(place, rules.announces or "") if asks else moves.wait(place)
+    return transitions.ask_leader(place, rules.announces or "") if asks else transitions.wait(place)
 
 
 def _asked(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
     """Handle the reply with the leader's announcement. There may be none yet; the watch is set in either case."""
     if not place.stays:
-        return moves.leave(rules, place)
+        return transitions.leave(rules, place)
     if place.notified:
-        return moves.look(rules, place)
+        return transitions.look(rules, place)
     if not isinstance(answer.reply, DataReply):
-        return moves.wait(place)
+        return transitions.wait(place)
     told = Observe(Follows((answer.reply.data or b"").decode(errors="replace")))
-    return moves.after(Step(place, (told,)), moves.wait)
+    return transitions.after(Step(place, (told,)), transitions.wait)
 
 
 def _announced(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
     if not place.stays:
-        return moves.leave(rules, place)
+        return transitions.leave(rules, place)
     if answer.code is Code.NODE_EXISTS:
-        return moves.defer(place, rules.announces or "")
-    return moves.hold(place) if isinstance(answer.reply, Create2Reply) else moves.refused(place, answer)
+        return transitions.defer(place, rules.announces or "")
+    return transitions.hold(place) if isinstance(answer.reply, Create2Reply) else transitions.refused(place, answer)
 
 
 def _deferred(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
-    mine = isinstance(answer.reply, DataReply) and answer.reply.data == moves.own(place).encode()
+    mine = isinstance(answer.reply, DataReply) and answer.reply.data == transitions.own(place).encode()
     place = replace(place, announced=mine)
     if not place.stays:
-        return moves.leave(rules, place)
+        return transitions.leave(rules, place)
     if mine:
-        return moves.hold(place)
-    return moves.look(rules, place) if place.notified or answer.code is not Code.OK else moves.wait(place)
+        return transitions.hold(place)
+    return transitions.look(rules, place) if place.notified or answer.code is not Code.OK else transitions.wait(place)
 
 
 def _retracted(_rules: Rules, place: Place, answer: Answered) -> Step[Place]:
-    return moves.delete(place) if answer.code in (Code.OK, Code.NO_NODE) else moves.refused(place, answer)
+    return transitions.delete(place) if answer.code in (Code.OK, Code.NO_NODE) else transitions.refused(place, answer)
 
 
 def _left(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
     """Handle the deletion of the znode. A reset latch, and a place that is wanted again meanwhile, enter the queue."""
     if answer.code not in (Code.OK, Code.NO_NODE):
-        return moves.refused(place, answer)
-    return moves.enter(rules, place) if place.wanted else moves.out(place)
+        return transitions.refused(place, answer)
+    return transitions.enter(rules, place) if place.wanted else transitions.out(place)
 
 
 ANSWERS: Mapping[Phase, Answering] = {

@@ -14,8 +14,8 @@ import msgspec
 from msgspec.structs import replace
 
 from checker.engine import Actor, Outcome
+from checker.models.recipes.messages import Follow, Led
 from checker.models.recipes.setup import LED, REIGNS, TOLD, RecipeSetup, first_of
-from checker.models.recipes.words import Follow, Led
 from checker.models.service import CommitFact, WatchFact, client_of
 
 
