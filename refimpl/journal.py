@@ -24,7 +24,7 @@ import msgspec
 
 from spec.durable import Durable, TxnSequence
 from spec.effects import Effects, Observe
-from spec.election.state import Rules
+from spec.election.state import ElectionRules
 from spec.quorum import Majority, View
 from spec.server import Event, Server
 from spec.txn import Txn
@@ -69,7 +69,7 @@ class Journal:
         self._facts = _StructEncoder(digests, digests.summary)
         self._effects = _StructEncoder(digests, _last_zxid)
 
-    def begin(self, server: Server, rules: Rules, zab_rules: ZabRules | None) -> None:
+    def begin(self, server: Server, rules: ElectionRules, zab_rules: ZabRules | None) -> None:
         """Writes the start record, with the contents of the server's disk."""
         durable = server.durable
         self._number, self._oldest = 0, _oldest(durable.txns)
@@ -151,10 +151,10 @@ class _StructEncoder:
             plain.append(field if word is None else word(field))
         return plain
 
-    def _learnt(self, cls: type) -> Any:
+    def _learnt(self, cls: type[msgspec.Struct]) -> Any:
         hints = get_type_hints(cls)
-        fields = tuple((name, self._word(hints[name])) for name in cls.__struct_fields__)  # type: ignore[attr-defined]
-        known = self._known[cls] = (cls.__name__, fields)
+        fields = tuple((name, self._word(hints[name])) for name in cls.__struct_fields__)
+        known = self._known[cls] = (str(cls.__struct_config__.tag or cls.__name__), fields)
         return known
 
     def _word(self, hint: Any) -> Callable[[Any], Any] | None:
@@ -232,7 +232,7 @@ def _view(view: View) -> dict[str, Any]:
     return {**plain, "observers": observers, "version": view.version}
 
 
-def _rules(rules: Rules | ZabRules) -> dict[str, Any]:
+def _rules(rules: ElectionRules | ZabRules) -> dict[str, Any]:
     return {**msgspec.structs.asdict(rules), "variants": sorted(each.value for each in rules.variants)}
 
 

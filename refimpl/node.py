@@ -50,7 +50,7 @@ from spec.effects import (
 )
 from spec.election.intervals import FINALIZE_WAIT, FIRST_NOTIFICATION_TIMEOUT, next_notification_timeout
 from spec.election.messages import Fired, LeaderLost, Notification, QuorumLost, Start
-from spec.election.state import Rules
+from spec.election.state import ElectionRules
 from spec.election.vote import ServerState
 from spec.server import Event, Server
 from spec.txn import Txn
@@ -60,7 +60,7 @@ from spec.zab.timeouts import Resignation
 
 logger = logging.getLogger("quorate.node")
 
-RULES = Rules()
+RULES = ElectionRules()
 ZAB = ZabRules(asynchronous_disk=True, hold_commits=True)
 
 

@@ -11,7 +11,7 @@ Source: `ZKDatabase`, `PrepRequestProcessor` (outstandingChanges), `FinalRequest
 
 from refimpl.clock import wall_ms
 from refimpl.tree import Tree
-from spec.tree.apply import Applied, apply
+from spec.tree.apply import TxnResult, apply
 from spec.tree.options import Options
 from spec.tree.overlay import Overlay
 from spec.tree.prepare import prepare
@@ -48,7 +48,7 @@ class Replica:
         self._overlay.carry_out(zxid, outcome.operations)
         self._ahead[zxid] = outcome
 
-    def apply(self, zxid: int, change: Change) -> Applied:
+    def apply(self, zxid: int, change: Change) -> TxnResult:
         """Commits a transaction to the tree and returns its outcome."""
         outcome = self._ahead.pop(zxid, None)
         if outcome is None:
@@ -61,5 +61,5 @@ class Replica:
 
     def forget_proposals(self) -> None:
         """Drops the outstanding proposals, because the server has stopped leading."""
-        self._ahead: dict[int, Applied] = {}
+        self._ahead: dict[int, TxnResult] = {}
         self._overlay = Overlay(self.tree)

@@ -32,7 +32,7 @@ from refimpl.wire.txn import encode_txn
 from spec.quorum import Sid
 from spec.server import Event, Server
 from spec.service.sessions import Sessions
-from spec.tree.apply import Applied
+from spec.tree.apply import TxnResult
 from spec.tree.containers import to_delete
 from spec.tree.prepare import fitted, may_exceed_request
 from spec.tree.replies import Code
@@ -41,7 +41,7 @@ from spec.tree.txns import Change, CloseSessionTxn, CreateSessionTxn, ErrorTxn
 from spec.txn import make_zxid
 from spec.zab import leader as spec_leader
 from spec.zab.events import ClientSync, ClientWrite, Receive, Tick
-from spec.zab.packets import Request as ForwardedRequest
+from spec.zab.packets import QuorumRequest as ForwardedRequest
 from spec.zab.state import Leader
 from spec.zab.timeouts import Resignation
 
@@ -162,7 +162,7 @@ class LeaderRole(_Role):
         """A client of this session has sent something."""
         self.sessions.touch(session, timeout, monotonic_ms())
 
-    def applied(self, zxid: int, change: Change, outcome: Applied) -> None:
+    def applied(self, zxid: int, change: Change, outcome: TxnResult) -> None:
         """A transaction is applied: sessions begin and end, and the client that waits for it gets its answer."""
         if isinstance(change.record, CreateSessionTxn):
             self.sessions.open(change.session, change.record.time_out, monotonic_ms())
@@ -280,6 +280,6 @@ class LearnerRole(_Role):
         touched, self._touched = tuple(self._touched.items()), {}
         return touched
 
-    def applied(self, _: int, change: Change, outcome: Applied) -> None:
+    def applied(self, _: int, change: Change, outcome: TxnResult) -> None:
         """A transaction is applied: the client that waits for it gets its answer."""
         self._clients.applied(change, outcome)

@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from refimpl.clients.settings import ClientSettings
-from spec.config import Address, Config, ConfigError, LearnerType, Problem, Server
+from spec.config import Address, Config, ConfigError, LearnerType, Problem, ServerLine
 from spec.config.problems import java_integer
 from spec.config.server_line import ANY_ADDRESS
 from spec.quorum import Sid, View, majority_view
@@ -59,7 +59,7 @@ class Settings(msgspec.Struct, frozen=True):
     jute_maxbuffer: int
     options: Options
 
-    def peer(self, sid: Sid) -> Server | None:
+    def peer(self, sid: Sid) -> ServerLine | None:
         """The `server.N` line of a server."""
         return self.config.server(sid)
 

@@ -26,13 +26,14 @@ from spec.durable import Durable
 from spec.effects import Configure, Disconnect, Effect, Persist, Step, WriteEpochs
 from spec.election import fast_leader_election
 from spec.election.messages import ElectionEvent, EpochBegun, LeaderLost, QuorumLost, Start
-from spec.election.state import Election, Peer, Rules
+from spec.election.state import Election, ElectionRules, Peer
 from spec.election.vote import ServerState, Vote
 from spec.quorum import Sid, View
 from spec.variants import Variant
 from spec.zab import disk, leader, learner
 from spec.zab.events import LogFailed, StartAlone, SyncedLate, ZabEvent
-from spec.zab.state import Append, Done, Leader, Learner, LearnerPhase, Remains, ZabRules
+from spec.zab.leader_sync import history_of
+from spec.zab.state import Append, Leader, Learner, LearnerPhase, StaleMemory, ZabResult, ZabRules
 
 __all__ = ["Durable", "Event", "Server", "Summary", "crash", "start", "step", "summary"]
 
@@ -52,7 +53,7 @@ class Server(msgspec.Struct, frozen=True):
     durable: Durable = Durable()
     election: Election | None = None
     zab: Leader | Learner | None = None
-    remains: Remains = Remains()
+    remains: StaleMemory = StaleMemory()
     disk_full: bool = False
 
     @property
@@ -69,7 +70,7 @@ class Summary(msgspec.Struct, frozen=True):
       otherwise.
     - `vote` is the decided vote, and for a LOOKING server the vote with which it **entered** its election. Later
       changes of its proposal are left out, because an oracle abstracts from them.
-    - `told` is the vote that a LOOKING server announces to a server outside its view; None otherwise.
+    - `format_zxid` is the vote that a LOOKING server announces to a server outside its view; None otherwise.
     """
 
     sid: Sid
@@ -85,7 +86,7 @@ class Summary(msgspec.Struct, frozen=True):
 def step(
     server: Server,
     event: Event,
-    rules: Rules = fast_leader_election.DEFAULT_RULES,
+    rules: ElectionRules = fast_leader_election.DEFAULT_RULES,
     zab: ZabRules | None = None,
 ) -> Step[Server] | None:
     """Handle one event of one server; None if it is impossible in this state.
@@ -105,7 +106,7 @@ def step(
 def start(
     server: Server,
     view: View | None = None,
-    rules: Rules = fast_leader_election.DEFAULT_RULES,
+    rules: ElectionRules = fast_leader_election.DEFAULT_RULES,
     zab: ZabRules | None = None,
 ) -> Step[Server] | None:
     """Boot with another file, or with the current one; None if the server runs already or the file leaves it out."""
@@ -144,7 +145,7 @@ def summary(server: Server) -> Summary:
 # The election, and the parts that begin and end with it.
 
 
-def _election_step(server: Server, event: ElectionEvent, rules: Rules) -> Step[Server] | None:
+def _election_step(server: Server, event: ElectionEvent, rules: ElectionRules) -> Step[Server] | None:
     done = fast_leader_election.step(server.peer, server.election, event, rules)
     if done is None:
         return None
@@ -155,7 +156,7 @@ def _election_step(server: Server, event: ElectionEvent, rules: Rules) -> Step[S
     return Step(replace(server, view=view, election=done.state), done.effects)
 
 
-def _begun(before: Server, done: Step[Server], rules: Rules, zab: ZabRules) -> Step[Server] | None:
+def _begun(before: Server, done: Step[Server], rules: ElectionRules, zab: ZabRules) -> Step[Server] | None:
     """Start to lead or to follow, if the election has just decided."""
     after = done.state
     looked = before.election is None or before.election.state is LOOKING
@@ -171,7 +172,7 @@ def _begun(before: Server, done: Step[Server], rules: Rules, zab: ZabRules) -> S
     return _entered(after, begun, done.effects)
 
 
-def _give_up(server: Server, rules: Rules, zab: ZabRules) -> Step[Server] | None:
+def _give_up(server: Server, rules: ElectionRules, zab: ZabRules) -> Step[Server] | None:
     """End the part in order: the sync thread completes its queue, connections are closed, and an election begins.
 
     None if that is impossible: beyond the last round, or while a learner handles NEWLEADER.
@@ -188,7 +189,7 @@ def _give_up(server: Server, rules: Rules, zab: ZabRules) -> Step[Server] | None
     return Step(looking.state, (gone, *looking.effects))
 
 
-def _shut_down(server: Server, zab: ZabRules) -> tuple[Durable, Remains]:
+def _shut_down(server: Server, zab: ZabRules) -> tuple[Durable, StaleMemory]:
     """The disk after the shutdown, and the state that two variants leave in memory."""
     part, durable = server.zab, server.durable
     remains = server.remains
@@ -219,14 +220,14 @@ def _tree_of(server: Server) -> int | None:
 # Leading and following.
 
 
-def _zab_step(server: Server, event: ZabEvent, rules: Rules, zab: ZabRules) -> Step[Server] | None:
+def _zab_step(server: Server, event: ZabEvent, rules: ElectionRules, zab: ZabRules) -> Step[Server] | None:
     if isinstance(event, SyncedLate):
         return _synced_late(server)
     if isinstance(event, StartAlone):
         return _start_alone(server)
     if isinstance(event, LogFailed):
         return _log_failed(server, rules, zab)
-    done: Done | None = None
+    done: ZabResult | None = None
     if isinstance(server.zab, Leader):
         done = leader.step(server.peer, server.zab, event, zab)
     elif isinstance(server.zab, Learner):
@@ -241,14 +242,14 @@ def _zab_step(server: Server, event: ZabEvent, rules: Rules, zab: ZabRules) -> S
     return None if lost is None else Step(lost.state, (*done.effects, *lost.effects))
 
 
-def _log_failed(server: Server, rules: Rules, zab: ZabRules) -> Step[Server] | None:
+def _log_failed(server: Server, rules: ElectionRules, zab: ZabRules) -> Step[Server] | None:
     """End the part without its disk queue, so that no write in it is acknowledged. None if nothing is being written."""
     if server.zab is None or not server.zab.queue:
         return None
     return _give_up(replace(server, zab=replace(server.zab, queue=()), disk_full=True), rules, zab)
 
 
-def _needs_full_disk(server: Server, done: Done) -> bool:
+def _needs_full_disk(server: Server, done: ZabResult) -> bool:
     """Whether a step writes to a disk that is full: each acknowledgement of a proposal or an epoch follows a write."""
     writes = done.durable != server.durable or any(isinstance(each, Persist | WriteEpochs) for each in done.effects)
     return server.disk_full and writes
@@ -262,7 +263,7 @@ def _start_alone(server: Server) -> Step[Server] | None:
     return Step(replace(server, zab=done.state), done.effects)
 
 
-def _entered(server: Server, done: Done, effects: tuple[Effect, ...]) -> Step[Server]:
+def _entered(server: Server, done: ZabResult, effects: tuple[Effect, ...]) -> Step[Server]:
     """The server with the new state of its part; from BROADCAST on, its vote contains the new epoch."""
     after = replace(server, durable=done.durable, zab=done.state)
     serves = done.state is not None and done.state.serves

@@ -39,6 +39,6 @@ def counter_of(zxid: int) -> int:
     return zxid & ((1 << COUNTER_BITS) - 1)
 
 
-def told(zxid: int) -> str:
+def format_zxid(zxid: int) -> str:
     """A zxid in the notation of reports and scenarios: `epoch:counter`."""
     return f"{epoch_of(zxid)}:{counter_of(zxid)}"

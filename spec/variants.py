@@ -80,7 +80,7 @@ class Area(enum.Enum):
     RECIPES = "the recipes"
 
 
-class Described(msgspec.Struct, frozen=True):
+class Defect(msgspec.Struct, frozen=True):
     """The wrong behaviour of a variant, its first release without it (`fixed`, empty for a mutant), and its area."""
 
     wrong: str
@@ -88,62 +88,62 @@ class Described(msgspec.Struct, frozen=True):
     area: Area = Area.ZAB
 
 
-_OF_SERVERS: Mapping[Variant, Described] = {
-    Variant.VOTE_ORDER_CYCLES: Described(
+_OF_SERVERS: Mapping[Variant, Defect] = {
+    Variant.VOTE_ORDER_CYCLES: Defect(
         "the server id breaks a tie of zxids whatever the epochs are, so that the order of votes has cycles",
         "3.4.4, 3.5.0",
         Area.ELECTION,
     ),
-    Variant.LEADER_OF_AN_OLD_ROUND: Described(
+    Variant.LEADER_OF_AN_OLD_ROUND: Defect(
         "FOLLOWING notifications of another round make their subject a leader again", "3.4.4", Area.ELECTION
     ),
-    Variant.TREE_BEHIND_LOG: Described(
+    Variant.TREE_BEHIND_LOG: Defect(
         "the tree kept across elections lags behind the log, and its zxid is what is voted and synchronised with",
         "3.4.12, 3.5.4, 3.6.0",
     ),
-    Variant.COMMITS_AFTER_UPTODATE: Described(
+    Variant.COMMITS_AFTER_UPTODATE: Defect(
         "what was committed while synchronising is applied some time after UPTODATE was acknowledged", "3.9.3"
     ),
-    Variant.LOGGED_AFTER_UPTODATE: Described(
+    Variant.LOGGED_AFTER_UPTODATE: Defect(
         "NEWLEADER is acknowledged while the proposals of the DIFF are in memory; they are logged after UPTODATE",
         "3.5.9, 3.6.3, 3.7.0",
     ),
-    Variant.NEWLEADER_FORGETS_PROPOSALS: Described(
+    Variant.NEWLEADER_FORGETS_PROPOSALS: Defect(
         "NEWLEADER logs and forgets proposals not yet committed, so that their COMMIT finds nothing", "3.9.3"
     ),
-    Variant.EPOCH_BEFORE_LOG: Described(
+    Variant.EPOCH_BEFORE_LOG: Defect(
         "on NEWLEADER currentEpoch is written before the synchronised proposals are logged", "3.9.3"
     ),
-    Variant.NEWLEADER_ACK_BEFORE_SYNC: Described(
+    Variant.NEWLEADER_ACK_BEFORE_SYNC: Defect(
         "synchronised proposals are queued for the disk, and NEWLEADER is acknowledged before they are on it", "3.9.3"
     ),
-    Variant.PROPOSAL_ACK_BEFORE_NEWLEADER_ACK: Described(
+    Variant.PROPOSAL_ACK_BEFORE_NEWLEADER_ACK: Defect(
         "the sync thread may acknowledge a synchronised proposal before NEWLEADER is acknowledged", "3.9.3"
     ),
-    Variant.QUEUE_SURVIVES_SHUTDOWN: Described(
+    Variant.QUEUE_SURVIVES_SHUTDOWN: Defect(
         "a learner that shuts down leaves its sync thread with a queue, and reads its last zxid before that is flushed",
         "after 3.9.3 (not by the fix of the five above)",
     ),
-    Variant.ACKS_SURVIVE_TRUNCATION: Described(
+    Variant.ACKS_SURVIVE_TRUNCATION: Defect(
         "a follower that comes back is told to truncate a proposal which is outstanding, and its earlier "
         "acknowledgement of it stays counted",
         "in no release yet: so it stands in 3.9.4, as far as this specification can tell; found by its checker",
     ),
-    Variant.SYNC_FROM_APPLIED: Described(
+    Variant.SYNC_FROM_APPLIED: Defect(
         "a leader synchronises from what it has applied, so that a follower which comes back truncates what is "
         "committed and not yet applied by the leader, until it is sent again",
         "in no release yet: so it stands in 3.9.4, as far as this specification can tell; found by its checker",
     ),
-    Variant.HALF_IS_A_QUORUM: Described("half of the voters count as a quorum of acknowledgements"),
-    Variant.OBSERVER_COUNTED: Described("acknowledgements of observers, and of any learner, are counted"),
-    Variant.ACK_BEFORE_LOG: Described("a proposal is acknowledged when it arrives, before it is on disk"),
-    Variant.NO_TRUNCATION: Described(
+    Variant.HALF_IS_A_QUORUM: Defect("half of the voters count as a quorum of acknowledgements"),
+    Variant.OBSERVER_COUNTED: Defect("acknowledgements of observers, and of any learner, are counted"),
+    Variant.ACK_BEFORE_LOG: Defect("a proposal is acknowledged when it arrives, before it is on disk"),
+    Variant.NO_TRUNCATION: Defect(
         "a learner with transactions that its leader never had is sent a DIFF, and not a TRUNC"
     ),
-    Variant.LOG_OUT_OF_ORDER: Described("the sync thread writes the newest transaction of its queue first"),
-    Variant.TORN_RECORD: Described("a crash while a transaction is written leaves a record with another value"),
-    Variant.COMMIT_BEFORE_QUORUM: Described("a leader commits a proposal as soon as it has logged it itself"),
-    Variant.SYNC_WITHOUT_TAIL: Described("a DIFF leaves out the leader's last transaction"),
+    Variant.LOG_OUT_OF_ORDER: Defect("the sync thread writes the newest transaction of its queue first"),
+    Variant.TORN_RECORD: Defect("a crash while a transaction is written leaves a record with another value"),
+    Variant.COMMIT_BEFORE_QUORUM: Defect("a leader commits a proposal as soon as it has logged it itself"),
+    Variant.SYNC_WITHOUT_TAIL: Defect("a DIFF leaves out the leader's last transaction"),
 }
 
 _OF_THE_SERVICE: Mapping[Variant, str] = {
@@ -181,10 +181,10 @@ _OF_RECIPES: Mapping[Variant, str] = {
     Variant.NO_FENCING: "the resource takes writes with any token",
 }
 
-DESCRIBED: Mapping[Variant, Described] = {
+DESCRIBED: Mapping[Variant, Defect] = {
     **_OF_SERVERS,
-    **{variant: Described(wrong, area=Area.SERVICE) for variant, wrong in _OF_THE_SERVICE.items()},
-    **{variant: Described(wrong, area=Area.RECIPES) for variant, wrong in _OF_RECIPES.items()},
+    **{variant: Defect(wrong, area=Area.SERVICE) for variant, wrong in _OF_THE_SERVICE.items()},
+    **{variant: Defect(wrong, area=Area.RECIPES) for variant, wrong in _OF_RECIPES.items()},
 }
 """The description of every variant."""
 

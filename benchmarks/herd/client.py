@@ -29,9 +29,9 @@ from refimpl.jute import decode, encode
 from refimpl.wire.client import MAX_FRAME, NOTIFICATION_XID
 from refimpl.wire.frames import Frames
 from spec.effects import Observe
-from spec.recipes.events import Answered, Ask, Event, Failed, Holds, Notified, Wanted
-from spec.recipes.member import Phase
-from spec.recipes.unfair import Phase as UnfairPhase
+from spec.recipes.events import Answered, Ask, Event, Failed, Holds, Join, Notified
+from spec.recipes.member import MemberPhase
+from spec.recipes.unfair import CandidatePhase
 from spec.tree.apply import EventType
 from spec.tree.fields import Record
 from spec.tree.replies import ChildrenReply, Code, Create2Reply, DataReply, PathReply, StatReply, WatcherEvent
@@ -58,7 +58,7 @@ REPLY = struct.Struct(">iqi")
 LENGTH = struct.Struct(">i")
 SECONDS = 20.0
 CHUNK = 65536
-RESTS = (Phase.WAITING, Phase.HOLDING, UnfairPhase.WAITING, UnfairPhase.HOLDING)
+RESTS = (MemberPhase.WAITING, MemberPhase.HOLDING, CandidatePhase.WAITING, CandidatePhase.HOLDING)
 
 
 class Candidate:
@@ -98,7 +98,7 @@ class Candidate:
 
     def want(self) -> None:
         """Start the recipe."""
-        self._hear(Wanted(self.name))
+        self._hear(Join(self.name))
 
     def barrier(self) -> None:
         """Send the read of a barrier; only for a client that rests."""

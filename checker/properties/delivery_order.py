@@ -22,7 +22,7 @@ from checker.models.ensemble.setup import Setup
 from checker.properties.projections import ServerStatus, as_applied, reads_of, server_status
 from spec.quorum import Sid
 from spec.server import Server
-from spec.txn import Txn, epoch_of, told
+from spec.txn import Txn, epoch_of, format_zxid
 
 Answer = Finding | Trivial | None
 Servers = dict[Sid, ServerStatus]
@@ -220,7 +220,7 @@ def replicas_agree(setup: Setup) -> Property:
                         "two servers serve behind one leader, and one zxid is two transactions",
                         (
                             ("leader", servers[one].leader),
-                            ("zxid", told(txn.zxid)),
+                            ("zxid", format_zxid(txn.zxid)),
                             (f"server.{one} has", txn.value),
                             (f"server.{other} has", there[txn.zxid].value),
                         ),
@@ -243,7 +243,7 @@ def integrity(setup: Setup) -> Property:
         if not delivered:
             return TRIVIAL
         strange = delivered - given - {each.txn for each in broadcast}
-        values = tuple(("delivered", f"{told(txn.zxid)} ({txn.value})") for txn in strange)
+        values = tuple(("delivered", f"{format_zxid(txn.zxid)} ({txn.value})") for txn in strange)
         return Finding("a transaction is delivered that no leader proposed", values) if strange else None
 
     return _of_past("Integrity", setup, check, "whatever a server delivers was proposed by a leader")
@@ -262,7 +262,11 @@ def local_primary_order(setup: Setup) -> Property:
             if before not in delivered[: delivered.index(after)]:
                 return Finding(
                     "a leader proposed a before b, and a server delivers b without a before it",
-                    (("a", told(before.zxid)), ("b", told(after.zxid)), (f"server.{sid} delivers", _zxids(delivered))),
+                    (
+                        ("a", format_zxid(before.zxid)),
+                        ("b", format_zxid(after.zxid)),
+                        (f"server.{sid} delivers", _zxids(delivered)),
+                    ),
                 )
         return None
 
@@ -287,7 +291,7 @@ def primary_integrity(setup: Setup) -> Property:
         return _first(
             Finding(
                 "a leader proposes, and has not delivered what was delivered in an earlier epoch",
-                (("leader", sid), ("epoch", servers[sid].epoch), ("not delivered by it", told(txn.zxid))),
+                (("leader", sid), ("epoch", servers[sid].epoch), ("not delivered by it", format_zxid(txn.zxid))),
             )
             for sid, txn in asked
             if txn not in servers[sid].delivered
@@ -381,9 +385,12 @@ def _differ(clause: str, servers: Servers, one: Sid, other: Sid) -> Finding:
 
 
 def _out_of_order(clause: str, one: Sid, other: Sid, before: Txn, after: Txn) -> Finding:
-    return Finding(clause, (("a", told(before.zxid)), ("b", told(after.zxid)), ("in order at", one), ("not at", other)))
+    return Finding(
+        clause,
+        (("a", format_zxid(before.zxid)), ("b", format_zxid(after.zxid)), ("in order at", one), ("not at", other)),
+    )
 
 
 def _zxids(txns: tuple[Txn, ...]) -> list[str]:
     """Transactions as text: zxid and value."""
-    return [f"{told(txn.zxid)} ({txn.value})" for txn in txns]
+    return [f"{format_zxid(txn.zxid)} ({txn.value})" for txn in txns]

@@ -20,7 +20,7 @@ from checker.properties.projections import AWAY
 from spec.election.vote import ServerState
 from spec.quorum import Sid
 from spec.server import Server
-from spec.txn import counter_of, told
+from spec.txn import counter_of, format_zxid
 from spec.zab.state import Leader, Learner
 
 Answer = Finding | Trivial | None
@@ -72,8 +72,8 @@ def sync_is_fresh(setup: Setup) -> Property:  # noqa: ARG001 (every property is 
             if each.answered is not None:
                 values = (
                     ("server", each.server),
-                    ("committed", told(each.committed)),
-                    ("applied", told(each.answered)),
+                    ("committed", format_zxid(each.committed)),
+                    ("applied", format_zxid(each.answered)),
                 )
                 return Finding("a sync is answered before what was committed when it was asked", values)
         return None if any(each.committed for each in found) else TRIVIAL

@@ -17,7 +17,7 @@ from checker.models.ensemble.setup import Setup
 from checker.properties.projections import DiskContents, disk_contents, reads_of, truncates
 from spec.quorum import Sid
 from spec.server import Server
-from spec.txn import Txn, told
+from spec.txn import Txn, format_zxid
 from spec.zab.state import Leader
 
 Answer = Finding | Trivial | None
@@ -58,8 +58,8 @@ def leader_log_completeness(setup: Setup) -> Property:  # noqa: ARG001
                     (
                         ("leader", reign.leader),
                         ("epoch", reign.epoch),
-                        ("it began with", [told(txn.zxid) for txn in reign.initial]),
-                        ("missing", f"{told(each.txn.zxid)}, first committed in epoch {each.epoch}"),
+                        ("it began with", [format_zxid(txn.zxid) for txn in reign.initial]),
+                        ("missing", f"{format_zxid(each.txn.zxid)}, first committed in epoch {each.epoch}"),
                     ),
                 )
         return None
@@ -79,7 +79,7 @@ def committed_log_durability(setup: Setup) -> Property:
         if not lost:
             return None if committed and any(truncating) else TRIVIAL
         sid, txn = lost[0]
-        values = (("server", sid), ("transaction", told(txn.zxid)))
+        values = (("server", sid), ("transaction", format_zxid(txn.zxid)))
         return Finding("a server truncates a transaction that was committed in an earlier epoch", values)
 
     reads = reads_of(setup, truncates, HistoryPart.LOST, HistoryPart.COMMITTED)
@@ -97,7 +97,7 @@ def one_txn_per_zxid(setup: Setup) -> Property:  # noqa: ARG001
             if one.txn.zxid == other.txn.zxid:
                 return Finding(
                     "two transactions were committed under one zxid",
-                    (("zxid", told(one.txn.zxid)), ("transactions", [one.txn.value, other.txn.value])),
+                    (("zxid", format_zxid(one.txn.zxid)), ("transactions", [one.txn.value, other.txn.value])),
                 )
         return None
 
@@ -119,7 +119,7 @@ def durability(setup: Setup) -> Property:
             if any(disk.view.contains_quorum(without) for disk in disks):
                 return Finding(
                     "a quorum has not got on disk what was committed",
-                    (("transaction", told(each.txn.zxid)), ("not on the disks of", sorted(without))),
+                    (("transaction", format_zxid(each.txn.zxid)), ("not on the disks of", sorted(without))),
                 )
         return None
 

@@ -16,8 +16,8 @@ from checker.models.ensemble.history import HistoryPart
 from checker.models.ensemble.setup import Setup
 from checker.properties.projections import SyncObligation, reads_of, sync_obligation
 from spec.quorum import Sid
-from spec.txn import told
-from spec.zab.events import Family, Unexpected
+from spec.txn import format_zxid
+from spec.zab.events import MessageKind, Unexpected
 
 Answer = Finding | Trivial | None
 Obligations = dict[Sid, SyncObligation]
@@ -26,31 +26,31 @@ Obligations = dict[Sid, SyncObligation]
 def no_bad_state(setup: Setup) -> Property:
     """A packet arrives in its phase, and the work that UPTODATE requests is done when its ACK is read."""
     meaning = "packets arrive in the phase they are meant for, and an ACK of UPTODATE means that all before is applied"
-    return _family(setup, "NoBadState", Family.STATE, lambda _: True, meaning, also=_served_too_early)
+    return _family(setup, "NoBadState", MessageKind.STATE, lambda _: True, meaning, also=_served_too_early)
 
 
 def no_bad_ack(setup: Setup) -> Property:
     """The first ACK of a learner is the ACK of NEWLEADER, and each later ACK belongs to a proposal."""
     meaning = "the first ACK of a learner is that of NEWLEADER, and each later one is of something proposed"
-    return _family(setup, "NoBadAck", Family.ACK, lambda each: each.awaits_acks, meaning)
+    return _family(setup, "NoBadAck", MessageKind.ACK, lambda each: each.awaits_acks, meaning)
 
 
 def no_bad_proposal(setup: Setup) -> Property:
     """Proposals arrive without a gap."""
     meaning = "a learner receives proposals in the order of their zxids, without a gap"
-    return _family(setup, "NoBadProposal", Family.PROPOSAL, lambda each: each.awaits_proposals, meaning)
+    return _family(setup, "NoBadProposal", MessageKind.PROPOSAL, lambda each: each.awaits_proposals, meaning)
 
 
 def no_bad_commit(setup: Setup) -> Property:
     """A COMMIT belongs to the oldest proposal that is not committed."""
     meaning = "a COMMIT is of the oldest proposal that its receiver has not committed yet"
-    return _family(setup, "NoBadCommit", Family.COMMIT, lambda each: each.awaits_commits, meaning)
+    return _family(setup, "NoBadCommit", MessageKind.COMMIT, lambda each: each.awaits_commits, meaning)
 
 
 def _family(
     setup: Setup,
     name: str,
-    family: Family,
+    family: MessageKind,
     awaits: Callable[[SyncObligation], bool],
     meaning: str,
     also: Callable[[Obligations], Finding | None] = lambda _: None,
@@ -80,8 +80,8 @@ def _served_too_early(duties: Obligations) -> Finding | None:
                     (
                         ("leader", sid),
                         ("server", learner),
-                        ("applied up to", told(own.applied or 0)),
-                        ("the leader began with", told(leader.initial)),
+                        ("applied up to", format_zxid(own.applied or 0)),
+                        ("the leader began with", format_zxid(leader.initial)),
                     ),
                 )
     return None

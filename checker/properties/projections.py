@@ -25,7 +25,7 @@ from checker.models.ensemble.setup import Setup
 from spec.quorum import Sid, View
 from spec.server import Server
 from spec.txn import Txn, epoch_of
-from spec.zab.state import Leader, LeaderPhase, Learner, LearnerPhase, Mode, Stage, logged_and_queued
+from spec.zab.state import Leader, LeaderPhase, Learner, LearnerPhase, Stage, SyncMode, logged_and_queued
 
 AWAY = "away"
 """A server that does not run, is LOOKING, or has not yet reached a phase of the projection."""
@@ -124,8 +124,8 @@ def truncates(server: Server) -> bool:
     part_of = server.zab
     if not isinstance(part_of, Learner):
         return False
-    without = part_of.mode is Mode.SNAP and not set(server.durable.txns) <= set(part_of.tree or ())
-    return without or part_of.mode is Mode.TRUNC
+    without = part_of.mode is SyncMode.SNAP and not set(server.durable.txns) <= set(part_of.tree or ())
+    return without or part_of.mode is SyncMode.TRUNC
 
 
 def as_applied(sid: Sid, each: ServerStatus, reports: tuple[Misapplied, ...]) -> ServerStatus:

@@ -17,7 +17,7 @@ from checker.scenario.protocol import ZAB
 from checker.scenario.schema import LogEntry, Scenario, ServerEntry, decode
 from checker.scenario.yaml_lines import Path, YamlDocument, position
 from spec.durable import Durable
-from spec.txn import Txn, counter_of, epoch_of, told
+from spec.txn import Txn, counter_of, epoch_of, format_zxid
 
 LARGEST = (1 << 63) - 1
 LARGEST_EPOCH = (1 << 31) - 1
@@ -65,7 +65,7 @@ def _durable(located: YamlDocument, entry: ServerEntry, path: Path, *, leads_and
     durable = Durable(accepted, epoch, snapshot, tuple(_log(located, entry.log, snapshot, (*path, "log"))))
     last = durable.last_zxid
     if leads_and_follows and epoch_of(last) > epoch:
-        what = f"the currentEpoch {epoch} is behind the last zxid {told(last)}, and no server starts so"
+        what = f"the currentEpoch {epoch} is behind the last zxid {format_zxid(last)}, and no server starts so"
         raise located.error(path, what, f"write epoch: {epoch_of(last)}, or more")
     return durable
 
@@ -87,11 +87,11 @@ def _log(located: YamlDocument, entries: list[Any], snapshot: int, path: Path) -
         zxid = _zxid(located, entry.zxid, place)
         if not counter_of(zxid):
             right = "write a counter of 1 or more"
-            raise located.error(place, f"{told(zxid)} names an epoch, and no transaction", right)
+            raise located.error(place, f"{format_zxid(zxid)} names an epoch, and no transaction", right)
         if zxid <= last:
-            what = f"{told(zxid)} is not beyond {told(last)}, which is before it"
+            what = f"{format_zxid(zxid)} is not beyond {format_zxid(last)}, which is before it"
             raise located.error(place, what, "write the transactions beyond `zxid`, in ascending order")
-        yield Txn(zxid, told(zxid) if entry.value is None else entry.value)
+        yield Txn(zxid, format_zxid(zxid) if entry.value is None else entry.value)
         last = zxid
 
 

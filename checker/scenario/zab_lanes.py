@@ -17,8 +17,18 @@ from checker.traces.values import brief, to_json
 from spec.durable import Durable
 from spec.effects import DiskOperation
 from spec.server import Server
-from spec.txn import Txn, told
-from spec.zab.state import Append, EnterEpoch, Leader, LeaderPhase, Learner, LearnerPhase, Remains, Stage, TakeSnapshot
+from spec.txn import Txn, format_zxid
+from spec.zab.state import (
+    Append,
+    EnterEpoch,
+    Leader,
+    LeaderPhase,
+    Learner,
+    LearnerPhase,
+    Stage,
+    StaleMemory,
+    TakeSnapshot,
+)
 
 Fields = dict[str, Json]
 
@@ -39,7 +49,7 @@ def disk_of(server: Server) -> Fields:
 
 def transaction(txn: Txn) -> str:
     """A transaction: `1:2=x`; `1:2` if its value is the text of its zxid."""
-    zxid = told(txn.zxid)
+    zxid = format_zxid(txn.zxid)
     return zxid if txn.value is None or txn.value == zxid else f"{zxid}={brief(to_json(txn.value))}"
 
 
@@ -51,7 +61,7 @@ def asked(operation: DiskOperation) -> str:
         case EnterEpoch(epoch=epoch):
             return f"currentEpoch {epoch}"
         case TakeSnapshot(txns=txns, snapshot=snapshot):
-            return f"snapshot {told(max(snapshot, txns[-1].zxid) if txns else snapshot)}"
+            return f"snapshot {format_zxid(max(snapshot, txns[-1].zxid) if txns else snapshot)}"
     return brief(to_json(operation))
 
 
@@ -63,13 +73,13 @@ def _leader(leader: Leader) -> Fields:
     if handlers:
         fields["handlers"] = handlers
     if leader.outstanding:
-        fields["outstanding"] = {told(each.zxid): list(each.acks) for each in leader.outstanding}
+        fields["outstanding"] = {format_zxid(each.zxid): list(each.acks) for each in leader.outstanding}
     if leader.phase is LeaderPhase.BROADCAST:
-        fields["committed"] = told(leader.committed)
+        fields["committed"] = format_zxid(leader.committed)
     if leader.commits:
         fields["toBeApplied"] = _zxids(leader.commits)
     if leader.syncs:
-        fields["pendingSyncs"] = [f"{told(zxid)} for {sid}" for zxid, sid in leader.syncs]
+        fields["pendingSyncs"] = [f"{format_zxid(zxid)} for {sid}" for zxid, sid in leader.syncs]
     return fields
 
 
@@ -90,7 +100,7 @@ def _learner(learner: Learner) -> Fields:
     if learner.commits:
         fields["toBeApplied"] = _zxids(learner.commits)
     if learner.phase is LearnerPhase.BROADCAST:
-        fields["delivered"] = told(learner.delivered)
+        fields["delivered"] = format_zxid(learner.delivered)
     if learner.syncs:
         fields["pendingSyncs"] = learner.syncs
     return fields
@@ -99,22 +109,22 @@ def _learner(learner: Learner) -> Fields:
 def _durable(durable: Durable) -> Fields:
     fields: Fields = {"acceptedEpoch": durable.accepted_epoch, "currentEpoch": durable.current_epoch}
     if durable.snapshot:
-        fields["snapshot"] = told(durable.snapshot)
+        fields["snapshot"] = format_zxid(durable.snapshot)
     if durable.txns:
         fields["log"] = _transactions(durable.txns)
     return fields
 
 
-def _remains(remains: Remains) -> Fields:
+def _remains(remains: StaleMemory) -> Fields:
     """The memory that a former life as a learner left behind: a sync thread's queue, a tree that is behind its log."""
     fields: Fields = {"oldQueue": _transactions(remains.queue)} if remains.queue else {}
     if remains.tree is not None:
-        fields["treeZxid"] = told(remains.tree)
+        fields["treeZxid"] = format_zxid(remains.tree)
     return fields
 
 
 def _zxids(zxids: Iterable[int]) -> Json:
-    return [told(zxid) for zxid in zxids]
+    return [format_zxid(zxid) for zxid in zxids]
 
 
 def _transactions(txns: Iterable[Txn]) -> Json:

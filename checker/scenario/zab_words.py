@@ -18,7 +18,7 @@ from checker.scenario.zab_lanes import transaction
 from spec.effects import DiskOperation
 from spec.quorum import Sid
 from spec.server import Server
-from spec.txn import Txn, told
+from spec.txn import Txn, format_zxid
 from spec.zab.packets import QuorumPacket, described
 from spec.zab.state import Append, EnterEpoch, LeaderPhase, LearnerPhase
 
@@ -48,7 +48,7 @@ _WORDS: dict[Action, Any] = {
     Action.RECEIVE: lambda a, b, packet: f"{server_name(b)} receives {described(packet)} from {server_name(a)}",
     Action.SYNC: _on_disk,
     Action.SYNC_LATE: _written_late,
-    Action.APPLY: lambda sid, zxid: f"{server_name(sid)} applies {told(zxid)}",
+    Action.APPLY: lambda sid, zxid: f"{server_name(sid)} applies {format_zxid(zxid)}",
     Action.CLIENT_WRITE: lambda sid, value: f"a client writes {value} at {server_name(sid)}",
 }
 

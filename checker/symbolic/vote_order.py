@@ -28,7 +28,7 @@ from checker.symbolic.disjoint import UndecidedError
 from checker.symbolic.proofs import Numbers, Proof, Proved, Refuted, Unproved
 from spec.election.vote import Vote, is_better
 from spec.quorum import majority_view
-from spec.txn import told
+from spec.txn import format_zxid
 from spec.variants import Variant
 
 Variants = frozenset[Variant]
@@ -234,4 +234,4 @@ def _why(one: Vote, other: Vote, variants: Variants) -> str:
 
 
 def _named(vote: Vote) -> str:
-    return f"server {vote.leader} (epoch {vote.peer_epoch}, zxid {told(vote.zxid)})"
+    return f"server {vote.leader} (epoch {vote.peer_epoch}, zxid {format_zxid(vote.zxid)})"

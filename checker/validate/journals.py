@@ -20,7 +20,7 @@ import msgspec
 from checker.reading import JOURNAL, LINE, TooLargeError, check_size
 from checker.validate.words import WordError, durable_of, event_of, rules_of, view_of, zab_rules_of
 from spec.durable import Durable
-from spec.election.state import Rules
+from spec.election.state import ElectionRules
 from spec.quorum import Sid, View
 from spec.server import Event
 from spec.zab.state import ZabRules
@@ -46,7 +46,7 @@ class Begun:
     sid: Sid
     view: View
     durable: Durable
-    rules: Rules
+    rules: ElectionRules
     zab: ZabRules | None
     variants: tuple[str, ...]
 

@@ -31,7 +31,7 @@ from spec.election.messages import Deliver
 from spec.quorum import Sid
 from spec.server import Event
 from spec.zab.events import LearnerGone, Receive
-from spec.zab.packets import FollowerInfo, QuorumPacket, Request, Snap
+from spec.zab.packets import FollowerInfo, QuorumPacket, QuorumRequest, Snap
 
 NONE = -1
 _SERVER_BITS = 40
@@ -145,7 +145,7 @@ class Track:
 
 
 def _word(message: Message) -> int:
-    if isinstance(message, Request):
+    if isinstance(message, QuorumRequest):
         return 1
     return hash((2, message.zxid)) if isinstance(message, Snap) else hash(message)
 

@@ -25,10 +25,10 @@ from checker.validate.words import digest_of, fits, told
 from spec import server as spec_server
 from spec.durable import Durable
 from spec.effects import DiskOperation, Effects, Observe, Step
-from spec.election.state import Rules
+from spec.election.state import ElectionRules
 from spec.quorum import Sid
 from spec.server import Server
-from spec.txn import told as zxid_told
+from spec.txn import format_zxid as zxid_told
 from spec.zab import disk
 from spec.zab.state import ZabRules
 
@@ -70,7 +70,7 @@ class Replay:
         self.path, self.checks = path, checks
         self.server = Server(begun.sid, begun.view, begun.durable)
         self.stepped = self.server  # after the last step, before the node has forgotten any of its log
-        self.rules: Rules = begun.rules
+        self.rules: ElectionRules = begun.rules
         self.zab: ZabRules | None = begun.zab
         self._turn: list[tuple[Durable, tuple[DiskOperation, ...]]] = []
 

@@ -23,7 +23,7 @@ from checker.validate.report import Validation
 from checker.validate.words import told
 from spec.quorum import Sid
 from spec.server import Server
-from spec.txn import told as zxid_told
+from spec.txn import format_zxid as zxid_told
 
 Progress = Callable[[str, int, int], None]
 """A progress callback: the present activity, the number of records done, and their total (0: not yet known)."""

@@ -23,7 +23,7 @@ import msgspec
 from spec.durable import Durable
 from spec.effects import Effects, Message
 from spec.election.messages import Notification
-from spec.election.state import Rules
+from spec.election.state import ElectionRules
 from spec.election.vote import Vote
 from spec.quorum import Majority, View
 from spec.quorum.systems import Hierarchical
@@ -44,8 +44,13 @@ class WordError(ValueError):
 # -- From plain data to records ------------------------------------------------------------------------------
 
 
-def _named(classes: Iterable[type]) -> dict[str, type]:
-    return {cls.__name__: cls for cls in classes}
+def _named(classes: Iterable[type[msgspec.Struct]]) -> dict[str, type]:
+    return {_name(cls): cls for cls in classes}
+
+
+def _name(cls: type[msgspec.Struct]) -> str:
+    """The name of a class in a journal: its tag, or its own name."""
+    return str(cls.__struct_config__.tag or cls.__name__)
 
 
 EVENTS = _named(get_args(Event))
@@ -159,10 +164,10 @@ def durable_of(plain: Json) -> Durable:
         raise WordError(str(error)) from None
 
 
-def rules_of(plain: Json) -> tuple[Rules, tuple[str, ...]]:
+def rules_of(plain: Json) -> tuple[ElectionRules, tuple[str, ...]]:
     """Convert plain data to the election rules without variants, and the names of the variants. Raises WordError."""
     bare, variants = _bare(plain)
-    return _converted(bare, Rules), variants
+    return _converted(bare, ElectionRules), variants
 
 
 def zab_rules_of(plain: Json) -> tuple[ZabRules | None, tuple[str, ...]]:
@@ -213,7 +218,7 @@ class Words:
             hints = get_type_hints(type(value))
             fields = tuple((name, hints[name] in ROWS) for name in value.__struct_fields__)
             self._fields[type(value)] = fields
-        plain: list[Json] = [type(value).__name__]
+        plain: list[Json] = [_name(type(value))]
         for name, row in fields:
             field = getattr(value, name)
             plain.append(self._rows(field) if row and field is not None else self(field))

@@ -15,7 +15,7 @@ from typing import Protocol
 import msgspec
 
 from refimpl.tree import Tree
-from spec.tree.apply import Applied
+from spec.tree.apply import TxnResult
 from spec.tree.requests import Request, SessionId
 from spec.tree.txns import Change
 
@@ -73,7 +73,7 @@ class Frontend(Protocol):
     def end(self) -> None:
         """The server stops serving."""
 
-    def applied(self, change: Change, applied: Applied) -> None:
+    def applied(self, change: Change, applied: TxnResult) -> None:
         """The next transaction is applied to the tree; any server may have proposed it."""
 
     def synced(self, session: SessionId, cxid: int) -> None:

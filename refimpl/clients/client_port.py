@@ -29,10 +29,10 @@ from refimpl.clients.statistics import OPERATION_OF, ServerStatistics
 from refimpl.clients.turns import Turns
 from refimpl.clock import monotonic_ms, wall_ms
 from refimpl.listening import ListenError
-from spec.service.connection import Asked, Route
+from spec.service.connection import PendingRequest, Route
 from spec.service.expiry import ExpiryQueue
 from spec.service.sessions import first_session_id, next_session_id
-from spec.tree.apply import Applied
+from spec.tree.apply import TxnResult
 from spec.tree.options import DEFAULTS, Options
 from spec.tree.requests import CreateSession, Request, SessionId
 from spec.tree.txns import Change, CloseSessionTxn, CreateSessionTxn
@@ -113,7 +113,7 @@ class ClientPort:
             if connection.phase is not Phase.FRESH:
                 connection.end("this server does not serve any more")
 
-    def applied(self, change: Change, applied: Applied) -> None:
+    def applied(self, change: Change, applied: TxnResult) -> None:
         """The next transaction is applied to the tree; any server may have proposed it."""
         if applied.events:
             self.processor.fire(applied.events)
@@ -218,7 +218,7 @@ class ClientPort:
         self._attach(connection, session)
         self.backend.revalidate(session, connection.timeout)
 
-    def forward(self, connection: Connection, asked: Asked) -> None:
+    def forward(self, connection: Connection, asked: PendingRequest) -> None:
         """Passes a write or a sync to the core; a read behind it waits in the connection."""
         assert self.backend is not None
         if asked.route is Route.SYNC:
@@ -226,11 +226,11 @@ class ClientPort:
         elif asked.route is Route.WRITE and asked.record is not None:
             self.backend.write(Request(connection.session, asked.xid, asked.record, asked.auth))
 
-    def answer(self, connection: Connection, asked: Asked) -> Reply:
+    def answer(self, connection: Connection, asked: PendingRequest) -> Reply:
         """Answers any other request from the current tree."""
         return self.processor.answer(connection, asked, self.backend.tree if self.backend is not None else None)
 
-    def answered(self, connection: Connection, asked: Asked, zxid: int, arrived: int) -> None:
+    def answered(self, connection: Connection, asked: PendingRequest, zxid: int, arrived: int) -> None:
         """Counts an answered request."""
         now = self.now
         operation = OPERATION_OF.get(type(asked.record), "NA") if asked.record is not None else "NA"

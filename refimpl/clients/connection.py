@@ -32,8 +32,8 @@ from refimpl.wire.client import (
     encode_reply,
 )
 from refimpl.wire.frames import Frames
-from spec.service.connection import ROUTES, Asked, Ending, Route, Waiting, arrive, ending, settle, throttled
-from spec.service.handshake import Invalid, NewSession, Presented, Renew, TurnedAway, present
+from spec.service.connection import ROUTES, Ending, PendingRequest, Route, Waiting, arrive, ending, settle, throttled
+from spec.service.handshake import ConnectClaims, Invalid, NewSession, Rejection, Renew, present
 from spec.service.sessions import password
 from spec.tree.data import Id
 from spec.tree.fields import Record
@@ -81,13 +81,13 @@ class ConnectionOwner(ChannelOwner, Protocol):
     def renew_session(self, connection: Connection, session: SessionId) -> None:
         """Attach an existing session to this connection."""
 
-    def forward(self, connection: Connection, asked: Asked) -> None:
+    def forward(self, connection: Connection, asked: PendingRequest) -> None:
         """Pass a write or a sync to the server."""
 
-    def answer(self, connection: Connection, asked: Asked) -> Reply:
+    def answer(self, connection: Connection, asked: PendingRequest) -> Reply:
         """Answer any other request from the current tree."""
 
-    def answered(self, connection: Connection, asked: Asked, zxid: int, arrived: int) -> None:
+    def answered(self, connection: Connection, asked: PendingRequest, zxid: int, arrived: int) -> None:
         """Count an answered request."""
 
 
@@ -105,7 +105,7 @@ class Connection(Channel):
         self._opening: bytes | None = b""
         self._frames = Frames(owner.settings.max_buffer)
         self._backlog: deque[bytes] = deque()
-        self._due: deque[tuple[Asked, int, Reply | None]] = deque()
+        self._due: deque[tuple[PendingRequest, int, Reply | None]] = deque()
         self._old_client = self._working = self._session_over = False
 
     # The callbacks of asyncio that `Channel` leaves to this class.
@@ -162,10 +162,10 @@ class Connection(Channel):
         self._begin(request, self._owner.last_zxid)
 
     def _begin(self, request: ConnectRequest, last_zxid: int) -> None:
-        presented = Presented(request.last_zxid_seen, request.time_out, request.session_id, request.passwd)
+        presented = ConnectClaims(request.last_zxid_seen, request.time_out, request.session_id, request.passwd)
         verdict = present(presented, self._owner.settings.session_limits, last_zxid)
         match verdict:
-            case TurnedAway(reason):
+            case Rejection(reason):
                 self.refuse(reason)
             case Invalid():
                 self.established_as(valid=False)
@@ -249,13 +249,13 @@ class Connection(Channel):
             xid, record = decode_request(frame)
         except BadRequestError as error:
             route = Route.REFUSED if error.code is Code.UNIMPLEMENTED else Route.MALFORMED
-            self._arrived(Asked(error.xid, None, route))
+            self._arrived(PendingRequest(error.xid, None, route))
         except JuteError as error:
             self.refuse(f"bad packet: {error}")
         else:
-            self._arrived(Asked(xid, record, ROUTES[type(record)], self.auth))
+            self._arrived(PendingRequest(xid, record, ROUTES[type(record)], self.auth))
 
-    def _arrived(self, asked: Asked) -> None:
+    def _arrived(self, asked: PendingRequest) -> None:
         self.waiting, at_once = arrive(self.waiting, asked)
         if at_once:
             self._reply(asked, self._owner.now, None)
@@ -284,7 +284,7 @@ class Connection(Channel):
         self._session_over = True
         self.work()
 
-    def _reply(self, asked: Asked, arrived: int, outcome: Reply | None) -> None:
+    def _reply(self, asked: PendingRequest, arrived: int, outcome: Reply | None) -> None:
         """Answers a request: a write with its outcome, any other request from the current tree."""
         if self.phase is Phase.ENDED:
             return
@@ -298,7 +298,7 @@ class Connection(Channel):
         if after is not Ending.STAYS:
             self.finish(f"after {asked.route.name} with {code.name}")
 
-    def _send_reply(self, asked: Asked, zxid: int, code: Code, reply: Record | None) -> None:
+    def _send_reply(self, asked: PendingRequest, zxid: int, code: Code, reply: Record | None) -> None:
         try:
             self.send(encode_reply(asked.xid, zxid, code, reply))
         except JuteError as error:

@@ -21,7 +21,7 @@ from refimpl.clients.statistics import ServerStatistics
 from refimpl.tree import Tree
 from refimpl.wire.client import encode_event
 from refimpl.wire.packet import MAX_AUTHINFO
-from spec.service.connection import Asked, Route
+from spec.service.connection import PendingRequest, Route
 from spec.tree.acl import authenticate, permits
 from spec.tree.apply import Event
 from spec.tree.checks import RefusedError
@@ -74,7 +74,7 @@ class FinalProcessor:
             SetWatches2: self._set_watches,
         }
 
-    def answer(self, connection: Connection, asked: Asked, tree: Tree | None) -> Reply:
+    def answer(self, connection: Connection, asked: PendingRequest, tree: Tree | None) -> Reply:
         """The answer to a request that does not write, when its turn has come; no tree if the server does not serve."""
         record = asked.record
         if record is None or asked.route in _FAILED:

@@ -35,7 +35,7 @@ from refimpl.wire.election import (
     encode_opening,
     notifications,
 )
-from spec.config import Address, Ensemble, Server, render_ensemble
+from spec.config import Address, Ensemble, ServerLine, render_ensemble
 from spec.election import channel as spec_channel
 from spec.election.channel import Channel, Status
 from spec.election.messages import Notification
@@ -183,7 +183,7 @@ class ElectionSocket(asyncio.Protocol):
 class ElectionSockets:
     """The election port of one server; `deliver` is called with each vote that arrives."""
 
-    def __init__(self, own: Server, ensemble: Ensemble, deliver: Callable[[Sid, Notification], None]) -> None:
+    def __init__(self, own: ServerLine, ensemble: Ensemble, deliver: Callable[[Sid, Notification], None]) -> None:
         self._own, self._deliver = own, deliver
         self._opening = encode_opening(Opening(own.sid, _election_addresses(own)[:1]))
         self._config = render_ensemble(ensemble)
@@ -300,5 +300,5 @@ class ElectionSockets:
         return self._links.setdefault(sid, Link(self, sid))
 
 
-def _election_addresses(server: Server) -> tuple[Address, ...]:
+def _election_addresses(server: ServerLine) -> tuple[Address, ...]:
     return tuple(Address(address.host, address.election_port) for address in server.addresses)

@@ -24,7 +24,7 @@ from spec.quorum import Sid
 from spec.zab import packets as zab
 from spec.zab.epochs import followed_epochs
 from spec.zab.events import Receive
-from spec.zab.state import Learner, Mode
+from spec.zab.state import Learner, SyncMode
 from spec.zab.timeouts import is_leader_silent
 
 TRIES, RETRY = 10, 0.05
@@ -123,7 +123,7 @@ class LeaderLink(QuorumEndpoint):
         match message:
             case wire.PingPacket(zxid=zxid):
                 self.ping_zxid = zxid
-                return self._core.run(Receive(leader, zab.Ping()))
+                return self._core.run(Receive(leader, zab.QuorumPing()))
             case wire.LeaderConfig(packet=packet):
                 return self._core.run(Receive(leader, packet))
             case wire.RevalidateReply(session=session, valid=valid):
@@ -135,7 +135,7 @@ class LeaderLink(QuorumEndpoint):
                 return self._core.run(Receive(leader, message))
             case zab.Snap(zxid=zxid):
                 return self._take_snapshot(found, zxid)
-            case zab.Sync():
+            case zab.QuorumSync():
                 taken = self._core.run(Receive(leader, message))
                 if taken and isinstance(role, LearnerRole):
                     role.synced()
@@ -166,7 +166,7 @@ class LeaderLink(QuorumEndpoint):
         if not self._core.run(Receive(found.peer, zab.Snap(zxid, None))):
             return False
         part = self._core.server.zab
-        if isinstance(part, Learner) and part.mode is Mode.SNAP:
+        if isinstance(part, Learner) and part.mode is SyncMode.SNAP:
             self._core.install_snapshot(found.snapshot, zxid)
         found.snapshot = None
         return True

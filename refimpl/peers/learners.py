@@ -22,7 +22,7 @@ from refimpl.peers.quorum_socket import QuorumSocket
 from refimpl.roles import LeaderRole
 from refimpl.wire import quorum as wire
 from refimpl.wire.request import BadRequestError
-from spec.config import Ensemble, Server
+from spec.config import Ensemble, ServerLine
 from spec.quorum import Sid
 from spec.zab import packets as zab
 from spec.zab.epochs import believed_epochs
@@ -35,7 +35,7 @@ from spec.zab.timeouts import is_late, resignation, silent_learners
 class Learners(QuorumEndpoint):
     """The learners of a leader."""
 
-    def __init__(self, core: QuorumCore, own: Server, ensemble: Ensemble) -> None:
+    def __init__(self, core: QuorumCore, own: ServerLine, ensemble: Ensemble) -> None:
         super().__init__(core)
         self._own = own
         self._known = {server.sid for server in ensemble.servers}
@@ -119,7 +119,7 @@ class Learners(QuorumEndpoint):
         match message:
             case wire.PingPacket(sessions=sessions):
                 return self._pinged(sid, sessions)
-            case zab.Request(value=request):
+            case zab.QuorumRequest(value=request):
                 return isinstance(role, LeaderRole) and role.requested(sid, request)
             case wire.ForwardedSync():
                 return self._core.run(Receive(sid, zab.SyncRequest()))
@@ -173,7 +173,7 @@ class Learners(QuorumEndpoint):
 
     def _pinged(self, sid: Sid, sessions: tuple[tuple[int, int], ...]) -> bool:
         """Handle the answer to a PING: the sessions in it are alive."""
-        if not self._core.run(Receive(sid, zab.Ping())):
+        if not self._core.run(Receive(sid, zab.QuorumPing())):
             return False
         role = self._core.role
         if isinstance(role, LeaderRole):

@@ -17,7 +17,7 @@ from refimpl.peers.ports import QuorumCore
 from refimpl.peers.quorum_endpoint import QuorumEndpoint
 from refimpl.roles import LearnerRole
 from refimpl.wire import quorum as wire
-from spec.config import Ensemble, Server, render_ensemble
+from spec.config import Ensemble, ServerLine, render_ensemble
 from spec.effects import Message
 from spec.quorum import Sid
 from spec.zab import packets as zab
@@ -27,7 +27,7 @@ from spec.zab.state import Leader, Learner
 class QuorumSockets:
     """The quorum port, implemented with sockets (`refimpl.peers.ports.QuorumPort`)."""
 
-    def __init__(self, core: QuorumCore, own: Server, ensemble: Ensemble) -> None:
+    def __init__(self, core: QuorumCore, own: ServerLine, ensemble: Ensemble) -> None:
         self._core, self._own = core, own
         self._config = render_ensemble(ensemble)
         self._learners = Learners(core, own, ensemble)
@@ -96,9 +96,9 @@ class QuorumSockets:
                 return wire.Registration(packet, self._own.sid, self._core.server.view.version)
             case zab.NewLeader():
                 return wire.LeaderConfig(packet, self._config)
-            case zab.Ping() if isinstance(role, LearnerRole):
+            case zab.QuorumPing() if isinstance(role, LearnerRole):
                 return wire.PingPacket(self._link.ping_zxid, role.take_touched())
-            case zab.Ping():
+            case zab.QuorumPing():
                 return wire.PingPacket(self._core.last_applied)
             case zab.SyncRequest() if isinstance(role, LearnerRole):
                 return wire.ForwardedSync(role.newest_sync)

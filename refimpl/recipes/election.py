@@ -21,7 +21,7 @@ from refimpl.recipes.driver import protection
 from refimpl.recipes.kazoo_adapter import valid
 from refimpl.recipes.leadership import Leadership
 from refimpl.recipes.participants import Participant
-from refimpl.recipes.participation import Standing
+from refimpl.recipes.participation import Participation
 from spec.effects import Fact
 from spec.recipes.events import HoldsNoMore
 from spec.recipes.recipes import fair_rules, unfair_rules
@@ -43,7 +43,7 @@ class Election:
         self.fair = fair
         self._client = client
         self._fair, self._unfair = fair_rules(path, data=id.encode()), unfair_rules(path)
-        self._standing: Standing | None = None
+        self._standing: Participation | None = None
         self._leadership: Leadership | None = None
         self._cancelled = False
         self._beginning = threading.Lock()  # held while a run claims this object
@@ -59,7 +59,7 @@ class Election:
         with self._beginning:
             if self._standing is not None:
                 raise RuntimeError(f"{self.path}: this candidate runs already; another one needs an object of its own")
-            standing = Standing(self._client, self.path, name, rules, self._heard, fresh=self._fresh)
+            standing = Participation(self._client, self.path, name, rules, self._heard, fresh=self._fresh)
             self._cancelled, self._leadership, self._standing = False, None, standing
         try:
             standing.begin()

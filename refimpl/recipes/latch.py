@@ -17,9 +17,9 @@ from typing import Any, NamedTuple, Self
 from refimpl.recipes import participants
 from refimpl.recipes.deadlines import Deadline
 from refimpl.recipes.errors import LatchClosed
-from refimpl.recipes.listener_executor import Herald
+from refimpl.recipes.listener_executor import ListenerExecutor
 from refimpl.recipes.participants import Participant
-from refimpl.recipes.participation import Standing
+from refimpl.recipes.participation import Participation
 from spec.effects import Fact
 from spec.recipes.events import Holds, HoldsNoMore
 from spec.recipes.recipes import latch_rules
@@ -59,9 +59,9 @@ class LeaderLatch:
         self._client = client
         self._state = LatchState.LATENT
         self._listeners: list[_Listeners] = []
-        self._herald = Herald(f"{path} listeners")
+        self._herald = ListenerExecutor(f"{path} listeners")
         self._rules = latch_rules(path, data=id.encode())
-        self._standing = Standing(client, path, "leader-latch", self._rules, self._heard)
+        self._standing = Participation(client, path, "leader-latch", self._rules, self._heard)
         self._condition = self._standing.condition
 
     @property

@@ -14,7 +14,7 @@ from collections.abc import Callable
 logger = logging.getLogger("quorate.recipes")
 
 
-class Herald:
+class ListenerExecutor:
     """Calls functions in order; `name` is the name of its thread."""
 
     def __init__(self, name: str) -> None:

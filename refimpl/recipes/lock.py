@@ -23,11 +23,11 @@ from refimpl.recipes.deadlines import Deadline, wait_for
 from refimpl.recipes.driver import Driver, protection
 from refimpl.recipes.errors import LockLost, Refused
 from refimpl.recipes.kazoo_adapter import valid
-from refimpl.recipes.listener_executor import Herald
+from refimpl.recipes.listener_executor import ListenerExecutor
 from spec.effects import Fact
 from spec.recipes import lock as spec_lock
-from spec.recipes.events import Event, Failed, Gone, HoldsNoMore, Unwanted, Wanted
-from spec.recipes.member import Phase
+from spec.recipes.events import Event, Failed, HoldsNoMore, Join, Leave, Withdrawn
+from spec.recipes.member import MemberPhase
 from spec.recipes.recipes import lock_rules
 from spec.tree.replies import Code
 
@@ -82,7 +82,7 @@ class Lock:
         self._state = spec_lock.Lock()
         self._failure: Code | None = None
         self._listeners: list[LostListener] = []
-        self._herald = Herald(f"{path} listeners")
+        self._herald = ListenerExecutor(f"{path} listeners")
 
     # -- the interface of the application
 
@@ -156,7 +156,7 @@ class Lock:
         """See `acquire`; for any owner. `given_up()` ends the wait as a timeout does, after a `wake`."""
         with self._condition:
             held = self._held_by(owner)
-        if held is not None and self._tell(Wanted(""), held):
+        if held is not None and self._tell(Join(""), held):
             return True
         deadline = Deadline(timeout)
         hold = self._turn(owner, deadline, given_up)
@@ -173,7 +173,7 @@ class Lock:
         """See `release`; for any owner."""
         with self._condition:
             held, lost = self._held_by(owner), self._lost_by(owner)
-        if held is not None and self._tell(Unwanted(), held):
+        if held is not None and self._tell(Leave(), held):
             return
         lost = lost if held is None else held
         if lost is None:
@@ -219,7 +219,7 @@ class Lock:
 
     def _give_up(self, hold: _Hold) -> None:
         """End a hold that has never had the lock."""
-        self._tell(Unwanted(), hold)
+        self._tell(Leave(), hold)
         with self._condition:
             if self._hold is hold:
                 self._hold = None
@@ -236,7 +236,7 @@ class Lock:
     def _stand(self, hold: _Hold, deadline: Deadline, given_up: Callable[[], bool]) -> bool:
         """Wait in the queue of znodes until the hold has the lock; enter again if the lock was lost meanwhile."""
         while True:
-            self._tell(Wanted(protection()), hold)
+            self._tell(Join(protection()), hold)
             with self._condition:
 
                 def decided() -> bool:
@@ -282,7 +282,7 @@ class Lock:
                         logger.error("%s: the servers refuse what the lock asks for: %s", self.path, code.name)
                     case HoldsNoMore("suspended") if hold is not None:
                         self._doubt("suspended")
-                    case Gone() if hold is not None and owed:
+                    case Withdrawn() if hold is not None and owed:
                         hold.owed = owed
                         self._lost.append(hold)
                         self._doubt("lost")
@@ -291,7 +291,7 @@ class Lock:
             if hold is not None and not state.taken:
                 self._hold = None  # lost, or released
             self._condition.notify_all()
-            over = self._hold is None and not self._turns and state.place.phase is Phase.OUT
+            over = self._hold is None and not self._turns and state.place.phase is MemberPhase.OUT
             if over:
                 self._driver = None
             return over

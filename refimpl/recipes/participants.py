@@ -15,7 +15,7 @@ import msgspec
 from kazoo.exceptions import NoNodeError
 
 from spec.recipes import names
-from spec.recipes.member import Rules
+from spec.recipes.member import QueueRules
 from spec.tree.paths import below, name_of
 
 
@@ -37,7 +37,7 @@ def participant(client: Any, path: str, *, leads: bool) -> Participant | None:
     return Participant(data.decode(errors="replace"), path, stat.czxid, leads)
 
 
-def of_queue(client: Any, rules: Rules) -> Iterator[Participant]:
+def of_queue(client: Any, rules: QueueRules) -> Iterator[Participant]:
     """Yield the members of the queue in order; the first of them leads."""
     try:
         children = client.get_children(rules.root)

@@ -17,14 +17,14 @@ from refimpl.recipes.driver import Driver, protection
 from refimpl.recipes.errors import Refused
 from refimpl.recipes.kazoo_adapter import valid
 from spec.effects import Fact
-from spec.recipes.events import Event, Failed, Unwanted, Wanted
+from spec.recipes.events import Event, Failed, Join, Leave
 from spec.recipes.recipes import RECIPES
 from spec.tree.replies import Code
 
 logger = logging.getLogger("quorate.recipes")
 
 
-class Standing:
+class Participation:
     """A part in the election `recipe` (a name in `spec.recipes.recipes.RECIPES`) by `rules`, starting in `state`."""
 
     def __init__(
@@ -82,7 +82,7 @@ class Standing:
                 self._failure = None
             return stands()
 
-        return self._driver.tell(Wanted(self._driver.fresh()), wanted)
+        return self._driver.tell(Join(self._driver.fresh()), wanted)
 
     def tell(self, event: Event) -> bool:
         """Process an event; return False if it was too late."""
@@ -92,7 +92,7 @@ class Standing:
         """Withdraw. The belief ends immediately; the znode is deleted as soon as there is a connection."""
         with self.condition:
             self._ending = True
-        self._driver.tell(Unwanted())
+        self._driver.tell(Leave())
 
     def wait(self, decided: Callable[[], bool], deadline: Deadline) -> bool:
         """Wait, with the condition held, until this client leads or `decided()`; return False at the deadline.

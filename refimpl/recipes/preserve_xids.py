@@ -19,7 +19,7 @@ from kazoo.protocol.connection import ConnectionHandler
 Client = TypeVar("Client")
 
 
-class _Counting(ConnectionHandler):  # type: ignore[misc]  # kazoo has no types
+class _XidPreservingConnection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no types
     """A connection that ignores kazoo's reset of the request number to 0."""
 
     @property
@@ -44,5 +44,5 @@ def keep_counting(client: Client) -> Client:
     connection: Any = getattr(client, "_connection", None)
     if type(connection) is not ConnectionHandler:
         raise TypeError(f"{client!r} has a connection of the type {type(connection).__name__}, which is not kazoo's")
-    connection.__class__ = _Counting
+    connection.__class__ = _XidPreservingConnection
     return client

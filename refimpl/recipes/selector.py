@@ -20,7 +20,7 @@ from refimpl.recipes import participants
 from refimpl.recipes.errors import LeadershipLost
 from refimpl.recipes.leadership import Leadership
 from refimpl.recipes.participants import Participant
-from refimpl.recipes.participation import Standing
+from refimpl.recipes.participation import Participation
 from spec.effects import Fact
 from spec.recipes.events import Interrupt, Interrupted, Returned, TakeLeadership
 from spec.recipes.recipes import selector_rules
@@ -60,7 +60,7 @@ class LeaderSelector:
         self._leadership: Leadership | None = None
         self._thread: threading.Thread | None = None
         self._rules, state = selector_rules(path, data=id.encode()), Selector(requeues=auto_requeue)
-        self._standing = Standing(client, path, "leader-selector", self._rules, self._heard, state=state)
+        self._standing = Participation(client, path, "leader-selector", self._rules, self._heard, state=state)
         self._condition = self._standing.condition
 
     @property

@@ -134,9 +134,9 @@ def _to_raw(message: QuorumMessage) -> Packet:
             return Packet(PacketType.ACK, zxid)
         case zab.Inform(txn=txn):
             return Packet(PacketType.INFORM, txn.zxid, encode_txn(txn.zxid, txn.value))
-        case zab.Request(value=request) | ForwardedSync(request=request):
+        case zab.QuorumRequest(value=request) | ForwardedSync(request=request):
             return _request(request)
-        case zab.Sync():
+        case zab.QuorumSync():
             return Packet(PacketType.SYNC, 0)
         case PingPacket(zxid=zxid, sessions=sessions):
             touched = b"".join(SESSION_TIMEOUT.pack(*session) for session in sessions)
@@ -182,7 +182,7 @@ def _decode_request(packet: Packet) -> QuorumMessage:
     session, cxid, opcode = _unpack(REQUEST_HEAD, packet)
     record = decode_body(session, cxid, opcode, data, REQUEST_HEAD.size)
     request = requests.Request(session, cxid, record, packet.authinfo)
-    return ForwardedSync(request) if isinstance(record, requests.Sync) else zab.Request(request)
+    return ForwardedSync(request) if isinstance(record, requests.Sync) else zab.QuorumRequest(request)
 
 
 def _decode_registration(packet: Packet) -> QuorumMessage:
@@ -243,7 +243,7 @@ _DECODERS: dict[int, Callable[[Packet], QuorumMessage]] = {
     PacketType.COMMIT: lambda packet: zab.Commit(packet.zxid),
     PacketType.PING: _decode_ping,
     PacketType.REVALIDATE: _decode_revalidate,
-    PacketType.SYNC: lambda _: zab.Sync(),
+    PacketType.SYNC: lambda _: zab.QuorumSync(),
     PacketType.INFORM: lambda packet: zab.Inform(_decode_txn(packet)),
     PacketType.NEWLEADER: _decode_new_leader,
     PacketType.FOLLOWERINFO: _decode_registration,

@@ -29,7 +29,7 @@ from spec.tree.requests import SessionId, SetWatches
 from spec.tree.watches import WatchKind, watch_of
 
 
-class Phase(enum.Enum):
+class SessionState(enum.Enum):
     """The state of a library's session, as far as the library knows."""
 
     CONNECTED = "connected"
@@ -52,7 +52,7 @@ Watch: TypeAlias = tuple[Awaits, str]
 class Library(msgspec.Struct, frozen=True):
     """A library: its `outstanding` requests, oldest first, and its registered watches."""
 
-    phase: Phase = Phase.CONNECTED
+    phase: SessionState = SessionState.CONNECTED
     session: SessionId = 0
     seen: int = 0
     watches: frozenset[Watch] = frozenset()
@@ -119,20 +119,20 @@ def notified(library: Library, type_: EventType, path: str) -> Library:
 def lost(library: Library, *, keeps_watches: bool) -> Library:
     """Record the loss of the connection: all outstanding requests are dropped."""
     watches = library.watches if keeps_watches else frozenset()
-    return replace(library, phase=Phase.CONNECTING, watches=watches, outstanding=())
+    return replace(library, phase=SessionState.CONNECTING, watches=watches, outstanding=())
 
 
 def connected(library: Library, session: SessionId) -> Library:
     """Record that a server accepted the client. A new session starts without watches."""
     watches = library.watches if session == library.session else frozenset()
-    return replace(library, phase=Phase.CONNECTED, session=session, watches=watches)
+    return replace(library, phase=SessionState.CONNECTED, session=session, watches=watches)
 
 
 def expired(library: Library) -> Library:
     """Record that the session has expired. The last zxid seen does not constrain a later session."""
-    return Library(Phase.EXPIRED, library.session)
+    return Library(SessionState.EXPIRED, library.session)
 
 
 def closed() -> Library:
     """A closed library, without the state of the old one."""
-    return Library(Phase.CLOSED)
+    return Library(SessionState.CLOSED)

@@ -14,7 +14,7 @@ Rules this package keeps:
 
 from spec.config.ensemble import Ensemble, parse_ensemble, render_ensemble
 from spec.config.problems import ConfigError, Problem
-from spec.config.server_line import Address, LearnerType, Server, ServerAddress, parse_server, render_server
+from spec.config.server_line import Address, LearnerType, ServerAddress, ServerLine, parse_server, render_server
 from spec.config.zoo_cfg import Config, Read, parse_zoo_cfg, version_in_name
 
 __all__ = [
@@ -25,8 +25,8 @@ __all__ = [
     "LearnerType",
     "Problem",
     "Read",
-    "Server",
     "ServerAddress",
+    "ServerLine",
     "parse_ensemble",
     "parse_server",
     "parse_zoo_cfg",

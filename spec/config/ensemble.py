@@ -27,7 +27,7 @@ from spec.config.server_line import (
     Address,
     BadServerLineError,
     LearnerType,
-    Server,
+    ServerLine,
     parse_server,
     render_server,
 )
@@ -41,7 +41,7 @@ _SERVER_FORM = "write server.N=..., N being the number in that server's myid fil
 class Ensemble(msgspec.Struct, frozen=True):
     """The servers in ascending order of their ids, and their view."""
 
-    servers: tuple[Server, ...]
+    servers: tuple[ServerLine, ...]
     view: View
 
 
@@ -115,15 +115,15 @@ def read_ensemble(
     return ensemble
 
 
-def _of_type(servers: Mapping[Sid, Server], learner_type: LearnerType) -> frozenset[Sid]:
+def _of_type(servers: Mapping[Sid, ServerLine], learner_type: LearnerType) -> frozenset[Sid]:
     return frozenset(sid for sid, server in servers.items() if server.learner_type is learner_type)
 
 
 def _read_servers(
     properties: Mapping[str, Property], file: str, findings: Findings
-) -> tuple[dict[Sid, Server], dict[Sid, int]]:
+) -> tuple[dict[Sid, ServerLine], dict[Sid, int]]:
     """Read the servers, and the numbers of their lines."""
-    servers: dict[Sid, Server] = {}
+    servers: dict[Sid, ServerLine] = {}
     lines: dict[Sid, int] = {}
     for key, prop in properties.items():
         if not key.startswith("server."):
@@ -142,7 +142,9 @@ def _read_servers(
     return servers, lines
 
 
-def _check_addresses(servers: Mapping[Sid, Server], lines: Mapping[Sid, int], file: str, findings: Findings) -> None:
+def _check_addresses(
+    servers: Mapping[Sid, ServerLine], lines: Mapping[Sid, int], file: str, findings: Findings
+) -> None:
     """Warn of an address that two servers share: only one of them can listen there."""
     owners: dict[Address, Sid] = {}
     for sid, server in servers.items():
@@ -154,7 +156,7 @@ def _check_addresses(servers: Mapping[Sid, Server], lines: Mapping[Sid, int], fi
                 break
 
 
-def _listening(server: Server) -> Iterator[tuple[str, Address]]:
+def _listening(server: ServerLine) -> Iterator[tuple[str, Address]]:
     """The addresses of a server by name, without wildcards, which are equal on different hosts."""
     for each in server.addresses:
         yield "quorum port", Address(each.host.lower(), each.quorum_port)
@@ -164,7 +166,7 @@ def _listening(server: Server) -> Iterator[tuple[str, Address]]:
             yield name, Address(client.host.lower(), client.port)
 
 
-def _read_server(sid: Sid, prop: Property, file: str, findings: Findings) -> Server | None:
+def _read_server(sid: Sid, prop: Property, file: str, findings: Findings) -> ServerLine | None:
     try:
         server = parse_server(sid, prop.value)
     except BadServerLineError as error:
@@ -178,10 +180,10 @@ def _read_server(sid: Sid, prop: Property, file: str, findings: Findings) -> Ser
     return server
 
 
-def _guessed(sid: Sid, value: str) -> Server:
+def _guessed(sid: Sid, value: str) -> ServerLine:
     """Make a server for an invalid line, so that it causes no further errors."""
     observes = "observer" in value.lower()
-    return Server(sid, (), LearnerType.OBSERVER if observes else LearnerType.PARTICIPANT)
+    return ServerLine(sid, (), LearnerType.OBSERVER if observes else LearnerType.PARTICIPANT)
 
 
 def _check_participants(ensemble: Ensemble, file: str, findings: Findings, standalone_enabled: bool) -> None:
@@ -207,7 +209,7 @@ class _HierarchyReader:
         properties: Mapping[str, Property],
         file: str,
         findings: Findings,
-        servers: Mapping[Sid, Server],
+        servers: Mapping[Sid, ServerLine],
         lines: Mapping[Sid, int],
     ) -> None:
         self._properties = properties

@@ -53,7 +53,7 @@ class ServerAddress(msgspec.Struct, frozen=True, order=True):
         return f"{bracketed(self.host)}:{self.quorum_port}:{self.election_port}"
 
 
-class Server(msgspec.Struct, frozen=True):
+class ServerLine(msgspec.Struct, frozen=True):
     """One `server.N` line (`QuorumPeer.QuorumServer`).
 
     `client` and `secure_client` are the client addresses in the line, or None.
@@ -75,7 +75,7 @@ class BadServerLineError(ValueError):
         self.right = right
 
 
-def parse_server(sid: Sid, value: str) -> Server:
+def parse_server(sid: Sid, value: str) -> ServerLine:
     """Parse a value. Raises BadServerLineError for the first mistake in it."""
     # ZooKeeper ignores the text after a third semicolon, too.
     template = template_in(value)
@@ -88,7 +88,7 @@ def parse_server(sid: Sid, value: str) -> Server:
     roles = {role for _, role in entries if role is not None}
     if len(roles) > 1:
         raise BadServerLineError("the addresses of one server have different roles", "give them the same role")
-    return Server(
+    return ServerLine(
         sid,
         tuple(sorted({address for address, _ in entries})),
         roles.pop() if roles else LearnerType.PARTICIPANT,
@@ -97,7 +97,7 @@ def parse_server(sid: Sid, value: str) -> Server:
     )
 
 
-def render_server(server: Server) -> str:
+def render_server(server: ServerLine) -> str:
     """Return the value as `QuorumServer.toString` writes it, with the role, and the hosts in order."""
     text = "|".join(map(str, server.addresses)) + f":{server.learner_type.value}"
     if server.client is not None:

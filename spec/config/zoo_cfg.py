@@ -27,7 +27,7 @@ from spec.config.ensemble import (
 )
 from spec.config.problems import Findings, Problem, java_integer
 from spec.config.properties import Property, last_of_each, read_properties
-from spec.config.server_line import ANY_ADDRESS, Address, LearnerType, Server, parse_role
+from spec.config.server_line import ANY_ADDRESS, Address, LearnerType, ServerLine, parse_role
 from spec.config.settings import Settings
 from spec.quorum import Addresses, Sid, View, addresses_of
 
@@ -51,7 +51,7 @@ class Config(msgspec.Struct, frozen=True):
     """
 
     file: str
-    servers: tuple[Server, ...]
+    servers: tuple[ServerLine, ...]
     view: View
     version: int
     myid: Sid | None
@@ -105,7 +105,7 @@ class Config(msgspec.Struct, frozen=True):
         """The shared part of the configuration, with the version in the files."""
         return Ensemble(self.servers, msgspec.structs.replace(self.view, version=self.version))
 
-    def server(self, sid: Sid) -> Server | None:
+    def server(self, sid: Sid) -> ServerLine | None:
         """Return the `server.N` line of a server, or None."""
         return next((server for server in self.servers if server.sid == sid), None)
 

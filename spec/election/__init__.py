@@ -23,7 +23,7 @@ from spec.election.messages import (
     Start,
     VoteReceived,
 )
-from spec.election.state import Ballot, Claim, Election, Peer, Rules
+from spec.election.state import Ballot, Claim, Election, ElectionRules, Peer
 from spec.election.vote import LONG_MIN, ServerState, Vote, initial_vote, is_better
 from spec.variants import Variant
 
@@ -35,6 +35,7 @@ __all__ = [
     "Elected",
     "Election",
     "ElectionEvent",
+    "ElectionRules",
     "EpochBegun",
     "Fired",
     "Followed",
@@ -44,7 +45,6 @@ __all__ = [
     "Notification",
     "Peer",
     "QuorumLost",
-    "Rules",
     "ServerState",
     "Start",
     "Variant",

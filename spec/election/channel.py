@@ -88,14 +88,14 @@ class Channel(msgspec.Struct, frozen=True):
     in_flight: tuple[Message, ...] = ()
 
 
-class Sent(msgspec.Struct, frozen=True):
+class Transmission(msgspec.Struct, frozen=True):
     """The channel after `send`; if `connected`, apply `establish` to the opposite direction."""
 
     channel: Channel
     connected: bool = False
 
 
-class Delivered(msgspec.Struct, frozen=True):
+class Delivery(msgspec.Struct, frozen=True):
     """The message that arrived, and the channel without it."""
 
     message: Message
@@ -105,7 +105,9 @@ class Delivered(msgspec.Struct, frozen=True):
 DEFAULT_RULES = ChannelRules()
 
 
-def send(channel: Channel, message: Message, rules: ChannelRules = DEFAULT_RULES, knows_peer: bool = True) -> Sent:
+def send(
+    channel: Channel, message: Message, rules: ChannelRules = DEFAULT_RULES, knows_peer: bool = True
+) -> Transmission:
     """`toSend`: the message replaces the queued one, and a connection is made if there is none.
 
     `knows_peer` says whether the sender's view contains the receiver. An answer to an unknown server can use a
@@ -113,11 +115,11 @@ def send(channel: Channel, message: Message, rules: ChannelRules = DEFAULT_RULES
     invalid server id, and the message waits in the queue until the unknown server connects.
     """
     if channel.status is Status.OPEN:
-        return Sent(_transmit(channel, message, rules))
+        return Transmission(_transmit(channel, message, rules))
     waiting = replace(channel, queued=message, last=None)
     if channel.status is Status.DEAD or not knows_peer:
-        return Sent(waiting)
-    return Sent(establish(waiting, rules), connected=True)
+        return Transmission(waiting)
+    return Transmission(establish(waiting, rules), connected=True)
 
 
 def establish(channel: Channel, rules: ChannelRules = DEFAULT_RULES) -> Channel:
@@ -134,7 +136,7 @@ def establish(channel: Channel, rules: ChannelRules = DEFAULT_RULES) -> Channel:
     return opened if first is None else _transmit(opened, first, rules)
 
 
-def deliver(channel: Channel, rules: ChannelRules = DEFAULT_RULES) -> Delivered | None:
+def deliver(channel: Channel, rules: ChannelRules = DEFAULT_RULES) -> Delivery | None:
     """Delivers the oldest message in flight; None if nothing is in flight.
 
     The queued message takes its place if there is a socket.
@@ -145,7 +147,7 @@ def deliver(channel: Channel, rules: ChannelRules = DEFAULT_RULES) -> Delivered 
     rest = replace(channel, in_flight=tuple(others))
     if channel.queued is not None and channel.status is Status.OPEN:
         rest = _transmit(replace(rest, queued=None), channel.queued, rules)
-    return Delivered(message, rest)
+    return Delivery(message, rest)
 
 
 def self_crashed(channel: Channel) -> Channel:

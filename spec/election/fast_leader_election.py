@@ -16,7 +16,7 @@ Rules this module keeps:
   here is a run of the real server, one whose loopback is fast. A slow loopback can differ in one way: a vote
   that waits in the queue ahead of it is recorded, where here it is dropped because FinalizeWait has begun.
 - `step` returns None for an event that cannot happen in this state. It fails on no message, except where the
-  rules of the run exclude it (`Rules.outsiders`).
+  rules of the run exclude it (`ElectionRules.outsiders`).
 
 Sources: `FastLeaderElection.lookForLeader` (with `receivedFollowingNotification`), its
 `Messenger.WorkerReceiver.run`, `sendNotifications`, and `QuorumPeer.run` for what begins an election.
@@ -49,20 +49,20 @@ from spec.election.outgoing import (
     own_vote,
     send_notifications,
 )
-from spec.election.state import Ballot, Election, Peer, Rules, next_round, put
+from spec.election.state import Ballot, Election, ElectionRules, Peer, next_round, put
 from spec.election.tally import claim_of, leader_of_others, leader_of_this_round, proposal_has_quorum
 from spec.election.vote import NO_DATABASE, ServerState, Vote, is_better, is_observer
 from spec.quorum import Sid, View
 
 LOOKING, FOLLOWING, LEADING, OBSERVING = ServerState
-DEFAULT_RULES = Rules()
+DEFAULT_RULES = ElectionRules()
 
 _LEAVING = {LeaderLost: {FOLLOWING, OBSERVING}, QuorumLost: {LEADING}}
 """The states that allow each of the two events."""
 
 
 def step(
-    peer: Peer, election: Election | None, event: ElectionEvent, rules: Rules = DEFAULT_RULES
+    peer: Peer, election: Election | None, event: ElectionEvent, rules: ElectionRules = DEFAULT_RULES
 ) -> Step[Election] | None:
     """One event of one server; `election` is None while the server does not run.
 
@@ -78,7 +78,7 @@ def step(
     return None if election is None else _step_running(peer, election, event, rules)
 
 
-def _step_running(peer: Peer, election: Election, event: ElectionEvent, rules: Rules) -> Step[Election] | None:
+def _step_running(peer: Peer, election: Election, event: ElectionEvent, rules: ElectionRules) -> Step[Election] | None:
     """One event of a server that runs."""
     match event:
         case Deliver(source=source, notification=heard) if source != peer.sid:
@@ -98,12 +98,12 @@ def _step_running(peer: Peer, election: Election, event: ElectionEvent, rules: R
 # Beginning an election.
 
 
-def _boot(peer: Peer, rules: Rules) -> Step[Election]:
+def _boot(peer: Peer, rules: ElectionRules) -> Step[Election]:
     """A new FastLeaderElection object, whose logicalclock is 0 (`QuorumPeer.startLeaderElection`)."""
     return _look_for_leader(peer, 1, peer.boot_vote, rules)
 
 
-def _look_again(peer: Peer, election: Election, rules: Rules) -> Step[Election] | None:
+def _look_again(peer: Peer, election: Election, rules: ElectionRules) -> Step[Election] | None:
     """Back to LOOKING with the same FastLeaderElection object: logicalclock continues (`QuorumPeer.run`)."""
     following = next_round(election.round)
     if not rules.allows_round(following):
@@ -111,7 +111,7 @@ def _look_again(peer: Peer, election: Election, rules: Rules) -> Step[Election] 
     return _look_for_leader(peer, following, election.vote, rules)
 
 
-def _look_for_leader(peer: Peer, election_round: int, current: Vote, rules: Rules) -> Step[Election]:
+def _look_for_leader(peer: Peer, election_round: int, current: Vote, rules: ElectionRules) -> Step[Election]:
     """The first lines of `lookForLeader`: a fresh record, the initial vote, and a notification to every voter."""
     told = current if rules.outsiders else None
     fresh = Election(LOOKING, election_round, peer.initial_vote, told)
@@ -123,7 +123,7 @@ def _look_for_leader(peer: Peer, election_round: int, current: Vote, rules: Rule
 # One notification.
 
 
-def _receive(peer: Peer, election: Election, source: Sid, heard: Notification, rules: Rules) -> Step[Election]:
+def _receive(peer: Peer, election: Election, source: Sid, heard: Notification, rules: ElectionRules) -> Step[Election]:
     """`WorkerReceiver.run`: configuration first, then strangers, then the queue or an answer."""
     adopted: Effects = ()
     if election.state is LOOKING and heard.config is not None and heard.config.version > peer.view.version:
@@ -156,7 +156,9 @@ def _must_answer(election: Election, heard: Notification) -> bool:
     return election.state is not LOOKING or heard.election_epoch < election.round
 
 
-def _take_from_queue(peer: Peer, election: Election, source: Sid, heard: Notification, rules: Rules) -> Progress:
+def _take_from_queue(
+    peer: Peer, election: Election, source: Sid, heard: Notification, rules: ElectionRules
+) -> Progress:
     """`recvqueue.poll`, in the loop that waits before a decision or in the one that does not.
 
     While FinalizeWait runs, a vote that is not better is taken from the queue and lost.
@@ -179,7 +181,7 @@ def _take_from_queue(peer: Peer, election: Election, source: Sid, heard: Notific
             return election, ()
 
 
-def _hear_looking(peer: Peer, election: Election, source: Sid, heard: Notification, rules: Rules) -> Progress:
+def _hear_looking(peer: Peer, election: Election, source: Sid, heard: Notification, rules: ElectionRules) -> Progress:
     """A vote of a server that looks too: case LOOKING of `lookForLeader`."""
     own = peer.initial_vote
     if NO_DATABASE in (own.zxid, heard.vote.zxid) or heard.election_epoch < election.round:
@@ -195,7 +197,7 @@ def _hear_looking(peer: Peer, election: Election, source: Sid, heard: Notificati
     return _finalize_if_agreed(peer, replace(election, recvset=recvset)), sent
 
 
-def _hear_decided(peer: Peer, election: Election, source: Sid, heard: Notification, rules: Rules) -> Progress:
+def _hear_decided(peer: Peer, election: Election, source: Sid, heard: Notification, rules: ElectionRules) -> Progress:
     """A vote of a server that has decided: `receivedFollowingNotification`.
 
     The decision is the sender's vote and round, not this server's own: a latecomer joins an established

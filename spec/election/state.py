@@ -4,7 +4,7 @@ Rules this module keeps:
 
 - One representation for each meaning: maps are tuples of pairs in ascending order of the server, and what
   can never matter again is not there. The checker counts every distinct value as another state.
-- The bounds and variants of a run are `Rules`; they are not state, and the same value serves every server.
+- The bounds and variants of a run are `ElectionRules`; they are not state, and the same value serves every server.
 
 Sources: the fields of `FastLeaderElection` and the local variables of `lookForLeader`.
 """
@@ -26,7 +26,7 @@ Pairs: TypeAlias = tuple[tuple[Sid, T], ...]
 """A map from servers to something, as pairs in ascending order of the server."""
 
 
-class Rules(msgspec.Struct, frozen=True):
+class ElectionRules(msgspec.Struct, frozen=True):
     """The rules of a run, equal for all its servers.
 
     - `round_limit`: no server begins an election beyond this round; None for no limit.

@@ -18,7 +18,7 @@ Sources: `FastLeaderElection.getVoteTracker` and `checkLeader`, `Vote.equals` (V
 """
 
 from spec.election.messages import Notification
-from spec.election.state import Ballot, Claim, Election, Pairs, Peer, Rules
+from spec.election.state import Ballot, Claim, Election, ElectionRules, Pairs, Peer
 from spec.election.vote import ServerState, Vote
 from spec.quorum import Sid
 from spec.variants import Variant
@@ -29,7 +29,7 @@ def proposal_has_quorum(peer: Peer, election: Election) -> bool:
     return peer.view.contains_quorum({sid for sid, ballot in election.recvset if ballot.vote == election.vote})
 
 
-def leader_of_this_round(peer: Peer, election: Election, heard: Notification, rules: Rules) -> bool:
+def leader_of_this_round(peer: Peer, election: Election, heard: Notification, rules: ElectionRules) -> bool:
     """Whether recvset, with what was heard just now in it, makes the sender's leader the leader."""
     leader = heard.vote.leader
     supporters = {sid for sid, ballot in election.recvset if _agrees(heard.vote, ballot)}
@@ -38,7 +38,7 @@ def leader_of_this_round(peer: Peer, election: Election, heard: Notification, ru
     )
 
 
-def leader_of_others(peer: Peer, election: Election, heard: Notification, rules: Rules) -> bool:
+def leader_of_others(peer: Peer, election: Election, heard: Notification, rules: ElectionRules) -> bool:
     """Whether the decided servers, with the one heard just now, are a quorum behind its leader."""
     leader = heard.vote.leader
     supporters = {
@@ -50,7 +50,7 @@ def leader_of_others(peer: Peer, election: Election, heard: Notification, rules:
     return peer.view.contains_quorum(supporters) and check_leader(peer, election, heard, leading, rules)
 
 
-def check_leader(peer: Peer, election: Election, heard: Notification, leading: bool, rules: Rules) -> bool:
+def check_leader(peer: Peer, election: Election, heard: Notification, leading: bool, rules: ElectionRules) -> bool:
     """Whether the leader others agree on may be believed (`FastLeaderElection.checkLeader`).
 
     Another server must have said itself that it leads, else a crashed one would be elected over and over.

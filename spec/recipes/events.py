@@ -30,13 +30,13 @@ from spec.tree.replies import Code
 S = TypeVar("S")
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class Join(msgspec.Struct, frozen=True):
     """Take part: run for election, or acquire the lock."""
 
     id: str
 
 
-class Unwanted(msgspec.Struct, frozen=True):
+class Leave(msgspec.Struct, frozen=True):
     """Stop taking part: release, close, or give up waiting."""
 
 
@@ -82,7 +82,7 @@ class Expired(msgspec.Struct, frozen=True):
 
 
 Event: TypeAlias = (
-    Wanted | Unwanted | Returned | Interrupted | Answered | Unanswered | Notified | Suspended | Connected | Expired
+    Join | Leave | Returned | Interrupted | Answered | Unanswered | Notified | Suspended | Connected | Expired
 )
 
 
@@ -133,7 +133,7 @@ class Interrupt(Fact, frozen=True):
     """The running `take_leadership` has to end."""
 
 
-class Gone(Fact, frozen=True):
+class Withdrawn(Fact, frozen=True):
     """The client does not take part any longer, and has no znode."""
 
 

@@ -15,26 +15,26 @@ from msgspec.structs import replace
 
 from spec.effects import Observe
 from spec.recipes import queue
-from spec.recipes.events import Event, Gone, Holds, Step, Unwanted, Wanted
-from spec.recipes.member import Phase, Place, Rules
+from spec.recipes.events import Event, Holds, Join, Leave, Step, Withdrawn
+from spec.recipes.member import MemberPhase, QueueMember, QueueRules
 from spec.variants import Variant
 
 
 class Lock(msgspec.Struct, frozen=True):
     """`taken` is the number of acquisitions without a release yet, including one that still waits."""
 
-    place: Place = Place()
+    place: QueueMember = QueueMember()
     taken: int = 0
 
 
-def step(rules: Rules, lock: Lock, event: Event) -> Step[Lock]:
+def step(rules: QueueRules, lock: Lock, event: Event) -> Step[Lock]:
     """The step of a lock on an event."""
     match event:
-        case Wanted() if lock.taken:
+        case Join() if lock.taken:
             return _again(rules, replace(lock, taken=lock.taken + 1), event)
-        case Wanted():
+        case Join():
             return _through(rules, replace(lock, taken=1), event)
-        case Unwanted():
+        case Leave():
             left = 0 if Variant.LEAVE_AT_ONCE in rules.variants else max(lock.taken - 1, 0)
             lock = replace(lock, taken=left)
             return _through(rules, lock, event) if left == 0 else Step(lock)
@@ -42,16 +42,16 @@ def step(rules: Rules, lock: Lock, event: Event) -> Step[Lock]:
             return _through(rules, lock, event)
 
 
-def _again(rules: Rules, lock: Lock, event: Wanted) -> Step[Lock]:
+def _again(rules: QueueRules, lock: Lock, event: Join) -> Step[Lock]:
     if Variant.ENTER_TWICE in rules.variants and lock.place.holds:
-        return _through(rules, replace(lock, place=Place(link=lock.place.link)), event)
-    held = lock.place.holds and lock.place.phase is Phase.HOLDING
+        return _through(rules, replace(lock, place=QueueMember(link=lock.place.link)), event)
+    held = lock.place.holds and lock.place.phase is MemberPhase.HOLDING
     told = (Observe(Holds(lock.place.path or "", lock.place.token or 0)),) if held else ()
     return Step(lock, told)
 
 
-def _through(rules: Rules, lock: Lock, event: Event) -> Step[Lock]:
+def _through(rules: QueueRules, lock: Lock, event: Event) -> Step[Lock]:
     """Step the place; a place that has left the queue has taken nothing."""
     done = queue.step(rules, lock.place, event)
-    out = Observe(Gone()) in done.effects
+    out = Observe(Withdrawn()) in done.effects
     return Step(Lock(done.state, 0 if out else lock.taken), done.effects)

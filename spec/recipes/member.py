@@ -13,7 +13,7 @@ import msgspec
 from spec.variants import Variant
 
 
-class Phase(enum.Enum):
+class MemberPhase(enum.Enum):
     """The phase of a client; most phases wait for the reply to one request."""
 
     OUT = "out"  # has no znode, and waits for nothing
@@ -40,7 +40,7 @@ class Link(enum.Enum):
     EXPIRED = "expired"
 
 
-class Rules(msgspec.Struct, frozen=True):
+class QueueRules(msgspec.Struct, frozen=True):
     """The differences between recipes that queue.
 
     `resets`: a place that held when the connection was lost queues again after the reconnect (LeaderLatch); otherwise
@@ -58,7 +58,7 @@ class Rules(msgspec.Struct, frozen=True):
     variants: frozenset[Variant] = frozenset()
 
 
-class Place(msgspec.Struct, frozen=True):
+class QueueMember(msgspec.Struct, frozen=True):
     """A client's part in the queue.
 
     `wanted`: it takes part. `lost`: the reply that its phase waits for will not arrive. `path` and `token` belong to
@@ -67,7 +67,7 @@ class Place(msgspec.Struct, frozen=True):
     to be deleted before it queues again.
     """
 
-    phase: Phase = Phase.OUT
+    phase: MemberPhase = MemberPhase.OUT
     link: Link = Link.CONNECTED
     wanted: bool = False
     lost: bool = False

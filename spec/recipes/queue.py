@@ -29,31 +29,31 @@ from spec.recipes.events import (
     Connected,
     Event,
     Expired,
-    Gone,
+    Join,
+    Leave,
     Notified,
     Step,
     Suspended,
     Unanswered,
-    Unwanted,
-    Wanted,
+    Withdrawn,
 )
-from spec.recipes.member import Link, Phase, Place, Rules
+from spec.recipes.member import Link, MemberPhase, QueueMember, QueueRules
 from spec.recipes.replies import answered
 from spec.variants import Variant
 
 
-def step(rules: Rules, place: Place, event: Event) -> Step[Place]:
+def step(rules: QueueRules, place: QueueMember, event: Event) -> Step[QueueMember]:
     """The step of a place on an event."""
     match event:
-        case Wanted(id):
+        case Join(id):
             # Keep an id that a search for a created znode may still need; a hold from before is given up.
-            kept = place.id if place.phase not in (Phase.OUT, Phase.LEAVING) else id
+            kept = place.id if place.phase not in (MemberPhase.OUT, MemberPhase.LEAVING) else id
             return _go_on(rules, replace(place, wanted=True, held=place.held and place.wanted, id=kept))
-        case Unwanted():
+        case Leave():
             return _unwanted(rules, replace(place, wanted=False, released=place.held or place.released))
         case Answered():
             return answered(rules, place, event)
-        case Unanswered() if place.phase is not Phase.OUT:
+        case Unanswered() if place.phase is not MemberPhase.OUT:
             lost = replace(place, lost=True)
             return _again(rules, lost) if place.link is Link.CONNECTED else Step(lost)
         case Notified(_, path):
@@ -71,26 +71,26 @@ def step(rules: Rules, place: Place, event: Event) -> Step[Place]:
             return Step(place)
 
 
-def _go_on(rules: Rules, place: Place) -> Step[Place]:
+def _go_on(rules: QueueRules, place: QueueMember) -> Step[QueueMember]:
     """Create a znode for a place that is wanted, connected and out of the queue."""
-    able = place.phase is Phase.OUT and place.wanted and place.link is Link.CONNECTED
+    able = place.phase is MemberPhase.OUT and place.wanted and place.link is Link.CONNECTED
     return transitions.enter(rules, place) if able else Step(place)
 
 
-def _unwanted(rules: Rules, place: Place) -> Step[Place]:
+def _unwanted(rules: QueueRules, place: QueueMember) -> Step[QueueMember]:
     """Give up a hold immediately, and the znode as soon as there is a connection and nothing is outstanding."""
-    if place.phase is Phase.OUT:
-        return Step(place, (Observe(Gone()),))
-    if place.phase in (Phase.WAITING, Phase.HOLDING) and place.link is Link.CONNECTED:
+    if place.phase is MemberPhase.OUT:
+        return Step(place, (Observe(Withdrawn()),))
+    if place.phase in (MemberPhase.WAITING, MemberPhase.HOLDING) and place.link is Link.CONNECTED:
         return transitions.leave(rules, place)
     return transitions.no_longer(place, "released")
 
 
-def _notified(rules: Rules, place: Place, path: str) -> Step[Place]:
+def _notified(rules: QueueRules, place: QueueMember, path: str) -> Step[QueueMember]:
     """Handle a notification: ignore one of an earlier watch, and remember one that overtakes a reply."""
     if path != place.behind or place.link is not Link.CONNECTED:
         return Step(place)
-    if place.phase is not Phase.WAITING:
+    if place.phase is not MemberPhase.WAITING:
         return Step(replace(place, notified=True))
     return transitions.lead(rules, place) if Variant.NO_REREAD in rules.variants else transitions.look(rules, place)
 
@@ -98,56 +98,56 @@ def _notified(rules: Rules, place: Place, path: str) -> Step[Place]:
 # -- the connection ------------------------------------------------------------------------------------------
 
 
-def _expired(rules: Rules, place: Place) -> Step[Place]:
+def _expired(rules: QueueRules, place: QueueMember) -> Step[QueueMember]:
     """Handle the loss of the session and its znode; a place that held is out, unless the recipe queues again."""
-    if Variant.NO_RESET in rules.variants and place.phase is Phase.HOLDING:
+    if Variant.NO_RESET in rules.variants and place.phase is MemberPhase.HOLDING:
         return Step(replace(place, link=Link.EXPIRED))
     wanted = place.wanted and (rules.returns or not place.held)
-    out = Step(Place(link=Link.EXPIRED, wanted=wanted), () if wanted else (Observe(Gone()),))
+    out = Step(QueueMember(link=Link.EXPIRED, wanted=wanted), () if wanted else (Observe(Withdrawn()),))
     return transitions.after(transitions.no_longer(place, "expired"), lambda _: out)
 
 
-def _anew(rules: Rules, place: Place, id: str) -> Step[Place]:
+def _anew(rules: QueueRules, place: QueueMember, id: str) -> Step[QueueMember]:
     """Continue in a new session, in which nothing of the old one is left."""
-    if Variant.NO_RESET in rules.variants and place.phase is Phase.HOLDING:
+    if Variant.NO_RESET in rules.variants and place.phase is MemberPhase.HOLDING:
         return transitions.hold(place)
     return _go_on(rules, replace(place, id=id))
 
 
-def _resumed(rules: Rules, place: Place, id: str) -> Step[Place]:
+def _resumed(rules: QueueRules, place: QueueMember, id: str) -> Step[QueueMember]:
     """Continue in the same session: repeat the unanswered request, and read again what was watched."""
     if place.lost:
         return _again(rules, place)
     match place.phase:
-        case Phase.OUT:
+        case MemberPhase.OUT:
             return _go_on(rules, replace(place, id=id))
-        case Phase.WAITING if Variant.NO_REREAD_ON_RECONNECT in rules.variants:
+        case MemberPhase.WAITING if Variant.NO_REREAD_ON_RECONNECT in rules.variants:
             return Step(place)
-        case Phase.HOLDING if rules.resets and Variant.NO_RESET not in rules.variants:
+        case MemberPhase.HOLDING if rules.resets and Variant.NO_RESET not in rules.variants:
             return transitions.leave(rules, replace(place, id=id))
-        case Phase.WAITING | Phase.HOLDING:
+        case MemberPhase.WAITING | MemberPhase.HOLDING:
             # Meanwhile an operator may have deleted the znode of a holder, although the session is the same.
             return transitions.look(rules, place) if place.stays else transitions.leave(rules, place)
         case _:
             return Step(place)  # a reply, or Unanswered, is still to arrive
 
 
-def _again(rules: Rules, place: Place) -> Step[Place]:
+def _again(rules: QueueRules, place: QueueMember) -> Step[QueueMember]:
     """Ask again after a lost reply, now that there is a connection."""
     place = replace(place, lost=False)
     match place.phase:
-        case Phase.ENTERING if rules.variants & {Variant.NO_PROTECTION, Variant.RETRY_WITHOUT_LOOKING}:
+        case MemberPhase.ENTERING if rules.variants & {Variant.NO_PROTECTION, Variant.RETRY_WITHOUT_LOOKING}:
             return transitions.enter(rules, place) if place.wanted else transitions.out(place)
-        case Phase.ENTERING | Phase.SYNCING | Phase.SEARCHING:
+        case MemberPhase.ENTERING | MemberPhase.SYNCING | MemberPhase.SEARCHING:
             unsynced = Variant.SEARCH_WITHOUT_SYNC in rules.variants
             return transitions.search(rules, place) if unsynced else transitions.sync(rules, place)
-        case Phase.CLAIMING:
+        case MemberPhase.CLAIMING:
             return transitions.claim(place)
-        case Phase.RETRACTING:
+        case MemberPhase.RETRACTING:
             return transitions.retract(place, rules.announces or "")
-        case Phase.LEAVING if Variant.RELEASE_ONCE in rules.variants:
+        case MemberPhase.LEAVING if Variant.RELEASE_ONCE in rules.variants:
             return transitions.enter(rules, place) if place.wanted else transitions.out(place)
-        case Phase.LEAVING:
+        case MemberPhase.LEAVING:
             return transitions.delete(place)
         case _:
             return transitions.look(rules, place)

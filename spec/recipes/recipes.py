@@ -15,7 +15,7 @@ import msgspec
 
 from spec.recipes import lock, names, queue, selector, unfair
 from spec.recipes.events import Event, Step
-from spec.recipes.member import Phase, Place, Rules
+from spec.recipes.member import MemberPhase, QueueMember, QueueRules
 from spec.tree.paths import below
 from spec.tree.store import Store
 from spec.variants import Variant
@@ -23,29 +23,29 @@ from spec.variants import Variant
 NONE: frozenset[Variant] = frozenset()
 
 
-def fair_rules(path: str, variants: frozenset[Variant] = NONE, data: bytes = b"") -> Rules:
+def fair_rules(path: str, variants: frozenset[Variant] = NONE, data: bytes = b"") -> QueueRules:
     """The official fair election, with an announcement of the leader next to the queue."""
-    return Rules(path, "n_", data, announces=f"{path}-leader", variants=variants)
+    return QueueRules(path, "n_", data, announces=f"{path}-leader", variants=variants)
 
 
-def lock_rules(path: str, variants: frozenset[Variant] = NONE, data: bytes = b"") -> Rules:
+def lock_rules(path: str, variants: frozenset[Variant] = NONE, data: bytes = b"") -> QueueRules:
     """A lock. A lost lock is not acquired again automatically. The names are those of Curator's `InterProcessMutex`."""
-    return Rules(path, "lock-", data, returns=False, variants=variants)
+    return QueueRules(path, "lock-", data, returns=False, variants=variants)
 
 
-def latch_rules(path: str, variants: frozenset[Variant] = NONE, data: bytes = b"") -> Rules:
+def latch_rules(path: str, variants: frozenset[Variant] = NONE, data: bytes = b"") -> QueueRules:
     """A latch. It queues again after every reconnect. The names are those of Curator's `LeaderLatch`."""
-    return Rules(path, "latch-", data, resets=True, variants=variants)
+    return QueueRules(path, "latch-", data, resets=True, variants=variants)
 
 
-def selector_rules(path: str, variants: frozenset[Variant] = NONE, data: bytes = b"") -> Rules:
+def selector_rules(path: str, variants: frozenset[Variant] = NONE, data: bytes = b"") -> QueueRules:
     """The selector's queue; Curator uses an `InterProcessMutex`."""
-    return Rules(path, "lock-", data, returns=False, variants=variants)
+    return QueueRules(path, "lock-", data, returns=False, variants=variants)
 
 
-def unfair_rules(path: str, variants: frozenset[Variant] = NONE) -> unfair.Rules:
+def unfair_rules(path: str, variants: frozenset[Variant] = NONE) -> unfair.UnfairRules:
     """One znode for all candidates, below the path."""
-    return unfair.Rules(below(path, "leader"), variants)
+    return unfair.UnfairRules(below(path, "leader"), variants)
 
 
 class Recipe(msgspec.Struct, frozen=True):
@@ -74,23 +74,23 @@ class Recipe(msgspec.Struct, frozen=True):
     calls: bool = False
 
 
-def _first_in_queue(rules: Rules, store: Store) -> str | None:
+def _first_in_queue(rules: QueueRules, store: Store) -> str | None:
     return next(iter(names.paths(rules.root, store.children(rules.root), rules.word)), None)
 
 
-def _only(rules: unfair.Rules, store: Store) -> str | None:
+def _only(rules: unfair.UnfairRules, store: Store) -> str | None:
     return rules.path if store.node(rules.path) is not None else None
 
 
-_OUT = Place()
+_OUT = QueueMember()
 
 
 def _of_queue(
     name: str,
-    rules: Callable[[str, frozenset[Variant]], Rules],
+    rules: Callable[[str, frozenset[Variant]], QueueRules],
     initial: Any = _OUT,
     step: Callable[[Any, Any, Event], Step[Any]] = queue.step,
-    place: Callable[[Any], Place] = lambda state: state,
+    place: Callable[[Any], QueueMember] = lambda state: state,
     called: Callable[[Any], int | None] = lambda _: None,
     *,
     calls: bool = False,
@@ -106,7 +106,7 @@ def _of_queue(
         acts=lambda state: place(state).holds or called(state) is not None,
         waits=lambda state: place(state).wanted and not place(state).holds,
         idle=lambda state: not place(state).wanted and called(state) is None,
-        out=lambda state: place(state).phase is Phase.OUT and not place(state).wanted and called(state) is None,
+        out=lambda state: place(state).phase is MemberPhase.OUT and not place(state).wanted and called(state) is None,
         token=lambda state: place(state).token if called(state) is None else called(state),
         path=lambda _, state: place(state).path or "",
         first=_first_in_queue,
@@ -124,7 +124,7 @@ _UNFAIR = Recipe(
     acts=lambda candidate: candidate.holds,
     waits=lambda candidate: candidate.wanted and not candidate.holds,
     idle=lambda candidate: not candidate.wanted,
-    out=lambda candidate: candidate.phase is unfair.Phase.OUT and not candidate.wanted,
+    out=lambda candidate: candidate.phase is unfair.CandidatePhase.OUT and not candidate.wanted,
     token=lambda candidate: candidate.token,
     path=lambda rules, candidate: rules.path if candidate.token is not None else "",
     first=_only,

@@ -15,37 +15,37 @@ from msgspec.structs import replace
 from spec.effects import Observe
 from spec.recipes import names, transitions
 from spec.recipes.events import Answered, Follows, Step
-from spec.recipes.member import Phase, Place, Rules
+from spec.recipes.member import MemberPhase, QueueMember, QueueRules
 from spec.tree.data import Stat
 from spec.tree.paths import below
 from spec.tree.replies import ChildrenReply, Code, Create2Reply, DataReply, StatReply
 from spec.variants import Variant
 
-Answering = Callable[[Rules, Place, Answered], Step[Place]]
+Answering = Callable[[QueueRules, QueueMember, Answered], Step[QueueMember]]
 
 
-def answered(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
+def answered(rules: QueueRules, place: QueueMember, answer: Answered) -> Step[QueueMember]:
     """Handle the reply that the phase of this place waits for; ignore a reply in any other phase."""
     return ANSWERS[place.phase](rules, place, answer) if place.phase in ANSWERS else Step(place)
 
 
-def _entered(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
+def _entered(rules: QueueRules, place: QueueMember, answer: Answered) -> Step[QueueMember]:
     if not isinstance(answer.reply, Create2Reply):
         return transitions.refused(place, answer)
     place = _with_token(replace(place, path=answer.reply.path), answer.reply.stat)
     return transitions.look(rules, place) if place.wanted else transitions.leave(rules, place)
 
 
-def _with_token(place: Place, stat: Stat) -> Place:
+def _with_token(place: QueueMember, stat: Stat) -> QueueMember:
     """Set the token to the znode's czxid; only a variant has an older token here."""
     return replace(place, token=stat.czxid if place.token is None else place.token)
 
 
-def _synced(rules: Rules, place: Place, _answer: Answered) -> Step[Place]:
+def _synced(rules: QueueRules, place: QueueMember, _answer: Answered) -> Step[QueueMember]:
     return transitions.search(rules, place)
 
 
-def _searched(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
+def _searched(rules: QueueRules, place: QueueMember, answer: Answered) -> Step[QueueMember]:
     if not isinstance(answer.reply, ChildrenReply):
         return transitions.refused(place, answer)
     found = names.of_id(answer.reply.children, place.id)
@@ -55,7 +55,7 @@ def _searched(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
     return transitions.claim(place) if place.wanted else transitions.leave(rules, place)
 
 
-def _claimed(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
+def _claimed(rules: QueueRules, place: QueueMember, answer: Answered) -> Step[QueueMember]:
     if isinstance(answer.reply, StatReply):
         place = _with_token(place, answer.reply.stat)
         return transitions.look(rules, place) if place.wanted else transitions.leave(rules, place)
@@ -64,7 +64,7 @@ def _claimed(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
     return transitions.enter(rules, place) if place.wanted else transitions.out(place)
 
 
-def _looked(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
+def _looked(rules: QueueRules, place: QueueMember, answer: Answered) -> Step[QueueMember]:
     """`StandardLockInternalsDriver.getsTheLock`, for one holder at a time."""
     if not place.stays:
         return transitions.leave(rules, place)
@@ -80,7 +80,7 @@ def _looked(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
     return transitions.after(Step(place, told), lambda p: _queue_behind(rules, p, before))
 
 
-def _deleted(rules: Rules, place: Place) -> Step[Place]:
+def _deleted(rules: QueueRules, place: QueueMember) -> Step[QueueMember]:
     """Handle the loss of the place's znode to a deletion. After a lost lock the place is out; others queue again.
 
     If the place has announced itself, the announcement still exists and would keep all others waiting. It is retracted
@@ -93,13 +93,13 @@ def _deleted(rules: Rules, place: Place) -> Step[Place]:
     return transitions.after(lost, lambda p: transitions.out(p) if out else transitions.enter(rules, p))
 
 
-def _queue_behind(rules: Rules, place: Place, before: str) -> Step[Place]:
+def _queue_behind(rules: QueueRules, place: QueueMember, before: str) -> Step[QueueMember]:
     if Variant.WATCH_THE_CHILDREN not in rules.variants:
         return transitions.watch(rules, place, before)
     return transitions.look(rules, place) if place.notified else transitions.wait(place)
 
 
-def _watched(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
+def _watched(rules: QueueRules, place: QueueMember, answer: Answered) -> Step[QueueMember]:
     if not place.stays:
         return transitions.leave(rules, place)
     if place.notified or answer.code is Code.NO_NODE:
@@ -110,7 +110,7 @@ def _watched(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
     return transitions.ask_leader(place, rules.announces or "") if asks else transitions.wait(place)
 
 
-def _asked(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
+def _asked(rules: QueueRules, place: QueueMember, answer: Answered) -> Step[QueueMember]:
     """Handle the reply with the leader's announcement. There may be none yet; the watch is set in either case."""
     if not place.stays:
         return transitions.leave(rules, place)
@@ -122,7 +122,7 @@ def _asked(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
     return transitions.after(Step(place, (told,)), transitions.wait)
 
 
-def _announced(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
+def _announced(rules: QueueRules, place: QueueMember, answer: Answered) -> Step[QueueMember]:
     if not place.stays:
         return transitions.leave(rules, place)
     if answer.code is Code.NODE_EXISTS:
@@ -130,7 +130,7 @@ def _announced(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
     return transitions.hold(place) if isinstance(answer.reply, Create2Reply) else transitions.refused(place, answer)
 
 
-def _deferred(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
+def _deferred(rules: QueueRules, place: QueueMember, answer: Answered) -> Step[QueueMember]:
     mine = isinstance(answer.reply, DataReply) and answer.reply.data == transitions.own(place).encode()
     place = replace(place, announced=mine)
     if not place.stays:
@@ -140,27 +140,27 @@ def _deferred(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
     return transitions.look(rules, place) if place.notified or answer.code is not Code.OK else transitions.wait(place)
 
 
-def _retracted(_rules: Rules, place: Place, answer: Answered) -> Step[Place]:
+def _retracted(_rules: QueueRules, place: QueueMember, answer: Answered) -> Step[QueueMember]:
     return transitions.delete(place) if answer.code in (Code.OK, Code.NO_NODE) else transitions.refused(place, answer)
 
 
-def _left(rules: Rules, place: Place, answer: Answered) -> Step[Place]:
+def _left(rules: QueueRules, place: QueueMember, answer: Answered) -> Step[QueueMember]:
     """Handle the deletion of the znode. A reset latch, and a place that is wanted again meanwhile, enter the queue."""
     if answer.code not in (Code.OK, Code.NO_NODE):
         return transitions.refused(place, answer)
     return transitions.enter(rules, place) if place.wanted else transitions.out(place)
 
 
-ANSWERS: Mapping[Phase, Answering] = {
-    Phase.ENTERING: _entered,
-    Phase.SYNCING: _synced,
-    Phase.SEARCHING: _searched,
-    Phase.CLAIMING: _claimed,
-    Phase.LOOKING: _looked,
-    Phase.WATCHING: _watched,
-    Phase.ASKING: _asked,
-    Phase.ANNOUNCING: _announced,
-    Phase.DEFERRING: _deferred,
-    Phase.RETRACTING: _retracted,
-    Phase.LEAVING: _left,
+ANSWERS: Mapping[MemberPhase, Answering] = {
+    MemberPhase.ENTERING: _entered,
+    MemberPhase.SYNCING: _synced,
+    MemberPhase.SEARCHING: _searched,
+    MemberPhase.CLAIMING: _claimed,
+    MemberPhase.LOOKING: _looked,
+    MemberPhase.WATCHING: _watched,
+    MemberPhase.ASKING: _asked,
+    MemberPhase.ANNOUNCING: _announced,
+    MemberPhase.DEFERRING: _deferred,
+    MemberPhase.RETRACTING: _retracted,
+    MemberPhase.LEAVING: _left,
 }

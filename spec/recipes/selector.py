@@ -20,25 +20,25 @@ from spec.recipes.events import (
     Effect,
     Event,
     Failed,
-    Gone,
     Holds,
     HoldsNoMore,
     Interrupt,
     Interrupted,
+    Join,
+    Leave,
     Returned,
     Step,
     TakeLeadership,
-    Unwanted,
-    Wanted,
+    Withdrawn,
     facts,
 )
-from spec.recipes.member import Phase, Place, Rules
+from spec.recipes.member import MemberPhase, QueueMember, QueueRules
 
 
 class Selector(msgspec.Struct, frozen=True):
     """`called` is the token passed to the running procedure. `open`: the client was not closed."""
 
-    place: Place = Place()
+    place: QueueMember = QueueMember()
     called: int | None = None
     open: bool = False
     requeues: bool = False
@@ -50,17 +50,17 @@ class Selector(msgspec.Struct, frozen=True):
         return self.called is not None
 
 
-def step(rules: Rules, selector: Selector, event: Event) -> Step[Selector]:
+def step(rules: QueueRules, selector: Selector, event: Event) -> Step[Selector]:
     """The step of a selector on an event."""
     match event:
-        case Wanted(id):
+        case Join(id):
             if selector.runs or selector.place.wanted:
                 return Step(replace(selector, open=True, id=id))
             return _through(rules, replace(selector, open=True, id=id), event)
-        case Unwanted() if selector.runs:
+        case Leave() if selector.runs:
             # The place is kept until the procedure has returned, so that no other client leads meanwhile.
             return Step(replace(selector, open=False), (Observe(Interrupt()),))
-        case Unwanted():
+        case Leave():
             return _through(rules, replace(selector, open=False), event)
         case Interrupted():
             return Step(selector, (Observe(Interrupt()),) if selector.runs else ())
@@ -70,20 +70,20 @@ def step(rules: Rules, selector: Selector, event: Event) -> Step[Selector]:
             return _through(rules, selector, event)
 
 
-def _returned(rules: Rules, selector: Selector) -> Step[Selector]:
+def _returned(rules: QueueRules, selector: Selector) -> Step[Selector]:
     """Give up leadership; if the place is already out, queue again if that is due."""
-    if selector.place.phase is Phase.OUT:
+    if selector.place.phase is MemberPhase.OUT:
         return _anew(rules, selector)
-    return _through(rules, selector, Unwanted())
+    return _through(rules, selector, Leave())
 
 
-def _anew(rules: Rules, selector: Selector) -> Step[Selector]:
+def _anew(rules: QueueRules, selector: Selector) -> Step[Selector]:
     if not (selector.open and selector.requeues) or selector.runs:
         return Step(selector)
-    return _through(rules, selector, Wanted(selector.id))
+    return _through(rules, selector, Join(selector.id))
 
 
-def _through(rules: Rules, selector: Selector, event: Event) -> Step[Selector]:
+def _through(rules: QueueRules, selector: Selector, event: Event) -> Step[Selector]:
     """Step the place, and call or interrupt the procedure according to its reports."""
     done = queue.step(rules, selector.place, event)
     selector = replace(selector, place=done.state)
@@ -101,8 +101,8 @@ def _through(rules: Rules, selector: Selector, event: Event) -> Step[Selector]:
     return _settled(rules, selector, tuple(effects))
 
 
-def _settled(rules: Rules, selector: Selector, effects: tuple[Effect, ...]) -> Step[Selector]:
+def _settled(rules: QueueRules, selector: Selector, effects: tuple[Effect, ...]) -> Step[Selector]:
     """Queue again after the place is out, if the rules say so, but not after a refusal by the servers."""
     refused = any(isinstance(fact, Failed) for fact in facts(effects))
-    following = _anew(rules, selector) if Observe(Gone()) in effects and not refused else Step(selector)
+    following = _anew(rules, selector) if Observe(Withdrawn()) in effects and not refused else Step(selector)
     return Step(following.state, (*effects, *following.effects))

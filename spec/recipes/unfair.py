@@ -29,15 +29,15 @@ from spec.recipes.events import (
     Expired,
     Failed,
     Follows,
-    Gone,
     Holds,
     HoldsNoMore,
+    Join,
+    Leave,
     Notified,
     Step,
     Suspended,
     Unanswered,
-    Unwanted,
-    Wanted,
+    Withdrawn,
 )
 from spec.recipes.member import Link
 from spec.tree.data import OPEN_ACL_UNSAFE
@@ -46,7 +46,7 @@ from spec.tree.requests import Create2, CreateMode, Delete, GetData, Sync
 from spec.variants import Variant
 
 
-class Phase(enum.Enum):
+class CandidatePhase(enum.Enum):
     """The phase of a candidate."""
 
     OUT = "out"
@@ -59,7 +59,7 @@ class Phase(enum.Enum):
     CHECKING = "checking"  # asked for the znode's current owner
 
 
-class Rules(msgspec.Struct, frozen=True):
+class UnfairRules(msgspec.Struct, frozen=True):
     """The contested znode."""
 
     path: str
@@ -72,7 +72,7 @@ class Candidate(msgspec.Struct, frozen=True):
     `released`: it gave up what it held, and the znode has to be deleted before it is a candidate again.
     """
 
-    phase: Phase = Phase.OUT
+    phase: CandidatePhase = CandidatePhase.OUT
     link: Link = Link.CONNECTED
     wanted: bool = False
     lost: bool = False
@@ -88,13 +88,13 @@ class Candidate(msgspec.Struct, frozen=True):
         return self.wanted and not self.released
 
 
-def step(rules: Rules, candidate: Candidate, event: Event) -> Step[Candidate]:
+def step(rules: UnfairRules, candidate: Candidate, event: Event) -> Step[Candidate]:
     """The step of a candidate on an event."""
     match event:
-        case Wanted(id):
-            fresh = id if candidate.phase is Phase.OUT else candidate.id
+        case Join(id):
+            fresh = id if candidate.phase is CandidatePhase.OUT else candidate.id
             return _go_on(rules, replace(candidate, wanted=True, id=fresh))
-        case Unwanted():
+        case Leave():
             given_up = candidate.token is not None
             return _unwanted(rules, replace(candidate, wanted=False, released=given_up or candidate.released))
         case Answered():
@@ -109,7 +109,7 @@ def step(rules: Rules, candidate: Candidate, event: Event) -> Step[Candidate]:
             return Step(cut_off) if Variant.LEAD_WHILE_SUSPENDED in rules.variants else _no_longer(cut_off, "suspended")
         case Expired():
             told = _no_longer(candidate, "expired").effects
-            gone = () if candidate.wanted else (Observe(Gone()),)
+            gone = () if candidate.wanted else (Observe(Withdrawn()),)
             return Step(Candidate(link=Link.EXPIRED, wanted=candidate.wanted), (*told, *gone))
         case Connected(resumed, id):
             return _connected(rules, replace(candidate, link=Link.CONNECTED), resumed, id)
@@ -117,56 +117,56 @@ def step(rules: Rules, candidate: Candidate, event: Event) -> Step[Candidate]:
             return Step(candidate)
 
 
-def _connected(rules: Rules, candidate: Candidate, resumed: bool, id: str) -> Step[Candidate]:
-    if not resumed or candidate.phase is Phase.OUT:
+def _connected(rules: UnfairRules, candidate: Candidate, resumed: bool, id: str) -> Step[Candidate]:
+    if not resumed or candidate.phase is CandidatePhase.OUT:
         return _go_on(rules, replace(candidate, id=id))
     if candidate.lost:
         return _again(rules, candidate)
-    if candidate.phase is Phase.WAITING and Variant.NO_REREAD_ON_RECONNECT in rules.variants:
+    if candidate.phase is CandidatePhase.WAITING and Variant.NO_REREAD_ON_RECONNECT in rules.variants:
         return Step(candidate)
     # A holder checks that the znode is still its own; the others have lost their watch.
     return _read(rules, candidate)
 
 
-def _again(rules: Rules, candidate: Candidate) -> Step[Candidate]:
+def _again(rules: UnfairRules, candidate: Candidate) -> Step[Candidate]:
     """Ask again after a lost reply, now that there is a connection."""
     candidate = replace(candidate, lost=False)
     match candidate.phase:
-        case Phase.ENTERING:
+        case CandidatePhase.ENTERING:
             # If the znode already exists, the refusal says so, and a read follows.
             return _enter(rules, candidate)
-        case Phase.LEAVING | Phase.SYNCING | Phase.CHECKING:
+        case CandidatePhase.LEAVING | CandidatePhase.SYNCING | CandidatePhase.CHECKING:
             if Variant.RETRY_WITHOUT_LOOKING in rules.variants:
                 return _leave(rules, candidate)
-            return _ask(candidate, Phase.SYNCING, Sync(rules.path))
+            return _ask(candidate, CandidatePhase.SYNCING, Sync(rules.path))
         case _:
             return _read(rules, candidate)
 
 
-def _notified(rules: Rules, candidate: Candidate, event: Notified) -> Step[Candidate]:
+def _notified(rules: UnfairRules, candidate: Candidate, event: Notified) -> Step[Candidate]:
     if event.path != rules.path or candidate.link is not Link.CONNECTED:
         return Step(candidate)
-    if candidate.phase is Phase.READING:
+    if candidate.phase is CandidatePhase.READING:
         return Step(replace(candidate, notified=True))
-    return _enter(rules, candidate) if candidate.phase is Phase.WAITING else Step(candidate)
+    return _enter(rules, candidate) if candidate.phase is CandidatePhase.WAITING else Step(candidate)
 
 
-def _go_on(rules: Rules, candidate: Candidate) -> Step[Candidate]:
-    able = candidate.phase is Phase.OUT and candidate.wanted and candidate.link is Link.CONNECTED
+def _go_on(rules: UnfairRules, candidate: Candidate) -> Step[Candidate]:
+    able = candidate.phase is CandidatePhase.OUT and candidate.wanted and candidate.link is Link.CONNECTED
     return _enter(rules, candidate) if able else Step(candidate)
 
 
-def _unwanted(rules: Rules, candidate: Candidate) -> Step[Candidate]:
+def _unwanted(rules: UnfairRules, candidate: Candidate) -> Step[Candidate]:
     """Give up leadership immediately, and the znode as soon as possible."""
-    if candidate.phase is Phase.OUT:
-        return Step(candidate, (Observe(Gone()),))
+    if candidate.phase is CandidatePhase.OUT:
+        return Step(candidate, (Observe(Withdrawn()),))
     released = _no_longer(candidate, "released")
     if candidate.link is not Link.CONNECTED:
         return released
     match candidate.phase:
-        case Phase.HOLDING:
+        case CandidatePhase.HOLDING:
             return _told(released.effects, _leave(rules, released.state))
-        case Phase.WAITING:
+        case CandidatePhase.WAITING:
             return _told(released.effects, _out(released.state))
         case _:
             return released
@@ -183,44 +183,44 @@ def _told(effects: tuple[Effect, ...], then: Step[Candidate]) -> Step[Candidate]
     return Step(then.state, (*effects, *then.effects))
 
 
-def _ask(candidate: Candidate, phase: Phase, record: Create2 | Delete | GetData | Sync) -> Step[Candidate]:
+def _ask(candidate: Candidate, phase: CandidatePhase, record: Create2 | Delete | GetData | Sync) -> Step[Candidate]:
     return Step(replace(candidate, phase=phase, notified=False), (Ask(record),))
 
 
-def _enter(rules: Rules, candidate: Candidate) -> Step[Candidate]:
+def _enter(rules: UnfairRules, candidate: Candidate) -> Step[Candidate]:
     record = Create2(rules.path, candidate.id.encode(), OPEN_ACL_UNSAFE, CreateMode.EPHEMERAL)
-    return _ask(replace(candidate, token=None, released=False), Phase.ENTERING, record)
+    return _ask(replace(candidate, token=None, released=False), CandidatePhase.ENTERING, record)
 
 
-def _read(rules: Rules, candidate: Candidate) -> Step[Candidate]:
-    return _ask(candidate, Phase.READING, GetData(rules.path, True))
+def _read(rules: UnfairRules, candidate: Candidate) -> Step[Candidate]:
+    return _ask(candidate, CandidatePhase.READING, GetData(rules.path, True))
 
 
-def _leave(rules: Rules, candidate: Candidate) -> Step[Candidate]:
-    return _ask(candidate, Phase.LEAVING, Delete(rules.path, -1))
+def _leave(rules: UnfairRules, candidate: Candidate) -> Step[Candidate]:
+    return _ask(candidate, CandidatePhase.LEAVING, Delete(rules.path, -1))
 
 
 def _out(candidate: Candidate) -> Step[Candidate]:
-    return Step(Candidate(link=candidate.link), (Observe(Gone()),))
+    return Step(Candidate(link=candidate.link), (Observe(Withdrawn()),))
 
 
-def _answered(rules: Rules, candidate: Candidate, answer: Answered) -> Step[Candidate]:
+def _answered(rules: UnfairRules, candidate: Candidate, answer: Answered) -> Step[Candidate]:
     match candidate.phase:
-        case Phase.ENTERING:
+        case CandidatePhase.ENTERING:
             return _entered(rules, candidate, answer)
-        case Phase.READING:
+        case CandidatePhase.READING:
             return _was_read(rules, candidate, answer)
-        case Phase.LEAVING if answer.code in (Code.OK, Code.NO_NODE):
+        case CandidatePhase.LEAVING if answer.code in (Code.OK, Code.NO_NODE):
             return _free(rules, candidate)
-        case Phase.SYNCING:
-            return _ask(candidate, Phase.CHECKING, GetData(rules.path, False))
-        case Phase.CHECKING:
+        case CandidatePhase.SYNCING:
+            return _ask(candidate, CandidatePhase.CHECKING, GetData(rules.path, False))
+        case CandidatePhase.CHECKING:
             return _leave(rules, candidate) if _is_named(candidate, answer) else _free(rules, candidate)
         case _:
             return _refused(candidate, answer)
 
 
-def _free(rules: Rules, candidate: Candidate) -> Step[Candidate]:
+def _free(rules: UnfairRules, candidate: Candidate) -> Step[Candidate]:
     """Create the znode, which is not the candidate's own and may not exist, if it is wanted."""
     return _enter(rules, candidate) if candidate.wanted else _out(candidate)
 
@@ -230,13 +230,13 @@ def _is_named(candidate: Candidate, answer: Answered) -> bool:
     return isinstance(answer.reply, DataReply) and answer.reply.data == candidate.id.encode()
 
 
-def _entered(rules: Rules, candidate: Candidate, answer: Answered) -> Step[Candidate]:
+def _entered(rules: UnfairRules, candidate: Candidate, answer: Answered) -> Step[Candidate]:
     if isinstance(answer.reply, Create2Reply):
         return _is_own(rules, candidate, answer.reply.stat.czxid)
     return _read(rules, candidate) if answer.code is Code.NODE_EXISTS else _refused(candidate, answer)
 
 
-def _was_read(rules: Rules, candidate: Candidate, answer: Answered) -> Step[Candidate]:
+def _was_read(rules: UnfairRules, candidate: Candidate, answer: Answered) -> Step[Candidate]:
     if not isinstance(answer.reply, DataReply):
         return _free(rules, candidate) if answer.code is Code.NO_NODE else _refused(candidate, answer)
     own = _is_named(candidate, answer)
@@ -249,16 +249,16 @@ def _was_read(rules: Rules, candidate: Candidate, answer: Answered) -> Step[Cand
     if candidate.notified:
         return _enter(rules, candidate)
     told = Observe(Follows((answer.reply.data or b"").decode(errors="replace")))
-    return Step(replace(candidate, phase=Phase.WAITING), (told,))
+    return Step(replace(candidate, phase=CandidatePhase.WAITING), (told,))
 
 
-def _is_own(rules: Rules, candidate: Candidate, token: int) -> Step[Candidate]:
+def _is_own(rules: UnfairRules, candidate: Candidate, token: int) -> Step[Candidate]:
     if not candidate.stays:
         return _leave(rules, candidate)
-    held = replace(candidate, phase=Phase.HOLDING, token=token, holds=True)
+    held = replace(candidate, phase=CandidatePhase.HOLDING, token=token, holds=True)
     return Step(held) if candidate.holds else Step(held, (Observe(Holds(rules.path, token)),))
 
 
 def _refused(candidate: Candidate, answer: Answered) -> Step[Candidate]:
     told = _no_longer(candidate, "refused").effects
-    return Step(Candidate(link=candidate.link), (*told, Observe(Failed(answer.code)), Observe(Gone())))
+    return Step(Candidate(link=candidate.link), (*told, Observe(Failed(answer.code)), Observe(Withdrawn())))

@@ -85,7 +85,7 @@ ROUTES: dict[type[Record], Route] = (
 """The route of each request of `OPCODES`; every request is listed here. Any other opcode is refused."""
 
 
-class Asked(msgspec.Struct, frozen=True, gc=False):
+class PendingRequest(msgspec.Struct, frozen=True, gc=False):
     """A request that waits for its reply; `auth` are the identities of its connection when it arrived.
 
     `record` is None if the body could not be decoded (MALFORMED), or if the opcode is unknown (REFUSED).
@@ -97,14 +97,14 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
     auth: tuple[Id, ...] = ()
 
 
-Waiting: TypeAlias = tuple[Asked, ...]
+Waiting: TypeAlias = tuple[PendingRequest, ...]
 """The waiting requests of a connection, oldest first."""
 
 _IN_FLIGHT = frozenset({Route.WRITE, Route.SYNC})
 _AT_ONCE = frozenset({Route.AUTH, Route.REFUSED})
 
 
-def arrive(waiting: Waiting, asked: Asked) -> tuple[Waiting, bool]:
+def arrive(waiting: Waiting, asked: PendingRequest) -> tuple[Waiting, bool]:
     """Handle a new request: return the requests that wait now, and whether this one is answered immediately."""
     route = asked.route
     if route in _AT_ONCE or (not waiting and route not in _IN_FLIGHT):
@@ -137,7 +137,7 @@ class Ending(enum.Enum):
     DROPPED = "the connection ends without an answer"
 
 
-def ending(asked: Asked, code: Code) -> Ending:
+def ending(asked: PendingRequest, code: Code) -> Ending:
     """The effect of this reply on its connection.
 
     A client that has moved to another server gets no reply: the error would reach it there, as if its new connection

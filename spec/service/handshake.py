@@ -18,7 +18,7 @@ from spec.service.sessions import password
 from spec.tree.requests import SessionId
 
 
-class Presented(msgspec.Struct, frozen=True, gc=False):
+class ConnectClaims(msgspec.Struct, frozen=True, gc=False):
     """The claims of a client (`ConnectRequest`); session 0 asks for a new one; `timeout` is in milliseconds."""
 
     last_zxid_seen: int
@@ -55,23 +55,23 @@ class Invalid(msgspec.Struct, frozen=True, gc=False):
     """Reply that the session does not exist any longer: session 0, timeout 0."""
 
 
-class TurnedAway(msgspec.Struct, frozen=True, gc=False):
+class Rejection(msgspec.Struct, frozen=True, gc=False):
     """Close the connection without a reply."""
 
     reason: str
 
 
-Verdict: TypeAlias = NewSession | Renew | Invalid | TurnedAway
+Verdict: TypeAlias = NewSession | Renew | Invalid | Rejection
 
 
-def present(presented: Presented, limits: Limits, last_zxid: int) -> Verdict:
+def present(presented: ConnectClaims, limits: Limits, last_zxid: int) -> Verdict:
     """The verdict on a client of a server whose last applied transaction is `last_zxid`.
 
     ZooKeeper closes the session's older connection before it checks the password, so a client that knows only a
     session's id can cut its connection. Here a wrong password changes nothing.
     """
     if presented.last_zxid_seen > last_zxid:
-        return TurnedAway(f"it has seen zxid 0x{presented.last_zxid_seen:x}, our last one is 0x{last_zxid:x}")
+        return Rejection(f"it has seen zxid 0x{presented.last_zxid_seen:x}, our last one is 0x{last_zxid:x}")
     timeout = limits.negotiate(presented.timeout)
     if presented.session == 0:
         return NewSession(timeout)

@@ -67,7 +67,7 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     acl: tuple[Acl, ...] = OPEN_ACL_UNSAFE
 
 
-class Applied(msgspec.Struct, frozen=True):
+class TxnResult(msgspec.Struct, frozen=True):
     """The outcome of a transaction: operations for the store, events for the watches, and the reply to its client."""
 
     operations: tuple[Operation, ...] = ()
@@ -76,36 +76,36 @@ class Applied(msgspec.Struct, frozen=True):
     reply: Record | None = None
 
 
-_NO_NODE = Applied(code=Code.NO_NODE)
-_NOTHING = Applied()
+_NO_NODE = TxnResult(code=Code.NO_NODE)
+_NOTHING = TxnResult()
 _CREATED = EventType.NODE_CREATED
 _DELETED = EventType.NODE_DELETED
 _DATA_CHANGED = EventType.NODE_DATA_CHANGED
 _CHILDREN_CHANGED = EventType.NODE_CHILDREN_CHANGED
 
 
-def apply(view: Store, zxid: int, change: Change) -> Applied:
+def apply(view: Store, zxid: int, change: Change) -> TxnResult:
     """Return the outcome of a transaction on the store; `view` itself does not change."""
     return _RULES[type(change.record)](view, zxid, change, change.record)
 
 
-def _create(view: Store, zxid: int, change: Change, txn: CreateTxn) -> Applied:
+def _create(view: Store, zxid: int, change: Change, txn: CreateTxn) -> TxnResult:
     return _new(view, zxid, change, txn, change.session if txn.ephemeral else 0)
 
 
-def _create_container(view: Store, zxid: int, change: Change, txn: CreateContainerTxn) -> Applied:
+def _create_container(view: Store, zxid: int, change: Change, txn: CreateContainerTxn) -> TxnResult:
     return _new(view, zxid, change, txn, CONTAINER_OWNER)
 
 
-def _create_ttl(view: Store, zxid: int, change: Change, txn: CreateTtlTxn) -> Applied:
+def _create_ttl(view: Store, zxid: int, change: Change, txn: CreateTtlTxn) -> TxnResult:
     if not 0 < txn.ttl <= MAX_TTL:
-        return Applied(code=Code.BAD_ARGUMENTS)
+        return TxnResult(code=Code.BAD_ARGUMENTS)
     return _new(view, zxid, change, txn, ttl_owner(txn.ttl))
 
 
 def _new(
     view: Store, zxid: int, change: Change, txn: CreateTxn | CreateContainerTxn | CreateTtlTxn, owner: int
-) -> Applied:
+) -> TxnResult:
     """`DataTree.createNode`."""
     path = txn.path
     above = parent_of(path)
@@ -116,11 +116,11 @@ def _new(
     # A snapshot that contains later transactions has a higher cversion, and the pzxid that goes with it.
     counted = Put(above, _with_children(parent, cversion, zxid)) if cversion > parent.cversion else None
     if view.node(path) is not None:
-        return Applied(() if counted is None else (counted,), code=Code.NODE_EXISTS)
+        return TxnResult(() if counted is None else (counted,), code=Code.NODE_EXISTS)
     acl = OPEN_ACL_UNSAFE if txn.acl == OPEN_ACL_UNSAFE else txn.acl
     znode = new_znode(txn.data, acl, zxid, change.time, owner)
     put = Put(path, znode)
-    return Applied(
+    return TxnResult(
         (put,) if counted is None else (counted, put),
         (Event(_CREATED, path, acl), Event(_CHILDREN_CHANGED, above, parent.acl)),
         Code.OK,
@@ -128,7 +128,7 @@ def _new(
     )
 
 
-def _delete(view: Store, zxid: int, _change: Change, txn: DeleteTxn) -> Applied:
+def _delete(view: Store, zxid: int, _change: Change, txn: DeleteTxn) -> TxnResult:
     """`DataTree.deleteNode`."""
     path = txn.path
     above = parent_of(path)
@@ -140,11 +140,11 @@ def _delete(view: Store, zxid: int, _change: Change, txn: DeleteTxn) -> Applied:
         operations = (Put(above, _with_children(parent, parent.cversion, zxid)),)
     znode = view.node(path)
     if znode is None:
-        return Applied(operations, code=Code.NO_NODE)
+        return TxnResult(operations, code=Code.NO_NODE)
     if view.children(path):
         # Only in a replay: the snapshot contains the path's next znode, with children that later transactions create.
         operations += tuple(_remove_below(view, path))
-    return Applied(
+    return TxnResult(
         (*operations, Remove(path)),
         (Event(_DELETED, path, znode.acl), Event(_CHILDREN_CHANGED, above, parent.acl)),
     )
@@ -173,7 +173,7 @@ def _with_children(znode: Znode, cversion: int, pzxid: int) -> Znode:
     )
 
 
-def _set_data(view: Store, zxid: int, change: Change, txn: SetDataTxn) -> Applied:
+def _set_data(view: Store, zxid: int, change: Change, txn: SetDataTxn) -> TxnResult:
     path = txn.path
     was = view.node(path)
     if was is None:
@@ -192,25 +192,25 @@ def _set_data(view: Store, zxid: int, change: Change, txn: SetDataTxn) -> Applie
         was.pzxid,
     )
     reply = StatReply(stat_of(znode, len(view.children(path))))
-    return Applied((Put(path, znode),), (Event(_DATA_CHANGED, path, was.acl),), Code.OK, reply)
+    return TxnResult((Put(path, znode),), (Event(_DATA_CHANGED, path, was.acl),), Code.OK, reply)
 
 
-def _set_acl(view: Store, _zxid: int, _change: Change, txn: SetAclTxn) -> Applied:
+def _set_acl(view: Store, _zxid: int, _change: Change, txn: SetAclTxn) -> TxnResult:
     was = view.node(txn.path)
     if was is None:
         return _NO_NODE
     acl = OPEN_ACL_UNSAFE if txn.acl == OPEN_ACL_UNSAFE else txn.acl
     znode = msgspec.structs.replace(was, acl=acl, aversion=txn.version)
     reply = StatReply(stat_of(znode, len(view.children(txn.path))))
-    return Applied((Put(txn.path, znode),), reply=reply)
+    return TxnResult((Put(txn.path, znode),), reply=reply)
 
 
-def _check(_view: Store, _zxid: int, _change: Change, _txn: CheckVersionTxn) -> Applied:
+def _check(_view: Store, _zxid: int, _change: Change, _txn: CheckVersionTxn) -> TxnResult:
     return _NOTHING
 
 
-def _error(_view: Store, _zxid: int, _change: Change, txn: ErrorTxn) -> Applied:
-    return Applied(code=code_of(txn.err))
+def _error(_view: Store, _zxid: int, _change: Change, txn: ErrorTxn) -> TxnResult:
+    return TxnResult(code=code_of(txn.err))
 
 
 def code_of(number: int) -> Code:
@@ -218,31 +218,31 @@ def code_of(number: int) -> Code:
     return _CODES.get(number, Code.SYSTEM_ERROR)
 
 
-def _create_session(_view: Store, _zxid: int, change: Change, txn: CreateSessionTxn) -> Applied:
-    return Applied((OpenSession(change.session, txn.time_out),))
+def _create_session(_view: Store, _zxid: int, change: Change, txn: CreateSessionTxn) -> TxnResult:
+    return TxnResult((OpenSession(change.session, txn.time_out),))
 
 
-def _close_session(view: Store, zxid: int, change: Change, txn: CloseSessionTxn) -> Applied:
+def _close_session(view: Store, zxid: int, change: Change, txn: CloseSessionTxn) -> TxnResult:
     """`DataTree.killSession`: delete the paths that the leader listed, then the session's other ephemeral znodes."""
     listed = dict.fromkeys(txn.paths_to_delete)
     left = sorted(path for path in view.ephemerals(change.session) if path not in listed)
     if not listed and not left:
-        return Applied((EndSession(change.session),))
+        return TxnResult((EndSession(change.session),))
     done = _one_by_one(view, zxid, change, map(DeleteTxn, [*listed, *left]))
     operations = [operation for each in done for operation in each.operations]
     events = tuple(event for each in done for event in each.events)
-    return Applied((*operations, EndSession(change.session)), events)
+    return TxnResult((*operations, EndSession(change.session)), events)
 
 
-def _multi(view: Store, zxid: int, change: Change, txn: MultiTxn) -> Applied:
+def _multi(view: Store, zxid: int, change: Change, txn: MultiTxn) -> TxnResult:
     """All operations of a multi, or none of them if one is an error."""
     failed = _first_error(txn.txns)
     if failed is not None:
         return _failed_multi(txn.txns, failed)
     if any(type(each) not in _OPCODE_OF_RESULT for each in txn.txns):
-        return Applied(code=Code.MARSHALLING_ERROR)  # no leader writes this, but a file may contain it
+        return TxnResult(code=Code.MARSHALLING_ERROR)  # no leader writes this, but a file may contain it
     done = _one_by_one(view, zxid, change, txn.txns)
-    return Applied(
+    return TxnResult(
         tuple(operation for each in done for operation in each.operations),
         tuple(event for each in done for event in each.events),
         Code.OK,
@@ -250,10 +250,10 @@ def _multi(view: Store, zxid: int, change: Change, txn: MultiTxn) -> Applied:
     )
 
 
-def _one_by_one(view: Store, zxid: int, change: Change, txns: Iterable[Record]) -> list[Applied]:
+def _one_by_one(view: Store, zxid: int, change: Change, txns: Iterable[Record]) -> list[TxnResult]:
     """The outcome of each transaction, applied after the ones before it."""
     draft = Overlay(view)
-    done: list[Applied] = []
+    done: list[TxnResult] = []
     for txn in txns:
         done.append(_RULES[type(txn)](draft, zxid, change, txn))
         draft.carry_out(zxid, done[-1].operations)
@@ -264,7 +264,7 @@ def _first_error(txns: tuple[Record, ...]) -> int | None:
     return next((at for at, txn in enumerate(txns) if type(txn) is ErrorTxn), None)
 
 
-def _failed_multi(txns: tuple[Record, ...], failed: int) -> Applied:
+def _failed_multi(txns: tuple[Record, ...], failed: int) -> TxnResult:
     """The reply to a failed multi: the error at its place, OK before it, RuntimeInconsistency after it.
 
     The reply as a whole is OK, unless the session has moved to another server: then it is SESSION_MOVED, and the
@@ -275,12 +275,12 @@ def _failed_multi(txns: tuple[Record, ...], failed: int) -> Applied:
         otherwise = Code.OK if at < failed else Code.RUNTIME_INCONSISTENCY
         code = code_of(txn.err) if isinstance(txn, ErrorTxn) else otherwise
         if code is Code.SESSION_MOVED:
-            return Applied(code=code)
+            return TxnResult(code=code)
         results.append(OperationResult(-1, ErrorReply(code)))
-    return Applied(reply=MultiReply(tuple(results)))
+    return TxnResult(reply=MultiReply(tuple(results)))
 
 
-def _result(txn: Record, done: Applied) -> OperationResult:
+def _result(txn: Record, done: TxnResult) -> OperationResult:
     if done.code is not Code.OK:
         return OperationResult(-1, ErrorReply(done.code))
     return OperationResult(_OPCODE_OF_RESULT[type(txn)], done.reply)
@@ -300,7 +300,7 @@ _OPCODE_OF_RESULT: dict[type[Record], int] = {
 }
 
 # Each rule takes one type of record; the type of this table cannot express that.
-_RULES: dict[type[Record], Callable[[Store, int, Change, Any], Applied]] = {
+_RULES: dict[type[Record], Callable[[Store, int, Change, Any], TxnResult]] = {
     CreateTxn: _create,
     Create2Txn: _create,
     CreateContainerTxn: _create_container,

@@ -22,10 +22,10 @@ from spec.election.state import Peer
 from spec.txn import Txn
 from spec.variants import Variant
 from spec.zab.events import Delivered
-from spec.zab.state import Append, Done, EnterEpoch, Leader, Learner, TakeSnapshot, ZabRules, logged
+from spec.zab.state import Append, EnterEpoch, Leader, Learner, TakeSnapshot, ZabResult, ZabRules, logged
 
 
-class Written(msgspec.Struct, frozen=True):
+class Completion(msgspec.Struct, frozen=True):
     """A completed operation: the disk after it, and the remaining queue."""
 
     operation: DiskOperation
@@ -33,7 +33,7 @@ class Written(msgspec.Struct, frozen=True):
     queue: tuple[DiskOperation, ...]
 
 
-def asked(
+def request(
     queue: tuple[DiskOperation, ...], operations: Iterable[DiskOperation]
 ) -> tuple[tuple[DiskOperation, ...], Effects]:
     """The queue with these operations at its end, and the effects that request them."""
@@ -41,13 +41,13 @@ def asked(
     return (*queue, *added), tuple(Persist(each) for each in added)
 
 
-def next_written(durable: Durable, queue: tuple[DiskOperation, ...], rules: ZabRules) -> Written | None:
+def next_written(durable: Durable, queue: tuple[DiskOperation, ...], rules: ZabRules) -> Completion | None:
     """Complete the next operation; None if the queue is empty."""
     if not queue:
         return None
     place = _last_append(queue) if Variant.LOG_OUT_OF_ORDER in rules.variants else 0
     operation = queue[place]
-    return Written(operation, done(durable, operation), (*queue[:place], *queue[place + 1 :]))
+    return Completion(operation, done(durable, operation), (*queue[:place], *queue[place + 1 :]))
 
 
 def _last_append(queue: tuple[DiskOperation, ...]) -> int:
@@ -66,7 +66,9 @@ def done(durable: Durable, operation: DiskOperation) -> Durable:
     raise ValueError(f"a disk does not know {operation!r}")
 
 
-def settled(peer: Peer, asked_for: Done, end: Callable[[Peer, Any, ZabRules], Done | None], rules: ZabRules) -> Done:
+def settle(
+    peer: Peer, asked_for: ZabResult, end: Callable[[Peer, Any, ZabRules], ZabResult | None], rules: ZabRules
+) -> ZabResult:
     """Complete the operations that end in the step that requests them: all of them with a synchronous disk.
 
     With an asynchronous disk, only an `EnterEpoch` at the head of the queue completes immediately, since it waits for

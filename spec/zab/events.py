@@ -86,7 +86,7 @@ ZabEvent: TypeAlias = (
 )
 
 
-class Family(enum.Enum):
+class MessageKind(enum.Enum):
     """The four families of messages that must not arrive in the current state."""
 
     STATE = "state"
@@ -139,7 +139,7 @@ class Unexpected(Fact, frozen=True):
     """`server` received a message that must not arrive in its state; `what` names the message and the reason."""
 
     server: Sid
-    family: Family
+    family: MessageKind
     what: str
 
 
@@ -150,6 +150,6 @@ class SyncAnswered(Fact, frozen=True):
     zxid: int
 
 
-def unexpected(server: Sid, family: Family, what: str) -> Observe:
+def unexpected(server: Sid, family: MessageKind, what: str) -> Observe:
     """The effect that reports a message that must not arrive."""
     return Observe(Unexpected(server, family, what))

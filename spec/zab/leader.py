@@ -25,7 +25,7 @@ from msgspec.structs import replace
 from spec.effects import Apply, Disconnect, Effect, Effects, Observe, Send
 from spec.election.state import Peer
 from spec.quorum import Sid
-from spec.txn import counter_of, epoch_of, make_zxid, told
+from spec.txn import counter_of, epoch_of, format_zxid, make_zxid
 from spec.variants import Variant
 from spec.zab import disk, leader_broadcast
 from spec.zab.epochs import believed_epochs
@@ -35,8 +35,8 @@ from spec.zab.events import (
     ClientWrite,
     Delivered,
     EpochEstablished,
-    Family,
     LearnerGone,
+    MessageKind,
     Receive,
     SyncAnswered,
     Synced,
@@ -51,25 +51,25 @@ from spec.zab.packets import (
     Commit,
     FollowerInfo,
     LeaderInfo,
-    Ping,
     QuorumPacket,
-    Request,
+    QuorumPing,
+    QuorumRequest,
     SyncRequest,
     UpToDate,
     name_of,
 )
-from spec.zab.state import Done, Handler, Leader, LeaderPhase, Stage, ZabRules
+from spec.zab.state import Handler, Leader, LeaderPhase, Stage, ZabResult, ZabRules
 
 FOLLOWERINFO, ACKEPOCH, NEWLEADER_ACK, BROADCAST = LeaderPhase
 
 
-def begin(peer: Peer, rules: ZabRules) -> Done:
+def begin(peer: Peer, rules: ZabRules) -> ZabResult:
     """Start to lead: wait for learners, and count the leader itself (`Leader.lead`)."""
     leader = Leader(FOLLOWERINFO, peer.durable.accepted_epoch + 1, (peer.sid,))
     return _choose_epoch(peer, leader, rules)
 
 
-def alone(peer: Peer) -> Done:
+def alone(peer: Peer) -> ZabResult:
     """A server without an ensemble: it leads no other server, in the epoch of its last transaction.
 
     Source: `ZooKeeperServer.startup`, `ZooKeeperServerMain`.
@@ -77,7 +77,7 @@ def alone(peer: Peer) -> Done:
     last = peer.last_zxid
     serving = Leader(BROADCAST, epoch_of(last), (), committed=last)
     delivered = (Observe(Delivered(peer.sid, serving.epoch, tuple(peer.durable.txns))),) if peer.durable.txns else ()
-    return Done(peer.durable, serving, (Apply(last), *delivered))
+    return ZabResult(peer.durable, serving, (Apply(last), *delivered))
 
 
 def is_supported(peer: Peer, leader: Leader) -> bool:
@@ -98,13 +98,13 @@ def is_exhausted(leader: Leader) -> bool:
     return counter_of(leader.last_proposed + 1) == 0
 
 
-def step(peer: Peer, leader: Leader, event: ZabEvent, rules: ZabRules) -> Done | None:
+def step(peer: Peer, leader: Leader, event: ZabEvent, rules: ZabRules) -> ZabResult | None:
     """Handle one event of a leader; None if it is impossible in this state."""
     match event:
         case Receive(source=source, packet=packet):
             return _receive(peer, leader, source, packet, rules)
         case LearnerGone(learner=learner):
-            return Done(peer.durable, _without(leader, learner))
+            return ZabResult(peer.durable, _without(leader, learner))
         case Synced():
             return leader_broadcast.synced(peer, leader, rules)
         case Applied() if leader.commits:
@@ -113,17 +113,17 @@ def step(peer: Peer, leader: Leader, event: ZabEvent, rules: ZabRules) -> Done |
             return leader_broadcast.propose(peer, leader, value, rules)
         case ClientSync() if leader.phase is BROADCAST:
             # Only a learner's sync waits for outstanding proposals (LeaderZooKeeperServer: matchSyncs is false).
-            return Done(peer.durable, leader, (Observe(SyncAnswered(peer.sid, leader.applied)),))
+            return ZabResult(peer.durable, leader, (Observe(SyncAnswered(peer.sid, leader.applied)),))
         case Tick() if leader.phase is BROADCAST and leader.handlers:
             ready = (handler for handler in leader.handlers if handler.stage >= Stage.SYNCING)
-            return Done(peer.durable, leader, tuple(Send(handler.sid, Ping()) for handler in ready))
+            return ZabResult(peer.durable, leader, tuple(Send(handler.sid, QuorumPing()) for handler in ready))
     return None
 
 
 # Packets, by the stage of the handler that reads them.
 
 
-def _receive(peer: Peer, leader: Leader, source: Sid, packet: QuorumPacket, rules: ZabRules) -> Done | None:
+def _receive(peer: Peer, leader: Leader, source: Sid, packet: QuorumPacket, rules: ZabRules) -> ZabResult | None:
     handler = leader.handler(source)
     stage = None if handler is None else handler.stage
     match stage, packet:
@@ -139,21 +139,21 @@ def _receive(peer: Peer, leader: Leader, source: Sid, packet: QuorumPacket, rule
             return None  # the handler is in waitForStartup
         case Stage.SYNCED | Stage.SERVING, Ack(zxid=zxid):
             return leader_broadcast.ack(peer, leader, source, zxid, rules)
-        case Stage.SYNCED | Stage.SERVING, Request(value=value):
+        case Stage.SYNCED | Stage.SERVING, QuorumRequest(value=value):
             return leader_broadcast.propose(peer, leader, value, rules)
         case Stage.SYNCED | Stage.SERVING, SyncRequest():
             return leader_broadcast.sync_requested(peer, leader, source)
-        case Stage.SYNCED | Stage.SERVING, Ping():
-            return Done(peer.durable, leader)
+        case Stage.SYNCED | Stage.SERVING, QuorumPing():
+            return ZabResult(peer.durable, leader)
         case Stage.SYNCED | Stage.SERVING, _:
-            report = unexpected(peer.sid, Family.STATE, f"{name_of(packet)} of server {source}, which serves")
-            return Done(peer.durable, leader, (report,))
+            report = unexpected(peer.sid, MessageKind.STATE, f"{name_of(packet)} of server {source}, which serves")
+            return ZabResult(peer.durable, leader, (report,))
     where = "before FOLLOWERINFO" if stage is None else f"by a handler in {stage.name}"
-    report = unexpected(peer.sid, Family.STATE, f"{name_of(packet)} of server {source}, read {where}")
-    return Done(peer.durable, _without(leader, source), (report, Disconnect(source)))
+    report = unexpected(peer.sid, MessageKind.STATE, f"{name_of(packet)} of server {source}, read {where}")
+    return ZabResult(peer.durable, _without(leader, source), (report, Disconnect(source)))
 
 
-def _follower_info(peer: Peer, leader: Leader, handler: Handler, accepted: int, rules: ZabRules) -> Done:
+def _follower_info(peer: Peer, leader: Leader, handler: Handler, accepted: int, rules: ZabRules) -> ZabResult:
     """`getEpochToPropose`: the new epoch is above the acceptedEpoch of every counted server.
 
     ZooKeeper also raises it above that of a server that does not vote, which lets any stranger use up all epochs. It
@@ -161,7 +161,7 @@ def _follower_info(peer: Peer, leader: Leader, handler: Handler, accepted: int, 
     the connection.
     """
     if accepted not in believed_epochs(peer.durable.accepted_epoch):
-        return Done(peer.durable, leader, (Disconnect(handler.sid),))
+        return ZabResult(peer.durable, leader, (Disconnect(handler.sid),))
     after = _with_handler(leader, handler)
     if leader.phase is not FOLLOWERINFO:
         return _send_epoch(peer, after)
@@ -170,10 +170,10 @@ def _follower_info(peer: Peer, leader: Leader, handler: Handler, accepted: int, 
     return _choose_epoch(peer, replace(after, epoch=epoch, counted=counted), rules)
 
 
-def _choose_epoch(peer: Peer, leader: Leader, rules: ZabRules) -> Done:
+def _choose_epoch(peer: Peer, leader: Leader, rules: ZabRules) -> ZabResult:
     """With a quorum, choose the epoch; the leader itself accepts it before it sends the epoch to any learner."""
     if not leader_broadcast.is_quorum(peer, leader.counted, rules):
-        return Done(peer.durable, leader)
+        return ZabResult(peer.durable, leader)
     durable = replace(peer.durable, accepted_epoch=leader.epoch)
     chosen = _send_epoch(replace(peer, durable=durable), replace(leader, phase=ACKEPOCH, counted=(peer.sid,)))
     assert isinstance(chosen.state, Leader)
@@ -181,19 +181,19 @@ def _choose_epoch(peer: Peer, leader: Leader, rules: ZabRules) -> Done:
     return replace(after, effects=(disk.epochs_written(durable), *chosen.effects, *after.effects))
 
 
-def _send_epoch(peer: Peer, leader: Leader) -> Done:
+def _send_epoch(peer: Peer, leader: Leader) -> ZabResult:
     """Send LEADERINFO to every learner that waits for it."""
     waiting = [handler.sid for handler in leader.handlers if handler.stage is Stage.REGISTERED]
     sent = tuple(Send(sid, LeaderInfo(leader.epoch)) for sid in waiting)
-    return Done(peer.durable, leader_broadcast.staged(leader, waiting, Stage.EPOCH_SENT), sent)
+    return ZabResult(peer.durable, leader_broadcast.staged(leader, waiting, Stage.EPOCH_SENT), sent)
 
 
-def _ack_epoch(peer: Peer, leader: Leader, source: Sid, ack: AckEpoch, rules: ZabRules) -> Done:
+def _ack_epoch(peer: Peer, leader: Leader, source: Sid, ack: AckEpoch, rules: ZabRules) -> ZabResult:
     """`waitForEpochAck`: a follower ahead of the leader is disconnected; an ACKEPOCH with -1 is not counted."""
     ahead = (ack.current_epoch, ack.last_zxid) > (peer.durable.current_epoch, peer.last_zxid)
     if leader.phase is ACKEPOCH and ack.current_epoch != -1:
         if ahead:
-            return Done(peer.durable, _without(leader, source), (Disconnect(source),))
+            return ZabResult(peer.durable, _without(leader, source), (Disconnect(source),))
         leader = replace(leader, counted=leader_broadcast.count(peer, leader.counted, source, rules))
     waiting = tuple(
         replace(each, stage=Stage.EPOCH_ACKED, last_zxid=ack.last_zxid) if each.sid == source else each
@@ -202,13 +202,13 @@ def _ack_epoch(peer: Peer, leader: Leader, source: Sid, ack: AckEpoch, rules: Za
     return _establish(peer, replace(leader, handlers=waiting), rules)
 
 
-def _establish(peer: Peer, leader: Leader, rules: ZabRules) -> Done:
+def _establish(peer: Peer, leader: Leader, rules: ZabRules) -> ZabResult:
     """With a quorum of ACKEPOCH, enter the epoch; then synchronise the learners that wait for it."""
     durable = peer.durable
     effects: Effects = ()
     if leader.phase is ACKEPOCH:
         if not leader_broadcast.is_quorum(peer, leader.counted, rules):
-            return Done(durable, leader)
+            return ZabResult(durable, leader)
         durable = replace(durable, current_epoch=leader.epoch)
         leader = replace(leader, phase=NEWLEADER_ACK, counted=(peer.sid,))
         established = EpochEstablished(peer.sid, leader.epoch, history_of(durable, leader, peer.tree).applied)
@@ -216,7 +216,7 @@ def _establish(peer: Peer, leader: Leader, rules: ZabRules) -> Done:
     return _synchronise(replace(peer, durable=durable), leader, rules).after(effects)
 
 
-def _synchronise(peer: Peer, leader: Leader, rules: ZabRules) -> Done:
+def _synchronise(peer: Peer, leader: Leader, rules: ZabRules) -> ZabResult:
     """`syncFollower` for every learner whose ACKEPOCH was accepted; then the leader may have its quorum.
 
     An acknowledgement becomes void once its learner must drop the transaction. 3.9.4 still counts it
@@ -243,7 +243,7 @@ def _without_acks(leader: Leader, sid: Sid, beyond: int) -> Leader:
     return replace(leader, outstanding=outstanding)
 
 
-def _first_ack(peer: Peer, leader: Leader, source: Sid, zxid: int, rules: ZabRules) -> Done:
+def _first_ack(peer: Peer, leader: Leader, source: Sid, zxid: int, rules: ZabRules) -> ZabResult:
     """`waitForNewLeaderAck`: the first ACK must be that of NEWLEADER; after any other the learner is never counted.
 
     Once the quorum is complete, the zxid is not checked; UPTODATE follows, and then the held commits.
@@ -252,23 +252,25 @@ def _first_ack(peer: Peer, leader: Leader, source: Sid, zxid: int, rules: ZabRul
     after = leader_broadcast.staged(leader, [source], Stage.SYNCED)
     if leader.phase is BROADCAST:
         held = () if handler is None else handler.held
-        return Done(peer.durable, after, (Send(source, UpToDate()), *(Send(source, Commit(zxid)) for zxid in held)))
+        return ZabResult(
+            peer.durable, after, (Send(source, UpToDate()), *(Send(source, Commit(zxid)) for zxid in held))
+        )
     if zxid != make_zxid(leader.epoch):
-        what = f"ACK {told(zxid)} of server {source} before the ACK of NEWLEADER"
-        return Done(peer.durable, after, (unexpected(peer.sid, Family.ACK, what),))
+        what = f"ACK {format_zxid(zxid)} of server {source} before the ACK of NEWLEADER"
+        return ZabResult(peer.durable, after, (unexpected(peer.sid, MessageKind.ACK, what),))
     counted = leader_broadcast.count(peer, after.counted, source, rules)
     return _start_if_acknowledged(peer, replace(after, counted=counted), rules)
 
 
-def _start_if_acknowledged(peer: Peer, leader: Leader, rules: ZabRules) -> Done:
+def _start_if_acknowledged(peer: Peer, leader: Leader, rules: ZabRules) -> ZabResult:
     """`startZkServer`: with a quorum the leader serves, and all transactions that it began with are committed."""
     if leader.phase is not NEWLEADER_ACK or not leader_broadcast.is_quorum(peer, leader.counted, rules):
-        return Done(peer.durable, leader)
+        return ZabResult(peer.durable, leader)
     history = history_of(peer.durable, leader, peer.tree)
     delivered = (Observe(Delivered(peer.sid, leader.epoch, history.applied)),) if history.applied else ()
     sent = tuple(Send(each.sid, UpToDate()) for each in leader.handlers if each.stage is Stage.SYNCED)
     serving = replace(leader, phase=BROADCAST, counted=(), committed=make_zxid(leader.epoch))
-    return Done(peer.durable, serving, (Apply(history.last_processed), *delivered, *sent))
+    return ZabResult(peer.durable, serving, (Apply(history.last_processed), *delivered, *sent))
 
 
 # Handlers.

@@ -16,12 +16,12 @@ from msgspec.structs import replace
 from spec.effects import Effect, Effects, Observe, Send
 from spec.election.state import Peer
 from spec.quorum import Majority, Sid
-from spec.txn import Txn, counter_of, told
+from spec.txn import Txn, counter_of, format_zxid
 from spec.variants import Variant
 from spec.zab import disk
-from spec.zab.events import Broadcast, Committed, Family, unexpected
-from spec.zab.packets import Commit, Inform, Proposal, Sync
-from spec.zab.state import Append, Done, Leader, Outstanding, Stage, ZabRules, logged, with_sid
+from spec.zab.events import Broadcast, Committed, MessageKind, unexpected
+from spec.zab.packets import Commit, Inform, Proposal, QuorumSync
+from spec.zab.state import Append, Leader, Outstanding, Stage, ZabResult, ZabRules, logged, with_sid
 
 
 def is_quorum(peer: Peer, servers: Iterable[Sid], rules: ZabRules) -> bool:
@@ -43,40 +43,42 @@ def count(peer: Peer, counted: tuple[Sid, ...], sid: Sid, rules: ZabRules) -> tu
 # Requests and acknowledgements.
 
 
-def propose(peer: Peer, leader: Leader, value: object, rules: ZabRules) -> Done:
+def propose(peer: Peer, leader: Leader, value: object, rules: ZabRules) -> ZabResult:
     """`propose`: send the next zxid to every follower from stage SYNCING on, and append it to the leader's own log."""
     txn = Txn(leader.last_proposed + 1, value)
     sent = tuple(
         Send(each.sid, Proposal(txn)) for each in leader.handlers if each.stage >= Stage.SYNCING and not each.observer
     )
-    queue, asked = disk.asked(leader.queue, (Append(txn),))
+    queue, asked = disk.request(leader.queue, (Append(txn),))
     after = replace(leader, outstanding=(*leader.outstanding, Outstanding(txn.zxid)), queue=queue)
     effects: Effects = (Observe(Broadcast(peer.sid, leader.epoch, txn)), *sent, *asked)
-    return disk.settled(peer, Done(peer.durable, after, effects), synced, rules)
+    return disk.settle(peer, ZabResult(peer.durable, after, effects), synced, rules)
 
 
-def ack(peer: Peer, leader: Leader, source: Sid, zxid: int, rules: ZabRules) -> Done:
+def ack(peer: Peer, leader: Leader, source: Sid, zxid: int, rules: ZabRules) -> ZabResult:
     """`processAck`: the ACK of UPTODATE, of a committed transaction, or of an outstanding proposal."""
     if counter_of(zxid) == 0:
-        return Done(peer.durable, staged(leader, [source], Stage.SERVING))
+        return ZabResult(peer.durable, staged(leader, [source], Stage.SERVING))
     if not leader.outstanding or zxid <= leader.committed:
-        return Done(peer.durable, leader)
+        return ZabResult(peer.durable, leader)
     place = next((place for place, each in enumerate(leader.outstanding) if each.zxid == zxid), None)
     if place is None:
-        report = unexpected(peer.sid, Family.ACK, f"ACK {told(zxid)} of server {source}, which was not proposed")
-        return Done(peer.durable, leader, (report,))
+        report = unexpected(
+            peer.sid, MessageKind.ACK, f"ACK {format_zxid(zxid)} of server {source}, which was not proposed"
+        )
+        return ZabResult(peer.durable, leader, (report,))
     proposal = leader.outstanding[place]
     acked = replace(proposal, acks=count(peer, proposal.acks, source, rules))
     outstanding = (*leader.outstanding[:place], acked, *leader.outstanding[place + 1 :])
     return _try_to_commit(peer, replace(leader, outstanding=outstanding), acked, rules)
 
 
-def _try_to_commit(peer: Peer, leader: Leader, proposal: Outstanding, rules: ZabRules) -> Done:
+def _try_to_commit(peer: Peer, leader: Leader, proposal: Outstanding, rules: ZabRules) -> ZabResult:
     """`tryToCommit`: in order, and with a quorum; then send COMMIT to followers and INFORM to observers, and apply."""
     early = Variant.COMMIT_BEFORE_QUORUM in rules.variants
     first = leader.outstanding[0] is proposal
     if not first or not (early or is_quorum(peer, proposal.acks, rules)):
-        return Done(peer.durable, leader)
+        return ZabResult(peer.durable, leader)
     zxid = proposal.zxid
     txn = logged(peer.durable, leader.queue, zxid)
     assert txn is not None  # it is outstanding
@@ -97,29 +99,29 @@ def _try_to_commit(peer: Peer, leader: Leader, proposal: Outstanding, rules: Zab
         commits=(*leader.commits, zxid),
         syncs=tuple(pair for pair in leader.syncs if pair[0] != zxid),
     )
-    effects = (*sent, *(Send(sid, Sync()) for sid in waiting))
+    effects = (*sent, *(Send(sid, QuorumSync()) for sid in waiting))
     if rules.asynchronous_commits:
-        return Done(peer.durable, after, effects)
+        return ZabResult(peer.durable, after, effects)
     return apply(peer, after, zxid).after(effects)
 
 
-def apply(peer: Peer, leader: Leader, zxid: int) -> Done:
+def apply(peer: Peer, leader: Leader, zxid: int) -> ZabResult:
     """`FinalRequestProcessor`, and `ToBeAppliedRequestProcessor` before it."""
     after = replace(leader, commits=leader.commits[1:])
-    return Done(peer.durable, after, disk.applied(peer, peer.durable, leader, zxid))
+    return ZabResult(peer.durable, after, disk.applied(peer, peer.durable, leader, zxid))
 
 
-def sync_requested(peer: Peer, leader: Leader, source: Sid) -> Done:
+def sync_requested(peer: Peer, leader: Leader, source: Sid) -> ZabResult:
     """`processSync`: answered immediately, or behind the COMMIT of the last proposal."""
     if leader.outstanding:
-        return Done(peer.durable, replace(leader, syncs=(*leader.syncs, (leader.last_proposed, source))))
-    return Done(peer.durable, leader, (Send(source, Sync()),))
+        return ZabResult(peer.durable, replace(leader, syncs=(*leader.syncs, (leader.last_proposed, source))))
+    return ZabResult(peer.durable, leader, (Send(source, QuorumSync()),))
 
 
 # The disk.
 
 
-def synced(peer: Peer, leader: Leader, rules: ZabRules) -> Done | None:
+def synced(peer: Peer, leader: Leader, rules: ZabRules) -> ZabResult | None:
     """The leader has logged a proposal: count its own acknowledgement (`AckRequestProcessor`)."""
     written = disk.next_written(peer.durable, leader.queue, rules)
     if written is None:

@@ -25,7 +25,17 @@ from spec.election.state import Peer
 from spec.election.vote import is_observer
 from spec.zab import disk, learner_broadcast, learner_sync
 from spec.zab.epochs import followed_epochs
-from spec.zab.events import Applied, ClientSync, ClientWrite, Family, Receive, Resumed, Synced, ZabEvent, unexpected
+from spec.zab.events import (
+    Applied,
+    ClientSync,
+    ClientWrite,
+    MessageKind,
+    Receive,
+    Resumed,
+    Synced,
+    ZabEvent,
+    unexpected,
+)
 from spec.zab.packets import (
     AckEpoch,
     Commit,
@@ -34,29 +44,29 @@ from spec.zab.packets import (
     Inform,
     LeaderInfo,
     NewLeader,
-    Ping,
     Proposal,
     QuorumPacket,
-    Request,
+    QuorumPing,
+    QuorumRequest,
+    QuorumSync,
     Snap,
-    Sync,
     SyncRequest,
     Trunc,
     UpToDate,
     name_of,
 )
-from spec.zab.state import Done, Learner, LearnerPhase, ZabRules
+from spec.zab.state import Learner, LearnerPhase, ZabResult, ZabRules
 
 DISCOVERY, SYNCHRONIZATION, SYNCED, BROADCAST = LearnerPhase
 
 
-def begin(peer: Peer, leader: int) -> Done:
+def begin(peer: Peer, leader: int) -> ZabResult:
     """Follow a leader: close all quorum connections, connect to the leader, register (`Follower.followLeader`)."""
     info = FollowerInfo(peer.durable.accepted_epoch, is_observer(peer.sid, peer.view))
-    return Done(peer.durable, Learner(leader), (Disconnect(), Connect(leader, info)))
+    return ZabResult(peer.durable, Learner(leader), (Disconnect(), Connect(leader, info)))
 
 
-def step(peer: Peer, learner: Learner, event: ZabEvent, rules: ZabRules) -> Done | None:
+def step(peer: Peer, learner: Learner, event: ZabEvent, rules: ZabRules) -> ZabResult | None:
     """Handle one event of a learner; None if it is impossible in this state."""
     match event:
         case Receive(source=source, packet=packet) if source == learner.leader and not _is_busy(learner):
@@ -68,10 +78,10 @@ def step(peer: Peer, learner: Learner, event: ZabEvent, rules: ZabRules) -> Done
         case Resumed() if learner.owes_ack:
             return learner_broadcast.acknowledge_newleader(peer.durable, replace(learner, owes_ack=False))
         case ClientWrite(value=value) if learner.phase is BROADCAST:
-            return Done(peer.durable, learner, (Send(learner.leader, Request(value)),))
+            return ZabResult(peer.durable, learner, (Send(learner.leader, QuorumRequest(value)),))
         case ClientSync() if learner.phase is BROADCAST:
             waiting = replace(learner, syncs=learner.syncs + 1)
-            return Done(peer.durable, waiting, (Send(learner.leader, SyncRequest()),))
+            return ZabResult(peer.durable, waiting, (Send(learner.leader, SyncRequest()),))
     return None
 
 
@@ -84,13 +94,13 @@ def _is_busy(learner: Learner) -> bool:
     return learner.owes_ack or (learner.phase is SYNCHRONIZATION and bool(learner.queue))
 
 
-def _receive(peer: Peer, learner: Learner, packet: QuorumPacket, rules: ZabRules) -> Done:
+def _receive(peer: Peer, learner: Learner, packet: QuorumPacket, rules: ZabRules) -> ZabResult:
     """Handle a packet by phase. An unexpected one is ignored in BROADCAST, and ends the connection before that."""
     match learner.phase, packet:
-        case LearnerPhase.BROADCAST, Ping():
-            return Done(peer.durable, learner, (Send(learner.leader, Ping()),))
-        case _, Ping() if _has_begun(learner):
-            return Done(peer.durable, learner)
+        case LearnerPhase.BROADCAST, QuorumPing():
+            return ZabResult(peer.durable, learner, (Send(learner.leader, QuorumPing()),))
+        case _, QuorumPing() if _has_begun(learner):
+            return ZabResult(peer.durable, learner)
         case LearnerPhase.DISCOVERY, LeaderInfo(epoch=epoch):
             return _leader_info(peer, learner, epoch)
         case LearnerPhase.SYNCHRONIZATION, Diff() | Trunc() | Snap() if learner.mode is None:
@@ -111,10 +121,10 @@ def _receive(peer: Peer, learner: Learner, packet: QuorumPacket, rules: ZabRules
             return learner_broadcast.commit(peer, peer.durable, learner, zxid, rules)
         case LearnerPhase.BROADCAST, Inform(txn=txn) if is_observer(peer.sid, peer.view):
             return learner_broadcast.inform(peer, learner, txn, rules)
-        case LearnerPhase.BROADCAST, Sync():
+        case LearnerPhase.BROADCAST, QuorumSync():
             return learner_broadcast.sync_answered(peer, learner)
-    report = unexpected(peer.sid, Family.STATE, f"{name_of(packet)} while in {learner.phase.name}")
-    return Done(peer.durable, learner if learner.phase is BROADCAST else None, (report,))
+    report = unexpected(peer.sid, MessageKind.STATE, f"{name_of(packet)} while in {learner.phase.name}")
+    return ZabResult(peer.durable, learner if learner.phase is BROADCAST else None, (report,))
 
 
 def _has_begun(learner: Learner) -> bool:
@@ -124,15 +134,15 @@ def _has_begun(learner: Learner) -> bool:
 # Discovery.
 
 
-def _leader_info(peer: Peer, learner: Learner, epoch: int) -> Done:
+def _leader_info(peer: Peer, learner: Learner, epoch: int) -> ZabResult:
     """`registerWithLeader`: accept a higher epoch; reply -1 for the epoch that is already accepted.
 
     An epoch that is not credible ends the connection, and nothing is written.
     """
     accepted = peer.durable.accepted_epoch
     if epoch not in followed_epochs(accepted):
-        return Done(peer.durable, None)
+        return ZabResult(peer.durable, None)
     durable = replace(peer.durable, accepted_epoch=epoch)
     answer = AckEpoch(peer.last_zxid, durable.current_epoch if epoch > accepted else -1)
     after = replace(learner, phase=SYNCHRONIZATION, epoch=epoch)
-    return Done(durable, after, (disk.epochs_written(durable), Send(learner.leader, answer)))
+    return ZabResult(durable, after, (disk.epochs_written(durable), Send(learner.leader, answer)))

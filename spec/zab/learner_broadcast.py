@@ -14,91 +14,101 @@ from msgspec.structs import replace
 from spec.durable import Durable
 from spec.effects import Effects, Observe, Send
 from spec.election.state import Peer
-from spec.txn import Txn, counter_of, epoch_of, make_zxid, told
+from spec.txn import Txn, counter_of, epoch_of, format_zxid, make_zxid
 from spec.variants import Variant
 from spec.zab import disk
-from spec.zab.events import Family, SyncAnswered, unexpected
+from spec.zab.events import MessageKind, SyncAnswered, unexpected
 from spec.zab.packets import Ack
-from spec.zab.state import Append, Done, EnterEpoch, Learner, LearnerPhase, ZabRules, last_logged
+from spec.zab.state import Append, EnterEpoch, Learner, LearnerPhase, ZabResult, ZabRules, last_logged
 
 
-def acknowledge_newleader(durable: Durable, learner: Learner) -> Done:
+def acknowledge_newleader(durable: Durable, learner: Learner) -> ZabResult:
     """Write currentEpoch, then send the ACK; transactions that were only in memory are part of the tree from now on."""
     durable = replace(durable, current_epoch=learner.epoch)
     after = replace(learner, phase=LearnerPhase.SYNCED, mode=None, tree=None, snapshot=0)
     ack = Send(learner.leader, Ack(make_zxid(learner.epoch)))
-    return Done(durable, after, (disk.epochs_written(durable), ack))
+    return ZabResult(durable, after, (disk.epochs_written(durable), ack))
 
 
-def commits(done: Done, peer: Peer, zxids: tuple[int, ...], rules: ZabRules) -> Done:
+def commits(done: ZabResult, peer: Peer, zxids: tuple[int, ...], rules: ZabRules) -> ZabResult:
     """Continue a result with the commit of these zxids."""
     effects = [*done.effects]
     for zxid in zxids:
         if isinstance(done.state, Learner):
             done = commit(peer, done.durable, done.state, zxid, rules)
             effects += done.effects
-    return Done(done.durable, done.state, tuple(effects))
+    return ZabResult(done.durable, done.state, tuple(effects))
 
 
 # Broadcast.
 
 
-def proposal(peer: Peer, learner: Learner, txn: Txn, rules: ZabRules) -> Done:
+def proposal(peer: Peer, learner: Learner, txn: Txn, rules: ZabRules) -> ZabResult:
     """`Follower.processPacket`: log the proposal regardless of its zxid; a gap only causes a report."""
     last = last_logged(peer.durable, learner.queue)
     expected = last + 1 if epoch_of(last) == learner.epoch else make_zxid(learner.epoch, 1)
     report: Effects = ()
     if txn.zxid != expected and not (epoch_of(txn.zxid) > epoch_of(last) and counter_of(txn.zxid) == 1):
-        report = (unexpected(peer.sid, Family.PROPOSAL, f"PROPOSAL {told(txn.zxid)}, where {told(expected)} is next"),)
+        report = (
+            unexpected(
+                peer.sid,
+                MessageKind.PROPOSAL,
+                f"PROPOSAL {format_zxid(txn.zxid)}, where {format_zxid(expected)} is next",
+            ),
+        )
     early = Variant.ACK_BEFORE_LOG in rules.variants
-    queue, asked = disk.asked(learner.queue, (Append(txn, ack=not early),))
+    queue, asked = disk.request(learner.queue, (Append(txn, ack=not early),))
     after = replace(learner, queue=queue, pending=(*learner.pending, txn.zxid))
     acked: Effects = (Send(learner.leader, Ack(txn.zxid)),) if early else ()
-    return disk.settled(peer, Done(peer.durable, after, (*report, *acked, *asked)), synced, rules)
+    return disk.settle(peer, ZabResult(peer.durable, after, (*report, *acked, *asked)), synced, rules)
 
 
-def commit(peer: Peer, durable: Durable, learner: Learner, zxid: int, rules: ZabRules) -> Done:
+def commit(peer: Peer, durable: Durable, learner: Learner, zxid: int, rules: ZabRules) -> ZabResult:
     """`FollowerZooKeeperServer.commit`: commit the oldest pending proposal. Without one, only report the COMMIT.
 
     A commit of any other than the oldest makes the real server exit.
     """
     if not learner.pending:
-        report = unexpected(peer.sid, Family.COMMIT, f"COMMIT {told(zxid)} without a proposal")
-        return Done(durable, learner, (report,))
+        report = unexpected(peer.sid, MessageKind.COMMIT, f"COMMIT {format_zxid(zxid)} without a proposal")
+        return ZabResult(durable, learner, (report,))
     oldest = learner.pending[0]
     if oldest != zxid:
-        report = unexpected(peer.sid, Family.COMMIT, f"COMMIT {told(zxid)}, and the next proposal is {told(oldest)}")
-        return Done(durable, None, (report,))
+        report = unexpected(
+            peer.sid, MessageKind.COMMIT, f"COMMIT {format_zxid(zxid)}, and the next proposal is {format_zxid(oldest)}"
+        )
+        return ZabResult(durable, None, (report,))
     after = replace(learner, pending=learner.pending[1:], commits=(*learner.commits, zxid))
-    return Done(durable, after) if rules.asynchronous_commits else apply(peer, durable, after, zxid)
+    return ZabResult(durable, after) if rules.asynchronous_commits else apply(peer, durable, after, zxid)
 
 
-def apply(peer: Peer, durable: Durable, learner: Learner, zxid: int) -> Done:
+def apply(peer: Peer, durable: Durable, learner: Learner, zxid: int) -> ZabResult:
     """Apply the oldest commit of the commit processor's queue (`FinalRequestProcessor`)."""
     after = replace(learner, commits=learner.commits[1:], delivered=zxid)
-    return Done(durable, after, disk.applied(peer, durable, learner, zxid))
+    return ZabResult(durable, after, disk.applied(peer, durable, learner, zxid))
 
 
-def inform(peer: Peer, learner: Learner, txn: Txn, rules: ZabRules) -> Done:
+def inform(peer: Peer, learner: Learner, txn: Txn, rules: ZabRules) -> ZabResult:
     """`ObserverZooKeeperServer.commitRequest`: log the transaction without an ACK, and apply it."""
-    queue, asked = disk.asked(learner.queue, (Append(txn, ack=False),))
+    queue, asked = disk.request(learner.queue, (Append(txn, ack=False),))
     after = replace(learner, queue=queue, pending=(*learner.pending, txn.zxid))
-    written = disk.settled(peer, Done(peer.durable, after, asked), synced, rules)
+    written = disk.settle(peer, ZabResult(peer.durable, after, asked), synced, rules)
     return commits(written, peer, (txn.zxid,), rules)
 
 
-def sync_answered(peer: Peer, learner: Learner) -> Done:
+def sync_answered(peer: Peer, learner: Learner) -> ZabResult:
     """SYNC follows every COMMIT that was sent before it (`FollowerZooKeeperServer.sync`)."""
     if not learner.syncs:
-        return Done(peer.durable, learner, (unexpected(peer.sid, Family.STATE, "SYNC that nobody asked for"),))
+        return ZabResult(
+            peer.durable, learner, (unexpected(peer.sid, MessageKind.STATE, "SYNC that nobody asked for"),)
+        )
     fact = SyncAnswered(peer.sid, learner.commits[-1] if learner.commits else learner.delivered)
-    return Done(peer.durable, replace(learner, syncs=learner.syncs - 1), (Observe(fact),))
+    return ZabResult(peer.durable, replace(learner, syncs=learner.syncs - 1), (Observe(fact),))
 
 
 # The disk.
 
 
-def synced(peer: Peer, learner: Learner, rules: ZabRules) -> Done | None:
+def synced(peer: Peer, learner: Learner, rules: ZabRules) -> ZabResult | None:
     """The disk has completed one operation: send the ACK that waited for it."""
     written = disk.next_written(peer.durable, learner.queue, rules)
     if written is None:
@@ -106,7 +116,7 @@ def synced(peer: Peer, learner: Learner, rules: ZabRules) -> Done | None:
     after = replace(learner, queue=written.queue)
     match written.operation:
         case Append(txn=txn, ack=True):
-            return Done(written.durable, after, (Send(learner.leader, Ack(txn.zxid)),))
+            return ZabResult(written.durable, after, (Send(learner.leader, Ack(txn.zxid)),))
         case EnterEpoch():
             return acknowledge_newleader(written.durable, after)
-    return Done(written.durable, after)
+    return ZabResult(written.durable, after)

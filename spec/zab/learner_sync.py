@@ -16,38 +16,38 @@ from spec.durable import TxnSequence
 from spec.effects import Apply, DiskOperation, Effects, Observe, Send, Truncate
 from spec.election.state import Peer
 from spec.election.vote import is_observer
-from spec.txn import Txn, epoch_of, make_zxid, told
+from spec.txn import Txn, epoch_of, format_zxid, make_zxid
 from spec.variants import Variant
 from spec.zab import disk, learner_broadcast
-from spec.zab.events import Delivered, Family, Truncated, unexpected
+from spec.zab.events import Delivered, MessageKind, Truncated, unexpected
 from spec.zab.packets import Ack, QuorumPacket, Snap, Trunc
 from spec.zab.state import (
     Append,
-    Done,
     EnterEpoch,
     Learner,
     LearnerPhase,
-    Mode,
+    SyncMode,
     TakeSnapshot,
+    ZabResult,
     ZabRules,
     logged_and_queued,
 )
 
 
-def begin(peer: Peer, learner: Learner, packet: QuorumPacket) -> Done:
+def begin(peer: Peer, learner: Learner, packet: QuorumPacket) -> ZabResult:
     """Handle the first packet: DIFF keeps the log, TRUNC cuts it immediately, SNAP replaces the tree in memory."""
     match packet:
         case Trunc(zxid=zxid):
             durable = peer.durable.truncated(zxid)
             dropped = tuple(peer.durable.txns[len(durable.txns) :])
             fact = Observe(Truncated(peer.sid, learner.epoch, dropped))
-            after = replace(learner, mode=Mode.TRUNC, tree=tuple(durable.txns))
-            return Done(durable, after, (Truncate(zxid), *((fact,) if dropped else ())))
+            after = replace(learner, mode=SyncMode.TRUNC, tree=tuple(durable.txns))
+            return ZabResult(durable, after, (Truncate(zxid), *((fact,) if dropped else ())))
         case Snap(zxid=zxid, txns=txns):
             replaced = _not_in_snapshot(peer.durable.txns, zxid, txns)
             report = (Observe(Truncated(peer.sid, learner.epoch, replaced)),) if replaced else ()
-            return Done(peer.durable, replace(learner, mode=Mode.SNAP, tree=txns or (), snapshot=zxid), report)
-    return Done(peer.durable, replace(learner, mode=Mode.DIFF))
+            return ZabResult(peer.durable, replace(learner, mode=SyncMode.SNAP, tree=txns or (), snapshot=zxid), report)
+    return ZabResult(peer.durable, replace(learner, mode=SyncMode.DIFF))
 
 
 def _not_in_snapshot(own: TxnSequence, zxid: int, txns: tuple[Txn, ...] | None) -> tuple[Txn, ...]:
@@ -57,16 +57,16 @@ def _not_in_snapshot(own: TxnSequence, zxid: int, txns: tuple[Txn, ...] | None) 
     return tuple(txn for txn in own if txn not in txns)
 
 
-def proposal(peer: Peer, learner: Learner, txn: Txn) -> Done:
+def proposal(peer: Peer, learner: Learner, txn: Txn) -> ZabResult:
     """`enforceContinuousProposal`: after the first one, a gap within one epoch ends the connection."""
     last = learner.last_queued
     if last and txn.zxid != last + 1 and epoch_of(txn.zxid) <= epoch_of(last):
-        what = f"PROPOSAL {told(txn.zxid)} while synchronising, after {told(last)}"
-        return Done(peer.durable, None, (unexpected(peer.sid, Family.PROPOSAL, what),))
-    return Done(peer.durable, replace(learner, not_logged=(*learner.not_logged, txn), last_queued=txn.zxid))
+        what = f"PROPOSAL {format_zxid(txn.zxid)} while synchronising, after {format_zxid(last)}"
+        return ZabResult(peer.durable, None, (unexpected(peer.sid, MessageKind.PROPOSAL, what),))
+    return ZabResult(peer.durable, replace(learner, not_logged=(*learner.not_logged, txn), last_queued=txn.zxid))
 
 
-def inform(peer: Peer, learner: Learner, txn: Txn) -> Done:
+def inform(peer: Peer, learner: Learner, txn: Txn) -> ZabResult:
     """An INFORM is a proposal and its commit."""
     proposed = proposal(peer, learner, txn)
     if not isinstance(proposed.state, Learner):
@@ -74,25 +74,29 @@ def inform(peer: Peer, learner: Learner, txn: Txn) -> Done:
     return commit(peer, proposed.state, txn.zxid)
 
 
-def commit(peer: Peer, learner: Learner, zxid: int) -> Done:
+def commit(peer: Peer, learner: Learner, zxid: int) -> ZabResult:
     """Apply the transaction to the tree in memory after TRUNC and SNAP, else keep its commit for later.
 
     A kept commit waits for NEWLEADER or UPTODATE. A commit without a proposal is a NullPointerException, which ends the
     connection.
     """
     if not learner.not_logged:
-        what = f"COMMIT {told(zxid)} while synchronising, and there is no proposal"
-        return Done(peer.durable, None, (unexpected(peer.sid, Family.COMMIT, what),))
+        what = f"COMMIT {format_zxid(zxid)} while synchronising, and there is no proposal"
+        return ZabResult(peer.durable, None, (unexpected(peer.sid, MessageKind.COMMIT, what),))
     if learner.tree is None:
-        return Done(peer.durable, replace(learner, packets_committed=(*learner.packets_committed, zxid)))
+        return ZabResult(peer.durable, replace(learner, packets_committed=(*learner.packets_committed, zxid)))
     txn, *others = learner.not_logged
     if txn.zxid != zxid:
-        report = unexpected(peer.sid, Family.COMMIT, f"COMMIT {told(zxid)}, and the next proposal is {told(txn.zxid)}")
-        return Done(peer.durable, learner, (report,))
-    return Done(peer.durable, replace(learner, tree=(*learner.tree, txn), not_logged=tuple(others)))
+        report = unexpected(
+            peer.sid,
+            MessageKind.COMMIT,
+            f"COMMIT {format_zxid(zxid)}, and the next proposal is {format_zxid(txn.zxid)}",
+        )
+        return ZabResult(peer.durable, learner, (report,))
+    return ZabResult(peer.durable, replace(learner, tree=(*learner.tree, txn), not_logged=tuple(others)))
 
 
-def newleader(peer: Peer, learner: Learner, rules: ZabRules) -> Done:
+def newleader(peer: Peer, learner: Learner, rules: ZabRules) -> ZabResult:
     """Make everything committed durable, then write currentEpoch and acknowledge NEWLEADER.
 
     ZOOKEEPER-4643, 4646, 4685, 3911 and 4394 each change this order.
@@ -108,15 +112,15 @@ def newleader(peer: Peer, learner: Learner, rules: ZabRules) -> Done:
         durable = replace(durable, current_epoch=learner.epoch)
     if variants & {Variant.NEWLEADER_ACK_BEFORE_SYNC, Variant.PROPOSAL_ACK_BEFORE_NEWLEADER_ACK}:
         logged = tuple(replace(each, ack=True) if isinstance(each, Append) else each for each in operations)
-        queue, effects = disk.asked(after.queue, logged)
+        queue, effects = disk.request(after.queue, logged)
         after = replace(after, queue=queue)
         if Variant.PROPOSAL_ACK_BEFORE_NEWLEADER_ACK in variants:
-            owing = Done(durable, replace(after, owes_ack=True), effects)
-            return disk.settled(peer, owing, learner_broadcast.synced, rules)
+            owing = ZabResult(durable, replace(after, owes_ack=True), effects)
+            return disk.settle(peer, owing, learner_broadcast.synced, rules)
         acked = learner_broadcast.acknowledge_newleader(durable, after).after(effects)
-        return disk.settled(peer, acked, learner_broadcast.synced, rules)
-    queue, effects = disk.asked(after.queue, (*operations, EnterEpoch(learner.epoch), *forgotten))
-    return disk.settled(peer, Done(durable, replace(after, queue=queue), effects), learner_broadcast.synced, rules)
+        return disk.settle(peer, acked, learner_broadcast.synced, rules)
+    queue, effects = disk.request(after.queue, (*operations, EnterEpoch(learner.epoch), *forgotten))
+    return disk.settle(peer, ZabResult(durable, replace(after, queue=queue), effects), learner_broadcast.synced, rules)
 
 
 def _to_persist(peer: Peer, learner: Learner, rules: ZabRules) -> tuple[Learner, tuple[DiskOperation, ...]]:
@@ -142,7 +146,7 @@ def _matching(txns: tuple[Txn, ...], zxids: tuple[int, ...]) -> int:
                 min(len(txns), len(zxids)))  # fmt: skip
 
 
-def uptodate(peer: Peer, learner: Learner, rules: ZabRules) -> Done:
+def uptodate(peer: Peer, learner: Learner, rules: ZabRules) -> ZabResult:
     """Start to serve: acknowledge UPTODATE, log the proposals received since NEWLEADER, and apply the committed ones.
 
     Everything before was applied when it became durable, except in ZOOKEEPER-3023.
@@ -154,9 +158,9 @@ def uptodate(peer: Peer, learner: Learner, rules: ZabRules) -> Done:
     told_now = (Observe(Delivered(peer.sid, learner.epoch, tuple(applied))),) if applied else ()
     effects: Effects = (Apply(delivered), Send(learner.leader, Ack(make_zxid(learner.epoch))), *told_now)
     for_observer = is_observer(peer.sid, peer.view)
-    queue, asked = disk.asked(learner.queue, (Append(txn, ack=not for_observer) for txn in learner.not_logged))
+    queue, asked = disk.request(learner.queue, (Append(txn, ack=not for_observer) for txn in learner.not_logged))
     pending = (*learner.pending, *(txn.zxid for txn in learner.not_logged))
     committed = learner.packets_committed
     after = replace(up_to_date, queue=queue, pending=pending, not_logged=(), packets_committed=(), last_queued=0)
-    logged_too = disk.settled(peer, Done(peer.durable, after, (*effects, *asked)), learner_broadcast.synced, rules)
+    logged_too = disk.settle(peer, ZabResult(peer.durable, after, (*effects, *asked)), learner_broadcast.synced, rules)
     return learner_broadcast.commits(logged_too, peer, committed, rules)

@@ -4,6 +4,7 @@ Rules of this module:
 
 - A packet has the fields of the wire, except those that no step reads: no protocol version, no authentication, and the
   configuration of NEWLEADER only once reconfiguration is specified.
+- A journal of a node names a packet by its tag, or by its class if it has no tag.
 - REQUEST and SYNC carry the part of a request that the protocol needs; sessions belong to a later part.
 
 Source: `Leader` (the packet types), `Learner.registerWithLeader`, `LearnerHandler.run`.
@@ -12,7 +13,7 @@ Source: `Leader` (the packet types), `Learner.registerWithLeader`, `LearnerHandl
 from typing import Any
 
 from spec.effects import Message
-from spec.txn import Txn, told
+from spec.txn import Txn, format_zxid
 
 
 class QuorumPacket(Message, frozen=True):
@@ -95,7 +96,7 @@ class Ack(QuorumPacket, frozen=True):
     zxid: int
 
 
-class Request(QuorumPacket, frozen=True):
+class QuorumRequest(QuorumPacket, frozen=True, tag="Request"):
     """REQUEST: a learner forwards a client's write."""
 
     value: Any
@@ -105,11 +106,11 @@ class SyncRequest(QuorumPacket, frozen=True):
     """REQUEST with the opcode sync: a learner asks for a SYNC once everything proposed so far is committed."""
 
 
-class Sync(QuorumPacket, frozen=True):
+class QuorumSync(QuorumPacket, frozen=True, tag="Sync"):
     """SYNC: everything that was proposed before the learner's sync request is committed."""
 
 
-class Ping(QuorumPacket, frozen=True):
+class QuorumPing(QuorumPacket, frozen=True, tag="Ping"):
     """PING: from a leader to every learner, and back."""
 
 
@@ -125,10 +126,10 @@ NAMES: dict[type[QuorumPacket], str] = {
     Commit: "COMMIT",
     Inform: "INFORM",
     Ack: "ACK",
-    Request: "REQUEST",
+    QuorumRequest: "REQUEST",
     SyncRequest: "REQUEST sync",
-    Sync: "SYNC",
-    Ping: "PING",
+    QuorumSync: "SYNC",
+    QuorumPing: "PING",
 }
 
 
@@ -148,11 +149,13 @@ def described(packet: QuorumPacket) -> str:
         case LeaderInfo(epoch=epoch) | NewLeader(epoch=epoch):
             return f"{name} epoch {epoch}"
         case AckEpoch(last_zxid=zxid, current_epoch=epoch):
-            return f"{name} last zxid {told(zxid)}, " + (f"currentEpoch {epoch}" if epoch >= 0 else "not counted")
+            return f"{name} last zxid {format_zxid(zxid)}, " + (
+                f"currentEpoch {epoch}" if epoch >= 0 else "not counted"
+            )
         case Proposal(txn=txn) | Inform(txn=txn):
-            return f"{name} {told(txn.zxid)}"
+            return f"{name} {format_zxid(txn.zxid)}"
         case Diff(zxid=zxid) | Trunc(zxid=zxid) | Snap(zxid=zxid) | Commit(zxid=zxid) | Ack(zxid=zxid):
-            return f"{name} {told(zxid)}"
-        case Request(value=value):
+            return f"{name} {format_zxid(zxid)}"
+        case QuorumRequest(value=value):
             return f"{name} {value}"
     return name

@@ -165,7 +165,7 @@ class LearnerPhase(enum.Enum):
     BROADCAST = 4
 
 
-class Mode(enum.Enum):
+class SyncMode(enum.Enum):
     """The method that brings a learner up to date."""
 
     DIFF = "DIFF"
@@ -190,7 +190,7 @@ class Learner(msgspec.Struct, frozen=True):
     leader: Sid
     phase: LearnerPhase = LearnerPhase.DISCOVERY
     epoch: int = 0
-    mode: Mode | None = None
+    mode: SyncMode | None = None
     tree: tuple[Txn, ...] | None = None
     snapshot: int = 0
     not_logged: tuple[Txn, ...] = ()
@@ -209,7 +209,7 @@ class Learner(msgspec.Struct, frozen=True):
         return self.phase is LearnerPhase.BROADCAST
 
 
-class Remains(msgspec.Struct, frozen=True):
+class StaleMemory(msgspec.Struct, frozen=True):
     """The state that outlives a leader or a learner in the memory of its process, in two variants only.
 
     `queue`: transactions of a sync thread that still runs (ZOOKEEPER-4712). `tree`: the zxid of the tree, where the
@@ -220,14 +220,14 @@ class Remains(msgspec.Struct, frozen=True):
     tree: int | None = None
 
 
-class Done(msgspec.Struct, frozen=True):
+class ZabResult(msgspec.Struct, frozen=True):
     """The result of an event: disk, state and effects. With a state of None the server looks for a leader again."""
 
     durable: Durable
     state: Leader | Learner | None
     effects: tuple[Effect, ...] = ()
 
-    def after(self, effects: tuple[Effect, ...]) -> "Done":
+    def after(self, effects: tuple[Effect, ...]) -> "ZabResult":
         """A copy with these effects before its own."""
         return replace(self, effects=(*effects, *self.effects))
 

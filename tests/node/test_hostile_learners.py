@@ -134,7 +134,7 @@ def impostor(ensemble: Ensemble, leader: int) -> Iterator[Impostor]:
 FIRST = [
     zab.AckEpoch(0, 0),
     zab.Ack(make_zxid(1)),
-    zab.Request(Request(1, 1, SetData("/", b"", -1))),
+    zab.QuorumRequest(Request(1, 1, SetData("/", b"", -1))),
     wire.PingPacket(0),
     zab.LeaderInfo(1),
     zab.Diff(0),
@@ -197,7 +197,7 @@ def test_a_request_before_newleader_is_acknowledged_ends_the_connection(impostor
     impostor.registers()
     impostor.say(zab.AckEpoch(0, 0))
     impostor.hear(PacketType.NEWLEADER)
-    impostor.say(zab.Request(Request(1, 1, Create("/forged", b"", OPEN_ACL_UNSAFE, 0))))
+    impostor.say(zab.QuorumRequest(Request(1, 1, Create("/forged", b"", OPEN_ACL_UNSAFE, 0))))
     assert has_ended(impostor.socket)
 
 
@@ -205,7 +205,7 @@ def test_acknowledgements_of_what_was_never_proposed_mean_nothing(impostor: Impo
     epoch = impostor.serves()
     for zxid in (make_zxid(epoch, 77), make_zxid(epoch + 1, 1), HIGH, LOW, -1, 1):
         impostor.say(zab.Ack(zxid), zab.Ack(zxid))
-    impostor.say(zab.Request(Request(1, 5, SetData("/none", b"", -1))))
+    impostor.say(zab.QuorumRequest(Request(1, 5, SetData("/none", b"", -1))))
     impostor.hear(PacketType.COMMIT)  # it is still connected, so everything before was handled
 
 
@@ -215,7 +215,7 @@ def test_its_acknowledgements_do_not_count(ensemble: Ensemble, leader: int, impo
     for sid in followers:
         ensemble.pause(sid)
     try:
-        impostor.say(zab.Request(Request(1, 5, SetData("/none", b"", -1))))
+        impostor.say(zab.QuorumRequest(Request(1, 5, SetData("/none", b"", -1))))
         zxid = impostor.hear(PacketType.PROPOSAL).zxid
         assert zxid > make_zxid(epoch)
         impostor.say(zab.Ack(zxid))
@@ -229,14 +229,14 @@ def test_its_acknowledgements_do_not_count(ensemble: Ensemble, leader: int, impo
 
 @pytest.mark.parametrize(
     "packet",
-    [TREE, zab.Commit(HIGH), zab.Sync(), zab.UpToDate(), zab.Trunc(0), zab.Diff(HIGH), zab.Inform(TREE.txn)],
+    [TREE, zab.Commit(HIGH), zab.QuorumSync(), zab.UpToDate(), zab.Trunc(0), zab.Diff(HIGH), zab.Inform(TREE.txn)],
     ids=lambda packet: type(packet).__name__,
 )
 def test_packets_that_only_a_leader_sends_are_passed_over_once_it_serves(
     packet: zab.QuorumPacket, impostor: Impostor
 ) -> None:
     impostor.serves()
-    impostor.say(packet, Packet(99, HIGH, b""), zab.Request(Request(1, 6, SetData("/none", b"", -1))))
+    impostor.say(packet, Packet(99, HIGH, b""), zab.QuorumRequest(Request(1, 6, SetData("/none", b"", -1))))
     impostor.hear(PacketType.COMMIT)
 
 
@@ -254,7 +254,7 @@ def test_forwarded_requests_that_make_no_sense_are_answered_with_errors(impostor
         for body in bodies:
             impostor.say(request(opcode, body))
             sent += 1
-    impostor.say(zab.Request(Request(7, 4242, SetData("/none", b"", -1))))
+    impostor.say(zab.QuorumRequest(Request(7, 4242, SetData("/none", b"", -1))))
     for _ in range(sent + 1):
         impostor.hear(PacketType.COMMIT)
 
@@ -262,7 +262,7 @@ def test_forwarded_requests_that_make_no_sense_are_answered_with_errors(impostor
 def test_sessions_that_cannot_be_end_as_any_other(ensemble: Ensemble, leader: int, impostor: Impostor) -> None:
     impostor.serves()
     for session, timeout in ((0, 0), (-1, -(2**31)), (HIGH, 2**31 - 1), (LOW, 1)):
-        impostor.say(zab.Request(Request(session, 1, CreateSession(timeout))))
+        impostor.say(zab.QuorumRequest(Request(session, 1, CreateSession(timeout))))
         impostor.hear(PacketType.COMMIT)
         impostor.say(
             wire.RevalidateRequest(session, -1), wire.PingPacket(0, ((session, -(2**31)), (session, 2**31 - 1)))
@@ -285,7 +285,7 @@ def test_pings_of_sessions_that_nobody_knows_are_not_kept(impostor: Impostor) ->
     impostor.serves()
     for first in range(0, 1_000_000, 50_000):
         impostor.say(wire.PingPacket(0, tuple((session, 10_000) for session in range(first, first + 50_000))))
-    impostor.say(zab.Request(Request(1, 6, SetData("/none", b"", -1))))
+    impostor.say(zab.QuorumRequest(Request(1, 6, SetData("/none", b"", -1))))
     impostor.hear(PacketType.COMMIT)
 
 

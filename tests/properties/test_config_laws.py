@@ -7,8 +7,8 @@ from spec.config import (
     Address,
     Ensemble,
     LearnerType,
-    Server,
     ServerAddress,
+    ServerLine,
     parse_ensemble,
     parse_zoo_cfg,
     render_ensemble,
@@ -70,7 +70,7 @@ def ensembles(draw: st.DrawFn) -> Ensemble:
     sids = sorted(draw(st.sets(st.integers(0, 300), min_size=2, max_size=6)))
     observers = set(sids[2:]) & draw(st.sets(st.sampled_from(sids)))
     servers = tuple(
-        Server(
+        ServerLine(
             sid,
             tuple(sorted(draw(st.sets(server_addresses(), min_size=1, max_size=2)))),
             LearnerType.OBSERVER if sid in observers else LearnerType.PARTICIPANT,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from refimpl.tree import Tree
 from spec.tree.acl import digest_of
-from spec.tree.apply import Applied, EventType, apply
+from spec.tree.apply import EventType, TxnResult, apply
 from spec.tree.data import ANYONE, OPEN_ACL_UNSAFE, Acl, Id
 from spec.tree.fields import Record
 from spec.tree.options import Options
@@ -84,12 +84,12 @@ class Run:
     def __init__(self, asked: Iterable[Request] = ()) -> None:
         self.tree = Tree()
         self.changes: list[tuple[int, Change]] = []
-        self.applied: list[Applied] = []
+        self.applied: list[TxnResult] = []
         self.tree.carry_out([OpenSession(session, 4000) for session in SESSIONS])
         for request in asked:
             self.ask(request)
 
-    def ask(self, request: Request) -> Applied:
+    def ask(self, request: Request) -> TxnResult:
         zxid = len(self.changes) + 1
         change = prepare(self.tree, request, 1000 + zxid, checked(self.tree, request), OPTIONS)
         applied = apply(self.tree, zxid, change)
@@ -145,7 +145,7 @@ def test_an_overlay_shows_the_tree_that_its_transactions_lead_to(asked: list[Req
     direct = Run()
     below_it = Run().tree
     overlay = Overlay(below_it)
-    outstanding: list[tuple[int, Applied]] = []
+    outstanding: list[tuple[int, TxnResult]] = []
     for zxid, request in enumerate(asked, start=1):
         change = prepare(overlay, request, 1000 + zxid, checked(overlay, request), OPTIONS)
         applied = apply(overlay, zxid, change)

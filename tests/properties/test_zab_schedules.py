@@ -26,7 +26,7 @@ from checker.properties import build, defaults
 from spec.effects import DiskOperation
 from spec.election.channel import ChannelRules
 from spec.quorum import View, hierarchical_view, majority_view
-from spec.txn import told
+from spec.txn import format_zxid
 from spec.variants import Variant
 from spec.zab.packets import QuorumPacket, described
 from spec.zab.state import Append, ZabRules
@@ -241,7 +241,7 @@ def _word(argument: Any) -> str:
     if isinstance(argument, QuorumPacket):
         return described(argument)
     if isinstance(argument, Append):
-        return f"log {told(argument.txn.zxid)}"
+        return f"log {format_zxid(argument.txn.zxid)}"
     return type(argument).__name__ if isinstance(argument, DiskOperation) else str(argument)
 
 

@@ -24,12 +24,12 @@ from spec.effects import Observe, Step, Timer
 from spec.election import (
     Deliver,
     Election,
+    ElectionRules,
     Fired,
     Led,
     Notification,
     Peer,
     QuorumLost,
-    Rules,
     ServerState,
     Start,
     Variant,
@@ -200,7 +200,7 @@ def run(*events: object, variants: frozenset[Variant] = frozenset()) -> Step[Ele
     peer, election = Peer(3, THREE, Durable()), None
     done = None
     for event in (Start(THREE), *events):
-        done = step(peer, election, event, Rules(variants=variants))  # type: ignore[arg-type]
+        done = step(peer, election, event, ElectionRules(variants=variants))  # type: ignore[arg-type]
         assert done is not None, f"{event} is impossible here"
         election = done.state
     assert done is not None

@@ -11,7 +11,7 @@ from kazoo.protocol.states import KazooState, KeeperState
 
 from refimpl.recipes.driver import Driver
 from spec.effects import Fact
-from spec.recipes.events import Ask, Event, Interrupted, Step, Wanted
+from spec.recipes.events import Ask, Event, Interrupted, Join, Step
 from spec.tree.data import OPEN_ACL_UNSAFE
 from spec.tree.requests import Create2, GetChildren, GetData
 
@@ -145,9 +145,9 @@ class Stage(Script):
         self.driver = Driver(self.client, self.step, 0, lambda _, facts: self.told(facts), lambda: next(ids))
 
     def begin(self, asks: Any = LOOK) -> "Stage":
-        self.does[Wanted] = [Ask(asks)]
+        self.does[Join] = [Ask(asks)]
         self.driver.open()
-        self.driver.tell(Wanted("first"))
+        self.driver.tell(Join("first"))
         self.heard.clear()
         return self
 

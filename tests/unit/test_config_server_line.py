@@ -2,14 +2,14 @@
 
 import pytest
 
-from spec.config import Address, LearnerType, Server, ServerAddress, parse_server, render_server
+from spec.config import Address, LearnerType, ServerAddress, ServerLine, parse_server, render_server
 from spec.config.server_line import BadServerLineError
 
 PLAIN = ServerAddress("zk1", 2888, 3888)
 
 
 def test_host_quorum_port_and_election_port() -> None:
-    assert parse_server(1, "zk1:2888:3888") == Server(1, (PLAIN,))
+    assert parse_server(1, "zk1:2888:3888") == ServerLine(1, (PLAIN,))
 
 
 @pytest.mark.parametrize("role", ["observer", "OBSERVER", " Observer "])

@@ -11,6 +11,7 @@ from spec.effects import Observe, Send, Step, Timer
 from spec.election import (
     Deliver,
     Election,
+    ElectionRules,
     Fired,
     Followed,
     LeaderLost,
@@ -18,7 +19,6 @@ from spec.election import (
     Notification,
     Peer,
     QuorumLost,
-    Rules,
     ServerState,
     Start,
     Variant,
@@ -29,7 +29,7 @@ from spec.election.messages import ElectionEvent
 from spec.quorum import View, majority_view
 
 LOOKING, FOLLOWING, LEADING, OBSERVING = ServerState
-PLAIN = Rules()
+PLAIN = ElectionRules()
 THREE = majority_view({1, 2, 3})
 FIVE = majority_view({0, 1, 2, 3, 4})
 
@@ -42,7 +42,7 @@ def peer(sid: int, view: View = THREE) -> Peer:
     return Peer(sid, view, Durable())
 
 
-def run(me: Peer, *events: ElectionEvent, rules: Rules = PLAIN) -> Step[Election]:
+def run(me: Peer, *events: ElectionEvent, rules: ElectionRules = PLAIN) -> Step[Election]:
     done = step(me, None, Start(me.view), rules)
     for event in events:
         assert done is not None
@@ -192,7 +192,7 @@ class TestBackwardElectionRound:
         assert done.state.state is LOOKING
 
     def test_with_zookeeper_1514_they_do(self) -> None:
-        rules = Rules(variants=frozenset({Variant.LEADER_OF_AN_OLD_ROUND}))
+        rules = ElectionRules(variants=frozenset({Variant.LEADER_OF_AN_OLD_ROUND}))
         done = run(peer(0, self.three), *self.both_follow_me, QuorumLost(), *self.both_follow_me, rules=rules)
 
         assert decisions(done) == [Led(server=0, round=1)]

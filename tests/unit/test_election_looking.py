@@ -8,6 +8,7 @@ from spec.effects import Arm, Disarm, Effect, Observe, Send, Step, Timer
 from spec.election import (
     Deliver,
     Election,
+    ElectionRules,
     EpochBegun,
     Fired,
     Followed,
@@ -16,7 +17,6 @@ from spec.election import (
     Notification,
     Peer,
     QuorumLost,
-    Rules,
     ServerState,
     Start,
     Vote,
@@ -26,7 +26,7 @@ from spec.election.messages import ElectionEvent
 from spec.quorum import View, majority_view
 
 LOOKING, FOLLOWING, LEADING, OBSERVING = ServerState
-PLAIN = Rules()
+PLAIN = ElectionRules()
 THREE = majority_view({1, 2, 3})
 FINALIZE, TIMEOUT = Timer.FINALIZE_WAIT, Timer.NOTIFICATION_TIMEOUT
 
@@ -43,7 +43,7 @@ def peer(sid: int = 1, view: View = THREE, zxid: int = 0) -> Peer:
     return Peer(sid, view, Durable(snapshot=zxid))
 
 
-def run(me: Peer, *events: ElectionEvent, rules: Rules = PLAIN) -> Step[Election]:
+def run(me: Peer, *events: ElectionEvent, rules: ElectionRules = PLAIN) -> Step[Election]:
     """Return the last step of a server that starts and then receives these events, which must be possible."""
     done = step(me, None, Start(me.view), rules)
     for event in events:
@@ -230,11 +230,11 @@ def test_servers_meet_again_after_the_last_round() -> None:
 
 
 def test_no_election_begins_beyond_the_limit() -> None:
-    rules = Rules(round_limit=1)
+    rules = ElectionRules(round_limit=1)
     leading = run(peer(3), says(1, leader=3), Fired(FINALIZE), rules=rules)
 
     assert step(peer(3), leading.state, QuorumLost(), rules) is None
-    assert step(peer(3), leading.state, QuorumLost(), Rules(round_limit=2)) is not None
+    assert step(peer(3), leading.state, QuorumLost(), ElectionRules(round_limit=2)) is not None
 
 
 def test_a_server_that_does_not_run_does_nothing_and_starts_only_if_its_file_names_it() -> None:

@@ -8,13 +8,13 @@ from spec.election import (
     LONG_MIN,
     Deliver,
     Election,
+    ElectionRules,
     Fired,
     Followed,
     LeaderLost,
     Led,
     Notification,
     Peer,
-    Rules,
     ServerState,
     Start,
     Vote,
@@ -25,7 +25,7 @@ from spec.election.messages import ElectionEvent
 from spec.quorum import View, majority_view
 
 LOOKING, FOLLOWING, LEADING, OBSERVING = ServerState
-PLAIN = Rules()
+PLAIN = ElectionRules()
 THREE = majority_view({1, 2, 3})
 LOWEST = Vote(LONG_MIN, LONG_MIN, LONG_MIN)
 
@@ -40,7 +40,7 @@ def says(
     return Deliver(source, Notification(state, vote(leader), round_, config))
 
 
-def run(me: Peer, *events: ElectionEvent, rules: Rules = PLAIN) -> Step[Election]:
+def run(me: Peer, *events: ElectionEvent, rules: ElectionRules = PLAIN) -> Step[Election]:
     done = step(me, None, Start(me.view), rules)
     for event in events:
         assert done is not None
@@ -104,7 +104,7 @@ class TestStrangers:
         assert done.state.state is LOOKING
 
     def test_a_run_that_excludes_strangers_says_so_when_one_speaks(self) -> None:
-        rules = Rules(outsiders=False)
+        rules = ElectionRules(outsiders=False)
 
         assert run(self.me, rules=rules).state.told is None
         with pytest.raises(ValueError, match="outside its view"):

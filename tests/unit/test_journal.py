@@ -9,7 +9,7 @@ from refimpl.journal import CACHED, Journal
 from spec.durable import Durable
 from spec.effects import Apply, Effects, Observe, Persist, Send, WriteEpochs
 from spec.election.messages import Deliver, Notification
-from spec.election.state import Rules
+from spec.election.state import ElectionRules
 from spec.election.vote import ServerState, Vote
 from spec.quorum import hierarchical_view, majority_view
 from spec.server import Server
@@ -38,7 +38,7 @@ def records(journal: Journal) -> list[Any]:
 
 def test_a_start_record_says_who_starts_with_what_and_by_which_rules(tmp_path: Path) -> None:
     journal = journal_in(tmp_path)
-    journal.begin(SERVER, Rules(), ZabRules(variants=frozenset({Variant.NO_TRUNCATION})))
+    journal.begin(SERVER, ElectionRules(), ZabRules(variants=frozenset({Variant.NO_TRUNCATION})))
 
     assert records(journal) == [
         {
@@ -61,7 +61,7 @@ def test_a_start_record_says_who_starts_with_what_and_by_which_rules(tmp_path: P
 
 def test_groups_and_weights_are_written_too(tmp_path: Path) -> None:
     journal = journal_in(tmp_path)
-    journal.begin(Server(1, hierarchical_view({1: [1], 2: [2]}, {1: 3})), Rules(), None)
+    journal.begin(Server(1, hierarchical_view({1: [1], 2: [2]}, {1: 3})), ElectionRules(), None)
 
     view = records(journal)[0]["view"]
     assert (view["groups"], view["weights"], view["silent"]) == ([[1, [1]], [2, [2]]], [[1, 3], [2, 1]], [])
@@ -138,7 +138,7 @@ def test_effects_are_the_same_however_much_of_the_log_is_in_memory(tmp_path: Pat
 def test_records_of_a_life_are_numbered(tmp_path: Path) -> None:
     journal = journal_in(tmp_path)
     for _ in range(2):
-        journal.begin(SERVER, Rules(), None)
+        journal.begin(SERVER, ElectionRules(), None)
         journal.handled(Tick(), ())
         journal.handled(Tick(), ())
 
@@ -147,7 +147,7 @@ def test_records_of_a_life_are_numbered(tmp_path: Path) -> None:
 
 def test_a_record_says_from_where_on_the_log_is_in_memory_when_that_changes(tmp_path: Path) -> None:
     journal = journal_in(tmp_path)
-    journal.begin(SERVER, Rules(), None)
+    journal.begin(SERVER, ElectionRules(), None)
     longer = SERVER.durable.appended(Txn(make_zxid(2, 2), "b"))
     for durable in (longer, Durable(3, 2, 0, longer.txns[1:]), Durable(3, 2, 0, longer.txns[1:])):
         journal.handled(Tick(), (), durable)
@@ -160,7 +160,7 @@ def test_a_record_says_from_where_on_the_log_is_in_memory_when_that_changes(tmp_
 
 def test_a_record_is_in_the_file_after_the_flush_and_not_before(tmp_path: Path) -> None:
     journal = journal_in(tmp_path)
-    journal.begin(SERVER, Rules(), None)
+    journal.begin(SERVER, ElectionRules(), None)
     journal.handled(Tick(), ())
     before = len(journal.path.read_text().splitlines())
     journal.flush()
@@ -170,7 +170,7 @@ def test_a_record_is_in_the_file_after_the_flush_and_not_before(tmp_path: Path) 
 
 def test_the_first_record_behind_a_flush_is_marked(tmp_path: Path) -> None:
     journal = journal_in(tmp_path)
-    journal.begin(SERVER, Rules(), None)
+    journal.begin(SERVER, ElectionRules(), None)
     for flushed in (False, True, False, False):
         journal.handled(Tick(), ())
         if flushed:
@@ -182,7 +182,7 @@ def test_the_first_record_behind_a_flush_is_marked(tmp_path: Path) -> None:
 def test_a_journal_goes_on_behind_what_is_there(tmp_path: Path) -> None:
     for _ in range(2):
         journal = journal_in(tmp_path)
-        journal.begin(SERVER, Rules(), None)
+        journal.begin(SERVER, ElectionRules(), None)
         journal.close()
 
     assert len(journal.path.read_text().splitlines()) == 2
@@ -191,7 +191,7 @@ def test_a_journal_goes_on_behind_what_is_there(tmp_path: Path) -> None:
 def test_a_torn_line_stays_a_line_of_its_own(tmp_path: Path) -> None:
     (tmp_path / "journal").write_bytes(b'{"n":1,"t"')
     journal = journal_in(tmp_path)
-    journal.begin(SERVER, Rules(), None)
+    journal.begin(SERVER, ElectionRules(), None)
     torn, begun = journal.path.read_text().splitlines()
 
     assert (torn, json.loads(begun)["journal"]) == ('{"n":1,"t"', 1)

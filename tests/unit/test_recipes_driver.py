@@ -26,11 +26,11 @@ from spec.recipes.events import (
     Connected,
     Event,
     Expired,
-    Gone,
+    Join,
     Notified,
     Suspended,
     Unanswered,
-    Wanted,
+    Withdrawn,
 )
 from spec.tree.apply import EventType
 from spec.tree.replies import ChildrenReply, Code
@@ -145,8 +145,8 @@ def test_kazoos_thread_waits_until_a_call_is_in_kazoos_queue(stage: Stage, monke
         return FakeResult()
 
     stage.client.sync_async = slow  # type: ignore[method-assign]
-    stage.does[Wanted] = [Ask(Sync("/queue"))]
-    asking = threading.Thread(target=stage.driver.tell, args=(Wanted("first"),))
+    stage.does[Join] = [Ask(Sync("/queue"))]
+    asking = threading.Thread(target=stage.driver.tell, args=(Join("first"),))
     asking.start()
     assert in_call.wait(10)
     hearing = threading.Thread(target=lambda: (stage.client.becomes(KazooState.LOST), order.append("heard")))
@@ -192,10 +192,10 @@ def test_a_missing_znode_that_is_no_parent_is_an_answer(stage: Stage) -> None:
 
 def test_what_kazoo_finds_impossible_is_refused(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
     stage.client.refuses = ValueError("no such path")
-    stage.does[Wanted] = [Ask(LOOK)]
+    stage.does[Join] = [Ask(LOOK)]
     stage.driver.open()
-    stage.driver.tell(Wanted("first"))
-    assert stage.now() == [Wanted("first"), Answered(Code.BAD_ARGUMENTS)]
+    stage.driver.tell(Join("first"))
+    assert stage.now() == [Join("first"), Answered(Code.BAD_ARGUMENTS)]
     assert "impossible" in caplog.text
 
 
@@ -239,23 +239,23 @@ def test_a_state_that_was_told_is_not_told_again(stage: Stage) -> None:
 def test_belief_is_told_before_the_request_of_the_same_step_is_sent(stage: Stage) -> None:
     sent_by_then: list[int] = []
     stage.driver.open()
-    stage.does[Wanted] = [Ask(LOOK)]
+    stage.does[Join] = [Ask(LOOK)]
     stage.told = lambda facts: bool(sent_by_then.append(len(stage.client.sent)))
-    stage.driver.tell(Wanted("first"))
+    stage.driver.tell(Join("first"))
     assert sent_by_then == [0]
     assert stage.client.asked == ["children"]
 
 
 def test_an_event_that_does_not_stand_any_more_is_left_out(stage: Stage) -> None:
     stage.begin()
-    assert not stage.driver.tell(Wanted("again"), lambda: False)
+    assert not stage.driver.tell(Join("again"), lambda: False)
     assert stage.now() == []
 
 
 def test_a_step_that_fails_is_logged_and_the_driver_goes_on(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
     stage.begin()
-    stage.does[Wanted] = [RuntimeError("broken")]
-    assert not stage.driver.tell(Wanted("again"))
+    stage.does[Join] = [RuntimeError("broken")]
+    assert not stage.driver.tell(Join("again"))
     assert "broken" in caplog.text
     stage.client.last.set([])
     assert isinstance(stage.now()[-1], Answered)
@@ -263,11 +263,11 @@ def test_a_step_that_fails_is_logged_and_the_driver_goes_on(stage: Stage, caplog
 
 def test_a_recipe_that_is_over_hears_nothing_more(stage: Stage) -> None:
     stage.begin()
-    stage.does[Answered] = [Observe(Gone())]
-    stage.told = lambda facts: Gone() in facts
+    stage.does[Answered] = [Observe(Withdrawn())]
+    stage.told = lambda facts: Withdrawn() in facts
     stage.client.last.set([])
     stage.now()
     stage.client.becomes(KazooState.SUSPENDED)
     assert stage.client.listeners == set()
-    assert not stage.driver.tell(Wanted("again"))
+    assert not stage.driver.tell(Join("again"))
     assert len(stage.heard) == 1

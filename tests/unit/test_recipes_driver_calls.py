@@ -17,7 +17,7 @@ from kazoo.security import OPEN_ACL_UNSAFE as KAZOO_OPEN
 from kazoo.security import make_digest_acl
 
 from refimpl.recipes import kazoo_adapter
-from refimpl.recipes.listener_executor import Herald
+from refimpl.recipes.listener_executor import ListenerExecutor
 from spec.recipes.events import Answered
 from spec.tree.data import OPEN_ACL_UNSAFE, Stat
 from spec.tree.fields import Record
@@ -138,7 +138,7 @@ def test_a_request_that_kazoo_finds_impossible_is_refused() -> None:
 
 def test_a_herald_calls_in_order_and_logs_what_fails(caplog: pytest.LogCaptureFixture) -> None:
     called: queue.Queue[str] = queue.Queue()
-    herald = Herald("listeners")
+    herald = ListenerExecutor("listeners")
     herald.call(lambda: called.put("first"), lambda: 1 // 0)
     herald.call(lambda: called.put("second"))
     assert [called.get(timeout=WAIT) for _ in range(2)] == ["first", "second"]
@@ -147,7 +147,7 @@ def test_a_herald_calls_in_order_and_logs_what_fails(caplog: pytest.LogCaptureFi
 
 def test_a_listener_that_blocks_does_not_block_who_calls() -> None:
     go_on, called = threading.Event(), threading.Event()
-    herald = Herald("listeners")
+    herald = ListenerExecutor("listeners")
     herald.call(lambda: go_on.wait(WAIT), called.set)
     herald.call()
     assert not called.is_set()

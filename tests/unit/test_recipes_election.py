@@ -15,7 +15,7 @@ WAIT = 10.0
 
 
 class SlowStanding:
-    """A `Standing` that leads immediately, and takes a while to be created."""
+    """A `Participation` that leads immediately, and takes a while to be created."""
 
     token = 5
 
@@ -34,7 +34,7 @@ class SlowStanding:
 
 
 def test_of_two_runs_at_once_one_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(election, "Standing", SlowStanding)
+    monkeypatch.setattr(election, "Participation", SlowStanding)
     candidate, leave, refused = Election(None, "/election"), threading.Event(), queue.Queue[str]()
 
     def run() -> None:

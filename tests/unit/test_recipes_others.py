@@ -7,15 +7,15 @@ from spec.recipes.events import (
     Expired,
     Failed,
     Follows,
-    Gone,
     Holds,
     HoldsNoMore,
     Interrupt,
     Interrupted,
+    Join,
+    Leave,
     Returned,
     TakeLeadership,
-    Unwanted,
-    Wanted,
+    Withdrawn,
 )
 from spec.recipes.names import in_order, number, of_id, protected
 from spec.recipes.recipes import lock_rules, selector_rules, unfair_rules
@@ -35,21 +35,21 @@ def candidate() -> Told[unfair.Candidate]:
 
 def leading() -> Told[unfair.Candidate]:
     one = candidate()
-    one.hear(Wanted("a"))
+    one.hear(Join("a"))
     one.created(LEADER, 5)
     return one
 
 
 def test_whoever_creates_the_znode_leads() -> None:
     one = candidate()
-    assert one.hear(Wanted("a")) == CREATE
+    assert one.hear(Join("a")) == CREATE
     one.created(LEADER, 5)
     assert one.facts == (Holds(LEADER, 5),)
 
 
 def test_whoever_comes_too_late_watches_the_znode_and_knows_who_leads() -> None:
     one = candidate()
-    one.hear(Wanted("a"))
+    one.hear(Join("a"))
     assert one.done(Code.NODE_EXISTS) == GetData(LEADER, True)
     one.data(b"x")
     assert one.facts == (Follows("x"),)
@@ -58,7 +58,7 @@ def test_whoever_comes_too_late_watches_the_znode_and_knows_who_leads() -> None:
 
 def test_a_znode_with_its_own_id_is_its_own() -> None:
     one = candidate()
-    one.hear(Wanted("a"))
+    one.hear(Join("a"))
     one.cut_off()
     assert one.back() == CREATE
     one.done(Code.NODE_EXISTS)
@@ -68,17 +68,17 @@ def test_a_znode_with_its_own_id_is_its_own() -> None:
 
 def test_a_deletion_whose_answer_was_lost_is_not_repeated_on_anothers_znode() -> None:
     one = leading()
-    one.hear(Unwanted())
+    one.hear(Leave())
     one.cut_off()
     assert one.back() == Sync(LEADER)
     assert one.done() == GetData(LEADER, False)
     assert one.data(b"x") is None
-    assert one.facts == (Gone(),)
+    assert one.facts == (Withdrawn(),)
 
 
 def test_a_deletion_that_never_arrived_is_repeated() -> None:
     one = leading()
-    one.hear(Unwanted())
+    one.hear(Leave())
     one.cut_off()
     one.back()
     one.done()
@@ -96,8 +96,8 @@ def test_a_leader_that_was_disconnected_looks_whether_it_still_leads() -> None:
 
 def test_a_candidate_that_never_stood_is_gone_when_it_is_unwanted() -> None:
     one = candidate()
-    assert one.hear(Unwanted()) is None
-    assert one.facts == (Gone(),)
+    assert one.hear(Leave()) is None
+    assert one.facts == (Withdrawn(),)
 
 
 def test_a_leader_stops_once_where_its_session_expires_after_a_disconnection() -> None:
@@ -112,7 +112,7 @@ def test_a_leader_stops_once_where_its_session_expires_after_a_disconnection() -
 def test_what_was_given_up_is_deleted_though_it_be_wanted_again_before() -> None:
     one = leading()
     one.cut_off()
-    one.hear(Unwanted(), Wanted("b"))
+    one.hear(Leave(), Join("b"))
     one.back()
     assert one.data(b"a") == Delete(LEADER, -1)
     again = one.done()
@@ -124,7 +124,7 @@ def test_what_was_given_up_is_deleted_though_it_be_wanted_again_before() -> None
 
 def held() -> Told[lock.Lock]:
     one: Told[lock.Lock] = Told(lock.step, lock_rules("/r"), lock.Lock())
-    one.hear(Wanted("a"))
+    one.hear(Join("a"))
     one.created(MINE, 7)
     one.children("_c_a-lock-0000000007")
     return one
@@ -132,20 +132,20 @@ def held() -> Told[lock.Lock]:
 
 def test_whoever_holds_a_lock_takes_it_again_at_once() -> None:
     one = held()
-    assert one.hear(Wanted("b")) is None
+    assert one.hear(Join("b")) is None
     assert (one.state.taken, one.facts) == (2, (Holds(MINE, 7),))
 
 
 def test_as_many_releases_give_it_up() -> None:
     one = held()
-    one.hear(Wanted("b"))
-    assert one.hear(Unwanted()) is None
-    assert one.hear(Unwanted()) == Delete(MINE, -1)
+    one.hear(Join("b"))
+    assert one.hear(Leave()) is None
+    assert one.hear(Leave()) == Delete(MINE, -1)
 
 
 def test_a_lost_lock_is_taken_by_nobody() -> None:
     one = held()
-    one.hear(Wanted("b"))
+    one.hear(Join("b"))
     one.cut_off()
     one.expired_and_back()
     assert one.state.taken == 0
@@ -156,7 +156,7 @@ def test_a_lost_lock_is_taken_by_nobody() -> None:
 
 def called(*, requeues: bool = False) -> Told[selector.Selector]:
     one: Told[selector.Selector] = Told(selector.step, selector_rules("/r"), selector.Selector(requeues=requeues))
-    one.hear(Wanted("a"))
+    one.hear(Join("a"))
     one.created(MINE, 7)
     one.children("_c_a-lock-0000000007")
     return one
@@ -211,7 +211,7 @@ def test_an_interruption_ends_the_call_and_nothing_else() -> None:
 
 def test_closing_interrupts_and_gives_up_when_the_procedure_has_returned() -> None:
     one = called(requeues=True)
-    assert one.hear(Unwanted()) is None
+    assert one.hear(Leave()) is None
     assert one.facts == (Interrupt(),)
     assert one.hear(Returned()) == Delete(MINE, -1)
     assert one.done() is None, "and does not queue again"
@@ -219,9 +219,9 @@ def test_closing_interrupts_and_gives_up_when_the_procedure_has_returned() -> No
 
 def test_what_the_servers_refuse_is_not_asked_for_again_and_again() -> None:
     one: Told[selector.Selector] = Told(selector.step, selector_rules("/r"), selector.Selector(requeues=True))
-    one.hear(Wanted("a"))
+    one.hear(Join("a"))
     assert one.done(Code.NO_AUTH) is None
-    assert one.facts == (Failed(Code.NO_AUTH), Gone())
+    assert one.facts == (Failed(Code.NO_AUTH), Withdrawn())
 
 
 # -- names

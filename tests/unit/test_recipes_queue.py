@@ -11,15 +11,15 @@ from spec.recipes.events import (
     Failed,
     First,
     Follows,
-    Gone,
     Holds,
     HoldsNoMore,
+    Join,
+    Leave,
     Unanswered,
-    Unwanted,
     Waits,
-    Wanted,
+    Withdrawn,
 )
-from spec.recipes.member import Phase, Place, Rules
+from spec.recipes.member import MemberPhase, QueueMember, QueueRules
 from spec.recipes.recipes import fair_rules, latch_rules, lock_rules
 from spec.tree.data import OPEN_ACL_UNSAFE
 from spec.tree.replies import Code
@@ -35,34 +35,34 @@ def names(*paths: str) -> tuple[str, ...]:
     return tuple(path.removeprefix("/r/") for path in paths)
 
 
-def client(rules: Rules | None = None) -> Told[Place]:
-    return Told(queue.step, rules or lock_rules("/r"), Place())
+def client(rules: QueueRules | None = None) -> Told[QueueMember]:
+    return Told(queue.step, rules or lock_rules("/r"), QueueMember())
 
 
-def waiting() -> Told[Place]:
+def waiting() -> Told[QueueMember]:
     one = client()
-    one.hear(Wanted("a"))
+    one.hear(Join("a"))
     one.created(MINE, 70)
     one.children(*names(MINE, FIRST, BETWEEN))
     one.data()
     return one
 
 
-def holding() -> Told[Place]:
+def holding() -> Told[QueueMember]:
     one = client()
-    one.hear(Wanted("a"))
+    one.hear(Join("a"))
     one.created(MINE, 70)
     one.children(*names(MINE))
     return one
 
 
 def test_who_wants_to_hold_creates_a_znode_with_its_id() -> None:
-    assert client().hear(Wanted("a")) == CREATE
+    assert client().hear(Join("a")) == CREATE
 
 
 def test_the_first_in_the_queue_holds_with_the_czxid_of_its_znode_as_token() -> None:
     one = client()
-    one.hear(Wanted("a"))
+    one.hear(Join("a"))
     assert one.created(MINE, 70) == LOOK
     assert one.children(*names(MINE, "/r/_c_z-lock-0000000009")) is None
     assert one.facts == (Holds(MINE, 70),)
@@ -70,7 +70,7 @@ def test_the_first_in_the_queue_holds_with_the_czxid_of_its_znode_as_token() -> 
 
 def test_the_others_watch_the_znode_just_below_their_own() -> None:
     one = client()
-    one.hear(Wanted("a"))
+    one.hear(Join("a"))
     one.created(MINE, 70)
     assert one.children(*names(FIRST, MINE, BETWEEN)) == GetData(BETWEEN, True)
     assert one.data() is None
@@ -79,7 +79,7 @@ def test_the_others_watch_the_znode_just_below_their_own() -> None:
 
 def test_order_is_by_number_whatever_stands_before_it() -> None:
     one = client()
-    one.hear(Wanted("a"))
+    one.hear(Join("a"))
     one.created(MINE, 70)
     low_name_high_number = "_c_0-lock-0000000008"
     assert one.children(*names(MINE), low_name_high_number, "not-numbered") is None
@@ -94,7 +94,7 @@ def test_a_predecessor_that_is_gone_is_followed_by_another_look() -> None:
 
 def test_a_predecessor_that_went_before_the_watch_was_set_too() -> None:
     one = client()
-    one.hear(Wanted("a"))
+    one.hear(Join("a"))
     one.created(MINE, 70)
     one.children(*names(BETWEEN, MINE))
     assert one.done(Code.NO_NODE) == LOOK
@@ -102,7 +102,7 @@ def test_a_predecessor_that_went_before_the_watch_was_set_too() -> None:
 
 def test_a_notice_that_overtakes_its_own_answer_is_not_lost() -> None:
     one = client()
-    one.hear(Wanted("a"))
+    one.hear(Join("a"))
     one.created(MINE, 70)
     one.children(*names(BETWEEN, MINE))
     assert one.deleted(BETWEEN) == GetData(BETWEEN, True)
@@ -112,7 +112,7 @@ def test_a_notice_that_overtakes_its_own_answer_is_not_lost() -> None:
 def test_a_watch_of_another_time_is_none_of_its_business() -> None:
     one = waiting()
     assert one.deleted(FIRST) is None
-    assert one.state.phase is Phase.WAITING
+    assert one.state.phase is MemberPhase.WAITING
 
 
 def test_a_znode_that_an_operator_deleted_is_created_anew() -> None:
@@ -123,20 +123,20 @@ def test_a_znode_that_an_operator_deleted_is_created_anew() -> None:
 
 def test_a_release_believes_first_and_deletes_then() -> None:
     one = holding()
-    assert one.hear(Unwanted()) == Delete(MINE, -1)
+    assert one.hear(Leave()) == Delete(MINE, -1)
     assert one.facts == (HoldsNoMore("released"),)
     assert one.done() is None
-    assert one.facts == (Gone(),)
+    assert one.facts == (Withdrawn(),)
 
 
 def test_giving_up_while_waiting_deletes_the_znode() -> None:
-    assert waiting().hear(Unwanted()) == Delete(MINE, -1)
+    assert waiting().hear(Leave()) == Delete(MINE, -1)
 
 
 def test_giving_up_while_the_znode_is_created_deletes_it_when_it_is_there() -> None:
     one = client()
-    one.hear(Wanted("a"))
-    assert one.hear(Unwanted()) == CREATE
+    one.hear(Join("a"))
+    assert one.hear(Leave()) == CREATE
     assert one.created(MINE, 70) == Delete(MINE, -1)
 
 
@@ -145,7 +145,7 @@ def test_giving_up_while_the_znode_is_created_deletes_it_when_it_is_there() -> N
 
 def test_a_creation_whose_answer_was_lost_is_looked_for_once_the_server_has_caught_up() -> None:
     one = client()
-    one.hear(Wanted("a"))
+    one.hear(Join("a"))
     one.cut_off()
     assert one.back() == Sync("/r")
     assert one.done() == LOOK
@@ -156,7 +156,7 @@ def test_a_creation_whose_answer_was_lost_is_looked_for_once_the_server_has_caug
 
 def test_a_creation_that_never_arrived_is_asked_for_again_under_the_same_id() -> None:
     one = client()
-    one.hear(Wanted("a"))
+    one.hear(Join("a"))
     one.cut_off()
     one.back()
     one.done()
@@ -165,7 +165,7 @@ def test_a_creation_that_never_arrived_is_asked_for_again_under_the_same_id() ->
 
 def test_a_search_that_is_cut_off_begins_anew() -> None:
     one = client()
-    one.hear(Wanted("a"))
+    one.hear(Join("a"))
     one.cut_off()
     one.back()
     one.done()
@@ -175,9 +175,9 @@ def test_a_search_that_is_cut_off_begins_anew() -> None:
 
 def test_who_gave_up_meanwhile_looks_too_and_deletes_what_it_finds() -> None:
     one = client()
-    one.hear(Wanted("a"))
+    one.hear(Join("a"))
     one.cut_off()
-    one.hear(Unwanted())
+    one.hear(Leave())
     one.back()
     one.done()
     assert one.children(*names(MINE)) == Delete(MINE, -1)
@@ -198,12 +198,12 @@ def test_a_lock_whose_znode_was_deleted_is_not_taken_again_unasked() -> None:
     one.cut_off()
     one.back()
     assert one.children(*names(FIRST)) is None
-    assert Gone() in one.facts
+    assert Withdrawn() in one.facts
 
 
 def test_a_latch_gives_up_what_it_had_and_queues_anew() -> None:
     one = client(latch_rules("/r"))
-    one.hear(Wanted("a"))
+    one.hear(Join("a"))
     one.created("/r/_c_a-latch-0000000007", 70)
     one.children("_c_a-latch-0000000007")
     one.cut_off()
@@ -221,16 +221,16 @@ def test_whoever_waits_looks_again_after_a_reconnection() -> None:
 
 def test_a_deletion_whose_answer_was_lost_is_asked_for_again() -> None:
     one = holding()
-    one.hear(Unwanted())
+    one.hear(Leave())
     one.cut_off()
     assert one.back() == Delete(MINE, -1)
     assert one.done(Code.NO_NODE) is None
-    assert one.facts == (Gone(),)
+    assert one.facts == (Withdrawn(),)
 
 
 def test_the_news_that_no_answer_will_come_may_be_late() -> None:
     one = client()
-    one.hear(Wanted("a"))
+    one.hear(Join("a"))
     one.hear(Connected(True, "b"))
     assert one.hear(Unanswered()) == Sync("/r")
 
@@ -241,7 +241,7 @@ def test_the_news_that_no_answer_will_come_may_be_late() -> None:
 def test_a_lock_that_was_lost_is_not_taken_again_by_itself() -> None:
     one = holding()
     one.hear(Expired())
-    assert one.facts == (HoldsNoMore("expired"), Gone())
+    assert one.facts == (HoldsNoMore("expired"), Withdrawn())
     assert one.hear(Connected(False, "b")) is None
 
 
@@ -265,7 +265,7 @@ def test_whoever_waited_queues_anew_with_its_new_session() -> None:
 def test_whoever_wants_it_again_after_a_release_is_not_out_when_the_session_expires() -> None:
     one = holding()
     one.cut_off()
-    one.hear(Unwanted(), Wanted("b"))
+    one.hear(Leave(), Join("b"))
     again = one.expired_and_back("c")
     assert isinstance(again, Create2)
 
@@ -273,8 +273,8 @@ def test_whoever_wants_it_again_after_a_release_is_not_out_when_the_session_expi
 def test_what_was_given_up_while_cut_off_is_deleted_though_it_is_wanted_again() -> None:
     one = holding()
     one.cut_off()
-    one.hear(Unwanted())
-    one.hear(Wanted("c"))
+    one.hear(Leave())
+    one.hear(Join("c"))
     assert one.back() == Delete(MINE, -1)
     assert isinstance(one.done(), Create2)
 
@@ -283,8 +283,8 @@ def test_what_was_given_up_while_it_looks_is_deleted_though_it_is_wanted_again()
     one = holding()
     one.cut_off()
     assert one.back() == LOOK
-    one.hear(Unwanted())
-    one.hear(Wanted("c"))
+    one.hear(Leave())
+    one.hear(Join("c"))
     assert one.children(*names(MINE)) == Delete(MINE, -1)
     assert isinstance(one.done(), Create2)
 
@@ -295,9 +295,9 @@ ANNOUNCED, PLACE = "/r-leader", "/r/_c_a-n_0000000007"
 ANNOUNCE = Create2(ANNOUNCED, PLACE.encode(), OPEN_ACL_UNSAFE, CreateMode.EPHEMERAL)
 
 
-def first_in_line() -> Told[Place]:
+def first_in_line() -> Told[QueueMember]:
     one = client(fair_rules("/r"))
-    one.hear(Wanted("a"))
+    one.hear(Join("a"))
     one.created(PLACE, 70)
     one.children(*names(PLACE))
     return one
@@ -328,7 +328,7 @@ def test_an_announcement_of_another_is_waited_for_to_go() -> None:
 
 def test_the_others_ask_the_announcement_who_leads() -> None:
     one = client(fair_rules("/r"))
-    one.hear(Wanted("a"))
+    one.hear(Join("a"))
     one.created(PLACE, 70)
     one.children("_c_x-n_0000000003", *names(PLACE))
     assert one.data() == GetData(ANNOUNCED, False)
@@ -339,14 +339,14 @@ def test_the_others_ask_the_announcement_who_leads() -> None:
 def test_the_announcement_is_taken_back_before_the_place_is() -> None:
     one = first_in_line()
     one.created(ANNOUNCED, 71)
-    assert one.hear(Unwanted()) == Delete(ANNOUNCED, -1)
+    assert one.hear(Leave()) == Delete(ANNOUNCED, -1)
     assert one.done() == Delete(PLACE, -1)
 
 
 def test_an_announcement_whose_answer_was_lost_is_taken_back_too() -> None:
     one = first_in_line()
     one.cut_off()
-    one.hear(Unwanted())
+    one.hear(Leave())
     one.back()
     assert one.children(*names(PLACE)) == Delete(ANNOUNCED, -1)
 
@@ -367,7 +367,7 @@ def test_the_announcement_of_a_place_that_was_deleted_is_taken_back_first() -> N
 @pytest.mark.parametrize("code", [Code.NO_AUTH, Code.NO_NODE, Code.INVALID_ACL])
 def test_what_the_servers_refuse_is_told_and_ends_it(code: Code) -> None:
     one = client()
-    one.hear(Wanted("a"))
+    one.hear(Join("a"))
     assert one.done(code) is None
-    assert one.facts == (Failed(code), Gone())
-    assert one.state == Place()
+    assert one.facts == (Failed(code), Withdrawn())
+    assert one.state == QueueMember()

@@ -25,10 +25,10 @@ from spec.zab.state import (
     LeaderPhase,
     Learner,
     LearnerPhase,
-    Mode,
     Outstanding,
-    Remains,
     Stage,
+    StaleMemory,
+    SyncMode,
     TakeSnapshot,
 )
 
@@ -60,7 +60,9 @@ def after(made: Job, *captions: str) -> tuple[Any, tuple[Drawn, ...]]:
     return made.lens.lanes(row), made.lens.drawn(before, move, row)
 
 
-def server(part: Leader | Learner | None = None, durable: Durable = Durable(), remains: Remains = Remains()) -> Server:
+def server(
+    part: Leader | Learner | None = None, durable: Durable = Durable(), remains: StaleMemory = StaleMemory()
+) -> Server:
     return Server(1, majority_view((1, 2, 3)), durable, zab=part, remains=remains)
 
 
@@ -97,7 +99,7 @@ def test_a_learner_that_synchronises_shows_how_and_what_is_in_memory_only() -> N
         3,
         LearnerPhase.SYNCHRONIZATION,
         1,
-        Mode.SNAP,
+        SyncMode.SNAP,
         (ONE,),
         ONE.zxid,
         not_logged=(TWO,),
@@ -148,7 +150,7 @@ def test_a_disk_shows_what_it_was_asked_for() -> None:
 
 
 def test_what_outlives_a_learner_is_shown_beside_the_disk() -> None:
-    shown = disk_of(server(remains=Remains((TWO,), ONE.zxid)))
+    shown = disk_of(server(remains=StaleMemory((TWO,), ONE.zxid)))
     assert (shown["oldQueue"], shown["treeZxid"]) == (["1:2=x"], "1:1")
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spec.service.connection import ROUTES, Asked, Ending, Route, Waiting, arrive, ending, settle, throttled
+from spec.service.connection import ROUTES, Ending, PendingRequest, Route, Waiting, arrive, ending, settle, throttled
 from spec.tree import requests
 from spec.tree.replies import Code
 from spec.tree.requests import OPCODES
@@ -12,8 +12,8 @@ from spec.tree.requests import OPCODES
 IN_FLIGHT = (Route.WRITE, Route.SYNC)
 
 
-def asked(xid: int, route: Route) -> Asked:
-    return Asked(xid, None, route)
+def asked(xid: int, route: Route) -> PendingRequest:
+    return PendingRequest(xid, None, route)
 
 
 def test_every_request_has_a_route_and_no_write_is_a_read() -> None:
@@ -95,12 +95,12 @@ def test_sessions_are_opened_and_containers_deleted_by_servers_only() -> None:
 
 
 def test_the_answer_to_close_session_is_the_last() -> None:
-    closing = Asked(7, requests.CloseSession(), Route.WRITE)
+    closing = PendingRequest(7, requests.CloseSession(), Route.WRITE)
     assert ending(closing, Code.OK) is Ending.ENDS
 
 
 def test_failed_authentication_is_answered_and_ends_the_connection() -> None:
-    auth = Asked(-4, requests.SetAuth(0, "none", b""), Route.AUTH)
+    auth = PendingRequest(-4, requests.SetAuth(0, "none", b""), Route.AUTH)
     assert (ending(auth, Code.AUTH_FAILED), ending(auth, Code.OK)) == (Ending.ENDS, Ending.STAYS)
 
 
@@ -154,5 +154,5 @@ def test_what_waits_always_begins_with_a_write_or_a_sync(routes: list[Route]) ->
 
 
 def test_the_end_of_the_session_asked_for_elsewhere_answers_nothing_here() -> None:
-    waiting = (Asked(1, requests.Create("/a", b"", (), 0), Route.WRITE),)
+    waiting = (PendingRequest(1, requests.Create("/a", b"", (), 0), Route.WRITE),)
     assert settle(waiting, 1, Route.WRITE, closes=True) == (waiting, ())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from spec.client import library as client
-from spec.client.library import Awaits, Library, Phase
+from spec.client.library import Awaits, Library, SessionState
 from spec.tree.apply import EventType
 from spec.tree.fields import Record
 from spec.tree.replies import Code
@@ -67,7 +67,7 @@ def test_with_a_connection_goes_what_is_outstanding_and_watches_stay_where_they_
     asked = client.submit(WATCHING, SET)
 
     kept = client.lost(asked, keeps_watches=True)
-    assert (kept.phase, kept.outstanding, kept.watches) == (Phase.CONNECTING, (), WATCHING.watches)
+    assert (kept.phase, kept.outstanding, kept.watches) == (SessionState.CONNECTING, (), WATCHING.watches)
     assert client.lost(asked, keeps_watches=False).watches == frozenset()
 
 
@@ -82,4 +82,4 @@ def test_a_new_session_begins_with_nothing_to_watch() -> None:
 
 
 def test_an_expired_session_binds_no_other_to_what_it_saw() -> None:
-    assert client.expired(WATCHING) == Library(Phase.EXPIRED, 17)
+    assert client.expired(WATCHING) == Library(SessionState.EXPIRED, 17)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spec.service.expiry import ExpiryQueue
-from spec.service.handshake import Invalid, Limits, NewSession, Presented, Renew, TurnedAway, present
+from spec.service.handshake import ConnectClaims, Invalid, Limits, NewSession, Rejection, Renew, present
 from spec.service.sessions import Sessions, first_session_id, next_session_id, password
 from spec.tree.fields import Record
 from spec.tree.replies import Code
@@ -165,8 +165,8 @@ def test_a_session_that_is_renewed_elsewhere_has_moved() -> None:
 # Connecting.
 
 
-def presented(session: int = 0, passwd: bytes | None = bytes(16), zxid: int = 0, timeout: int = 10000) -> Presented:
-    return Presented(zxid, timeout, session, passwd)
+def presented(session: int = 0, passwd: bytes | None = bytes(16), zxid: int = 0, timeout: int = 10000) -> ConnectClaims:
+    return ConnectClaims(zxid, timeout, session, passwd)
 
 
 @pytest.mark.parametrize(("wanted", "given"), [(1, 4000), (10000, 10000), (99999, 40000), (-1, 4000)])
@@ -175,7 +175,7 @@ def test_the_timeout_is_brought_within_the_limits(wanted: int, given: int) -> No
 
 
 def test_a_client_that_has_seen_more_than_this_server_is_turned_away() -> None:
-    assert present(presented(zxid=8), LIMITS, 7) == TurnedAway("it has seen zxid 0x8, our last one is 0x7")
+    assert present(presented(zxid=8), LIMITS, 7) == Rejection("it has seen zxid 0x8, our last one is 0x7")
     assert present(presented(zxid=7), LIMITS, 7) == NewSession(10000)
 
 

@@ -5,7 +5,7 @@ first tests were observed on ZooKeeper 3.8.0.
 """
 
 from refimpl.tree import Tree
-from spec.tree.apply import Applied, Event, EventType, apply
+from spec.tree.apply import Event, EventType, TxnResult, apply
 from spec.tree.data import OPEN_ACL_UNSAFE, READ_ACL_UNSAFE, Stat
 from spec.tree.fields import Record
 from spec.tree.replies import Code, ErrorReply, MultiReply
@@ -30,7 +30,7 @@ OPEN = OPEN_ACL_UNSAFE
 SESSION = 0x100000000000000
 
 
-def carry_out(tree: Tree, zxid: int, record: Record) -> Applied:
+def carry_out(tree: Tree, zxid: int, record: Record) -> TxnResult:
     applied = apply(tree, zxid, Change(SESSION, 1, zxid * 1000, record))
     tree.carry_out(applied.operations)
     return applied
@@ -121,7 +121,7 @@ def test_a_time_to_live_that_none_can_have_is_refused() -> None:
 
 
 def test_an_error_changes_nothing_and_is_what_the_client_gets() -> None:
-    assert apply(Tree(), 1, Change(1, 1, 0, ErrorTxn(-110))) == Applied(code=Code.NODE_EXISTS)
+    assert apply(Tree(), 1, Change(1, 1, 0, ErrorTxn(-110))) == TxnResult(code=Code.NODE_EXISTS)
 
 
 def test_an_error_that_nobody_knows_is_a_system_error() -> None:
@@ -147,7 +147,7 @@ def test_the_operations_of_a_multi_have_one_zxid() -> None:
 def test_a_multi_of_what_no_multi_holds_changes_nothing() -> None:
     tree = tree_of(new("/a", 1))
     for record in (SetAclTxn("/a", READ_ACL_UNSAFE, 1), CloseSessionTxn(()), MultiTxn(())):
-        assert carry_out(tree, 2, MultiTxn((DeleteTxn("/a"), record))) == Applied(code=Code.MARSHALLING_ERROR)
+        assert carry_out(tree, 2, MultiTxn((DeleteTxn("/a"), record))) == TxnResult(code=Code.MARSHALLING_ERROR)
 
 
 def test_a_create_of_what_a_snapshot_has_already_still_counts_for_the_parent() -> None:
@@ -185,7 +185,7 @@ def test_a_delete_that_meets_the_znodes_next_life_takes_its_children_along() -> 
 
 def test_what_has_no_parent_is_not_created_and_not_deleted() -> None:
     for record in (new("/no/b", 1), DeleteTxn("/no/b"), SetDataTxn("/no", b"", 1), SetAclTxn("/no", OPEN, 1)):
-        assert carry_out(Tree(), 1, record) == Applied(code=Code.NO_NODE)
+        assert carry_out(Tree(), 1, record) == TxnResult(code=Code.NO_NODE)
 
 
 def test_the_cversion_that_old_logs_lack_is_counted() -> None:

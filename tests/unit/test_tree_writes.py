@@ -9,7 +9,7 @@ import pytest
 
 from refimpl.tree import Tree
 from spec.tree.acl import digest_of
-from spec.tree.apply import Applied, apply
+from spec.tree.apply import TxnResult, apply
 from spec.tree.data import ANYONE, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE, Acl, Id, Stat
 from spec.tree.fields import Record
 from spec.tree.options import Options
@@ -54,7 +54,7 @@ class Server:
     def change(self, record: Record, session: int = 1, auth: tuple[Id, ...] = LOCAL, checked: Code = Code.OK) -> Change:
         return prepare(self.tree, Request(session, 1, record, auth), 1000 + self.zxid, checked, self.options)
 
-    def ask(self, record: Record, session: int = 1, auth: tuple[Id, ...] = LOCAL, checked: Code = Code.OK) -> Applied:
+    def ask(self, record: Record, session: int = 1, auth: tuple[Id, ...] = LOCAL, checked: Code = Code.OK) -> TxnResult:
         self.zxid += 1
         applied = apply(self.tree, self.zxid, self.change(record, session, auth, checked))
         self.tree.carry_out(applied.operations)

@@ -28,11 +28,11 @@ from spec.durable import Durable
 from spec.effects import Effects, Send
 from spec.election.channel import ChannelRules
 from spec.election.messages import Start
-from spec.election.state import Rules
+from spec.election.state import ElectionRules
 from spec.quorum import View, majority_view
 from spec.server import Event, Server
 from spec.variants import Variant
-from spec.zab.packets import Ping
+from spec.zab.packets import QuorumPing
 from spec.zab.state import ZabRules
 
 THREE = majority_view([1, 2, 3])
@@ -67,7 +67,7 @@ class Recorder:
 
     done: list[tuple[Server, Event, Effects, Durable]] = field(default_factory=list)
 
-    def step(self, server: Server, event: Event, rules: Rules, zab: ZabRules) -> Any:
+    def step(self, server: Server, event: Event, rules: ElectionRules, zab: ZabRules) -> Any:
         stepped = spec_server.step(server, event, rules, zab)
         if stepped is not None:
             self.done.append((server, event, stepped.effects, stepped.state.durable))
@@ -297,7 +297,7 @@ def test_an_ack_that_was_never_sent_is_found_though_each_journal_fits_by_itself(
     source = json.loads((tmp_path / f"{leader}.journal").read_text().splitlines()[line - 1])["e"][1]
     last = max(line for sid, line in found_lines(paths, lambda r: r.get("e") == ["Synced"]) if sid == source)
     lines = (tmp_path / f"{source}.journal").read_text().splitlines()[: last - 1]
-    answered = digest_of((Send(leader, Ping()),))
+    answered = digest_of((Send(leader, QuorumPing()),))
     lines.append(json.dumps({"n": last - 1, "t": 1e6, "e": ["Receive", leader, ["Ping"]], "x": answered}))
     (tmp_path / f"{source}.journal").write_text("".join(f"{each}\n" for each in lines))
     found = validate(paths)

@@ -16,7 +16,7 @@ from spec import server as spec_server
 from spec.durable import Durable
 from spec.effects import Timer
 from spec.election.messages import Fired, Start
-from spec.election.state import Rules
+from spec.election.state import ElectionRules
 from spec.quorum import majority_view
 from spec.server import Event, Server
 from spec.txn import Txn, make_zxid
@@ -24,7 +24,7 @@ from spec.zab.events import ClientWrite, Synced
 from spec.zab.state import ZabRules
 
 ALONE = majority_view([1])
-RULES, ZAB = Rules(), ZabRules()
+RULES, ZAB = ElectionRules(), ZabRules()
 
 
 class Live:

@@ -117,11 +117,11 @@ def test_the_handshake_says_what_it_says(data: bytes, message: QuorumMessage) ->
         pytest.param(FOLLOWER, PingPacket(EPOCH + 7, ((MOVED, 9000),)), id="PING with a session"),
         pytest.param(FOLLOWER, RevalidateRequest(MOVED, 9000), id="REVALIDATE"),
         pytest.param(TO_FOLLOWER, RevalidateReply(MOVED, True), id="REVALIDATE, answered"),
-        pytest.param(FOLLOWER, zab.Request(Request(MOVED, 1, SetData("/a", b"moved", -1), LOCAL)), id="REQUEST"),
-        pytest.param(FOLLOWER, zab.Request(Request(SHORT_LIVED, 0, CreateSession(9000))), id="createSession"),
-        pytest.param(FOLLOWER, zab.Request(Request(SHORT_LIVED, 1, CloseSession(), LOCAL)), id="closeSession"),
+        pytest.param(FOLLOWER, zab.QuorumRequest(Request(MOVED, 1, SetData("/a", b"moved", -1), LOCAL)), id="REQUEST"),
+        pytest.param(FOLLOWER, zab.QuorumRequest(Request(SHORT_LIVED, 0, CreateSession(9000))), id="createSession"),
+        pytest.param(FOLLOWER, zab.QuorumRequest(Request(SHORT_LIVED, 1, CloseSession(), LOCAL)), id="closeSession"),
         pytest.param(FOLLOWER, ForwardedSync(Request(SHORT_LIVED + 1, 12, Sync("/a"), LOCAL)), id="sync"),
-        pytest.param(TO_FOLLOWER, zab.Sync(), id="SYNC"),
+        pytest.param(TO_FOLLOWER, zab.QuorumSync(), id="SYNC"),
         pytest.param(TO_FOLLOWER, zab.Commit(EPOCH + 7), id="COMMIT"),
         pytest.param(FOLLOWER, zab.Ack(EPOCH + 7), id="ACK"),
     ],
@@ -144,7 +144,7 @@ def test_a_proposal_carries_the_transaction() -> None:
 
 def test_an_observer_is_informed_of_what_it_asked_for() -> None:
     informs = [message.txn for message in map(message_of, TO_OBSERVER) if isinstance(message, zab.Inform)]
-    requests = [message.value for message in map(message_of, OBSERVER) if isinstance(message, zab.Request)]
+    requests = [message.value for message in map(message_of, OBSERVER) if isinstance(message, zab.QuorumRequest)]
 
     assert [(txn.value.session, txn.value.cxid) for txn in informs] == [(r.session, r.cxid) for r in requests]
     assert requests[1].record == Create("/obs", b"o", OPEN_ACL_UNSAFE, 0)
@@ -265,7 +265,7 @@ def test_a_request_that_cannot_be_read_says_who_waits_for_an_answer(head: str, c
     assert (error.value.session, error.value.xid, error.value.code) == (7, 5, code)
 
 
-@pytest.mark.parametrize("packet", [zab.FollowerInfo(1), zab.NewLeader(1), zab.Ping(), zab.SyncRequest()])
+@pytest.mark.parametrize("packet", [zab.FollowerInfo(1), zab.NewLeader(1), zab.QuorumPing(), zab.SyncRequest()])
 def test_a_packet_that_the_wire_gives_more_is_not_written_without_it(packet: zab.QuorumPacket) -> None:
     with pytest.raises(JuteError, match="the wire carries more"):
         encode_packet(packet)

@@ -13,7 +13,7 @@ from spec.txn import Txn, make_zxid
 from spec.zab import leader, learner
 from spec.zab.events import ClientWrite, Delivered, Receive, StartAlone, Synced, Truncated
 from spec.zab.packets import Ack, Snap, UpToDate
-from spec.zab.state import Append, Handler, Leader, LeaderPhase, Learner, LearnerPhase, Mode, Stage, ZabRules
+from spec.zab.state import Append, Handler, Leader, LeaderPhase, Learner, LearnerPhase, Stage, SyncMode, ZabRules
 
 RULES = ZabRules()
 OLD = Txn(make_zxid(1, 1), "old")
@@ -74,7 +74,7 @@ def test_of_a_snapshot_without_its_transactions_only_those_beyond_it_are_known_t
     assert done is not None
     assert done.effects == (Observe(Truncated(2, 2, (beyond,))),)
     assert isinstance(done.state, Learner)
-    assert (done.state.mode, done.state.tree, done.state.snapshot) == (Mode.SNAP, (), make_zxid(1, 2))
+    assert (done.state.mode, done.state.tree, done.state.snapshot) == (SyncMode.SNAP, (), make_zxid(1, 2))
 
 
 def test_a_learner_applies_what_it_was_synchronised_with_before_it_says_that_it_is_up_to_date() -> None:

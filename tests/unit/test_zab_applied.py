@@ -20,9 +20,9 @@ from spec.election.state import Peer
 from spec.quorum import majority_view
 from spec.server import Server
 from spec.txn import Txn, make_zxid
-from spec.zab import disk
+from spec.zab import disk, learner_broadcast
 from spec.zab.events import Delivered
-from spec.zab.state import Done, Learner, LearnerPhase, ZabRules
+from spec.zab.state import Learner, LearnerPhase, ZabResult, ZabRules
 
 A, B, C = (Txn(make_zxid(1, counter), name) for counter, name in ((1, "a"), (2, "b"), (3, "c")))
 VIEW = majority_view([1, 2, 3])
@@ -43,16 +43,16 @@ def explored(name: str, setup: Setup) -> Exploration:
     return done
 
 
-def skipping(peer: Peer, durable: Durable, learner: Learner, zxid: int) -> Done:
+def skipping(peer: Peer, durable: Durable, learner: Learner, zxid: int) -> ZabResult:
     """The commit processor applies the newest commit of its queue and forgets the others."""
     last = learner.commits[-1]
-    return Done(durable, replace(learner, commits=(), delivered=last), disk.applied(peer, durable, learner, last))
+    return ZabResult(durable, replace(learner, commits=(), delivered=last), disk.applied(peer, durable, learner, last))
 
 
-def twice(peer: Peer, durable: Durable, learner: Learner, zxid: int) -> Done:
+def twice(peer: Peer, durable: Durable, learner: Learner, zxid: int) -> ZabResult:
     """The commit processor applies the oldest commit of its queue twice."""
     effects = disk.applied(peer, durable, learner, zxid)
-    return Done(durable, replace(learner, commits=learner.commits[1:], delivered=zxid), (*effects, *effects))
+    return ZabResult(durable, replace(learner, commits=learner.commits[1:], delivered=zxid), (*effects, *effects))
 
 
 SEES_A_GAP = (

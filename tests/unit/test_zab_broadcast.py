@@ -20,8 +20,8 @@ from spec.zab.events import (
     ClientWrite,
     Committed,
     Delivered,
-    Family,
     LearnerGone,
+    MessageKind,
     Receive,
     SyncAnswered,
     Synced,
@@ -35,15 +35,15 @@ from spec.zab.packets import (
     Commit,
     FollowerInfo,
     Inform,
-    Ping,
     Proposal,
     QuorumPacket,
-    Request,
-    Sync,
+    QuorumPing,
+    QuorumRequest,
+    QuorumSync,
     SyncRequest,
     UpToDate,
 )
-from spec.zab.state import Append, Done, Leader, LeaderPhase, Outstanding, Stage, ZabRules
+from spec.zab.state import Append, Leader, LeaderPhase, Outstanding, Stage, ZabResult, ZabRules
 
 AT_ONCE = ZabRules(asynchronous_disk=False)
 LATER = ZabRules(asynchronous_disk=True)
@@ -58,7 +58,7 @@ def joins(sid: int, *, observer: bool = False) -> tuple[ZabEvent, ...]:
     return tuple(Receive(sid, packet) for packet in packets)
 
 
-def run(*events: ZabEvent, view: View = THREE, rules: ZabRules = AT_ONCE) -> Done:
+def run(*events: ZabEvent, view: View = THREE, rules: ZabRules = AT_ONCE) -> ZabResult:
     """Return the result of the last of these events, for the leader 3."""
     me = Peer(3, view, Durable())
     done = leader.begin(me, rules)
@@ -70,7 +70,7 @@ def run(*events: ZabEvent, view: View = THREE, rules: ZabRules = AT_ONCE) -> Don
     return done
 
 
-def run_five(*events: ZabEvent) -> Done:
+def run_five(*events: ZabEvent) -> ZabResult:
     """Return the same in an ensemble of five, after 1, 2, the observer 7 and the stranger 9 have joined."""
     opening = [Receive(sid, FollowerInfo(0, sid > 5)) for sid in (1, 2, 7, 9)]
     opening += [Receive(sid, AckEpoch(0, 0)) for sid in (1, 2, 7, 9)]
@@ -82,15 +82,15 @@ def ack(sid: int, txn: Txn) -> Receive:
     return Receive(sid, Ack(txn.zxid))
 
 
-def sent(done: Done) -> list[tuple[int, object]]:
+def sent(done: ZabResult) -> list[tuple[int, object]]:
     return [(each.peer, each.message) for each in done.effects if isinstance(each, Send)]
 
 
-def facts(done: Done) -> list[object]:
+def facts(done: ZabResult) -> list[object]:
     return [each.fact for each in done.effects if isinstance(each, Observe)]
 
 
-def state(done: Done) -> Leader:
+def state(done: ZabResult) -> Leader:
     assert isinstance(done.state, Leader)
     return done.state
 
@@ -125,7 +125,7 @@ def test_a_follower_that_still_synchronises_is_forwarded_to() -> None:
 
 def test_a_request_of_a_learner_is_proposed_like_one_of_the_leaders_own_client() -> None:
     """LearnerHandler.run: submitLearnerRequest."""
-    assert run(*joins(1), Receive(1, Request("a"))) == run(*joins(1), WRITE)
+    assert run(*joins(1), Receive(1, QuorumRequest("a"))) == run(*joins(1), WRITE)
 
 
 # Acknowledgements.
@@ -227,7 +227,7 @@ def test_a_commit_may_be_applied_later() -> None:
 
 def test_a_sync_is_answered_at_once_when_nothing_is_outstanding() -> None:
     """processSync."""
-    assert sent(run(*joins(1), Receive(1, SyncRequest()))) == [(1, Sync())]
+    assert sent(run(*joins(1), Receive(1, SyncRequest()))) == [(1, QuorumSync())]
 
 
 def test_a_sync_is_answered_behind_the_commit_of_what_was_proposed_last() -> None:
@@ -236,7 +236,7 @@ def test_a_sync_is_answered_behind_the_commit_of_what_was_proposed_last() -> Non
 
     assert sent(run(*asked)) == []
     assert sent(run(*asked, ack(1, FIRST))) == [(1, Commit(FIRST.zxid))]
-    assert sent(run(*asked, ack(1, FIRST), ack(1, SECOND))) == [(1, Commit(SECOND.zxid)), (1, Sync())]
+    assert sent(run(*asked, ack(1, FIRST), ack(1, SECOND))) == [(1, Commit(SECOND.zxid)), (1, QuorumSync())]
 
 
 def test_a_sync_of_a_learner_that_is_gone_is_answered_to_nobody() -> None:
@@ -261,7 +261,7 @@ def test_a_serving_leader_pings_whoever_it_has_sent_newleader_to() -> None:
     """LearnerHandler.ping: not before the sending thread has started."""
     done = run(*joins(1), *joins(2)[:-1], Receive(7, FollowerInfo(0, True)), Tick())
 
-    assert sent(done) == [(1, Ping()), (2, Ping())]
+    assert sent(done) == [(1, QuorumPing()), (2, QuorumPing())]
 
 
 def test_a_leader_pings_nobody_before_it_serves() -> None:
@@ -273,7 +273,7 @@ def test_a_leader_pings_nobody_before_it_serves() -> None:
 
 
 def test_an_answer_to_a_ping_changes_nothing() -> None:
-    done = run(*joins(1), Receive(1, Ping()))
+    done = run(*joins(1), Receive(1, QuorumPing()))
 
     assert (done.state, done.effects) == (run(*joins(1)).state, ())
 
@@ -285,7 +285,7 @@ def test_an_unknown_packet_of_a_served_learner_is_only_warned_of(packet: QuorumP
     """LearnerHandler.run, the default of its switch: a warning, and the next packet is read."""
     done = run(*joins(1), Receive(1, packet))
 
-    assert [fact.family for fact in facts(done) if isinstance(fact, Unexpected)] == [Family.STATE]
+    assert [fact.family for fact in facts(done) if isinstance(fact, Unexpected)] == [MessageKind.STATE]
     assert Disconnect(1) not in done.effects
     assert state(done).handler(1) is not None
 

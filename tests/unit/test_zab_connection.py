@@ -23,10 +23,10 @@ from checker.models.ensemble.connection import (
 )
 from checker.models.ensemble.names import server_name
 from spec.zab.events import Receive
-from spec.zab.packets import Ack, FollowerInfo, LeaderInfo, Ping, QuorumPacket
+from spec.zab.packets import Ack, FollowerInfo, LeaderInfo, QuorumPacket, QuorumPing
 
 LEARNER, LEADER = 1, 2
-HELLO, ANSWER, PING = FollowerInfo(0), LeaderInfo(1), Ping()
+HELLO, ANSWER, PING = FollowerInfo(0), LeaderInfo(1), QuorumPing()
 NEW = Connection(LEARNER, LEADER)
 
 

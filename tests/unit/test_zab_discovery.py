@@ -14,8 +14,8 @@ from spec.quorum import View, majority_view
 from spec.txn import Txn, make_zxid
 from spec.zab import leader, learner
 from spec.zab.events import EpochEstablished, LearnerGone, Receive, ZabEvent
-from spec.zab.packets import Ack, AckEpoch, Diff, FollowerInfo, LeaderInfo, NewLeader, QuorumPacket, Request
-from spec.zab.state import Done, Leader, LeaderPhase, Learner, LearnerPhase, ZabRules
+from spec.zab.packets import Ack, AckEpoch, Diff, FollowerInfo, LeaderInfo, NewLeader, QuorumPacket, QuorumRequest
+from spec.zab.state import Leader, LeaderPhase, Learner, LearnerPhase, ZabResult, ZabRules
 
 RULES = ZabRules()
 THREE = majority_view({1, 2, 3})
@@ -27,7 +27,7 @@ def server(sid: int = 3, durable: Durable = Durable(), view: View = THREE) -> Pe
     return Peer(sid, view, durable)
 
 
-def lead(me: Peer, *events: ZabEvent) -> Done:
+def lead(me: Peer, *events: ZabEvent) -> ZabResult:
     """Return the result of the last of these events, or of the leader's start."""
     done = leader.begin(me, RULES)
     for event in events:
@@ -38,7 +38,7 @@ def lead(me: Peer, *events: ZabEvent) -> Done:
     return done
 
 
-def follow(me: Peer, packet: QuorumPacket, leader_sid: int = 3) -> Done:
+def follow(me: Peer, packet: QuorumPacket, leader_sid: int = 3) -> ZabResult:
     done = learner.step(me, Learner(leader_sid), Receive(leader_sid, packet), RULES)
     assert done is not None
     return done
@@ -52,11 +52,11 @@ def ack(sid: int, last_zxid: int = 0, current_epoch: int = 0) -> Receive:
     return Receive(sid, AckEpoch(last_zxid, current_epoch))
 
 
-def sent(done: Done) -> list[tuple[int, object]]:
+def sent(done: ZabResult) -> list[tuple[int, object]]:
     return [(each.peer, each.message) for each in done.effects if isinstance(each, Send)]
 
 
-def phase(done: Done) -> LeaderPhase:
+def phase(done: ZabResult) -> LeaderPhase:
     assert isinstance(done.state, Leader)
     return done.state.phase
 
@@ -147,7 +147,7 @@ def test_a_latecomer_is_told_the_epoch_that_was_chosen_whatever_it_accepted() ->
 
 def test_a_connection_begins_with_followerinfo() -> None:
     """LearnerHandler.run: any other first packet ends the connection."""
-    assert Disconnect(1) in lead(server(), Receive(1, Request("x"))).effects
+    assert Disconnect(1) in lead(server(), Receive(1, QuorumRequest("x"))).effects
 
 
 def test_nothing_is_read_from_a_learner_that_waits_for_the_epoch() -> None:
@@ -264,7 +264,7 @@ def test_a_learner_gives_up_a_leader_whose_epoch_is_lower_than_what_it_accepted(
     """registerWithLeader throws, and nothing is written or sent."""
     mine = Durable(accepted_epoch=3)
 
-    assert follow(server(1, mine), LeaderInfo(2)) == Done(mine, None)
+    assert follow(server(1, mine), LeaderInfo(2)) == ZabResult(mine, None)
 
 
 @pytest.mark.parametrize("epoch", [3 + 2**20 + 1, 2**31 - 1, 2**31])
@@ -272,7 +272,7 @@ def test_a_learner_gives_up_a_leader_whose_epoch_is_not_credible(epoch: int) -> 
     """Once written to acceptedEpoch, the last epoch would exclude this server from every later epoch."""
     mine = Durable(accepted_epoch=3)
 
-    assert follow(server(1, mine), LeaderInfo(epoch)) == Done(mine, None)
+    assert follow(server(1, mine), LeaderInfo(epoch)) == ZabResult(mine, None)
 
 
 @pytest.mark.parametrize(("accepted", "epoch"), [(3, 3 + 2**20), (0, 2**31 - 1)], ids=["far behind", "an empty disk"])

@@ -15,7 +15,7 @@ from spec.txn import Txn, make_zxid
 from spec.zab import disk, leader, learner
 from spec.zab.events import ClientWrite, Receive, Synced, ZabEvent
 from spec.zab.packets import Ack, AckEpoch, Commit, Diff, FollowerInfo, LeaderInfo, NewLeader, Proposal, UpToDate
-from spec.zab.state import Append, Done, EnterEpoch, Leader, Learner, TakeSnapshot, ZabRules, logged_and_queued
+from spec.zab.state import Append, EnterEpoch, Leader, Learner, TakeSnapshot, ZabResult, ZabRules, logged_and_queued
 
 RULES = ZabRules()
 THREE = majority_view({1, 2, 3})
@@ -24,14 +24,14 @@ DISK = Durable(accepted_epoch=2, current_epoch=1, txns=(OLD,))
 QUEUE = (Append(A), Append(B), EnterEpoch(2))
 
 
-def leads(done: Done, event: ZabEvent, rules: ZabRules) -> Done:
+def leads(done: ZabResult, event: ZabEvent, rules: ZabRules) -> ZabResult:
     assert isinstance(done.state, Leader)
     after = leader.step(Peer(3, THREE, done.durable), done.state, event, rules)
     assert after is not None
     return after
 
 
-def follows(done: Done, event: ZabEvent, rules: ZabRules) -> Done:
+def follows(done: ZabResult, event: ZabEvent, rules: ZabRules) -> ZabResult:
     assert isinstance(done.state, Learner)
     after = learner.step(Peer(1, THREE, done.durable), done.state, event, rules)
     assert after is not None
@@ -42,7 +42,7 @@ def follows(done: Done, event: ZabEvent, rules: ZabRules) -> Done:
 
 
 def test_what_is_asked_for_goes_to_the_end_of_the_queue() -> None:
-    queue, effects = disk.asked((Append(A),), [Append(B), EnterEpoch(2)])
+    queue, effects = disk.request((Append(A),), [Append(B), EnterEpoch(2)])
 
     assert queue == QUEUE
     assert effects == (Persist(Append(B)), Persist(EnterEpoch(2)))

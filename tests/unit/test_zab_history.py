@@ -27,7 +27,7 @@ from spec.zab.events import (
     Committed,
     Delivered,
     EpochEstablished,
-    Family,
+    MessageKind,
     SyncAnswered,
     Truncated,
     Unexpected,
@@ -84,7 +84,7 @@ def test_equal_projections_are_one_object_so_that_properties_share_their_lookups
         (Delivered(1, 1, (A,)), {HistoryPart.COMMITTED}),
         (Broadcast(3, 1, A), {HistoryPart.BROADCAST}),
         (Truncated(1, 2, (A,)), {HistoryPart.LOST}),
-        (Unexpected(1, Family.ACK, "x"), {HistoryPart.UNEXPECTED}),
+        (Unexpected(1, MessageKind.ACK, "x"), {HistoryPart.UNEXPECTED}),
         (Misapplied(1, 1, (B,), (A, B)), {HistoryPart.MISAPPLIED}),
         (SyncAnswered(1, A.zxid), {HistoryPart.SYNCS}),
     ],
@@ -155,9 +155,9 @@ def test_a_truncation_by_the_leader_of_the_same_epoch_is_no_loss() -> None:
 
 def test_of_each_family_of_unexpected_messages_the_first_is_kept() -> None:
     first, second, other = (
-        Unexpected(1, Family.ACK, "x"),
-        Unexpected(2, Family.ACK, "y"),
-        Unexpected(1, Family.STATE, "z"),
+        Unexpected(1, MessageKind.ACK, "x"),
+        Unexpected(2, MessageKind.ACK, "y"),
+        Unexpected(1, MessageKind.STATE, "z"),
     )
 
     assert folded(first, second, other).unexpected == (first, other)
@@ -171,10 +171,12 @@ def test_of_each_server_the_first_step_that_misapplies_is_kept() -> None:
 
 def test_equal_pasts_are_one_value() -> None:
     """A fact without new information leaves the history unchanged."""
-    once = folded(Committed(3, 1, A), EpochEstablished(3, 1, ()), Broadcast(3, 1, A), Unexpected(1, Family.ACK, "x"))
+    once = folded(
+        Committed(3, 1, A), EpochEstablished(3, 1, ()), Broadcast(3, 1, A), Unexpected(1, MessageKind.ACK, "x")
+    )
     again = folded(
-        *(Committed(3, 1, A), EpochEstablished(3, 1, ()), Broadcast(3, 1, A), Unexpected(1, Family.ACK, "x")),
-        *(Delivered(1, 1, (A,)), Broadcast(3, 1, A), Unexpected(1, Family.ACK, "y")),
+        *(Committed(3, 1, A), EpochEstablished(3, 1, ()), Broadcast(3, 1, A), Unexpected(1, MessageKind.ACK, "x")),
+        *(Delivered(1, 1, (A,)), Broadcast(3, 1, A), Unexpected(1, MessageKind.ACK, "y")),
     )
 
     assert again == once

@@ -15,7 +15,7 @@ from spec.txn import Txn, make_zxid
 from spec.zab import learner
 from spec.zab.events import (
     Delivered,
-    Family,
+    MessageKind,
     Receive,
     Synced,
     Truncated,
@@ -27,14 +27,14 @@ from spec.zab.packets import (
     Commit,
     Diff,
     NewLeader,
-    Ping,
     Proposal,
     QuorumPacket,
+    QuorumPing,
     Snap,
     Trunc,
     UpToDate,
 )
-from spec.zab.state import Append, Done, EnterEpoch, Learner, LearnerPhase, TakeSnapshot, ZabRules
+from spec.zab.state import Append, EnterEpoch, Learner, LearnerPhase, TakeSnapshot, ZabResult, ZabRules
 
 AT_ONCE = ZabRules(asynchronous_disk=False)
 LATER = ZabRules(asynchronous_disk=True)
@@ -54,10 +54,12 @@ def committed(txn: Txn) -> tuple[QuorumPacket, QuorumPacket]:
     return Proposal(txn), Commit(txn.zxid)
 
 
-def run(*happens: QuorumPacket | ZabEvent, sid: int = 1, durable: Durable = DISK, rules: ZabRules = AT_ONCE) -> Done:
+def run(
+    *happens: QuorumPacket | ZabEvent, sid: int = 1, durable: Durable = DISK, rules: ZabRules = AT_ONCE
+) -> ZabResult:
     """Return the result of the last of these events; packets arrive from the leader."""
     me = Peer(sid, VIEW, durable)
-    done = Done(durable, BEGUN)
+    done = ZabResult(durable, BEGUN)
     for each in happens:
         assert isinstance(done.state, Learner), f"it has given up before {each}"
         event = Receive(3, each) if isinstance(each, QuorumPacket) else each
@@ -71,15 +73,15 @@ def sent(effects: tuple[Effect, ...]) -> list[object]:
     return [each.message for each in effects if isinstance(each, Send)]
 
 
-def facts(done: Done) -> list[object]:
+def facts(done: ZabResult) -> list[object]:
     return [each.fact for each in done.effects if isinstance(each, Observe)]
 
 
-def unexpected(done: Done) -> list[Family]:
+def unexpected(done: ZabResult) -> list[MessageKind]:
     return [fact.family for fact in facts(done) if isinstance(fact, Unexpected)]
 
 
-def state(done: Done) -> Learner:
+def state(done: ZabResult) -> Learner:
     assert isinstance(done.state, Learner)
     return done.state
 
@@ -185,7 +187,7 @@ def test_a_mismatched_commit_after_a_snapshot_is_only_warned_of() -> None:
     """syncWithLeader: "Committing ..., but next proposal is ..."."""
     done = run(Snap(OLD.zxid, (OLD,)), Proposal(A), Commit(B.zxid))
 
-    assert unexpected(done) == [Family.COMMIT]
+    assert unexpected(done) == [MessageKind.COMMIT]
     assert state(done).not_logged == (A,)
 
 
@@ -206,7 +208,7 @@ def test_proposals_of_one_epoch_must_follow_each_other(second: Txn, goes_on: boo
     done = run(DIFF, Proposal(A), Proposal(second))
 
     assert (done.state is not None) is goes_on
-    assert unexpected(done) == ([] if goes_on else [Family.PROPOSAL])
+    assert unexpected(done) == ([] if goes_on else [MessageKind.PROPOSAL])
 
 
 @pytest.mark.parametrize("first", [DIFF, Snap(OLD.zxid, (OLD,))], ids=["DIFF", "SNAP"])
@@ -221,13 +223,13 @@ def test_a_commit_without_a_proposal_ends_the_connection(already: tuple[QuorumPa
     done = run(*already, Commit(A.zxid))
 
     assert done.state is None
-    assert unexpected(done) == [Family.COMMIT]
+    assert unexpected(done) == [MessageKind.COMMIT]
 
 
 @pytest.mark.parametrize("already", [(DIFF,), (DIFF, NEWLEADER)], ids=["before NEWLEADER", "after it"])
 def test_a_ping_is_not_answered_while_synchronising(already: tuple[QuorumPacket, ...]) -> None:
     """The switch of syncWithLeader has no case for it; LearnerHandler would take the answer for a wrong ACK."""
-    done = run(*already, Ping())
+    done = run(*already, QuorumPing())
 
     assert sent(done.effects) == []
     assert done.state is not None

@@ -18,7 +18,7 @@ from spec.zab.events import (
     ClientSync,
     ClientWrite,
     Delivered,
-    Family,
+    MessageKind,
     Receive,
     SyncAnswered,
     Synced,
@@ -31,16 +31,16 @@ from spec.zab.packets import (
     Diff,
     Inform,
     NewLeader,
-    Ping,
     Proposal,
     QuorumPacket,
-    Request,
+    QuorumPing,
+    QuorumRequest,
+    QuorumSync,
     Snap,
-    Sync,
     SyncRequest,
     UpToDate,
 )
-from spec.zab.state import Append, Done, Learner, LearnerPhase, ZabRules
+from spec.zab.state import Append, Learner, LearnerPhase, ZabResult, ZabRules
 
 AT_ONCE = ZabRules(asynchronous_disk=False)
 LATER = ZabRules(asynchronous_disk=True)
@@ -61,10 +61,10 @@ def committed(txn: Txn) -> tuple[QuorumPacket, QuorumPacket]:
     return Proposal(txn), Commit(txn.zxid)
 
 
-def run(*happens: QuorumPacket | ZabEvent, sid: int = 1, rules: ZabRules = AT_ONCE) -> Done:
+def run(*happens: QuorumPacket | ZabEvent, sid: int = 1, rules: ZabRules = AT_ONCE) -> ZabResult:
     """The outcome of the last event; packets arrive from the leader."""
     me = Peer(sid, VIEW, DISK)
-    done = Done(DISK, BEGUN)
+    done = ZabResult(DISK, BEGUN)
     for each in happens:
         assert isinstance(done.state, Learner), f"it has given up before {each}"
         event = Receive(3, each) if isinstance(each, QuorumPacket) else each
@@ -78,15 +78,15 @@ def sent(effects: tuple[Effect, ...]) -> list[object]:
     return [each.message for each in effects if isinstance(each, Send)]
 
 
-def facts(done: Done) -> list[object]:
+def facts(done: ZabResult) -> list[object]:
     return [each.fact for each in done.effects if isinstance(each, Observe)]
 
 
-def unexpected(done: Done) -> list[Family]:
+def unexpected(done: ZabResult) -> list[MessageKind]:
     return [fact.family for fact in facts(done) if isinstance(fact, Unexpected)]
 
 
-def state(done: Done) -> Learner:
+def state(done: ZabResult) -> Learner:
     assert isinstance(done.state, Learner)
     return done.state
 
@@ -124,7 +124,7 @@ def test_a_commit_of_another_than_the_oldest_proposal(pending: tuple[QuorumPacke
     """FollowerZooKeeperServer.commit: a warning if nothing is pending, else the end of the server."""
     done = run(*SERVED, *pending, Commit(Y.zxid))
 
-    assert unexpected(done) == [Family.COMMIT]
+    assert unexpected(done) == [MessageKind.COMMIT]
     assert (done.state is not None) is goes_on
 
 
@@ -132,7 +132,7 @@ def test_a_gap_between_proposals_is_only_warned_of_while_serving() -> None:
     """Follower.processPacket logs every proposal that arrives."""
     done = run(*SERVED, Proposal(X), Proposal(Txn(make_zxid(2, 9))))
 
-    assert unexpected(done) == [Family.PROPOSAL]
+    assert unexpected(done) == [MessageKind.PROPOSAL]
     assert Ack(make_zxid(2, 9)) in sent(done.effects)
 
 
@@ -140,27 +140,27 @@ def test_a_second_uptodate_is_ignored() -> None:
     """Follower.processPacket logs an error."""
     done = run(*SERVED, UPTODATE)
 
-    assert (unexpected(done), state(done)) == ([Family.STATE], state(run(*SERVED)))
+    assert (unexpected(done), state(done)) == ([MessageKind.STATE], state(run(*SERVED)))
 
 
 def test_clients_of_a_learner_write_through_the_leader() -> None:
-    assert sent(run(*SERVED, ClientWrite("x")).effects) == [Request("x")]
+    assert sent(run(*SERVED, ClientWrite("x")).effects) == [QuorumRequest("x")]
 
 
 def test_a_sync_is_answered_by_the_leader_and_then_to_the_client() -> None:
     """FollowerZooKeeperServer.sync: after every earlier COMMIT."""
-    done = run(*SERVED, ClientSync(), *committed(X), Sync())
+    done = run(*SERVED, ClientSync(), *committed(X), QuorumSync())
 
     assert sent(run(*SERVED, ClientSync()).effects) == [SyncRequest()]
     assert facts(done) == [SyncAnswered(1, X.zxid)]
 
 
 def test_a_sync_that_nobody_asked_for_is_only_warned_of() -> None:
-    assert unexpected(run(*SERVED, Sync())) == [Family.STATE]
+    assert unexpected(run(*SERVED, QuorumSync())) == [MessageKind.STATE]
 
 
 def test_a_ping_is_answered() -> None:
-    assert sent(run(*SERVED, Ping()).effects) == [Ping()]
+    assert sent(run(*SERVED, QuorumPing()).effects) == [QuorumPing()]
 
 
 @pytest.mark.parametrize("event", [ClientWrite("x"), ClientSync()], ids=["write", "sync"])
@@ -229,7 +229,7 @@ def test_waiting_commits_are_applied_one_by_one_in_their_order() -> None:
 
 def test_the_answer_to_a_sync_covers_the_commits_that_wait() -> None:
     """FollowerZooKeeperServer.sync passes through the same commit processor, after the last COMMIT."""
-    happens = (*SERVED, ClientSync(), Proposal(X), Proposal(Y), Commit(X.zxid), Commit(Y.zxid), Sync())
+    happens = (*SERVED, ClientSync(), Proposal(X), Proposal(Y), Commit(X.zxid), Commit(Y.zxid), QuorumSync())
 
     assert facts(run(*happens, rules=COMMITS_LATER)) == [SyncAnswered(1, Y.zxid)]
 
@@ -237,9 +237,11 @@ def test_the_answer_to_a_sync_covers_the_commits_that_wait() -> None:
 # Packets before synchronisation.
 
 
-@pytest.mark.parametrize("packet", [Commit(OLD.zxid), Proposal(X), Inform(X), NEWLEADER, UPTODATE, Ping()], ids=repr)
+@pytest.mark.parametrize(
+    "packet", [Commit(OLD.zxid), Proposal(X), Inform(X), NEWLEADER, UPTODATE, QuorumPing()], ids=repr
+)
 def test_the_first_packet_of_a_synchronisation_is_diff_trunc_or_snap(packet: QuorumPacket) -> None:
     """Learner.syncWithLeader exits on any other first packet, before it reads the packet's content."""
     done = run(packet)
 
-    assert (unexpected(done), done.state, done.durable) == ([Family.STATE], None, DISK)
+    assert (unexpected(done), done.state, done.durable) == ([MessageKind.STATE], None, DISK)

@@ -21,7 +21,7 @@ from spec.durable import Durable
 from spec.quorum import majority_view
 from spec.server import Server
 from spec.txn import Txn, make_zxid
-from spec.zab.state import Learner, LearnerPhase, Mode, ZabRules
+from spec.zab.state import Learner, LearnerPhase, SyncMode, ZabRules
 
 A, B = Txn(make_zxid(1, 1), "a"), Txn(make_zxid(1, 2), "b")
 VIEW = majority_view([1, 2, 3])
@@ -104,6 +104,6 @@ def test_durability_of_the_log_is_examined_while_a_server_truncates() -> None:
 def test_a_snapshot_without_a_transaction_on_disk_truncates_it() -> None:
     learner = Learner(3, LearnerPhase.SYNCHRONIZATION, 2, tree=(A,))
     server = Server(1, VIEW, Durable(1, 1, txns=(A, B)), zab=learner)
-    modes = {mode: truncates(replace(server, zab=replace(learner, mode=mode))) for mode in Mode}
-    assert modes == {Mode.DIFF: False, Mode.TRUNC: True, Mode.SNAP: True}
-    assert not truncates(replace(server, zab=replace(learner, mode=Mode.SNAP, tree=(A, B))))
+    modes = {mode: truncates(replace(server, zab=replace(learner, mode=mode))) for mode in SyncMode}
+    assert modes == {SyncMode.DIFF: False, SyncMode.TRUNC: True, SyncMode.SNAP: True}
+    assert not truncates(replace(server, zab=replace(learner, mode=SyncMode.SNAP, tree=(A, B))))

@@ -21,8 +21,8 @@ from spec.zab.packets import (
     FollowerInfo,
     LeaderInfo,
     NewLeader,
-    Ping,
     Proposal,
+    QuorumPing,
     Snap,
     UpToDate,
 )
@@ -98,7 +98,7 @@ def test_without_rules_of_zab_a_server_has_its_election_and_nothing_else() -> No
     assert step(done.state, Receive(1, FollowerInfo(0))) is None
 
 
-@pytest.mark.parametrize("event", [Receive(3, Ping()), Synced(), ClientWrite("x"), LearnerGone(2)])
+@pytest.mark.parametrize("event", [Receive(3, QuorumPing()), Synced(), ClientWrite("x"), LearnerGone(2)])
 def test_a_server_that_looks_for_a_leader_does_none_of_it(event: ZabEvent) -> None:
     assert step(run(off()).state, event, zab=LATER) is None
 

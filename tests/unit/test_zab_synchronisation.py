@@ -22,15 +22,15 @@ from spec.zab.packets import (
     Diff,
     FollowerInfo,
     NewLeader,
-    Ping,
     Proposal,
     QuorumPacket,
-    Request,
+    QuorumPing,
+    QuorumRequest,
     Snap,
     Trunc,
     UpToDate,
 )
-from spec.zab.state import Done, Leader, LeaderPhase, Outstanding, Stage, ZabRules
+from spec.zab.state import Leader, LeaderPhase, Outstanding, Stage, ZabResult, ZabRules
 
 RULES = ZabRules(asynchronous_disk=False)
 FIVE = majority_view({1, 2, 3, 4, 5}, observers={7})
@@ -60,7 +60,7 @@ def told(leaders: History, peer_last: int) -> tuple[str, int, list[int]]:
     return type(first).__name__.upper(), first.zxid, [each.txn.zxid for each in others if isinstance(each, Proposal)]
 
 
-def lead(view: View, *events: ZabEvent, durable: Durable = Durable()) -> Done:
+def lead(view: View, *events: ZabEvent, durable: Durable = Durable()) -> ZabResult:
     """Return the result of the last of these events, for the leader 3."""
     me = Peer(3, view, durable)
     done = leader.begin(me, RULES)
@@ -81,15 +81,15 @@ def acks(sid: int, epoch: int = 1) -> Receive:
     return Receive(sid, Ack(make_zxid(epoch)))
 
 
-def sent(done: Done) -> list[tuple[int, object]]:
+def sent(done: ZabResult) -> list[tuple[int, object]]:
     return [(each.peer, each.message) for each in done.effects if isinstance(each, Send)]
 
 
-def serves(done: Done) -> bool:
+def serves(done: ZabResult) -> bool:
     return isinstance(done.state, Leader) and done.state.phase is LeaderPhase.BROADCAST
 
 
-def reports(done: Done) -> list[Unexpected]:
+def reports(done: ZabResult) -> list[Unexpected]:
     facts = [each.fact for each in done.effects if isinstance(each, Observe)]
     return [fact for fact in facts if isinstance(fact, Unexpected)]
 
@@ -260,7 +260,7 @@ def test_with_a_quorum_formed_the_first_ack_is_not_looked_at() -> None:
     assert reports(done) == []
 
 
-@pytest.mark.parametrize("packet", [Request("x"), Ping()], ids=["REQUEST", "PING"])
+@pytest.mark.parametrize("packet", [QuorumRequest("x"), QuorumPing()], ids=["REQUEST", "PING"])
 def test_the_first_packet_after_newleader_must_be_an_ack(packet: QuorumPacket) -> None:
     """LearnerHandler.run ends the connection at any other packet."""
     assert Disconnect(1) in lead(THREE, *joins(1), Receive(1, packet)).effects
@@ -272,7 +272,7 @@ def test_nothing_is_read_from_a_learner_that_has_acknowledged_before_the_leader_
     done = lead(FIVE, *joined)
     assert isinstance(done.state, Leader)
 
-    assert leader.step(Peer(3, FIVE, done.durable), done.state, Receive(1, Request("x")), RULES) is None
+    assert leader.step(Peer(3, FIVE, done.durable), done.state, Receive(1, QuorumRequest("x")), RULES) is None
 
 
 def test_a_leader_takes_no_writes_before_it_serves() -> None:

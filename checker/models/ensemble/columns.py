@@ -44,7 +44,7 @@ from spec.effects import Send as SendEffect
 from spec.election import channel as spec_channel
 from spec.election.channel import Channel, ChannelRules
 from spec.election.messages import LeaderLost, Looked, VoteReceived
-from spec.election.state import Rules
+from spec.election.state import ElectionRules
 from spec.election.vote import Vote
 from spec.quorum import Addresses, Port, Sid, opens, reaches
 from spec.server import Event, Server
@@ -175,7 +175,7 @@ def _noticed(server: Server, gone: PeerClosed) -> Event | None:
     return None
 
 
-def _knocked(server: Server, knock: ConnectRequest, rules: Rules, zab: ZabRules | None) -> Outcome:
+def _knocked(server: Server, knock: ConnectRequest, rules: ElectionRules, zab: ZabRules | None) -> Outcome:
     """A leader accepts, and an older connection of the same learner ends; a learner or a stopped server refuses.
 
     The port of a real server is closed while it is LOOKING, and the learner tries again. Here the first packets of the
@@ -191,10 +191,10 @@ def _knocked(server: Server, knock: ConnectRequest, rules: Rules, zab: ZabRules 
     return Outcome((after,), (Send(name, Open(knock.learner, server.sid, knock.first)),))
 
 
-def rules_of(setup: Setup) -> Rules:
+def rules_of(setup: Setup) -> ElectionRules:
     """The bounds and variants of every server's election."""
     rounds = None if setup.grain is Grain.ORACLE else setup.round_limit
-    return Rules(rounds, setup.variants, setup.outsiders)
+    return ElectionRules(rounds, setup.variants, setup.outsiders)
 
 
 def _without_rounds(server: Server) -> Server:

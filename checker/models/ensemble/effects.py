@@ -24,7 +24,7 @@ from spec.election.messages import Fired
 from spec.election.vote import ServerState
 from spec.quorum import Sid
 from spec.server import Server
-from spec.txn import Txn, told
+from spec.txn import Txn, format_zxid
 from spec.zab.events import ClientSync, Delivered, LearnerGone, Receive
 from spec.zab.state import Leader, Learner, logged_and_queued
 
@@ -112,13 +112,13 @@ def _tree(before: Server, after: Server, effects: Effects) -> Iterator[str]:
     if wanted is None:
         return
     if applied != sorted(set(applied)) or (applied and last is not None and applied[0] <= last):
-        yield f"{', '.join(map(told, applied))} are applied, not once each in order"
+        yield f"{', '.join(map(format_zxid, applied))} are applied, not once each in order"
     if not applied and last is None:
-        yield f"nothing is applied, where all up to {told(wanted)} should be"
+        yield f"nothing is applied, where all up to {format_zxid(wanted)} should be"
         return
     reached = _transaction(after, applied[-1] if applied else last or 0)
     if reached != _transaction(after, wanted):
-        yield f"{told(reached)} is the last that was applied, where {told(wanted)} should be"
+        yield f"{format_zxid(reached)} is the last that was applied, where {format_zxid(wanted)} should be"
 
 
 def _transaction(server: Server, zxid: int) -> int:

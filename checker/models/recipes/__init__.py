@@ -9,23 +9,23 @@
 
 from checker.models.recipes.build import recipe_model
 from checker.models.recipes.client import Client
-from checker.models.recipes.observations import Leaders, Reigns, Told
+from checker.models.recipes.observations import LargestHerd, Leaders, Reigns
 from checker.models.recipes.resource import Resource
-from checker.models.recipes.setup import LED, REIGNS, RESOURCE, ROOT, TOLD, Facts, RecipeSetup, first_of
+from checker.models.recipes.setup import HERD, LEADERS, REIGNS, RESOURCE, ROOT, Facts, RecipeSetup, first_of
 
 __all__ = [
-    "LED",
+    "HERD",
+    "LEADERS",
     "REIGNS",
     "RESOURCE",
     "ROOT",
-    "TOLD",
     "Client",
     "Facts",
+    "LargestHerd",
     "Leaders",
     "RecipeSetup",
     "Reigns",
     "Resource",
-    "Told",
     "first_of",
     "recipe_model",
 ]

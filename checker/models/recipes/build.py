@@ -17,12 +17,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from checker.engine import Actor, Column, Model, Move, Property, Read, Rule, Send
-from checker.models.recipes.client import Client, Wish, client_actor, first_client, wishes
-from checker.models.recipes.messages import Reach, Write
-from checker.models.recipes.observations import Leaders, Reigns, Told, led_actor, reigns_actor, told_actor
+from checker.models.recipes.client import ApplicationAction, Client, client_actor, first_client, possible_actions
+from checker.models.recipes.messages import Write, WriteArrives
+from checker.models.recipes.observations import LargestHerd, Leaders, Reigns, herd_actor, leaders_actor, reigns_actor
 from checker.models.recipes.operator import operator_actor, removals
 from checker.models.recipes.resource import Resource, mail_actor, resource_actor
-from checker.models.recipes.setup import LED, OPERATOR, REIGNS, RESOURCE, TOLD, Facts, RecipeSetup, mail_name
+from checker.models.recipes.setup import HERD, LEADERS, OPERATOR, REIGNS, RESOURCE, Facts, RecipeSetup, mail_name
 from checker.models.service import client_name, service
 
 
@@ -55,8 +55,8 @@ def recipe_model(name: str, setup: RecipeSetup, properties: Iterable[Property] =
 def _facts(setup: RecipeSetup) -> tuple[list[Column], list[Actor]]:
     kept = [
         (Facts.REIGNS, Column(REIGNS, Reigns()), reigns_actor(setup)),
-        (Facts.LED, Column(LED, Leaders()), led_actor()),
-        (Facts.TOLD, Column(TOLD, Told()), told_actor()),
+        (Facts.LEADERS, Column(LEADERS, Leaders()), leaders_actor()),
+        (Facts.HERD, Column(HERD, LargestHerd()), herd_actor()),
     ]
     columns = [column for facts, column, _ in kept if facts in setup.facts]
     actors = [actor for facts, _, actor in kept if facts in setup.facts]
@@ -69,10 +69,10 @@ def _facts(setup: RecipeSetup) -> tuple[list[Column], list[Actor]]:
 def _wishes(client: int, setup: RecipeSetup) -> Rule:
     name = client_name(client)
 
-    def may(state: Client) -> tuple[Wish, ...] | None:
-        return wishes(setup, state) or None
+    def may(state: Client) -> tuple[ApplicationAction, ...] | None:
+        return possible_actions(setup, state) or None
 
-    def moves(may: tuple[Wish, ...]) -> Iterator[Move]:
+    def moves(may: tuple[ApplicationAction, ...]) -> Iterator[Move]:
         for wish in may:
             yield Move(wish.value, (client,), (Send(name, wish),))
 
@@ -84,6 +84,6 @@ def _reach(client: int) -> Rule:
 
     def moves(on_its_way: tuple[Write, ...]) -> Iterator[Move]:
         if on_its_way:
-            yield Move("reach", (client, on_its_way[0].token), (Send(name, Reach()),))
+            yield Move("reach", (client, on_its_way[0].token), (Send(name, WriteArrives()),))
 
     return Rule(f"writes of {client}", (Read(name),), moves)

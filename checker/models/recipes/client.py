@@ -19,8 +19,8 @@ import msgspec
 from msgspec.structs import replace
 
 from checker.engine import Actor, ModelError, Outcome, Send
-from checker.models.recipes.messages import Follow, Led, Post
-from checker.models.recipes.setup import LED, Facts, RecipeSetup, mail_name
+from checker.models.recipes.messages import FollowReport, HoldReport, SendWrite
+from checker.models.recipes.setup import LEADERS, Facts, RecipeSetup, mail_name
 from checker.models.service import (
     ClientCrash,
     ConnectionLoss,
@@ -37,7 +37,7 @@ from spec.effects import Fact, Observe
 from spec.recipes import events
 
 
-class Wish(enum.Enum):
+class ApplicationAction(enum.Enum):
     """An action of an application."""
 
     WANT = "want"
@@ -76,19 +76,19 @@ def crashed() -> Client:
     return Client(None, crashed=True)
 
 
-def wishes(setup: RecipeSetup, client: Client) -> tuple[Wish, ...]:
+def possible_actions(setup: RecipeSetup, client: Client) -> tuple[ApplicationAction, ...]:
     """The wishes that the application may act on now."""
     if client.crashed:
         return ()
     recipe, state = setup.machine, client.recipe
     holds, acts = recipe.holds(state), recipe.acts(state)
     able = {
-        Wish.WANT: client.rounds > 0 and recipe.idle(state),
-        Wish.AGAIN: client.again > 0 and holds,
-        Wish.RELEASE: client.taken > 0 and holds and not recipe.calls,
-        Wish.QUIT: client.quits > 0 and recipe.waits(state),
-        Wish.RETURN: acts and recipe.calls,
-        Wish.WRITE: client.writes > 0 and acts,
+        ApplicationAction.WANT: client.rounds > 0 and recipe.idle(state),
+        ApplicationAction.AGAIN: client.again > 0 and holds,
+        ApplicationAction.RELEASE: client.taken > 0 and holds and not recipe.calls,
+        ApplicationAction.QUIT: client.quits > 0 and recipe.waits(state),
+        ApplicationAction.RETURN: acts and recipe.calls,
+        ApplicationAction.WRITE: client.writes > 0 and acts,
     }
     return tuple(wish for wish, may in able.items() if may)
 
@@ -113,27 +113,27 @@ def client_actor(number: int, setup: RecipeSetup) -> Actor:
                 return _run(client, [events.Expired()])
             case ConnectionStart(resumed):
                 return _run(client, [events.Connected(resumed, id)])
-            case Wish():
+            case ApplicationAction():
                 return _wish(client, said)
         raise ModelError(f"{name} does not know the operation {said!r}")
 
-    def _wish(client: Client, wish: Wish) -> Outcome:
+    def _wish(client: Client, wish: ApplicationAction) -> Outcome:
         match wish:
-            case Wish.WANT:
-                return _run(replace(client, rounds=client.rounds - 1, taken=1), [events.Wanted(id)])
-            case Wish.AGAIN:
-                return _run(replace(client, again=client.again - 1, taken=client.taken + 1), [events.Wanted(id)])
-            case Wish.RELEASE:
-                return _run(replace(client, taken=client.taken - 1), [events.Unwanted()])
-            case Wish.QUIT:
+            case ApplicationAction.WANT:
+                return _run(replace(client, rounds=client.rounds - 1, taken=1), [events.Join(id)])
+            case ApplicationAction.AGAIN:
+                return _run(replace(client, again=client.again - 1, taken=client.taken + 1), [events.Join(id)])
+            case ApplicationAction.RELEASE:
+                return _run(replace(client, taken=client.taken - 1), [events.Leave()])
+            case ApplicationAction.QUIT:
                 # A client in doubt may have taken it several times; it gives up all of them.
-                given_up = [events.Unwanted()] * max(client.taken, 1)
+                given_up = [events.Leave()] * max(client.taken, 1)
                 return _run(replace(client, quits=client.quits - 1, taken=0), given_up)
-            case Wish.RETURN:
+            case ApplicationAction.RETURN:
                 return _run(client, [events.Returned()])
-            case Wish.WRITE:
+            case ApplicationAction.WRITE:
                 machine, state = setup.machine, client.recipe
-                post = Send(mail_name(number), Post(machine.token(state) or 0, machine.path(setup.rules, state)))
+                post = Send(mail_name(number), SendWrite(machine.token(state) or 0, machine.path(setup.rules, state)))
                 return Outcome((replace(client, writes=client.writes - 1),), (post,))
 
     def _run(client: Client, heard: Iterable[events.Event]) -> Outcome:
@@ -143,9 +143,9 @@ def client_actor(number: int, setup: RecipeSetup) -> Actor:
             client = replace(client, recipe=done.state)
             for effect in done.effects:
                 match effect:
-                    case Observe(events.HoldsNoMore()) if client.taken and isinstance(event, events.Unwanted):
+                    case Observe(events.HoldsNoMore()) if client.taken and isinstance(event, events.Leave):
                         client = replace(client, given_up=True)
-                    case Observe(events.Gone()):
+                    case Observe(events.Withdrawn()):
                         client = replace(client, taken=0)
                     case events.Ask(record):
                         if client.asked:
@@ -160,9 +160,9 @@ def client_actor(number: int, setup: RecipeSetup) -> Actor:
         match fact:
             case events.Failed(code):
                 raise ModelError(f"{name} fails with {code.name}, which no run of a recipe here should come to")
-            case events.Holds(path) | events.First(path) if Facts.LED in setup.facts:
-                yield Send(LED, Led(path))
-            case events.Follows(leader) if Facts.LED in setup.facts:
-                yield Send(LED, Follow(leader))
+            case events.Holds(path) | events.First(path) if Facts.LEADERS in setup.facts:
+                yield Send(LEADERS, HoldReport(path))
+            case events.Follows(leader) if Facts.LEADERS in setup.facts:
+                yield Send(LEADERS, FollowReport(leader))
 
     return Actor(name, (name,), step)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import msgspec
 
 
-class Post(msgspec.Struct, frozen=True):
+class SendWrite(msgspec.Struct, frozen=True):
     """A client sends a write to the resource, with the token that it holds; its znode is at this path."""
 
     token: int
     path: str
 
 
-class Reach(msgspec.Struct, frozen=True):
+class WriteArrives(msgspec.Struct, frozen=True):
     """The oldest write in flight reaches the resource."""
 
 
@@ -23,13 +23,13 @@ class Write(msgspec.Struct, frozen=True):
     of: int
 
 
-class Led(msgspec.Struct, frozen=True):
+class HoldReport(msgspec.Struct, frozen=True):
     """The client with the znode at this path reports that it holds, or that it is first."""
 
     path: str
 
 
-class Follow(msgspec.Struct, frozen=True):
+class FollowReport(msgspec.Struct, frozen=True):
     """A client follows the owner of the znode at this path as the leader."""
 
     path: str

@@ -14,8 +14,8 @@ import msgspec
 from msgspec.structs import replace
 
 from checker.engine import Actor, Outcome
-from checker.models.recipes.messages import Follow, Led
-from checker.models.recipes.setup import LED, REIGNS, TOLD, RecipeSetup, first_of
+from checker.models.recipes.messages import FollowReport, HoldReport
+from checker.models.recipes.setup import HERD, LEADERS, REIGNS, RecipeSetup, first_of
 from checker.models.service import CommitFact, WatchFact, client_of
 
 
@@ -58,31 +58,31 @@ class Leaders(msgspec.Struct, frozen=True):
     mistaken: str | None = None
 
 
-def led_actor() -> Actor:
+def leaders_actor() -> Actor:
     """Record the znodes whose owners hold, and the first znode that a client follows without that."""
 
-    def step(values: tuple[Any, ...], said: Led | Follow) -> Outcome:
+    def step(values: tuple[Any, ...], said: HoldReport | FollowReport) -> Outcome:
         leaders: Leaders = values[0]
-        if isinstance(said, Led):
+        if isinstance(said, HoldReport):
             return Outcome((replace(leaders, led=leaders.led | {said.path}),))
         mistaken = None if said.path in leaders.led else said.path
         return Outcome((replace(leaders, mistaken=leaders.mistaken or mistaken),))
 
-    return Actor(LED, (LED,), step)
+    return Actor(LEADERS, (LEADERS,), step)
 
 
-class Told(msgspec.Struct, frozen=True):
+class LargestHerd(msgspec.Struct, frozen=True):
     """The event that has notified the most clients of one server, and their number."""
 
     path: str = ""
     clients: int = 0
 
 
-def told_actor() -> Actor:
+def herd_actor() -> Actor:
     """Record the greatest number of clients that one event has notified at one server."""
 
     def step(values: tuple[Any, ...], fired: WatchFact) -> Outcome:
-        told: Told = values[0]
-        return Outcome((Told(fired.path, fired.told) if fired.told > told.clients else told,))
+        told: LargestHerd = values[0]
+        return Outcome((LargestHerd(fired.path, fired.told) if fired.told > told.clients else told,))
 
-    return Actor(TOLD, (TOLD,), step)
+    return Actor(HERD, (HERD,), step)

@@ -19,7 +19,7 @@ import msgspec
 from msgspec.structs import replace
 
 from checker.engine import Actor, Outcome, Send
-from checker.models.recipes.messages import Post, Reach, Write
+from checker.models.recipes.messages import SendWrite, Write, WriteArrives
 from checker.models.recipes.observations import Reigns
 from checker.models.recipes.setup import REIGNS, RESOURCE, RecipeSetup, mail_name
 from spec.variants import Variant
@@ -56,10 +56,10 @@ def mail_actor(client: int) -> Actor:
     """The writes of one client in flight to the resource: any number, in FIFO order."""
     name = mail_name(client)
 
-    def step(values: tuple[Any, ...], said: Post | Reach) -> Outcome:
+    def step(values: tuple[Any, ...], said: SendWrite | WriteArrives) -> Outcome:
         on_its_way: tuple[Write, ...] = values[0]
         reigns: Reigns = values[1]
-        if isinstance(said, Reach):
+        if isinstance(said, WriteArrives):
             return Outcome((on_its_way[1:], reigns), (Send(RESOURCE, on_its_way[0]),))
         is_first = (client, said.path) == (reigns.client, reigns.path)
         return Outcome(((*on_its_way, Write(said.token, reigns.present if is_first else 0)), reigns))

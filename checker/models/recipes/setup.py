@@ -23,8 +23,8 @@ class Facts(Enum):
     """The recorded facts of a run, each in a separate column; only facts that a property reads are recorded."""
 
     REIGNS = "reigns"  # the znodes that were first, in this order
-    LED = "led"  # the znodes whose owners hold, and one that was followed without that
-    TOLD = "told"  # the greatest number of clients that one event has notified at one server
+    LEADERS = "leaders"  # the znodes whose owners hold, and one that was followed without that
+    HERD = "herd"  # the greatest number of clients that one event has notified at one server
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class RecipeSetup:
             budgets=self.budgets,
             variants=self.variants,
             observe_commits=(REIGNS,) if Facts.REIGNS in self.facts else (),
-            observe_watches=(TOLD,) if Facts.TOLD in self.facts else (),
+            observe_watches=(HERD,) if Facts.HERD in self.facts else (),
         )
 
     @property
@@ -82,7 +82,7 @@ class RecipeSetup:
         return tuple(range(1, self.clients + 1))
 
 
-REIGNS, LED, TOLD = (facts.value for facts in Facts)
+REIGNS, LEADERS, HERD = (facts.value for facts in Facts)
 RESOURCE = "resource"
 OPERATOR = "removals left"
 

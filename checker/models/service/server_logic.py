@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from checker.models.service.messages import Propose
 from checker.models.service.setup import IDENTITIES
 from spec.service.connection import ROUTES, Route
-from spec.service.handshake import Limits, Presented, TurnedAway, present
+from spec.service.handshake import ConnectClaims, Limits, Rejection, present
 from spec.service.sessions import password
-from spec.tree.apply import Applied, apply
+from spec.tree.apply import TxnResult, apply
 from spec.tree.fields import Record
 from spec.tree.overlay import Overlay
 from spec.tree.paths import parent_of, sequential
@@ -32,8 +32,8 @@ _LIMITS = Limits(0, 0)
 
 def accepts_session(session: SessionId, seen: int, zxid: int) -> bool:
     """Whether a server that has applied `zxid` accepts a client that has seen `seen`, if its session is open."""
-    presented = Presented(seen, 0, session, password(session))
-    return not isinstance(present(presented, _LIMITS, zxid), TurnedAway)
+    presented = ConnectClaims(seen, 0, session, password(session))
+    return not isinstance(present(presented, _LIMITS, zxid), Rejection)
 
 
 class ServerLogic:
@@ -54,11 +54,11 @@ class ServerLogic:
             change = replace(change, record=_up_to_the_error(change.record))
         return change
 
-    def applied(self, store: FrozenStore, zxid: int, change: Change) -> Applied:
+    def applied(self, store: FrozenStore, zxid: int, change: Change) -> TxnResult:
         """The effect of a transaction on a tree."""
         txn = change.record
         if Variant.EPHEMERAL_OUTLIVES_SESSION in self._variants and isinstance(txn, CloseSessionTxn):
-            return Applied((EndSession(change.session),))
+            return TxnResult((EndSession(change.session),))
         if Variant.TWO_CREATORS in self._variants and isinstance(txn, CreateTxn) and store.node(txn.path) is not None:
             free = Overlay(store)
             free.carry_out(zxid, (Remove(txn.path),))

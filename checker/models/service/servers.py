@@ -55,7 +55,7 @@ from checker.models.service.setup import (
     watches_name,
 )
 from spec.client.library import Library
-from spec.tree.apply import Applied
+from spec.tree.apply import TxnResult
 from spec.tree.fields import Record
 from spec.tree.read import read
 from spec.tree.replies import Code, PathReply
@@ -133,7 +133,7 @@ def lagging_server_actor(server: int, setup: ServiceSetup) -> Actor:
                 sends += reply_to(behind.zxid, behind.change, applied, behind.origin)
         return Outcome((LaggingServer(store, zxid, pending),), tuple(sends))
 
-    def _consequences(commit: Commit, applied: Applied) -> Iterator[Send]:
+    def _consequences(commit: Commit, applied: TxnResult) -> Iterator[Send]:
         for event in applied.events:
             yield Send(watches_name(server), FireWatches(event))
         if commit.origin is not None:
@@ -169,7 +169,7 @@ def _synced(origin: Origin, zxid: int) -> Send:
     return Send(link_name(origin.client), SendMessage(Reply(origin.asked, Code.OK, PathReply(path), zxid)))
 
 
-def reply_to(zxid: int, change: Change, applied: Applied, origin: Origin) -> tuple[Send, ...]:
+def reply_to(zxid: int, change: Change, applied: TxnResult, origin: Origin) -> tuple[Send, ...]:
     """The reply to the request of a transaction."""
     if isinstance(origin.asked, CreateSession):
         return (Send(link_name(origin.client), StartSession(change.session, zxid)),)
@@ -247,14 +247,14 @@ def leader_actor(setup: ServiceSetup) -> Actor:
         facts = tuple(Send(name, fact) for name in setup.observe_commits)
         return Outcome((after,), (*facts, *_distribute(after, change, applied, origin)))
 
-    def _refuse(leader: Leader, change: Change, applied: Applied, origin: Origin | None) -> Iterable[Send]:
+    def _refuse(leader: Leader, change: Change, applied: TxnResult, origin: Origin | None) -> Iterable[Send]:
         if origin is None:
             return ()
         if setup.lag:
             return (Send(server_name(origin.server), Commit(leader.zxid, change, origin)),)
         return reply_to(leader.zxid, change, applied, origin)
 
-    def _distribute(leader: Leader, change: Change, applied: Applied, origin: Origin | None) -> Iterable[Send]:
+    def _distribute(leader: Leader, change: Change, applied: TxnResult, origin: Origin | None) -> Iterable[Send]:
         if setup.lag:
             for server in setup.server_ids:
                 here = origin if origin is not None and origin.server == server else None

@@ -10,7 +10,7 @@ from collections.abc import Hashable
 from typing import Any
 
 from checker.engine import TRIVIAL, Finding, Kind, Property, Read
-from checker.models.recipes import LED, REIGNS, Client, Leaders, RecipeSetup, Reigns
+from checker.models.recipes import LEADERS, REIGNS, Client, Leaders, RecipeSetup, Reigns
 from checker.properties.recipes.projections import Answer, clients, holders, those, tokens_of_holders
 
 
@@ -48,7 +48,7 @@ def follows_a_leader(_: RecipeSetup) -> Property:
             return Finding(said, (("znode", leaders.mistaken),))
         return None if leaders.led else TRIVIAL
 
-    return Property("FollowsALeader", (Read(LED),), check)
+    return Property("FollowsALeader", (Read(LEADERS),), check)
 
 
 def held_until_released(setup: RecipeSetup) -> Property:

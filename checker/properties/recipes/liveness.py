@@ -11,7 +11,7 @@ from typing import Any
 
 from checker.engine import TRIVIAL, Finding, Kind, Move, Property, Read
 from checker.models.recipes import ROOT, Client, RecipeSetup
-from checker.models.recipes.client import Wish
+from checker.models.recipes.client import ApplicationAction
 from checker.models.service import FAULTS_LEFT, LEADER, Leader
 from checker.properties.recipes.projections import Answer, clients, fair, first_token, those, tokens_of_holders, waiters
 
@@ -81,7 +81,7 @@ def the_holder_learns(setup: RecipeSetup) -> Property:
         return None if wrong else Finding("nobody believes that it holds what it does not")
 
     def by_itself(rule: str, move: Move) -> Hashable:
-        return None if move.action in {wish.value for wish in Wish} else fair(rule, move)
+        return None if move.action in {wish.value for wish in ApplicationAction} else fair(rule, move)
 
     reads = (first_token(setup), *tokens_of_holders(setup))
     return Property("TheHolderLearns", reads, check, Kind.EVENTUALLY, fair=by_itself)

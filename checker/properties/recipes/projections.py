@@ -14,11 +14,13 @@ from collections.abc import Callable, Hashable, Iterable
 from checker.engine import Finding, Move, Read
 from checker.engine.model import Trivial
 from checker.models.recipes import Client, RecipeSetup, first_of
-from checker.models.recipes.client import Wish
+from checker.models.recipes.client import ApplicationAction
 from checker.models.service import FAULTS, LEADER, Leader, client_name
 
 Answer = Finding | Trivial | None
-FREE_WILL = frozenset({Wish.WANT, Wish.AGAIN, Wish.QUIT, Wish.WRITE})
+FREE_WILL = frozenset(
+    {ApplicationAction.WANT, ApplicationAction.AGAIN, ApplicationAction.QUIT, ApplicationAction.WRITE}
+)
 NEED_NOT = FAULTS | {"remove"} | {wish.value for wish in FREE_WILL}
 """The actions that need never happen."""
 

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable
 from typing import Any
 
 from checker.engine import TRIVIAL, Finding, Property, Read
-from checker.models.recipes import ROOT, TOLD, RecipeSetup, Told
+from checker.models.recipes import HERD, ROOT, LargestHerd, RecipeSetup
 from checker.models.service import LEADER, Leader, watches_name
 from checker.properties.recipes.projections import Answer
 
@@ -14,12 +14,12 @@ from checker.properties.recipes.projections import Answer
 def one_is_told(_: RecipeSetup) -> Property:
     """R16, R17: no event notifies more than one client of one server."""
 
-    def check(told: Told) -> Answer:
+    def check(told: LargestHerd) -> Answer:
         if told.clients > 1:
             return Finding("one event has notified several clients", (("path", told.path), ("clients", told.clients)))
         return None if told.clients else TRIVIAL
 
-    return Property("OneIsTold", (Read(TOLD),), check)
+    return Property("OneIsTold", (Read(HERD),), check)
 
 
 def no_watch_left(setup: RecipeSetup) -> Property:
