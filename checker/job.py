@@ -1,4 +1,4 @@
-"""The description of a run: a model, a lens to show it, limits, and the expected verdict.
+"""The description of a run: a model, a presenter to show it, limits, and the expected verdict.
 
 A job can be rebuilt from its `source`, a JSON value with all its inputs (the text of the files included), so that a
 trace that carries the source can be replayed anywhere.
@@ -32,14 +32,14 @@ class Verdict(Enum):
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DiagramEvent:
     """An element of a step that a picture shows: a message sent, delivered or lost, a crash, a file loaded.
 
     `kind` is one of send, deliver, lost, crash, start, cut, heal, decide, note. `lane` is the place of the element,
     `peer` the other lane of a message or link, and equal `message` numbers are one message.
 
-    A lens may not know the destination of a message on a lost connection. It reports the loss without a `peer`, and the
-    arrival as `late`, with the sender as the lane. The trace then has the lane of the destination.
+    A presenter may not know the destination of a message on a lost connection. It reports the loss without a `peer`,
+    and the arrival as `late`, with the sender as the lane. The trace then has the lane of the destination.
     """
 
     kind: str
@@ -49,7 +49,7 @@ class Drawn:
     message: int | None = None
 
 
-class Lens(Protocol):
+class Presenter(Protocol):
     """The presentation of a model to a reader: lanes (one for each server) with a few named fields each."""
 
     def lanes(self, row: Row) -> Mapping[str, Mapping[str, Json]]:
@@ -58,7 +58,7 @@ class Lens(Protocol):
     def caption(self, move: Move) -> str:
         """One short sentence with an actor and its action."""
 
-    def drawn(self, before: Row, move: Move, after: Row) -> tuple[Drawn, ...]:
+    def diagram(self, before: Row, move: Move, after: Row) -> tuple[DiagramEvent, ...]:
         """The elements of a picture of the step, in order; message numbers are left None."""
 
 
@@ -85,7 +85,7 @@ class Job:
 
     name: str
     model: Model
-    lens: Lens
+    presenter: Presenter
     source: Mapping[str, Json]
     grain: str = "as written"
     limits: Limits = field(default_factory=Limits)

@@ -144,7 +144,7 @@ def _job(run: Described, limits: Limits) -> Job:
     job = Job(
         name=run["name"],
         model=model,
-        lens=EnsembleLens(model, setup),
+        presenter=EnsembleLens(model, setup),
         source={"kind": KIND, "run": run},
         grain=run["grain"],
         limits=limits,

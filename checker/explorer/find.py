@@ -165,6 +165,6 @@ def _is_found(job: Job, goal: Goal, move: Move, after: Row) -> bool:
     if isinstance(goal, Action):
         return move.action == goal.name
     if isinstance(goal, Words):
-        return goal.text.casefold() in job.lens.caption(move).casefold()
+        return goal.text.casefold() in job.presenter.caption(move).casefold()
     wanted = _state(job, goal)
     return wanted is not None and isinstance(answer(job.model, wanted, after), Finding)

@@ -17,7 +17,7 @@ from checker.engine.result import Discovery
 from checker.engine.semantics import answer
 from checker.explorer.requests import write_path
 from checker.explorer.walk import Path, Walks
-from checker.job import Drawn, Job, Json
+from checker.job import DiagramEvent, Job, Json
 from checker.scenario.yaml_lines import read_yaml
 from checker.traces.picture import picture
 from checker.traces.pieces import told_change
@@ -164,13 +164,13 @@ def _property(job: Job, prop: Property, row: Row, trace: Trace) -> dict[str, Jso
 
 def _move(job: Job, walks: Walks, path: Path, last: TraceStep, ordinal: int, move: Move, after: Row) -> dict[str, Json]:
     row, lanes = path[-1].row, lanes_of(job, after)
-    drawn = job.lens.drawn(row, move, after)
+    drawn = job.presenter.diagram(row, move, after)
     changed = changed_fields(last.lanes, lanes)
     truth = truths(job.model, after)
     return {
         "ordinal": ordinal,
         "action": move.action,
-        "caption": job.lens.caption(move),
+        "caption": job.presenter.caption(move),
         "lane": next(iter([*(d.lane for d in drawn), *changed]), ELSEWHERE),
         "changes": list(_changes(changed, last.lanes, lanes)),
         "drawn": [_told(d) for d in drawn if d.kind in ("send", "deliver", "lost")],
@@ -194,7 +194,7 @@ def _changes(changed: Mapping[str, tuple[str, ...]], before: Lanes, after: Lanes
             yield {"lane": lane, "field": name, "before": was, "after": would_be}
 
 
-def _told(drawn: Drawn) -> str:
+def _told(drawn: DiagramEvent) -> str:
     """The fate of a message as text."""
     if drawn.kind == "lost":
         return f"what {drawn.lane} has sent{f' to {drawn.peer}' if drawn.peer else ''} is lost: {drawn.text}"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from difflib import SequenceMatcher
 
 from checker.engine import Model, Move, Row
-from checker.job import Drawn
+from checker.job import DiagramEvent
 from checker.models.ensemble import Setup
 from checker.models.ensemble.actions import Action
 from checker.models.ensemble.names import LINKS, channel_name, server_name
@@ -60,7 +60,7 @@ class Events:
             if a != b and channel_name(a, b) in model.index
         ]
 
-    def of(self, before: Row, move: Move, after: Row) -> tuple[Drawn, ...]:
+    def of(self, before: Row, move: Move, after: Row) -> tuple[DiagramEvent, ...]:
         """All events of a step, in the order in which a picture shows them."""
         messages = [*self._messages(before, move, after), *self._packets.of(before, move, after)]
         arrived = [each for each in messages if each.kind == "deliver"]
@@ -68,7 +68,7 @@ class Events:
         sent = [each for each in messages if each.kind == "send"]
         return (*arrived, *self._broken(before, move, after), *self._turns(before, after), *lost, *sent)
 
-    def _messages(self, before: Row, move: Move, after: Row) -> Iterator[Drawn]:
+    def _messages(self, before: Row, move: Move, after: Row) -> Iterator[DiagramEvent]:
         for source, destination, place in self._channels:
             old, new = _contents(before[place]), _contents(after[place])
             if move.action == Action.DELIVER and move.arguments[:2] == (source, destination):
@@ -80,42 +80,42 @@ class Events:
                 if kind in ("insert", "replace"):
                     yield from (_drawn("send", source, destination, each) for each in new[begin:until])
 
-    def _broken(self, before: Row, move: Move, after: Row) -> Iterator[Drawn]:
+    def _broken(self, before: Row, move: Move, after: Row) -> Iterator[DiagramEvent]:
         """Links that are cut or heal, and a connection that is dropped."""
         if move.action == Action.DISCONNECT:
             one, other = move.arguments
-            yield Drawn("cut", server_name(one), "the connection", peer=server_name(other))
+            yield DiagramEvent("cut", server_name(one), "the connection", peer=server_name(other))
         old, new = before[self._links], after[self._links]
         for kind, links in (("cut", new - old), ("heal", old - new)):
             for one, other in sorted(links):
-                yield Drawn(kind, server_name(one), kind, peer=server_name(other))
+                yield DiagramEvent(kind, server_name(one), kind, peer=server_name(other))
 
-    def _turns(self, before: Row, after: Row) -> Iterator[Drawn]:
+    def _turns(self, before: Row, after: Row) -> Iterator[DiagramEvent]:
         for sid, place in self._servers:
             if before[place] is not after[place]:
                 yield from self._turn(server_name(sid), before[place], after[place])
 
-    def _turn(self, lane: str, old: Server, new: Server) -> Iterator[Drawn]:
+    def _turn(self, lane: str, old: Server, new: Server) -> Iterator[DiagramEvent]:
         was, now = old.election, new.election
         if now is None:
             if was is not None:
-                yield Drawn("crash", lane, "stops")
+                yield DiagramEvent("crash", lane, "stops")
             return
         if was is None:
-            yield Drawn("start", lane, f"starts with {self._file_of(new.sid, new.view)}")
+            yield DiagramEvent("start", lane, f"starts with {self._file_of(new.sid, new.view)}")
         elif old.view != new.view:
-            yield Drawn("note", lane, f"adopts {self._file_of(new.sid, new.view)}")
+            yield DiagramEvent("note", lane, f"adopts {self._file_of(new.sid, new.view)}")
         if now.state is not ServerState.LOOKING and (was is None or was.state is ServerState.LOOKING):
             watches = now.state is ServerState.OBSERVING
-            yield Drawn("decide", lane, decided(new.sid, now.vote.leader, watches))
+            yield DiagramEvent("decide", lane, decided(new.sid, now.vote.leader, watches))
         serves = began_to_serve(old, new)
         if serves is not None:
-            yield Drawn("note", lane, serves)
+            yield DiagramEvent("note", lane, serves)
 
 
 def _contents(channel: Channel) -> list[Message]:
     return [*channel.in_flight, *([] if channel.queued is None else [channel.queued])]
 
 
-def _drawn(kind: str, lane: Sid, peer: Sid, message: Message) -> Drawn:
-    return Drawn(kind, server_name(lane), vote_words(message), peer=server_name(peer))
+def _drawn(kind: str, lane: Sid, peer: Sid, message: Message) -> DiagramEvent:
+    return DiagramEvent(kind, server_name(lane), vote_words(message), peer=server_name(peer))

@@ -1,4 +1,4 @@
-"""Conversion of a scenario of an ensemble to a job: the model with its properties, lens, limits and expectations.
+"""Conversion of a scenario of an ensemble to a job: the model with its properties, presenter, limits and expectations.
 
 Rules of this module: `Job.bounds` describes in words every bound of the model, so that the result of the job can be
 read without other documents.
@@ -49,7 +49,7 @@ def ensemble_job(located: YamlDocument, files: Files, source: Mapping[str, Json]
     job = Job(
         name=name,
         model=model,
-        lens=EnsembleLens(model, setup),
+        presenter=EnsembleLens(model, setup),
         source=source,
         grain=setup.grain.value,
         limits=limits_of(scenario, located),

@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 from checker.engine import Model, Move, Row
-from checker.job import Drawn, Json
+from checker.job import DiagramEvent, Json
 from checker.models.ensemble import Grain, Setup
 from checker.models.ensemble.actions import Action
 from checker.models.ensemble.names import VOTES, server_name
@@ -31,7 +31,7 @@ LOOKING = ServerState.LOOKING
 
 
 class EnsembleLens:
-    """The lens of the ensemble model. See `checker.job.Lens`."""
+    """The presenter of the ensemble model. See `checker.job.Presenter`."""
 
     def __init__(self, model: Model, setup: Setup) -> None:
         self._setup = setup
@@ -90,11 +90,11 @@ class EnsembleLens:
             return str(_WORDS[action](self, *move.arguments))
         return zab_words.caption(action, move)
 
-    def drawn(self, before: Row, move: Move, after: Row) -> tuple[Drawn, ...]:
+    def diagram(self, before: Row, move: Move, after: Row) -> tuple[DiagramEvent, ...]:
         """The arrivals, losses, broken and new connections, decisions and sent messages of a step."""
-        noted: tuple[Drawn, ...] = ()
+        noted: tuple[DiagramEvent, ...] = ()
         if isinstance(move.action, Action) and move.action.traits.noted:
-            noted = (Drawn("note", server_name(move.arguments[move.action.traits.actor]), self.caption(move)),)
+            noted = (DiagramEvent("note", server_name(move.arguments[move.action.traits.actor]), self.caption(move)),)
         return (*noted, *self._events.of(before, move, after))
 
     def watches(self, sid: Sid) -> bool:
@@ -144,10 +144,12 @@ _WORDS: dict[Action, Any] = {
     Action.START: _starts("{} starts"),
     Action.RESTART: _starts("{} starts again"),
     Action.DELIVER: lambda _, a, b, heard: f"{server_name(b)} hears {server_name(a)} {vote_words(heard)}",
-    Action.DECIDE: lambda lens, sid, leader: f"{server_name(sid)} decides: {decided(sid, leader, lens.watches(sid))}",
+    Action.DECIDE: lambda presenter, sid, leader: (
+        f"{server_name(sid)} decides: {decided(sid, leader, presenter.watches(sid))}"
+    ),
     Action.ELECT: _elects,
     Action.CUT: lambda _, a, b: f"the link {a}-{b} is cut",
-    Action.PARTITION: lambda lens, side: _cut_off(side, lens.others(side)),
+    Action.PARTITION: lambda presenter, side: _cut_off(side, presenter.others(side)),
 }
 _PLANNED: dict[str, Any] = {
     "start": _starts("the operator starts {}"),

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from checker.engine import Model, Move, Row
-from checker.job import Drawn, Json
+from checker.job import DiagramEvent, Json
 from checker.models.recipes import RESOURCE, ROOT, Client, RecipeSetup, Resource
 from checker.models.recipes.setup import mail_name
 from checker.models.service import (
@@ -51,7 +51,7 @@ BETWEEN = frozenset({"disconnect", "reconnect", "open"})
 
 
 class RecipeLens:
-    """The lens of a recipe's model. See `checker.job.Lens`."""
+    """The presenter of a recipe's model. See `checker.job.Presenter`."""
 
     def __init__(self, model: Model, setup: RecipeSetup) -> None:
         self._model, self._setup = model, setup
@@ -132,67 +132,67 @@ class RecipeLens:
 
     # -- pictures --------------------------------------------------------------------------------------------
 
-    def drawn(self, before: Row, move: Move, after: Row) -> tuple[Drawn, ...]:
+    def diagram(self, before: Row, move: Move, after: Row) -> tuple[DiagramEvent, ...]:
         """The arrivals, losses, broken connections and sent messages of a step."""
         return tuple(self._events(before, move, after))
 
-    def _events(self, before: Row, move: Move, after: Row) -> Iterator[Drawn]:
+    def _events(self, before: Row, move: Move, after: Row) -> Iterator[DiagramEvent]:
         who = move.arguments[0]
         if move.action == "crash":
-            yield Drawn("crash", client_name(who), "crash")
+            yield DiagramEvent("crash", client_name(who), "crash")
         elif move.action not in DRAWN_OTHERWISE:
             lane = SERVICE if move.action in OF_THE_SERVICE else client_name(who)
-            yield Drawn("note", lane, self.caption(move), peer=SERVICE if move.action in BETWEEN else None)
+            yield DiagramEvent("note", lane, self.caption(move), peer=SERVICE if move.action in BETWEEN else None)
         for each in self._setup.client_ids:
             yield from self._mail(each, before, after)
             yield from self._traffic(each, move, before, after)
             yield from self._beliefs(each, before, after)
 
-    def _beliefs(self, client: int, before: Row, after: Row) -> Iterator[Drawn]:
+    def _beliefs(self, client: int, before: Row, after: Row) -> Iterator[DiagramEvent]:
         """A note if the client begins or ceases to believe that it holds."""
         holds = self._setup.machine.holds
         states = [self._at(row, client_name(client)) for row in (before, after)]
         was, now = (not state.crashed and holds(state.recipe) for state in states)
         if was is not now and not states[1].crashed:
-            yield Drawn("note", client_name(client), f"*{self._word}s{'' if now else ' no more'}*")
+            yield DiagramEvent("note", client_name(client), f"*{self._word}s{'' if now else ' no more'}*")
 
-    def _mail(self, client: int, before: Row, after: Row) -> Iterator[Drawn]:
+    def _mail(self, client: int, before: Row, after: Row) -> Iterator[DiagramEvent]:
         """Writes to the resource."""
         if not self._setup.writes:
             return
         was, now = (self._at(row, mail_name(client)) for row in (before, after))
         if len(now) < len(was):
-            yield Drawn("deliver", RESOURCE, f"write, token {was[0].token}", peer=client_name(client))
+            yield DiagramEvent("deliver", RESOURCE, f"write, token {was[0].token}", peer=client_name(client))
             old, new = (self._at(row, RESOURCE) for row in (before, after))
             refused = was[0].token < old.token and new.stale == old.stale
-            yield Drawn("note", RESOURCE, "*refuses it*" if refused else "accepts it")
+            yield DiagramEvent("note", RESOURCE, "*refuses it*" if refused else "accepts it")
         if len(now) > len(was):
-            yield Drawn("send", client_name(client), f"write, token {now[-1].token}", peer=RESOURCE)
+            yield DiagramEvent("send", client_name(client), f"write, token {now[-1].token}", peer=RESOURCE)
 
-    def _traffic(self, client: int, move: Move, before: Row, after: Row) -> Iterator[Drawn]:
+    def _traffic(self, client: int, move: Move, before: Row, after: Row) -> Iterator[DiagramEvent]:
         """The requests, replies and notifications of one connection."""
         lane = client_name(client)
         was: ClientConnection = self._at(before, link_name(client))
         now: ClientConnection = self._at(after, link_name(client))
         mine = move.arguments[0] == client
         if mine and move.action == "arrive":
-            yield Drawn("deliver", SERVICE, told_request(was.up[0]), peer=lane)
+            yield DiagramEvent("deliver", SERVICE, told_request(was.up[0]), peer=lane)
         if mine and move.action == "arrive late":
-            yield Drawn("deliver", SERVICE, told_request(was.stray[0]), peer=lane)
+            yield DiagramEvent("deliver", SERVICE, told_request(was.stray[0]), peer=lane)
         if mine and move.action == "deliver" and not isinstance(was.down[0], ConnectionClosed):
-            yield Drawn("deliver", lane, told_answer(was.down[0]), peer=SERVICE)
+            yield DiagramEvent("deliver", lane, told_answer(was.down[0]), peer=SERVICE)
         if now.state is not was.state:
             lost = was.down[1:] if mine and move.action == "deliver" else was.down
             for message in lost:
                 if not isinstance(message, ConnectionClosed):
-                    yield Drawn("lost", SERVICE, told_answer(message), peer=lane)
+                    yield DiagramEvent("lost", SERVICE, told_answer(message), peer=lane)
         for request in _dropped(was, now, move if mine else None):
-            yield Drawn("lost", lane, told_request(request), peer=SERVICE)
+            yield DiagramEvent("lost", lane, told_request(request), peer=SERVICE)
         for message in _added(was, now):
             if isinstance(message, Reply | WatchNotification):
-                yield Drawn("send", SERVICE, told_answer(message), peer=lane)
+                yield DiagramEvent("send", SERVICE, told_answer(message), peer=lane)
         if len(now.up) > len(was.up) - (mine and move.action == "arrive"):
-            yield Drawn("send", lane, told_request(now.up[-1]), peer=SERVICE)
+            yield DiagramEvent("send", lane, told_request(now.up[-1]), peer=SERVICE)
 
 
 def _added(was: ClientConnection, now: ClientConnection) -> tuple[Any, ...]:

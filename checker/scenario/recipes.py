@@ -52,7 +52,7 @@ def recipe_job(located: YamlDocument, source: Mapping[str, Json], added: frozens
     return Job(
         name=name,
         model=model,
-        lens=RecipeLens(model, setup),
+        presenter=RecipeLens(model, setup),
         source=source,
         grain="each request",
         limits=limits_of(scenario, located),

@@ -52,7 +52,7 @@ class OracleRefinement:
         return Job(
             name=self.coarse.name,
             model=model,
-            lens=EnsembleLens(model, self._fine()),
+            presenter=EnsembleLens(model, self._fine()),
             source={"kind": KIND, "of": self.coarse.source},
             grain="fine, along a run by the oracle",
             bounds=bounds_of(self._fine(), 0),

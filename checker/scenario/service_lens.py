@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from checker.engine import Model, Move, Row
-from checker.job import Drawn, Json
+from checker.job import DiagramEvent, Json
 from checker.models.service import render
 from checker.models.service.client_connection import ClientConnection, ConnectionState, may_change
 from checker.models.service.messages import Commit, ConnectionClosed, RefuseSession
@@ -49,7 +49,7 @@ _STATES = {
 
 
 class ServiceLens:
-    """The lens of a service. See `checker.job.Lens`."""
+    """The presenter of a service. See `checker.job.Presenter`."""
 
     def __init__(
         self,
@@ -126,10 +126,10 @@ class ServiceLens:
 
     # Pictures.
 
-    def drawn(self, before: Row, move: Move, after: Row) -> tuple[Drawn, ...]:
+    def diagram(self, before: Row, move: Move, after: Row) -> tuple[DiagramEvent, ...]:
         """The arrivals and losses of a step, then its note, then the sent messages."""
-        left: list[Drawn] = []
-        sent: list[Drawn] = []
+        left: list[DiagramEvent] = []
+        sent: list[DiagramEvent] = []
         for client in self._setup.client_ids:
             old, new = self._value(before, link_name(client)), self._value(after, link_name(client))
             if old is not new:
@@ -139,9 +139,9 @@ class ServiceLens:
             name = server_name(server)
             old, new = self._commits(before, name), self._commits(after, name)
             for each in (old - new).elements():
-                applied = Drawn("deliver", name, each, peer=LEADER)
-                left.append(applied if move.action == "apply" else Drawn("lost", LEADER, each, peer=name))
-            sent += [Drawn("send", LEADER, each, peer=name) for each in (new - old).elements()]
+                applied = DiagramEvent("deliver", name, each, peer=LEADER)
+                left.append(applied if move.action == "apply" else DiagramEvent("lost", LEADER, each, peer=name))
+            sent += [DiagramEvent("send", LEADER, each, peer=name) for each in (new - old).elements()]
         return (*left, *self._noted(move), *sent)
 
     def _commits(self, row: Row, name: str) -> Counter[str]:
@@ -150,40 +150,40 @@ class ServiceLens:
     def _at(self, link: ClientConnection) -> str:
         return server_name(link.server) if self._setup.lag and link.server is not None else LEADER
 
-    def _arrived(self, client: int, old: ClientConnection, new: ClientConnection, move: Move) -> Iterator[Drawn]:
+    def _arrived(self, client: int, old: ClientConnection, new: ClientConnection, move: Move) -> Iterator[DiagramEvent]:
         mine = bool(move.arguments) and move.arguments[0] == client
         name, server = client_name(client), self._at(old)
         if mine and move.action == "arrive":
-            yield Drawn("deliver", server, render.request(move.arguments[2]), peer=name)
+            yield DiagramEvent("deliver", server, render.request(move.arguments[2]), peer=name)
         elif mine and move.action == "arrive late":
-            yield Drawn("note", LEADER, f"{name}'s {render.request(move.arguments[1])} arrives late")
-            yield Drawn("late", name, render.request(move.arguments[1]))
+            yield DiagramEvent("note", LEADER, f"{name}'s {render.request(move.arguments[1])} arrives late")
+            yield DiagramEvent("late", name, render.request(move.arguments[1]))
         elif len(new.up) < len(old.up):
             kept = Counter(map(render.request, new.stray))
             lost = Counter(map(render.request, old.up)) - (kept if may_change(old.up) else Counter())
-            yield from (Drawn("lost", name, each, peer=server) for each in lost.elements())
+            yield from (DiagramEvent("lost", name, each, peer=server) for each in lost.elements())
         if mine and move.action == "deliver":
-            yield Drawn("deliver", name, render.message(move.arguments[2]), peer=server)
+            yield DiagramEvent("deliver", name, render.message(move.arguments[2]), peer=server)
         elif new.server is None and old.down:
-            yield from (Drawn("lost", server, render.message(each), peer=name) for each in old.down)
+            yield from (DiagramEvent("lost", server, render.message(each), peer=name) for each in old.down)
         if not (mine and move.action == "arrive late"):
             dropped = Counter(map(render.request, old.stray)) - Counter(map(render.request, new.stray))
-            yield from (Drawn("lost", name, each) for each in dropped.elements())
+            yield from (DiagramEvent("lost", name, each) for each in dropped.elements())
 
-    def _sent(self, client: int, old: ClientConnection, new: ClientConnection) -> Iterator[Drawn]:
+    def _sent(self, client: int, old: ClientConnection, new: ClientConnection) -> Iterator[DiagramEvent]:
         name = client_name(client)
         if len(new.up) > len(old.up):
-            yield Drawn("send", name, render.request(new.up[-1]), peer=self._at(new))
+            yield DiagramEvent("send", name, render.request(new.up[-1]), peer=self._at(new))
         had, has = Counter(map(render.message, old.down)), Counter(map(render.message, new.down))
         order = {render.message(each): place for place, each in enumerate(new.down)}
         for text in sorted((has - had).elements(), key=order.__getitem__):
-            yield Drawn("send", self._at(new), text, peer=name)
+            yield DiagramEvent("send", self._at(new), text, peer=name)
 
-    def _noted(self, move: Move) -> Iterable[Drawn]:
+    def _noted(self, move: Move) -> Iterable[DiagramEvent]:
         if move.action == "crash":
-            yield Drawn("crash", client_name(move.arguments[0]), "crash")
+            yield DiagramEvent("crash", client_name(move.arguments[0]), "crash")
         elif move.action in _NOTED:
-            yield Drawn("note", client_name(move.arguments[0]), self.caption(move))
+            yield DiagramEvent("note", client_name(move.arguments[0]), self.caption(move))
 
 
 def scripted_fields(model: Model) -> Callable[[int, Row], Mapping[str, Json]]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from checker.engine import Model
-from checker.job import Lens
+from checker.job import Presenter
 from checker.models.service.rules import known_actions
 from checker.models.service.scripts import Script
 from checker.models.service.setup import Clocks, FaultBudgets, ServiceSetup
@@ -42,7 +42,7 @@ class ServiceJobParts:
     model: Model
     setup: ServiceSetup
     scripts: tuple[Script, ...]
-    lens: Lens
+    presenter: Presenter
     bounds: tuple[str, ...]
     actions: frozenset[str]
 
@@ -84,10 +84,10 @@ def service_job_parts(
     """
     wanted = applicable(clients) if properties is None else tuple(properties)
     model = service_model(name, setup, clients, wanted)
-    lens = ServiceLens(model, setup, scripted_fields(model))
+    presenter = ServiceLens(model, setup, scripted_fields(model))
     changes = {name for name in known_actions(setup) if name != "arrive late" or _ScriptSummary.of(clients).changes}
     actions = frozenset({"ask", *changes})
-    return ServiceJobParts(model, setup, tuple(clients), lens, tuple(bounds_of(setup, clients)), actions)
+    return ServiceJobParts(model, setup, tuple(clients), presenter, tuple(bounds_of(setup, clients)), actions)
 
 
 def applicable(scripts: Iterable[Script]) -> tuple[str, ...]:

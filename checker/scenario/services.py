@@ -44,7 +44,7 @@ def service_job(located: YamlDocument, source: Mapping[str, Json], added: frozen
     return Job(
         name=name,
         model=parts.model,
-        lens=parts.lens,
+        presenter=parts.presenter,
         source=source,
         grain="each request",
         limits=limits_of(scenario, located),

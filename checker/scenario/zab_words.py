@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from checker.engine import Model, Move, Row
-from checker.job import Drawn
+from checker.job import DiagramEvent
 from checker.models.ensemble.actions import Action
 from checker.models.ensemble.connection import Connection
 from checker.models.ensemble.names import connection_name, server_name
@@ -67,20 +67,20 @@ class Packets:
     def __init__(self, model: Model, pairs: tuple[tuple[Sid, Sid], ...]) -> None:
         self._connections = [model.index[name] for pair in pairs if (name := connection_name(*pair)) in model.index]
 
-    def of(self, before: Row, move: Move, after: Row) -> Iterator[Drawn]:
+    def of(self, before: Row, move: Move, after: Row) -> Iterator[DiagramEvent]:
         """The arrivals, losses and sent packets of a step."""
         for place in self._connections:
             if before[place] is not after[place]:
                 yield from _travelled(before[place], move, after[place])
 
 
-def _travelled(old: Connection | None, move: Move, new: Connection | None) -> Iterator[Drawn]:
+def _travelled(old: Connection | None, move: Move, new: Connection | None) -> Iterator[DiagramEvent]:
     replaced = old is not None and new is not None and not _may_be_the_same(old, new)
     had, has = _streams(old), _streams(new)
     for source, reader in sorted(had | has):
         waiting, then = had.get((source, reader), ()), has.get((source, reader), ())
         if move.action == Action.RECEIVE and move.arguments[:2] == (source, reader):
-            yield Drawn("deliver", server_name(reader), described(waiting[0]), peer=server_name(source))
+            yield DiagramEvent("deliver", server_name(reader), described(waiting[0]), peer=server_name(source))
             waiting = waiting[1:]
         stays = not replaced and then[: len(waiting)] == waiting
         if not stays:
@@ -102,5 +102,5 @@ def _streams(connection: Connection | None) -> dict[tuple[Sid, Sid], tuple[Quoru
     return {(learner, leader): connection.up, (leader, learner): connection.down}
 
 
-def _between(kind: str, source: Sid, reader: Sid, packet: QuorumPacket) -> Drawn:
-    return Drawn(kind, server_name(source), described(packet), peer=server_name(reader))
+def _between(kind: str, source: Sid, reader: Sid, packet: QuorumPacket) -> DiagramEvent:
+    return DiagramEvent(kind, server_name(source), described(packet), peer=server_name(reader))

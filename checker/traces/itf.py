@@ -27,7 +27,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from checker.engine.model import Kind
-from checker.job import Drawn, Json, Verdict
+from checker.job import DiagramEvent, Json, Verdict
 from checker.traces.trace import RESERVED, Lanes, Trace, TraceStep, Truth, changed_fields
 from checker.traces.values import key_of, show
 
@@ -293,8 +293,8 @@ def _steps(file: _File, lanes: list[str]) -> tuple[TraceStep, ...]:
     return tuple(steps)
 
 
-def _drawn_of(drawn: list[_Drawn]) -> tuple[Drawn, ...]:
-    return tuple(Drawn(d.kind, d.lane, d.text, d.peer, d.message) for d in drawn)
+def _drawn_of(drawn: list[_Drawn]) -> tuple[DiagramEvent, ...]:
+    return tuple(DiagramEvent(d.kind, d.lane, d.text, d.peer, d.message) for d in drawn)
 
 
 def _lanes(where: str, state: dict[str, Any], lanes: list[str]) -> dict[str, dict[str, Json]]:

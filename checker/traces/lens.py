@@ -1,9 +1,9 @@
-"""The default lens, for a model without its own lens.
+"""The default presenter, for a model without its own presenter.
 
 Lanes are the columns without "->" in their names. The fields of a lane are those of the record in the column, or one
 field called `value`. Columns with "->" are channels, shown only as messages sent, delivered and lost. The messages are
 computed from the content of a channel before and after a step. A model with other channels (with queues,
-acknowledgements, links) should bring its own lens.
+acknowledgements, links) should bring its own presenter.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from checker.engine.model import Model, Move, Row
-from checker.job import Drawn, Json
+from checker.job import DiagramEvent, Json
 from checker.models.processes import POP
 from checker.traces.values import brief, fields_of, show, to_json
 
@@ -21,8 +21,8 @@ ARROW = "->"
 MARKED = ("crash", "start", "cut", "heal", "decide")  # actions that a picture marks, by their names
 
 
-class DefaultLens:
-    """The lens of any model, by the names of its columns. See `checker.job.Lens`."""
+class DefaultPresenter:
+    """The presenter of any model, by the names of its columns. See `checker.job.Presenter`."""
 
     def __init__(self, model: Model) -> None:
         names = [column.name for column in model.columns]
@@ -42,10 +42,10 @@ class DefaultLens:
             arguments = [f"{show(sender)}{ARROW}{show(receiver)}", *content]
         return " ".join([move.action, *(brief(argument) for argument in arguments)])
 
-    def drawn(self, before: Row, move: Move, after: Row) -> tuple[Drawn, ...]:
+    def diagram(self, before: Row, move: Move, after: Row) -> tuple[DiagramEvent, ...]:
         """The messages that left the channels, the action if pictures mark it, the messages that entered them."""
-        left: list[Drawn] = []
-        entered: list[Drawn] = []
+        left: list[DiagramEvent] = []
+        entered: list[DiagramEvent] = []
         for place, name in self._channels:
             if before[place] == after[place] and POP not in _operations(move, name):
                 continue
@@ -53,13 +53,13 @@ class DefaultLens:
                 (entered if kind == "send" else left).append(_message(kind, name, message))
         return (*left, *self._marks(move), *entered)
 
-    def _marks(self, move: Move) -> Iterator[Drawn]:
+    def _marks(self, move: Move) -> Iterator[DiagramEvent]:
         if move.action not in MARKED:
             return
         lanes = [name for name in map(str, move.arguments) if name in self._names]
         lanes = lanes or [send.actor for send in move.sends if send.actor in self._names]
         if lanes:
-            yield Drawn(move.action, lanes[0], move.action, peer=next(iter(lanes[1:]), None))
+            yield DiagramEvent(move.action, lanes[0], move.action, peer=next(iter(lanes[1:]), None))
 
 
 def _fields(value: Any) -> dict[str, Json]:
@@ -71,10 +71,10 @@ def _operations(move: Move, actor: str) -> list[Any]:
     return [send.operation for send in move.sends if send.actor == actor]
 
 
-def _message(kind: str, channel: str, message: Any) -> Drawn:
+def _message(kind: str, channel: str, message: Any) -> DiagramEvent:
     sender, _, receiver = channel.partition(ARROW)
     lane, peer = (receiver, sender) if kind == "deliver" else (sender, receiver)
-    return Drawn(kind, lane, show(to_json(message)), peer=peer)
+    return DiagramEvent(kind, lane, show(to_json(message)), peer=peer)
 
 
 def _through(channel: str, before: Any, after: Any, move: Move) -> Iterator[tuple[str, Any]]:

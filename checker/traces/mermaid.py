@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from checker.job import Drawn
+from checker.job import DiagramEvent
 from checker.traces.trace import Trace, TraceStep, Truth
 from checker.traces.values import show
 from checker.words import on_a_line
@@ -65,7 +65,7 @@ class _Diagram:
             yield "    end"
         yield "    " + self._note(list(self._ids), self._conclusion())
 
-    def _line(self, step: TraceStep, drawn: Drawn) -> Iterator[str]:
+    def _line(self, step: TraceStep, drawn: DiagramEvent) -> Iterator[str]:
         if drawn.kind == "send":
             return
         if drawn.message is None or drawn.peer is None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 
-from checker.job import Drawn
+from checker.job import DiagramEvent
 from checker.traces.claim import turns
 from checker.traces.drawing import BOLD, MONO, SANS, columns_in, wrapped
 from checker.traces.pieces import changes, is_marked
@@ -209,7 +209,7 @@ def _lines(changed: list[tuple[str, str]], columns: int) -> Iterator[tuple[str, 
         yield from (("", " " + other) for other in others)
 
 
-def _words(step: TraceStep, drawn: Drawn) -> tuple[str, str] | None:
+def _words(step: TraceStep, drawn: DiagramEvent) -> tuple[str, str] | None:
     """The kind and the text of a mark or a note; None for other drawings, and for a note equal to the caption."""
     if drawn.kind in ("crash", "start", "decide"):
         return drawn.kind, drawn.text

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from checker.job import Drawn, Json
+from checker.job import DiagramEvent, Json
 from checker.traces.trace import Trace, TraceStep
 from checker.traces.values import canonical, show
 
@@ -50,7 +50,7 @@ def told_change(old: Json, new: Json) -> str:
 
 
 def is_marked(text: str) -> bool:
-    """Whether a text is between stars, the mark of a lens for text that a reader must not miss."""
+    """Whether a text is between stars, the mark of a presenter for text that a reader must not miss."""
     return len(text) > 2 and text.startswith("*") and text.endswith("*")
 
 
@@ -60,7 +60,7 @@ def _around(step: TraceStep, lane: str, changed: list[str]) -> list[str]:
     return [*before, *changed, *_listed("sends", drawn, "send"), *_listed("lost:", drawn, "lost")]
 
 
-def _mark(drawn: Drawn) -> str:
+def _mark(drawn: DiagramEvent) -> str:
     if drawn.kind == "deliver":
         return f"gets m{drawn.message}"
     if drawn.kind == "note":
@@ -70,6 +70,6 @@ def _mark(drawn: Drawn) -> str:
     return f"*{drawn.kind}{peer}{text}*"
 
 
-def _listed(word: str, drawn: Iterable[Drawn], kind: str) -> list[str]:
+def _listed(word: str, drawn: Iterable[DiagramEvent], kind: str) -> list[str]:
     names = [f"m{d.message}->{d.peer}" for d in drawn if d.kind == kind]
     return [f"{word} {names[0]}", *names[1:]] if names else []

@@ -8,8 +8,8 @@ Rules of this module:
 - A lane holds the full state after each step, and the names of the fields that the step changed.
 - Equal message numbers are one message. Arrivals and losses take the oldest waiting message of their sender and
   receiver with the same text; a message without a visible sending gets a number when it first appears.
-- The lane of a sent or lost message is its sender, the lane of a delivered one its receiver. If a lens no longer knows
-  the destination of a message (`checker.job.Drawn`), this module looks it up.
+- The lane of a sent or lost message is its sender, the lane of a delivered one its receiver. If a presenter no longer
+  knows the destination of a message (`checker.job.DiagramEvent`), this module looks it up.
 - A run that never reaches a goal has a `loop`: its last state is the state of that step, and the steps between them
   repeat for ever. If there are no steps between them, the run stays in that state. A run that ends in a state without
   successors has no loop.
@@ -26,7 +26,7 @@ from enum import Enum
 from checker.engine.model import TRIVIAL, Finding, Kind, Model, Property, Row
 from checker.engine.result import Discovery, Step
 from checker.engine.semantics import answer, successors
-from checker.job import Drawn, Job, Json, Verdict
+from checker.job import DiagramEvent, Job, Json, Verdict
 from checker.traces.values import canonical, to_json
 
 Lanes = Mapping[str, Mapping[str, Json]]
@@ -59,7 +59,7 @@ class TraceStep:
     caption: str
     lanes: Lanes
     changed: Mapping[str, tuple[str, ...]]
-    drawn: tuple[Drawn, ...]
+    drawn: tuple[DiagramEvent, ...]
     truth: Mapping[str, Truth]
 
 
@@ -144,8 +144,8 @@ class Trace:
 def trace_of(job: Job, found: Discovery, verdict: Verdict | None = None) -> Trace:
     """The trace of a finding; without a verdict, with the verdict that the finding alone would give.
 
-    Raises ValueError where the lens gives a lane a name that trace files cannot hold, and TypeError where the job's
-    source is not JSON.
+    Raises ValueError where the presenter gives a lane a name that trace files cannot hold, and TypeError where the
+    job's source is not JSON.
     """
     own = {Kind.FINAL: Verdict.DEADLOCK, Kind.SOMETIMES: Verdict.PASSED}
     return replace(
@@ -186,11 +186,11 @@ def values_of(finding: Finding) -> tuple[tuple[str, Json], ...]:
 
 
 def lanes_of(job: Job, row: Row) -> Lanes:
-    """The lanes of a row as the job's lens shows them, as JSON. Raises ValueError for a reserved name."""
-    lanes = {name: {key: to_json(v) for key, v in fields.items()} for name, fields in job.lens.lanes(row).items()}
+    """The lanes of a row as the job's presenter shows them, as JSON. Raises ValueError for a reserved name."""
+    lanes = {name: {key: to_json(v) for key, v in fields.items()} for name, fields in job.presenter.lanes(row).items()}
     for name in lanes:
         if name.startswith(RESERVED):
-            raise ValueError(f"a lens names a lane {name!r}; a name must not begin with {' or '.join(RESERVED)}")
+            raise ValueError(f"a presenter names a lane {name!r}; a name must not begin with {' or '.join(RESERVED)}")
     return lanes
 
 
@@ -242,10 +242,10 @@ def _steps(job: Job, path: tuple[Step, ...]) -> tuple[TraceStep, ...]:
                 number=number,
                 action=None if move is None else move.action,
                 arguments=() if move is None else tuple(to_json(argument) for argument in move.arguments),
-                caption="at first" if move is None else job.lens.caption(move),
+                caption="at first" if move is None else job.presenter.caption(move),
                 lanes=lanes,
                 changed=changed_fields(previous, lanes),
-                drawn=() if move is None else post.all(job.lens.drawn(before, move, row)),
+                drawn=() if move is None else post.all(job.presenter.diagram(before, move, row)),
                 truth=truths(job.model, row),
             )
         )
@@ -258,13 +258,13 @@ class _Post:
 
     def __init__(self) -> None:
         self._last = 0
-        self._waiting: dict[tuple[str, str], list[Drawn]] = defaultdict(list)
+        self._waiting: dict[tuple[str, str], list[DiagramEvent]] = defaultdict(list)
 
-    def all(self, drawn: Iterable[Drawn]) -> tuple[Drawn, ...]:
+    def all(self, drawn: Iterable[DiagramEvent]) -> tuple[DiagramEvent, ...]:
         """The drawn elements of a step, with the numbers of messages."""
         return tuple(told for each in drawn if (told := self.number(each)) is not None)
 
-    def number(self, drawn: Drawn) -> Drawn | None:
+    def number(self, drawn: DiagramEvent) -> DiagramEvent | None:
         """The element with its message number, if it shows a message; None for the second end of a message."""
         if drawn.kind == "late" or (drawn.kind == "lost" and drawn.peer is None):
             return self._wherever(drawn)
@@ -277,11 +277,11 @@ class _Post:
         backward, forward = (drawn.peer, drawn.lane), (drawn.lane, drawn.peer)
         if drawn.kind == "deliver":
             return replace(drawn, message=self._take([backward], drawn.text)[1])
-        # A lens may report a loss from either end; the end that has such a message waiting is meant.
+        # A presenter may report a loss from either end; the end that has such a message waiting is meant.
         (lane, peer), number = self._take([forward, backward], drawn.text)
         return replace(drawn, lane=lane, peer=peer, message=number)
 
-    def _wherever(self, drawn: Drawn) -> Drawn | None:
+    def _wherever(self, drawn: DiagramEvent) -> DiagramEvent | None:
         """The end of the oldest waiting message of a sender with this text, regardless of the receiver."""
         mine = [
             each
@@ -296,7 +296,7 @@ class _Post:
         self._waiting[sent.lane, receiver].remove(sent)
         if drawn.kind == "lost":
             return replace(sent, kind="lost")
-        return Drawn("deliver", receiver, sent.text, peer=sent.lane, message=sent.message)
+        return DiagramEvent("deliver", receiver, sent.text, peer=sent.lane, message=sent.message)
 
     def _take(self, pairs: list[tuple[str, str]], text: str) -> tuple[tuple[str, str], int]:
         for pair in pairs:

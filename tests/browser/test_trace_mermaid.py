@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from checker.job import Drawn
+from checker.job import DiagramEvent
 from checker.traces import Trace, Truth, to_mermaid
 from checker.traces.post import Fate, messages_of
 from tests.support.traces import SHIPPED, everything, made, repeating, shipped
@@ -73,7 +73,7 @@ def test_mermaid_refuses_a_diagram_that_is_broken(mermaid):
 def test_mermaid_shows_hostile_words_as_they_are(mermaid):
     for words in HOSTILE:
         lanes = {words: {"x": 1}, "other": {"x": 1}}
-        drawn = [Drawn("send", words, words, "other", 1), Drawn("deliver", "other", words, words, 1)]
+        drawn = [DiagramEvent("send", words, words, "other", 1), DiagramEvent("deliver", "other", words, words, 1)]
         trace = made([("at first", lanes, []), (words, lanes, drawn)], [{"P": Truth.FAILS}] * 2)
         read = mermaid(to_mermaid(trace))
         assert [entities_decoded(lane) for lane in read["lanes"]] == [words, "other"]

@@ -24,7 +24,7 @@ from checker.engine import (
 )
 from checker.engine.result import disagreements
 from checker.job import Job
-from checker.traces import DefaultLens, read_itf, replay, to_itf, to_mermaid, to_text, trace_of
+from checker.traces import DefaultPresenter, read_itf, replay, to_itf, to_mermaid, to_text, trace_of
 
 PLACES = 8
 
@@ -193,7 +193,7 @@ def test_two_threads_find_what_one_finds_down_to_the_loops(shape):
 @example((325, 1, 2))  # two rules list moves of one name with the same effect
 def test_every_run_is_written_read_and_replayed(shape):
     model = random_model(*shape)
-    job = Job(model.name, model, DefaultLens(model), {"seed": shape[0]})
+    job = Job(model.name, model, DefaultPresenter(model), {"seed": shape[0]})
     for found in search.explore(model).found.values():
         trace = trace_of(job, found)
         assert read_itf(to_itf(trace)) == trace

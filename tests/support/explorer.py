@@ -62,7 +62,7 @@ def as_told(name: str, captions: Sequence[str]) -> tuple[int, ...]:
     """Return the ordinals of a walk with these captions."""
     row, path = job(name).model.initial(), []
     for caption in captions:
-        told = [(job(name).lens.caption(move), after) for move, after in successors(job(name).model, row)]
+        told = [(job(name).presenter.caption(move), after) for move, after in successors(job(name).model, row)]
         path.append([each for each, _ in told].index(caption))
         row = told[path[-1]][1]
     return tuple(path)

@@ -7,7 +7,7 @@ from functools import cache
 
 from checker.engine.model import Kind
 from checker.engine.search import explore
-from checker.job import Drawn, Json, Verdict
+from checker.job import DiagramEvent, Json, Verdict
 from checker.scenario import bundled, load
 from checker.traces import Trace, TraceStep, Truth, trace_of
 from checker.traces.trace import Lanes, changed_fields
@@ -24,7 +24,7 @@ SHIPPED = {
 
 
 def made(
-    steps: Sequence[tuple[str, Lanes, Sequence[Drawn]]],
+    steps: Sequence[tuple[str, Lanes, Sequence[DiagramEvent]]],
     truth: Sequence[Mapping[str, Truth]],
     *,
     kind: Kind = Kind.ALWAYS,
@@ -71,16 +71,16 @@ def everything() -> Trace:
     steps = [
         ("at first", {"a": up, "b": up, "c": up}, []),
         ("a tells its vote", {"a": up, "b": up, "c": up}, [send("a", "b", 1), send("a", "c", 2, LONG)]),
-        ("a is cut off", {"a": up, "b": up, "c": up}, [*links("cut"), Drawn("lost", "a", "vote 1", "b", 1)]),
-        ("c hears a", {"a": up, "b": up, "c": voted}, [Drawn("deliver", "c", LONG, "a", 2), send("c", "b", 3)]),
-        ("b crashes", {"a": up, "b": down, "c": voted}, [Drawn("crash", "b", "stops")]),
+        ("a is cut off", {"a": up, "b": up, "c": up}, [*links("cut"), DiagramEvent("lost", "a", "vote 1", "b", 1)]),
+        ("c hears a", {"a": up, "b": up, "c": voted}, [DiagramEvent("deliver", "c", LONG, "a", 2), send("c", "b", 3)]),
+        ("b crashes", {"a": up, "b": down, "c": voted}, [DiagramEvent("crash", "b", "stops")]),
         ("all is whole", {"a": up, "b": down, "c": voted}, links("heal")),
-        ("b starts", {"a": up, "b": up, "c": voted}, [Drawn("start", "b", "starts with zoo-5.cfg")]),
-        ("c decides", {"a": up, "b": up, "c": {"state": "LEADING"}}, [Drawn("decide", "c", "LEADING")]),
+        ("b starts", {"a": up, "b": up, "c": voted}, [DiagramEvent("start", "b", "starts with zoo-5.cfg")]),
+        ("c decides", {"a": up, "b": up, "c": {"state": "LEADING"}}, [DiagramEvent("decide", "c", "LEADING")]),
         (
             "c serves",
             {"a": up, "b": up, "c": {"state": "LEADING"}},
-            [Drawn("note", "c", "*holds*"), Drawn("note", "a", "is told", "b"), send("c", "a", 4)],
+            [DiagramEvent("note", "c", "*holds*"), DiagramEvent("note", "a", "is told", "b"), send("c", "a", 4)],
         ),
     ]
     truths = [{"P": Truth.TRIVIAL, "Q": Truth.UNSEEN}] * 4 + [{"P": Truth.HOLDS, "Q": Truth.WITNESSED}] * 4
@@ -91,7 +91,7 @@ def repeating() -> Trace:
     """Return a run of four moves; the last two repeat for ever."""
     one, two = {"a": {"vote": 1}, "b": {"vote": 2}}, {"a": {"vote": 2}, "b": {"vote": 2}}
     steps = [("at first", one, []), ("a turns", two, []), ("a turns back", one, []), ("a turns", two, [])]
-    steps.append(("a turns back", one, [Drawn("note", "a", "once more")]))
+    steps.append(("a turns back", one, [DiagramEvent("note", "a", "once more")]))
     return made(steps, [{"P": Truth.OPEN}] * 5, kind=Kind.EVENTUALLY, loop=2, since=1)
 
 
@@ -103,11 +103,11 @@ def shipped(what: str) -> Trace:
     return trace_of(job, explore(job.model, job.limits).violations[0])
 
 
-def send(lane: str, peer: str, number: int, text: str = "vote 1") -> Drawn:
+def send(lane: str, peer: str, number: int, text: str = "vote 1") -> DiagramEvent:
     """Return a message that is sent."""
-    return Drawn("send", lane, text, peer, number)
+    return DiagramEvent("send", lane, text, peer, number)
 
 
-def links(kind: str) -> list[Drawn]:
+def links(kind: str) -> list[DiagramEvent]:
     """Return the events of both links of `a`."""
-    return [Drawn(kind, "a", kind, "b"), Drawn(kind, "a", kind, "c")]
+    return [DiagramEvent(kind, "a", kind, "b"), DiagramEvent(kind, "a", kind, "c")]

@@ -32,7 +32,7 @@ from checker.engine.kernels import jit
 from checker.engine.result import COMPILING
 from checker.job import Job
 from checker.report.verdict import ExitCode
-from checker.traces import DefaultLens
+from checker.traces import DefaultPresenter
 
 ENGINES = pytest.mark.parametrize("engine", [plain, search], ids=["plain", "tables"])
 
@@ -175,7 +175,7 @@ def test_the_command_line_prints_one_error(capsys: pytest.CaptureFixture[str]) -
         depth=None, states=None, memory=None, time=None,
     )  # fmt: skip
     model = counter(step=breaks_at(1, lambda values: Outcome((values[0] + 1,))))
-    job = Job(model.name, model, DefaultLens(model), source={})
+    job = Job(model.name, model, DefaultPresenter(model), source={})
     outcome = runner.outcome_of(runner.Wanted(job), options)
     assert outcome.judgement.exit_code == ExitCode.SCENARIO
     assert "the step of 'till' raises BrokenError" in outcome.judgement.sentence

@@ -25,7 +25,7 @@ from tests.support.graphs import recoverable
 def test_moves_are_the_successors_of_the_state_in_their_order_and_what_they_change_becomes_so(name: str) -> None:
     for path in random_walk(name, seed=7, moves=8):
         view, row = walked(name, path), rebuild(job(name).model, path)[-1].row
-        captions = [job(name).lens.caption(move) for move, _ in successors(job(name).model, row)]
+        captions = [job(name).presenter.caption(move) for move, _ in successors(job(name).model, row)]
         assert [move["caption"] for move in view["moves"]] == captions
         assert [move["ordinal"] for move in view["moves"]] == list(range(len(captions)))
         for move in view["moves"]:

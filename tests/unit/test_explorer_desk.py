@@ -116,7 +116,7 @@ def distance(name: str, path: tuple[int, ...], wanted: Callable[[Move, Row], boo
 
 def test_what_is_found_is_there_and_nearest() -> None:
     name, here = "r10-wrong-order", WRONG_ORDER[:2]
-    model, caption = job(name).model, job(name).lens.caption
+    model, caption = job(name).model, job(name).presenter.caption
     goals: list[tuple[Goal, Callable[[Move, Row], bool]]] = [
         (Property("OneLeader"), lambda _, row: truths(model, row)["OneLeader"] is Truth.FAILS),
         (End(), lambda _, row: not list(successors(model, row))),

@@ -29,7 +29,7 @@ from checker.job import Job, Verdict
 from checker.report import judge, report_json, report_lines
 from checker.scenario import bundled
 from checker.traces import (
-    DefaultLens,
+    DefaultPresenter,
     ReplayError,
     Trace,
     TraceFileError,
@@ -52,7 +52,7 @@ END = [(0, "on", 1), (1, "back", 0), (1, "off", 2)]
 
 def job_of(edges: list, prop: Property) -> Job:
     model = graph(edges, prop)
-    return Job("token", model, DefaultLens(model), {"model": "token"})
+    return Job("token", model, DefaultPresenter(model), {"model": "token"})
 
 
 def trace_in(job: Job) -> Trace:
@@ -200,7 +200,7 @@ def test_a_replay_refuses_another_loop(changed):
 
 
 def test_a_loop_is_closed_by_the_whole_state_and_not_by_what_is_shown_of_it():
-    """Each turn adds to a channel that the lens does not show; after three turns the goal is reached."""
+    """Each turn adds to a channel that the presenter does not show; after three turns the goal is reached."""
 
     def turns(at: int, sent: tuple) -> list[Move]:
         return [Move("turn", (), (Send("at", 1 - at), Send("a->b", (*sent, at))))] if len(sent) < 6 else []
@@ -209,7 +209,7 @@ def test_a_loop_is_closed_by_the_whole_state_and_not_by_what_is_shown_of_it():
     columns = (Column("at", 0), Column("a->b", ()))
     actors = tuple(Actor(c.name, (c.name,), lambda _, to: Outcome((to,))) for c in columns)
     model = Model("turns", columns, actors, (Rule("turn", (Read("at"), Read("a->b")), turns),), (prop,))
-    job = Job("turns", model, DefaultLens(model), {})
+    job = Job("turns", model, DefaultPresenter(model), {})
     path = plain.explore(model.with_properties([replace(prop, kind=Kind.SOMETIMES)])).found["Full"].path
     finding = Finding("what step 0 demands never comes, on a fair run", (("this run ends", "in a loop of 2 moves"),))
     claimed = trace_of(job, Discovery(prop, finding, 0, path[:3], loop=0, since=0))

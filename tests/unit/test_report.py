@@ -14,7 +14,7 @@ from checker.engine.result import Coverage, Discovery, Evaluations, Exploration,
 from checker.job import Job, Verdict
 from checker.models.rounds import election
 from checker.report import Progress, judge, print_report, refuse, report_json, report_lines, summary_line
-from checker.traces import DefaultLens
+from checker.traces import DefaultPresenter
 
 READS = (Read("1"),)
 SAFE = Property("Safe", READS, lambda _: None, meaning="two servers never lead")
@@ -45,7 +45,7 @@ def a_run(*properties: Property, stop: Stop = Stop.EXHAUSTED, found: tuple[str, 
 
 def job_for(exploration: Exploration, expected: Verdict | None = None) -> Job:
     model = exploration.model
-    return Job("pair", model, DefaultLens(model), {}, "fine", bounds=("1 crash",), expected=expected)
+    return Job("pair", model, DefaultPresenter(model), {}, "fine", bounds=("1 crash",), expected=expected)
 
 
 def lines_of(exploration: Exploration, expected: Verdict | None = None, **options: bool) -> list[str]:

@@ -12,7 +12,7 @@ from checker.job import Job, Verdict
 from checker.models.rounds import election
 from checker.report import ExitCode, Judgement, judge, refuse
 from checker.report.verdict import not_explored
-from checker.traces import DefaultLens
+from checker.traces import DefaultPresenter
 
 READS = (Read("1"),)
 PROPERTIES = {kind: Property(f"{kind.value} property", READS, lambda _: None, kind) for kind in Kind}
@@ -42,7 +42,7 @@ def judged(
         coverage={"start": Coverage(5, 5)},
         evaluations={prop.name: Evaluations(6, premise) for prop in properties},
     )
-    return judge(replace(Job("run", model, DefaultLens(model), {}), **job), exploration, actions, bare=bare)
+    return judge(replace(Job("run", model, DefaultPresenter(model), {}), **job), exploration, actions, bare=bare)
 
 
 def code(judgement: Judgement) -> tuple[Verdict, int]:
@@ -51,7 +51,9 @@ def code(judgement: Judgement) -> tuple[Verdict, int]:
 
 def test_an_interrupted_run_is_never_as_expected_also_where_a_limit_was_to_end_it():
     expecting = {"expected": Verdict.INCOMPLETE}
-    never_begun = not_explored(Job("run", election(2), DefaultLens(election(2)), {}, **expecting), "it was not begun")
+    never_begun = not_explored(
+        Job("run", election(2), DefaultPresenter(election(2)), {}, **expecting), "it was not begun"
+    )
 
     by_a_limit = judged(stop=Stop.STATES, **expecting)
     assert (by_a_limit.exit_code, by_a_limit.as_expected) == (0, True)

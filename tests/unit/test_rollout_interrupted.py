@@ -102,7 +102,7 @@ def test_a_stage_begins_with_the_files_that_the_servers_have() -> None:
     assert all(f"  {sid}: {{file: {name}.cfg" in text for sid, name in files.items())
     assert "  - start: [1, 2, 3, 4]\n" in text
     job = from_text(text, stage.texts.get)
-    lanes = job.lens.lanes(job.model.initial())
+    lanes = job.presenter.lanes(job.model.initial())
     assert lanes["server.3"]["state"] == "LEADING" and lanes["server.5"]["state"] == "down"
     assert sorted(tuple(step.sid for step in steps) for steps in candidates(stage, 3)) == [
         (1, 3, 5), (1, 5, 3), (3, 1, 5), (3, 5, 1), (5, 1, 3), (5, 3, 1),

@@ -162,7 +162,7 @@ def test_what_is_asked_is_a_scenario_in_which_that_server_leads(
         growth, steps_of(growth, (2, 1, 3)), leader, Question.COMMITS, faults, writes=1, always=("Leadership",)
     )
     job = from_text(scenario_of(spec), growth.texts.get)
-    lanes = job.lens.lanes(job.model.initial())
+    lanes = job.presenter.lanes(job.model.initial())
     assert lanes[f"server.{leader}"]["state"] == "LEADING"
     assert {lanes[f"server.{sid}"].get("leader", leader) for sid in (1, 2, 3)} == {leader}
     assert lanes["server.4"]["state"] == lanes["server.5"]["state"] == "down"

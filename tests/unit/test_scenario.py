@@ -26,7 +26,7 @@ def server(made: Job, sid: int) -> Server:
 
 
 def states(made: Job) -> dict[str, object]:
-    return {lane: fields["state"] for lane, fields in made.lens.lanes(made.model.initial()).items()}
+    return {lane: fields["state"] for lane, fields in made.presenter.lanes(made.model.initial()).items()}
 
 
 def test_the_shortest_scenario_is_a_file_and_the_ids_of_its_servers() -> None:
@@ -150,11 +150,11 @@ def test_an_opening_is_the_first_steps_in_one_order_and_no_others() -> None:
     )
     row, captions = made.model.initial(), []
     while len(steps := _successors(made, row)) == 1:
-        captions.append(made.lens.caption(steps[0][0]))
+        captions.append(made.presenter.caption(steps[0][0]))
         row = steps[0][1]
     assert captions[0] == "the operator stops server.2"
     assert "server.3 decides: LEADING" in captions
-    lanes = made.lens.lanes(row)
+    lanes = made.presenter.lanes(row)
     assert {lane: fields["state"] for lane, fields in lanes.items()} == {
         "server.1": "FOLLOWING",
         "server.2": "LOOKING",

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from checker.engine import Move, Row
 from checker.engine.semantics import successors
-from checker.job import Drawn, Job
+from checker.job import DiagramEvent, Job
 from checker.scenario import from_text
 
 THREE = "initLimit=5\nsyncLimit=2\nserver.1=a:2888:3888\nserver.2=b:2888:3888\nserver.3=c:2888:3888\n"
@@ -28,22 +28,22 @@ def walk(made: Job, *captions: str) -> Iterator[tuple[Row, Move, Row]]:
     """Yield the steps with these captions, one after the other."""
     row = made.model.initial()
     for caption in captions:
-        steps = {made.lens.caption(move): (move, after) for move, after in successors(made.model, row)}
+        steps = {made.presenter.caption(move): (move, after) for move, after in successors(made.model, row)}
         assert caption in steps, f"{caption!r} is none of {sorted(steps)}"
         move, after = steps[caption]
         yield row, move, after
         row = after
 
 
-def after(made: Job, *captions: str) -> tuple[Row, tuple[Drawn, ...]]:
+def after(made: Job, *captions: str) -> tuple[Row, tuple[DiagramEvent, ...]]:
     """Return the row after these steps, and the elements that the last of them draws."""
     before, move, row = list(walk(made, *captions))[-1]
-    return row, made.lens.drawn(before, move, row)
+    return row, made.presenter.diagram(before, move, row)
 
 
 def test_a_lane_shows_state_round_vote_and_file() -> None:
     made = job(R7)
-    lanes = made.lens.lanes(made.model.initial())
+    lanes = made.presenter.lanes(made.model.initial())
     assert lanes["server.2"] == {
         "state": "LEADING",
         "round": 1,
@@ -61,14 +61,14 @@ def test_a_looking_server_shows_its_bucket_as_sender_to_leader() -> None:
         "server.3 has lost its leader server.2",
         "server.1 hears server.3 vote for 3 (LOOKING, round 2)",
     )
-    lanes = job(R7).lens.lanes(row)
+    lanes = job(R7).presenter.lanes(row)
     assert lanes["server.1"]["bucket"] == {"1": 1, "3": 3}
     assert lanes["server.2"] == {"state": "down", "file": "zoo-3.cfg"}
 
 
 def test_a_stop_is_drawn_and_so_is_a_start_with_another_file() -> None:
     stopped = after(job(R7), "the operator stops server.2")[1]
-    assert Drawn("crash", "server.2", "stops") in stopped
+    assert DiagramEvent("crash", "server.2", "stops") in stopped
     _, drawn = after(
         job(R7),
         "the operator stops server.2",
@@ -76,8 +76,8 @@ def test_a_stop_is_drawn_and_so_is_a_start_with_another_file() -> None:
         "server.3 has lost its leader server.2",
         "the operator starts server.2 with zoo-5.cfg",
     )
-    assert Drawn("start", "server.2", "starts with zoo-5.cfg") in drawn
-    assert Drawn("send", "server.2", "vote for 2 (LOOKING, round 1)", peer="server.1") in drawn
+    assert DiagramEvent("start", "server.2", "starts with zoo-5.cfg") in drawn
+    assert DiagramEvent("send", "server.2", "vote for 2 (LOOKING, round 1)", peer="server.1") in drawn
 
 
 def test_a_delivery_is_drawn_with_what_it_makes_the_receiver_send() -> None:
@@ -89,10 +89,10 @@ def test_a_delivery_is_drawn_with_what_it_makes_the_receiver_send() -> None:
         "server.3 has lost its leader server.2",
         "server.3 hears server.1 vote for 1 (LOOKING, round 2)",
     )
-    assert drawn[0] == Drawn("deliver", "server.3", "vote for 1 (LOOKING, round 2)", peer="server.1")
-    assert Drawn("send", "server.3", "vote for 1 (LOOKING, round 2)", peer="server.1") in drawn
+    assert drawn[0] == DiagramEvent("deliver", "server.3", "vote for 1 (LOOKING, round 2)", peer="server.1")
+    assert DiagramEvent("send", "server.3", "vote for 1 (LOOKING, round 2)", peer="server.1") in drawn
     # The send queue towards server.2, which is down, holds one message, the newest.
-    assert Drawn("lost", "server.3", "vote for 3 (LOOKING, round 2)", peer="server.2") in drawn
+    assert DiagramEvent("lost", "server.3", "vote for 3 (LOOKING, round 2)", peer="server.2") in drawn
 
 
 def test_a_decision_names_the_state_and_the_leader() -> None:
@@ -106,7 +106,7 @@ def test_a_decision_names_the_state_and_the_leader() -> None:
         "server.1 hears server.3 vote for 1 (LOOKING, round 2)",
         "server.1 decides: LEADING",
     )
-    assert after(job(R7), *steps)[1] == (Drawn("decide", "server.1", "LEADING"),)
+    assert after(job(R7), *steps)[1] == (DiagramEvent("decide", "server.1", "LEADING"),)
 
 
 def test_an_observer_decides_to_observe() -> None:
@@ -119,17 +119,17 @@ def test_an_observer_decides_to_observe() -> None:
         "server.2 hears server.3 vote for nobody (LOOKING, round 1)",
         "server.3 hears server.2 vote for 2 (LEADING, round 1)",
     )
-    assert Drawn("decide", "server.3", "OBSERVING 2") in drawn
-    assert made.lens.lanes(row)["server.3"]["state"] == "OBSERVING"
+    assert DiagramEvent("decide", "server.3", "OBSERVING 2") in drawn
+    assert made.presenter.lanes(row)["server.3"]["state"] == "OBSERVING"
 
 
 def test_cuts_partitions_and_healing() -> None:
     row, drawn = after(job(R7), "the link 2-3 is cut")
-    assert Drawn("cut", "server.2", "cut", peer="server.3") in drawn
+    assert DiagramEvent("cut", "server.2", "cut", peer="server.3") in drawn
     assert row is not None
     _, drawn = after(job(R7), "server.1 is cut off from server.2 and server.3", "all links are whole again")
-    assert Drawn("heal", "server.1", "heal", peer="server.2") in drawn
-    assert Drawn("heal", "server.1", "heal", peer="server.3") in drawn
+    assert DiagramEvent("heal", "server.1", "heal", peer="server.2") in drawn
+    assert DiagramEvent("heal", "server.1", "heal", peer="server.3") in drawn
 
 
 def test_crashes_restarts_and_losses() -> None:
@@ -147,12 +147,12 @@ def test_crashes_restarts_and_losses() -> None:
     # Messages sent to a server are lost with it.
     steps = ("server.3 crashes", "server.3 starts again with zoo-3.cfg", "the operator stops server.2")
     drawn = after(job(R7), *steps)[1]
-    assert Drawn("lost", "server.3", "vote for 3 (LOOKING, round 1)", peer="server.2") in drawn
+    assert DiagramEvent("lost", "server.3", "vote for 3 (LOOKING, round 1)", peer="server.2") in drawn
 
 
 def test_an_election_by_the_oracle_names_who_decides_for_whom() -> None:
     made = job("file: zoo-3.cfg\nservers: [1, 2, 3]\ngrain: oracle\n")
-    captions = {made.lens.caption(move) for move, _ in successors(made.model, made.model.initial())}
+    captions = {made.presenter.caption(move) for move, _ in successors(made.model, made.model.initial())}
     assert {"server.1 elects server.2", "server.1 and server.2 elect server.3"} <= captions
     joined = next(walk(made, "server.1 elects server.3"))[2]
-    assert "server.2 joins server.3" in {made.lens.caption(m) for m, _ in successors(made.model, joined)}
+    assert "server.2 joins server.3" in {made.presenter.caption(m) for m, _ in successors(made.model, joined)}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from checker.engine.semantics import successors
-from checker.job import Drawn, Job
+from checker.job import DiagramEvent, Job
 from checker.models.service import ConnectionClosed, Reply, WatchNotification
 from checker.scenario import from_text
 from checker.scenario.recipe_words import told_answer, told_path, told_request, told_shortly
@@ -31,17 +31,17 @@ HOLDS = (
 )
 
 
-def shown(text: str, *captions: str) -> tuple[Any, tuple[Drawn, ...]]:
+def shown(text: str, *captions: str) -> tuple[Any, tuple[DiagramEvent, ...]]:
     """Return the lanes after the steps with these captions, and the elements that the last of them draws."""
     made: Job = from_text(text, lambda _: None)
-    drawn: tuple[Drawn, ...] = ()
+    drawn: tuple[DiagramEvent, ...] = ()
     row = made.model.initial()
     for each in captions:
-        steps = {made.lens.caption(move): (move, after) for move, after in successors(made.model, row)}
+        steps = {made.presenter.caption(move): (move, after) for move, after in successors(made.model, row)}
         assert each in steps, f"{each!r} is none of {sorted(steps)}"
         move, after = steps[each]
-        row, drawn = after, made.lens.drawn(row, move, after)
-    return made.lens.lanes(row), drawn
+        row, drawn = after, made.presenter.diagram(row, move, after)
+    return made.presenter.lanes(row), drawn
 
 
 # -- words ---------------------------------------------------------------------------------------------------
@@ -92,7 +92,7 @@ def test_who_may_or_may_not_hold_any_more_is_in_doubt() -> None:
     lanes, drawn = shown(LOST, *HOLDS, "client 1 loses its connection")
     assert lanes["client 1"]["state"] == "in doubt"
     assert lanes["client 1"]["connection"] == "suspended"
-    assert Drawn("note", "client 1", "*holds no more*") in drawn
+    assert DiagramEvent("note", "client 1", "*holds no more*") in drawn
 
 
 def test_watches_are_shown_where_they_are() -> None:
@@ -121,12 +121,12 @@ def test_a_note_says_when_a_client_comes_to_hold() -> None:
 
 def test_an_answer_on_its_way_is_lost_with_the_connection() -> None:
     _, drawn = shown(LOST, *CREATES, "client 1 loses its connection")
-    assert Drawn("lost", "service", "create c1-lock-: c1-lock-0", peer="client 1") in drawn
+    assert DiagramEvent("lost", "service", "create c1-lock-: c1-lock-0", peer="client 1") in drawn
 
 
 def test_a_request_is_lost_when_its_client_is_connected_again_and_not_before() -> None:
     captions = (CREATES[0], "client 1 loses its connection")
-    lost = Drawn("lost", "client 1", "create c1-lock-", peer="service")
+    lost = DiagramEvent("lost", "client 1", "create c1-lock-", peer="service")
     assert lost not in shown(LOST, *captions)[1]
     assert lost in shown(LOST, *captions, "client 1 reconnects")[1]
     lanes, drawn = shown(LOST, *captions, "create c1-lock- of client 1 arrives late", "client 1 reconnects")
@@ -136,13 +136,13 @@ def test_a_request_is_lost_when_its_client_is_connected_again_and_not_before() -
 
 def test_a_read_is_lost_with_its_client() -> None:
     _, drawn = shown(ALONE + "faults: {crashes: 1}\n", *HOLDS[:3], "client 1 crashes")
-    assert Drawn("crash", "client 1", "crash") in drawn
-    assert Drawn("lost", "client 1", "getChildren /r", peer="service") in drawn
+    assert DiagramEvent("crash", "client 1", "crash") in drawn
+    assert DiagramEvent("lost", "client 1", "getChildren /r", peer="service") in drawn
 
 
 def test_what_is_no_message_is_drawn_with_its_caption() -> None:
     _, drawn = shown(LOST, *HOLDS, "client 1 releases")
-    assert Drawn("note", "client 1", "client 1 releases") in drawn
+    assert DiagramEvent("note", "client 1", "client 1 releases") in drawn
 
 
 LATE = (
@@ -161,13 +161,13 @@ LATE = (
 def test_the_resource_says_what_it_refuses() -> None:
     lanes, drawn = shown(PAUSED, *LATE)
     assert drawn[-2:] == (
-        Drawn("deliver", "resource", "write, token 1", peer="client 1"),
-        Drawn("note", "resource", "*refuses it*"),
+        DiagramEvent("deliver", "resource", "write, token 1", peer="client 1"),
+        DiagramEvent("note", "resource", "*refuses it*"),
     )
     assert lanes["resource"] == {"greatest token": 3}
 
 
 def test_a_resource_without_a_fence_accepts_out_of_order() -> None:
     lanes, drawn = shown(PAUSED + "variants: [no-fencing]\n", *LATE)
-    assert drawn[-1] == Drawn("note", "resource", "accepts it")
+    assert drawn[-1] == DiagramEvent("note", "resource", "accepts it")
     assert lanes["resource"]["accepted out of order"] == 1

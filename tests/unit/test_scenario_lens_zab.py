@@ -9,7 +9,7 @@ import pytest
 
 from checker.engine import Move, Row
 from checker.engine.semantics import successors
-from checker.job import Drawn, Job
+from checker.job import DiagramEvent, Job
 from checker.scenario import from_text
 from checker.scenario.zab_lanes import disk_of, part_of
 from spec.durable import Durable
@@ -47,17 +47,17 @@ def walk(made: Job, *captions: str) -> Iterator[tuple[Row, Move, Row]]:
     """Yield the steps with these captions, one after the other."""
     row = made.model.initial()
     for each in captions:
-        steps = {made.lens.caption(move): (move, after) for move, after in successors(made.model, row)}
+        steps = {made.presenter.caption(move): (move, after) for move, after in successors(made.model, row)}
         assert each in steps, f"{each!r} is none of {sorted(steps)}"
         move, after = steps[each]
         yield row, move, after
         row = after
 
 
-def after(made: Job, *captions: str) -> tuple[Any, tuple[Drawn, ...]]:
+def after(made: Job, *captions: str) -> tuple[Any, tuple[DiagramEvent, ...]]:
     """Return the lanes after these steps, and the elements that the last of them draws."""
     before, move, row = list(walk(made, *captions))[-1]
-    return made.lens.lanes(row), made.lens.drawn(before, move, row)
+    return made.presenter.lanes(row), made.presenter.diagram(before, move, row)
 
 
 def server(
@@ -160,14 +160,14 @@ def test_a_server_that_is_down_shows_its_disk() -> None:
 
 
 def test_by_the_oracle_a_lane_names_the_leader_and_no_votes() -> None:
-    lanes = job(ESTABLISHED).lens.lanes(job(ESTABLISHED).model.initial())
+    lanes = job(ESTABLISHED).presenter.lanes(job(ESTABLISHED).model.initial())
     assert (lanes["server.1"]["state"], lanes["server.1"]["leader"]) == ("FOLLOWING", 3)
     assert not {"round", "vote"} & set(lanes["server.1"])
 
 
 def test_message_by_message_a_lane_has_its_vote() -> None:
     fine = job(ESTABLISHED.replace("oracle", "fine"))
-    lane = fine.lens.lanes(fine.model.initial())["server.1"]
+    lane = fine.presenter.lanes(fine.model.initial())["server.1"]
     assert lane["vote"] == {"leader": 3, "zxid": "0x0", "epoch": 1}
     assert "leader" not in lane
 
@@ -194,7 +194,7 @@ def test_message_by_message_a_lane_has_its_vote() -> None:
     ],
 )  # fmt: skip
 def test_a_caption_says_who_does_what(move: Move, said: str) -> None:
-    assert job(ESTABLISHED).lens.caption(move) == said
+    assert job(ESTABLISHED).presenter.caption(move) == said
 
 
 # The elements of a picture.
@@ -203,65 +203,65 @@ def test_a_caption_says_who_does_what(move: Move, said: str) -> None:
 def test_packets_are_drawn_where_they_are_sent_and_where_they_arrive() -> None:
     made = job(ESTABLISHED)
     assert after(made, "a client writes 1 at server.3")[1] == (
-        Drawn("note", "server.3", "a client writes 1 at server.3"),
-        Drawn("send", "server.3", "PROPOSAL 1:1", peer="server.1"),
-        Drawn("send", "server.3", "PROPOSAL 1:1", peer="server.2"),
+        DiagramEvent("note", "server.3", "a client writes 1 at server.3"),
+        DiagramEvent("send", "server.3", "PROPOSAL 1:1", peer="server.1"),
+        DiagramEvent("send", "server.3", "PROPOSAL 1:1", peer="server.2"),
     )
     steps = ("a client writes 1 at server.3", "server.2 receives PROPOSAL 1:1 from server.3")
-    assert after(made, *steps)[1] == (Drawn("deliver", "server.2", "PROPOSAL 1:1", peer="server.3"),)
+    assert after(made, *steps)[1] == (DiagramEvent("deliver", "server.2", "PROPOSAL 1:1", peer="server.3"),)
 
 
 def test_an_acknowledgement_is_drawn_when_the_disk_has_the_proposal() -> None:
     steps = ("a client writes 1 at server.3", "server.2 receives PROPOSAL 1:1 from server.3")
     on_disk = "server.2 has 1:1=1 on disk and acknowledges it"
     assert after(job(ESTABLISHED), *steps, on_disk)[1] == (
-        Drawn("note", "server.2", on_disk),
-        Drawn("send", "server.2", "ACK 1:1", peer="server.3"),
+        DiagramEvent("note", "server.2", on_disk),
+        DiagramEvent("send", "server.2", "ACK 1:1", peer="server.3"),
     )
 
 
 def test_a_ping_is_answered_by_a_ping() -> None:
     drawn = after(job(ESTABLISHED), "server.3 pings its learners", "server.1 receives PING from server.3")[1]
     assert drawn == (
-        Drawn("deliver", "server.1", "PING", peer="server.3"),
-        Drawn("send", "server.1", "PING", peer="server.3"),
+        DiagramEvent("deliver", "server.1", "PING", peer="server.3"),
+        DiagramEvent("send", "server.1", "PING", peer="server.3"),
     )
 
 
 def test_a_connection_that_is_dropped_loses_what_is_on_its_way() -> None:
     steps = ("a client writes 1 at server.3", "the connection of server.1 and server.3 is dropped")
     drawn = after(job(FAULTS), *steps)[1]
-    assert Drawn("cut", "server.1", "the connection", peer="server.3") in drawn
-    assert Drawn("lost", "server.3", "PROPOSAL 1:1", peer="server.1") in drawn
+    assert DiagramEvent("cut", "server.1", "the connection", peer="server.3") in drawn
+    assert DiagramEvent("lost", "server.3", "PROPOSAL 1:1", peer="server.1") in drawn
     assert not any(each.peer == "server.2" for each in drawn)
 
 
 def test_a_cut_link_loses_what_is_on_its_way() -> None:
     drawn = after(job(FAULTS), "a client writes 1 at server.3", "the link 1-3 is cut")[1]
-    assert Drawn("lost", "server.3", "PROPOSAL 1:1", peer="server.1") in drawn
+    assert DiagramEvent("lost", "server.3", "PROPOSAL 1:1", peer="server.1") in drawn
 
 
 def test_what_a_server_sent_before_its_crash_is_on_its_way_still() -> None:
     steps = ("a client writes 1 at server.3", "server.3 crashes")
     made = job(FAULTS)
-    assert after(made, *steps)[1] == (Drawn("crash", "server.3", "stops"),)
+    assert after(made, *steps)[1] == (DiagramEvent("crash", "server.3", "stops"),)
     arrived = after(made, *steps, "server.1 receives PROPOSAL 1:1 from server.3")[1]
-    assert arrived[0] == Drawn("deliver", "server.1", "PROPOSAL 1:1", peer="server.3")
+    assert arrived[0] == DiagramEvent("deliver", "server.1", "PROPOSAL 1:1", peer="server.3")
 
 
 def test_what_was_sent_to_a_server_that_crashes_is_lost() -> None:
     drawn = after(job(FAULTS), "a client writes 1 at server.3", "server.1 crashes")[1]
-    assert Drawn("lost", "server.3", "PROPOSAL 1:1", peer="server.1") in drawn
+    assert DiagramEvent("lost", "server.3", "PROPOSAL 1:1", peer="server.1") in drawn
 
 
 def test_whoever_decides_for_a_leader_connects_to_it() -> None:
     drawn = after(job(ZAB), "server.1 and server.2 elect server.3")[1]
     assert drawn[:3] == (
-        Drawn("decide", "server.1", "FOLLOWING 3"),
-        Drawn("decide", "server.2", "FOLLOWING 3"),
-        Drawn("decide", "server.3", "LEADING"),
+        DiagramEvent("decide", "server.1", "FOLLOWING 3"),
+        DiagramEvent("decide", "server.2", "FOLLOWING 3"),
+        DiagramEvent("decide", "server.3", "LEADING"),
     )
-    assert Drawn("send", "server.2", "FOLLOWERINFO acceptedEpoch 0", peer="server.3") in drawn
+    assert DiagramEvent("send", "server.2", "FOLLOWERINFO acceptedEpoch 0", peer="server.3") in drawn
 
 
 def test_a_leader_and_a_learner_that_begin_to_serve_are_noted() -> None:
@@ -274,9 +274,9 @@ def test_a_leader_and_a_learner_that_begin_to_serve_are_noted() -> None:
         "server.1 receives NEWLEADER epoch 1 from server.3",
         "server.3 receives ACK 1:0 from server.1",
     )
-    assert Drawn("note", "server.3", "serves in epoch 1") in after(job(ZAB), *steps)[1]
+    assert DiagramEvent("note", "server.3", "serves in epoch 1") in after(job(ZAB), *steps)[1]
     serving = after(job(ZAB), *steps, "server.1 receives UPTODATE from server.3")[1]
-    assert Drawn("note", "server.1", "serves in epoch 1") in serving
+    assert DiagramEvent("note", "server.1", "serves in epoch 1") in serving
 
 
 def test_who_connects_again_loses_what_the_old_connection_held() -> None:
@@ -285,6 +285,6 @@ def test_who_connects_again_loses_what_the_old_connection_held() -> None:
     steps = ("server.1 and server.2 elect server.3", "server.1 crashes", "server.1 starts again with zoo-3.cfg")
     lanes, drawn = after(made, *steps, "server.1 joins server.3")
     info = "FOLLOWERINFO acceptedEpoch 0"
-    assert Drawn("lost", "server.1", info, peer="server.3") in drawn
-    assert Drawn("send", "server.1", info, peer="server.3") in drawn
+    assert DiagramEvent("lost", "server.1", info, peer="server.3") in drawn
+    assert DiagramEvent("send", "server.1", info, peer="server.3") in drawn
     assert lanes["server.1"]["state"] == "FOLLOWING"

@@ -25,7 +25,7 @@ def parts(*clients: list[Any], pipeline: int = 1, properties: Any = None, **para
 
 
 def job_of(run: ServiceJobParts) -> Job:
-    return Job("run", run.model, run.lens, {}, bounds=run.bounds, actions=run.actions)
+    return Job("run", run.model, run.presenter, {}, bounds=run.bounds, actions=run.actions)
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,9 @@ def test_a_lost_connection_is_shown_with_what_it_took_along() -> None:
     )
     exploration = search.explore(run.model)
     found = exploration.found["EphemeralsLiveWithSession"]
-    drawn = [run.lens.drawn(a.row, b.move, b.row) for a, b in zip(found.path, found.path[1:], strict=False) if b.move]
+    drawn = [
+        run.presenter.diagram(a.row, b.move, b.row) for a, b in zip(found.path, found.path[1:], strict=False) if b.move
+    ]
 
     assert [each.kind for each in drawn[-1]] == ["note", "send"]
     assert found.finding.values == (("at", "leader"), ("path", "/e"), ("session", "session 1.1"))

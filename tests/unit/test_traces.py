@@ -12,10 +12,10 @@ import pytest
 from checker.engine import plain, semantics
 from checker.engine.model import Finding, Kind, Model, Move, Property, Read, Rule, Send
 from checker.engine.result import Discovery, Step
-from checker.job import Drawn, Job, Verdict
+from checker.job import DiagramEvent, Job, Verdict
 from checker.models.processes import POP, Deliver, Process, Stepped, model_of
 from checker.models.rounds import election
-from checker.traces import DefaultLens, Trace, Truth, to_text, trace_of
+from checker.traces import DefaultPresenter, Trace, Truth, to_text, trace_of
 from checker.traces.values import brief, show, to_json
 
 
@@ -52,7 +52,7 @@ def run(model: Model, actions: list[str], prop: Property) -> Trace:
         path.append(Step(*next(s for s in semantics.successors(model, path[-1].row) if s[0].action == action)))
     held = model.with_properties([prop])
     found = Discovery(prop, Finding("the end"), len(actions), tuple(path))
-    return trace_of(Job(model.name, held, DefaultLens(held), {"model": "call"}), found)
+    return trace_of(Job(model.name, held, DefaultPresenter(held), {"model": "call"}), found)
 
 
 HEARS_SECOND = Property(
@@ -71,7 +71,7 @@ def of_messages(trace: Trace) -> list[tuple[int, str, int | None]]:
 def two_leaders() -> Trace:
     model = election(3)
     found = plain.explore(model).found["OneLeader"]
-    return trace_of(Job("election of 3", model, DefaultLens(model), {"servers": 3}), found)
+    return trace_of(Job("election of 3", model, DefaultPresenter(model), {"servers": 3}), found)
 
 
 def test_a_trace_says_what_was_found_and_with_which_values(two_leaders):
@@ -109,13 +109,17 @@ def test_a_lost_message_is_told_from_a_delivered_one():
 
 
 def test_of_equal_messages_the_oldest_arrives_first_and_others_are_not_mixed_up():
-    """A lens may report a loss at the receiver's lane, too."""
-    ping = Drawn("send", "a", "ping", peer="b")
-    told = [(ping,), (ping, Drawn("send", "b", "pong", peer="a")), (Drawn("lost", "a", "pong", peer="b"),)]
-    told += [(Drawn("deliver", "b", "ping", peer="a"),)]
+    """A presenter may report a loss at the receiver's lane, too."""
+    ping = DiagramEvent("send", "a", "ping", peer="b")
+    told = [
+        (ping,),
+        (ping, DiagramEvent("send", "b", "pong", peer="a")),
+        (DiagramEvent("lost", "a", "pong", peer="b"),),
+    ]
+    told += [(DiagramEvent("deliver", "b", "ping", peer="a"),)]
 
-    class Telling(DefaultLens):
-        def drawn(self, *_step):
+    class Telling(DefaultPresenter):
+        def diagram(self, *_step):
             return told.pop(0)
 
     model = caller_and_listener()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from checker.engine.model import Kind
-from checker.job import Drawn, Verdict
+from checker.job import DiagramEvent, Verdict
 from checker.traces import Trace, TraceFileError, Truth, to_itf, to_text
 from checker.traces.claim import claim, truth_told, turns
 from checker.traces.formats import FORMATS
@@ -99,7 +99,10 @@ HOSTILE = [
 
 @pytest.mark.parametrize("words", HOSTILE)
 def test_markdown_shows_hostile_words_as_they_are(words):
-    steps = [("at first", {words: {words: words}}, []), (words, {words: {words: "x"}}, [Drawn("note", words, words)])]
+    steps = [
+        ("at first", {words: {words: words}}, []),
+        (words, {words: {words: "x"}}, [DiagramEvent("note", words, words)]),
+    ]
     trace = made(steps, [{words: Truth.HOLDS}] * 2, names={"job": words, "clause": words, "prop": words})
     read = read_markdown(to_markdown(trace))
     (table,) = read.tables
@@ -188,7 +191,7 @@ def test_the_clocks_of_a_shiviz_log_are_valid(name):
 
 def test_a_message_that_arrives_in_the_step_of_its_sending_leaves_in_an_event_of_its_own():
     lanes = {"a": {}, "b": {}}
-    handed = [Drawn("deliver", "b", "vote 1", "a", 1), send("a", "b", 1)]
+    handed = [DiagramEvent("deliver", "b", "vote 1", "a", 1), send("a", "b", 1)]
     log = shiviz_events(to_shiviz(made([("at first", lanes, []), ("at once", lanes, handed)], [{}, {}])))
     assert [(event.host, event.clock) for event in log] == [
         ("a", {"a": 1}),
@@ -335,14 +338,18 @@ def test_a_claim_tells_what_turned_and_the_end_in_the_words_of_the_steps():
 
 def test_a_claim_of_a_long_run_tells_its_end_and_says_that_more_went_before():
     steps = [("at first", {"a": {"n": 0}}, [])]
-    steps += [(f"turn {n}", {"a": {"n": n}}, [Drawn("decide", "a", str(n))]) for n in range(1, 20)]
+    steps += [(f"turn {n}", {"a": {"n": n}}, [DiagramEvent("decide", "a", str(n))]) for n in range(1, 20)]
     told = claim(made(steps, [{}] * 20))
     assert told.startswith("…; step 12: turn 12; ") and told.endswith("step 19: turn 19")
 
 
 def test_a_claim_names_the_crash_the_election_and_the_steps_right_before_the_finding():
     lanes = {"a": {}, "b": {}}
-    kinds = {2: Drawn("crash", "a", "stops"), 4: Drawn("decide", "b", "LEADING"), 1: Drawn("note", "b", "a write")}
+    kinds = {
+        2: DiagramEvent("crash", "a", "stops"),
+        4: DiagramEvent("decide", "b", "LEADING"),
+        1: DiagramEvent("note", "b", "a write"),
+    }
     steps = [("at first", lanes, [])]
     steps += [(f"step {n} of it", lanes, [kinds[n]] if n in kinds else []) for n in range(1, 10)]
     told = claim(made(steps, [{}] * 10))
@@ -351,7 +358,9 @@ def test_a_claim_names_the_crash_the_election_and_the_steps_right_before_the_fin
 
 def test_a_claim_names_the_step_from_which_the_goal_is_out_of_reach():
     steps = [("at first", {"a": {}}, [])]
-    steps += [(f"step {n} of it", {"a": {}}, [Drawn("crash", "a", "stops")] if n > 6 else []) for n in range(1, 10)]
+    steps += [
+        (f"step {n} of it", {"a": {}}, [DiagramEvent("crash", "a", "stops")] if n > 6 else []) for n in range(1, 10)
+    ]
     told = claim(made(steps, [{"P": Truth.OPEN}] * 10, kind=Kind.RECOVERABLE, since=2))
     assert told == "; ".join(f"step {n}: step {n} of it" for n in (2, 7, 8, 9))
 
@@ -359,21 +368,21 @@ def test_a_claim_names_the_step_from_which_the_goal_is_out_of_reach():
 def test_a_claim_has_its_gap_where_turning_steps_are_left_out():
     """The goal is unreachable from step 1 on; the claim has no room for steps 2 to 4."""
     steps = [("at first", {"a": {}}, [])]
-    steps += [(f"turn {n}", {"a": {}}, [Drawn("decide", "a", str(n))]) for n in range(1, 12)]
+    steps += [(f"turn {n}", {"a": {}}, [DiagramEvent("decide", "a", str(n))]) for n in range(1, 12)]
     told = claim(made(steps, [{"P": Truth.OPEN}] * 12, kind=Kind.RECOVERABLE, since=1))
     assert told == "; ".join(["step 1: turn 1", "…", *(f"step {n}: turn {n}" for n in range(5, 12))])
 
 
 def test_a_claim_has_a_gap_for_each_run_of_turning_steps_that_are_left_out():
     steps = [("at first", {"a": {}}, [])]
-    steps += [(f"turn {n}", {"a": {}}, [Drawn("decide", "a", str(n))]) for n in range(1, 14)]
+    steps += [(f"turn {n}", {"a": {}}, [DiagramEvent("decide", "a", str(n))]) for n in range(1, 14)]
     told = claim(made(steps, [{"P": Truth.OPEN}] * 14, kind=Kind.RECOVERABLE, since=3))
     assert told.startswith("…; step 3: turn 3; …; step 7: turn 7; step 8: turn 8; ")
 
 
 def test_a_claim_has_no_gap_for_other_steps_that_are_left_out():
     steps = [("at first", {"a": {}}, [])]
-    steps += [(f"turn {n}", {"a": {}}, [Drawn("decide", "a", "")] if n > 14 else []) for n in range(1, 20)]
+    steps += [(f"turn {n}", {"a": {}}, [DiagramEvent("decide", "a", "")] if n > 14 else []) for n in range(1, 20)]
     assert "…" not in claim(made(steps, [{}] * 20))
 
 
@@ -381,7 +390,7 @@ def test_a_claim_prefers_turning_steps_to_the_steps_before_the_finding_and_to_no
     lanes = {"a": {}}
     kinds = ["note"] * 3 + ["decide"] * 7 + ["note"] * 3
     steps = [("at first", lanes, [])]
-    steps += [(f"step {n} of it", lanes, [Drawn(kind, "a", "so")]) for n, kind in enumerate(kinds, 1)]
+    steps += [(f"step {n} of it", lanes, [DiagramEvent(kind, "a", "so")]) for n, kind in enumerate(kinds, 1)]
     told = claim(made(steps, [{}] * 14))
     assert told == "; ".join(f"step {n}: step {n} of it" for n in (4, 5, 6, 7, 8, 9, 10, 13))
 

@@ -17,7 +17,7 @@ from checker.engine import plain
 from checker.job import Job
 from checker.models.rounds import election
 from checker.report import judge, report_lines
-from checker.traces import DefaultLens, to_mermaid, to_text, trace_of
+from checker.traces import DefaultPresenter, to_mermaid, to_text, trace_of
 from checker.traces.mermaid import escaped
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -36,7 +36,7 @@ def compare(name: str, text: str) -> None:
 @pytest.fixture(scope="module")
 def job():
     model = election(3)
-    return Job("election of 3", model, DefaultLens(model), {"servers": 3}, bounds=("each server starts once",))
+    return Job("election of 3", model, DefaultPresenter(model), {"servers": 3}, bounds=("each server starts once",))
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from checker.engine.model import Kind
-from checker.job import Drawn
+from checker.job import DiagramEvent
 from checker.traces import Trace, Truth, read_itf, to_itf
 from checker.traces.drawing import written
 from checker.traces.formats import FORMATS
@@ -32,14 +32,14 @@ KINDS = ["send", "deliver", "lost", "crash", "start", "cut", "heal", "decide", "
 
 
 @st.composite
-def drawn(draw: st.DrawFn, lanes: list[str]) -> list[Drawn]:
+def drawn(draw: st.DrawFn, lanes: list[str]) -> list[DiagramEvent]:
     found = []
     for kind in draw(st.lists(st.sampled_from(KINDS), max_size=3)):
         lane, peer = draw(st.sampled_from(lanes)), draw(st.sampled_from(lanes))
         message = kind in ("send", "deliver", "lost")
         number = draw(st.integers(1, 4)) if message else None
         linked = message or kind in ("cut", "heal") or draw(st.booleans())
-        found.append(Drawn(kind, lane, draw(words), peer if linked else None, number))
+        found.append(DiagramEvent(kind, lane, draw(words), peer if linked else None, number))
     return found
 
 

@@ -29,7 +29,7 @@ from checker.engine.model import (
 from checker.job import Job
 from checker.models.rounds import election
 from checker.traces import (
-    DefaultLens,
+    DefaultPresenter,
     ReplayError,
     TraceFileError,
     read_itf,
@@ -65,7 +65,7 @@ def check_expression(value):
 
 def job_of(servers: int = 3) -> Job:
     model = election(servers)
-    return Job(f"election of {servers}", model, DefaultLens(model), {"model": "rounds", "servers": servers})
+    return Job(f"election of {servers}", model, DefaultPresenter(model), {"model": "rounds", "servers": servers})
 
 
 @pytest.fixture(scope="module")
@@ -253,6 +253,6 @@ def test_all_runs_that_look_the_same_are_followed():
         (Rule("throw", (Read("table"),), throw), Rule("look", (Read("table"), Read("->hand")), look)),
         (Property("Tails", (Read("table"),), lambda t: Finding(t) if t == "tails" else None, Kind.SOMETIMES),),
     )
-    job = Job("coin", model, DefaultLens(model), {})
+    job = Job("coin", model, DefaultPresenter(model), {})
     trace = trace_of(job, plain.explore(model).found["Tails"])
     assert replay(read_itf(to_itf(trace)), job).found.path == plain.explore(model).found["Tails"].path

@@ -9,10 +9,10 @@ import pytest
 from checker.engine.model import Actor, Column, Model, Move, Outcome, Read, Row, Rule, Send
 from checker.engine.result import Step
 from checker.engine.semantics import successors
-from checker.job import Drawn, Job
+from checker.job import DiagramEvent, Job
 from checker.models.service.messages import ConnectionClosed
 from checker.scenario import bundled, load
-from checker.traces import DefaultLens, Trace, walk_of
+from checker.traces import DefaultPresenter, Trace, walk_of
 from checker.traces.post import messages_of
 
 PATHS = {path.stem: path for path in bundled()}
@@ -81,19 +81,19 @@ def test_a_request_of_a_lost_connection_arrives_late_where_it_was_sent_or_is_los
     path = [Step(None, job.model.initial())]
     for caption in [*ASKED, then]:
         possible = successors(job.model, path[-1].row)
-        path.append(next(Step(*each) for each in possible if job.lens.caption(each[0]) == caption))
+        path.append(next(Step(*each) for each in possible if job.presenter.caption(each[0]) == caption))
     message = messages_of(walk_of(job, tuple(path)))[0]
     assert message.told == f"m1 client 1 -> server 1: create -e /e 1.1; sent in step 1, {end}"
 
 
-class Script(DefaultLens):
-    """A lens that draws the n-th element at the n-th step of a counting model."""
+class Script(DefaultPresenter):
+    """A presenter that draws the n-th element at the n-th step of a counting model."""
 
-    def __init__(self, model: Model, *steps: Drawn) -> None:
+    def __init__(self, model: Model, *steps: DiagramEvent) -> None:
         super().__init__(model)
         self._steps = steps
 
-    def drawn(self, before: Row, _move: Move, _after: Row) -> tuple[Drawn, ...]:
+    def diagram(self, before: Row, _move: Move, _after: Row) -> tuple[DiagramEvent, ...]:
         return (self._steps[before[0]],)
 
 
@@ -101,8 +101,8 @@ def test_of_messages_that_read_the_same_the_oldest_ends_first_and_none_ends_twic
     count = Actor("n", ("n",), lambda values, _: Outcome((values[0] + 1,)))
     up = Rule("up", (Read("n"),), lambda n: [Move("up", (), (Send("n", None),))] if n < 6 else None)
     model = Model("six", (Column("n", 0),), (count,), (up,), ())
-    asks = [Drawn("send", "c", "ask", peer) for peer in "ba"]
-    late, lost = (Drawn(kind, "c", "ask") for kind in ("late", "lost"))
+    asks = [DiagramEvent("send", "c", "ask", peer) for peer in "ba"]
+    late, lost = (DiagramEvent(kind, "c", "ask") for kind in ("late", "lost"))
     job = Job("six", model, Script(model, *asks, late, lost, late, lost), {})
     path = [Step(None, model.initial())]
     while possible := list(successors(model, path[-1].row)):

@@ -15,7 +15,7 @@ from checker.engine.search import explore
 from checker.engine.semantics import answer, successors
 from checker.job import FAULTS, Job
 from checker.scenario import bundled, load
-from checker.traces import DefaultLens, minimise
+from checker.traces import DefaultPresenter, minimise
 from checker.traces.minimise import minimised
 
 PATHS = {path.stem: path for path in bundled()}
@@ -35,7 +35,7 @@ def counted(job: Job, path: tuple[Step, ...]) -> tuple[int, int]:
     faults = sum(step.move is not None and step.move.action in job.faults for step in path)
     touched: list[set[str]] = []
     for one, other in pairwise(path):
-        before, after = job.lens.lanes(one.row), job.lens.lanes(other.row)
+        before, after = job.presenter.lanes(one.row), job.presenter.lanes(other.row)
         lanes = {name for name in {*before, *after} if before.get(name) != after.get(name)}
         touched.append(lanes or (touched[-1] if touched else set()))
     return faults, sum(bool(one) and not one & other for one, other in pairwise(touched))
@@ -88,7 +88,7 @@ def lamps() -> Job:
         (Rule("any", tuple(Read(name) for name in lamp), moves),),
         (Property("Dark", (Read("three"),), lambda three: Finding("it is lit") if three == "lit" else None),),
     )
-    return Job("lamps", model, DefaultLens(model), {})
+    return Job("lamps", model, DefaultPresenter(model), {})
 
 
 def path_of(job: Job, *wanted: tuple[str, tuple[str, ...]]) -> tuple[Step, ...]:
@@ -114,7 +114,7 @@ def test_with_as_many_actions_the_run_without_a_fault_is_told() -> None:
     prop = Property("Low", (Read("a"),), lambda a: Finding("high") if a == 3 else None)
     rule = Rule("count", (Read("a"),), lambda a: both if a < 3 else None)
     model = Model("count", (Column("a", 0),), (actor,), (rule,), (prop,))
-    job = Job("count", model, DefaultLens(model), {})
+    job = Job("count", model, DefaultPresenter(model), {})
     found = plain.explore(model).found["Low"]
     assert counted(job, found.path)[0] == 3
     assert counted(job, minimised(job, found).path)[0] == 0
@@ -129,7 +129,7 @@ def test_a_step_that_no_lane_shows_is_no_switch(steps: str, switches: int) -> No
     rule = Rule("count", (Read("a"),), lambda _: every)
     prop = Property("P", (Read("a"),), lambda _: Finding("so it is"))
     model = Model("count", tuple(Column(name, 0) for name in names.values()), actors, (rule,), (prop,))
-    job = Job("count", model, DefaultLens(model), {})
+    job = Job("count", model, DefaultPresenter(model), {})
     path = path_of(job, *((step, ()) for step in steps.split()))
     found = Discovery(prop, Finding("so it is"), len(path) - 1, path)
     assert minimise.cost(job, found) == (len(path) - 1, 0, switches)
@@ -146,7 +146,7 @@ def test_of_two_ways_to_a_state_that_is_kept_from_which_the_rest_is_no_switch() 
     rule = Rule("count", (Read("a"), Read("b")), moves)
     prop = Property("P", (Read("a"),), lambda a: Finding("twice") if a == 2 else None)
     model = Model("count", (Column("a", 0), Column("b", 0)), actors, (rule,), (prop,))
-    job = Job("count", model, DefaultLens(model), {})
+    job = Job("count", model, DefaultPresenter(model), {})
     found = plain.explore(model).found["P"]
     assert [step.move.action for step in found.path[1:] if step.move] == ["a", "b", "a"]
     assert [step.move.action for step in minimised(job, found).path[1:] if step.move] == ["b", "a", "a"]
@@ -160,7 +160,7 @@ def test_a_deadlock_is_told_by_a_run_to_a_state_where_nothing_can_happen() -> No
     prop = Property("Goes", (Read("a"),), lambda _: Finding("it stands"), Kind.FINAL)
     model = Model("standing", (Column("a", "start"),), (actor,), (rule,), (prop,))
     found = plain.explore(model).found["Goes"]
-    assert minimised(Job("standing", model, DefaultLens(model), {}), found) is found
+    assert minimised(Job("standing", model, DefaultPresenter(model), {}), found) is found
 
 
 def test_what_would_take_too_long_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:

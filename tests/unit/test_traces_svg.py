@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from checker.job import Drawn
+from checker.job import DiagramEvent
 from checker.traces import Trace, Truth, picture_routes
 from checker.traces.picture_routes import CLEAR, Boxes, Routes, crosses
 from checker.traces.picture_signs import SIGNS
@@ -306,7 +306,7 @@ def test_a_picture_is_as_wide_as_its_lanes_want():
 def test_words_of_messages_that_end_in_one_gap_stand_below_each_other():
     """The words of two opposite messages between two lanes in one step are in the same gap."""
     lanes = {"a": {"x": 1}, "b": {"x": 1}}
-    crossing = [Drawn("deliver", "b", "vote 1", "a", 1), Drawn("deliver", "a", "vote 1", "b", 2)]
+    crossing = [DiagramEvent("deliver", "b", "vote 1", "a", 1), DiagramEvent("deliver", "a", "vote 1", "b", 2)]
     asked = [send("a", "b", 1), send("b", "a", 2)]
     steps = [("at first", lanes, []), ("both send", lanes, asked), ("both hear", lanes, crossing)]
     ends = [y2 for _, _, _, y2 in shafts(parsed(made(steps, [{}] * 3))).values()]
@@ -315,7 +315,7 @@ def test_words_of_messages_that_end_in_one_gap_stand_below_each_other():
 
 def test_links_that_are_no_two_sides_are_named_one_by_one():
     lanes = {lane: {"x": 1} for lane in "abcd"}
-    cuts = [Drawn("cut", "a", "cut", "b"), Drawn("cut", "c", "cut", "d")]
+    cuts = [DiagramEvent("cut", "a", "cut", "b"), DiagramEvent("cut", "c", "cut", "d")]
     root = parsed(made([("at first", lanes, []), ("two links break", lanes, cuts)], [{}] * 2))
     (band,) = classed(root, "band")
     assert "".join(map(whole, band.findall(f"{SVG}text"))).startswith("cut: a - b, c - d")

@@ -9,14 +9,14 @@ from checker.engine.result import Step
 from checker.engine.semantics import successors
 from checker.job import Job
 from checker.models.rounds import election
-from checker.traces import DefaultLens, ReplayError, Trace, TraceFileError, read_itf, replay, to_itf, walk_of
+from checker.traces import DefaultPresenter, ReplayError, Trace, TraceFileError, read_itf, replay, to_itf, walk_of
 from checker.traces.formats import FORMATS
 
 
 @pytest.fixture(scope="module")
 def job() -> Job:
     model = election(3)
-    return Job("election", model, DefaultLens(model), {"kind": "test"})
+    return Job("election", model, DefaultPresenter(model), {"kind": "test"})
 
 
 @pytest.fixture(scope="module")
