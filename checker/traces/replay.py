@@ -1,11 +1,11 @@
 """The replay of a saved trace on the model that it was made from, to check that it has the same end.
 
-At each step the replay takes the successor that has the recorded action and arguments and the recorded lanes. The presenter
-hides some state (the content of channels, for example), so there may be several such successors; all are followed, and
-one that arrives is enough. Rules of this module: no part of the trace is trusted, and the finding at the end is
-evaluated again; a mismatch names the step, the recorded value and the present value. A run that never reaches its goal
-must close its loop, row by row and not only in the displayed lanes; it must be fair, and it must have no goal. The
-check that no goal is still reachable examines at most `checker.engine.liveness.lasso.REMAINS` states.
+At each step the replay takes the successor that has the recorded action and arguments and the recorded lanes. The
+presenter hides some state (the content of channels, for example), so there may be several such successors; all are
+followed, and one that arrives is enough. Rules of this module: no part of the trace is trusted, and the finding at the
+end is evaluated again; a mismatch names the step, the recorded value and the present value. A run that never reaches
+its goal must close its loop, row by row and not only in the displayed lanes; it must be fair, and it must have no goal.
+The check that no goal is still reachable examines at most `checker.engine.liveness.lasso.REMAINS` states.
 """
 
 from __future__ import annotations
