@@ -20,7 +20,7 @@ from checker.models.ensemble import Budgets, File, Grain, Member, Prologue, Setu
 from checker.models.ensemble.actions import BUDGETS, FAULT_ACTIONS
 from checker.models.ensemble.rules import may_be_silent
 from checker.properties import build, defaults
-from checker.scenario import EnsembleLens
+from checker.scenario import EnsemblePresenter
 from checker.scenario.bounds import bounds_of
 from checker.scenario.refined import with_refinement
 from checker.scenario.variants import named, names, why_idle, with_variants
@@ -144,7 +144,7 @@ def _job(run: Described, limits: Limits) -> Job:
     job = Job(
         name=run["name"],
         model=model,
-        presenter=EnsembleLens(model, setup),
+        presenter=EnsemblePresenter(model, setup),
         source={"kind": KIND, "run": run},
         grain=run["grain"],
         limits=limits,

@@ -13,13 +13,13 @@ from checker.job import Job, Json
 from checker.models.ensemble import Grain, HistoryError, Setup, ensemble
 from checker.models.ensemble.actions import FAULT_ACTIONS
 from checker.models.ensemble.rules import may_be_silent
+from checker.present.ensemble import EnsemblePresenter
 from checker.properties import build, defaults, entry
 from checker.scenario import common_keys
 from checker.scenario.bounds import bounds_of
 from checker.scenario.ensemble_setup import limits_of, setup_of
 from checker.scenario.errors import nearest
 from checker.scenario.files import Files
-from checker.scenario.lens import EnsembleLens
 from checker.scenario.network import fast
 from checker.scenario.opening import opened
 from checker.scenario.refined import with_refinement
@@ -49,7 +49,7 @@ def ensemble_job(located: YamlDocument, files: Files, source: Mapping[str, Json]
     job = Job(
         name=name,
         model=model,
-        presenter=EnsembleLens(model, setup),
+        presenter=EnsemblePresenter(model, setup),
         source=source,
         grain=setup.grain.value,
         limits=limits_of(scenario, located),

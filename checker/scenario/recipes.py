@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from checker.job import Job, Json
 from checker.models.recipes import Facts, RecipeSetup, recipe_model
 from checker.models.service import Clocks, rules
+from checker.present.recipe import RecipePresenter
 from checker.properties.recipes import DEFAULTS, RECIPE_PROPERTIES, build, entry
 from checker.scenario import common_keys
 from checker.scenario.clients import budgets_of, check_counts, clocks_of
 from checker.scenario.ensemble_setup import limits_of
 from checker.scenario.protocol import variants_of, word
-from checker.scenario.recipe_lens import RecipeLens
 from checker.scenario.schema import RECIPE, RecipeScenario, decode
 from checker.scenario.variants import NoEffect
 from checker.scenario.yaml_lines import YamlDocument
@@ -52,7 +52,7 @@ def recipe_job(located: YamlDocument, source: Mapping[str, Json], added: frozens
     return Job(
         name=name,
         model=model,
-        presenter=RecipeLens(model, setup),
+        presenter=RecipePresenter(model, setup),
         source=source,
         grain="each request",
         limits=limits_of(scenario, located),

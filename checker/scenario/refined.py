@@ -12,8 +12,8 @@ from checker.engine import Discovery, Finding, Model
 from checker.engine.semantics import read
 from checker.job import Job
 from checker.models.ensemble import Grain, NotRefinedError, Setup, ensemble, refine
+from checker.present.ensemble import EnsemblePresenter
 from checker.scenario.bounds import bounds_of
-from checker.scenario.lens import EnsembleLens
 
 KIND = "refined"
 
@@ -52,7 +52,7 @@ class OracleRefinement:
         return Job(
             name=self.coarse.name,
             model=model,
-            presenter=EnsembleLens(model, self._fine()),
+            presenter=EnsemblePresenter(model, self._fine()),
             source={"kind": KIND, "of": self.coarse.source},
             grain="fine, along a run by the oracle",
             bounds=bounds_of(self._fine(), 0),

@@ -14,8 +14,8 @@ from checker.job import Presenter
 from checker.models.service.rules import known_actions
 from checker.models.service.scripts import Script
 from checker.models.service.setup import Clocks, FaultBudgets, ServiceSetup
+from checker.present.service import ServicePresenter, scripted_fields
 from checker.properties.service import SERVICE_PROPERTIES, service_model
-from checker.scenario.service_lens import ServiceLens, scripted_fields
 from checker.scenario.variants import NoEffect
 from spec.tree.requests import (
     CloseSession,
@@ -84,7 +84,7 @@ def service_job_parts(
     """
     wanted = applicable(clients) if properties is None else tuple(properties)
     model = service_model(name, setup, clients, wanted)
-    presenter = ServiceLens(model, setup, scripted_fields(model))
+    presenter = ServicePresenter(model, setup, scripted_fields(model))
     changes = {name for name in known_actions(setup) if name != "arrive late" or _ScriptSummary.of(clients).changes}
     actions = frozenset({"ask", *changes})
     return ServiceJobParts(model, setup, tuple(clients), presenter, tuple(bounds_of(setup, clients)), actions)

@@ -24,7 +24,8 @@ from checker.engine import (
 )
 from checker.engine.result import disagreements
 from checker.job import Job
-from checker.traces import DefaultPresenter, read_itf, replay, to_itf, to_mermaid, to_text, trace_of
+from checker.present import DefaultPresenter
+from checker.traces import read_itf, replay, to_itf, to_mermaid, to_text, trace_of
 
 PLACES = 8
 

@@ -17,7 +17,8 @@ import pytest
 
 from checker.engine import Exploration, Kind, Limits, Stop
 from checker.engine.search import explore
-from checker.models.service import Clocks, FaultBudgets, render
+from checker.models.service import Clocks, FaultBudgets
+from checker.present import wording
 from checker.properties.service import SERVICE_PROPERTIES
 from checker.scenario.request_parser import CHOICE, script_of
 from checker.scenario.service_setup import (
@@ -227,7 +228,7 @@ line. Without a variant each run is explored to its end, and no invariant fails.
 
 
 def _told(script: Any) -> str:
-    steps = (" or ".join(f"`{render.request(record)}`" for record in step) for step in script.steps)
+    steps = (" or ".join(f"`{wording.request(record)}`" for record in step) for step in script.steps)
     return ", ".join(steps)
 
 

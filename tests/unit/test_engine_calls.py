@@ -31,8 +31,8 @@ from checker.engine import (
 from checker.engine.kernels import jit
 from checker.engine.result import COMPILING
 from checker.job import Job
+from checker.present import DefaultPresenter
 from checker.report.verdict import ExitCode
-from checker.traces import DefaultPresenter
 
 ENGINES = pytest.mark.parametrize("engine", [plain, search], ids=["plain", "tables"])
 

@@ -26,10 +26,10 @@ from checker.engine import (
     plain,
 )
 from checker.job import Job, Verdict
+from checker.present import DefaultPresenter
 from checker.report import judge, report_json, report_lines
 from checker.scenario import bundled
 from checker.traces import (
-    DefaultPresenter,
     ReplayError,
     Trace,
     TraceFileError,

@@ -13,8 +13,8 @@ from checker.engine.model import Finding, Kind, Property, Read
 from checker.engine.result import Coverage, Discovery, Evaluations, Exploration, Limits, Stop
 from checker.job import Job, Verdict
 from checker.models.rounds import election
+from checker.present import DefaultPresenter
 from checker.report import Progress, judge, print_report, refuse, report_json, report_lines, summary_line
-from checker.traces import DefaultPresenter
 
 READS = (Read("1"),)
 SAFE = Property("Safe", READS, lambda _: None, meaning="two servers never lead")

@@ -10,9 +10,9 @@ from checker.engine.model import Finding, Kind, Property, Read
 from checker.engine.result import Coverage, Discovery, Evaluations, Exploration, Limits, Stop
 from checker.job import Job, Verdict
 from checker.models.rounds import election
+from checker.present import DefaultPresenter
 from checker.report import ExitCode, Judgement, judge, refuse
 from checker.report.verdict import not_explored
-from checker.traces import DefaultPresenter
 
 READS = (Read("1"),)
 PROPERTIES = {kind: Property(f"{kind.value} property", READS, lambda _: None, kind) for kind in Kind}

@@ -9,8 +9,8 @@ import pytest
 from checker.engine.semantics import successors
 from checker.job import DiagramEvent, Job
 from checker.models.service import ConnectionClosed, Reply, WatchNotification
+from checker.present.recipe_wording import told_answer, told_path, told_request, told_shortly
 from checker.scenario import from_text
-from checker.scenario.recipe_words import told_answer, told_path, told_request, told_shortly
 from spec.tree.apply import EventType
 from spec.tree.data import OPEN_ACL_UNSAFE
 from spec.tree.replies import ChildrenReply, Code

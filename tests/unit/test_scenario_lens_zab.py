@@ -10,8 +10,8 @@ import pytest
 from checker.engine import Move, Row
 from checker.engine.semantics import successors
 from checker.job import DiagramEvent, Job
+from checker.present.ensemble_fields import disk_of, part_of
 from checker.scenario import from_text
-from checker.scenario.zab_lanes import disk_of, part_of
 from spec.durable import Durable
 from spec.quorum import majority_view
 from spec.server import Server

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from checker.models.service import ConnectionClosed, Reply, WatchNotification, render
+from checker.models.service import ConnectionClosed, Reply, WatchNotification
 from checker.models.service.scripts import Script, step_of_tag, tag
+from checker.present import wording
 from checker.properties.lookup import UnknownPropertyError
 from checker.scenario.request_parser import RequestError, request_of, script_of
 from checker.scenario.service_setup import applicable, service_job_parts, service_setup, why_idle
@@ -28,14 +29,14 @@ EMPTY = stat_of(new_znode(b"", (), 1, 0, 0), 0)
     ],
 )  # fmt: skip
 def test_a_request_in_words_reads_back_as_the_same_words(words: str) -> None:
-    assert render.request(request_of(words)) == words
+    assert wording.request(request_of(words)) == words
 
 
 def test_a_list_is_a_multi_and_a_choice_is_a_step_with_several_requests() -> None:
     script = script_of([["set /x", "check -v 0 /y"], {"one of": ["get /x", "close"]}])
 
-    assert render.request(script.steps[0][0]) == "multi [set /x, check -v 0 /y]"
-    assert [render.request(record) for record in script.steps[1]] == ["get /x", "close"]
+    assert wording.request(script.steps[0][0]) == "multi [set /x, check -v 0 /y]"
+    assert [wording.request(record) for record in script.steps[1]] == ["get /x", "close"]
 
 
 @pytest.mark.parametrize(
@@ -105,7 +106,7 @@ def test_data_says_whose_it_is(choice: int | None) -> None:
     ],
 )
 def test_what_a_server_says_is_told_in_a_few_words(said: Any, words: str) -> None:
-    assert render.message(said) == words
+    assert wording.message(said) == words
 
 
 def test_invariants_that_would_be_vacuous_are_left_out() -> None:

@@ -15,7 +15,8 @@ from checker.engine.result import Discovery, Step
 from checker.job import DiagramEvent, Job, Verdict
 from checker.models.processes import POP, Deliver, Process, Stepped, model_of
 from checker.models.rounds import election
-from checker.traces import DefaultPresenter, Trace, Truth, to_text, trace_of
+from checker.present import DefaultPresenter
+from checker.traces import Trace, Truth, to_text, trace_of
 from checker.traces.values import brief, show, to_json
 
 

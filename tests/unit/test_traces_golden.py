@@ -16,8 +16,9 @@ import pytest
 from checker.engine import plain
 from checker.job import Job
 from checker.models.rounds import election
+from checker.present import DefaultPresenter
 from checker.report import judge, report_lines
-from checker.traces import DefaultPresenter, to_mermaid, to_text, trace_of
+from checker.traces import to_mermaid, to_text, trace_of
 from checker.traces.mermaid import escaped
 
 GOLDEN = Path(__file__).parent / "golden"

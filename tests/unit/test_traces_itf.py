@@ -28,15 +28,8 @@ from checker.engine.model import (
 )
 from checker.job import Job
 from checker.models.rounds import election
-from checker.traces import (
-    DefaultPresenter,
-    ReplayError,
-    TraceFileError,
-    read_itf,
-    replay,
-    to_itf,
-    trace_of,
-)
+from checker.present import DefaultPresenter
+from checker.traces import ReplayError, TraceFileError, read_itf, replay, to_itf, trace_of
 from checker.traces.itf import expr, json_of
 
 SPECIAL = {"#bigint": str, "#tup": list, "#set": list, "#map": list}

@@ -11,8 +11,9 @@ from checker.engine.result import Step
 from checker.engine.semantics import successors
 from checker.job import DiagramEvent, Job
 from checker.models.service.messages import ConnectionClosed
+from checker.present import DefaultPresenter
 from checker.scenario import bundled, load
-from checker.traces import DefaultPresenter, Trace, walk_of
+from checker.traces import Trace, walk_of
 from checker.traces.post import messages_of
 
 PATHS = {path.stem: path for path in bundled()}

@@ -14,8 +14,9 @@ from checker.engine.result import Step
 from checker.engine.search import explore
 from checker.engine.semantics import answer, successors
 from checker.job import FAULTS, Job
+from checker.present import DefaultPresenter
 from checker.scenario import bundled, load
-from checker.traces import DefaultPresenter, minimise
+from checker.traces import minimise
 from checker.traces.minimise import minimised
 
 PATHS = {path.stem: path for path in bundled()}

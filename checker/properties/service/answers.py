@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from checker.engine import Property
-from checker.models.service import render
 from checker.models.service.observations import Observations
+from checker.present import wording
 from checker.properties.service.projections import Run, flagged
 
 
@@ -15,6 +15,6 @@ def expected_answers(run: Run) -> Property:
         if memory.unexpected is None:
             return memory.compared, None
         asked, answer = memory.unexpected
-        return True, (render.request(asked), answer)
+        return True, (wording.request(asked), answer)
 
     return flagged(run, "ExpectedAnswers", look, "an answer is not the expected one", ("request", "answer"))

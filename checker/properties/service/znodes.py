@@ -6,7 +6,7 @@ from typing import Any
 
 from checker.engine import TRIVIAL, Property, Read
 from checker.models.service.history import HISTORY, CommitHistory
-from checker.models.service.render import session as told_session
+from checker.present.wording import session as told_session
 from checker.properties.service.projections import Answer, Run, found, keepers, memories, trees
 from spec.tree.requests import SessionId
 from spec.tree.store import FrozenStore

@@ -19,7 +19,6 @@ from typing import Any
 
 from checker.engine import Model, Move, Row
 from checker.job import DiagramEvent, Json
-from checker.models.service import render
 from checker.models.service.client_connection import ClientConnection, ConnectionState, may_change
 from checker.models.service.messages import Commit, ConnectionClosed, RefuseSession
 from checker.models.service.observations import READS
@@ -34,6 +33,7 @@ from checker.models.service.setup import (
     server_name,
     watches_name,
 )
+from checker.present import wording
 from spec.client.library import Library
 from spec.tree.store import FrozenStore
 from spec.tree.znode import Kind, kind_of
@@ -48,7 +48,7 @@ _STATES = {
 }
 
 
-class ServiceLens:
+class ServicePresenter:
     """The presenter of a service. See `checker.job.Presenter`."""
 
     def __init__(
@@ -154,28 +154,28 @@ class ServiceLens:
         mine = bool(move.arguments) and move.arguments[0] == client
         name, server = client_name(client), self._at(old)
         if mine and move.action == "arrive":
-            yield DiagramEvent("deliver", server, render.request(move.arguments[2]), peer=name)
+            yield DiagramEvent("deliver", server, wording.request(move.arguments[2]), peer=name)
         elif mine and move.action == "arrive late":
-            yield DiagramEvent("note", LEADER, f"{name}'s {render.request(move.arguments[1])} arrives late")
-            yield DiagramEvent("late", name, render.request(move.arguments[1]))
+            yield DiagramEvent("note", LEADER, f"{name}'s {wording.request(move.arguments[1])} arrives late")
+            yield DiagramEvent("late", name, wording.request(move.arguments[1]))
         elif len(new.up) < len(old.up):
-            kept = Counter(map(render.request, new.stray))
-            lost = Counter(map(render.request, old.up)) - (kept if may_change(old.up) else Counter())
+            kept = Counter(map(wording.request, new.stray))
+            lost = Counter(map(wording.request, old.up)) - (kept if may_change(old.up) else Counter())
             yield from (DiagramEvent("lost", name, each, peer=server) for each in lost.elements())
         if mine and move.action == "deliver":
-            yield DiagramEvent("deliver", name, render.message(move.arguments[2]), peer=server)
+            yield DiagramEvent("deliver", name, wording.message(move.arguments[2]), peer=server)
         elif new.server is None and old.down:
-            yield from (DiagramEvent("lost", server, render.message(each), peer=name) for each in old.down)
+            yield from (DiagramEvent("lost", server, wording.message(each), peer=name) for each in old.down)
         if not (mine and move.action == "arrive late"):
-            dropped = Counter(map(render.request, old.stray)) - Counter(map(render.request, new.stray))
+            dropped = Counter(map(wording.request, old.stray)) - Counter(map(wording.request, new.stray))
             yield from (DiagramEvent("lost", name, each) for each in dropped.elements())
 
     def _sent(self, client: int, old: ClientConnection, new: ClientConnection) -> Iterator[DiagramEvent]:
         name = client_name(client)
         if len(new.up) > len(old.up):
-            yield DiagramEvent("send", name, render.request(new.up[-1]), peer=self._at(new))
-        had, has = Counter(map(render.message, old.down)), Counter(map(render.message, new.down))
-        order = {render.message(each): place for place, each in enumerate(new.down)}
+            yield DiagramEvent("send", name, wording.request(new.up[-1]), peer=self._at(new))
+        had, has = Counter(map(wording.message, old.down)), Counter(map(wording.message, new.down))
+        order = {wording.message(each): place for place, each in enumerate(new.down)}
         for text in sorted((has - had).elements(), key=order.__getitem__):
             yield DiagramEvent("send", self._at(new), text, peer=name)
 
@@ -191,7 +191,7 @@ def scripted_fields(model: Model) -> Callable[[int, Row], Mapping[str, Json]]:
 
     def fields(client: int, row: Row) -> Fields:
         standing = row[model.index[client_name(client)]]
-        waits = [render.request(record) for record in standing.outstanding]
+        waits = [wording.request(record) for record in standing.outstanding]
         return {"unanswered": waits} if waits else {}
 
     return fields
@@ -207,7 +207,7 @@ def _pending(each: Any) -> str:
 
 
 def _committed(commit: Commit) -> str:
-    return f"{commit.zxid}: {render.transaction(commit.change)}"
+    return f"{commit.zxid}: {wording.transaction(commit.change)}"
 
 
 def _is_of_all(each: Any) -> bool:
@@ -221,7 +221,7 @@ _NOTED = frozenset({"disconnect", "reconnect", "open", "expire", "lapse"})
 def _hears(client: int, server: int, said: Any) -> str:
     if isinstance(said, ConnectionClosed):
         return f"client {client} finds its connection closed by server {server}"
-    return f"client {client} hears from server {server}: {render.message(said)}"
+    return f"client {client} hears from server {server}: {wording.message(said)}"
 
 
 def _applies(server: int, first: Any) -> str:
@@ -229,11 +229,11 @@ def _applies(server: int, first: Any) -> str:
 
 
 _WORDS: dict[str, Callable[..., str]] = {
-    "ask": lambda c, record: f"client {c} asks: {render.request(record)}",
+    "ask": lambda c, record: f"client {c} asks: {wording.request(record)}",
     "arrive": lambda c, k, record: (
-        f"server {k} {'reads for' if isinstance(record, READS) else 'takes from'} client {c}: {render.request(record)}"
+        f"server {k} {'reads for' if isinstance(record, READS) else 'takes from'} client {c}: {wording.request(record)}"
     ),
-    "arrive late": lambda c, record: f"client {c}'s {render.request(record)}, of a lost connection, arrives late",
+    "arrive late": lambda c, record: f"client {c}'s {wording.request(record)}, of a lost connection, arrives late",
     "apply": _applies,
     "deliver": _hears,
     "disconnect": lambda c, k: f"client {c} loses its connection to server {k}",

@@ -37,7 +37,7 @@ from checker.models.service import (
     server_name,
     watches_name,
 )
-from checker.scenario.recipe_words import told_answer, told_commit, told_path, told_request, told_shortly
+from checker.present.recipe_wording import told_answer, told_commit, told_path, told_request, told_shortly
 from spec.recipes.selector import Selector
 from spec.tree.fields import Record
 from spec.tree.store import FrozenStore
@@ -50,7 +50,7 @@ BETWEEN = frozenset({"disconnect", "reconnect", "open"})
 """The actions whose captions are over the service, or over client and service; others are over the client."""
 
 
-class RecipeLens:
+class RecipePresenter:
     """The presenter of a recipe's model. See `checker.job.Presenter`."""
 
     def __init__(self, model: Model, setup: RecipeSetup) -> None:

@@ -16,7 +16,7 @@ from checker.job import DiagramEvent
 from checker.models.ensemble import Setup
 from checker.models.ensemble.actions import Action
 from checker.models.ensemble.names import LINKS, channel_name, server_name
-from checker.scenario.zab_words import Packets, began_to_serve
+from checker.present.zab_wording import Packets, began_to_serve
 from spec.effects import Message
 from spec.election.channel import Channel
 from spec.election.messages import Notification

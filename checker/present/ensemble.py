@@ -2,7 +2,7 @@
 
 A lane's fields are the values that an operator would query: the server's state, its round (logicalclock), its vote, its
 receive bucket as sender -> leader, the votes of decided servers (outofelection), and its file. Where servers lead and
-follow, they also include its leading or following state and its disk (`checker.scenario.zab_lanes`). Rules:
+follow, they also include its leading or following state and its disk (`checker.present.ensemble_fields`). Rules:
 
 - Where the model keeps the last vote of each sender, the bucket is that table and continues after the decision;
   elsewhere it is recvset, which ends with the election.
@@ -19,9 +19,9 @@ from checker.job import DiagramEvent, Json
 from checker.models.ensemble import Grain, Setup
 from checker.models.ensemble.actions import Action
 from checker.models.ensemble.names import VOTES, server_name
-from checker.scenario import zab_words
-from checker.scenario.drawn import Events, decided, leader_words, vote_words
-from checker.scenario.zab_lanes import disk_of, part_of
+from checker.present import zab_wording
+from checker.present.ensemble_events import Events, decided, leader_words, vote_words
+from checker.present.ensemble_fields import disk_of, part_of
 from spec.election.state import Election
 from spec.election.vote import ServerState, Vote
 from spec.quorum import Sid, View
@@ -30,7 +30,7 @@ from spec.server import Server
 LOOKING = ServerState.LOOKING
 
 
-class EnsembleLens:
+class EnsemblePresenter:
     """The presenter of the ensemble model. See `checker.job.Presenter`."""
 
     def __init__(self, model: Model, setup: Setup) -> None:
@@ -88,7 +88,7 @@ class EnsembleLens:
             return action.traits.caption.format(*map(server_name, move.arguments))
         if action in _WORDS:
             return str(_WORDS[action](self, *move.arguments))
-        return zab_words.caption(action, move)
+        return zab_wording.caption(action, move)
 
     def diagram(self, before: Row, move: Move, after: Row) -> tuple[DiagramEvent, ...]:
         """The arrivals, losses, broken and new connections, decisions and sent messages of a step."""
@@ -119,13 +119,13 @@ def _many(sids: Any) -> str:
 
 
 def _starts(verb: str) -> Any:
-    def words(_: EnsembleLens, sid: Sid, file: str = "the same file", disk: str = "") -> str:
+    def words(_: EnsemblePresenter, sid: Sid, file: str = "the same file", disk: str = "") -> str:
         return f"{verb.format(server_name(sid))} with {file}{f' and {disk}' if disk else ''}"
 
     return words
 
 
-def _elects(_: EnsembleLens, leader: Sid, members: tuple[Sid, ...]) -> str:
+def _elects(_: EnsemblePresenter, leader: Sid, members: tuple[Sid, ...]) -> str:
     if leader not in members:
         return f"{_many(members)} joins {server_name(leader)}"
     others = [sid for sid in members if sid != leader]
@@ -144,12 +144,10 @@ _WORDS: dict[Action, Any] = {
     Action.START: _starts("{} starts"),
     Action.RESTART: _starts("{} starts again"),
     Action.DELIVER: lambda _, a, b, heard: f"{server_name(b)} hears {server_name(a)} {vote_words(heard)}",
-    Action.DECIDE: lambda presenter, sid, leader: (
-        f"{server_name(sid)} decides: {decided(sid, leader, presenter.watches(sid))}"
-    ),
+    Action.DECIDE: lambda by, sid, leader: f"{server_name(sid)} decides: {decided(sid, leader, by.watches(sid))}",
     Action.ELECT: _elects,
     Action.CUT: lambda _, a, b: f"the link {a}-{b} is cut",
-    Action.PARTITION: lambda presenter, side: _cut_off(side, presenter.others(side)),
+    Action.PARTITION: lambda by, side: _cut_off(side, by.others(side)),
 }
 _PLANNED: dict[str, Any] = {
     "start": _starts("the operator starts {}"),

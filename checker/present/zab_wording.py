@@ -14,7 +14,7 @@ from checker.job import DiagramEvent
 from checker.models.ensemble.actions import Action
 from checker.models.ensemble.connection import Connection
 from checker.models.ensemble.names import connection_name, server_name
-from checker.scenario.zab_lanes import transaction
+from checker.present.ensemble_fields import transaction
 from spec.effects import DiskOperation
 from spec.quorum import Sid
 from spec.server import Server
