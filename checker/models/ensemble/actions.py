@@ -1,7 +1,7 @@
 """The actions of an ensemble, and the budgets that limit them: one table of each.
 
 Rules, fairness, openings, fast networks, pictures, reports, scenario keys and command-line options derive from these
-tables. A new fault is one member of `Action`, one field of `Budgets`, and the rule that lists its moves.
+tables. A new fault is one member of `Action`, one entry of BUDGETS with its field, and the rule that lists its moves.
 
 Rules of this module: an action is a value, and its traits say what holds for all of its moves. No other module derives
 anything from the spelling of an action or of a rule.
@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, StrEnum
 from types import MappingProxyType
-from typing import Annotated, Any, get_type_hints
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -70,7 +70,7 @@ class Budget:
 
     one: str
     several: str
-    option: str | None
+    option: str | None = None
     section: Section | None = Section.FAULTS
     domain: Domain = Domain.ALL
     may_be_unlimited: bool = False
@@ -80,81 +80,65 @@ class Budget:
         return f"{count} {self.one if count == 1 else self.several}"
 
 
+BUDGETS: Mapping[str, Budget] = MappingProxyType(
+    {
+        "crashes": Budget("crash", "crashes", "how many servers may crash"),
+        "restarts": Budget("restart after a crash", "restarts after crashes", "how many crashed servers may come back"),
+        "cuts": Budget("cut of a link", "cuts of a link", "how many links may be cut"),
+        "partitions": Budget("partition", "partitions", "how often the ensemble may be cut in two"),
+        "heals": Budget("healing of all links", "healings of all links", "how often all cut links may heal together"),
+        "notification_timeouts": Budget(
+            "notification time-out", "notification time-outs", "how many notification time-outs may send a vote again",
+            domain=Domain.MESSAGES, may_be_unlimited=True,
+        ),
+        "early_timeouts": Budget(
+            "server that waits no longer", "servers that wait no longer",
+            "how many servers may give up on one that may yet come", domain=Domain.MESSAGES,
+        ),
+        "disconnects": Budget(
+            "drop of a quorum connection", "drops of a quorum connection",
+            "how many connections of a learner with its leader may be dropped", domain=Domain.ZAB,
+        ),
+        "full_disks": Budget(
+            "full disk", "full disks", "how many disks may be full when a log is written", domain=Domain.LATE_DISK
+        ),
+        "elections": Budget(
+            "election of a leader", "elections of a leader",
+            "how many elections may make a leader, by the oracle (default: 3)",
+            section=None, domain=Domain.ZAB_IN_ONE_STEP,
+        ),
+        "writes": Budget(
+            "write of a client", "writes of clients", "how many transactions clients write",
+            section=Section.WORKLOAD, domain=Domain.ZAB,
+        ),
+        "syncs": Budget("sync of a client", "syncs of clients", section=Section.WORKLOAD, domain=Domain.ZAB),
+        "pings": Budget("round of pings", "rounds of pings", section=Section.WORKLOAD, domain=Domain.ZAB),
+    }
+)  # fmt: skip
+"""The description of each budget, by its field of `Budgets`."""
+
+
 class Budgets(msgspec.Struct, frozen=True):
-    """The number of times that each event may happen, over the whole run. `heals` restore all cut links together.
+    """The number of times that each event may happen, over the whole run.
 
     `notification_timeouts` may be UNLIMITED: a repeated message is merged with the one in flight, so states stay
     finite. Liveness needs this, because a real server never stops. `early_timeouts` let a server give up on a leader,
     or on followers, that may still come; giving up on one that cannot come is never limited.
     """
 
-    crashes: Annotated[int, Budget("crash", "crashes", "how many servers may crash")] = 0
-    restarts: Annotated[
-        int, Budget("restart after a crash", "restarts after crashes", "how many crashed servers may come back")
-    ] = 0
-    cuts: Annotated[int, Budget("cut of a link", "cuts of a link", "how many links may be cut")] = 0
-    partitions: Annotated[int, Budget("partition", "partitions", "how often the ensemble may be cut in two")] = 0
-    heals: Annotated[
-        int, Budget("healing of all links", "healings of all links", "how often all links may become whole again")
-    ] = 0
-    notification_timeouts: Annotated[
-        int,
-        Budget(
-            "notification time-out",
-            "notification time-outs",
-            "how many notification time-outs may send a vote again",
-            domain=Domain.MESSAGES,
-            may_be_unlimited=True,
-        ),
-    ] = 0
-    early_timeouts: Annotated[
-        int,
-        Budget(
-            "server that waits no longer",
-            "servers that wait no longer",
-            "how many servers may give up on one that may yet come",
-            domain=Domain.MESSAGES,
-        ),
-    ] = 0
-    disconnects: Annotated[
-        int,
-        Budget(
-            "drop of a quorum connection",
-            "drops of a quorum connection",
-            "how many connections of a learner with its leader may be dropped",
-            domain=Domain.ZAB,
-        ),
-    ] = 0
-    full_disks: Annotated[
-        int,
-        Budget("full disk", "full disks", "how many disks may be full when a log is written", domain=Domain.LATE_DISK),
-    ] = 0
-    elections: Annotated[
-        int,
-        Budget(
-            "election of a leader",
-            "elections of a leader",
-            "how many elections may make a leader, by the oracle (default: 3)",
-            section=None,
-            domain=Domain.ZAB_IN_ONE_STEP,
-        ),
-    ] = 0
-    writes: Annotated[
-        int,
-        Budget(
-            "write of a client",
-            "writes of clients",
-            "how many transactions clients write",
-            section=Section.WORKLOAD,
-            domain=Domain.ZAB,
-        ),
-    ] = 0
-    syncs: Annotated[
-        int, Budget("sync of a client", "syncs of clients", None, section=Section.WORKLOAD, domain=Domain.ZAB)
-    ] = 0
-    pings: Annotated[
-        int, Budget("round of pings", "rounds of pings", None, section=Section.WORKLOAD, domain=Domain.ZAB)
-    ] = 0
+    crashes: int = 0
+    restarts: int = 0
+    cuts: int = 0
+    partitions: int = 0
+    heals: int = 0
+    notification_timeouts: int = 0
+    early_timeouts: int = 0
+    disconnects: int = 0
+    full_disks: int = 0
+    elections: int = 0
+    writes: int = 0
+    syncs: int = 0
+    pings: int = 0
 
     @property
     def by_name(self) -> dict[str, int]:
@@ -162,11 +146,7 @@ class Budgets(msgspec.Struct, frozen=True):
         return {name: count for name, count in msgspec.structs.asdict(self).items() if count}
 
 
-BUDGETS: Mapping[str, Budget] = MappingProxyType(
-    {name: hint.__metadata__[0] for name, hint in get_type_hints(Budgets, include_extras=True).items()}
-)
-"""The description of each budget, by the name of its field."""
-
+assert Budgets.__struct_fields__ == tuple(BUDGETS)
 
 FORMER_NAMES = {"rebroadcasts": "notification_timeouts", "impatience": "early_timeouts"}
 """The present name of each budget that was renamed, for errors."""
