@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from checker.engine.frontier import Block, History
+from checker.engine.frontier import OriginLog, RowBlock
 from checker.engine.kernels import graph_kernels, search_kernels
 from checker.engine.layout import EvaluationMode
 from checker.engine.liveness.graph import Marks
@@ -24,11 +24,11 @@ Array = np.ndarray[Any, Any]
 MISSING = 8192
 
 
-class _Waiting(NamedTuple):
+class _PendingRows(NamedTuple):
     """Rows of a block that could not be judged yet; `base` is the number of the block's first row."""
 
     held_to: _Bundles
-    block: Block
+    block: RowBlock
     rows: Array
     base: int
 
@@ -60,22 +60,22 @@ class Evaluator:
         self._tally, self._first = np.zeros(64, np.uint64), np.zeros(64, np.uint32)
         self._met: set[int] = set()
         self._missing, self._counters = np.zeros(MISSING, np.uint64), np.zeros(5, np.int64)
-        self._waiting: list[_Waiting] = []
+        self._waiting: list[_PendingRows] = []
         self._hits: list[Hit] = []
         self.recorded: list[Hit] = []  # all findings so far, except those of liveness
 
-    def examine(self, block: Block, begin: int, end: int, base: int) -> None:
+    def examine(self, block: RowBlock, begin: int, end: int, base: int) -> None:
         """Evaluate the properties of all states in the rows begin to end of a block."""
         for bundles in (self._usual, self._lively):
             if bundles.bundles.size:
-                self._examine(_Waiting(bundles, block, np.arange(begin, end, dtype=np.uint32), base))
+                self._examine(_PendingRows(bundles, block, np.arange(begin, end, dtype=np.uint32), base))
 
-    def examine_final(self, block: Block, rows: Array, base: int) -> None:
+    def examine_final(self, block: RowBlock, rows: Array, base: int) -> None:
         """Evaluate the FINAL properties in rows of states without a successor."""
         if self._final.bundles.size and rows.size:
-            self._examine(_Waiting(self._final, block, rows, base))
+            self._examine(_PendingRows(self._final, block, rows, base))
 
-    def settle(self, history: History) -> None:
+    def settle(self, history: OriginLog) -> None:
         """Judge the waiting rows, which fills the tables, and rebuild the paths of the findings."""
         while self._waiting:
             self._examine(self._waiting[0], fill=True)
@@ -101,14 +101,14 @@ class Evaluator:
         """The number of times that each verdict was reached."""
         return self._tally
 
-    def resume(self, tally: Array, recorded: Iterable[Hit], history: History) -> None:
+    def resume(self, tally: Array, recorded: Iterable[Hit], history: OriginLog) -> None:
         """Continue with the counts of another judge; the paths of its findings are rebuilt."""
         self._tally, self._first = tally, np.zeros(len(tally), np.uint32)
         for hit in recorded:
             self._met.add(hit.position)
             self._record(hit, history)
 
-    def _examine(self, what: _Waiting, *, fill: bool = False) -> None:
+    def _examine(self, what: _PendingRows, *, fill: bool = False) -> None:
         tables = self._tables
         self._make_room()
         self._counters[:] = 0
@@ -128,7 +128,7 @@ class Evaluator:
         if fill and missing:
             tables.fill(self._missing[:missing])
 
-    def _note(self, verdicts: Array, what: _Waiting) -> None:
+    def _note(self, verdicts: Array, what: _PendingRows) -> None:
         """Note the findings of verdicts that were reached for the first time, each property's first."""
         hits: dict[int, int] = {}
         for number in sorted(verdicts, key=self._first.__getitem__):
@@ -148,7 +148,7 @@ class Evaluator:
                 np.concatenate([c, np.zeros(more + len(c), c.dtype)]) for c in (self._tally, self._first)
             )
 
-    def _record(self, hit: Hit, history: History) -> None:
+    def _record(self, hit: Hit, history: OriginLog) -> None:
         """Rebuild the path to a finding, and check that both engines reach the same row and the property finds
         something.
         """

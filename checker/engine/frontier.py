@@ -23,7 +23,7 @@ _FINGERPRINT = [("fingerprint", np.uint64)]
 Array = np.ndarray[Any, Any]
 
 
-class Block:
+class RowBlock:
     """Up to BLOCK rows (u32 cells) with their fingerprints (u64); the first `size` are in use.
 
     The width of a row is a multiple of eight, so that it is copied in whole vectors; unused cells stay 0.
@@ -44,20 +44,20 @@ class Pool:
     """Blocks that are free for reuse."""
 
     def __init__(self, columns: int) -> None:
-        self._columns, self._free = columns, list[Block]()
+        self._columns, self._free = columns, list[RowBlock]()
 
-    def take(self) -> Block:
+    def take(self) -> RowBlock:
         """An empty block."""
-        block = self._free.pop() if self._free else Block(self._columns)
+        block = self._free.pop() if self._free else RowBlock(self._columns)
         block.size = 0
         return block
 
-    def give(self, block: Block) -> None:
+    def give(self, block: RowBlock) -> None:
         """Return a block whose rows are no longer needed."""
         self._free.append(block)
 
 
-class History:
+class OriginLog:
     """For each state, in the order of discovery: its parent's number (u32) and the successor's ordinal (u16).
 
     The initial state has no parent, and 0 in both fields. With `fingerprints`, the record of a state also has its

@@ -70,7 +70,7 @@ class Gate(NamedTuple):
     bit: int
 
 
-class Layout:
+class ModelLayout:
     """The groups, slots, bundles and masks of a model."""
 
     def __init__(self, model: Model) -> None:

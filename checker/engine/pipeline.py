@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from checker.engine.frontier import Block, padded
+from checker.engine.frontier import RowBlock, padded
 from checker.engine.kernels import graph_kernels, search_kernels, visited_kernels
 from checker.engine.model import ModelError
 from checker.engine.search_state import SearchState
@@ -48,11 +48,11 @@ class Pipeline:
 
     def __init__(self, parts: SearchState, workers: int, looks: int, check: Callable[[], None]) -> None:
         self._parts, self._check = parts, check
-        self.following: list[Block] = []
+        self.following: list[RowBlock] = []
         self.expanded = 0  # successors generated, including those not yet processed
         self._helper = ThreadPoolExecutor(1) if workers > 1 else None
         self._taking_in: Future[None] | None = None
-        self._spent: list[Block] = []
+        self._spent: list[RowBlock] = []
         self._batches = [Batch(), Batch()]
         joint = len(parts.tables.joint)
         self._width = width = len(parts.result.model.columns)
@@ -79,7 +79,7 @@ class Pipeline:
         judge.examine(block, 0, 1, 0)
         judge.settle(history)
 
-    def expand(self, block: Block, base: int) -> None:
+    def expand(self, block: RowBlock, base: int) -> None:
         """Expand a block, whose first row is state `base`; the block is reused once it is no longer needed."""
         todo = np.arange(block.size, dtype=np.uint32)
         while todo.size:
@@ -106,7 +106,7 @@ class Pipeline:
         if self._helper is not None:
             self._helper.shutdown()
 
-    def _expand(self, block: Block, todo: Array, base: int) -> Array:
+    def _expand(self, block: RowBlock, todo: Array, base: int) -> Array:
         """Expand the rows `todo` of a block; return those that must be tried again."""
         position, again = 0, []
         aside, dead = np.empty(ASIDE, np.uint32), np.empty(block.size, np.uint32)
@@ -141,7 +141,7 @@ class Pipeline:
 
     # -- a batch ---------------------------------------------------------------------------------------------
 
-    def _hand_over(self, block: Block, batch: Batch, dead: Array, base: int) -> None:
+    def _hand_over(self, block: RowBlock, batch: Batch, dead: Array, base: int) -> None:
         """Process a batch: in this thread, or in the second one after the previous batch."""
         self.wait()
         self._batches.reverse()
@@ -151,7 +151,7 @@ class Pipeline:
         else:
             self._taking_in = self._helper.submit(self._take_in, block, batch, dead, base)
 
-    def _take_in(self, block: Block, batch: Batch, dead: Array, base: int) -> None:
+    def _take_in(self, block: RowBlock, batch: Batch, dead: Array, base: int) -> None:
         """Run passes two and three for the successors of a block, and evaluate the properties in the new states."""
         result, _, pool, history, _, judge, _, _ = self._parts
         result.transitions += batch.size
@@ -175,7 +175,7 @@ class Pipeline:
             judge.examine(into, begin, into.size, history.size - into.size)
             done += count
 
-    def _look_up(self, block: Block, batch: Batch, base: int) -> int:
+    def _look_up(self, block: RowBlock, batch: Batch, base: int) -> int:
         """Run pass two; with the graph, also record the targets of the moves. Return the number of new states."""
         visited, entries, graph = self._parts.visited, self._parts.tables.entries.view, self._parts.graph
         visited.reserve(batch.size)

@@ -22,7 +22,7 @@ import psutil
 
 from checker.engine.checkpoint import Checkpoint
 from checker.engine.checkpoint.search_checkpoint import OVER, SearchCheckpoint
-from checker.engine.frontier import Block
+from checker.engine.frontier import RowBlock
 from checker.engine.kernels import jit
 from checker.engine.liveness import graph_liveness
 from checker.engine.liveness.graph import Graph
@@ -70,7 +70,7 @@ class Search:
         self._parts = parts = SearchState.of(self.result, self.tables, fingerprints=self._keeper is not None)
         self._history, self._visited, self._graph = parts.history, parts.visited, parts.graph
         self._passes = Pipeline(parts, workers, LOOKS, self._check_limits)
-        self._level: list[Block] = []  # the rest of the current level, the next block last
+        self._level: list[RowBlock] = []  # the rest of the current level, the next block last
         self._began = self._reported = time.monotonic()
 
     def run(self) -> Exploration:

@@ -8,7 +8,7 @@ import numpy as np
 
 from checker.engine.arrays import Visited
 from checker.engine.evaluator import Evaluator
-from checker.engine.frontier import History, Pool
+from checker.engine.frontier import OriginLog, Pool
 from checker.engine.liveness.graph import Graph
 from checker.engine.result import Coverage, Exploration
 from checker.engine.tables import Tables
@@ -20,7 +20,7 @@ class SearchState(NamedTuple):
     result: Exploration
     tables: Tables
     pool: Pool
-    history: History
+    history: OriginLog
     visited: Visited
     judge: Evaluator
     counts: MoveCounts
@@ -34,7 +34,7 @@ class SearchState(NamedTuple):
             result,
             tables,
             Pool(len(result.model.columns)),
-            History(fingerprints=fingerprints),
+            OriginLog(fingerprints=fingerprints),
             Visited(numbered=graph is not None),
             Evaluator(tables, result, graph.marks if graph else None),
             MoveCounts(tables),

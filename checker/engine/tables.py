@@ -20,7 +20,7 @@ import numpy as np
 from checker.engine.arrays import Memo, Vector
 from checker.engine.contract import call, same_types, step, unhashable
 from checker.engine.kernels import memo_kernels, search_kernels
-from checker.engine.layout import Bundle, EvaluationMode, Group, Layout, Role, evaluation_mode
+from checker.engine.layout import Bundle, EvaluationMode, Group, ModelLayout, Role, evaluation_mode
 from checker.engine.model import TRIVIAL, Finding, Kind, Model, ModelError, Move, Read, Row, Send, Trivial
 from checker.engine.result import VALUE
 
@@ -36,7 +36,7 @@ class Node(NamedTuple):
     values: tuple[Any, ...]
 
 
-class Cell(NamedTuple):
+class CellValue(NamedTuple):
     """A value of a column."""
 
     column: int
@@ -50,7 +50,7 @@ class Label(NamedTuple):
     units: tuple[Hashable, ...] = ()
 
 
-class Verdict(NamedTuple):
+class BundleVerdict(NamedTuple):
     """The answers of a bundle: the positions of the properties with a premise, and of those with a finding."""
 
     bundle: Bundle
@@ -74,7 +74,7 @@ class Tables:
         self.fairness = tuple(dict.fromkeys(p.fair for p in model.properties if p.kind is Kind.EVENTUALLY))
         self._labelled: dict[Label, int] = {}
         self._random = np.random.Generator(np.random.PCG64(0x51554F52))
-        self._ids: list[Cell | Node] = []
+        self._ids: list[CellValue | Node] = []
         self._cells: list[dict[Any, int]] = [{} for _ in model.columns]
         self._operations: dict[tuple[int, Any], int] = {}
         self._asked: list[tuple[int, Any]] = [(0, None)]  # operation ids start at 1, so that no key is 0
@@ -82,13 +82,13 @@ class Tables:
         self._called: dict[str, int] = {}
         self._learnt: dict[int, int] = {}
         self._effect(NO_ACTION, ())  # effect 0 is empty
-        self._layout = layout = Layout(model)
+        self._layout = layout = ModelLayout(model)
         self.masks = Vector(np.uint64, layout.words)
         self.looks = Vector(np.uint32)  # for each cell, the first cell with the same view for the joint rules
         self._alike: dict[tuple[int, tuple[int, ...]], int] = {}
         self.joint, self.masked = layout.joint, layout.masked
         # If a projection says "never", a bundle is trivial: the first verdicts, in the order of the bundles.
-        self.verdicts = [Verdict(bundle) for bundle in layout.bundles]
+        self.verdicts = [BundleVerdict(bundle) for bundle in layout.bundles]
         self._verdicts = {verdict: number for number, verdict in enumerate(self.verdicts)}
         self._group_rows = np.array(
             [(group.first, group.width, self._new_id(Node(n, ()))) for n, group in enumerate(layout.groups)], np.uint32
@@ -103,7 +103,7 @@ class Tables:
     def values(self, cells: Iterable[int]) -> Row:
         """The values of a row of cells."""
         found = [self._ids[cell] for cell in cells]
-        return tuple(cell.value for cell in found if isinstance(cell, Cell))
+        return tuple(cell.value for cell in found if isinstance(cell, CellValue))
 
     def cell(self, column: int, value: Any, source: str) -> int:
         """The id of a value in a column; a new one also gets classes, moves and masks."""
@@ -114,7 +114,7 @@ class Tables:
         if known is not None:
             same_types(self._ids[known][1], value, source)
             return known
-        cell = self._new_id(Cell(column, value))
+        cell = self._new_id(CellValue(column, value))
         self._cells[column][value] = cell
         self.bases.view[cell] = self.classes.size
         seen = [self._class(column, slot, value) for slot in range(len(self._layout.slots[column]))]
@@ -129,7 +129,7 @@ class Tables:
                 self.masks.view[cell, word] &= ~np.uint64(1 << bit)
         return cell
 
-    def _new_id(self, what: Cell | Node) -> int:
+    def _new_id(self, what: CellValue | Node) -> int:
         self._ids.append(what)
         if len(self._ids) > self.zobrist.size:
             self.zobrist.extend(self._random.integers(0, 1 << 64, 1024, dtype=np.uint64))
@@ -222,7 +222,7 @@ class Tables:
         The cell is known when the move is listed, so the kernels need not look it up.
         """
         column = self._ids[cell]
-        if not isinstance(column, Cell) or not entries or entries[0][0] != column.column:
+        if not isinstance(column, CellValue) or not entries or entries[0][0] != column.column:
             return entries
         value = self._memoised(cell, entries[0][1])
         after, follows = value & 0xFFFFFFFF, value >> 32
@@ -258,7 +258,7 @@ class Tables:
     def _verdict(self, bundle: Bundle, values: tuple[Any, ...]) -> int:
         """The number of a verdict; there are few, since the answers of properties rarely differ."""
         answers = [(position, self._check(position, values)) for position in bundle.properties]
-        verdict = Verdict(
+        verdict = BundleVerdict(
             bundle,
             tuple(position for position, answer in answers if answer is not TRIVIAL),
             tuple(position for position, answer in answers if isinstance(answer, Finding)),
@@ -298,7 +298,7 @@ class Tables:
         for key in sorted(set(keys.tolist())):
             subject, operation = key >> 32, key & 0xFFFFFFFF
             what = self._ids[subject]
-            if operation == 0 and isinstance(what, Cell):
+            if operation == 0 and isinstance(what, CellValue):
                 self._list_own(subject, what.column, what.value)
             else:
                 self._memoised(subject, operation)
@@ -318,7 +318,7 @@ class Tables:
 
     def _value(self, subject: int, operation: int) -> int:
         what, (actor, argument) = self._ids[subject], self._asked[operation]
-        if isinstance(what, Cell):
+        if isinstance(what, CellValue):
             return self._apply(actor, argument, (what.value,), subject)
         group = self._layout.groups[what.group]
         if len(what.values) == group.width:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import msgspec
 
 from checker.histories import linearizable, replicas, sessions, syncs, zxids
-from checker.histories.linearizable import BOUND, Undecided
-from checker.histories.record import History, Operation
+from checker.histories.linearizable import BOUND, NoAnswer
+from checker.histories.record import ClientHistory, Operation
 from checker.histories.syncs import StaleRead
 from checker.histories.violation import Violation
 from checker.histories.writes import Writes
@@ -62,7 +62,7 @@ class Findings(msgspec.Struct, frozen=True):
         return "\n".join([*lines, *gave_up, *map(str, self.violations)])
 
 
-def check(history: History, bound: int = BOUND) -> Findings:
+def check(history: ClientHistory, bound: int = BOUND) -> Findings:
     """Run all checks; `bound` limits the configurations of each linearizability search."""
     writes = Writes(history)
     synced = syncs.check(history)
@@ -71,7 +71,7 @@ def check(history: History, bound: int = BOUND) -> Findings:
     undecided: list[str] = []
     for key, operations in history.by_key.items():
         found = linearizable.check([op for op in operations if _ordered(op, excused)], bound)
-        if isinstance(found, Undecided):
+        if isinstance(found, NoAnswer):
             undecided.append(key)
         elif found is not None:
             violations.append(found)

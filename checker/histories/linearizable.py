@@ -11,7 +11,7 @@ Rules of this module:
 - An operation without a reply may be placed at any time after its invocation, or never.
 - An observation that agrees with the state is placed immediately. It changes nothing, so no other choice is better.
 - Unanswered writes with values that no read returned are interchangeable, so only the first of each kind is tried.
-- The number of configurations is bounded. A search that reaches the bound returns `Undecided`, never "linearizable".
+- The number of configurations is bounded. A search that reaches the bound returns `NoAnswer`, never "linearizable".
 - A counterexample is the first in time: the operation whose completion left no order, while an order existed for every
   earlier one.
 
@@ -37,13 +37,13 @@ SHOWN = 8
 """The most witnesses shown of each kind: the last ones placed in the order, and those that have no place."""
 
 
-class Linearizable(msgspec.Struct, frozen=True):
+class Linearization(msgspec.Struct, frozen=True):
     """An order of the operations, which therefore exists."""
 
     order: tuple[Operation, ...]
 
 
-class Undecided(msgspec.Struct, frozen=True):
+class NoAnswer(msgspec.Struct, frozen=True):
     """The search reached its bound."""
 
     configurations: int
@@ -56,7 +56,7 @@ class NoOrder(msgspec.Struct, frozen=True):
     state: register.State
 
 
-Found: TypeAlias = Linearizable | Undecided | NoOrder
+SearchResult: TypeAlias = Linearization | NoAnswer | NoOrder
 
 
 class _Configuration(msgspec.Struct, frozen=True):
@@ -77,7 +77,7 @@ class _Configuration(msgspec.Struct, frozen=True):
         return self.base + self.ahead.bit_count()
 
 
-class _Search:
+class _OrderSearch:
     """The operations of one znode, ready to be placed. Reads without a reply constrain nothing, and are left out."""
 
     def __init__(self, operations: Sequence[Operation]) -> None:
@@ -163,9 +163,9 @@ def _unread(operation: Operation) -> Operation:
     return operation if operation.kind == "delete" else msgspec.structs.replace(operation, value=UNREAD)
 
 
-def search(operations: Sequence[Operation], bound: int = BOUND) -> Found:
+def search(operations: Sequence[Operation], bound: int = BOUND) -> SearchResult:
     """Search for an order of the operations on one znode, which does not exist initially."""
-    task = _Search(operations)
+    task = _OrderSearch(operations)
     start = _Configuration(0, 0, 0, None)
     visited = _Visited()
     path = [start]
@@ -182,18 +182,18 @@ def search(operations: Sequence[Operation], bound: int = BOUND) -> Found:
             del placed[-1:]
         elif visited.adds(step[1]):
             if visited.count > bound:
-                return Undecided(visited.count)
+                return NoAnswer(visited.count)
             placed.append(step[0])
             path.append(step[1])
             following.append(task.successors(step[1]))
-    return Linearizable(tuple(placed)) if path else longest
+    return Linearization(tuple(placed)) if path else longest
 
 
-def check(operations: Sequence[Operation], bound: int = BOUND) -> Violation | Undecided | None:
+def check(operations: Sequence[Operation], bound: int = BOUND) -> Violation | NoAnswer | None:
     """Find the first operation on a znode that no order explains, if there is one."""
     found = search(operations, bound)
     if not isinstance(found, NoOrder):
-        return found if isinstance(found, Undecided) else None
+        return found if isinstance(found, NoAnswer) else None
     ends = sorted(operation.end for operation in operations if operation.outcome != "unknown")
     low, high = 0, len(ends) - 1  # ends[high] is known to have no order
     while low < high:

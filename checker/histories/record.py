@@ -33,7 +33,7 @@ EPOCH_BITS = 32
 """The number of bits of the counter in a zxid; the epoch is above them."""
 
 
-class HistoryError(ValueError):
+class ClientHistoryError(ValueError):
     """A recorded history cannot be used; the message names the place and the correction."""
 
 
@@ -115,7 +115,7 @@ class Leaf(msgspec.Struct, frozen=True, array_like=True):
     stat: dict[str, int]
 
 
-class Replica(msgspec.Struct, frozen=True, tag="replica", tag_field="entry"):
+class FinalZnodes(msgspec.Struct, frozen=True, tag="replica", tag_field="entry"):
     """The final znodes of one server by path, after the end of all writes and a sync."""
 
     server: int
@@ -128,15 +128,15 @@ class Bound(msgspec.Struct, frozen=True, tag="bound", tag_field="entry"):
     seconds: float
 
 
-Entry: TypeAlias = Operation | Pause | Replica | Bound
+Entry: TypeAlias = Operation | Pause | FinalZnodes | Bound
 
 
-class History(msgspec.Struct, frozen=True):
+class ClientHistory(msgspec.Struct, frozen=True):
     """The recorded entries of one run."""
 
     operations: tuple[Operation, ...]
     pauses: tuple[Pause, ...] = ()
-    replicas: tuple[Replica, ...] = ()
+    replicas: tuple[FinalZnodes, ...] = ()
     bound: float | None = None
 
     @property
@@ -148,36 +148,38 @@ class History(msgspec.Struct, frozen=True):
         return grouped
 
 
-def history_of(entries: Iterable[Entry], name: str = "history") -> History:
+def history_of(entries: Iterable[Entry], name: str = "history") -> ClientHistory:
     """Make a history of entries. Raises HistoryError for entries that no check can use."""
     kept = tuple(entries)
-    history = History(
+    history = ClientHistory(
         operations=tuple(entry for entry in kept if isinstance(entry, Operation)),
         pauses=tuple(entry for entry in kept if isinstance(entry, Pause)),
-        replicas=tuple(entry for entry in kept if isinstance(entry, Replica)),
+        replicas=tuple(entry for entry in kept if isinstance(entry, FinalZnodes)),
         bound=next((entry.seconds for entry in kept if isinstance(entry, Bound)), None),
     )
     _refuse_ambiguity(history, name)
     return history
 
 
-def _refuse_ambiguity(history: History, name: str) -> None:
+def _refuse_ambiguity(history: ClientHistory, name: str) -> None:
     written: set[tuple[str, str | None]] = set()
     for operation in history.operations:
         if operation.outcome != "unknown" and operation.completed is None:
-            raise HistoryError(f"{name}: {operation}: it was answered, so it needs the time at which it completed")
+            raise ClientHistoryError(
+                f"{name}: {operation}: it was answered, so it needs the time at which it completed"
+            )
         if operation.end < operation.invoked:
-            raise HistoryError(f"{name}: {operation}: it completed before it was invoked")
+            raise ClientHistoryError(f"{name}: {operation}: it completed before it was invoked")
         if operation.kind in {"create", "set"}:
             if operation.value is None:
-                raise HistoryError(f"{name}: {operation}: a {operation.kind} needs the value that it writes")
+                raise ClientHistoryError(f"{name}: {operation}: a {operation.kind} needs the value that it writes")
             if (operation.key, operation.value) in written:
-                raise HistoryError(f"{name}: {operation}: this value was written before; write every value once")
+                raise ClientHistoryError(f"{name}: {operation}: this value was written before; write every value once")
             written.add((operation.key, operation.value))
 
 
 _ENCODER = msgspec.json.Encoder()
-_DECODER: msgspec.json.Decoder[Entry] = msgspec.json.Decoder(Operation | Pause | Replica | Bound)
+_DECODER: msgspec.json.Decoder[Entry] = msgspec.json.Decoder(Operation | Pause | FinalZnodes | Bound)
 
 
 def save(path: Path, entries: Iterable[Entry]) -> None:
@@ -185,7 +187,7 @@ def save(path: Path, entries: Iterable[Entry]) -> None:
     path.write_bytes(_ENCODER.encode_lines(list(entries)))
 
 
-def load(*paths: Path) -> History:
+def load(*paths: Path) -> ClientHistory:
     """Read one history from one or several files, such as one for each client. Raises HistoryError."""
     return history_of((entry for path in paths for entry in _entries(path)), ", ".join(map(str, paths)))
 
@@ -194,15 +196,15 @@ def _entries(path: Path) -> Iterable[Entry]:
     try:
         lines = read_bytes(path, HISTORY).splitlines()
     except TooLargeError as error:
-        raise HistoryError(f"{path}: {error}; record less, or split the history by key") from error
+        raise ClientHistoryError(f"{path}: {error}; record less, or split the history by key") from error
     except OSError as error:
-        raise HistoryError(f"{path}: it cannot be read ({error.strerror}); name a recorded history") from error
+        raise ClientHistoryError(f"{path}: it cannot be read ({error.strerror}); name a recorded history") from error
     for number, line in enumerate(lines, start=1):
         if line.strip():
             try:
                 yield _DECODER.decode(line)
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                raise HistoryError(
+                raise ClientHistoryError(
                     f"{path}:{number}: {error}; a line is one JSON object whose `entry` is operation, pause, replica or"
                     " bound"
                 ) from error

@@ -14,16 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from checker.histories.record import History, Leaf, Operation, Replica
+from checker.histories.record import ClientHistory, FinalZnodes, Leaf, Operation
 from checker.histories.violation import Violation
-from checker.histories.writes import Placed, Writes
+from checker.histories.writes import PlacedWrite, Writes
 
 IDENTICAL = "replicas are identical at the end"
 DURABLE = "no acknowledged write is missing at the end"
 OWN = "/zookeeper"
 
 
-def check(history: History, writes: Writes) -> Violation | None:
+def check(history: ClientHistory, writes: Writes) -> Violation | None:
     """Find the first difference between two replicas, or the first write that is missing from them."""
     if not history.replicas:
         return None
@@ -38,7 +38,7 @@ def check(history: History, writes: Writes) -> Violation | None:
     return None
 
 
-def _differences(one: Replica, other: Replica) -> Iterator[str]:
+def _differences(one: FinalZnodes, other: FinalZnodes) -> Iterator[str]:
     for path in sorted(one.znodes.keys() | other.znodes.keys()):
         mine, theirs = one.znodes.get(path), other.znodes.get(path)
         if mine == theirs or path == OWN or path.startswith(f"{OWN}/"):
@@ -66,7 +66,7 @@ def _kept(key: str, leaf: Leaf | None, server: int, writes: Writes) -> Violation
     return _explained(key, leaf, server, last, writes)
 
 
-def _explained(key: str, leaf: Leaf, server: int, last: Placed | None, writes: Writes) -> Violation | None:
+def _explained(key: str, leaf: Leaf, server: int, last: PlacedWrite | None, writes: Writes) -> Violation | None:
     """Check that the final znode is that of the last known write, or of an unanswered one after it."""
     mzxid, version = leaf.stat["mzxid"], leaf.stat["version"]
     held = f"{key} is {leaf.value!r}, mzxid {mzxid:#x}, version {version} on server {server}"

@@ -20,7 +20,7 @@ EXIT_CODES = {
 }
 
 
-class Judged(msgspec.Struct, frozen=True):
+class HistoryReport(msgspec.Struct, frozen=True):
     """The findings as text and as plain data, and the exit code of the process."""
 
     text: str
@@ -28,8 +28,8 @@ class Judged(msgspec.Struct, frozen=True):
     exit_code: ExitCode
 
 
-def judged(files: Sequence[Path]) -> Judged:
+def report_of(files: Sequence[Path]) -> HistoryReport:
     """Judge one history; several files are parts of one history. Raises HistoryError."""
     findings = check(load(*files))
     plain = msgspec.to_builtins(findings) | {"passed": findings.passed, "verdict": findings.verdict.value}
-    return Judged(str(findings), plain, EXIT_CODES[findings.verdict])
+    return HistoryReport(str(findings), plain, EXIT_CODES[findings.verdict])

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from checker.histories.record import History, Operation
+from checker.histories.record import ClientHistory, Operation
 from checker.histories.violation import Violation
 from checker.histories.writes import Writes
 
@@ -30,7 +30,7 @@ VALUES = "a read returns what was written, with its mzxid and version"
 MOMENT = "a read tells the state at its zxid"
 
 
-def check(history: History, writes: Writes) -> Violation | None:
+def check(history: ClientHistory, writes: Writes) -> Violation | None:
     """Find the first reply, by completion, whose zxid goes back; if none does, the first read that breaks a clause."""
     answered = [operation for operation in history.operations if operation.outcome != "unknown" and operation.zxid > 0]
     answered.sort(key=lambda operation: operation.end)

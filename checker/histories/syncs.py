@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import msgspec
 
-from checker.histories.record import History, Operation, Pause, epoch
+from checker.histories.record import ClientHistory, Operation, Pause, epoch
 from checker.histories.violation import Violation
 
 CURRENT = "a synced read sees every earlier write"
@@ -47,14 +47,14 @@ class StaleRead(msgspec.Struct, frozen=True):
         )
 
 
-class Synced(msgspec.Struct, frozen=True):
+class SyncResult(msgspec.Struct, frozen=True):
     """The result of the check: the stale reads that a window excuses, and the first violation."""
 
     stale: tuple[StaleRead, ...] = ()
     violation: Violation | None = None
 
 
-def check(history: History) -> Synced:
+def check(history: ClientHistory) -> SyncResult:
     """Judge every synced read, in the order of invocation."""
     answered = sorted((op for op in history.operations if op.outcome != "unknown"), key=lambda op: op.end)
     reads = sorted((op for op in answered if op.kind == "sync+get"), key=lambda op: op.invoked)
@@ -71,12 +71,12 @@ def check(history: History) -> Synced:
             continue
         excuse = _excuse(read, missed, first_of_epoch, history.pauses)
         if isinstance(excuse, Violation):
-            return Synced(tuple(stale), excuse)
+            return SyncResult(tuple(stale), excuse)
         stale.append(excuse)
         if history.bound is not None and excuse.seconds > history.bound:
             detail = f"{excuse.seconds:.3f} s, where {history.bound:.3f} s are the bound; {excuse}"
-            return Synced(tuple(stale), Violation(BOUNDED, detail, (missed, excuse.newer, read)))
-    return Synced(tuple(stale))
+            return SyncResult(tuple(stale), Violation(BOUNDED, detail, (missed, excuse.newer, read)))
+    return SyncResult(tuple(stale))
 
 
 def _owe(owed: dict[str, tuple[int, Operation]], operation: Operation) -> None:

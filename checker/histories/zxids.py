@@ -15,16 +15,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import pairwise
 
-from checker.histories.record import History, Operation
+from checker.histories.record import ClientHistory, Operation
 from checker.histories.violation import Violation
-from checker.histories.writes import Placed, Writes
+from checker.histories.writes import PlacedWrite, Writes
 
 REAL_TIME = "zxids of writes respect real time"
 UNIQUE = "a zxid belongs to one write"
 VERSIONS = "versions count up by one for each set"
 
 
-def check(history: History, writes: Writes) -> Violation | None:
+def check(history: ClientHistory, writes: Writes) -> Violation | None:
     """Find the first write that breaks a clause; the clauses are checked in the order unique, real time, versions."""
     acknowledged = [operation for operation in history.operations if operation.acknowledged]
     return _unique(acknowledged) or _real_time(acknowledged) or _versions(history.by_key, writes)
@@ -65,7 +65,7 @@ def _versions(keys: Iterable[str], writes: Writes) -> Violation | None:
     return None
 
 
-def _counts(earlier: Placed, later: Placed, unanswered: list[Operation]) -> Violation | None:
+def _counts(earlier: PlacedWrite, later: PlacedWrite, unanswered: list[Operation]) -> Violation | None:
     """Check that the versions of two neighbours, by zxid, leave room for the writes that may be between them."""
     possible = [op for op in unanswered if op.invoked < later.witness.end]
     if later.operation.kind == "delete":

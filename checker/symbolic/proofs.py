@@ -17,8 +17,8 @@ Rules this module keeps:
 
 - Each statement takes its rule as a parameter, so that a *mutant* can replace it: half for more than half, weights
   below zero. A proof that survives its mutant has no value.
-- `Refuted` always has a concrete counterexample. An obligation that fails without one gives `Unproved`: the induction
-  was too weak, and the statement may still hold.
+- A `Refutation` always has a concrete counterexample. An obligation that fails without one gives an `OpenStatement`:
+  the induction was too weak, and the statement may still hold.
 
 Sources: `QuorumMaj.containsQuorum`, `QuorumHierarchical.containsQuorum`. The Zab paper (Junqueira, Reed, Serafini, DSN
 2011) assumes that quorums intersect.
@@ -33,7 +33,7 @@ import z3
 from checker.symbolic.walk import Share, Walk, WeightedSets, Weights, disjoint_sets
 
 
-class Numbers(msgspec.Struct, frozen=True):
+class Sizes(msgspec.Struct, frozen=True):
     """A counterexample in sizes of sets, by name."""
 
     values: tuple[tuple[str, int], ...]
@@ -42,28 +42,28 @@ class Numbers(msgspec.Struct, frozen=True):
         return dict(self.values)[name]
 
 
-class Proved(msgspec.Struct, frozen=True):
+class Theorem(msgspec.Struct, frozen=True):
     """A statement and the obligations that the solver found valid."""
 
     statement: str
     obligations: tuple[str, ...]
 
 
-class Refuted(msgspec.Struct, frozen=True):
+class Refutation(msgspec.Struct, frozen=True):
     """A statement that does not hold, and a case where it fails."""
 
     statement: str
-    counterexample: Numbers | WeightedSets
+    counterexample: Sizes | WeightedSets
 
 
-class Unproved(msgspec.Struct, frozen=True):
+class OpenStatement(msgspec.Struct, frozen=True):
     """A statement with neither proof nor counterexample: the obligation that failed."""
 
     statement: str
     obligation: str
 
 
-Proof: TypeAlias = Proved | Refuted | Unproved
+Proof: TypeAlias = Theorem | Refutation | OpenStatement
 _Obligation: TypeAlias = tuple[str, z3.BoolRef]
 
 
@@ -209,20 +209,20 @@ def _by_sizes(statement: str, obligations: list[_Obligation], names: tuple[z3.Ar
     """A proof whose failing obligations are counterexamples, because their variables are the whole case."""
     failing = _failing(obligations)
     if failing is None:
-        return Proved(statement, tuple(name for name, _ in obligations))
+        return Theorem(statement, tuple(name for name, _ in obligations))
     name, solver = failing
     if solver.check() != z3.sat:
-        return Unproved(statement, name)
+        return OpenStatement(statement, name)
     model = solver.model()
     values = ((str(v), model.eval(v, model_completion=True).as_long()) for v in names)
-    return Refuted(statement, Numbers(tuple(values)))
+    return Refutation(statement, Sizes(tuple(values)))
 
 
 def _by_induction(statement: str, obligations: list[_Obligation], counterexample: WeightedSets | None) -> Proof:
     """A proof by induction. A failing obligation refutes nothing, so the counterexample comes from another search."""
     if counterexample is not None:
-        return Refuted(statement, counterexample)
+        return Refutation(statement, counterexample)
     failing = _failing(obligations)
     if failing is not None:
-        return Unproved(statement, failing[0])
-    return Proved(statement, tuple(name for name, _ in obligations))
+        return OpenStatement(statement, failing[0])
+    return Theorem(statement, tuple(name for name, _ in obligations))

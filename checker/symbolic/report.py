@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 MEET, BAD_COMMAND, DISJOINT, UNDECIDED, BAD_CONFIGURATION = 0, 2, 12, 20, 151
 
 
-class Answer(msgspec.Struct, frozen=True):
+class QuorumReport(msgspec.Struct, frozen=True):
     """An exit code, the text for a terminal (no newline at its end), and the same as data for `--json`."""
 
     exit_code: int
@@ -41,7 +41,7 @@ class Answer(msgspec.Struct, frozen=True):
     data: dict[str, Any]
 
 
-class Pair(msgspec.Struct, frozen=True):
+class ConfigPair(msgspec.Struct, frozen=True):
     """Two files, or one twice, and the disjoint quorums of their views; None is a proof that there are none."""
 
     a: Config
@@ -49,14 +49,14 @@ class Pair(msgspec.Struct, frozen=True):
     disjoint: DisjointQuorums | None
 
 
-def quorums_command(paths: Sequence[Path]) -> Answer:
+def quorums_command(paths: Sequence[Path]) -> QuorumReport:
     """Compare the views of the given files, each with itself and with every other one.
 
     The function reads only these files and their dynamic files. It prints nothing, and their
     content raises nothing.
     """
     if not paths:
-        return Answer(BAD_COMMAND, "name one zoo.cfg or more", {"verdict": "bad command"})
+        return QuorumReport(BAD_COMMAND, "name one zoo.cfg or more", {"verdict": "bad command"})
     configs, problems = _read_all(paths)
     if problems:
         return _bad_configuration(problems)
@@ -65,26 +65,26 @@ def quorums_command(paths: Sequence[Path]) -> Answer:
     try:
         pairs = compare(configs)
     except UndecidedError as error:
-        return Answer(UNDECIDED, str(error), {"verdict": "undecided", "reason": str(error)})
+        return QuorumReport(UNDECIDED, str(error), {"verdict": "undecided", "reason": str(error)})
     disjoint = any(pair.disjoint for pair in pairs)
     data = {
         "verdict": "disjoint quorums" if disjoint else "every two quorums meet",
         "files": [_file_data(config) for config in configs],
         "pairs": [_pair_data(pair) for pair in pairs],
     }
-    return Answer(DISJOINT if disjoint else MEET, answer_text(configs, pairs), data)
+    return QuorumReport(DISJOINT if disjoint else MEET, answer_text(configs, pairs), data)
 
 
-def compare(configs: Sequence[Config]) -> list[Pair]:
+def compare(configs: Sequence[Config]) -> list[ConfigPair]:
     """Compare each configuration with itself, and then each two of them."""
     # z3 is slow to load, so invalid files are reported before the import.
     from checker.symbolic.disjoint import disjoint_quorums  # noqa: PLC0415
 
     couples = [*((config, config) for config in configs), *combinations(configs, 2)]
-    return [Pair(a, b, disjoint_quorums(a.view, b.view)) for a, b in couples]
+    return [ConfigPair(a, b, disjoint_quorums(a.view, b.view)) for a, b in couples]
 
 
-def answer_text(configs: Sequence[Config], pairs: Iterable[Pair]) -> str:
+def answer_text(configs: Sequence[Config], pairs: Iterable[ConfigPair]) -> str:
     """Return the views, the warnings, and a paragraph for each pair.
 
     The comparison of a file with itself appears only for a single file, and for a file with disjoint quorums.
@@ -107,7 +107,7 @@ def view_text(view: View) -> str:
     return ", ".join(parts)
 
 
-def pair_text(pair: Pair, width: int = 0) -> str:
+def pair_text(pair: ConfigPair, width: int = 0) -> str:
     """Return the answer for two files, and its reason: two disjoint quorums, or the proof that any two meet."""
     a, b = pair.a.file, pair.b.file
     rule = _arithmetic(pair.a.view, pair.b.view)
@@ -160,7 +160,7 @@ def _read_all(paths: Sequence[Path]) -> tuple[list[Config], list[Problem]]:
     configs: list[Config] = []
     problems: list[Problem] = []
     for path in paths:
-        beside = _Beside(path)
+        beside = _DynamicFiles(path)
         try:
             text = _text(path)
         except (OSError, ValueError):
@@ -185,7 +185,7 @@ def _read_all(paths: Sequence[Path]) -> tuple[list[Config], list[Problem]]:
     return configs, problems
 
 
-class _Beside:
+class _DynamicFiles:
     """Reads a dynamic file at the path in the zoo.cfg, or in the folder of the zoo.cfg."""
 
     def __init__(self, zoo_cfg: Path) -> None:
@@ -212,9 +212,9 @@ def _text(path: Path) -> str:
     return read_bytes(path, CONFIGURATION).decode("iso-8859-1")
 
 
-def _bad_configuration(problems: list[Problem]) -> Answer:
+def _bad_configuration(problems: list[Problem]) -> QuorumReport:
     data = {"verdict": "bad configuration", "problems": [msgspec.to_builtins(p) for p in problems]}
-    return Answer(BAD_CONFIGURATION, "\n".join(on_a_line(str(problem)) for problem in problems), data)
+    return QuorumReport(BAD_CONFIGURATION, "\n".join(on_a_line(str(problem)) for problem in problems), data)
 
 
 def _file_data(config: Config) -> dict[str, Any]:
@@ -234,7 +234,7 @@ def _file_data(config: Config) -> dict[str, Any]:
     return data
 
 
-def _pair_data(pair: Pair) -> dict[str, Any]:
+def _pair_data(pair: ConfigPair) -> dict[str, Any]:
     disjoint = pair.disjoint
     return {
         "a": pair.a.file,

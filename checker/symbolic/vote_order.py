@@ -25,7 +25,7 @@ import msgspec
 import z3
 
 from checker.symbolic.disjoint import UndecidedError
-from checker.symbolic.proofs import Numbers, Proof, Proved, Refuted, Unproved
+from checker.symbolic.proofs import OpenStatement, Proof, Refutation, Sizes, Theorem
 from spec.election.vote import Vote, is_better
 from spec.quorum import majority_view
 from spec.txn import format_zxid
@@ -136,13 +136,13 @@ def every_cycle_has_a_pair() -> Proof:
     goes_back = z3.Implies(better(a, b, BEFORE_1419), z3.Or(better(a, b), better(b, a, BEFORE_1419)))
     statement = "every cycle of votes before ZOOKEEPER-1419 holds two that beat each other"
     back = _proof(statement, "a step is one of the right order, or goes back too", goes_back, (a, b))
-    if not isinstance(back, Proved):
+    if not isinstance(back, Theorem):
         return back
     irreflexive, _, transitive, _ = order_of_votes()
-    failing = [proof.statement for proof in (irreflexive, transitive) if not isinstance(proof, Proved)]
+    failing = [proof.statement for proof in (irreflexive, transitive) if not isinstance(proof, Theorem)]
     if failing:
-        return Unproved(statement, failing[0])
-    return Proved(statement, (*back.obligations, irreflexive.statement, transitive.statement))
+        return OpenStatement(statement, failing[0])
+    return Theorem(statement, (*back.obligations, irreflexive.statement, transitive.statement))
 
 
 def smallest_cycle(length: int, variants: Variants = frozenset()) -> Cycle | None:
@@ -194,12 +194,12 @@ def _proof(statement: str, obligation: str, claim: z3.BoolRef, votes: Sequence[R
     solver = z3.Solver()
     solver.add(z3.Not(claim))
     if solver.check() == z3.unsat:
-        return Proved(statement, (obligation,))
+        return Theorem(statement, (obligation,))
     found = _smallest([z3.Not(claim)], votes)
     if found is None:
-        return Unproved(statement, obligation)
+        return OpenStatement(statement, obligation)
     names = (str(variable) for vote in votes for variable in vote)
-    return Refuted(statement, Numbers(tuple(zip(names, (n for vote in found for n in vote), strict=True))))
+    return Refutation(statement, Sizes(tuple(zip(names, (n for vote in found for n in vote), strict=True))))
 
 
 def _smallest(constraints: Sequence[z3.BoolRef], votes: Sequence[Ranked]) -> tuple[Ranked, ...] | None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from checker.models.ensemble.history import FirstCommit
-from checker.validate.order import NONE
+from checker.validate.happens_before import NONE
 from spec.txn import Txn
 
 Txns = tuple[Txn, ...]
@@ -33,7 +33,7 @@ class Log:
         return Log(self.base, (*self.txns, *txns))
 
 
-class Committed:
+class CommittedLog:
     """The complete committed log: zxid, value, epoch of the first commit, and proposer of each transaction."""
 
     def __init__(self) -> None:

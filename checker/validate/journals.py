@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from checker.reading import JOURNAL, LINE, TooLargeError, check_size
-from checker.validate.words import WordError, durable_of, event_of, rules_of, view_of, zab_rules_of
+from checker.validate.codec import CodecError, durable_of, event_of, rules_of, view_of, zab_rules_of
 from spec.durable import Durable
 from spec.election.state import ElectionRules
 from spec.quorum import Sid, View
@@ -38,7 +38,7 @@ class JournalError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class StartRecord:
     """A start record: the server's configuration and disk; the rules without variants, and the variants by name."""
 
     line: int
@@ -52,7 +52,7 @@ class Begun:
 
 
 @dataclass(frozen=True, slots=True)
-class Handled:
+class StepRecord:
     """A step: its number in this life, the event, the facts as written and the digest of the effects.
 
     `first` marks the first of the records that reached the system together. `oldest` is the first zxid that is still in
@@ -70,13 +70,13 @@ class Handled:
 
 
 @dataclass(frozen=True, slots=True)
-class Torn:
+class TornRecord:
     """An unreadable line at the end of a life."""
 
     line: int
 
 
-Record = Begun | Handled | Torn
+Record = StartRecord | StepRecord | TornRecord
 
 
 class _Line(msgspec.Struct):
@@ -136,7 +136,7 @@ def _records(path: Path, numbered: Iterator[tuple[int, bytes]]) -> Iterator[Reco
         if torn is not None:
             if line.journal is None:
                 raise JournalError(path, *torn)
-            yield Torn(torn[0])
+            yield TornRecord(torn[0])
             torn = None
         if line.journal is not None:
             begun = _begun(path, number, line)
@@ -159,14 +159,14 @@ def _records(path: Path, numbered: Iterator[tuple[int, bytes]]) -> Iterator[Reco
             raise JournalError(path, *torn)
         raise JournalError(path, 0, "it has no records; a journal begins with a start record")
     if torn is not None:
-        yield Torn(torn[0])
+        yield TornRecord(torn[0])
 
 
 def _torn() -> _Line:
     raise msgspec.DecodeError("the line has no end")
 
 
-def _begun(path: Path, number: int, line: _Line) -> Begun:
+def _begun(path: Path, number: int, line: _Line) -> StartRecord:
     if line.journal != FORMAT:
         raise JournalError(path, number, f"the format is {line.journal}; this program reads format {FORMAT}")
     if line.sid is None:
@@ -176,14 +176,14 @@ def _begun(path: Path, number: int, line: _Line) -> Begun:
         zab, of_zab = zab_rules_of(line.zab)
         variants = tuple(sorted({*of_election, *of_zab}))
         view, durable = view_of(line.view), durable_of(line.durable)
-    except WordError as error:
+    except CodecError as error:
         raise JournalError(path, number, str(error)) from None
-    return Begun(number, line.t, line.sid, view, durable, rules, zab, variants)
+    return StartRecord(number, line.t, line.sid, view, durable, rules, zab, variants)
 
 
-def _handled(path: Path, number: int, line: _Line) -> Handled:
+def _handled(path: Path, number: int, line: _Line) -> StepRecord:
     try:
         event = event_of(line.e)
-    except WordError as error:
+    except CodecError as error:
         raise JournalError(path, number, str(error)) from None
-    return Handled(number, line.t, line.n, event, line.f, line.x, bool(line.b), line.m)
+    return StepRecord(number, line.t, line.n, event, line.f, line.x, bool(line.b), line.m)

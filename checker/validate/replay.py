@@ -20,15 +20,15 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from checker.validate.journals import Begun, Handled
-from checker.validate.words import digest_of, fits, told
+from checker.validate.codec import digest_of, fits, text_of
+from checker.validate.journals import StartRecord, StepRecord
 from spec import server as spec_server
 from spec.durable import Durable
 from spec.effects import DiskOperation, Effects, Observe, Step
 from spec.election.state import ElectionRules
 from spec.quorum import Sid
 from spec.server import Server
-from spec.txn import format_zxid as zxid_told
+from spec.txn import format_zxid
 from spec.zab import disk
 from spec.zab.state import ZabRules
 
@@ -39,7 +39,7 @@ KEPT_IN_MEMORY = 500
 
 
 @dataclass(frozen=True)
-class Misfit:
+class Mismatch:
     """The first step that does not fit, with the clause that decided and its witnesses.
 
     `invariant` is the name of the violated invariant; empty if the step is not a step of the specification.
@@ -56,7 +56,7 @@ class Misfit:
 
 
 @dataclass(frozen=True)
-class Ahead:
+class DiskAhead:
     """A restart that found more on the disk than the journal contains."""
 
     line: int
@@ -66,7 +66,7 @@ class Ahead:
 class Replay:
     """A server according to its journal; `checks` is False for a second pass over a journal that fits."""
 
-    def __init__(self, path: Path, begun: Begun, *, checks: bool = True) -> None:
+    def __init__(self, path: Path, begun: StartRecord, *, checks: bool = True) -> None:
         self.path, self.checks = path, checks
         self.server = Server(begun.sid, begun.view, begun.durable)
         self.stepped = self.server  # after the last step, before the node has forgotten any of its log
@@ -74,7 +74,7 @@ class Replay:
         self.zab: ZabRules | None = begun.zab
         self._turn: list[tuple[Durable, tuple[DiskOperation, ...]]] = []
 
-    def restart(self, begun: Begun) -> Misfit | Ahead | None:
+    def restart(self, begun: StartRecord) -> Mismatch | DiskAhead | None:
         """Starts the next life of the server, and compares the contents of its disk with the expected contents."""
         found = self._compare(begun) if self.checks else None
         self.server = Server(begun.sid, begun.view, begun.durable)
@@ -85,18 +85,18 @@ class Replay:
         """Ends the process; the contents of the disk stay."""
         self.server = Server(self.server.sid, self.server.view, self.server.durable)
 
-    def step(self, handled: Handled) -> Effects | Misfit:
+    def step(self, handled: StepRecord) -> Effects | Mismatch:
         """Replays one step; returns its effects, or the reason why it does not fit."""
         try:
             stepped = spec_server.step(self.server, handled.event, self.rules, self.zab)
         except (ArithmeticError, AssertionError, LookupError, StopIteration, ValueError) as error:
-            return self._misfit(handled, f"the specification cannot take this step ({type(error).__name__}: {error})")
+            return self._mismatch(handled, f"the specification cannot take this step ({type(error).__name__}: {error})")
         if stepped is None:
-            return self._misfit(handled, "the event is impossible in this state", self._state())
+            return self._mismatch(handled, "the event is impossible in this state", self._state())
         if self.checks:
-            misfit = self._misfit_of(handled, stepped)
-            if misfit is not None:
-                return misfit
+            mismatch = self._mismatch_of(handled, stepped)
+            if mismatch is not None:
+                return mismatch
             self._remember(handled.first)
         self.server = self.stepped = stepped.state
         if handled.oldest is not None:
@@ -110,24 +110,24 @@ class Replay:
         if len(self._turn) > LAST_TURN:
             del self._turn[0]
 
-    def _misfit_of(self, handled: Handled, stepped: Step[Server]) -> Misfit | None:
+    def _mismatch_of(self, handled: StepRecord, stepped: Step[Server]) -> Mismatch | None:
         facts = [each.fact for each in stepped.effects if isinstance(each, Observe)]
         for written, fact in zip(handled.facts, facts, strict=False):
             if not fits(written, fact):
                 clause = "the node observed another fact than the specification"
-                return self._misfit(handled, clause, (("written", written), ("by the specification", told(fact))))
+                return self._mismatch(handled, clause, (("written", written), ("by the specification", text_of(fact))))
         if len(handled.facts) != len(facts):
             clause = "the node observed more or fewer facts than the specification"
-            ours = [told(fact) for fact in facts]
-            return self._misfit(handled, clause, (("written", handled.facts), ("by the specification", ours)))
+            ours = [text_of(fact) for fact in facts]
+            return self._mismatch(handled, clause, (("written", handled.facts), ("by the specification", ours)))
         if handled.digest != digest_of(stepped.effects):
-            asked = [told(each) for each in stepped.effects]
+            asked = [text_of(each) for each in stepped.effects]
             values = (("by the specification", asked), *self._state())
-            return self._misfit(handled, "the effects are not those of the specification", values)
+            return self._mismatch(handled, "the effects are not those of the specification", values)
         return None
 
-    def _misfit(self, handled: Handled, clause: str, values: tuple[tuple[str, object], ...] = ()) -> Misfit:
-        return Misfit(self.path, handled.line, handled.time, self.server.sid, told(handled.event), clause, values)
+    def _mismatch(self, handled: StepRecord, clause: str, values: tuple[tuple[str, object], ...] = ()) -> Mismatch:
+        return Mismatch(self.path, handled.line, handled.time, self.server.sid, text_of(handled.event), clause, values)
 
     def _state(self) -> tuple[tuple[str, object], ...]:
         """A summary of the server's state, for the report."""
@@ -137,22 +137,22 @@ class Replay:
         state: list[tuple[str, object]] = [("state", server.election.state.name)]
         if server.zab is not None:
             state += [("phase", server.zab.phase.name), ("epoch", server.zab.epoch)]
-        return (*state, ("round", server.election.round), ("last zxid on disk", zxid_told(server.durable.last_zxid)))
+        return (*state, ("round", server.election.round), ("last zxid on disk", format_zxid(server.durable.last_zxid)))
 
-    def _shorten(self, handled: Handled) -> Misfit | None:
+    def _shorten(self, handled: StepRecord) -> Mismatch | None:
         """Removes the beginning of the log, as the node has done."""
         durable = self.server.durable
         place = next((n for n, txn in enumerate(durable.txns) if txn.zxid == handled.oldest), None)
         if place is None:
-            values = (("oldest in memory", zxid_told(handled.oldest or 0)),)
-            return self._misfit(handled, "the node remembers its log from a transaction on that is not in it", values)
+            values = (("oldest in memory", format_zxid(handled.oldest or 0)),)
+            return self._mismatch(handled, "the node remembers its log from a transaction on that is not in it", values)
         if place:
             self.server = replace(self.server, durable=replace(durable, txns=durable.txns[place:]))
         return None
 
     # After a restart.
 
-    def _compare(self, begun: Begun) -> Misfit | Ahead | None:
+    def _compare(self, begun: StartRecord) -> Mismatch | DiskAhead | None:
         found = begun.durable
         last = Durable()
         behind: Durable | None = None
@@ -162,15 +162,15 @@ class Replay:
                 return None
             behind = last
         if _is_ahead(found, last):
-            what = f"the disk held last zxid {zxid_told(found.last_zxid)} and epochs {_epochs(found)}, the journal "
-            return Ahead(begun.line, f"{what}{zxid_told(last.last_zxid)} and {_epochs(last)}")
+            what = f"the disk held last zxid {format_zxid(found.last_zxid)} and epochs {_epochs(found)}, the journal "
+            return DiskAhead(begun.line, f"{what}{format_zxid(last.last_zxid)} and {_epochs(last)}")
         values = (
-            ("on disk", f"last zxid {zxid_told(found.last_zxid)}, epochs {_epochs(found)}"),
-            ("durable by the journal", f"last zxid {zxid_told(last.last_zxid)}, epochs {_epochs(last)}"),
+            ("on disk", f"last zxid {format_zxid(found.last_zxid)}, epochs {_epochs(found)}"),
+            ("durable by the journal", f"last zxid {format_zxid(last.last_zxid)}, epochs {_epochs(last)}"),
             *_first_difference(last, found),
         )
         clause = "after the restart the disk does not hold what was durable before"
-        return Misfit(self.path, begun.line, begun.time, begun.sid, "start", clause, values)
+        return Mismatch(self.path, begun.line, begun.time, begun.sid, "start", clause, values)
 
     def _possible(self) -> Iterator[Durable]:
         """The possible contents of the disk, in ascending order, from the last turn and the requested operations."""
@@ -234,5 +234,5 @@ def _first_difference(one: Durable, other: Durable) -> tuple[tuple[str, object],
     mine, theirs = ({t.zxid: t.value for t in each.txns if t.zxid >= first} for each in (one, other))
     for zxid in sorted({*mine, *theirs}):
         if mine.get(zxid) != theirs.get(zxid):
-            return (("first difference at", zxid_told(zxid)),)
+            return (("first difference at", format_zxid(zxid)),)
     return ()

@@ -19,8 +19,8 @@ from typing import Any
 from checker.job import Verdict
 from checker.report.verdict import ExitCode
 from checker.traces.values import show
-from checker.validate.held import Count
-from checker.validate.replay import Misfit
+from checker.validate.invariants import Count
+from checker.validate.replay import Mismatch
 from spec.quorum import Sid, View
 
 
@@ -30,7 +30,7 @@ class Validation:
 
     paths: tuple[Path, ...]
     sids: tuple[Sid, ...]
-    misfits: list[Misfit] = field(default_factory=list)
+    mismatches: list[Mismatch] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     views: dict[Sid, View] = field(default_factory=dict)
     counts: Mapping[str, Count] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class Validation:
     @property
     def verdict(self) -> Verdict:
         """The first verdict of the lattice that applies."""
-        if self.misfits:
+        if self.mismatches:
             return Verdict.VIOLATED
         return Verdict.PASSED if any(count.premise for count in self.counts.values()) else Verdict.VACUOUS
 
@@ -62,26 +62,26 @@ class Validation:
     @property
     def sentence(self) -> str:
         """The verdict in one line."""
-        if self.misfits:
-            return f"{self.verdict.value}: {_told(self.misfits[0])}"
+        if self.mismatches:
+            return f"{self.verdict.value}: {_headline(self.mismatches[0])}"
         if self.verdict is Verdict.VACUOUS:
             return f"{self.verdict.value}: no invariant had anything to say of {self.steps:,} records"
         return f"{self.verdict.value}: {self.steps:,} records fit the specification, and every invariant holds"
 
 
-def _told(misfit: Misfit) -> str:
-    name = f"{misfit.invariant}: " if misfit.invariant else ""
-    return f"{misfit.path}:{misfit.line}: server {misfit.sid}: {name}{misfit.clause}"
+def _headline(mismatch: Mismatch) -> str:
+    name = f"{mismatch.invariant}: " if mismatch.invariant else ""
+    return f"{mismatch.path}:{mismatch.line}: server {mismatch.sid}: {name}{mismatch.clause}"
 
 
 def lines(found: Validation) -> list[str]:
     """The report as lines of text."""
     report = [found.sentence]
-    for misfit in found.misfits:
-        if misfit is not found.misfits[0]:
-            report.append(f"also: {_told(misfit)}")
-        report += [f"  at     {_time(misfit.time)}", f"  event  {misfit.event or 'none'}"]
-        report += [f"  {name}: {show(value)}" for name, value in misfit.values]
+    for mismatch in found.mismatches:
+        if mismatch is not found.mismatches[0]:
+            report.append(f"also: {_headline(mismatch)}")
+        report += [f"  at     {_time(mismatch.time)}", f"  event  {mismatch.event or 'none'}"]
+        report += [f"  {name}: {show(value)}" for name, value in mismatch.values]
     report += ["", *(f"  {name:<18} {value}" for name, value in _figures(found))]
     if found.counts:
         width = max(len(name) for name in found.counts)
@@ -132,7 +132,7 @@ def data(found: Validation) -> dict[str, Any]:
                 "clause": each.clause,
                 "values": {name: show(value) for name, value in each.values},
             }
-            for each in found.misfits
+            for each in found.mismatches
         ],
         "files": [str(path) for path in found.paths],
         "servers": list(found.sids),

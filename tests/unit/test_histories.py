@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from checker import histories
-from checker.histories import Bound, History, HistoryError, Leaf, Operation, Pause, Replica, history_of
-from checker.histories.linearizable import Linearizable, NoOrder, Undecided, search
+from checker.histories import Bound, ClientHistory, ClientHistoryError, FinalZnodes, Leaf, Operation, Pause, history_of
+from checker.histories.linearizable import Linearization, NoAnswer, NoOrder, search
 from checker.histories.record import Kind
-from checker.histories.report import judged
+from checker.histories.report import report_of
 from checker.report.verdict import ExitCode
 
 EPOCH_1 = 1 << 32
@@ -115,7 +115,7 @@ def test_the_counterexample_is_the_first_answer_that_no_order_explains() -> None
     ],
 )
 def test_a_refusal_is_an_observation(answer: Operation, explained: bool) -> None:
-    assert isinstance(search([CREATE, SET, answer]), Linearizable if explained else NoOrder)
+    assert isinstance(search([CREATE, SET, answer]), Linearization if explained else NoOrder)
 
 
 def test_a_conditional_write_finds_the_version_it_asks_for() -> None:
@@ -128,7 +128,7 @@ def test_concurrent_writes_may_stand_in_any_order_and_both_readers_must_agree_on
     one, two = write("set", "b", (2, 9), 2, 1), write("set", "c", (2, 9), 3, 2, session=3)
     old, new = read("b", (3, 4), 2, 2, 1, synced=True), read("c", (5, 6), 3, 3, 2, synced=True)
 
-    assert isinstance(search([CREATE, one, two, old, new]), Linearizable)
+    assert isinstance(search([CREATE, one, two, old, new]), Linearization)
     assert isinstance(search([CREATE, one, two, old, new, read("b", (7, 8), 3, 2, 1, synced=True)]), NoOrder)
 
 
@@ -137,7 +137,7 @@ def test_a_search_that_reaches_its_bound_says_so() -> None:
     deletes = [write("delete", None, (2, 100), n + 20, session=20 + n) for n in range(9)]
     never = [*creates, *deletes, read("v0", (200, 201), 40, 1, 7, synced=True)]
 
-    assert isinstance(search(never, bound=50), Undecided)
+    assert isinstance(search(never, bound=50), NoAnswer)
     findings = histories.check(history_of(never), bound=50)
     assert findings.undecided == ("/k",)
     assert not findings.passed
@@ -149,7 +149,7 @@ def test_two_hundred_unanswered_writes_do_not_slow_the_search_down() -> None:
 
     found = search([CREATE, *unanswered, seen, write("set", "z", (7, 8), 9, 100)], bound=2_000)
 
-    assert isinstance(found, Linearizable)
+    assert isinstance(found, Linearization)
 
 
 def test_zxids_of_writes_follow_real_time_across_znodes() -> None:
@@ -246,18 +246,22 @@ def leaf(value: str, mzxid: int, version: int, **other: int) -> Leaf:
 
 
 def test_replicas_hold_every_acknowledged_write() -> None:
-    assert clauses(CREATE, SET, Replica(1, {"/k": leaf("b", 2, 1)})) == []
+    assert clauses(CREATE, SET, FinalZnodes(1, {"/k": leaf("b", 2, 1)})) == []
     for held in ({}, {"/k": leaf("a", 1, 0)}, {"/k": leaf("other", 3, 2)}, {"/k": leaf("a", 3, 2)}):
-        assert clauses(CREATE, SET, Replica(1, held)) == ["no acknowledged write is missing at the end"], held
+        assert clauses(CREATE, SET, FinalZnodes(1, held)) == ["no acknowledged write is missing at the end"], held
 
 
 def test_an_unanswered_write_may_be_there_at_the_end() -> None:
-    assert clauses(CREATE, lost("set", "x", 2), Replica(1, {"/k": leaf("x", 2, 1)})) == []
-    assert clauses(CREATE, lost("delete", None, 2), Replica(1, {})) == []
+    assert clauses(CREATE, lost("set", "x", 2), FinalZnodes(1, {"/k": leaf("x", 2, 1)})) == []
+    assert clauses(CREATE, lost("delete", None, 2), FinalZnodes(1, {})) == []
 
 
 def test_replicas_are_compared_down_to_the_stat_and_the_first_difference_is_named() -> None:
-    entries = [CREATE, Replica(1, {"/k": leaf("a", 1, 0, ctime=5)}), Replica(2, {"/k": leaf("a", 1, 0, ctime=6)})]
+    entries = [
+        CREATE,
+        FinalZnodes(1, {"/k": leaf("a", 1, 0, ctime=5)}),
+        FinalZnodes(2, {"/k": leaf("a", 1, 0, ctime=6)}),
+    ]
 
     violations = histories.check(history_of(entries)).violations
 
@@ -267,7 +271,7 @@ def test_replicas_are_compared_down_to_the_stat_and_the_first_difference_is_name
 
 
 def test_what_a_server_says_of_itself_is_not_compared() -> None:
-    own = [Replica(n, {"/zookeeper/config": leaf(f"server.{n}", 0, -1)}) for n in (1, 2)]
+    own = [FinalZnodes(n, {"/zookeeper/config": leaf(f"server.{n}", 0, -1)}) for n in (1, 2)]
 
     assert clauses(*own) == []
 
@@ -279,14 +283,14 @@ def test_a_saved_history_is_read_back_whole(tmp_path: Path) -> None:
         *deposed(4),
         Pause(1, 0.5, 1.5),
         Bound(2.0),
-        Replica(1, {"/": leaf("", 0, 0)}),
+        FinalZnodes(1, {"/": leaf("", 0, 0)}),
     ]
     file = tmp_path / "history.jsonl"
 
     histories.save(file, entries[1:])
 
     assert histories.load(file) == history_of(entries[1:])
-    assert isinstance(histories.load(file), History)
+    assert isinstance(histories.load(file), ClientHistory)
 
 
 @pytest.mark.parametrize(
@@ -302,7 +306,7 @@ def test_a_line_that_cannot_be_used_is_named(tmp_path: Path, line: str, said: st
     file = tmp_path / "history.jsonl"
     file.write_text(f'{{"entry": "bound", "seconds": 1}}\n{line}\n', encoding="utf-8")
 
-    with pytest.raises(HistoryError) as error:
+    with pytest.raises(ClientHistoryError) as error:
         histories.load(file)
 
     assert said in str(error.value)
@@ -310,7 +314,7 @@ def test_a_line_that_cannot_be_used_is_named(tmp_path: Path, line: str, said: st
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(HistoryError, match="name a recorded history"):
+    with pytest.raises(ClientHistoryError, match="name a recorded history"):
         histories.load(tmp_path / "none.jsonl")
 
 
@@ -324,7 +328,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     ],
 )
 def test_an_ambiguous_history_is_refused(entries: list[Operation], said: str) -> None:
-    with pytest.raises(HistoryError, match=said):
+    with pytest.raises(ClientHistoryError, match=said):
         history_of(entries)
 
 
@@ -333,7 +337,7 @@ def test_a_history_with_nothing_wrong_exits_with_zero_and_a_violated_one_with_tw
     histories.save(good, [CREATE, SET])
     histories.save(bad, [read("b", (4, 5), 2, 1, 1)])
 
-    assert judged([good]).exit_code == ExitCode.PASSED
-    assert judged([good, bad]).exit_code == ExitCode.SAFETY
-    assert judged([good]).text.startswith("passed: 2 operations of 1 sessions: 2 acknowledged writes")
-    assert json.loads(json.dumps(judged([good, bad]).data))["violations"][0]["clause"].startswith("a read returns")
+    assert report_of([good]).exit_code == ExitCode.PASSED
+    assert report_of([good, bad]).exit_code == ExitCode.SAFETY
+    assert report_of([good]).text.startswith("passed: 2 operations of 1 sessions: 2 acknowledged writes")
+    assert json.loads(json.dumps(report_of([good, bad]).data))["violations"][0]["clause"].startswith("a read returns")

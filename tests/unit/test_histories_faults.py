@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from checker import histories
-from checker.histories import Bound, Leaf, Operation, Replica, history_of
+from checker.histories import Bound, FinalZnodes, Leaf, Operation, history_of
 from checker.histories.record import Kind
 from checker.histories.syncs import BOUNDED
 from checker.histories.syncs import CURRENT as SYNCED
@@ -196,7 +196,7 @@ class Fake:
                 self.harmed += 1
                 tree.popitem()
             leaves = {key: Leaf(node[0], {"mzxid": node[1], "version": node[2]}) for key, node in tree.items()}
-            self.record.append(Replica(server, leaves))
+            self.record.append(FinalZnodes(server, leaves))
         return self
 
 

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from checker.histories import Operation
-from checker.histories.linearizable import Linearizable, search
+from checker.histories.linearizable import Linearization, search
 from checker.histories.record import Kind
 
 KINDS: tuple[Kind, ...] = ("create", "set", "set", "delete", "sync+get")
@@ -90,7 +90,7 @@ def any_order(operations: list[Operation]) -> bool:
 
 @pytest.mark.parametrize("first", range(0, 400, 50))
 def test_the_search_agrees_with_trying_every_order(first: int) -> None:
-    found = {seed: isinstance(search(drawn(seed)), Linearizable) for seed in range(first, first + 50)}
+    found = {seed: isinstance(search(drawn(seed)), Linearization) for seed in range(first, first + 50)}
 
     assert found == {seed: any_order(drawn(seed)) for seed in found}
     assert set(found.values()) == {True, False}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from checker import reading
-from checker.histories import HistoryError
+from checker.histories import ClientHistoryError
 from checker.histories.record import load
 from checker.validate.journals import JournalError, read
 from spec.config import ConfigError, parse_zoo_cfg
@@ -107,5 +107,5 @@ def test_a_line_of_a_journal_has_a_limit(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_history_of_several_files_has_the_limit_for_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A history may have a file for each client."""
     monkeypatch.setattr("checker.histories.record.HISTORY", 100)
-    with pytest.raises(HistoryError, match=r"b: it has 101 bytes, and the limit is 100"):
+    with pytest.raises(ClientHistoryError, match=r"b: it has 101 bytes, and the limit is 100"):
         load(sparse(tmp_path / "a", 0), sparse(tmp_path / "b", 101))

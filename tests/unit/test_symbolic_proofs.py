@@ -3,19 +3,19 @@
 import pytest
 
 from checker.symbolic import proofs
-from checker.symbolic.proofs import Numbers, Proof, Proved, Refuted, Unproved
+from checker.symbolic.proofs import OpenStatement, Proof, Refutation, Sizes, Theorem
 from checker.symbolic.walk import Share, WeightedSets, Weights
 from spec.quorum import Hierarchical, hierarchical_view, majority_view
 
 
-def sizes(proof: Proof) -> Numbers:
-    assert isinstance(proof, Refuted)
-    assert isinstance(proof.counterexample, Numbers)
+def sizes(proof: Proof) -> Sizes:
+    assert isinstance(proof, Refutation)
+    assert isinstance(proof.counterexample, Sizes)
     return proof.counterexample
 
 
 def sets(proof: Proof) -> WeightedSets:
-    assert isinstance(proof, Refuted)
+    assert isinstance(proof, Refutation)
     assert isinstance(proof.counterexample, WeightedSets)
     return proof.counterexample
 
@@ -32,7 +32,7 @@ def grouped(case: WeightedSets) -> Hierarchical:
 
 @pytest.mark.parametrize("proof", proofs.all_proofs(), ids=lambda proof: proof.statement)
 def test_every_statement_holds_with_zookeepers_rules(proof: Proof) -> None:
-    assert isinstance(proof, Proved)
+    assert isinstance(proof, Theorem)
 
 
 def test_half_of_the_voters_need_not_meet() -> None:
@@ -104,4 +104,4 @@ def test_adding_more_than_one_server_at_once_can_split(added: int) -> None:
 def test_an_induction_that_is_too_weak_is_not_called_a_refutation() -> None:
     # Negative weights break the step of the induction; without a counterexample that proves nothing either way.
     obligations = proofs._server_induction(Weights.ANY)
-    assert proofs._by_induction("claim", obligations, None) == Unproved("claim", "one more server")
+    assert proofs._by_induction("claim", obligations, None) == OpenStatement("claim", "one more server")

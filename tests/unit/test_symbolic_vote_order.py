@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from checker import symbolic
 from checker.symbolic import vote_order
-from checker.symbolic.proofs import Numbers, Proof, Proved, Refuted
+from checker.symbolic.proofs import Proof, Refutation, Sizes, Theorem
 from checker.symbolic.vote_order import BEFORE_1419, Cycle, Ranked, Variants, better, smallest_cycle
 from spec.election import Vote, is_better
 from spec.quorum import majority_view
@@ -30,22 +30,22 @@ def beat_each_other(one: Vote, other: Vote) -> bool:
 
 @pytest.mark.parametrize("proof", vote_order.all_proofs(), ids=lambda proof: proof.statement)
 def test_every_statement_holds_of_all_integers(proof: Proof) -> None:
-    assert isinstance(proof, Proved)
+    assert isinstance(proof, Theorem)
 
 
 def test_of_the_order_before_1419_two_statements_of_four_are_refuted() -> None:
     irreflexive, asymmetric, transitive, total = vote_order.order_of_votes(BEFORE_1419)
 
-    assert isinstance(irreflexive, Proved)
-    assert isinstance(asymmetric, Refuted)
-    assert isinstance(transitive, Refuted)
-    assert isinstance(total, Proved)
+    assert isinstance(irreflexive, Theorem)
+    assert isinstance(asymmetric, Refutation)
+    assert isinstance(transitive, Refutation)
+    assert isinstance(total, Theorem)
 
 
 def test_what_refutes_the_order_before_1419_refutes_it_before_the_specification_too() -> None:
     _, refuted, _, _ = vote_order.order_of_votes(BEFORE_1419)
-    assert isinstance(refuted, Refuted)
-    assert isinstance(refuted.counterexample, Numbers)
+    assert isinstance(refuted, Refutation)
+    assert isinstance(refuted.counterexample, Sizes)
     case = refuted.counterexample
     one, other = (Vote(case[f"server{n}"], case[f"zxid{n}"], case[f"epoch{n}"]) for n in (1, 2))
 

@@ -20,8 +20,8 @@ from checker.job import Verdict
 from checker.models.ensemble import Budgets, File, Grain, Member, Setup, columns, ensemble
 from checker.report.verdict import ExitCode
 from checker.validate import JournalError, Validation, journals, validate
-from checker.validate.past import Past
-from checker.validate.words import digest_of
+from checker.validate.codec import digest_of
+from checker.validate.global_history import GlobalHistory
 from refimpl.journal import Journal
 from spec import server as spec_server
 from spec.durable import Durable
@@ -156,7 +156,7 @@ def found_lines(paths: list[Path], wanted: Callable[[Any], bool]) -> Iterator[tu
 
 def named(found: Validation) -> list[tuple[int, int]]:
     """Return the server and the line of each misfit."""
-    return [(misfit.sid, misfit.line) for misfit in found.misfits]
+    return [(misfit.sid, misfit.line) for misfit in found.mismatches]
 
 
 # -- Correct journals --------------------------------------------------------------------------------------------
@@ -167,7 +167,7 @@ def test_the_journals_of_any_schedule_fit(tmp_path: Path, seed: int) -> None:
     zab = ZabRules(asynchronous_disk=seed % 4 != 0, asynchronous_commits=seed % 3 == 0)
     found = validate(ran(tmp_path, seed, OBSERVED if seed % 2 else THREE, zab=zab))
 
-    assert (found.verdict, found.misfits, found.exit_code) == (Verdict.PASSED, [], ExitCode.PASSED)
+    assert (found.verdict, found.mismatches, found.exit_code) == (Verdict.PASSED, [], ExitCode.PASSED)
     assert found.merged == found.steps > 50
 
 
@@ -286,7 +286,7 @@ def test_an_event_that_is_impossible_is_found(calm: list[Path], tmp_path: Path) 
         record["e"] = ["Applied"]
 
     found = validate(changed(calm, tmp_path, sid, line, applied))
-    assert (named(found)[0], found.misfits[0].clause) == ((sid, line), "the event is impossible in this state")
+    assert (named(found)[0], found.mismatches[0].clause) == ((sid, line), "the event is impossible in this state")
 
 
 def test_an_ack_that_was_never_sent_is_found_though_each_journal_fits_by_itself(tmp_path: Path) -> None:
@@ -303,7 +303,7 @@ def test_an_ack_that_was_never_sent_is_found_though_each_journal_fits_by_itself(
     found = validate(paths)
 
     assert validate([tmp_path / f"{source}.journal"]).verdict is Verdict.PASSED
-    assert (named(found), found.misfits[0].event) == ([(leader, line)], f"packet of server {source}")
+    assert (named(found), found.mismatches[0].event) == ([(leader, line)], f"packet of server {source}")
 
 
 def test_a_line_that_is_missing_is_named_by_the_next(calm: list[Path], tmp_path: Path) -> None:
@@ -386,10 +386,10 @@ def test_what_is_settled_is_left_out_and_the_same_invariant_is_found_at_the_same
         paths = ran(folder, seed, zab=zab, budgets=Budgets(crashes=2, restarts=2, disconnects=1, writes=30), most=800)
         short = validate(paths)
         with monkeypatch.context() as whole:
-            whole.setattr(Past, "settle", lambda _: None)
-            whole.setattr("checker.validate.held.WHOLE", 10**9)
-            assert validate(paths).misfits == short.misfits
-        seen |= {misfit.invariant for misfit in short.misfits}
+            whole.setattr(GlobalHistory, "settle", lambda _: None)
+            whole.setattr("checker.validate.invariants.WHOLE", 10**9)
+            assert validate(paths).mismatches == short.mismatches
+        seen |= {misfit.invariant for misfit in short.mismatches}
 
     assert seen and seen <= invariants
 
@@ -398,15 +398,15 @@ def test_a_long_run_whose_writes_come_one_by_one_is_looked_at_in_short(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     longest = 0
-    log_of = Past.log_of
+    log_of = GlobalHistory.log_of
 
-    def watched(past: Past, image: Any) -> Any:
+    def watched(past: GlobalHistory, image: Any) -> Any:
         nonlocal longest
         log = log_of(past, image)
         longest = max(longest, len(log))
         return log
 
-    monkeypatch.setattr(Past, "log_of", watched)
+    monkeypatch.setattr(GlobalHistory, "log_of", watched)
     found = validate(ran(tmp_path, 1, budgets=CALM, most=1500, writes=0.05))
 
     assert (found.verdict, found.transactions) == (Verdict.PASSED, 60)

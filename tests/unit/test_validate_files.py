@@ -192,14 +192,14 @@ def test_what_was_asked_for_and_not_reported_may_be_on_disk_or_not(path: Path, l
 )
 def test_a_disk_without_what_was_durable_is_a_misfit(path: Path, durable: Durable, difference: str) -> None:
     found = restarted(path, durable)
-    (misfit,) = found.misfits
+    (misfit,) = found.mismatches
     assert (misfit.line, misfit.clause) == (7, "after the restart the disk does not hold what was durable before")
     assert ("first difference at", difference) in misfit.values
 
 
 def test_epochs_that_went_back_are_a_misfit(path: Path) -> None:
     found = restarted(path, Durable(0, 0, 0, (FIRST,)))
-    assert [(misfit.line, misfit.event) for misfit in found.misfits] == [(7, "start")]
+    assert [(misfit.line, misfit.event) for misfit in found.mismatches] == [(7, "start")]
 
 
 def test_a_disk_that_holds_more_than_could_be_written_down_is_told(path: Path) -> None:
@@ -233,7 +233,7 @@ def test_an_epoch_that_is_established_again_after_later_turns_violates_leadershi
     monkeypatch.setattr(Replay, "_compare", lambda *_: None)
     Live(path).boots().does(ClientWrite("a"))
     Live(path).boots()
-    (misfit,) = validate([path]).misfits
+    (misfit,) = validate([path]).mismatches
     assert (misfit.line, misfit.invariant) == (7, "Leadership")
     assert misfit.clause == "one leader establishes one epoch twice"
 
@@ -246,7 +246,7 @@ def test_a_life_establishes_an_epoch_at_most_once_also_where_an_earlier_life_was
     Live(path).does(Start(ALONE), Fired(Timer.FINALIZE_WAIT), flushes=False)
     Live(path).boots().does(ClientWrite("a"))
     Live(path).boots()
-    (misfit,) = validate([path]).misfits
+    (misfit,) = validate([path]).mismatches
     assert (misfit.line, misfit.invariant) == (10, "Leadership")
 
 

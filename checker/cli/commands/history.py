@@ -17,12 +17,12 @@ def _options(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from checker.histories import HistoryError  # noqa: PLC0415
-    from checker.histories.report import judged  # noqa: PLC0415
+    from checker.histories import ClientHistoryError  # noqa: PLC0415
+    from checker.histories.report import report_of  # noqa: PLC0415
 
     try:
-        found = judged(options.files)
-    except HistoryError as error:
+        found = report_of(options.files)
+    except ClientHistoryError as error:
         return refused(str(error), ExitCode.SCENARIO)
     with unread_output_discarded():
         print(json.dumps(found.data) if options.json else found.text)

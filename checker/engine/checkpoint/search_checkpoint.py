@@ -25,7 +25,7 @@ from checker.engine.checkpoint.checkpoint_store import AGAIN, CheckpointStore, S
 from checker.engine.checkpoint.head import Identity, SavedHit, SavedSearch
 from checker.engine.checkpoint.replayable_tables import ReplayableTables
 from checker.engine.evaluator import Hit
-from checker.engine.frontier import Block
+from checker.engine.frontier import RowBlock
 from checker.engine.liveness.graph import Graph
 from checker.engine.model import Model, ModelError
 from checker.engine.process import Interrupts
@@ -49,7 +49,7 @@ class SearchCheckpoint:
         self._states = 0  # in the checkpoint
         self.interrupts = Interrupts()
 
-    def take_up(self, parts: SearchState) -> tuple[list[Block], list[Block]] | None:
+    def take_up(self, parts: SearchState) -> tuple[list[RowBlock], list[RowBlock]] | None:
         """Restore the checkpoint into new parts, and return the remaining blocks of the level and of the next one.
 
         Return None if there is no checkpoint. The tables of the parts must be `tables`.
@@ -81,7 +81,7 @@ class SearchCheckpoint:
         """Whether the next save is due."""
         return time.monotonic() - self._last >= self._checkpoint.every
 
-    def keep(self, level: list[Block], following: list[Block]) -> None:
+    def keep(self, level: list[RowBlock], following: list[RowBlock]) -> None:
         """Save the search with the remaining blocks of the level and of the next one. A failure is recorded in the
         notes.
         """
@@ -117,7 +117,7 @@ class SearchCheckpoint:
 
     # -- saving ----------------------------------------------------------------------------------------------
 
-    def _said(self, level: list[Block], following: list[Block]) -> SavedSearch:
+    def _said(self, level: list[RowBlock], following: list[RowBlock]) -> SavedSearch:
         result, judge = self._parts.result, self._parts.judge
         return SavedSearch(
             identity=self._identity,
@@ -150,7 +150,7 @@ class SearchCheckpoint:
             growing["marks"] = lambda size: [marks[size // each : history.size]]
         return growing
 
-    def _now(self, blocks: list[Block]) -> Iterator[Array]:
+    def _now(self, blocks: list[RowBlock]) -> Iterator[Array]:
         columns = len(self._parts.result.model.columns)
         yield from (block.rows[: block.size, :columns] for block in blocks)
         yield from (self._parts.counts.fired, self._parts.counts.reached, self._parts.judge.tally)
@@ -242,7 +242,7 @@ class SearchCheckpoint:
         if numbers.size and int(numbers.max()) >= bound:
             raise CheckpointError(f"{self._folder}: a number of the file {name} must be below {bound:,}; {AGAIN}")
 
-    def _take_up_now(self, said: SavedSearch) -> tuple[list[Block], list[Block]]:
+    def _take_up_now(self, said: SavedSearch) -> tuple[list[RowBlock], list[RowBlock]]:
         result, _, _, history, _, judge, counts, _ = self._parts
         result.levels, result.transitions, result.deadlocks = said.levels, said.transitions, said.deadlocks
         result.seconds_before = said.seconds
@@ -267,9 +267,9 @@ class SearchCheckpoint:
             return [], level
         return level, following
 
-    def _blocks(self, file: Any, rows: int) -> list[Block]:
+    def _blocks(self, file: Any, rows: int) -> list[RowBlock]:
         """Read this number of rows into blocks. All of them are full except the last, as they were before the save."""
-        columns, blocks = len(self._parts.result.model.columns), list[Block]()
+        columns, blocks = len(self._parts.result.model.columns), list[RowBlock]()
         while rows:
             block = self._parts.pool.take()
             block.size = min(rows, len(block.rows))
@@ -282,7 +282,7 @@ class SearchCheckpoint:
             rows -= block.size
         return blocks
 
-    def _see_that_they_are_the_last(self, blocks: list[Block]) -> None:
+    def _see_that_they_are_the_last(self, blocks: list[RowBlock]) -> None:
         """Check by fingerprints that the waiting rows are the states seen last."""
         history = self._parts.history
         rows = [block.fingerprints[: block.size] for block in blocks]

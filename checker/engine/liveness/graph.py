@@ -50,7 +50,7 @@ class Marks:
         return self._reserved[:states, bundle]
 
 
-class Numbers:
+class NumberFile:
     """A growing sequence of numbers of one type, in an unnamed file."""
 
     def __init__(self, kind: type[np.unsignedinteger[Any]]) -> None:
@@ -100,7 +100,7 @@ class Graph:
         self.tables = tables
         self.marks = Marks(tables.bundles(EvaluationMode.LIVENESS))
         self.has_labels = any(prop.kind is Kind.EVENTUALLY for prop in tables.model.properties)
-        self._targets, self._labels, self._degrees = (Numbers(kind) for kind in (np.uint32, np.uint16, np.uint32))
+        self._targets, self._labels, self._degrees = (NumberFile(kind) for kind in (np.uint32, np.uint16, np.uint32))
         self._base, self._rows = -1, 0  # of the present block
         self._parts: list[tuple[Array, Array, Array]] = []
         self._ordered = True
@@ -153,7 +153,7 @@ class Graph:
         self._parts, self._ordered, self._base = [], True, -1
 
     @property
-    def files(self) -> dict[str, Numbers]:
+    def files(self) -> dict[str, NumberFile]:
         """The files of the moves, by name."""
         return {"targets": self._targets, "labels": self._labels, "degrees": self._degrees}
 

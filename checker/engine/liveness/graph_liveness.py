@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from checker.engine.frontier import History
+from checker.engine.frontier import OriginLog
 from checker.engine.kernels import graph_kernels as kernels
 from checker.engine.layout import EvaluationMode
 from checker.engine.liveness.graph import Graph, Moves
@@ -28,13 +28,13 @@ NONE = int(kernels.NONE)
 NEEDED = 64  # bytes a state: offsets, its component, the order of components, the stack of the search, edges
 
 
-def judge(result: Exploration, prop: Property, graph: Graph, moves: Moves, history: History) -> None:
+def judge(result: Exploration, prop: Property, graph: Graph, moves: Moves, history: OriginLog) -> None:
     """Judge one property of liveness on the whole graph. Raises ModelError where tables and model disagree."""
     began = time.monotonic()
-    part = _Part(prop, graph, moves)
+    part = _ExaminedGraph(prop, graph, moves)
     if part.violated:
         levels = np.concatenate(([0], np.cumsum(result.levels))).astype(np.uint64)
-        result.found[prop.name] = _Search(part, result, history).found(levels)
+        result.found[prop.name] = _LassoSearch(part, result, history).found(levels)
     result.liveness[prop.name] = Liveness(
         goals=int(np.count_nonzero(part.part == kernels.GOAL)),
         open=int(np.count_nonzero(part.part == kernels.OPEN)),
@@ -47,7 +47,7 @@ def judge(result: Exploration, prop: Property, graph: Graph, moves: Moves, histo
     )
 
 
-class _Part:
+class _ExaminedGraph:
     """The part of the graph that is examined for one property, its components, and the traps among them."""
 
     def __init__(self, prop: Property, graph: Graph, moves: Moves) -> None:
@@ -119,10 +119,10 @@ def _units(tables: Tables, prop: Property) -> Array:
     return np.array(units, np.uint32)
 
 
-class _Search:
+class _LassoSearch:
     """The search for the run of a finding."""
 
-    def __init__(self, part: _Part, result: Exploration, history: History) -> None:
+    def __init__(self, part: _ExaminedGraph, result: Exploration, history: OriginLog) -> None:
         self._part, self._model, self._history = part, result.model, history
         states = len(part.part)
         self._parents, self._ways = np.full(states, NONE, np.uint32), np.empty(states, np.uint16)

@@ -23,7 +23,7 @@ REMAINS = 10_000  # states of the remaining space that are counted, one by one
 Path = Sequence[Step]
 
 
-class Remains(NamedTuple):
+class RemainingSpace(NamedTuple):
     """The space that is reachable after a step: the number of states seen, whether it is complete, whether it has a
     goal.
     """
@@ -107,17 +107,17 @@ def _shown(move: Move | None, after: Row) -> tuple[object, ...]:
     return () if move is None else (move.action, move.arguments, after)
 
 
-def remains(model: Model, prop: Property, row: Row, most: int = REMAINS) -> Remains:
+def remains(model: Model, prop: Property, row: Row, most: int = REMAINS) -> RemainingSpace:
     """Count the states reachable from a row, by plain steps, up to `most`; end at the first goal."""
     seen, todo = {row}, [row]
     while todo:
         here = todo.pop()
         if isinstance(answer(model, prop, here), Finding):
-            return Remains(len(seen), whole=False, goal=True)
+            return RemainingSpace(len(seen), whole=False, goal=True)
         for _, after in successors(model, here):
             if after not in seen:
                 if len(seen) == most:
-                    return Remains(most, whole=False, goal=False)
+                    return RemainingSpace(most, whole=False, goal=False)
                 seen.add(after)
                 todo.append(after)
-    return Remains(len(seen), whole=True, goal=False)
+    return RemainingSpace(len(seen), whole=True, goal=False)

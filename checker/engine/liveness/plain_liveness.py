@@ -27,7 +27,7 @@ def judge(result: Exploration, graph: Graph) -> None:
     """Judge every property of liveness. `graph` has all rows in the order of discovery, with their successors."""
     for prop in result.model.liveness:
         began = time.monotonic()
-        part = _Part(result.model, prop, graph)
+        part = _ExaminedRows(result.model, prop, graph)
         if part.violated:
             result.found[prop.name] = part.found()
         result.liveness[prop.name] = Liveness(
@@ -41,7 +41,7 @@ def judge(result: Exploration, graph: Graph) -> None:
         )
 
 
-class _Part:
+class _ExaminedRows:
     """The part of the graph that is examined for one property."""
 
     def __init__(self, model: Model, prop: Property, graph: Graph) -> None:

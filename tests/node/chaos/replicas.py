@@ -3,7 +3,7 @@
 import asyncio
 import time
 
-from checker.histories import Leaf, Replica
+from checker.histories import FinalZnodes, Leaf
 from harness.layouts import Stat
 from tests.node.chaos.client import NoAnswerError, Session
 
@@ -27,12 +27,12 @@ async def attached(port: int, seconds: float = SECONDS) -> Session:
             return session
 
 
-async def replica(sid: int, port: int, seconds: float = SECONDS) -> Replica:
+async def replica(sid: int, port: int, seconds: float = SECONDS) -> FinalZnodes:
     """Return all znodes of a server after a sync; read again if the connection ends meanwhile. Raises NoAnswerError."""
     deadline = time.monotonic() + seconds
     while True:
         try:
-            return Replica(sid, await _znodes(port))
+            return FinalZnodes(sid, await _znodes(port))
         except NoAnswerError:
             if time.monotonic() > deadline:
                 raise

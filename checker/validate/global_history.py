@@ -29,8 +29,8 @@ from msgspec.structs import replace
 
 from checker.models.ensemble.effects import misapplied
 from checker.models.ensemble.history import EstablishedEpoch, History, HistoryPart, ProposedTxn, history_actor
-from checker.validate.committed import Committed, Log, Txns
-from checker.validate.order import NONE
+from checker.validate.committed import CommittedLog, Log, Txns
+from checker.validate.happens_before import NONE
 from checker.validate.replay import known_from
 from checker.validate.standing import delivered, is_present, tree_in_memory, written
 from spec.effects import Effects, Fact, Observe, Send, Truncate
@@ -65,7 +65,7 @@ class Image:
     unentered: set[int] = field(default_factory=set)
 
 
-class Past:
+class GlobalHistory:
     """All servers and their history; everything before the zxid `start` is taken as given."""
 
     def __init__(self, durables: Mapping[Sid, Server]) -> None:
@@ -75,7 +75,7 @@ class Past:
             image.log = Log(0, self._beyond(image.server.durable.txns))
         self.given = {sid: image.log.txns for sid, image in self.images.items()}
         self.history = History()
-        self.committed = Committed()
+        self.committed = CommittedLog()
         self.settled = 0
         self.facts = 0
         self.given_snapshots: set[tuple[Sid, Sid, int]] = set()

@@ -3,7 +3,7 @@
 Rules this module keeps:
 
 - A property gets the same arguments as in a model: servers and the history, without the settled transactions
-  (`checker.validate.past`).
+  (`checker.validate.global_history`).
 - If a log with its queue has more than WHOLE transactions, the inside of each run is removed from all sequences
   together. A run is a series of transactions that are adjacent in every sequence and have one epoch and one proposer;
   no sequence ends inside it. The ends of the runs stay, so the answers are the same. Properties over all pairs of
@@ -27,7 +27,7 @@ from checker.models.ensemble.history import History
 from checker.models.ensemble.names import HISTORY, server_name
 from checker.properties import build, defaults
 from checker.validate.committed import Txns
-from checker.validate.past import Past
+from checker.validate.global_history import GlobalHistory
 from spec.quorum import Sid
 from spec.server import Server
 from spec.txn import Txn, epoch_of
@@ -45,10 +45,10 @@ class Count:
     premise: int = 0
 
 
-class Held:
+class Invariants:
     """The invariants of an ensemble, given the servers at the start of their journals."""
 
-    def __init__(self, past: Past, servers: Mapping[Sid, Server], zab: ZabRules | None) -> None:
+    def __init__(self, past: GlobalHistory, servers: Mapping[Sid, Server], zab: ZabRules | None) -> None:
         self._past = past
         members = tuple(
             Member(sid, File(server_name(sid), server.view), replace(server.durable, txns=past.given[sid]))
@@ -85,7 +85,7 @@ class Held:
                     stale.update(prop.name for prop in readers)
         for prop in self.properties:
             if prop.name in stale:
-                self._answers[prop.name] = self._asked(prop)
+                self._answers[prop.name] = self._answer(prop)
             answer, count = self._answers[prop.name], self.counts[prop.name]
             count.evaluated += 1
             count.premise += answer is not TRIVIAL
@@ -93,7 +93,7 @@ class Held:
                 return prop, answer
         return None
 
-    def _asked(self, prop: Property) -> Any:
+    def _answer(self, prop: Property) -> Any:
         seen = [self._shown[read] for read in prop.reads]
         if any(value is None and read.projection is not None for value, read in zip(seen, prop.reads, strict=True)):
             return TRIVIAL
@@ -150,7 +150,7 @@ def _without(txns: Txns, inside: frozenset[Txn]) -> Txns:
 # Runs.
 
 
-def _inside(wholes: Mapping[Sid, Txns], logs: Mapping[Sid, Txns], past: Past) -> frozenset[Txn]:
+def _inside(wholes: Mapping[Sid, Txns], logs: Mapping[Sid, Txns], past: GlobalHistory) -> frozenset[Txn]:
     """The transactions that can be left out; see the rules of this module.
 
     `spine` is the longest log. Every sequence agrees with it up to `common`, or up to its end if that comes first. A

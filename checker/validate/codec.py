@@ -4,7 +4,7 @@ Rules this module keeps:
 
 - A struct is an array: its name, then its fields in order. A transaction is `[zxid, digest of its value]`, an
   enumeration member is its value, and a view is a map. The table of names is derived from the annotations of `spec`.
-- Data that does not fit raises `WordError`, with the correction in the message.
+- Data that does not fit raises `CodecError`, with the correction in the message.
 - The module shares no code with the writer in the node. With two independent implementations of the format, a mistake
   in either becomes visible.
 """
@@ -37,7 +37,7 @@ ROWS = (tuple[Txn, ...], tuple[Txn, ...] | None)
 """The annotations of the fields that hold transactions."""
 
 
-class WordError(ValueError):
+class CodecError(ValueError):
     """Plain data that is not a word of a journal; the message contains the correction."""
 
 
@@ -68,14 +68,14 @@ def event_of(plain: Json) -> Event:
 def _struct(plain: Json, known: Mapping[str, type], what: str) -> Any:
     if not isinstance(plain, list) or not plain or plain[0] not in known:
         shown = plain[0] if isinstance(plain, list) and plain else plain
-        raise WordError(f"{str(shown)[:60]!r} is no {what}; write one of {', '.join(known)}, and its fields behind it")
+        raise CodecError(f"{str(shown)[:60]!r} is no {what}; write one of {', '.join(known)}, and its fields behind it")
     cls = known[plain[0]]
     hints = _HINTS.get(cls)
     if hints is None:
         found = get_type_hints(cls)
         hints = _HINTS[cls] = {name: found[name] for name in cls.__struct_fields__}  # type: ignore[attr-defined]
     if len(plain) != len(hints) + 1:
-        raise WordError(f"{plain[0]} has {len(plain) - 1} fields; it must have {len(hints)}: {', '.join(hints)}")
+        raise CodecError(f"{plain[0]} has {len(plain) - 1} fields; it must have {len(hints)}: {', '.join(hints)}")
     fields = zip(hints.items(), plain[1:], strict=True)
     return cls(*(_field(f"{plain[0]}.{name}", hint, value) for (name, hint), value in fields))
 
@@ -83,7 +83,7 @@ def _struct(plain: Json, known: Mapping[str, type], what: str) -> Any:
 def _field(where: str, hint: Any, plain: Json) -> Any:
     if hint in (int, bool, str):
         if type(plain) is not hint:
-            raise WordError(f"{where} is {str(plain)[:60]!r}; it must be of type {hint.__name__}")
+            raise CodecError(f"{where} is {str(plain)[:60]!r}; it must be of type {hint.__name__}")
         return plain
     if hint is Any:
         return _digest(where, plain)
@@ -99,19 +99,19 @@ def _field(where: str, hint: Any, plain: Json) -> Any:
         try:
             return hint(plain)
         except ValueError:
-            raise WordError(f"{where} is {plain!r}; write one of {[each.value for each in hint]}") from None
+            raise CodecError(f"{where} is {plain!r}; write one of {[each.value for each in hint]}") from None
     return _struct(plain, MESSAGES if issubclass(hint, Message) else VOTES, where)
 
 
 def _list(where: str, plain: Json) -> list[Any]:
     if not isinstance(plain, list):
-        raise WordError(f"{where} is {str(plain)[:60]!r}; it must be an array")
+        raise CodecError(f"{where} is {str(plain)[:60]!r}; it must be an array")
     return plain
 
 
 def _digest(where: str, plain: Json) -> str:
     if not isinstance(plain, str) or not _DIGEST(plain):
-        raise WordError(f"{where} is {str(plain)[:60]!r}; it must be the digest of a value, 16 hexadecimal digits")
+        raise CodecError(f"{where} is {str(plain)[:60]!r}; it must be the digest of a value, 16 hexadecimal digits")
     return plain
 
 
@@ -125,7 +125,7 @@ def _txn(where: str, plain: Json) -> Txn:
     """Convert plain data to a transaction. Recent ones are interned, so that comparing long rows of them is fast."""
     pair = _list(where, plain)
     if len(pair) != 2 or type(pair[0]) is not int:
-        raise WordError(f"{where} is {str(plain)[:60]!r}; a transaction is [zxid, digest of its value]")
+        raise CodecError(f"{where} is {str(plain)[:60]!r}; a transaction is [zxid, digest of its value]")
     key = (pair[0], _digest(where, pair[1]))
     found = _INTERNED.get(key)
     if found is None:
@@ -147,7 +147,7 @@ def view_of(plain: Json) -> View:
         return View(Hierarchical(groups, weights, frozenset(plain["silent"])), observers, version)
     except (KeyError, TypeError, ValueError) as error:
         right = "it has voters, or groups, weights and silent; and observers and version"
-        raise WordError(f"{str(plain)[:80]!r} is no view ({type(error).__name__} {error}); {right}") from None
+        raise CodecError(f"{str(plain)[:80]!r} is no view ({type(error).__name__} {error}); {right}") from None
 
 
 def durable_of(plain: Json) -> Durable:
@@ -156,12 +156,12 @@ def durable_of(plain: Json) -> Durable:
     try:
         numbers = (plain["accepted"], plain["current"], plain["snapshot"])
         if any(type(each) is not int for each in numbers):
-            raise WordError(f"the epochs and the snapshot on disk are {numbers}; they must be whole numbers")
+            raise CodecError(f"the epochs and the snapshot on disk are {numbers}; they must be whole numbers")
         return Durable(*numbers, _field("durable.txns", ROWS[0], plain["txns"]))
     except (KeyError, TypeError) as error:
-        raise WordError(f"{str(plain)[:80]!r} is not what is on a disk ({error}); {right}") from None
+        raise CodecError(f"{str(plain)[:80]!r} is not what is on a disk ({error}); {right}") from None
     except ValueError as error:
-        raise WordError(str(error)) from None
+        raise CodecError(str(error)) from None
 
 
 def rules_of(plain: Json) -> tuple[ElectionRules, tuple[str, ...]]:
@@ -182,7 +182,7 @@ def zab_rules_of(plain: Json) -> tuple[ZabRules | None, tuple[str, ...]]:
 
 def _bare(plain: Json) -> tuple[dict[str, Any], tuple[str, ...]]:
     if not isinstance(plain, dict):
-        raise WordError(f"{str(plain)[:60]!r} are no rules; they are a map, with variants")
+        raise CodecError(f"{str(plain)[:60]!r} are no rules; they are a map, with variants")
     return {name: value for name, value in plain.items() if name != "variants"}, tuple(plain.get("variants", ()))
 
 
@@ -190,13 +190,13 @@ def _converted(plain: dict[str, Any], cls: type[Any]) -> Any:
     try:
         return msgspec.convert(plain, cls)
     except msgspec.ValidationError as error:
-        raise WordError(f"{str(plain)[:80]!r} are no rules: {error}") from None
+        raise CodecError(f"{str(plain)[:80]!r} are no rules: {error}") from None
 
 
 # -- From records to plain data ------------------------------------------------------------------------------
 
 
-class Words:
+class PlainEncoder:
     """Records as plain data, as in the how-to; `rows` converts a sequence of transactions."""
 
     def __init__(self, rows: Callable[[Sequence[Txn]], Json]) -> None:
@@ -242,7 +242,7 @@ def summary(txns: Sequence[Txn]) -> Json:
     return [len(txns), txns[0].zxid, txns[-1].zxid, blake2b(each, digest_size=8).hexdigest()]
 
 
-_effect_words = Words(lambda txns: txns[-1].zxid if txns else 0)
+_effect_words = PlainEncoder(lambda txns: txns[-1].zxid if txns else 0)
 _json = msgspec.json.Encoder().encode
 
 
@@ -253,7 +253,7 @@ def digest_of(effects: Effects) -> str | None:
     return blake2b(_json([_effect_words(each) for each in effects]), digest_size=8).hexdigest()
 
 
-_fact_words = Words(lambda txns: txns)
+_fact_words = PlainEncoder(lambda txns: txns)
 
 
 def fits(written: Json, fact: Any) -> bool:
@@ -281,9 +281,9 @@ def _ends_so(said: list[Any], own: Sequence[Txn]) -> bool:
     return bool(said == summary(own[len(own) - count :]))
 
 
-_told_words = Words(summary)
+_told_words = PlainEncoder(summary)
 
 
-def told(record: Any) -> str:
+def text_of(record: Any) -> str:
     """A record in the form of a journal, for a message."""
     return msgspec.json.encode(_told_words(record)).decode()

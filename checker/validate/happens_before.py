@@ -24,8 +24,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from checker.validate.journals import Begun, Handled
-from checker.validate.replay import Misfit
+from checker.validate.journals import StartRecord, StepRecord
+from checker.validate.replay import Mismatch
 from spec.effects import Connect, Disconnect, Effects, Message, Send
 from spec.election.messages import Deliver
 from spec.quorum import Sid
@@ -54,7 +54,7 @@ class Stream:
 
 
 @dataclass
-class Connection:
+class ConnectionSide:
     """One side of a quorum connection; `life` is the index of the life in which it was made."""
 
     life: int
@@ -78,16 +78,16 @@ class Track:
         self.path, self.sid = path, sid
         self.lines, self.times = array("q"), array("d")
         self.lives: list[Life] = []
-        self.dialled: dict[Sid, list[Connection]] = {each: [] for each in journaled}
-        self.accepted: dict[Sid, list[Connection]] = {each: [] for each in journaled}
+        self.dialled: dict[Sid, list[ConnectionSide]] = {each: [] for each in journaled}
+        self.accepted: dict[Sid, list[ConnectionSide]] = {each: [] for each in journaled}
         self.notified: dict[Sid, Stream] = {each: Stream() for each in journaled}
         self.heard: dict[Sid, Stream] = {each: Stream() for each in journaled}
-        self._open: dict[Sid, Connection] = {}
+        self._open: dict[Sid, ConnectionSide] = {}
 
     def __len__(self) -> int:
         return len(self.lines)
 
-    def begun(self, begun: Begun) -> None:
+    def begun(self, begun: StartRecord) -> None:
         """Add a start record."""
         self._open.clear()
         self.lives.append(Life(len(self), len(self)))
@@ -97,20 +97,20 @@ class Track:
         """Mark the end of the present life as torn."""
         self.lives[-1].torn = True
 
-    def handled(self, handled: Handled, effects: Effects) -> None:
+    def handled(self, handled: StepRecord, effects: Effects) -> None:
         """Add a step: the message that it read, then the messages that it sent."""
         number = len(self)
         self._numbered(handled)
         self.lives[-1].last = number
         self._heard(number, handled.event)
         for effect in effects:
-            self._asked(number, effect)
+            self._sent(number, effect)
 
     def event_at(self, record: int) -> tuple[int, float]:
         """The line and the time of a record."""
         return self.lines[record], self.times[record]
 
-    def _numbered(self, record: Begun | Handled) -> None:
+    def _numbered(self, record: StartRecord | StepRecord) -> None:
         self.lines.append(record.line)
         self.times.append(record.time)
 
@@ -120,14 +120,14 @@ class Track:
                 self.heard[source].add(number, heard)
             case Receive(source=source, packet=packet) if source in self.accepted:
                 if isinstance(packet, FollowerInfo):
-                    self._open[source] = Connection(len(self.lives) - 1)
+                    self._open[source] = ConnectionSide(len(self.lives) - 1)
                     self.accepted[source].append(self._open[source])
                 if source in self._open:
                     self._open[source].read.add(number, packet)
             case LearnerGone(learner=learner):
                 self._open.pop(learner, None)
 
-    def _asked(self, number: int, effect: Any) -> None:
+    def _sent(self, number: int, effect: Any) -> None:
         match effect:
             case Send(peer=peer, message=QuorumPacket() as packet):
                 if peer in self._open:
@@ -135,7 +135,7 @@ class Track:
             case Send(peer=peer, message=message) if peer in self.notified:
                 self.notified[peer].add(number, message)
             case Connect(leader=leader, first=first) if leader in self.dialled:
-                self._open[leader] = Connection(len(self.lives) - 1)
+                self._open[leader] = ConnectionSide(len(self.lives) - 1)
                 self._open[leader].sent.add(number, first)
                 self.dialled[leader].append(self._open[leader])
             case Disconnect(peer=None):
@@ -151,7 +151,7 @@ def _word(message: Message) -> int:
 
 
 @dataclass
-class Needs:
+class HappensBefore:
     """For each record, the record that must precede it (as a number of `_at`) or NONE; and the tolerated deviations.
 
     `beyond` are records that read a message from beyond the end of the sender's journal.
@@ -171,34 +171,36 @@ def sender_of(need: int) -> tuple[int, int]:
     return need >> _SERVER_BITS, need & ((1 << _SERVER_BITS) - 1)
 
 
-def needs(tracks: list[Track]) -> Needs | Misfit:
+def happens_before(tracks: list[Track]) -> HappensBefore | Mismatch:
     """The precedence between records. If a server read a message that was not sent, the earliest such record, by its
-    time, is the misfit.
+    time, is the mismatch.
     """
-    found = Needs({each.sid: array("q", [NONE]) * len(each) for each in tracks}, {each.sid: set() for each in tracks})
-    wrong: list[tuple[float, Misfit]] = []
+    found = HappensBefore(
+        {each.sid: array("q", [NONE]) * len(each) for each in tracks}, {each.sid: set() for each in tracks}
+    )
+    wrong: list[tuple[float, Mismatch]] = []
     for place, sender in enumerate(tracks):
         for reader in tracks:
             if reader is sender:
                 continue
-            for misfit in (_notified(place, sender, reader, found), _connected(tracks, sender, reader, found)):
-                if misfit is not None:
-                    wrong.append((misfit.time, misfit))
+            for mismatch in (_notified(place, sender, reader, found), _connected(tracks, sender, reader, found)):
+                if mismatch is not None:
+                    wrong.append((mismatch.time, mismatch))
     return min(wrong, key=lambda pair: pair[0])[1] if wrong else found
 
 
 def _unsent(
     sender: Track, reader: Track, record: int, what: str, values: tuple[tuple[str, object], ...] = ()
-) -> Misfit:
+) -> Mismatch:
     line, time = reader.event_at(record)
-    return Misfit(reader.path, line, time, reader.sid, f"{what} of server {sender.sid}", f"a {what} is read that "
+    return Mismatch(reader.path, line, time, reader.sid, f"{what} of server {sender.sid}", f"a {what} is read that "
                   f"server {sender.sid} did not send by its own journal ({sender.path})", values)  # fmt: skip
 
 
 # Notifications.
 
 
-def _notified(place: int, sender: Track, reader: Track, found: Needs) -> Misfit | None:
+def _notified(place: int, sender: Track, reader: Track, found: HappensBefore) -> Mismatch | None:
     sent, heard = sender.notified[reader.sid], reader.heard[sender.sid]
     earliest: dict[int, int] = {}
     latest = 0
@@ -227,7 +229,7 @@ def _notified(place: int, sender: Track, reader: Track, found: Needs) -> Misfit 
 # Quorum connections: those made by the learner and those accepted by the leader, in the order of both.
 
 
-def _connected(tracks: list[Track], learner: Track, leader: Track, found: Needs) -> Misfit | None:
+def _connected(tracks: list[Track], learner: Track, leader: Track, found: HappensBefore) -> Mismatch | None:
     made, accepted = learner.dialled[leader.sid], leader.accepted[learner.sid]
     pairs = _paired(made, accepted)
     for one, other in pairs:
@@ -238,10 +240,15 @@ def _connected(tracks: list[Track], learner: Track, leader: Track, found: Needs)
 
 
 def _joined(
-    tracks: list[Track], learner: Track, leader: Track, one: Connection | None, other: Connection | None, found: Needs
-) -> Misfit | None:
+    tracks: list[Track],
+    learner: Track,
+    leader: Track,
+    one: ConnectionSide | None,
+    other: ConnectionSide | None,
+    found: HappensBefore,
+) -> Mismatch | None:
     """Match both sides of one connection; a missing side has sent nothing."""
-    empty = Connection(NONE)
+    empty = ConnectionSide(NONE)
     one, other = one or empty, other or empty
     ways = ((learner, leader, one, other), (leader, learner, other, one))
     for sender, reader, sending, reading in ways:
@@ -252,8 +259,8 @@ def _joined(
 
 
 def _streamed(
-    place: int, sender: Track, reader: Track, sending: Connection, read: Stream, found: Needs
-) -> Misfit | None:
+    place: int, sender: Track, reader: Track, sending: ConnectionSide, read: Stream, found: HappensBefore
+) -> Mismatch | None:
     sent = sending.sent
     need = found.of[reader.sid]
     for number, (record, word) in enumerate(zip(read.records, read.words, strict=True)):
@@ -272,7 +279,7 @@ def _streamed(
     return None
 
 
-def _life_of(track: Track, connection: Connection) -> Life | None:
+def _life_of(track: Track, connection: ConnectionSide) -> Life | None:
     """The life of a connection; for a connection that the journal does not contain, the last life with a torn end."""
     if connection.life != NONE:
         return track.lives[connection.life]
@@ -285,8 +292,8 @@ def _ends_early(track: Track, life: Life, time: float) -> bool:
 
 
 def _paired(
-    made: list[Connection], accepted: list[Connection]
-) -> Iterator[tuple[Connection | None, Connection | None]]:
+    made: list[ConnectionSide], accepted: list[ConnectionSide]
+) -> Iterator[tuple[ConnectionSide | None, ConnectionSide | None]]:
     """Pair the connections of a learner with those of its leader: the best match that keeps both orders.
 
     A connection in only one journal costs nothing, unless that side has read packets on it; the cost is their number.
@@ -313,7 +320,7 @@ def _paired(
             j += 1
 
 
-def _cost(one: Connection, other: Connection) -> int:
+def _cost(one: ConnectionSide, other: ConnectionSide) -> int:
     """The number of packets, on both sides, from the first one that the other side did not send."""
     return _unmatched(one.sent, other.read) + _unmatched(other.sent, one.read)
 
@@ -329,8 +336,8 @@ def _unmatched(sent: Stream, read: Stream) -> int:
 # The order.
 
 
-def merged(tracks: list[Track], needed: Needs) -> Iterator[int | Misfit]:
-    """Yield, for each record in order, the position of its server; a misfit if every server waits for another one."""
+def merged(tracks: list[Track], needed: HappensBefore) -> Iterator[int | Mismatch]:
+    """Yield, for each record in order, the position of its server; a mismatch if every server waits for another one."""
     done = [0] * len(tracks)
     need = [needed.of[track.sid] for track in tracks]
     left = sum(len(track) for track in tracks)
@@ -351,8 +358,8 @@ def merged(tracks: list[Track], needed: Needs) -> Iterator[int | Misfit]:
         yield chosen
 
 
-def _knot(tracks: list[Track], done: list[int], need: list[array[int]]) -> Misfit:
-    """The misfit for a cycle: every server waits for a record that another server has not reached."""
+def _knot(tracks: list[Track], done: list[int], need: list[array[int]]) -> Mismatch:
+    """The mismatch for a cycle: every server waits for a record that another server has not reached."""
     waits = []
     for place, track in enumerate(tracks):
         if done[place] < len(track):
@@ -362,4 +369,4 @@ def _knot(tracks: list[Track], done: list[int], need: list[array[int]]) -> Misfi
     _, place, _ = min(waits)
     line, time = tracks[place].event_at(done[place])
     clause = "no order of the steps has every message sent before it is read"
-    return Misfit(tracks[place].path, line, time, tracks[place].sid, "", clause, tuple(told for _, _, told in waits))
+    return Mismatch(tracks[place].path, line, time, tracks[place].sid, "", clause, tuple(wait for _, _, wait in waits))
