@@ -10,11 +10,11 @@ from checker.histories.record import (
     Leaf,
     Operation,
     Pause,
+    Violation,
     history_of,
     load,
     save,
 )
-from checker.histories.violation import Violation
 
 __all__ = [
     "Bound",

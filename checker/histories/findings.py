@@ -1,4 +1,4 @@
-"""All checks of a history, and their results.
+"""All checks of a history, their results, and the report on them: text, plain data and an exit code.
 
 Every check runs, even after a violation in another one. Each check reports its first violation. A history does not pass
 if a search gave up, or if it holds nothing to judge.
@@ -6,15 +6,18 @@ if a search gave up, or if it holds nothing to judge.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+
 import msgspec
 
-from checker.histories import linearizable, replicas, sessions, syncs, zxids
+from checker.histories import linearizable
 from checker.histories.linearizable import BOUND, NoAnswer
-from checker.histories.record import ClientHistory, Operation
-from checker.histories.syncs import StaleRead
-from checker.histories.violation import Violation
-from checker.histories.writes import Writes
+from checker.histories.reads import StaleRead, check_sessions, check_synced_reads
+from checker.histories.record import ClientHistory, Operation, Violation, load
+from checker.histories.writes import Writes, check_replicas, check_zxids
 from checker.job import Verdict
+from checker.report.verdict import ExitCode
 
 
 class Findings(msgspec.Struct, frozen=True):
@@ -65,7 +68,7 @@ class Findings(msgspec.Struct, frozen=True):
 def check(history: ClientHistory, bound: int = BOUND) -> Findings:
     """Run all checks; `bound` limits the configurations of each linearizability search."""
     writes = Writes(history)
-    synced = syncs.check(history)
+    synced = check_synced_reads(history)
     excused = {id(stale.read) for stale in synced.stale}
     violations: list[Violation | None] = []
     undecided: list[str] = []
@@ -76,8 +79,8 @@ def check(history: ClientHistory, bound: int = BOUND) -> Findings:
         elif found is not None:
             violations.append(found)
             break
-    violations += [zxids.check(history, writes), sessions.check(history, writes), synced.violation]
-    violations.append(replicas.check(history, writes))
+    violations += [check_zxids(history, writes), check_sessions(history, writes), synced.violation]
+    violations.append(check_replicas(history, writes))
     return Findings(
         violations=tuple(violation for violation in violations if violation is not None),
         stale=synced.stale,
@@ -95,3 +98,26 @@ def check(history: ClientHistory, bound: int = BOUND) -> Findings:
 def _ordered(operation: Operation, excused: set[int]) -> bool:
     """Whether linearizability constrains an operation; it does not constrain plain reads and excused reads."""
     return operation.kind != "get" and id(operation) not in excused
+
+
+EXIT_CODES = {
+    Verdict.PASSED: ExitCode.PASSED,
+    Verdict.VACUOUS: ExitCode.VACUOUS,
+    Verdict.INCOMPLETE: ExitCode.INCOMPLETE,
+    Verdict.VIOLATED: ExitCode.SAFETY,
+}
+
+
+class HistoryReport(msgspec.Struct, frozen=True):
+    """The findings as text and as plain data, and the exit code of the process."""
+
+    text: str
+    data: object
+    exit_code: ExitCode
+
+
+def report_of(files: Sequence[Path]) -> HistoryReport:
+    """Judge one history; several files are parts of one history. Raises HistoryError."""
+    findings = check(load(*files))
+    plain = msgspec.to_builtins(findings) | {"passed": findings.passed, "verdict": findings.verdict.value}
+    return HistoryReport(str(findings), plain, EXIT_CODES[findings.verdict])

@@ -5,10 +5,17 @@ It places the operations one after another. Each operation it places was invoked
 those not placed yet. It never enters the same configuration (the placed operations and the state of the register)
 twice.
 
+One znode is a register: a value with its version, or no znode. A create begins at version 0, a set adds one, a delete
+removes it.
+
 Rules of this module:
 
 - Zxids are ignored, so that the check applies to any register. The order of zxids is a separate check.
-- An operation without a reply may be placed at any time after its invocation, or never.
+- An answered operation fits a state only if ZooKeeper gives that reply in that state, version included.
+- An operation without a reply may be placed at any time after its invocation, or never. It fits any state in which it
+  would have an effect. Where it would have none, it is treated as never carried out.
+- An error that is unrelated to the znode (a lost session, a refused authentication) is not an observation: it fits any
+  state and changes nothing.
 - An observation that agrees with the state is placed immediately. It changes nothing, so no other choice is better.
 - Unanswered writes with values that no read returned are interchangeable, so only the first of each kind is tried.
 - The number of configurations is bounded. A search that reaches the bound returns `NoAnswer`, never "linearizable".
@@ -16,6 +23,7 @@ Rules of this module:
   earlier one.
 
 Source: Wing and Gong, "Testing and Verifying Concurrent Objects" (1993); Lowe, "Testing for linearizability" (2017).
+For the register: `PrepRequestProcessor.pRequest2Txn` (create, setData, deleteNode); `FinalRequestProcessor` (getData).
 """
 
 from __future__ import annotations
@@ -25,9 +33,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from checker.histories import register
-from checker.histories.record import Operation
-from checker.histories.violation import Violation
+from checker.histories.record import ANY_VERSION, Operation, Violation
 
 CLAUSE = "writes and synced reads are linearizable"
 BOUND = 500_000
@@ -35,6 +41,12 @@ BOUND = 500_000
 UNREAD = "(a value that nobody read)"
 SHOWN = 8
 """The most witnesses shown of each kind: the last ones placed in the order, and those that have no place."""
+
+Register: TypeAlias = tuple[str, int] | None
+"""The value and the version of the znode; None if it does not exist."""
+
+TELLING = ("NoNode", "NodeExists", "BadVersion")
+"""The errors that depend on the state of the znode."""
 
 
 class Linearization(msgspec.Struct, frozen=True):
@@ -53,7 +65,7 @@ class NoOrder(msgspec.Struct, frozen=True):
     """The result that no order exists: `placed` is a longest partial order, `state` the register after it."""
 
     placed: tuple[Operation, ...]
-    state: register.State
+    state: Register
 
 
 SearchResult: TypeAlias = Linearization | NoAnswer | NoOrder
@@ -69,7 +81,7 @@ class _Configuration(msgspec.Struct, frozen=True):
     base: int
     ahead: int
     unanswered: int
-    state: register.State
+    state: Register
 
     @property
     def answered(self) -> int:
@@ -116,21 +128,21 @@ class _OrderSearch:
         known, unknown = self.candidates(at)
         for index in known:
             operation = self.known[index]
-            if register.observes(operation) and register.agrees(operation, at.state):
+            if _observes(operation) and _agrees(operation, at.state):
                 yield operation, self._with(at, index, at.state)
                 return
         for index in known:
-            left = None if register.observes(self.known[index]) else register.written(self.known[index], at.state)
+            left = None if _observes(self.known[index]) else _written(self.known[index], at.state)
             if left is not None:
                 yield self.known[index], self._with(at, index, left[0])
         for index in unknown:
-            left = register.written(self.unknown[index], at.state)
+            left = _written(self.unknown[index], at.state)
             if left is not None:
                 placed = at.unanswered | 1 << index
                 yield self.unknown[index], _Configuration(at.base, at.ahead, placed, left[0])
 
     @staticmethod
-    def _with(at: _Configuration, index: int, state: register.State) -> _Configuration:
+    def _with(at: _Configuration, index: int, state: Register) -> _Configuration:
         base, ahead = at.base, at.ahead | 1 << (index - at.base)
         while ahead & 1:
             base, ahead = base + 1, ahead >> 1
@@ -146,7 +158,7 @@ class _Visited:
 
     def __init__(self) -> None:
         self.count = 0
-        self._placed: dict[tuple[int, int, register.State], list[int]] = {}
+        self._placed: dict[tuple[int, int, Register], list[int]] = {}
 
     def adds(self, at: _Configuration) -> bool:
         """Enter a configuration; return False if an entered one subsumes it."""
@@ -229,6 +241,50 @@ def _violation(operations: Sequence[Operation], time: float, found: NoOrder) -> 
     before = list(found.placed[-SHOWN:])
     detail = (
         f"{guilty.key}: no order of the operations explains this answer; after the longest order that explains the"
-        f" others there is {register.shown(found.state)}. Guilty: {guilty}"
+        f" others there is {_shown(found.state)}. Guilty: {guilty}"
     )
     return Violation(CLAUSE, detail, tuple(dict.fromkeys([*before, *near[:SHOWN], guilty])))
+
+
+def _observes(operation: Operation) -> bool:
+    """Whether an operation, with the reply that it got, changes nothing: a read or a refusal."""
+    return operation.outcome == "failed" or not operation.is_write
+
+
+def _agrees(operation: Operation, state: Register) -> bool:
+    """Whether the reply to a read or the refusal fits this state."""
+    if operation.outcome == "failed":
+        return _refused_so(operation, state)
+    return state == (operation.value, operation.version)
+
+
+def _refused_so(operation: Operation, state: Register) -> bool:
+    if operation.error not in TELLING:
+        return True
+    if operation.error == "NoNode":
+        return state is None
+    if operation.error == "NodeExists":
+        return state is not None
+    return state is not None and state[1] != operation.condition
+
+
+def _written(operation: Operation, state: Register) -> tuple[Register] | None:
+    """The state after a write, in a tuple; None if the write has no effect, or another reply, in this state."""
+    if operation.kind == "create":
+        if state is not None or operation.value is None:
+            return None
+        return _answered_so(operation, (operation.value, 0))
+    if state is None or operation.condition not in {ANY_VERSION, state[1]}:
+        return None
+    if operation.kind == "delete":
+        return (None,)
+    return None if operation.value is None else _answered_so(operation, (operation.value, state[1] + 1))
+
+
+def _answered_so(operation: Operation, left: tuple[str, int]) -> tuple[Register] | None:
+    return (left,) if operation.outcome == "unknown" or operation.version == left[1] else None
+
+
+def _shown(state: Register) -> str:
+    """A state as text."""
+    return "no znode" if state is None else f"{state[0]!r} at version {state[1]}"

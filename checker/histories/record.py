@@ -1,4 +1,4 @@
-"""Recorded histories: the operations of clients, and their file of JSON lines.
+"""Recorded histories: the operations of clients, their file of JSON lines, and the form of a violation.
 
 The clients record a history outside the servers, so the same checks apply to real ZooKeeper and to the reference node.
 A line of the file is an entry: an operation, a pause of a server, the final content of a server, or (in one line) the
@@ -12,6 +12,8 @@ Rules:
 - An outcome is `unknown` unless an answer arrived. An unknown write may take effect at any time after its invocation,
   or never.
 - Reading a file returns every entry, or raises an error with the number of the invalid line.
+- A violation is a value, never a boolean. Its witnesses show, without the rest of the history, that the clause is
+  broken. As text they are in the order of invocation.
 """
 
 from __future__ import annotations
@@ -217,3 +219,15 @@ def epoch(zxid: int) -> int:
 
 def _seconds(time: float | None) -> str:
     return "-" if time is None else f"{time:.4f} s"
+
+
+class Violation(msgspec.Struct, frozen=True):
+    """A broken guarantee (`clause`), a description of the run (`detail`), and the operations that show it."""
+
+    clause: str
+    detail: str
+    witnesses: tuple[Operation, ...] = ()
+
+    def __str__(self) -> str:
+        shown = sorted(self.witnesses, key=lambda operation: operation.invoked)
+        return "\n".join([f"{self.clause}: {self.detail}", *(f"    {operation}" for operation in shown)])

@@ -38,7 +38,7 @@ ROWS = (tuple[Txn, ...], tuple[Txn, ...] | None)
 
 
 class CodecError(ValueError):
-    """Plain data that is not a word of a journal; the message contains the correction."""
+    """Plain data that is not in the form of a journal; the message contains the correction."""
 
 
 # -- From plain data to records ------------------------------------------------------------------------------
@@ -242,7 +242,7 @@ def summary(txns: Sequence[Txn]) -> Json:
     return [len(txns), txns[0].zxid, txns[-1].zxid, blake2b(each, digest_size=8).hexdigest()]
 
 
-_effect_words = PlainEncoder(lambda txns: txns[-1].zxid if txns else 0)
+_encode_effect = PlainEncoder(lambda txns: txns[-1].zxid if txns else 0)
 _json = msgspec.json.Encoder().encode
 
 
@@ -250,10 +250,10 @@ def digest_of(effects: Effects) -> str | None:
     """The digest of effects, or None without effects; of several transactions in a field, only the last zxid counts."""
     if not effects:
         return None
-    return blake2b(_json([_effect_words(each) for each in effects]), digest_size=8).hexdigest()
+    return blake2b(_json([_encode_effect(each) for each in effects]), digest_size=8).hexdigest()
 
 
-_fact_words = PlainEncoder(lambda txns: txns)
+_encode_fact = PlainEncoder(lambda txns: txns)
 
 
 def fits(written: Json, fact: Any) -> bool:
@@ -262,7 +262,7 @@ def fits(written: Json, fact: Any) -> bool:
     A node keeps only the end of its log. It may therefore report fewer transactions than the specification knows, but
     these must be the last ones.
     """
-    ours = _fact_words(fact)
+    ours = _encode_fact(fact)
     if not isinstance(written, list) or len(written) != len(ours):
         return False
     for said, own in zip(written, ours, strict=True):
@@ -281,9 +281,9 @@ def _ends_so(said: list[Any], own: Sequence[Txn]) -> bool:
     return bool(said == summary(own[len(own) - count :]))
 
 
-_told_words = PlainEncoder(summary)
+_encode_record = PlainEncoder(summary)
 
 
 def text_of(record: Any) -> str:
     """A record in the form of a journal, for a message."""
-    return msgspec.json.encode(_told_words(record)).decode()
+    return msgspec.json.encode(_encode_record(record)).decode()

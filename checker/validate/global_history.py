@@ -29,10 +29,9 @@ from msgspec.structs import replace
 
 from checker.models.ensemble.effects import misapplied
 from checker.models.ensemble.history import EstablishedEpoch, History, HistoryPart, ProposedTxn, history_actor
-from checker.validate.committed import CommittedLog, Log, Txns
 from checker.validate.happens_before import NONE
 from checker.validate.replay import known_from
-from checker.validate.standing import delivered, is_present, tree_in_memory, written
+from checker.validate.server_logs import CommittedLog, Log, Txns, delivered, is_present, tree_in_memory, written
 from spec.effects import Effects, Fact, Observe, Send, Truncate
 from spec.quorum import Sid
 from spec.server import Event, Server

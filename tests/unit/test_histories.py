@@ -7,9 +7,9 @@ import pytest
 
 from checker import histories
 from checker.histories import Bound, ClientHistory, ClientHistoryError, FinalZnodes, Leaf, Operation, Pause, history_of
+from checker.histories.findings import report_of
 from checker.histories.linearizable import Linearization, NoAnswer, NoOrder, search
 from checker.histories.record import Kind
-from checker.histories.report import report_of
 from checker.report.verdict import ExitCode
 
 EPOCH_1 = 1 << 32

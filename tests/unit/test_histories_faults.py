@@ -11,9 +11,9 @@ import pytest
 
 from checker import histories
 from checker.histories import Bound, FinalZnodes, Leaf, Operation, history_of
+from checker.histories.reads import BOUNDED
+from checker.histories.reads import CURRENT as SYNCED
 from checker.histories.record import Kind
-from checker.histories.syncs import BOUNDED
-from checker.histories.syncs import CURRENT as SYNCED
 
 KEYS = ("/a", "/b")
 SEEDS = range(25)

@@ -18,7 +18,7 @@ def _options(parser: argparse.ArgumentParser) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from checker.histories import ClientHistoryError  # noqa: PLC0415
-    from checker.histories.report import report_of  # noqa: PLC0415
+    from checker.histories.findings import report_of  # noqa: PLC0415
 
     try:
         found = report_of(options.files)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from checker.histories.replicas import DURABLE
+from checker.histories.writes import DURABLE
 from harness import Ensemble, free_ports
 from harness.processes import LOOPBACK
 from tests.node.chaos.client import Session
