@@ -33,10 +33,10 @@ from spec.quorum import Sid
 from spec.server import Event, Server
 from spec.service.sessions import Sessions
 from spec.tree.apply import TxnResult
-from spec.tree.containers import to_delete
 from spec.tree.prepare import fitted, may_exceed_request
 from spec.tree.replies import Code
 from spec.tree.requests import CloseSession, DeleteContainer, Request, Sync
+from spec.tree.store import to_delete
 from spec.tree.txns import Change, CloseSessionTxn, CreateSessionTxn, ErrorTxn
 from spec.txn import make_zxid
 from spec.zab import leader as spec_leader

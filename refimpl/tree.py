@@ -17,10 +17,9 @@ from collections.abc import Set as AbstractSet
 
 import msgspec
 
-from spec.tree.data import OPEN_ACL_UNSAFE, Acl
+from spec.tree.data import OPEN_ACL_UNSAFE, Acl, Kind, Znode, kind_of
 from spec.tree.paths import ROOT
 from spec.tree.store import FIRST_ZNODES, EndSession, OpenSession, Operation, Put, Remove
-from spec.tree.znode import Kind, Znode, kind_of
 
 _ACLS_REMEMBERED = 4096
 _NONE: frozenset[str] = frozenset()

@@ -33,7 +33,7 @@ from spec.recipes.events import Answered, Ask, Event, Failed, Holds, Join, Notif
 from spec.recipes.member import MemberPhase
 from spec.recipes.unfair import CandidatePhase
 from spec.tree.apply import EventType
-from spec.tree.fields import Record
+from spec.tree.data import Record
 from spec.tree.replies import ChildrenReply, Code, Create2Reply, DataReply, PathReply, StatReply, WatcherEvent
 from spec.tree.requests import (
     OPCODE_OF,

@@ -21,9 +21,8 @@ from benchmarks.outcome import Missed, NotMeasured
 from harness import KINDS, Ensemble, ServerError
 from refimpl.disk.snapshot import save
 from refimpl.tree import Tree
-from spec.tree.data import OPEN_ACL_UNSAFE
+from spec.tree.data import OPEN_ACL_UNSAFE, new_znode
 from spec.tree.store import Put
-from spec.tree.znode import new_znode
 
 TICK = 500
 FAILOVER_LIMIT = 30.0

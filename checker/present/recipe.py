@@ -39,7 +39,7 @@ from checker.models.service import (
 )
 from checker.present.recipe_wording import told_answer, told_commit, told_path, told_request, told_shortly
 from spec.recipes.selector import Selector
-from spec.tree.fields import Record
+from spec.tree.data import Record
 from spec.tree.store import FrozenStore
 
 SERVICE = "service"

@@ -15,7 +15,7 @@ from typing import Any
 
 from checker.models.service import Commit, ConnectionClosed, Reply, SyncMarker, WatchNotification
 from spec.tree.apply import EventType
-from spec.tree.fields import Record
+from spec.tree.data import Record
 from spec.tree.paths import name_of, parent_of
 from spec.tree.replies import ChildrenReply, Code, Create2Reply, DataReply
 

@@ -35,8 +35,8 @@ from checker.models.service.setup import (
 )
 from checker.present import wording
 from spec.client.library import Library
+from spec.tree.data import Kind, kind_of
 from spec.tree.store import FrozenStore
-from spec.tree.znode import Kind, kind_of
 
 Fields = dict[str, Json]
 _STATES = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from checker.models.service.messages import ConnectionClosed, Reply, ServerMessage, WatchNotification
 from checker.models.service.setup import client_of
 from spec.tree.apply import EventType
-from spec.tree.fields import Record
+from spec.tree.data import Record
 from spec.tree.replies import Code
 from spec.tree.requests import (
     Check,

@@ -24,8 +24,7 @@ from checker.models.service.observations import Expected, fields_of
 from checker.models.service.scripts import Script
 from checker.scenario.errors import nearest
 from spec.tree import replies, requests
-from spec.tree.data import OPEN_ACL_UNSAFE, Acl, Id, Perms
-from spec.tree.fields import Record
+from spec.tree.data import OPEN_ACL_UNSAFE, Acl, Id, Perms, Record
 from spec.tree.paths import fault_of
 from spec.tree.replies import Code
 from spec.tree.requests import (

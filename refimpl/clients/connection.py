@@ -35,8 +35,7 @@ from refimpl.wire.frames import Frames
 from spec.service.connection import ROUTES, Ending, PendingRequest, Route, Waiting, arrive, ending, settle, throttled
 from spec.service.handshake import ConnectClaims, Invalid, NewSession, Rejection, Renew, present
 from spec.service.sessions import password
-from spec.tree.data import Id
-from spec.tree.fields import Record
+from spec.tree.data import Id, Record
 from spec.tree.replies import Code
 from spec.tree.requests import SessionId
 

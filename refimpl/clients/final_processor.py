@@ -25,8 +25,7 @@ from spec.service.connection import PendingRequest, Route
 from spec.tree.acl import authenticate, permits
 from spec.tree.apply import Event
 from spec.tree.checks import RefusedError
-from spec.tree.data import Perms
-from spec.tree.fields import Record
+from spec.tree.data import Perms, Record
 from spec.tree.options import Options
 from spec.tree.read import read
 from spec.tree.replies import Code, ErrorReply, PathReply

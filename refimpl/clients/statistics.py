@@ -8,7 +8,7 @@ Rules this module keeps:
 Source: `ServerStats`, `ServerCnxn.updateStatsForResponse`, `AvgMinMaxCounter`.
 """
 
-from spec.tree.fields import Record
+from spec.tree.data import Record
 from spec.tree.requests import OPCODE_OF
 
 OPERATIONS = {

@@ -25,10 +25,9 @@ from collections.abc import Iterator
 from refimpl.disk.files import DataError
 from refimpl.jute import encode
 from refimpl.tree import Tree
-from spec.tree.data import ANYONE, OPEN_ACL_UNSAFE, Acl, Id
+from spec.tree.data import ANYONE, OPEN_ACL_UNSAFE, Acl, Id, Znode
 from spec.tree.paths import ROOT
 from spec.tree.store import Put
-from spec.tree.znode import Znode
 
 CHUNK = 64 << 10
 """A piece with znodes ends once it has this many bytes."""

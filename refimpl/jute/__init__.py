@@ -21,7 +21,7 @@ from refimpl.jute.compiled import FAILURES, Decoder, Encoder, compile_decoder, c
 from refimpl.jute.errors import JuteError
 from refimpl.jute.plain import decode_plainly, encode_plainly
 from refimpl.jute.special import SPECIAL
-from spec.tree.fields import Record
+from spec.tree.data import Record
 
 __all__ = ["JuteError", "decode", "decode_whole", "encode"]
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from refimpl.jute.shapes import FIXED, Scalar, Shape, Structure, Vector, least_size, shape_of
-from spec.tree.fields import Record
+from spec.tree.data import Record
 
 FAILURES = (struct.error, UnicodeError, IndexError, TypeError, AttributeError)
 """The exceptions of a compiled coder for values outside the common case."""

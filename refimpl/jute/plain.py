@@ -21,8 +21,7 @@ from typing import Any
 
 from refimpl.jute.errors import JuteError
 from refimpl.jute.shapes import FIXED, Scalar, Shape, Structure, Vector, least_size, shape_of
-from spec.tree.data import Id
-from spec.tree.fields import Record
+from spec.tree.data import Id, Record
 from spec.tree.requests import GetEphemerals, Reconfig, SetAuth, Sync
 
 NULL_IS_EMPTY: dict[type[Record], tuple[str, ...]] = {

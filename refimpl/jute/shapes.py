@@ -3,9 +3,9 @@
 Rules this module keeps:
 
 - The fields of a record are encoded in the order in which its class declares them, those of its base class first.
-- An annotation that is not one of `spec.tree.fields` is an error in the class, and a TypeError at first use.
+- An annotation that is not one of `spec.tree.data` is an error in the class, and a TypeError at first use.
 
-Source: `zookeeper.jute`; the annotations are those of `spec.tree.fields`.
+Source: `zookeeper.jute`; the annotations are those of `spec.tree.data`.
 """
 
 from functools import cache
@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeAlias, get_args, get_origin, get_type_hin
 
 import msgspec
 
-from spec.tree.fields import Record
+from spec.tree.data import Record
 
 FIXED = {"int": ("i", 4), "long": ("q", 8), "boolean": ("?", 1)}
 """The kinds of fixed size: the letter in the module struct, and the number of bytes."""
@@ -69,4 +69,4 @@ def _shape(hint: Any, cls: type[Record], name: str) -> Shape:
         return Vector(_shape(get_args(hint)[0], cls, name))
     if isinstance(hint, type) and issubclass(hint, Record) and hint is not Record:
         return shape_of(hint)
-    raise TypeError(f"{cls.__name__}.{name}: {hint} has no form on the wire; use a type of spec.tree.fields")
+    raise TypeError(f"{cls.__name__}.{name}: {hint} has no form on the wire; use a type of spec.tree.data")

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from refimpl.jute.errors import JuteError
 from spec.tree import replies, requests, txns
-from spec.tree.fields import Record
+from spec.tree.data import Record
 
 HEADER = struct.Struct(">i?i")
 """MultiHeader: type, done, err."""

@@ -44,7 +44,7 @@ from spec.recipes.events import (
     Unanswered,
     facts,
 )
-from spec.tree.fields import Record
+from spec.tree.data import Record
 from spec.tree.replies import Code
 
 S = TypeVar("S")

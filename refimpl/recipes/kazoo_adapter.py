@@ -21,8 +21,7 @@ from kazoo.security import ACL, Id
 
 from spec.recipes.events import Answered, Notified
 from spec.tree.apply import EventType
-from spec.tree.data import OPEN_ACL_UNSAFE, Acl, Stat
-from spec.tree.fields import Record
+from spec.tree.data import OPEN_ACL_UNSAFE, Acl, Record, Stat
 from spec.tree.paths import fault_of, parent_of
 from spec.tree.replies import ChildrenReply, Code, Create2Reply, DataReply, PathReply, StatReply
 from spec.tree.requests import Create2, CreateMode, Delete, Exists, GetChildren, GetData, Sync

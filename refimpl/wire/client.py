@@ -17,7 +17,7 @@ import msgspec
 from refimpl.jute import JuteError, decode, encode
 from refimpl.wire.request import BadRequestError, decode_body
 from spec.tree.apply import Event
-from spec.tree.fields import Buffer, Int, Long, Record
+from spec.tree.data import Buffer, Int, Long, Record
 from spec.tree.replies import Code, WatcherEvent
 from spec.tree.requests import OPCODE_OF, CreateSession
 

@@ -20,8 +20,7 @@ import struct
 import msgspec
 
 from refimpl.jute import JuteError, decode, encode
-from spec.tree.data import Id
-from spec.tree.fields import Record
+from spec.tree.data import Id, Record
 
 MAX_BUFFER = 0xFFFFF
 """The default of `jute.maxbuffer`."""

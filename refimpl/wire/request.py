@@ -12,7 +12,7 @@ Source: `ZooKeeperServer.processPacket`, `ByteBufferInputStream.byteBuffer2Recor
 """
 
 from refimpl.jute import JuteError, decode
-from spec.tree.fields import Record
+from spec.tree.data import Record
 from spec.tree.replies import Code
 from spec.tree.requests import OPCODES, Check
 

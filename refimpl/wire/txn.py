@@ -15,7 +15,7 @@ Source: `SerializeUtils.deserializeTxn`, `Util.marshallTxnEntry`, `TxnHeader`, `
 import struct
 
 from refimpl.jute import JuteError, decode, encode
-from spec.tree.fields import Record
+from spec.tree.data import Record
 from spec.tree.txns import TXN_TYPE_OF, TXN_TYPES, Change, CheckVersionTxn, CloseSessionTxn, CreateTxn
 
 HEADER = struct.Struct(">qiqqi")

@@ -23,7 +23,7 @@ import msgspec
 from msgspec.structs import replace
 
 from spec.tree.apply import EventType
-from spec.tree.fields import Record
+from spec.tree.data import Record
 from spec.tree.replies import Code
 from spec.tree.requests import SessionId, SetWatches
 from spec.tree.watches import WatchKind, watch_of

@@ -24,7 +24,7 @@ import msgspec
 
 from spec.effects import Fact, Observe
 from spec.tree.apply import EventType
-from spec.tree.fields import Record
+from spec.tree.data import Record
 from spec.tree.replies import Code
 
 S = TypeVar("S")

@@ -16,8 +16,7 @@ from spec.effects import Observe
 from spec.recipes import names
 from spec.recipes.events import Answered, Ask, Failed, First, Holds, HoldsNoMore, Step, Waits, Withdrawn
 from spec.recipes.member import MemberPhase, QueueMember, QueueRules
-from spec.tree.data import OPEN_ACL_UNSAFE
-from spec.tree.fields import Record
+from spec.tree.data import OPEN_ACL_UNSAFE, Record
 from spec.tree.paths import below
 from spec.tree.requests import Create2, CreateMode, Delete, Exists, GetChildren, GetData, Sync
 from spec.variants import Variant

@@ -21,8 +21,7 @@ from typing import TypeAlias
 import msgspec
 
 from spec.tree import requests
-from spec.tree.data import Id
-from spec.tree.fields import Record
+from spec.tree.data import Id, Record
 from spec.tree.replies import Code
 
 

@@ -24,8 +24,7 @@ from typing import Any
 
 import msgspec
 
-from spec.tree.data import OPEN_ACL_UNSAFE, Acl
-from spec.tree.fields import Record
+from spec.tree.data import CONTAINER_OWNER, MAX_TTL, OPEN_ACL_UNSAFE, Acl, Record, Znode, new_znode, stat_of, ttl_owner
 from spec.tree.overlay import Overlay
 from spec.tree.paths import below, parent_of
 from spec.tree.replies import Code, Create2Reply, ErrorReply, MultiReply, OperationResult, PathReply, StatReply
@@ -47,7 +46,6 @@ from spec.tree.txns import (
     SetAclTxn,
     SetDataTxn,
 )
-from spec.tree.znode import CONTAINER_OWNER, MAX_TTL, Znode, new_znode, stat_of, ttl_owner
 
 
 class EventType(enum.IntEnum):

@@ -12,12 +12,11 @@ Source: `PrepRequestProcessor.validatePath`, `getParentPathAndValidate`, `getRec
 import msgspec
 
 from spec.tree.acl import permits
-from spec.tree.data import Id, Perms
+from spec.tree.data import Id, Perms, Znode
 from spec.tree.options import Options
 from spec.tree.paths import SPECIAL, fault_of
 from spec.tree.replies import Code
 from spec.tree.store import Store
-from spec.tree.znode import Znode
 
 _HIGHEST_INT = (1 << 31) - 1
 

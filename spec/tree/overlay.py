@@ -21,9 +21,9 @@ from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TypeAlias
 
+from spec.tree.data import Kind, Znode, kind_of
 from spec.tree.paths import below, name_of, parent_of
 from spec.tree.store import EndSession, OpenSession, Operation, Put, Remove, Store
-from spec.tree.znode import Kind, Znode, kind_of
 
 _Outstanding: TypeAlias = tuple[int, Sequence[Operation], list[tuple[int, str]]]
 """A zxid, its transaction's operations, and the owners and paths of the ephemeral znodes that it adds or removes."""

@@ -35,8 +35,7 @@ from spec.tree.checks import (
     check_version,
     existing,
 )
-from spec.tree.data import Acl, Perms
-from spec.tree.fields import Record
+from spec.tree.data import MAX_TTL, Acl, Kind, Perms, Record, Znode, kind_of
 from spec.tree.options import DEFAULTS, Options
 from spec.tree.overlay import Overlay
 from spec.tree.paths import parent_of, sequential
@@ -75,7 +74,6 @@ from spec.tree.txns import (
     SetAclTxn,
     SetDataTxn,
 )
-from spec.tree.znode import MAX_TTL, Kind, Znode, kind_of
 
 _EPHEMERAL = frozenset({CreateMode.EPHEMERAL, CreateMode.EPHEMERAL_SEQUENTIAL})
 _SEQUENTIAL = frozenset(

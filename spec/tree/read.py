@@ -19,8 +19,7 @@ import msgspec
 
 from spec.tree.acl import client_info, hide_digests, permits
 from spec.tree.checks import RefusedError
-from spec.tree.data import Id, Perms
-from spec.tree.fields import Record
+from spec.tree.data import Id, Perms, Record, Znode, stat_of
 from spec.tree.options import DEFAULTS, Options
 from spec.tree.paths import ROOT, below
 from spec.tree.replies import (
@@ -50,7 +49,6 @@ from spec.tree.requests import (
     WhoAmI,
 )
 from spec.tree.store import Store
-from spec.tree.znode import Znode, stat_of
 
 Answer: TypeAlias = tuple[Code, Record | None]
 

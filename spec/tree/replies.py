@@ -2,8 +2,7 @@
 
 import enum
 
-from spec.tree.data import Acl, ClientInfo, Stat
-from spec.tree.fields import Buffer, Int, Record, Ustring
+from spec.tree.data import Acl, Buffer, ClientInfo, Int, Record, Stat, Ustring
 
 
 class Code(enum.IntEnum):

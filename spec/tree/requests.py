@@ -14,8 +14,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from spec.tree.data import Acl, Id
-from spec.tree.fields import Boolean, Buffer, Int, Long, Record, Ustring
+from spec.tree.data import Acl, Boolean, Buffer, Id, Int, Long, Record, Ustring
 
 
 class CreateMode(enum.IntEnum):

@@ -6,20 +6,23 @@ Rules of this module:
   out. The checker's store is a value, the node's a dictionary; both carry out the same operations.
 - A znode is in a store if and only if its name is among the children of its parent.
 - The root is `/` and always exists.
+- The leader deletes containers left empty, and expired TTL znodes, on its own initiative. Only a znode without children
+  is deleted; the preparation of its deletion checks this again. A container that never had a child stays, unless the
+  operator sets a time limit.
 
-Source: `DataTree` (its maps of nodes, ephemerals, sessions).
+Source: `DataTree` (its maps of nodes, ephemerals, sessions); `ContainerManager.getCandidates`.
 """
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
+from itertools import chain
 from typing import Protocol, TypeAlias
 
 import msgspec
 
-from spec.tree.data import OPEN_ACL_UNSAFE, READ_ACL_UNSAFE
+from spec.tree.data import OPEN_ACL_UNSAFE, READ_ACL_UNSAFE, Kind, Znode, kind_of, ttl_of
 from spec.tree.paths import CONFIG, ROOT
-from spec.tree.znode import Kind, Znode, kind_of
 
 
 class Store(Protocol):
@@ -143,3 +146,38 @@ class FrozenStore(msgspec.Struct, frozen=True):
                 case EndSession(session):
                     sessions.pop(session, None)
         return FrozenStore(tuple(sorted(nodes.items())), tuple(sorted(sessions.items())))
+
+
+# The znodes that the leader deletes on its own initiative.
+
+
+class Expiring(Store, Protocol):
+    """A store that lists the znodes that may expire."""
+
+    @property
+    def containers(self) -> AbstractSet[str]:
+        """The paths of the containers."""
+
+    @property
+    def ttls(self) -> AbstractSet[str]:
+        """The paths of the TTL znodes."""
+
+
+def to_delete(store: Expiring, now: int, never_used: int = 0) -> list[str]:
+    """The paths of the containers and TTL znodes that are due for deletion at `now`, in milliseconds.
+
+    `never_used` is the time that a container without any child so far is kept, in milliseconds; 0 means forever.
+    """
+    return [
+        path
+        for path in chain(store.containers, store.ttls)
+        if (znode := store.node(path)) is not None
+        and not store.children(path)
+        and _has_had_its_time(znode, now - znode.mtime, never_used)
+    ]
+
+
+def _has_had_its_time(znode: Znode, age: int, never_used: int) -> bool:
+    if kind_of(znode.ephemeral_owner) is Kind.CONTAINER:
+        return znode.cversion > 0 or 0 < never_used < age
+    return age > ttl_of(znode.ephemeral_owner)

@@ -12,8 +12,7 @@ Source: `zookeeper.jute`, `SerializeUtils.deserializeTxn`, `TxnHeader`.
 
 import msgspec
 
-from spec.tree.data import Acl
-from spec.tree.fields import Boolean, Buffer, Int, Long, Record, Ustring
+from spec.tree.data import Acl, Boolean, Buffer, Int, Long, Record, Ustring
 
 
 class CreateTxn(Record, frozen=True, gc=False):

@@ -20,7 +20,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Generic, TypeAlias, TypeVar
 
 from spec.tree.apply import Event, EventType
-from spec.tree.fields import Record
+from spec.tree.data import Record, Znode
 from spec.tree.paths import ROOT, parent_of
 from spec.tree.replies import Code
 from spec.tree.requests import (
@@ -35,7 +35,6 @@ from spec.tree.requests import (
     SetWatches2,
 )
 from spec.tree.store import Store
-from spec.tree.znode import Znode
 
 W = TypeVar("W", bound=Hashable)
 Told: TypeAlias = tuple[W, EventType, str]

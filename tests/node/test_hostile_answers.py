@@ -24,7 +24,7 @@ from kazoo.security import ACL, OPEN_ACL_UNSAFE, Id
 
 from harness import Ensemble
 from refimpl.jute import encode
-from spec.tree.fields import Record
+from spec.tree.data import Record
 from spec.tree.replies import Code
 from spec.tree.requests import (
     OPCODE_OF,

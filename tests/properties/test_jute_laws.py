@@ -15,8 +15,7 @@ from refimpl.wire.packet import Packet, PacketDecoder, PacketType, encode_raw
 from refimpl.wire.quorum import decode_packet, encode_packet
 from refimpl.wire.txn import TYPES, decode_txn, encode_txn
 from spec.tree import data, replies, requests, txns
-from spec.tree.data import Id
-from spec.tree.fields import Record
+from spec.tree.data import Id, Record
 from spec.tree.txns import Change
 from spec.txn import Txn
 from spec.zab.packets import Inform, Proposal

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from refimpl.tree import Tree
 from spec.tree.acl import digest_of
 from spec.tree.apply import EventType, TxnResult, apply
-from spec.tree.data import ANYONE, OPEN_ACL_UNSAFE, Acl, Id
-from spec.tree.fields import Record
+from spec.tree.data import ANYONE, OPEN_ACL_UNSAFE, Acl, Id, Kind, Record, Znode, kind_of, stat_of
 from spec.tree.options import Options
 from spec.tree.overlay import Overlay
 from spec.tree.paths import below, parent_of
@@ -40,7 +39,6 @@ from spec.tree.requests import (
 )
 from spec.tree.store import FIRST_ZNODES, FrozenStore, OpenSession, Put, Store
 from spec.tree.txns import Change
-from spec.tree.znode import Kind, Znode, kind_of, stat_of
 
 SESSIONS = (1, 2, 3)
 AUTH = {session: (Id("digest", digest_of(f"user{session}:p")),) for session in SESSIONS}

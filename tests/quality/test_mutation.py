@@ -39,11 +39,11 @@ EQUIVALENT = {
     "spec/config/properties.py: _logical_lines: False -> True": (
         "there is at least one natural line, and its first pass assigns `continued`"
     ),
-    "spec/tree/znode.py: _as_int: 1 << 31 -> 1 >> 31 #2": (
+    "spec/tree/data.py: _as_int: 1 << 31 -> 1 >> 31 #2": (
         "a number from 0 to 2^31 - 1 then takes the formula, whose result is the same number"
     ),
-    "spec/tree/znode.py: _as_int: 31 -> 32": "no count is below -1, so the lower bound is never tested with less",
-    "spec/tree/znode.py: _as_int: number + (1 << 31) -> number - (1 << 31)": "the two differ by 2^32, the modulus",
+    "spec/tree/data.py: _as_int: 31 -> 32": "no count is below -1, so the lower bound is never tested with less",
+    "spec/tree/data.py: _as_int: number + (1 << 31) -> number - (1 << 31)": "the two differ by 2^32, the modulus",
     "spec/zab/state.py: LeaderPhase: 3 -> 4": "phases are compared by identity, and their numbers are not read",
     "spec/zab/state.py: logged: 0 -> 1 #3": "the guess saves time: without it the loop finds the same transaction",
 }

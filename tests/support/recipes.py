@@ -8,8 +8,7 @@ from typing import Any, Generic, TypeVar
 from spec.effects import Fact, Observe
 from spec.recipes.events import Answered, Ask, Connected, Event, Expired, Notified, Step, Suspended, Unanswered
 from spec.tree.apply import EventType
-from spec.tree.data import Stat
-from spec.tree.fields import Record
+from spec.tree.data import Record, Stat
 from spec.tree.replies import ChildrenReply, Code, Create2Reply, DataReply, StatReply
 
 S = TypeVar("S")

@@ -16,8 +16,7 @@ from refimpl.clients.connection import Connection
 from refimpl.clients.final_processor import FinalProcessor
 from refimpl.jute import encode
 from spec.service.sessions import password
-from spec.tree.data import OPEN_ACL_UNSAFE, Acl, Id
-from spec.tree.fields import Record
+from spec.tree.data import OPEN_ACL_UNSAFE, Acl, Id, Record
 from spec.tree.options import Options
 from spec.tree.replies import Code
 from spec.tree.requests import (

@@ -14,7 +14,7 @@ from refimpl.disk.txnlog import TxnLog
 from refimpl.tree import Tree
 from refimpl.wire.txn import encode_txn
 from spec.tree.apply import apply
-from spec.tree.data import OPEN_ACL_UNSAFE, READ_ACL_UNSAFE
+from spec.tree.data import OPEN_ACL_UNSAFE, READ_ACL_UNSAFE, Znode
 from spec.tree.txns import (
     Change,
     CloseSessionTxn,
@@ -25,7 +25,6 @@ from spec.tree.txns import (
     SetAclTxn,
     SetDataTxn,
 )
-from spec.tree.znode import Znode
 
 EPOCH_2 = 0x2_0000_0000
 

@@ -21,7 +21,7 @@ from refimpl.disk.txnlog import TxnLog
 from refimpl.tree import Tree
 from refimpl.wire.txn import encode_txn
 from spec.tree.apply import apply
-from spec.tree.data import OPEN_ACL_UNSAFE, READ_ACL_UNSAFE, Acl, Id
+from spec.tree.data import OPEN_ACL_UNSAFE, READ_ACL_UNSAFE, Acl, Id, stat_of
 from spec.tree.txns import (
     Change,
     CloseSessionTxn,
@@ -36,7 +36,6 @@ from spec.tree.txns import (
     SetAclTxn,
     SetDataTxn,
 )
-from spec.tree.znode import stat_of
 
 Seen = dict[str, tuple[bytes | None, tuple[Acl, ...], tuple[int, ...]]]
 SESSION = 0x1234_5678_9ABC

@@ -12,10 +12,9 @@ from refimpl.disk import snapshot
 from refimpl.disk.body import BodyReader, DamagedSnapshotError, body_chunks
 from refimpl.tree import Tree
 from spec.tree.apply import apply
-from spec.tree.data import OPEN_ACL_UNSAFE, READ_ACL_UNSAFE, Acl, Id
+from spec.tree.data import OPEN_ACL_UNSAFE, READ_ACL_UNSAFE, Acl, Id, Znode
 from spec.tree.store import OpenSession, Put
 from spec.tree.txns import Change, CreateTxn, DeleteTxn, SetAclTxn, SetDataTxn
-from spec.tree.znode import Znode
 
 DIGEST_ACL = (Acl(31, Id("digest", "bob:xyz")), Acl(1, Id("world", "anyone")))
 EVERY_FIELD = Znode(b"data", DIGEST_ACL, 1, 2, 3, 4, 5, 6, 7, 0x77, 9)

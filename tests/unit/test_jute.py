@@ -3,8 +3,7 @@
 import pytest
 
 from refimpl.jute import JuteError, decode, decode_whole, encode
-from spec.tree.data import OPEN_ACL_UNSAFE, Acl, Id, Stat
-from spec.tree.fields import Record
+from spec.tree.data import OPEN_ACL_UNSAFE, Acl, Id, Record, Stat
 from spec.tree.replies import (
     ChildrenReply,
     Create2Reply,

@@ -19,8 +19,7 @@ from kazoo.security import make_digest_acl
 from refimpl.recipes import kazoo_adapter
 from refimpl.recipes.listener_executor import ListenerExecutor
 from spec.recipes.events import Answered
-from spec.tree.data import OPEN_ACL_UNSAFE, Stat
-from spec.tree.fields import Record
+from spec.tree.data import OPEN_ACL_UNSAFE, Record, Stat
 from spec.tree.replies import ChildrenReply, Code, Create2Reply, DataReply, PathReply, StatReply
 from spec.tree.requests import Create2, CreateMode, Delete, Exists, GetChildren, GetData, SetData, Sync
 

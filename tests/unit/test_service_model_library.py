@@ -7,7 +7,7 @@ import pytest
 from spec.client import library as client
 from spec.client.library import Awaits, Library, SessionState
 from spec.tree.apply import EventType
-from spec.tree.fields import Record
+from spec.tree.data import Record
 from spec.tree.replies import Code
 from spec.tree.requests import Exists, GetChildren2, GetData, SetData, SetWatches
 

@@ -13,9 +13,9 @@ from checker.properties.lookup import UnknownPropertyError
 from checker.scenario.request_parser import RequestError, request_of, script_of
 from checker.scenario.service_setup import applicable, service_job_parts, service_setup, why_idle
 from spec.tree.apply import EventType
+from spec.tree.data import new_znode, stat_of
 from spec.tree.replies import Code, DataReply, ErrorReply, MultiReply, OperationResult
 from spec.tree.requests import Create2, GetData, Multi, SetData
-from spec.tree.znode import new_znode, stat_of
 from spec.variants import Variant
 
 EMPTY = stat_of(new_znode(b"", (), 1, 0, 0), 0)

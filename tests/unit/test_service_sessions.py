@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from spec.service.expiry import ExpiryQueue
 from spec.service.handshake import ConnectClaims, Invalid, Limits, NewSession, Rejection, Renew, present
 from spec.service.sessions import Sessions, first_session_id, next_session_id, password
-from spec.tree.fields import Record
+from spec.tree.data import Record
 from spec.tree.replies import Code
 from spec.tree.requests import CloseSession, CreateSession, Delete, DeleteContainer, Multi, Request
 

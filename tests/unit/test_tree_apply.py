@@ -6,8 +6,7 @@ first tests were observed on ZooKeeper 3.8.0.
 
 from refimpl.tree import Tree
 from spec.tree.apply import Event, EventType, TxnResult, apply
-from spec.tree.data import OPEN_ACL_UNSAFE, READ_ACL_UNSAFE, Stat
-from spec.tree.fields import Record
+from spec.tree.data import OPEN_ACL_UNSAFE, READ_ACL_UNSAFE, Record, Stat, stat_of
 from spec.tree.replies import Code, ErrorReply, MultiReply
 from spec.tree.store import EndSession, OpenSession
 from spec.tree.txns import (
@@ -24,7 +23,6 @@ from spec.tree.txns import (
     SetAclTxn,
     SetDataTxn,
 )
-from spec.tree.znode import stat_of
 
 OPEN = OPEN_ACL_UNSAFE
 SESSION = 0x100000000000000

@@ -6,8 +6,8 @@ others, `EphemeralType` for owners.
 
 import pytest
 
+from spec.tree.data import CONTAINER_OWNER, Kind, Znode, kind_of, stat_of, ttl_of, ttl_owner
 from spec.tree.paths import below, fault_of, name_of, parent_of, sequential
-from spec.tree.znode import CONTAINER_OWNER, Kind, Znode, kind_of, stat_of, ttl_of, ttl_owner
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,7 @@ from refimpl.jute import encode
 from refimpl.tree import Tree
 from spec.tree.acl import authenticate, digest_of, fix_up, permits
 from spec.tree.checks import RefusedError
-from spec.tree.data import ANYONE, OPEN_ACL_UNSAFE, Acl, ClientInfo, Id, Stat
-from spec.tree.fields import Record
+from spec.tree.data import ANYONE, OPEN_ACL_UNSAFE, Acl, ClientInfo, Id, Record, Stat, Znode, new_znode
 from spec.tree.options import Options
 from spec.tree.read import read
 from spec.tree.replies import (
@@ -41,7 +40,6 @@ from spec.tree.requests import (
     WhoAmI,
 )
 from spec.tree.store import Put
-from spec.tree.znode import Znode, new_znode
 
 OPEN = OPEN_ACL_UNSAFE
 BOB = Id("digest", digest_of("bob:p"))

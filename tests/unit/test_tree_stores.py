@@ -7,11 +7,9 @@ Expected values: the rules at the top of `spec/tree/store.py`, `spec/tree/overla
 import pytest
 
 from refimpl.tree import Tree
-from spec.tree.containers import to_delete
-from spec.tree.data import OPEN_ACL_UNSAFE, Acl, Id
+from spec.tree.data import CONTAINER_OWNER, OPEN_ACL_UNSAFE, Acl, Id, Znode, new_znode, ttl_owner
 from spec.tree.overlay import Overlay
-from spec.tree.store import EndSession, FrozenStore, OpenSession, Operation, Put, Remove, Store
-from spec.tree.znode import CONTAINER_OWNER, Znode, new_znode, ttl_owner
+from spec.tree.store import EndSession, FrozenStore, OpenSession, Operation, Put, Remove, Store, to_delete
 
 OPEN = OPEN_ACL_UNSAFE
 SESSION = 7

@@ -8,8 +8,7 @@ import pytest
 
 from refimpl.tree import Tree
 from spec.tree.apply import Event, EventType, apply
-from spec.tree.data import OPEN_ACL_UNSAFE
-from spec.tree.fields import Record
+from spec.tree.data import OPEN_ACL_UNSAFE, Record
 from spec.tree.prepare import prepare
 from spec.tree.read import read
 from spec.tree.replies import Code

@@ -10,8 +10,7 @@ import pytest
 from refimpl.tree import Tree
 from spec.tree.acl import digest_of
 from spec.tree.apply import TxnResult, apply
-from spec.tree.data import ANYONE, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE, Acl, Id, Stat
-from spec.tree.fields import Record
+from spec.tree.data import ANYONE, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE, Acl, Id, Record, Stat, stat_of
 from spec.tree.options import Options
 from spec.tree.prepare import fitted, may_exceed_request, prepare
 from spec.tree.replies import Code, Create2Reply, ErrorReply, MultiReply, PathReply, StatReply
@@ -33,7 +32,6 @@ from spec.tree.requests import (
 )
 from spec.tree.store import FIRST_ZNODES, configured
 from spec.tree.txns import Change, CloseSessionTxn, CreateTxn, DeleteTxn, ErrorTxn, MultiTxn, SetAclTxn, SetDataTxn
-from spec.tree.znode import stat_of
 
 OPEN = OPEN_ACL_UNSAFE
 BOB = Id("digest", digest_of("bob:p"))

@@ -23,8 +23,7 @@ from refimpl.wire.client import (
 )
 from spec.tree import replies
 from spec.tree.apply import Event, EventType
-from spec.tree.data import OPEN_ACL_UNSAFE, Acl, Id
-from spec.tree.fields import Record
+from spec.tree.data import OPEN_ACL_UNSAFE, Acl, Id, Record
 from spec.tree.replies import Code
 from spec.tree.requests import (
     AddWatch,

@@ -10,8 +10,7 @@ import pytest
 
 from refimpl.jute import JuteError, encode
 from refimpl.wire.txn import decode_txn, encode_txn
-from spec.tree.data import OPEN_ACL_UNSAFE
-from spec.tree.fields import Record
+from spec.tree.data import OPEN_ACL_UNSAFE, Record
 from spec.tree.replies import Code
 from spec.tree.txns import (
     Change,

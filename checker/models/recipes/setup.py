@@ -10,8 +10,8 @@ from enum import Enum
 
 from checker.models.service import Clocks, FaultBudgets, ServiceSetup
 from spec.recipes.recipes import RECIPES, Recipe
+from spec.tree.data import Znode
 from spec.tree.store import FrozenStore
-from spec.tree.znode import Znode
 from spec.variants import Variant
 
 NO_FAULTS = FaultBudgets()

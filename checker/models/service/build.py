@@ -21,10 +21,9 @@ from checker.models.service.setup import (
 )
 from checker.models.service.watches import watches_actor
 from spec.client.library import Library
-from spec.tree.data import OPEN_ACL_UNSAFE
+from spec.tree.data import OPEN_ACL_UNSAFE, new_znode
 from spec.tree.paths import ROOT
 from spec.tree.store import FrozenStore
-from spec.tree.znode import new_znode
 
 
 class ModelFragment(NamedTuple):

@@ -53,7 +53,7 @@ from checker.models.service.messages import (
 from checker.models.service.server_logic import answered_early
 from checker.models.service.setup import ServiceSetup, client_name, library_name, link_name, server_name, watches_name
 from spec.service.connection import ROUTES, Route
-from spec.tree.fields import Record
+from spec.tree.data import Record
 from spec.tree.requests import CloseSession, CreateSession, SessionId
 from spec.variants import Variant
 

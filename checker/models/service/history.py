@@ -17,7 +17,7 @@ from checker.models.service.messages import CommitFact
 from checker.models.service.observations import Note
 from checker.models.service.scripts import step_of_tag
 from spec.tree.apply import Event, EventType
-from spec.tree.fields import Record
+from spec.tree.data import Record
 from spec.tree.paths import parent_of
 from spec.tree.requests import SessionId
 from spec.tree.txns import CreateContainerTxn, CreateTtlTxn, CreateTxn, DeleteTxn, MultiTxn, SetDataTxn

@@ -31,7 +31,7 @@ import msgspec
 
 from spec.client.library import Library
 from spec.tree.apply import Event, EventType
-from spec.tree.fields import Record
+from spec.tree.data import Record
 from spec.tree.replies import Code
 from spec.tree.requests import SessionId
 from spec.tree.store import FrozenStore

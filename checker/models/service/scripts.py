@@ -31,7 +31,7 @@ from checker.models.service.messages import (
 from checker.models.service.observations import Expected, Note, Observations
 from checker.models.service.servers import Leader
 from checker.models.service.setup import LEADER, ServiceSetup, client_name, link_name
-from spec.tree.fields import Record
+from spec.tree.data import Record
 from spec.tree.requests import CloseSession, Create, Multi, SetData
 
 ScriptStep: TypeAlias = tuple[Record, ...]

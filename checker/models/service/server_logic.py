@@ -14,7 +14,7 @@ from spec.service.connection import ROUTES, Route
 from spec.service.handshake import ConnectClaims, Limits, Rejection, present
 from spec.service.sessions import password
 from spec.tree.apply import TxnResult, apply
-from spec.tree.fields import Record
+from spec.tree.data import Record
 from spec.tree.overlay import Overlay
 from spec.tree.paths import parent_of, sequential
 from spec.tree.prepare import prepare

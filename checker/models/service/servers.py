@@ -56,7 +56,7 @@ from checker.models.service.setup import (
 )
 from spec.client.library import Library
 from spec.tree.apply import TxnResult
-from spec.tree.fields import Record
+from spec.tree.data import Record
 from spec.tree.read import read
 from spec.tree.replies import Code, PathReply
 from spec.tree.requests import CheckWatches, CreateSession, SessionId, Sync

@@ -8,9 +8,9 @@ from checker.engine import TRIVIAL, Property, Read
 from checker.models.service.history import HISTORY, CommitHistory
 from checker.present.wording import session as told_session
 from checker.properties.service.projections import Answer, Run, found, keepers, memories, trees
+from spec.tree.data import Kind, Znode, kind_of
 from spec.tree.requests import SessionId
 from spec.tree.store import FrozenStore
-from spec.tree.znode import Kind, Znode, kind_of
 
 Owned = tuple[SessionId, str]
 
