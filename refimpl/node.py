@@ -43,7 +43,7 @@ from spec.effects import (
     Observe,
     Persist,
     Send,
-    Step,
+    ServerStep,
     Timer,
     Truncate,
     WriteEpochs,
@@ -161,7 +161,7 @@ class Node:
         self._adopt(done, event)
         return True
 
-    def _adopt(self, done: Step[Server], event: Event) -> None:
+    def _adopt(self, done: ServerStep[Server], event: Event) -> None:
         """Adopts a step: first its state, then its effects in order, then the consequences of the new state."""
         before, after = self.server, done.state
         if before.zab is not None and before.zab.queue and type(after.zab) is not type(before.zab):

@@ -23,6 +23,7 @@ import msgspec
 from spec.quorum import Sid, View
 
 S = TypeVar("S")
+E = TypeVar("E")
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -150,8 +151,15 @@ Effects: TypeAlias = tuple[Effect, ...]
 """Effects in their required order."""
 
 
-class Step(msgspec.Struct, Generic[S], frozen=True):
-    """The outcome of one event: the new state, and the effects in their required order."""
+class Step(msgspec.Struct, Generic[S, E], frozen=True):
+    """The outcome of one event: the new state, and the effects in their required order.
+
+    The effects `E` of a server are `Effect`; those of a recipe are its requests and reports.
+    """
 
     state: S
-    effects: Effects = ()
+    effects: tuple[E, ...] = ()
+
+
+ServerStep: TypeAlias = Step[S, Effect]
+"""The outcome of one event of a server, or of a part of it."""

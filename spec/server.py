@@ -23,7 +23,7 @@ import msgspec
 from msgspec.structs import replace
 
 from spec.durable import Durable
-from spec.effects import Configure, Disconnect, Effect, Persist, Step, WriteEpochs
+from spec.effects import Configure, Disconnect, Effect, Persist, ServerStep, Step, WriteEpochs
 from spec.election import fast_leader_election
 from spec.election.messages import ElectionEvent, EpochBegun, LeaderLost, QuorumLost, Start
 from spec.election.state import Election, ElectionRules, Peer
@@ -88,7 +88,7 @@ def step(
     event: Event,
     rules: ElectionRules = fast_leader_election.DEFAULT_RULES,
     zab: ZabRules | None = None,
-) -> Step[Server] | None:
+) -> ServerStep[Server] | None:
     """Handle one event of one server; None if it is impossible in this state.
 
     See `fast_leader_election.step`, `leader.step` and `learner.step`. With `zab`, a decided server leads or follows;
@@ -108,7 +108,7 @@ def start(
     view: View | None = None,
     rules: ElectionRules = fast_leader_election.DEFAULT_RULES,
     zab: ZabRules | None = None,
-) -> Step[Server] | None:
+) -> ServerStep[Server] | None:
     """Boot with another file, or with the current one; None if the server runs already or the file leaves it out."""
     return step(server, Start(server.view if view is None else view), rules, zab)
 
@@ -145,7 +145,7 @@ def summary(server: Server) -> Summary:
 # The election, and the parts that begin and end with it.
 
 
-def _election_step(server: Server, event: ElectionEvent, rules: ElectionRules) -> Step[Server] | None:
+def _election_step(server: Server, event: ElectionEvent, rules: ElectionRules) -> ServerStep[Server] | None:
     done = fast_leader_election.step(server.peer, server.election, event, rules)
     if done is None:
         return None
@@ -156,7 +156,7 @@ def _election_step(server: Server, event: ElectionEvent, rules: ElectionRules) -
     return Step(replace(server, view=view, election=done.state), done.effects)
 
 
-def _begun(before: Server, done: Step[Server], rules: ElectionRules, zab: ZabRules) -> Step[Server] | None:
+def _begun(before: Server, done: ServerStep[Server], rules: ElectionRules, zab: ZabRules) -> ServerStep[Server] | None:
     """Start to lead or to follow, if the election has just decided."""
     after = done.state
     looked = before.election is None or before.election.state is LOOKING
@@ -172,7 +172,7 @@ def _begun(before: Server, done: Step[Server], rules: ElectionRules, zab: ZabRul
     return _entered(after, begun, done.effects)
 
 
-def _give_up(server: Server, rules: ElectionRules, zab: ZabRules) -> Step[Server] | None:
+def _give_up(server: Server, rules: ElectionRules, zab: ZabRules) -> ServerStep[Server] | None:
     """End the part in order: the sync thread completes its queue, connections are closed, and an election begins.
 
     None if that is impossible: beyond the last round, or while a learner handles NEWLEADER.
@@ -220,7 +220,7 @@ def _tree_of(server: Server) -> int | None:
 # Leading and following.
 
 
-def _zab_step(server: Server, event: ZabEvent, rules: ElectionRules, zab: ZabRules) -> Step[Server] | None:
+def _zab_step(server: Server, event: ZabEvent, rules: ElectionRules, zab: ZabRules) -> ServerStep[Server] | None:
     if isinstance(event, SyncedLate):
         return _synced_late(server)
     if isinstance(event, StartAlone):
@@ -242,7 +242,7 @@ def _zab_step(server: Server, event: ZabEvent, rules: ElectionRules, zab: ZabRul
     return None if lost is None else Step(lost.state, (*done.effects, *lost.effects))
 
 
-def _log_failed(server: Server, rules: ElectionRules, zab: ZabRules) -> Step[Server] | None:
+def _log_failed(server: Server, rules: ElectionRules, zab: ZabRules) -> ServerStep[Server] | None:
     """End the part without its disk queue, so that no write in it is acknowledged. None if nothing is being written."""
     if server.zab is None or not server.zab.queue:
         return None
@@ -255,7 +255,7 @@ def _needs_full_disk(server: Server, done: ZabResult) -> bool:
     return server.disk_full and writes
 
 
-def _start_alone(server: Server) -> Step[Server] | None:
+def _start_alone(server: Server) -> ServerStep[Server] | None:
     """Serve immediately, because a server without an ensemble has no election. None if it runs already."""
     if server.election is not None or server.zab is not None:
         return None
@@ -263,7 +263,7 @@ def _start_alone(server: Server) -> Step[Server] | None:
     return Step(replace(server, zab=done.state), done.effects)
 
 
-def _entered(server: Server, done: ZabResult, effects: tuple[Effect, ...]) -> Step[Server]:
+def _entered(server: Server, done: ZabResult, effects: tuple[Effect, ...]) -> ServerStep[Server]:
     """The server with the new state of its part; from BROADCAST on, its vote contains the new epoch."""
     after = replace(server, durable=done.durable, zab=done.state)
     serves = done.state is not None and done.state.serves
@@ -280,7 +280,7 @@ def _is_synced(part: Leader | Learner | None) -> bool:
     return isinstance(part, Learner) and part.phase is LearnerPhase.SYNCED
 
 
-def _synced_late(server: Server) -> Step[Server] | None:
+def _synced_late(server: Server) -> ServerStep[Server] | None:
     """ZOOKEEPER-4712: a sync thread continues to write, regardless of the current state of its server."""
     if server.election is None or not server.remains.queue:
         return None

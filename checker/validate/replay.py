@@ -24,7 +24,7 @@ from checker.validate.codec import digest_of, fits, text_of
 from checker.validate.journals import StartRecord, StepRecord
 from spec import server as spec_server
 from spec.durable import Durable
-from spec.effects import DiskOperation, Effects, Observe, Step
+from spec.effects import DiskOperation, Effects, Observe, ServerStep
 from spec.election.state import ElectionRules
 from spec.quorum import Sid
 from spec.server import Server
@@ -110,7 +110,7 @@ class Replay:
         if len(self._turn) > LAST_TURN:
             del self._turn[0]
 
-    def _mismatch_of(self, handled: StepRecord, stepped: Step[Server]) -> Mismatch | None:
+    def _mismatch_of(self, handled: StepRecord, stepped: ServerStep[Server]) -> Mismatch | None:
         facts = [each.fact for each in stepped.effects if isinstance(each, Observe)]
         for written, fact in zip(handled.facts, facts, strict=False):
             if not fits(written, fact):

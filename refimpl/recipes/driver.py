@@ -39,7 +39,7 @@ from spec.recipes.events import (
     Event,
     Expired,
     Notified,
-    Step,
+    RecipeStep,
     Suspended,
     Unanswered,
     facts,
@@ -106,7 +106,7 @@ class Driver(Generic[S]):
     def __init__(
         self,
         client: Any,
-        step: Callable[[S, Event], Step[S]],
+        step: Callable[[S, Event], RecipeStep[S]],
         state: S,
         told: Callable[[S, tuple[Fact, ...]], bool],
         fresh: Callable[[], str] = protection,

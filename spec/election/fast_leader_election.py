@@ -26,7 +26,7 @@ Left out: the QuorumOracleMaj of two-server ensembles, and a configuration propo
 
 from msgspec.structs import replace
 
-from spec.effects import Arm, Configure, Disarm, Effects, Observe, ResetConnections, Send, Step, Timer
+from spec.effects import Arm, Configure, Disarm, Effects, Observe, ResetConnections, Send, ServerStep, Step, Timer
 from spec.election.messages import (
     Deliver,
     Elected,
@@ -63,7 +63,7 @@ _LEAVING = {LeaderLost: {FOLLOWING, OBSERVING}, QuorumLost: {LEADING}}
 
 def step(
     peer: Peer, election: Election | None, event: ElectionEvent, rules: ElectionRules = DEFAULT_RULES
-) -> Step[Election] | None:
+) -> ServerStep[Election] | None:
     """One event of one server; `election` is None while the server does not run.
 
     Returns None when the event is impossible: a second start, a start with a file that does not name the
@@ -78,7 +78,9 @@ def step(
     return None if election is None else _step_running(peer, election, event, rules)
 
 
-def _step_running(peer: Peer, election: Election, event: ElectionEvent, rules: ElectionRules) -> Step[Election] | None:
+def _step_running(
+    peer: Peer, election: Election, event: ElectionEvent, rules: ElectionRules
+) -> ServerStep[Election] | None:
     """One event of a server that runs."""
     match event:
         case Deliver(source=source, notification=heard) if source != peer.sid:
@@ -98,12 +100,12 @@ def _step_running(peer: Peer, election: Election, event: ElectionEvent, rules: E
 # Beginning an election.
 
 
-def _boot(peer: Peer, rules: ElectionRules) -> Step[Election]:
+def _boot(peer: Peer, rules: ElectionRules) -> ServerStep[Election]:
     """A new FastLeaderElection object, whose logicalclock is 0 (`QuorumPeer.startLeaderElection`)."""
     return _look_for_leader(peer, 1, peer.boot_vote, rules)
 
 
-def _look_again(peer: Peer, election: Election, rules: ElectionRules) -> Step[Election] | None:
+def _look_again(peer: Peer, election: Election, rules: ElectionRules) -> ServerStep[Election] | None:
     """Back to LOOKING with the same FastLeaderElection object: logicalclock continues (`QuorumPeer.run`)."""
     following = next_round(election.round)
     if not rules.allows_round(following):
@@ -111,7 +113,7 @@ def _look_again(peer: Peer, election: Election, rules: ElectionRules) -> Step[El
     return _look_for_leader(peer, following, election.vote, rules)
 
 
-def _look_for_leader(peer: Peer, election_round: int, current: Vote, rules: ElectionRules) -> Step[Election]:
+def _look_for_leader(peer: Peer, election_round: int, current: Vote, rules: ElectionRules) -> ServerStep[Election]:
     """The first lines of `lookForLeader`: a fresh record, the initial vote, and a notification to every voter."""
     told = current if rules.outsiders else None
     fresh = Election(LOOKING, election_round, peer.initial_vote, told)
@@ -123,7 +125,9 @@ def _look_for_leader(peer: Peer, election_round: int, current: Vote, rules: Elec
 # One notification.
 
 
-def _receive(peer: Peer, election: Election, source: Sid, heard: Notification, rules: ElectionRules) -> Step[Election]:
+def _receive(
+    peer: Peer, election: Election, source: Sid, heard: Notification, rules: ElectionRules
+) -> ServerStep[Election]:
     """`WorkerReceiver.run`: configuration first, then strangers, then the queue or an answer."""
     adopted: Effects = ()
     if election.state is LOOKING and heard.config is not None and heard.config.version > peer.view.version:
@@ -217,7 +221,7 @@ def _hear_decided(peer: Peer, election: Election, source: Sid, heard: Notificati
 # Timers and decisions.
 
 
-def _fire(peer: Peer, election: Election) -> Step[Election]:
+def _fire(peer: Peer, election: Election) -> ServerStep[Election]:
     """FinalizeWait decides for the proposal; NotificationTimeout sends the vote again.
 
     The real server calls `connectAll` instead when every send queue is full, so that nothing is delivered at

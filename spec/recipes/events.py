@@ -18,11 +18,11 @@ Rules of this module, for the recipes and for their callers:
 Source: `org.apache.curator.framework.state.ConnectionState`; kazoo's `KazooState`.
 """
 
-from typing import Generic, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 import msgspec
 
-from spec.effects import Fact, Observe
+from spec.effects import Fact, Observe, Step
 from spec.tree.apply import EventType
 from spec.tree.data import Record
 from spec.tree.replies import Code
@@ -146,11 +146,8 @@ class Failed(Fact, frozen=True):
 Effect: TypeAlias = Ask | Observe
 
 
-class Step(msgspec.Struct, Generic[S], frozen=True):
-    """The outcome of one event: the new state, and the effects in their order."""
-
-    state: S
-    effects: tuple[Effect, ...] = ()
+RecipeStep: TypeAlias = Step[S, Effect]
+"""The outcome of one event of a recipe."""
 
 
 def facts(effects: tuple[Effect, ...]) -> tuple[Fact, ...]:

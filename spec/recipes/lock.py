@@ -13,9 +13,9 @@ Source: Curator's `InterProcessMutex.internalLock`, `release`.
 import msgspec
 from msgspec.structs import replace
 
-from spec.effects import Observe
+from spec.effects import Observe, Step
 from spec.recipes import queue
-from spec.recipes.events import Event, Holds, Join, Leave, Step, Withdrawn
+from spec.recipes.events import Event, Holds, Join, Leave, RecipeStep, Withdrawn
 from spec.recipes.member import MemberPhase, QueueMember, QueueRules
 from spec.variants import Variant
 
@@ -27,7 +27,7 @@ class Lock(msgspec.Struct, frozen=True):
     taken: int = 0
 
 
-def step(rules: QueueRules, lock: Lock, event: Event) -> Step[Lock]:
+def step(rules: QueueRules, lock: Lock, event: Event) -> RecipeStep[Lock]:
     """The step of a lock on an event."""
     match event:
         case Join() if lock.taken:
@@ -42,7 +42,7 @@ def step(rules: QueueRules, lock: Lock, event: Event) -> Step[Lock]:
             return _through(rules, lock, event)
 
 
-def _again(rules: QueueRules, lock: Lock, event: Join) -> Step[Lock]:
+def _again(rules: QueueRules, lock: Lock, event: Join) -> RecipeStep[Lock]:
     if Variant.ENTER_TWICE in rules.variants and lock.place.holds:
         return _through(rules, replace(lock, place=QueueMember(link=lock.place.link)), event)
     held = lock.place.holds and lock.place.phase is MemberPhase.HOLDING
@@ -50,7 +50,7 @@ def _again(rules: QueueRules, lock: Lock, event: Join) -> Step[Lock]:
     return Step(lock, told)
 
 
-def _through(rules: QueueRules, lock: Lock, event: Event) -> Step[Lock]:
+def _through(rules: QueueRules, lock: Lock, event: Event) -> RecipeStep[Lock]:
     """Step the place; a place that has left the queue has taken nothing."""
     done = queue.step(rules, lock.place, event)
     out = Observe(Withdrawn()) in done.effects

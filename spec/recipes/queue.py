@@ -22,7 +22,7 @@ Source: ZooKeeper's recipes, "Leader Election" and "Locks"; Curator's `LockInter
 
 from msgspec.structs import replace
 
-from spec.effects import Observe
+from spec.effects import Observe, Step
 from spec.recipes import transitions
 from spec.recipes.events import (
     Answered,
@@ -32,7 +32,7 @@ from spec.recipes.events import (
     Join,
     Leave,
     Notified,
-    Step,
+    RecipeStep,
     Suspended,
     Unanswered,
     Withdrawn,
@@ -42,7 +42,7 @@ from spec.recipes.replies import answered
 from spec.variants import Variant
 
 
-def step(rules: QueueRules, place: QueueMember, event: Event) -> Step[QueueMember]:
+def step(rules: QueueRules, place: QueueMember, event: Event) -> RecipeStep[QueueMember]:
     """The step of a place on an event."""
     match event:
         case Join(id):
@@ -71,13 +71,13 @@ def step(rules: QueueRules, place: QueueMember, event: Event) -> Step[QueueMembe
             return Step(place)
 
 
-def _go_on(rules: QueueRules, place: QueueMember) -> Step[QueueMember]:
+def _go_on(rules: QueueRules, place: QueueMember) -> RecipeStep[QueueMember]:
     """Create a znode for a place that is wanted, connected and out of the queue."""
     able = place.phase is MemberPhase.OUT and place.wanted and place.link is Link.CONNECTED
     return transitions.enter(rules, place) if able else Step(place)
 
 
-def _unwanted(rules: QueueRules, place: QueueMember) -> Step[QueueMember]:
+def _unwanted(rules: QueueRules, place: QueueMember) -> RecipeStep[QueueMember]:
     """Give up a hold immediately, and the znode as soon as there is a connection and nothing is outstanding."""
     if place.phase is MemberPhase.OUT:
         return Step(place, (Observe(Withdrawn()),))
@@ -86,7 +86,7 @@ def _unwanted(rules: QueueRules, place: QueueMember) -> Step[QueueMember]:
     return transitions.no_longer(place, "released")
 
 
-def _notified(rules: QueueRules, place: QueueMember, path: str) -> Step[QueueMember]:
+def _notified(rules: QueueRules, place: QueueMember, path: str) -> RecipeStep[QueueMember]:
     """Handle a notification: ignore one of an earlier watch, and remember one that overtakes a reply."""
     if path != place.behind or place.link is not Link.CONNECTED:
         return Step(place)
@@ -98,23 +98,25 @@ def _notified(rules: QueueRules, place: QueueMember, path: str) -> Step[QueueMem
 # -- the connection ------------------------------------------------------------------------------------------
 
 
-def _expired(rules: QueueRules, place: QueueMember) -> Step[QueueMember]:
+def _expired(rules: QueueRules, place: QueueMember) -> RecipeStep[QueueMember]:
     """Handle the loss of the session and its znode; a place that held is out, unless the recipe queues again."""
     if Variant.NO_RESET in rules.variants and place.phase is MemberPhase.HOLDING:
         return Step(replace(place, link=Link.EXPIRED))
     wanted = place.wanted and (rules.returns or not place.held)
-    out = Step(QueueMember(link=Link.EXPIRED, wanted=wanted), () if wanted else (Observe(Withdrawn()),))
+    out: RecipeStep[QueueMember] = Step(
+        QueueMember(link=Link.EXPIRED, wanted=wanted), () if wanted else (Observe(Withdrawn()),)
+    )
     return transitions.after(transitions.no_longer(place, "expired"), lambda _: out)
 
 
-def _anew(rules: QueueRules, place: QueueMember, id: str) -> Step[QueueMember]:
+def _anew(rules: QueueRules, place: QueueMember, id: str) -> RecipeStep[QueueMember]:
     """Continue in a new session, in which nothing of the old one is left."""
     if Variant.NO_RESET in rules.variants and place.phase is MemberPhase.HOLDING:
         return transitions.hold(place)
     return _go_on(rules, replace(place, id=id))
 
 
-def _resumed(rules: QueueRules, place: QueueMember, id: str) -> Step[QueueMember]:
+def _resumed(rules: QueueRules, place: QueueMember, id: str) -> RecipeStep[QueueMember]:
     """Continue in the same session: repeat the unanswered request, and read again what was watched."""
     if place.lost:
         return _again(rules, place)
@@ -132,7 +134,7 @@ def _resumed(rules: QueueRules, place: QueueMember, id: str) -> Step[QueueMember
             return Step(place)  # a reply, or Unanswered, is still to arrive
 
 
-def _again(rules: QueueRules, place: QueueMember) -> Step[QueueMember]:
+def _again(rules: QueueRules, place: QueueMember) -> RecipeStep[QueueMember]:
     """Ask again after a lost reply, now that there is a connection."""
     place = replace(place, lost=False)
     match place.phase:

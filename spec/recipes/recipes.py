@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from spec.recipes import lock, names, queue, selector, unfair
-from spec.recipes.events import Event, Step
+from spec.recipes.events import Event, RecipeStep
 from spec.recipes.member import MemberPhase, QueueMember, QueueRules
 from spec.tree.paths import below
 from spec.tree.store import Store
@@ -61,7 +61,7 @@ class Recipe(msgspec.Struct, frozen=True):
     name: str
     rules: Callable[[str, frozenset[Variant]], Any]
     initial: Any
-    step: Callable[[Any, Any, Event], Step[Any]]
+    step: Callable[[Any, Any, Event], RecipeStep[Any]]
     place: Callable[[Any], Any]
     holds: Callable[[Any], bool]
     acts: Callable[[Any], bool]
@@ -89,7 +89,7 @@ def _of_queue(
     name: str,
     rules: Callable[[str, frozenset[Variant]], QueueRules],
     initial: Any = _OUT,
-    step: Callable[[Any, Any, Event], Step[Any]] = queue.step,
+    step: Callable[[Any, Any, Event], RecipeStep[Any]] = queue.step,
     place: Callable[[Any], QueueMember] = lambda state: state,
     called: Callable[[Any], int | None] = lambda _: None,
     *,

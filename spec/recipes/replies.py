@@ -12,24 +12,24 @@ from collections.abc import Callable, Mapping
 
 from msgspec.structs import replace
 
-from spec.effects import Observe
+from spec.effects import Observe, Step
 from spec.recipes import names, transitions
-from spec.recipes.events import Answered, Follows, Step
+from spec.recipes.events import Answered, Follows, RecipeStep
 from spec.recipes.member import MemberPhase, QueueMember, QueueRules
 from spec.tree.data import Stat
 from spec.tree.paths import below
 from spec.tree.replies import ChildrenReply, Code, Create2Reply, DataReply, StatReply
 from spec.variants import Variant
 
-Answering = Callable[[QueueRules, QueueMember, Answered], Step[QueueMember]]
+Answering = Callable[[QueueRules, QueueMember, Answered], RecipeStep[QueueMember]]
 
 
-def answered(rules: QueueRules, place: QueueMember, answer: Answered) -> Step[QueueMember]:
+def answered(rules: QueueRules, place: QueueMember, answer: Answered) -> RecipeStep[QueueMember]:
     """Handle the reply that the phase of this place waits for; ignore a reply in any other phase."""
     return ANSWERS[place.phase](rules, place, answer) if place.phase in ANSWERS else Step(place)
 
 
-def _entered(rules: QueueRules, place: QueueMember, answer: Answered) -> Step[QueueMember]:
+def _entered(rules: QueueRules, place: QueueMember, answer: Answered) -> RecipeStep[QueueMember]:
     if not isinstance(answer.reply, Create2Reply):
         return transitions.refused(place, answer)
     place = _with_token(replace(place, path=answer.reply.path), answer.reply.stat)
@@ -41,11 +41,11 @@ def _with_token(place: QueueMember, stat: Stat) -> QueueMember:
     return replace(place, token=stat.czxid if place.token is None else place.token)
 
 
-def _synced(rules: QueueRules, place: QueueMember, _answer: Answered) -> Step[QueueMember]:
+def _synced(rules: QueueRules, place: QueueMember, _answer: Answered) -> RecipeStep[QueueMember]:
     return transitions.search(rules, place)
 
 
-def _searched(rules: QueueRules, place: QueueMember, answer: Answered) -> Step[QueueMember]:
+def _searched(rules: QueueRules, place: QueueMember, answer: Answered) -> RecipeStep[QueueMember]:
     if not isinstance(answer.reply, ChildrenReply):
         return transitions.refused(place, answer)
     found = names.of_id(answer.reply.children, place.id)
@@ -55,7 +55,7 @@ def _searched(rules: QueueRules, place: QueueMember, answer: Answered) -> Step[Q
     return transitions.claim(place) if place.wanted else transitions.leave(rules, place)
 
 
-def _claimed(rules: QueueRules, place: QueueMember, answer: Answered) -> Step[QueueMember]:
+def _claimed(rules: QueueRules, place: QueueMember, answer: Answered) -> RecipeStep[QueueMember]:
     if isinstance(answer.reply, StatReply):
         place = _with_token(place, answer.reply.stat)
         return transitions.look(rules, place) if place.wanted else transitions.leave(rules, place)
@@ -64,7 +64,7 @@ def _claimed(rules: QueueRules, place: QueueMember, answer: Answered) -> Step[Qu
     return transitions.enter(rules, place) if place.wanted else transitions.out(place)
 
 
-def _looked(rules: QueueRules, place: QueueMember, answer: Answered) -> Step[QueueMember]:
+def _looked(rules: QueueRules, place: QueueMember, answer: Answered) -> RecipeStep[QueueMember]:
     """`StandardLockInternalsDriver.getsTheLock`, for one holder at a time."""
     if not place.stays:
         return transitions.leave(rules, place)
@@ -80,7 +80,7 @@ def _looked(rules: QueueRules, place: QueueMember, answer: Answered) -> Step[Que
     return transitions.after(Step(place, told), lambda p: _queue_behind(rules, p, before))
 
 
-def _deleted(rules: QueueRules, place: QueueMember) -> Step[QueueMember]:
+def _deleted(rules: QueueRules, place: QueueMember) -> RecipeStep[QueueMember]:
     """Handle the loss of the place's znode to a deletion. After a lost lock the place is out; others queue again.
 
     If the place has announced itself, the announcement still exists and would keep all others waiting. It is retracted
@@ -93,13 +93,13 @@ def _deleted(rules: QueueRules, place: QueueMember) -> Step[QueueMember]:
     return transitions.after(lost, lambda p: transitions.out(p) if out else transitions.enter(rules, p))
 
 
-def _queue_behind(rules: QueueRules, place: QueueMember, before: str) -> Step[QueueMember]:
+def _queue_behind(rules: QueueRules, place: QueueMember, before: str) -> RecipeStep[QueueMember]:
     if Variant.WATCH_THE_CHILDREN not in rules.variants:
         return transitions.watch(rules, place, before)
     return transitions.look(rules, place) if place.notified else transitions.wait(place)
 
 
-def _watched(rules: QueueRules, place: QueueMember, answer: Answered) -> Step[QueueMember]:
+def _watched(rules: QueueRules, place: QueueMember, answer: Answered) -> RecipeStep[QueueMember]:
     if not place.stays:
         return transitions.leave(rules, place)
     if place.notified or answer.code is Code.NO_NODE:
@@ -110,7 +110,7 @@ def _watched(rules: QueueRules, place: QueueMember, answer: Answered) -> Step[Qu
     return transitions.ask_leader(place, rules.announces or "") if asks else transitions.wait(place)
 
 
-def _asked(rules: QueueRules, place: QueueMember, answer: Answered) -> Step[QueueMember]:
+def _asked(rules: QueueRules, place: QueueMember, answer: Answered) -> RecipeStep[QueueMember]:
     """Handle the reply with the leader's announcement. There may be none yet; the watch is set in either case."""
     if not place.stays:
         return transitions.leave(rules, place)
@@ -122,7 +122,7 @@ def _asked(rules: QueueRules, place: QueueMember, answer: Answered) -> Step[Queu
     return transitions.after(Step(place, (told,)), transitions.wait)
 
 
-def _announced(rules: QueueRules, place: QueueMember, answer: Answered) -> Step[QueueMember]:
+def _announced(rules: QueueRules, place: QueueMember, answer: Answered) -> RecipeStep[QueueMember]:
     if not place.stays:
         return transitions.leave(rules, place)
     if answer.code is Code.NODE_EXISTS:
@@ -130,7 +130,7 @@ def _announced(rules: QueueRules, place: QueueMember, answer: Answered) -> Step[
     return transitions.hold(place) if isinstance(answer.reply, Create2Reply) else transitions.refused(place, answer)
 
 
-def _deferred(rules: QueueRules, place: QueueMember, answer: Answered) -> Step[QueueMember]:
+def _deferred(rules: QueueRules, place: QueueMember, answer: Answered) -> RecipeStep[QueueMember]:
     mine = isinstance(answer.reply, DataReply) and answer.reply.data == transitions.own(place).encode()
     place = replace(place, announced=mine)
     if not place.stays:
@@ -140,11 +140,11 @@ def _deferred(rules: QueueRules, place: QueueMember, answer: Answered) -> Step[Q
     return transitions.look(rules, place) if place.notified or answer.code is not Code.OK else transitions.wait(place)
 
 
-def _retracted(_rules: QueueRules, place: QueueMember, answer: Answered) -> Step[QueueMember]:
+def _retracted(_rules: QueueRules, place: QueueMember, answer: Answered) -> RecipeStep[QueueMember]:
     return transitions.delete(place) if answer.code in (Code.OK, Code.NO_NODE) else transitions.refused(place, answer)
 
 
-def _left(rules: QueueRules, place: QueueMember, answer: Answered) -> Step[QueueMember]:
+def _left(rules: QueueRules, place: QueueMember, answer: Answered) -> RecipeStep[QueueMember]:
     """Handle the deletion of the znode. A reset latch, and a place that is wanted again meanwhile, enter the queue."""
     if answer.code not in (Code.OK, Code.NO_NODE):
         return transitions.refused(place, answer)

@@ -14,7 +14,7 @@ interruption on SUSPENDED and LOST.
 import msgspec
 from msgspec.structs import replace
 
-from spec.effects import Observe
+from spec.effects import Observe, Step
 from spec.recipes import queue
 from spec.recipes.events import (
     Effect,
@@ -26,8 +26,8 @@ from spec.recipes.events import (
     Interrupted,
     Join,
     Leave,
+    RecipeStep,
     Returned,
-    Step,
     TakeLeadership,
     Withdrawn,
     facts,
@@ -50,7 +50,7 @@ class Selector(msgspec.Struct, frozen=True):
         return self.called is not None
 
 
-def step(rules: QueueRules, selector: Selector, event: Event) -> Step[Selector]:
+def step(rules: QueueRules, selector: Selector, event: Event) -> RecipeStep[Selector]:
     """The step of a selector on an event."""
     match event:
         case Join(id):
@@ -70,20 +70,20 @@ def step(rules: QueueRules, selector: Selector, event: Event) -> Step[Selector]:
             return _through(rules, selector, event)
 
 
-def _returned(rules: QueueRules, selector: Selector) -> Step[Selector]:
+def _returned(rules: QueueRules, selector: Selector) -> RecipeStep[Selector]:
     """Give up leadership; if the place is already out, queue again if that is due."""
     if selector.place.phase is MemberPhase.OUT:
         return _anew(rules, selector)
     return _through(rules, selector, Leave())
 
 
-def _anew(rules: QueueRules, selector: Selector) -> Step[Selector]:
+def _anew(rules: QueueRules, selector: Selector) -> RecipeStep[Selector]:
     if not (selector.open and selector.requeues) or selector.runs:
         return Step(selector)
     return _through(rules, selector, Join(selector.id))
 
 
-def _through(rules: QueueRules, selector: Selector, event: Event) -> Step[Selector]:
+def _through(rules: QueueRules, selector: Selector, event: Event) -> RecipeStep[Selector]:
     """Step the place, and call or interrupt the procedure according to its reports."""
     done = queue.step(rules, selector.place, event)
     selector = replace(selector, place=done.state)
@@ -101,7 +101,7 @@ def _through(rules: QueueRules, selector: Selector, event: Event) -> Step[Select
     return _settled(rules, selector, tuple(effects))
 
 
-def _settled(rules: QueueRules, selector: Selector, effects: tuple[Effect, ...]) -> Step[Selector]:
+def _settled(rules: QueueRules, selector: Selector, effects: tuple[Effect, ...]) -> RecipeStep[Selector]:
     """Queue again after the place is out, if the rules say so, but not after a refusal by the servers."""
     refused = any(isinstance(fact, Failed) for fact in facts(effects))
     following = _anew(rules, selector) if Observe(Withdrawn()) in effects and not refused else Step(selector)

@@ -19,7 +19,7 @@ import enum
 import msgspec
 from msgspec.structs import replace
 
-from spec.effects import Observe
+from spec.effects import Observe, Step
 from spec.recipes.events import (
     Answered,
     Ask,
@@ -34,13 +34,13 @@ from spec.recipes.events import (
     Join,
     Leave,
     Notified,
-    Step,
+    RecipeStep,
     Suspended,
     Unanswered,
     Withdrawn,
 )
 from spec.recipes.member import Link
-from spec.tree.data import OPEN_ACL_UNSAFE
+from spec.tree.data import OPEN_ACL_UNSAFE, Record
 from spec.tree.replies import Code, Create2Reply, DataReply
 from spec.tree.requests import Create2, CreateMode, Delete, GetData, Sync
 from spec.variants import Variant
@@ -88,7 +88,7 @@ class Candidate(msgspec.Struct, frozen=True):
         return self.wanted and not self.released
 
 
-def step(rules: UnfairRules, candidate: Candidate, event: Event) -> Step[Candidate]:
+def step(rules: UnfairRules, candidate: Candidate, event: Event) -> RecipeStep[Candidate]:
     """The step of a candidate on an event."""
     match event:
         case Join(id):
@@ -117,7 +117,7 @@ def step(rules: UnfairRules, candidate: Candidate, event: Event) -> Step[Candida
             return Step(candidate)
 
 
-def _connected(rules: UnfairRules, candidate: Candidate, resumed: bool, id: str) -> Step[Candidate]:
+def _connected(rules: UnfairRules, candidate: Candidate, resumed: bool, id: str) -> RecipeStep[Candidate]:
     if not resumed or candidate.phase is CandidatePhase.OUT:
         return _go_on(rules, replace(candidate, id=id))
     if candidate.lost:
@@ -128,7 +128,7 @@ def _connected(rules: UnfairRules, candidate: Candidate, resumed: bool, id: str)
     return _read(rules, candidate)
 
 
-def _again(rules: UnfairRules, candidate: Candidate) -> Step[Candidate]:
+def _again(rules: UnfairRules, candidate: Candidate) -> RecipeStep[Candidate]:
     """Ask again after a lost reply, now that there is a connection."""
     candidate = replace(candidate, lost=False)
     match candidate.phase:
@@ -143,7 +143,7 @@ def _again(rules: UnfairRules, candidate: Candidate) -> Step[Candidate]:
             return _read(rules, candidate)
 
 
-def _notified(rules: UnfairRules, candidate: Candidate, event: Notified) -> Step[Candidate]:
+def _notified(rules: UnfairRules, candidate: Candidate, event: Notified) -> RecipeStep[Candidate]:
     if event.path != rules.path or candidate.link is not Link.CONNECTED:
         return Step(candidate)
     if candidate.phase is CandidatePhase.READING:
@@ -151,12 +151,12 @@ def _notified(rules: UnfairRules, candidate: Candidate, event: Notified) -> Step
     return _enter(rules, candidate) if candidate.phase is CandidatePhase.WAITING else Step(candidate)
 
 
-def _go_on(rules: UnfairRules, candidate: Candidate) -> Step[Candidate]:
+def _go_on(rules: UnfairRules, candidate: Candidate) -> RecipeStep[Candidate]:
     able = candidate.phase is CandidatePhase.OUT and candidate.wanted and candidate.link is Link.CONNECTED
     return _enter(rules, candidate) if able else Step(candidate)
 
 
-def _unwanted(rules: UnfairRules, candidate: Candidate) -> Step[Candidate]:
+def _unwanted(rules: UnfairRules, candidate: Candidate) -> RecipeStep[Candidate]:
     """Give up leadership immediately, and the znode as soon as possible."""
     if candidate.phase is CandidatePhase.OUT:
         return Step(candidate, (Observe(Withdrawn()),))
@@ -172,39 +172,39 @@ def _unwanted(rules: UnfairRules, candidate: Candidate) -> Step[Candidate]:
             return released
 
 
-def _no_longer(candidate: Candidate, why: str) -> Step[Candidate]:
+def _no_longer(candidate: Candidate, why: str) -> RecipeStep[Candidate]:
     """Give up the belief that the candidate leads, and report it."""
     if not candidate.holds:
         return Step(candidate)
     return Step(replace(candidate, holds=False), (Observe(HoldsNoMore(why)),))
 
 
-def _told(effects: tuple[Effect, ...], then: Step[Candidate]) -> Step[Candidate]:
+def _told(effects: tuple[Effect, ...], then: RecipeStep[Candidate]) -> RecipeStep[Candidate]:
     return Step(then.state, (*effects, *then.effects))
 
 
-def _ask(candidate: Candidate, phase: CandidatePhase, record: Create2 | Delete | GetData | Sync) -> Step[Candidate]:
+def _ask(candidate: Candidate, phase: CandidatePhase, record: Record) -> RecipeStep[Candidate]:
     return Step(replace(candidate, phase=phase, notified=False), (Ask(record),))
 
 
-def _enter(rules: UnfairRules, candidate: Candidate) -> Step[Candidate]:
+def _enter(rules: UnfairRules, candidate: Candidate) -> RecipeStep[Candidate]:
     record = Create2(rules.path, candidate.id.encode(), OPEN_ACL_UNSAFE, CreateMode.EPHEMERAL)
     return _ask(replace(candidate, token=None, released=False), CandidatePhase.ENTERING, record)
 
 
-def _read(rules: UnfairRules, candidate: Candidate) -> Step[Candidate]:
+def _read(rules: UnfairRules, candidate: Candidate) -> RecipeStep[Candidate]:
     return _ask(candidate, CandidatePhase.READING, GetData(rules.path, True))
 
 
-def _leave(rules: UnfairRules, candidate: Candidate) -> Step[Candidate]:
+def _leave(rules: UnfairRules, candidate: Candidate) -> RecipeStep[Candidate]:
     return _ask(candidate, CandidatePhase.LEAVING, Delete(rules.path, -1))
 
 
-def _out(candidate: Candidate) -> Step[Candidate]:
+def _out(candidate: Candidate) -> RecipeStep[Candidate]:
     return Step(Candidate(link=candidate.link), (Observe(Withdrawn()),))
 
 
-def _answered(rules: UnfairRules, candidate: Candidate, answer: Answered) -> Step[Candidate]:
+def _answered(rules: UnfairRules, candidate: Candidate, answer: Answered) -> RecipeStep[Candidate]:
     match candidate.phase:
         case CandidatePhase.ENTERING:
             return _entered(rules, candidate, answer)
@@ -220,7 +220,7 @@ def _answered(rules: UnfairRules, candidate: Candidate, answer: Answered) -> Ste
             return _refused(candidate, answer)
 
 
-def _free(rules: UnfairRules, candidate: Candidate) -> Step[Candidate]:
+def _free(rules: UnfairRules, candidate: Candidate) -> RecipeStep[Candidate]:
     """Create the znode, which is not the candidate's own and may not exist, if it is wanted."""
     return _enter(rules, candidate) if candidate.wanted else _out(candidate)
 
@@ -230,13 +230,13 @@ def _is_named(candidate: Candidate, answer: Answered) -> bool:
     return isinstance(answer.reply, DataReply) and answer.reply.data == candidate.id.encode()
 
 
-def _entered(rules: UnfairRules, candidate: Candidate, answer: Answered) -> Step[Candidate]:
+def _entered(rules: UnfairRules, candidate: Candidate, answer: Answered) -> RecipeStep[Candidate]:
     if isinstance(answer.reply, Create2Reply):
         return _is_own(rules, candidate, answer.reply.stat.czxid)
     return _read(rules, candidate) if answer.code is Code.NODE_EXISTS else _refused(candidate, answer)
 
 
-def _was_read(rules: UnfairRules, candidate: Candidate, answer: Answered) -> Step[Candidate]:
+def _was_read(rules: UnfairRules, candidate: Candidate, answer: Answered) -> RecipeStep[Candidate]:
     if not isinstance(answer.reply, DataReply):
         return _free(rules, candidate) if answer.code is Code.NO_NODE else _refused(candidate, answer)
     own = _is_named(candidate, answer)
@@ -252,13 +252,13 @@ def _was_read(rules: UnfairRules, candidate: Candidate, answer: Answered) -> Ste
     return Step(replace(candidate, phase=CandidatePhase.WAITING), (told,))
 
 
-def _is_own(rules: UnfairRules, candidate: Candidate, token: int) -> Step[Candidate]:
+def _is_own(rules: UnfairRules, candidate: Candidate, token: int) -> RecipeStep[Candidate]:
     if not candidate.stays:
         return _leave(rules, candidate)
     held = replace(candidate, phase=CandidatePhase.HOLDING, token=token, holds=True)
     return Step(held) if candidate.holds else Step(held, (Observe(Holds(rules.path, token)),))
 
 
-def _refused(candidate: Candidate, answer: Answered) -> Step[Candidate]:
+def _refused(candidate: Candidate, answer: Answered) -> RecipeStep[Candidate]:
     told = _no_longer(candidate, "refused").effects
     return Step(Candidate(link=candidate.link), (*told, Observe(Failed(answer.code)), Observe(Withdrawn())))

@@ -20,7 +20,7 @@ from checker.job import Job, Verdict
 from checker.report import judge
 from checker.scenario import from_text
 from spec.durable import Durable
-from spec.effects import Observe, Step, Timer
+from spec.effects import Observe, ServerStep, Timer
 from spec.election import (
     Deliver,
     Election,
@@ -195,7 +195,7 @@ always: [OneLeader]
 # -- ZOOKEEPER-1514 ------------------------------------------------------------------------------------------
 
 
-def run(*events: object, variants: frozenset[Variant] = frozenset()) -> Step[Election]:
+def run(*events: object, variants: frozenset[Variant] = frozenset()) -> ServerStep[Election]:
     """Return the last step of server 3 of three, from its start."""
     peer, election = Peer(3, THREE, Durable()), None
     done = None

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from spec.effects import Fact, Observe
-from spec.recipes.events import Answered, Ask, Connected, Event, Expired, Notified, Step, Suspended, Unanswered
+from spec.recipes.events import Answered, Ask, Connected, Event, Expired, Notified, RecipeStep, Suspended, Unanswered
 from spec.tree.apply import EventType
 from spec.tree.data import Record, Stat
 from spec.tree.replies import ChildrenReply, Code, Create2Reply, DataReply, StatReply
@@ -23,7 +23,7 @@ class Told(Generic[S]):
     step.
     """
 
-    def __init__(self, step: Callable[[Any, S, Event], Step[S]], rules: Any, state: S) -> None:
+    def __init__(self, step: Callable[[Any, S, Event], RecipeStep[S]], rules: Any, state: S) -> None:
         self._step, self._rules, self.state = step, rules, state
         self.asked: Record | None = None
         self.facts: tuple[Fact, ...] = ()

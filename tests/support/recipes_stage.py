@@ -10,8 +10,8 @@ from typing import Any
 from kazoo.protocol.states import KazooState, KeeperState
 
 from refimpl.recipes.driver import Driver
-from spec.effects import Fact
-from spec.recipes.events import Ask, Event, Interrupted, Join, Step
+from spec.effects import Fact, Step
+from spec.recipes.events import Ask, Event, Interrupted, Join, RecipeStep
 from spec.tree.data import OPEN_ACL_UNSAFE
 from spec.tree.requests import Create2, GetChildren, GetData
 
@@ -125,7 +125,7 @@ class Script:
         self.does: dict[type, list[Any]] = {}
         self.told: Callable[[tuple[Fact, ...]], bool] = lambda facts: False
 
-    def step(self, state: int, event: Event) -> Step[int]:
+    def step(self, state: int, event: Event) -> RecipeStep[int]:
         if event != FLUSH:
             self.heard.append(event)
         waiting = self.does.get(type(event), [])

@@ -7,7 +7,7 @@ leader follows FLEBackwardElectionRoundTest.
 import pytest
 
 from spec.durable import Durable
-from spec.effects import Observe, Send, Step, Timer
+from spec.effects import Observe, Send, ServerStep, Timer
 from spec.election import (
     Deliver,
     Election,
@@ -42,7 +42,7 @@ def peer(sid: int, view: View = THREE) -> Peer:
     return Peer(sid, view, Durable())
 
 
-def run(me: Peer, *events: ElectionEvent, rules: ElectionRules = PLAIN) -> Step[Election]:
+def run(me: Peer, *events: ElectionEvent, rules: ElectionRules = PLAIN) -> ServerStep[Election]:
     done = step(me, None, Start(me.view), rules)
     for event in events:
         assert done is not None
@@ -51,12 +51,12 @@ def run(me: Peer, *events: ElectionEvent, rules: ElectionRules = PLAIN) -> Step[
     return done
 
 
-def decisions(done: Step[Election]) -> list[object]:
+def decisions(done: ServerStep[Election]) -> list[object]:
     facts = [each.fact for each in done.effects if isinstance(each, Observe)]
     return [fact for fact in facts if isinstance(fact, Led | Followed)]
 
 
-def answers(done: Step[Election]) -> list[tuple[int, Notification]]:
+def answers(done: ServerStep[Election]) -> list[tuple[int, Notification]]:
     return [
         (each.peer, each.message)
         for each in done.effects

@@ -4,7 +4,7 @@ The server under test is 1 of {1, 2, 3} unless a test says otherwise, and all da
 """
 
 from spec.durable import Durable
-from spec.effects import Arm, Disarm, Effect, Observe, Send, Step, Timer
+from spec.effects import Arm, Disarm, Effect, Observe, Send, ServerStep, Timer
 from spec.election import (
     Deliver,
     Election,
@@ -43,7 +43,7 @@ def peer(sid: int = 1, view: View = THREE, zxid: int = 0) -> Peer:
     return Peer(sid, view, Durable(snapshot=zxid))
 
 
-def run(me: Peer, *events: ElectionEvent, rules: ElectionRules = PLAIN) -> Step[Election]:
+def run(me: Peer, *events: ElectionEvent, rules: ElectionRules = PLAIN) -> ServerStep[Election]:
     """Return the last step of a server that starts and then receives these events, which must be possible."""
     done = step(me, None, Start(me.view), rules)
     for event in events:
@@ -53,7 +53,7 @@ def run(me: Peer, *events: ElectionEvent, rules: ElectionRules = PLAIN) -> Step[
     return done
 
 
-def sent(done: Step[Election]) -> list[tuple[int, ServerState, Vote, int]]:
+def sent(done: ServerStep[Election]) -> list[tuple[int, ServerState, Vote, int]]:
     return [
         (each.peer, each.message.state, each.message.vote, each.message.election_epoch)
         for each in done.effects
@@ -61,12 +61,12 @@ def sent(done: Step[Election]) -> list[tuple[int, ServerState, Vote, int]]:
     ]
 
 
-def decisions(done: Step[Election]) -> list[object]:
+def decisions(done: ServerStep[Election]) -> list[object]:
     facts = [each.fact for each in done.effects if isinstance(each, Observe)]
     return [fact for fact in facts if isinstance(fact, Led | Followed)]
 
 
-def timers(done: Step[Election]) -> list[Effect]:
+def timers(done: ServerStep[Election]) -> list[Effect]:
     return [each for each in done.effects if isinstance(each, Arm | Disarm)]
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from spec.durable import Durable
-from spec.effects import Configure, Observe, ResetConnections, Send, Step, Timer
+from spec.effects import Configure, Observe, ResetConnections, Send, ServerStep, Timer
 from spec.election import (
     LONG_MIN,
     Deliver,
@@ -40,7 +40,7 @@ def says(
     return Deliver(source, Notification(state, vote(leader), round_, config))
 
 
-def run(me: Peer, *events: ElectionEvent, rules: ElectionRules = PLAIN) -> Step[Election]:
+def run(me: Peer, *events: ElectionEvent, rules: ElectionRules = PLAIN) -> ServerStep[Election]:
     done = step(me, None, Start(me.view), rules)
     for event in events:
         assert done is not None
@@ -49,7 +49,7 @@ def run(me: Peer, *events: ElectionEvent, rules: ElectionRules = PLAIN) -> Step[
     return done
 
 
-def answers(done: Step[Election]) -> list[tuple[int, Notification]]:
+def answers(done: ServerStep[Election]) -> list[tuple[int, Notification]]:
     return [
         (each.peer, each.message)
         for each in done.effects
@@ -57,7 +57,7 @@ def answers(done: Step[Election]) -> list[tuple[int, Notification]]:
     ]
 
 
-def facts(done: Step[Election]) -> list[object]:
+def facts(done: ServerStep[Election]) -> list[object]:
     return [each.fact for each in done.effects if isinstance(each, Observe)]
 
 

@@ -13,7 +13,7 @@ from checker.engine.semantics import successors
 from checker.models.ensemble import Action, Budgets, File, Grain, Member, Prologue, Setup, ensemble
 from checker.models.ensemble.names import server_name
 from checker.properties import build
-from spec.effects import Disconnect, Effects, Persist, Send, Step, WriteEpochs
+from spec.effects import Disconnect, Effects, Persist, Send, ServerStep, Step, WriteEpochs
 from spec.quorum import majority_view
 from spec.server import Server, step
 from spec.zab.events import LogFailed, Receive, Synced
@@ -135,7 +135,7 @@ def test_a_server_that_looks_after_a_full_disk_has_no_part_that_could_write(even
     assert step(full, event, zab=RULES) is None
 
 
-def acknowledged_without_log(server: Server, *_: object) -> Step[Server] | None:
+def acknowledged_without_log(server: Server, *_: object) -> ServerStep[Server] | None:
     """A mutant: a follower acknowledges the transaction that it could not write, and goes on."""
     part = server.zab
     if not isinstance(part, Learner) or not part.queue or not isinstance(part.queue[0], Append):

@@ -7,7 +7,7 @@ Expected values: `QuorumPeer.run`, `Leader.shutdown`, `Learner.shutdown`, `ZooKe
 import pytest
 
 from spec.durable import Durable
-from spec.effects import Connect, Disconnect, Send, Step, Timer
+from spec.effects import Connect, Disconnect, Send, ServerStep, Timer
 from spec.election import Elected, Election, Fired, LeaderLost, QuorumLost, ServerState, Vote
 from spec.quorum import View, majority_view
 from spec.server import Event, Server, crash, start, step
@@ -39,7 +39,7 @@ def off(sid: int = 1, durable: Durable = DISK, view: View = THREE) -> Server:
     return Server(sid, view, durable)
 
 
-def run(server: Server, *events: Event, zab: ZabRules | None = LATER) -> Step[Server]:
+def run(server: Server, *events: Event, zab: ZabRules | None = LATER) -> ServerStep[Server]:
     """Boot the server, and return the result of the last of these events."""
     done = start(server, zab=zab)
     assert done is not None

@@ -7,7 +7,7 @@ The tests in `tests/quality` show that a checker finds the consequences.
 from msgspec.structs import replace
 
 from spec.durable import Durable
-from spec.effects import Observe, Persist, Send, Step
+from spec.effects import Observe, Persist, Send, ServerStep
 from spec.election import Elected, LeaderLost, Vote
 from spec.quorum import View, majority_view
 from spec.server import Event, Server, crash, start, step
@@ -54,7 +54,7 @@ def rules(*variants: Variant, disk: bool = True, commits: bool = False) -> ZabRu
     return ZabRules(asynchronous_disk=disk, asynchronous_commits=commits, variants=frozenset(variants))
 
 
-def run(sid: int, zab: ZabRules, *events: Event, view: View = THREE, durable: Durable = DISK) -> Step[Server]:
+def run(sid: int, zab: ZabRules, *events: Event, view: View = THREE, durable: Durable = DISK) -> ServerStep[Server]:
     """Return the last step of server `sid`, after 3 was elected and these events."""
     done = start(Server(sid, view, durable), zab=zab)
     for event in (Elected(Vote(3, OLD.zxid, 1), 1), *events):
@@ -65,31 +65,31 @@ def run(sid: int, zab: ZabRules, *events: Event, view: View = THREE, durable: Du
     return done
 
 
-def follow(zab: ZabRules, *happens: QuorumPacket | Event) -> Step[Server]:
+def follow(zab: ZabRules, *happens: QuorumPacket | Event) -> ServerStep[Server]:
     """Return the last step of follower 1; packets arrive from its leader."""
     return run(1, zab, *(Receive(3, each) if isinstance(each, QuorumPacket) else each for each in happens))
 
 
-def lead(zab: ZabRules, *events: Event) -> Step[Server]:
+def lead(zab: ZabRules, *events: Event) -> ServerStep[Server]:
     """Return the last step of leader 3 in epoch 2, after follower 1 has joined."""
     opening = (FollowerInfo(1), AckEpoch(OLD.zxid, 1), ACK_OF_NEWLEADER)
     return run(3, zab, *(Receive(1, packet) for packet in opening), *events)
 
 
-def sent(done: Step[Server]) -> list[object]:
+def sent(done: ServerStep[Server]) -> list[object]:
     return [each.message for each in done.effects if isinstance(each, Send)]
 
 
-def facts(done: Step[Server]) -> list[object]:
+def facts(done: ServerStep[Server]) -> list[object]:
     return [each.fact for each in done.effects if isinstance(each, Observe)]
 
 
-def learner(done: Step[Server]) -> Learner:
+def learner(done: ServerStep[Server]) -> Learner:
     assert isinstance(done.state.zab, Learner)
     return done.state.zab
 
 
-def leader(done: Step[Server]) -> Leader:
+def leader(done: ServerStep[Server]) -> Leader:
     assert isinstance(done.state.zab, Leader)
     return done.state.zab
 
