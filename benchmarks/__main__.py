@@ -68,11 +68,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return node.main(given[1:])
     if given[:1] == ["herd"]:
         return herd.main(given[1:])
-    asked = arguments(given)
-    chosen = [entry for entry in MEASUREMENTS if asked.only is None or entry[0] in asked.only]
-    rows, missed = measure(chosen, asked.servers)
-    if asked.json:
-        sys.stdout.write(as_json(asked.servers, rows, missed) + "\n")
+    options = arguments(given)
+    chosen = [entry for entry in MEASUREMENTS if options.only is None or entry[0] in options.only]
+    rows, missed = measure(chosen, options.servers)
+    if options.json:
+        sys.stdout.write(as_json(options.servers, rows, missed) + "\n")
     elif sys.stdout.isatty():
         show(Console(), rows, missed)
     else:

@@ -216,8 +216,8 @@ class Interpreter:
 
 def _has_applied(port: int, zxid: int) -> bool:
     """Whether a server reports that it has applied everything up to this zxid."""
-    told = srvr(port).get("Zxid")
-    return told is not None and int(told, 16) >= zxid
+    zxid_text = srvr(port).get("Zxid")
+    return zxid_text is not None and int(zxid_text, 16) >= zxid
 
 
 def run_script(ports: Sequence[int], root: str, sessions: int, script: c.Script) -> list[Seen]:

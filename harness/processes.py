@@ -91,8 +91,8 @@ def word(port: int, text: str, seconds: float = 5.0) -> str:
 
 def srvr(port: int) -> dict[str, str]:
     """The answer to `srvr`, by the names before the colons; empty without an answer."""
-    told = (line.partition(": ") for line in word(port, "srvr").splitlines())
-    return {name: value.strip() for name, colon, value in told if colon}
+    fields = (line.partition(": ") for line in word(port, "srvr").splitlines())
+    return {name: value.strip() for name, colon, value in fields if colon}
 
 
 class Process:

@@ -39,18 +39,18 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command and returns its exit code."""
-    given = list(sys.argv[1:] if argv is None else argv)
-    if given[:1] == ["demo"]:
-        return demo.main(given[1:])
-    asked = arguments(given)
+    words = list(sys.argv[1:] if argv is None else argv)
+    if words[:1] == ["demo"]:
+        return demo.main(words[1:])
+    options = arguments(words)
     logging.basicConfig(
-        level=logging.DEBUG if asked.verbose else logging.INFO,
+        level=logging.DEBUG if options.verbose else logging.INFO,
         format="%(asctime)s %(levelname)-7s %(name)s: %(message)s",
         stream=sys.stderr,
     )
     try:
-        settings = read_settings(asked.config)
-        run_loop(_run(settings, asked.journal))
+        settings = read_settings(options.config)
+        run_loop(_run(settings, options.journal))
     except ConfigError as error:
         for problem in error.problems:
             sys.stderr.write(f"error: {problem}\n")

@@ -40,21 +40,21 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
         "--directory", type=Path, metavar="DIR", help="where files go; default: a temporary one, removed at the end"
     )
     parser.add_argument("--journal", action="store_true", help="each server writes an event log, journal.jsonl")
-    asked = parser.parse_args(argv)
-    if not 1 <= asked.servers <= MOST_SERVERS:
-        parser.error(f"--servers {asked.servers}: write a number from 1 to {MOST_SERVERS}")
-    if asked.tick < 1:
-        parser.error(f"--tick {asked.tick}: write a number of milliseconds above 0")
-    return asked
+    options = parser.parse_args(argv)
+    if not 1 <= options.servers <= MOST_SERVERS:
+        parser.error(f"--servers {options.servers}: write a number from 1 to {MOST_SERVERS}")
+    if options.tick < 1:
+        parser.error(f"--tick {options.tick}: write a number of milliseconds above 0")
+    return options
 
 
 def main(argv: Sequence[str]) -> int:
     """Runs the command and returns its exit code."""
-    asked = arguments(argv)
+    options = arguments(argv)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        with _directory(asked.directory) as directory:
-            return _run(directory, asked)
+        with _directory(options.directory) as directory:
+            return _run(directory, options)
     except KeyboardInterrupt:
         return 0
     except OSError as error:
@@ -75,21 +75,21 @@ def _directory(given: Path | None) -> Iterator[Path]:
         shutil.rmtree(made, ignore_errors=True)
 
 
-def _run(directory: Path, asked: argparse.Namespace) -> int:
-    ports = free_ports(3 * asked.servers)  # all kinds in one call, so that none is found twice
-    clients = ports[: asked.servers]
-    configs = write_configs(directory, clients, ports[asked.servers :], asked.tick)
+def _run(directory: Path, options: argparse.Namespace) -> int:
+    ports = free_ports(3 * options.servers)  # all kinds in one call, so that none is found twice
+    clients = ports[: options.servers]
+    configs = write_configs(directory, clients, ports[options.servers :], options.tick)
     servers: list[subprocess.Popen[bytes]] = []
     try:
         for config in configs:  # one at a time: if Ctrl-C comes between two, the started ones are known and stopped
-            servers.append(_start(config, asked.journal))
+            servers.append(_start(config, options.journal))
         _say(f"connect to {','.join(f'{LOOPBACK}:{port}' for port in clients)}")
         if not _wait_until_all_serve(clients, servers):
             sys.stderr.write(f"error: no service after {PATIENCE:.0f} s; see {directory}/*/server.log\n")
             return 1
-        told = _tell_roles(clients)
+        modes = _tell_roles(clients)
         _say("Ctrl-C stops it")
-        _watch(clients, servers, directory, told)
+        _watch(clients, servers, directory, modes)
     except KeyboardInterrupt:
         _say("stopping")
         return 0
@@ -176,14 +176,14 @@ def _tell_roles(clients: Sequence[int]) -> list[str | None]:
 
 
 def _watch(
-    clients: Sequence[int], servers: Sequence[subprocess.Popen[bytes]], directory: Path, told: list[str | None]
+    clients: Sequence[int], servers: Sequence[subprocess.Popen[bytes]], directory: Path, modes: list[str | None]
 ) -> None:
     """Prints changes of roles and ends of servers, until it is interrupted or all servers have ended."""
     ended: set[int] = set()
     while len(ended) < len(servers):
         time.sleep(1)
-        if [mode_of(port) for port in clients] != told:
-            told = _tell_roles(clients)
+        if [mode_of(port) for port in clients] != modes:
+            modes = _tell_roles(clients)
         for number, server in enumerate(servers, 1):
             if server.poll() is not None and number not in ended:
                 ended.add(number)

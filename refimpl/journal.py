@@ -104,8 +104,8 @@ class Journal:
         if facts:
             record["f"] = facts
         if effects:
-            asked = _encode([self._effects.record(each) for each in effects])
-            record["x"] = blake2b(asked, digest_size=8).hexdigest()
+            encoded = _encode([self._effects.record(each) for each in effects])
+            record["x"] = blake2b(encoded, digest_size=8).hexdigest()
         if self._fresh:
             record["b"] = 1
         if durable is not None:

@@ -44,15 +44,15 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw it; needs the extra `plots`")
     parser.add_argument("--directory", type=Path, metavar="DIR", help="where the servers' disks are")
     parser.add_argument("--json", action="store_true", help="print JSON instead of the table")
-    asked = parser.parse_args(argv)
-    if asked.directory is not None and not asked.directory.is_dir():
-        parser.error(f"--directory {asked.directory}: there is no such directory; name one that exists")
-    if asked.plot is not None:
-        if asked.plot.suffix != ".svg" or not asked.plot.absolute().parent.is_dir():
-            parser.error(f"--plot {asked.plot}: a file that ends in .svg, in a directory that exists, would be right")
+    options = parser.parse_args(argv)
+    if options.directory is not None and not options.directory.is_dir():
+        parser.error(f"--directory {options.directory}: there is no such directory; name one that exists")
+    if options.plot is not None:
+        if options.plot.suffix != ".svg" or not options.plot.absolute().parent.is_dir():
+            parser.error(f"--plot {options.plot}: a file that ends in .svg, in a directory that exists, would be right")
         if reason := plot.available():
             parser.error(f"--plot: {reason}")
-    return asked
+    return options
 
 
 def _sizes(text: str) -> tuple[int, ...]:
@@ -71,17 +71,17 @@ def _positive(text: str) -> int:
 
 def main(argv: Sequence[str]) -> int:
     """Run the command and return its exit code."""
-    asked = arguments(argv)
-    kinds = KINDS[asked.kind]
-    with tempfile.TemporaryDirectory(prefix="benchmark-", dir=asked.directory) as directory:
+    options = arguments(argv)
+    kinds = KINDS[options.kind]
+    with tempfile.TemporaryDirectory(prefix="benchmark-", dir=options.directory) as directory:
         report = measure(
-            asked.clients, kinds, asked.deaths, Path(directory), _progress(), asked.watched or tuple(STRATEGIES)
+            options.clients, kinds, options.deaths, Path(directory), _progress(), options.watched or tuple(STRATEGIES)
         )
-    if asked.plot is not None:
-        plot.draw(report, asked.plot)
+    if options.plot is not None:
+        plot.draw(report, options.plot)
     if sys.stderr.isatty():
         sys.stderr.write(ERASE)
-    sys.stdout.write((as_json(report) if asked.json else as_text(report)) + "\n")
+    sys.stdout.write((as_json(report) if options.json else as_text(report)) + "\n")
     agrees = all(row.agrees(kind) for row in report.rows for kind in row.deaths)
     return EXIT_MEASURED if agrees and not report.missed else EXIT_MISSED
 

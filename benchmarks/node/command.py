@@ -45,10 +45,10 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
         "--directory", type=Path, metavar="DIR", help="where the servers' disks are (default: the temporary directory)"
     )
     parser.add_argument("--json", action="store_true", help="print JSON instead of the table")
-    asked = parser.parse_args(argv)
-    if asked.directory is not None and not asked.directory.is_dir():
-        parser.error(f"--directory {asked.directory}: there is no such directory; name one that exists")
-    return asked
+    options = parser.parse_args(argv)
+    if options.directory is not None and not options.directory.is_dir():
+        parser.error(f"--directory {options.directory}: there is no such directory; name one that exists")
+    return options
 
 
 def _positive(text: str) -> int:
@@ -60,17 +60,17 @@ def _positive(text: str) -> int:
 
 def main(argv: Sequence[str]) -> int:
     """Run the command and return its exit code."""
-    asked = arguments(argv)
-    kinds = [asked.only] if asked.only else ["real", "node"]
-    chosen = asked.measure or MEASURES
-    with tempfile.TemporaryDirectory(prefix="benchmark-", dir=asked.directory) as directory:
+    options = arguments(argv)
+    kinds = [options.only] if options.only else ["real", "node"]
+    chosen = options.measure or MEASURES
+    with tempfile.TemporaryDirectory(prefix="benchmark-", dir=options.directory) as directory:
         say = _progress()
-        report = measure(kinds if "load" in chosen else [], asked.rounds, Path(directory), asked.quick, say)
+        report = measure(kinds if "load" in chosen else [], options.rounds, Path(directory), options.quick, say)
         also = [name for name in chosen if name != "load"]
-        report = report.with_timings(*measure_timings(also, kinds, asked.rounds, Path(directory), asked.quick, say))
+        report = report.with_timings(*measure_timings(also, kinds, options.rounds, Path(directory), options.quick, say))
     if sys.stderr.isatty():
         sys.stderr.write(ERASE)
-    sys.stdout.write((as_json(report) if asked.json else as_text(report)) + "\n")
+    sys.stdout.write((as_json(report) if options.json else as_text(report)) + "\n")
     return EXIT_MISSED if report.missed else EXIT_MEASURED
 
 

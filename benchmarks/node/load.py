@@ -83,17 +83,17 @@ def make(connection: socket.socket, path: str) -> None:
         raise RunVoid(f"{path} could not be created: error {error}")
 
 
-def drive(connection: socket.socket, asked: Batch, outstanding: int) -> Run:
+def drive(connection: socket.socket, batch: Batch, outstanding: int) -> Run:
     """Send every request, with at most `outstanding` of them unanswered. Raises RunVoid."""
-    size, answer = asked.size, asked.answer_size
-    requests, received = memoryview(asked.data), bytearray(asked.count * answer)
+    size, answer = batch.size, batch.answer_size
+    requests, received = memoryview(batch.data), bytearray(batch.count * answer)
     room = memoryview(received)
-    sent, got, filled = min(outstanding, asked.count), 0, 0
+    sent, got, filled = min(outstanding, batch.count), 0, 0
     sends: list[tuple[float, int]] = [(time.perf_counter(), sent)]
     receives: list[tuple[float, int]] = []
     try:
         connection.sendall(requests[: sent * size])
-        while got < asked.count:
+        while got < batch.count:
             arrived = connection.recv_into(room[filled:])
             if not arrived:
                 break
@@ -103,17 +103,17 @@ def drive(connection: socket.socket, asked: Batch, outstanding: int) -> Run:
             if whole > got:
                 receives.append((now, whole))
                 got = whole
-                goal = min(got + outstanding, asked.count)
+                goal = min(got + outstanding, batch.count)
                 if goal > sent:
                     sends.append((now, goal))
                     connection.sendall(requests[sent * size : goal * size])
                     sent = goal
     except OSError as error:
-        wrong = first_wrong(asked, np.frombuffer(received, np.uint8)[:filled])
-        raise RunVoid(f"{asked.operation}: {wrong} ({error})") from error
-    if wrong := first_wrong(asked, np.frombuffer(received, np.uint8)[:filled]):
-        raise RunVoid(f"{asked.operation}: {wrong}")
-    return Run(asked.count, receives[-1][0] - sends[0][0], latencies(sends, receives))
+        wrong = first_wrong(batch, np.frombuffer(received, np.uint8)[:filled])
+        raise RunVoid(f"{batch.operation}: {wrong} ({error})") from error
+    if wrong := first_wrong(batch, np.frombuffer(received, np.uint8)[:filled]):
+        raise RunVoid(f"{batch.operation}: {wrong}")
+    return Run(batch.count, receives[-1][0] - sends[0][0], latencies(sends, receives))
 
 
 def latencies(sends: list[tuple[float, int]], receives: list[tuple[float, int]]) -> NDArray[np.float64]:

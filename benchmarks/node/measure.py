@@ -169,19 +169,19 @@ class _Measurement:
 
     def _run(self, case: Case, ensemble: Ensemble) -> Run:
         path = f"/load-{next(self._number):06d}"
-        asked = batch(case.operation, case.requests // self._divisor, path)
+        requests = batch(case.operation, case.requests // self._divisor, path)
         with session(ensemble.client_port(ensemble.leader())) as connection:
             make(connection, path)
-            return drive(connection, asked, case.outstanding)
+            return drive(connection, requests, case.outstanding)
 
     def _generator(self, case: Case) -> Figures:
         """Measure the load generator alone, in this case."""
         figures = Figures()
-        asked = batch(case.operation, case.requests // self._divisor, "/load-000000")
-        with stub(asked) as port:
+        requests = batch(case.operation, case.requests // self._divisor, "/load-000000")
+        with stub(requests) as port:
             for _ in range(self._rounds):
                 with session(port) as connection:
-                    figures.add(drive(connection, asked, case.outstanding))
+                    figures.add(drive(connection, requests, case.outstanding))
         return figures
 
     @contextmanager

@@ -79,30 +79,30 @@ def batch(operation: str, count: int, parent: str) -> Batch:
     return Batch(operation, count, rows.tobytes(), answer)
 
 
-def answers(asked: Batch) -> bytes:
+def answers(requests: Batch) -> bytes:
     """Replies that a server could give, for the stub: correct lengths and xids, and no error."""
-    rows = np.zeros((asked.count, asked.answer_size), np.uint8)
-    rows[:, :LENGTH] = _big_endian(np.array([asked.answer_size - LENGTH]))
-    rows[:, LENGTH : LENGTH + 4] = _big_endian(np.arange(1, asked.count + 1))
+    rows = np.zeros((requests.count, requests.answer_size), np.uint8)
+    rows[:, :LENGTH] = _big_endian(np.array([requests.answer_size - LENGTH]))
+    rows[:, LENGTH : LENGTH + 4] = _big_endian(np.arange(1, requests.count + 1))
     return rows.tobytes()
 
 
-def first_wrong(asked: Batch, received: Bytes) -> str | None:
+def first_wrong(requests: Batch, received: Bytes) -> str | None:
     """Describe the first unexpected reply, by length, xid and error; None if all replies are as expected."""
-    whole = len(received) // asked.answer_size
-    rows = received[: whole * asked.answer_size].reshape(whole, asked.answer_size)
+    whole = len(received) // requests.answer_size
+    rows = received[: whole * requests.answer_size].reshape(whole, requests.answer_size)
     lengths = _integers(rows[:, :LENGTH])
     xids = _integers(rows[:, LENGTH : LENGTH + 4])
     errors = _integers(rows[:, LENGTH + 12 : LENGTH + HEADER.size])
-    good = (lengths == asked.answer_size - LENGTH) & (xids == np.arange(1, whole + 1)) & (errors == 0)
-    if good.all() and whole == asked.count:
+    good = (lengths == requests.answer_size - LENGTH) & (xids == np.arange(1, whole + 1)) & (errors == 0)
+    if good.all() and whole == requests.count:
         return None
     index = int(np.argmin(good)) if not good.all() else whole
-    at = index * asked.answer_size + LENGTH
+    at = index * requests.answer_size + LENGTH
     if at + HEADER.size > len(received):
-        return f"{index:,} of {asked.count:,} answers came"
+        return f"{index:,} of {requests.count:,} answers came"
     xid, _, error = HEADER.unpack(received[at : at + HEADER.size].tobytes())
-    return f"answer {index + 1:,} of {asked.count:,} has xid {xid} and error {error}"
+    return f"answer {index + 1:,} of {requests.count:,} has xid {xid} and error {error}"
 
 
 def _big_endian(numbers: NDArray[np.int64]) -> Bytes:

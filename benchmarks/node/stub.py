@@ -18,9 +18,9 @@ CHUNK = 1 << 18
 SESSION = (0, 30_000, 1, bytes(16), False)
 
 
-def serve(listener: socket.socket, asked: Batch) -> None:
+def serve(listener: socket.socket, requests: Batch) -> None:
     """Serve sessions one after another, until the listener is closed."""
-    prepared = memoryview(answers(asked))
+    prepared = memoryview(answers(requests))
     while True:
         try:
             connection, _ = listener.accept()
@@ -28,10 +28,10 @@ def serve(listener: socket.socket, asked: Batch) -> None:
             return
         with connection:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            _session(connection, asked, prepared)
+            _session(connection, requests, prepared)
 
 
-def _session(connection: socket.socket, asked: Batch, prepared: memoryview) -> None:
+def _session(connection: socket.socket, requests: Batch, prepared: memoryview) -> None:
     """Serve one session: its opening, then a reply for each whole request; bytes after the batch end it."""
     read, answered = -len(opening()), 0
     buffer = bytearray(CHUNK)
@@ -39,26 +39,26 @@ def _session(connection: socket.socket, asked: Batch, prepared: memoryview) -> N
         if read < 0 <= read + arrived:
             connection.sendall(framed(write("iilbt", SESSION)))
         read += arrived
-        whole = min(max(read, 0) // asked.size, asked.count)
+        whole = min(max(read, 0) // requests.size, requests.count)
         if whole > answered:
-            connection.sendall(prepared[answered * asked.answer_size : whole * asked.answer_size])
+            connection.sendall(prepared[answered * requests.answer_size : whole * requests.answer_size])
             answered = whole
-        if read > len(asked.data):
+        if read > len(requests.data):
             return
 
 
-def _process(asked: Batch, ready: Connection) -> None:
+def _process(requests: Batch, ready: Connection) -> None:
     with socket.create_server((LOOPBACK, 0)) as listener:
         ready.send(listener.getsockname()[1])
-        serve(listener, asked)
+        serve(listener, requests)
 
 
 @contextmanager
-def stub(asked: Batch) -> Iterator[int]:
+def stub(requests: Batch) -> Iterator[int]:
     """Run the stub for this batch; yields its port."""
     context = multiprocessing.get_context("spawn")
     near, far = context.Pipe()
-    process = context.Process(target=_process, args=(asked, far), daemon=True)
+    process = context.Process(target=_process, args=(requests, far), daemon=True)
     process.start()
     try:
         yield near.recv()

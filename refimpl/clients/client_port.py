@@ -218,23 +218,23 @@ class ClientPort:
         self._attach(connection, session)
         self.backend.revalidate(session, connection.timeout)
 
-    def forward(self, connection: Connection, asked: PendingRequest) -> None:
+    def forward(self, connection: Connection, pending: PendingRequest) -> None:
         """Passes a write or a sync to the core; a read behind it waits in the connection."""
         assert self.backend is not None
-        if asked.route is Route.SYNC:
-            self.backend.sync(connection.session, asked.xid)
-        elif asked.route is Route.WRITE and asked.record is not None:
-            self.backend.write(Request(connection.session, asked.xid, asked.record, asked.auth))
+        if pending.route is Route.SYNC:
+            self.backend.sync(connection.session, pending.xid)
+        elif pending.route is Route.WRITE and pending.record is not None:
+            self.backend.write(Request(connection.session, pending.xid, pending.record, pending.auth))
 
-    def answer(self, connection: Connection, asked: PendingRequest) -> Reply:
+    def answer(self, connection: Connection, pending: PendingRequest) -> Reply:
         """Answers any other request from the current tree."""
-        return self.processor.answer(connection, asked, self.backend.tree if self.backend is not None else None)
+        return self.processor.answer(connection, pending, self.backend.tree if self.backend is not None else None)
 
-    def answered(self, connection: Connection, asked: PendingRequest, zxid: int, arrived: int) -> None:
+    def answered(self, connection: Connection, pending: PendingRequest, zxid: int, arrived: int) -> None:
         """Counts an answered request."""
         now = self.now
-        operation = OPERATION_OF.get(type(asked.record), "NA") if asked.record is not None else "NA"
-        connection.statistics.answered(operation, asked.xid, zxid, arrived, now)
+        operation = OPERATION_OF.get(type(pending.record), "NA") if pending.record is not None else "NA"
+        connection.statistics.answered(operation, pending.xid, zxid, arrived, now)
         self.statistics.latency.add(now - arrived)
 
     def answer_word(self, connection: Connection, opening: bytes) -> bool:

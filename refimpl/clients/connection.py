@@ -80,13 +80,13 @@ class ConnectionOwner(ChannelOwner, Protocol):
     def renew_session(self, connection: Connection, session: SessionId) -> None:
         """Attach an existing session to this connection."""
 
-    def forward(self, connection: Connection, asked: PendingRequest) -> None:
+    def forward(self, connection: Connection, pending: PendingRequest) -> None:
         """Pass a write or a sync to the server."""
 
-    def answer(self, connection: Connection, asked: PendingRequest) -> Reply:
+    def answer(self, connection: Connection, pending: PendingRequest) -> Reply:
         """Answer any other request from the current tree."""
 
-    def answered(self, connection: Connection, asked: PendingRequest, zxid: int, arrived: int) -> None:
+    def answered(self, connection: Connection, pending: PendingRequest, zxid: int, arrived: int) -> None:
         """Count an answered request."""
 
 
@@ -254,14 +254,14 @@ class Connection(Channel):
         else:
             self._arrived(PendingRequest(xid, record, ROUTES[type(record)], self.auth))
 
-    def _arrived(self, asked: PendingRequest) -> None:
-        self.waiting, at_once = arrive(self.waiting, asked)
+    def _arrived(self, pending: PendingRequest) -> None:
+        self.waiting, at_once = arrive(self.waiting, pending)
         if at_once:
-            self._reply(asked, self._owner.now, None)
+            self._reply(pending, self._owner.now, None)
             return
         self._arrivals.append(self._owner.now)
         self._owner.in_process += 1
-        self._owner.forward(self, asked)
+        self._owner.forward(self, pending)
 
     def settled(
         self, xid: int, route: Route, code: Code = Code.OK, reply: Record | None = None, *, closes: bool = False
@@ -273,8 +273,8 @@ class Connection(Channel):
             return
         self._owner.in_process -= len(answered)
         outcome = (code, reply) if route is Route.WRITE else None
-        for asked in answered:
-            self._due.append((asked, self._arrivals.popleft(), outcome))
+        for pending in answered:
+            self._due.append((pending, self._arrivals.popleft(), outcome))
             outcome = None
         self.work()
 
@@ -283,27 +283,27 @@ class Connection(Channel):
         self._session_over = True
         self.work()
 
-    def _reply(self, asked: PendingRequest, arrived: int, outcome: Reply | None) -> None:
+    def _reply(self, pending: PendingRequest, arrived: int, outcome: Reply | None) -> None:
         """Answers a request: a write with its outcome, any other request from the current tree."""
         if self.phase is Phase.ENDED:
             return
-        code, reply = outcome if outcome is not None else self._owner.answer(self, asked)
-        after = ending(asked, code)
+        code, reply = outcome if outcome is not None else self._owner.answer(self, pending)
+        after = ending(pending, code)
         if after is not Ending.DROPPED:
             # Answers to authentication and to unknown requests carry a constant in place of the last zxid.
-            zxid = _ZXID_OF_REPLY.get(asked.route, self._owner.last_zxid)
-            self._send_reply(asked, zxid, code, reply)
-            self._owner.answered(self, asked, zxid, arrived)
+            zxid = _ZXID_OF_REPLY.get(pending.route, self._owner.last_zxid)
+            self._send_reply(pending, zxid, code, reply)
+            self._owner.answered(self, pending, zxid, arrived)
         if after is not Ending.STAYS:
-            self.finish(f"after {asked.route.name} with {code.name}")
+            self.finish(f"after {pending.route.name} with {code.name}")
 
-    def _send_reply(self, asked: PendingRequest, zxid: int, code: Code, reply: Record | None) -> None:
+    def _send_reply(self, pending: PendingRequest, zxid: int, code: Code, reply: Record | None) -> None:
         try:
-            self.send(encode_reply(asked.xid, zxid, code, reply))
+            self.send(encode_reply(pending.xid, zxid, code, reply))
         except JuteError as error:
             # Another implementation has put a string into the tree that is not valid Unicode.
             logger.warning("session 0x%x: an answer cannot be encoded: %s", self.session % (1 << 64), error)
-            self.send(encode_reply(asked.xid, zxid, Code.MARSHALLING_ERROR))
+            self.send(encode_reply(pending.xid, zxid, Code.MARSHALLING_ERROR))
 
 
 _ZXID_OF_REPLY = {Route.AUTH: 0, Route.REFUSED: -1}

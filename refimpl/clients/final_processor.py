@@ -73,18 +73,18 @@ class FinalProcessor:
             SetWatches2: self._set_watches,
         }
 
-    def answer(self, connection: Connection, asked: PendingRequest, tree: Tree | None) -> Reply:
+    def answer(self, connection: Connection, pending: PendingRequest, tree: Tree | None) -> Reply:
         """The answer to a request that does not write, when its turn has come; no tree if the server does not serve."""
-        record = asked.record
-        if record is None or asked.route in _FAILED:
-            return _FAILED[asked.route], None
+        record = pending.record
+        if record is None or pending.route in _FAILED:
+            return _FAILED[pending.route], None
         special = self._special.get(type(record))
         if special is not None:
             return special(connection, record, tree)
         if tree is None:
             return Code.CONNECTION_LOSS, None
         try:
-            code, reply = read(tree, record, connection.session, asked.auth, self._options)
+            code, reply = read(tree, record, connection.session, pending.auth, self._options)
         except RefusedError as refused:
             logger.warning("%s: %s is refused: %s", connection, type(record).__name__, refused.reason)
             return refused.code, None
@@ -97,11 +97,11 @@ class FinalProcessor:
     def fire(self, events: Iterable[Event]) -> None:
         """Sends events to their watchers, except to clients that are not allowed to read the znode of the event."""
         for event in events:
-            told = self._watches.fire(event)
-            if not told:
+            notified = self._watches.fire(event)
+            if not notified:
                 continue
             packet = encode_event(event)
-            for connection in (watcher for watcher, _, _ in told):
+            for connection in (watcher for watcher, _, _ in notified):
                 if permits(event.acl, Perms.READ, connection.auth, self._options):
                     connection.send(packet)
 

@@ -48,21 +48,21 @@ class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def of(cls, config: Config, address: Address | None, secure_address: Address | None = None) -> "ClientSettings":
         """The settings of a port at these addresses. Raises ValueError for an invalid value."""
-        given = dict(config.properties)
+        properties = dict(config.properties)
         return cls(
             address=address,
             secure_address=secure_address,
-            tls=TlsSettings.of(given) if secure_address else None,
+            tls=TlsSettings.of(properties) if secure_address else None,
             server_id=config.myid or 0,
             tick_time=config.tick_time,
             session_limits=Limits(config.min_session_timeout, config.max_session_timeout),
-            max_client_cnxns=_number(given, "maxClientCnxns", 60),
-            max_cnxns=_number(given, "maxCnxns", 0),
-            max_buffer=_number(given, "jute.maxbuffer", 0xFFFFF, least=1024),
-            connect_timeout=_number(given, "nio.sessionlessCnxnTimeout", 10_000, least=1),
-            global_outstanding_limit=_number(given, "globalOutstandingLimit", 1000, least=1),
-            words=whitelist(given.get("4lw.commands.whitelist", "")),
-            conf=tuple(_conf(config, given, address, secure_address)),
+            max_client_cnxns=_number(properties, "maxClientCnxns", 60),
+            max_cnxns=_number(properties, "maxCnxns", 0),
+            max_buffer=_number(properties, "jute.maxbuffer", 0xFFFFF, least=1024),
+            connect_timeout=_number(properties, "nio.sessionlessCnxnTimeout", 10_000, least=1),
+            global_outstanding_limit=_number(properties, "globalOutstandingLimit", 1000, least=1),
+            words=whitelist(properties.get("4lw.commands.whitelist", "")),
+            conf=tuple(_conf(config, properties, address, secure_address)),
         )
 
 
@@ -71,8 +71,8 @@ def whitelist(text: str) -> frozenset[str]:
     return frozenset(word.strip() for word in text.split(",") if word.strip()) | DEFAULT_WORDS
 
 
-def _number(given: dict[str, str], key: str, default: int, least: int = 0) -> int:
-    text = given.get(key)
+def _number(properties: dict[str, str], key: str, default: int, least: int = 0) -> int:
+    text = properties.get(key)
     if text is None:
         return default
     # jute.maxbuffer is read with Integer.getInteger, which accepts 0x.
@@ -82,7 +82,7 @@ def _number(given: dict[str, str], key: str, default: int, least: int = 0) -> in
     return number
 
 
-def _conf(config: Config, given: dict[str, str], address: Address | None, secure: Address | None) -> list[str]:
+def _conf(config: Config, properties: dict[str, str], address: Address | None, secure: Address | None) -> list[str]:
     """The output of the word `conf`, without the two lines with the sizes of the directories."""
     lines = [
         f"clientPort={address.port if address else -1}",
@@ -90,10 +90,10 @@ def _conf(config: Config, given: dict[str, str], address: Address | None, secure
         f"dataDir={config.data_dir}/version-2",
         f"dataLogDir={config.data_log_dir or config.data_dir}/version-2",
         f"tickTime={config.tick_time}",
-        f"maxClientCnxns={_number(given, 'maxClientCnxns', 60)}",
+        f"maxClientCnxns={_number(properties, 'maxClientCnxns', 60)}",
         f"minSessionTimeout={config.min_session_timeout}",
         f"maxSessionTimeout={config.max_session_timeout}",
-        f"clientPortListenBacklog={given.get('clientPortListenBacklog', '-1')}",
+        f"clientPortListenBacklog={properties.get('clientPortListenBacklog', '-1')}",
         f"serverId={config.myid or 0}",
     ]
     me = config.server(config.myid) if config.distributed and config.myid is not None else None

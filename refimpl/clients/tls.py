@@ -36,29 +36,29 @@ class TlsSettings(msgspec.Struct, frozen=True, kw_only=True):
     ciphers: str | None
 
     @classmethod
-    def of(cls, given: dict[str, str]) -> "TlsSettings":
+    def of(cls, properties: dict[str, str]) -> "TlsSettings":
         """Reads the settings from zoo.cfg's keys. Raises TlsError."""
         for key, what in _REFUSED.items():
-            if given.get(key, "false").lower() != "false":
-                raise TlsError(f"{key}={given[key]}: {what} are not supported; remove the line")
-        client_auth = given.get("ssl.clientAuth", "need").lower()
+            if properties.get(key, "false").lower() != "false":
+                raise TlsError(f"{key}={properties[key]}: {what} are not supported; remove the line")
+        client_auth = properties.get("ssl.clientAuth", "need").lower()
         if client_auth not in _VERIFY:
             raise TlsError(f"ssl.clientAuth={client_auth}: write need, want or none")
-        key_store = _pem_file(given, _KEY)
+        key_store = _pem_file(properties, _KEY)
         if key_store is None:
             what = "secureClientPort is set and ssl.keyStore.location is not"
             raise TlsError(f"{what}; name a PEM file with the private key and its certificates")
-        trust_store = _pem_file(given, _TRUST)
+        trust_store = _pem_file(properties, _TRUST)
         if trust_store is None and client_auth != "none":
             what = f"ssl.clientAuth={client_auth} needs ssl.trustStore.location"
             raise TlsError(f"{what}; name a PEM file with certificates, or set ssl.clientAuth=none")
         return cls(
             key_store=key_store,
-            key_password=_password(given),
+            key_password=_password(properties),
             trust_store=trust_store,
             client_auth=client_auth,
-            protocols=_protocols(given),
-            ciphers=given.get("ssl.openssl.ciphersuites"),
+            protocols=_protocols(properties),
+            ciphers=properties.get("ssl.openssl.ciphersuites"),
         )
 
     def context(self) -> ssl.SSLContext:
@@ -96,9 +96,9 @@ def _reason(error: Exception) -> str:
     return str(error)
 
 
-def _pem_file(given: dict[str, str], store: str) -> str | None:
+def _pem_file(properties: dict[str, str], store: str) -> str | None:
     """Returns the file of a store, which must be PEM by its type, or by its name if no type is given."""
-    location, kind = given.get(f"{store}.location"), given.get(f"{store}.type")
+    location, kind = properties.get(f"{store}.location"), properties.get(f"{store}.type")
     if location is None:
         return None
     if (kind or Path(location).suffix.lstrip(".")).lower() != "pem":
@@ -108,23 +108,23 @@ def _pem_file(given: dict[str, str], store: str) -> str | None:
     return location
 
 
-def _password(given: dict[str, str]) -> str:
+def _password(properties: dict[str, str]) -> str:
     """Returns the key store's password; a file with it takes precedence over the password itself, as in ZooKeeper."""
-    path = given.get(f"{_KEY}.passwordPath")
+    path = properties.get(f"{_KEY}.passwordPath")
     if path is None:
-        return given.get(f"{_KEY}.password", "")
+        return properties.get(f"{_KEY}.password", "")
     try:
         return Path(path).read_text(encoding="utf-8").rstrip("\r\n")
     except (OSError, UnicodeDecodeError) as error:
         raise TlsError(f"{_KEY}.passwordPath={path}: {_reason(error)}; name a file with the password") from None
 
 
-def _protocols(given: dict[str, str]) -> tuple[str, ...]:
+def _protocols(properties: dict[str, str]) -> tuple[str, ...]:
     """Returns the TLS versions; ZooKeeper's own default is 1.2 and 1.3."""
-    if given.get("ssl.ciphersuites"):
+    if properties.get("ssl.ciphersuites"):
         right = "name OpenSSL's in ssl.openssl.ciphersuites"
-        raise TlsError(f"ssl.ciphersuites={given['ssl.ciphersuites']}: Java's names are not understood; {right}")
-    text = given.get("ssl.enabledProtocols") or given.get("ssl.protocol") or ",".join(_PROTOCOLS)
+        raise TlsError(f"ssl.ciphersuites={properties['ssl.ciphersuites']}: Java's names are not understood; {right}")
+    text = properties.get("ssl.enabledProtocols") or properties.get("ssl.protocol") or ",".join(_PROTOCOLS)
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     if not names or any(name not in _PROTOCOLS for name in names):
         raise TlsError(f"ssl.enabledProtocols={text}: write {' or '.join(_PROTOCOLS)}, or both with a comma")

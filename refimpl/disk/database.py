@@ -183,8 +183,8 @@ def truncate(data_dir: Path, log: TxnLog, zxid: int) -> None:
     if zxid not in numbers and next(read(log.directory, zxid, zxid), (None,))[0] != zxid:
         raise DataError(f"{log.directory}: cannot truncate to 0x{zxid:x}: the log has no such transaction; {REMEDY}")
     too_new = _holding_more(older, zxid)
-    kept = [number for number, path in older if path not in too_new]
-    if not kept or not _leads(log.directory, kept[0], zxid):
+    usable = [number for number, path in older if path not in too_new]
+    if not usable or not _leads(log.directory, usable[0], zxid):
         raise DataError(
             f"{snapshots}: cannot truncate to 0x{zxid:x}: {', '.join(path.name for path in too_new)} may hold later "
             f"changes, and no older snapshot and the log lead to it; {REMEDY}"

@@ -27,10 +27,10 @@ def purge(data_dir: Path, log_dir: Path, keep: int) -> list[Path]:
         raise ValueError(f"autopurge.snapRetainCount is {keep}, expected {LEAST} or more")
     snapshots, logs = data_dir / VERSION_DIRECTORY, log_dir / VERSION_DIRECTORY
     whole = (zxid for zxid, path in snapshot.newest_first(snapshots) if snapshot.looks_whole(path))
-    kept = list(islice(whole, keep))
-    if not kept:
+    retained = list(islice(whole, keep))
+    if not retained:
         return []
-    oldest = kept[-1]
+    oldest = retained[-1]
     needed = files_from(logs, oldest)
     removed = [path for zxid, path in numbered(snapshots, snapshot.PREFIX) if zxid < oldest]
     removed += [path for zxid, path in numbered(logs, LOG) if zxid < oldest and (zxid, path) not in needed]

@@ -68,16 +68,16 @@ class Link:
         else:
             self.connect()
 
-    def connect(self, told: tuple[Address, ...] = ()) -> None:
-        """Open a connection unless one exists; `told` are the addresses that an unknown peer gave for itself."""
+    def connect(self, addresses: tuple[Address, ...] = ()) -> None:
+        """Open a connection unless one exists; `addresses` are the addresses that an unknown peer gave for itself."""
         if self.socket is None and (self._connecting is None or self._connecting.done()):
-            self._connecting = asyncio.get_running_loop().create_task(self.port.open(self.sid, told))
+            self._connecting = asyncio.get_running_loop().create_task(self.port.open(self.sid, addresses))
 
-    def call_back(self, told: tuple[Address, ...]) -> None:
+    def call_back(self, addresses: tuple[Address, ...]) -> None:
         """Open a connection at the request of the peer, which has the smaller id."""
         if self.socket is not None and asyncio.get_running_loop().time() - self._opened_at > CROSSING:
             self._end_socket()
-        self.connect(told)
+        self.connect(addresses)
 
     def opened(self, socket: ElectionSocket) -> None:
         """Install a new socket; an older one ends."""
@@ -215,10 +215,10 @@ class ElectionSockets:
         """Encode a notification, with the configuration of this server, which is always sent."""
         return encode_notification(notification, self._config)
 
-    async def open(self, sid: Sid, told: tuple[Address, ...]) -> None:
+    async def open(self, sid: Sid, addresses: tuple[Address, ...]) -> None:
         """Connect to a peer; if it has a larger id, only to be called back."""
         server = self._servers.get(sid)
-        for address in told if server is None else _election_addresses(server):
+        for address in addresses if server is None else _election_addresses(server):
             if await self._open_at(sid, address):
                 return
         if server is None and sid in self._links and self._links[sid].socket is None:

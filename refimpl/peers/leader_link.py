@@ -73,11 +73,11 @@ class LeaderLink(QuorumEndpoint):
         deadline = self.loop.time() + self.limits.silence(synchronised=False)
         for _ in range(TRIES):
             for address in () if server is None else server.addresses:
-                found = await self._connect_at(leader, address.host, address.quorum_port, deadline)
-                if found is not None:
-                    self.leader = found
-                    found.write(first)
-                    if not found.is_open:
+                socket = await self._connect_at(leader, address.host, address.quorum_port, deadline)
+                if socket is not None:
+                    self.leader = socket
+                    socket.write(first)
+                    if not socket.is_open:
                         self._lose()  # it ended before it was registered as the leader's
                     return
             await asyncio.sleep(RETRY)
@@ -87,10 +87,10 @@ class LeaderLink(QuorumEndpoint):
     async def _connect_at(self, leader: Sid, host: str, port: int, deadline: float) -> QuorumSocket | None:
         try:
             async with asyncio.timeout_at(deadline):
-                _, found = await self.loop.create_connection(lambda: self.socket(leader), host, port)
+                _, socket = await self.loop.create_connection(lambda: self.socket(leader), host, port)
         except (OSError, TimeoutError, ValueError):  # ValueError: an IDNA error of the host name
             return None
-        return found
+        return socket
 
     def _lose(self) -> None:
         self.lost = True
@@ -104,21 +104,21 @@ class LeaderLink(QuorumEndpoint):
 
     # The callbacks of the sockets.
 
-    def opened(self, found: QuorumSocket) -> None:
+    def opened(self, socket: QuorumSocket) -> None:
         """This server has connected; there is nothing to do."""
 
-    def gone(self, found: QuorumSocket) -> None:
+    def gone(self, socket: QuorumSocket) -> None:
         """Handle the end of the connection."""
-        self.waiting.discard(found)
-        if found is self.leader:
+        self.waiting.discard(socket)
+        if socket is self.leader:
             self._lose()
 
     # Messages.
 
-    def take(self, found: QuorumSocket, message: wire.QuorumMessage) -> bool:
+    def take(self, socket: QuorumSocket, message: wire.QuorumMessage) -> bool:
         """Handle a message of the leader."""
-        role, leader = self._core.role, found.peer
-        if found is not self.leader or leader is None:
+        role, leader = self._core.role, socket.peer
+        if socket is not self.leader or leader is None:
             return True  # from a connection that is being closed
         match message:
             case wire.PingPacket(zxid=zxid):
@@ -134,7 +134,7 @@ class LeaderLink(QuorumEndpoint):
                 self._warn_of_epoch(leader, epoch)
                 return self._core.run(Receive(leader, message))
             case zab.Snap(zxid=zxid):
-                return self._take_snapshot(found, zxid)
+                return self._take_snapshot(socket, zxid)
             case zab.QuorumSync():
                 taken = self._core.run(Receive(leader, message))
                 if taken and isinstance(role, LearnerRole):
@@ -142,11 +142,11 @@ class LeaderLink(QuorumEndpoint):
                 return taken
             case zab.QuorumPacket():
                 return self._core.run(Receive(leader, message))
-        return self.drop(found, f"{type(message).__name__} from a leader")
+        return self.drop(socket, f"{type(message).__name__} from a leader")
 
-    def refuse(self, found: QuorumSocket, error: BadRequestError) -> bool:
+    def refuse(self, socket: QuorumSocket, error: BadRequestError) -> bool:
         """Drop the connection: a leader never sends a REQUEST."""
-        return self.drop(found, str(error))
+        return self.drop(socket, str(error))
 
     def _warn_of_epoch(self, leader: Sid, epoch: int) -> None:
         """Log why the server is about to leave a leader whose epoch it does not accept."""
@@ -160,15 +160,15 @@ class LeaderLink(QuorumEndpoint):
                 right[-1],
             )
 
-    def _take_snapshot(self, found: QuorumSocket, zxid: int) -> bool:
+    def _take_snapshot(self, socket: QuorumSocket, zxid: int) -> bool:
         """Install the leader's tree in place of this server's if the server accepts it."""
-        assert found.peer is not None and found.snapshot is not None
-        if not self._core.run(Receive(found.peer, zab.Snap(zxid, None))):
+        assert socket.peer is not None and socket.snapshot is not None
+        if not self._core.run(Receive(socket.peer, zab.Snap(zxid, None))):
             return False
         part = self._core.server.zab
         if isinstance(part, Learner) and part.mode is SyncMode.SNAP:
-            self._core.install_snapshot(found.snapshot, zxid)
-        found.snapshot = None
+            self._core.install_snapshot(socket.snapshot, zxid)
+        socket.snapshot = None
         return True
 
     # Time.

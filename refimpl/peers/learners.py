@@ -83,39 +83,39 @@ class Learners(QuorumEndpoint):
 
     # The callbacks of the sockets.
 
-    def opened(self, found: QuorumSocket) -> None:
+    def opened(self, socket: QuorumSocket) -> None:
         """Handle a new connection; the number of unknown peers is limited."""
         if not self._listening:
-            found.close()
+            socket.close()
         elif len(self._strangers) >= MAX_STRANGERS:
-            self.drop(found, f"{MAX_STRANGERS} others have not said who they are either")
+            self.drop(socket, f"{MAX_STRANGERS} others have not said who they are either")
         else:
-            self._strangers.add(found)
+            self._strangers.add(socket)
 
-    def gone(self, found: QuorumSocket) -> None:
+    def gone(self, socket: QuorumSocket) -> None:
         """Handle the end of a connection."""
-        self._strangers.discard(found)
-        self.waiting.discard(found)
-        if self._is_learner(found):
-            self._core.submit(lambda: self._learner_gone(found))
+        self._strangers.discard(socket)
+        self.waiting.discard(socket)
+        if self._is_learner(socket):
+            self._core.submit(lambda: self._learner_gone(socket))
 
-    def _is_learner(self, found: QuorumSocket) -> bool:
-        return found.peer is not None and self._learners.get(found.peer) is found
+    def _is_learner(self, socket: QuorumSocket) -> bool:
+        return socket.peer is not None and self._learners.get(socket.peer) is socket
 
-    def _learner_gone(self, found: QuorumSocket) -> None:
-        if found.peer is not None and self._is_learner(found):
-            del self._learners[found.peer]
-            self._core.run(LearnerGone(found.peer))
+    def _learner_gone(self, socket: QuorumSocket) -> None:
+        if socket.peer is not None and self._is_learner(socket):
+            del self._learners[socket.peer]
+            self._core.run(LearnerGone(socket.peer))
 
     # Messages.
 
-    def take(self, found: QuorumSocket, message: wire.QuorumMessage) -> bool:
+    def take(self, socket: QuorumSocket, message: wire.QuorumMessage) -> bool:
         """Handle a message of a learner, or the first one of a connection."""
-        if found.peer is None:
-            return self._introduced(found, message)
-        if not self._is_learner(found):
+        if socket.peer is None:
+            return self._introduced(socket, message)
+        if not self._is_learner(socket):
             return True  # its connection is being closed
-        role, sid = self._core.role, found.peer
+        role, sid = self._core.role, socket.peer
         match message:
             case wire.PingPacket(sessions=sessions):
                 return self._pinged(sid, sessions)
@@ -127,32 +127,32 @@ class Learners(QuorumEndpoint):
                 if not isinstance(role, LeaderRole):
                     return False
                 valid = role.claim(session, timeout, sid)
-                found.write(wire.encode_packet(wire.RevalidateReply(session, valid)))
+                socket.write(wire.encode_packet(wire.RevalidateReply(session, valid)))
                 return True
             case zab.QuorumPacket():
                 return self._core.run(Receive(sid, message))
-        return self.drop(found, f"{type(message).__name__} from a learner")
+        return self.drop(socket, f"{type(message).__name__} from a learner")
 
-    def refuse(self, found: QuorumSocket, error: BadRequestError) -> bool:
+    def refuse(self, socket: QuorumSocket, error: BadRequestError) -> bool:
         """Answer the client of an unreadable forwarded request with an error."""
         role = self._core.role
-        if found.peer is None or not isinstance(role, LeaderRole):
-            return self.drop(found, str(error))
-        return role.refused(found.peer, error.session, error.xid, error.code)
+        if socket.peer is None or not isinstance(role, LeaderRole):
+            return self.drop(socket, str(error))
+        return role.refused(socket.peer, error.session, error.xid, error.code)
 
-    def _introduced(self, found: QuorumSocket, message: wire.QuorumMessage) -> bool:
+    def _introduced(self, socket: QuorumSocket, message: wire.QuorumMessage) -> bool:
         """Handle the first packet of a learner."""
         if not isinstance(message, wire.Registration):
-            return self.drop(found, "its first packet is neither FOLLOWERINFO nor OBSERVERINFO")
+            return self.drop(socket, "its first packet is neither FOLLOWERINFO nor OBSERVERINFO")
         if why := self._refusal(message):
-            return self.drop(found, why)
+            return self.drop(socket, why)
         older = self._learners.get(message.sid)
         if older is not None:
             self._learner_gone(older)
             older.close()
-        self._strangers.discard(found)
-        found.peer = message.sid
-        self._learners[message.sid] = found
+        self._strangers.discard(socket)
+        socket.peer = message.sid
+        self._learners[message.sid] = socket
         return self._core.run(Receive(message.sid, message.packet))
 
     def _refusal(self, message: wire.Registration) -> str | None:
@@ -191,18 +191,18 @@ class Learners(QuorumEndpoint):
                 self.drop(stranger, "no complete first packet within initLimit")
         part = self._core.server.zab
         if isinstance(part, Leader):
-            silence = {sid: now - found.last_heard for sid, found in self._learners.items()}
+            silence = {sid: now - socket.last_heard for sid, socket in self._learners.items()}
             for sid in silent_learners(part, silence, self.limits):
-                found = self._learners.get(sid)
-                if found is not None:  # the end of another connection may have ended this one
+                socket = self._learners.get(sid)
+                if socket is not None:  # the end of another connection may have ended this one
                     logger.warning("learner %d is silent", sid)
-                    self._core.submit(self._ending(found))
+                    self._core.submit(self._ending(socket))
         self._core.submit(self._judge)
 
-    def _ending(self, found: QuorumSocket) -> Callable[[], None]:
+    def _ending(self, socket: QuorumSocket) -> Callable[[], None]:
         def end() -> None:
-            self._learner_gone(found)
-            found.close()
+            self._learner_gone(socket)
+            socket.close()
 
         return end
 

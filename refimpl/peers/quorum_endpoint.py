@@ -45,19 +45,19 @@ class QuorumEndpoint(ABC):
     # The part that differs between the ends.
 
     @abstractmethod
-    def opened(self, found: QuorumSocket) -> None:
+    def opened(self, socket: QuorumSocket) -> None:
         """Handle a new connection."""
 
     @abstractmethod
-    def gone(self, found: QuorumSocket) -> None:
+    def gone(self, socket: QuorumSocket) -> None:
         """Handle the end of a connection."""
 
     @abstractmethod
-    def take(self, found: QuorumSocket, message: wire.QuorumMessage) -> bool:
+    def take(self, socket: QuorumSocket, message: wire.QuorumMessage) -> bool:
         """Make an event of a message; return False while the event is impossible."""
 
     @abstractmethod
-    def refuse(self, found: QuorumSocket, error: BadRequestError) -> bool:
+    def refuse(self, socket: QuorumSocket, error: BadRequestError) -> bool:
         """Handle an unreadable REQUEST; return False while that is impossible."""
 
     @abstractmethod
@@ -70,50 +70,50 @@ class QuorumEndpoint(ABC):
         """Return a new end of a connection."""
         return QuorumSocket(self, peer, self._core.settings.jute_maxbuffer)
 
-    def arrived(self, found: QuorumSocket) -> None:
+    def arrived(self, socket: QuorumSocket) -> None:
         """Handle the arrival of packets."""
-        self._core.submit(lambda: self.read(found))
+        self._core.submit(lambda: self.read(socket))
 
-    def read(self, found: QuorumSocket) -> None:
+    def read(self, socket: QuorumSocket) -> None:
         """Handle the packets that have arrived, as far as possible now."""
-        self.waiting.discard(found)
-        while found.inbox:
-            if not self._take(found, found.inbox[0]):
-                self.waiting.add(found)
+        self.waiting.discard(socket)
+        while socket.inbox:
+            if not self._take(socket, socket.inbox[0]):
+                self.waiting.add(socket)
                 break
-            if found.inbox:  # otherwise the connection was dropped, with its inbox
-                found.inbox.popleft()
-        found.drained()
+            if socket.inbox:  # otherwise the connection was dropped, with its inbox
+                socket.inbox.popleft()
+        socket.drained()
 
     def retry(self) -> None:
         """Offer the waiting packets again."""
-        for found in tuple(self.waiting):
-            self.read(found)
+        for socket in tuple(self.waiting):
+            self.read(socket)
 
-    def _take(self, found: QuorumSocket, packet: Packet) -> bool:
+    def _take(self, socket: QuorumSocket, packet: Packet) -> bool:
         try:
             message = wire.decode_packet(packet)
         except BadRequestError as error:
-            return self.refuse(found, error)
+            return self.refuse(socket, error)
         except wire.UnknownPacketError as error:
-            if found.peer is None:
-                return self.drop(found, str(error))
+            if socket.peer is None:
+                return self.drop(socket, str(error))
             logger.warning("quorum port: %s", error)
             return True
         except JuteError as error:
-            return self.drop(found, str(error))
-        return self.take(found, message)
+            return self.drop(socket, str(error))
+        return self.take(socket, message)
 
-    def drop(self, found: QuorumSocket, why: str) -> bool:
+    def drop(self, socket: QuorumSocket, why: str) -> bool:
         """End a connection and discard its packets. Always returns True: the packet is handled."""
-        self.broken(found, why)
-        found.inbox.clear()
-        found.close()
+        self.broken(socket, why)
+        socket.inbox.clear()
+        socket.close()
         return True
 
-    def broken(self, found: QuorumSocket, why: str) -> None:
+    def broken(self, socket: QuorumSocket, why: str) -> None:
         """Log that a peer sent malformed bytes, or does not read; the connection is being closed."""
-        whose = "a peer that has not said who it is" if found.peer is None else f"server {found.peer}"
+        whose = "a peer that has not said who it is" if socket.peer is None else f"server {socket.peer}"
         logger.warning("quorum port: %s: %s; the connection ends", whose, why)
 
     # Time.

@@ -75,13 +75,13 @@ class QuorumSockets:
 
     def send(self, peer: Sid, packet: Message) -> None:
         """Send a packet to a learner, or to the leader."""
-        found = self._learners.of(peer) if isinstance(self._core.server.zab, Leader) else self._link.leader
-        if found is None:
+        socket = self._learners.of(peer) if isinstance(self._core.server.zab, Leader) else self._link.leader
+        if socket is None:
             return  # the connection is gone, and the event for that is on its way
         assert isinstance(packet, zab.QuorumPacket)
-        found.write(wire.encode_packet(self._wrapped(packet)))
+        socket.write(wire.encode_packet(self._wrapped(packet)))
         if isinstance(packet, zab.Snap):
-            found.stream(body_chunks(self._core.tree_at(packet.zxid), packet.zxid))
+            socket.stream(body_chunks(self._core.tree_at(packet.zxid), packet.zxid))
 
     def revalidate(self, session: int, timeout: int) -> None:
         """Ask the leader whether a session is alive."""

@@ -101,10 +101,10 @@ class _ConnectResponseBody(Record, frozen=True, gc=False):
 
 def decode_connect_request(frame: bytes) -> ConnectRequest:
     """Decode the first frame of a connection. Raises JuteError."""
-    asked, end = decode(_ConnectRequestBody, frame)
+    body, end = decode(_ConnectRequestBody, frame)
     read_only = bool(frame[end]) if end < len(frame) else None
     return ConnectRequest(
-        asked.protocol_version, asked.last_zxid_seen, asked.time_out, asked.session_id, asked.passwd, read_only
+        body.protocol_version, body.last_zxid_seen, body.time_out, body.session_id, body.passwd, read_only
     )
 
 
