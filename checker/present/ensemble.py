@@ -19,15 +19,16 @@ from checker.job import DiagramEvent, Json
 from checker.models.ensemble import Grain, Setup
 from checker.models.ensemble.actions import Action
 from checker.models.ensemble.names import VOTES, server_name
-from checker.present import zab_wording
 from checker.present.ensemble_events import Events, decided, leader_words, vote_words
-from checker.present.ensemble_fields import disk_of, part_of
+from checker.present.ensemble_fields import disk_of, part_of, transaction
+from spec.effects import DiskOperation
 from spec.election.state import Election
 from spec.election.vote import ServerState, Vote
 from spec.quorum import Sid, View
 from spec.server import Server
-
-LOOKING = ServerState.LOOKING
+from spec.txn import Txn, format_zxid
+from spec.zab.packets import described
+from spec.zab.state import Append, EnterEpoch
 
 
 class EnsemblePresenter:
@@ -86,9 +87,7 @@ class EnsemblePresenter:
         action = Action(move.action)
         if action.traits.caption is not None:
             return action.traits.caption.format(*map(server_name, move.arguments))
-        if action in _WORDS:
-            return str(_WORDS[action](self, *move.arguments))
-        return zab_wording.caption(action, move)
+        return str(_CAPTIONS[action](self, *move.arguments))
 
     def diagram(self, before: Row, move: Move, after: Row) -> tuple[DiagramEvent, ...]:
         """The arrivals, losses, broken and new connections, decisions and sent messages of a step."""
@@ -119,10 +118,10 @@ def _many(sids: Any) -> str:
 
 
 def _starts(verb: str) -> Any:
-    def words(_: EnsemblePresenter, sid: Sid, file: str = "the same file", disk: str = "") -> str:
+    def caption(_: EnsemblePresenter, sid: Sid, file: str = "the same file", disk: str = "") -> str:
         return f"{verb.format(server_name(sid))} with {file}{f' and {disk}' if disk else ''}"
 
-    return words
+    return caption
 
 
 def _elects(_: EnsemblePresenter, leader: Sid, members: tuple[Sid, ...]) -> str:
@@ -140,12 +139,31 @@ def _cut_off(side: tuple[Sid, ...], others: list[Sid]) -> str:
     return f"{_many(side)} {'is' if len(side) == 1 else 'are'} cut off from {_many(others)}"
 
 
-_WORDS: dict[Action, Any] = {
+def _on_disk(_: EnsemblePresenter, sid: Sid, operation: DiskOperation) -> str:
+    server = server_name(sid)
+    match operation:
+        case Append(txn=txn, ack=ack):
+            return f"{server} has {transaction(txn)} on disk" + (" and acknowledges it" if ack else "")
+        case EnterEpoch(epoch=epoch):
+            return f"{server} has currentEpoch {epoch} on disk and acknowledges NEWLEADER"
+    return f"{server} has a snapshot of its tree on disk"
+
+
+def _written_late(_: EnsemblePresenter, sid: Sid, txn: Txn) -> str:
+    return f"an old sync thread of {server_name(sid)} has {transaction(txn)} on disk"
+
+
+_CAPTIONS: dict[Action, Any] = {
     Action.START: _starts("{} starts"),
     Action.RESTART: _starts("{} starts again"),
     Action.DELIVER: lambda _, a, b, heard: f"{server_name(b)} hears {server_name(a)} {vote_words(heard)}",
     Action.DECIDE: lambda by, sid, leader: f"{server_name(sid)} decides: {decided(sid, leader, by.watches(sid))}",
     Action.ELECT: _elects,
+    Action.RECEIVE: lambda _, a, b, packet: f"{server_name(b)} receives {described(packet)} from {server_name(a)}",
+    Action.SYNC: _on_disk,
+    Action.SYNC_LATE: _written_late,
+    Action.APPLY: lambda _, sid, zxid: f"{server_name(sid)} applies {format_zxid(zxid)}",
+    Action.CLIENT_WRITE: lambda _, sid, value: f"a client writes {value} at {server_name(sid)}",
     Action.CUT: lambda _, a, b: f"the link {a}-{b} is cut",
     Action.PARTITION: lambda by, side: _cut_off(side, by.others(side)),
 }

@@ -3,26 +3,32 @@
 Rules of this module: the content of a channel is the messages in flight, oldest first, followed by the queued one. A
 message that is there only after a step was sent (or sent again, on a new connection). A message that is there only
 before it arrived if the step delivered it. Otherwise it was lost: in a crash, with a cut link, or replaced in the send
-queue by a newer one.
+queue by a newer one. A packet is shown as `spec.zab.packets.described` formats it. When a connection breaks, or is
+replaced by another one of the same two servers, all its packets in flight are lost.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from difflib import SequenceMatcher
+from typing import Any
 
 from checker.engine import Model, Move, Row
 from checker.job import DiagramEvent
 from checker.models.ensemble import Setup
 from checker.models.ensemble.actions import Action
-from checker.models.ensemble.names import LINKS, channel_name, server_name
-from checker.present.zab_wording import Packets, began_to_serve
+from checker.models.ensemble.connection import Connection
+from checker.models.ensemble.names import LINKS, channel_name, connection_name, server_name
+from checker.present.in_flight import Changes, changes
 from spec.effects import Message
 from spec.election.channel import Channel
 from spec.election.messages import Notification
 from spec.election.vote import ServerState
 from spec.quorum import Sid, View
 from spec.server import Server
+from spec.zab.packets import QuorumPacket, described
+from spec.zab.state import LeaderPhase, LearnerPhase
+
+_SERVING = (LeaderPhase.BROADCAST, LearnerPhase.BROADCAST)
 
 
 def leader_words(leader: Sid) -> int | str:
@@ -71,14 +77,9 @@ class Events:
     def _messages(self, before: Row, move: Move, after: Row) -> Iterator[DiagramEvent]:
         for source, destination, place in self._channels:
             old, new = _contents(before[place]), _contents(after[place])
-            if move.action == Action.DELIVER and move.arguments[:2] == (source, destination):
-                yield _drawn("deliver", destination, source, old.pop(0))
-            edits = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
-            for kind, start, end, begin, until in edits:
-                if kind in ("delete", "replace"):
-                    yield from (_drawn("lost", source, destination, each) for each in old[start:end])
-                if kind in ("insert", "replace"):
-                    yield from (_drawn("send", source, destination, each) for each in new[begin:until])
+            arrived = move.action == Action.DELIVER and move.arguments[:2] == (source, destination)
+            messages = changes(old, new, 0 if arrived else None)
+            yield from _flow(source, destination, messages, vote_words)
 
     def _broken(self, before: Row, move: Move, after: Row) -> Iterator[DiagramEvent]:
         """Links that are cut or heal, and a connection that is dropped."""
@@ -117,5 +118,52 @@ def _contents(channel: Channel) -> list[Message]:
     return [*channel.in_flight, *([] if channel.queued is None else [channel.queued])]
 
 
-def _drawn(kind: str, lane: Sid, peer: Sid, message: Message) -> DiagramEvent:
-    return DiagramEvent(kind, server_name(lane), vote_words(message), peer=server_name(peer))
+def _flow(source: Sid, reader: Sid, messages: Changes[Any], words: Callable[[Any], str]) -> Iterator[DiagramEvent]:
+    sender, receiver = server_name(source), server_name(reader)
+    yield from (DiagramEvent("deliver", receiver, words(each), peer=sender) for each in messages.arrived)
+    yield from (DiagramEvent("lost", sender, words(each), peer=receiver) for each in messages.lost)
+    yield from (DiagramEvent("send", sender, words(each), peer=receiver) for each in messages.sent)
+
+
+def began_to_serve(old: Server, new: Server) -> str | None:
+    """The note of the step in which a leader or a learner begins to serve, with its epoch; None for other steps."""
+    was, now = old.zab, new.zab
+    if now is None or now.phase not in _SERVING or (was is not None and was.phase in _SERVING):
+        return None
+    return f"serves in epoch {now.epoch}"
+
+
+class Packets:
+    """The packets that travel between two rows of an ensemble."""
+
+    def __init__(self, model: Model, pairs: tuple[tuple[Sid, Sid], ...]) -> None:
+        self._connections = [model.index[name] for pair in pairs if (name := connection_name(*pair)) in model.index]
+
+    def of(self, before: Row, move: Move, after: Row) -> Iterator[DiagramEvent]:
+        """The arrivals, losses and sent packets of a step."""
+        for place in self._connections:
+            if before[place] is not after[place]:
+                yield from _packets(before[place], move, after[place])
+
+
+def _packets(old: Connection | None, move: Move, new: Connection | None) -> Iterator[DiagramEvent]:
+    replaced = old is not None and new is not None and not _may_be_the_same(old, new)
+    had, has = _streams(old), _streams(new)
+    for source, reader in sorted(had | has):
+        before, after = had.get((source, reader), ()), has.get((source, reader), ())
+        arrived = move.action == Action.RECEIVE and move.arguments[:2] == (source, reader)
+        yield from _flow(source, reader, changes(before, after, 0 if arrived else None, replaced=replaced), described)
+
+
+def _may_be_the_same(old: Connection, new: Connection) -> bool:
+    """Whether both may be the same connection: the roles are equal, and no side has taken hold of it again."""
+    held_again = (new.learner_holds and not old.learner_holds) or (new.leader_holds and not old.leader_holds)
+    return (old.learner, old.leader) == (new.learner, new.leader) and not held_again
+
+
+def _streams(connection: Connection | None) -> dict[tuple[Sid, Sid], tuple[QuorumPacket, ...]]:
+    """The packets in flight by sender and receiver, oldest first."""
+    if connection is None:
+        return {}
+    learner, leader = connection.learner, connection.leader
+    return {(learner, leader): connection.up, (leader, learner): connection.down}

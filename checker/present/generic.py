@@ -9,12 +9,12 @@ acknowledgements, links) should bring its own presenter.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from difflib import SequenceMatcher
 from typing import Any
 
 from checker.engine.model import Model, Move, Row
 from checker.job import DiagramEvent, Json
 from checker.models.processes import POP
+from checker.present.in_flight import changes
 from checker.traces.values import brief, fields_of, show, to_json
 
 ARROW = "->"
@@ -81,15 +81,10 @@ def _through(channel: str, before: Any, after: Any, move: Move) -> Iterator[tupl
     """The messages that left a channel and those that entered it, as (kind, message) in that order."""
     if not isinstance(before, tuple) or not isinstance(after, tuple):
         return
+    # A message may leave while an equal one enters, and the content then is as before.
+    popped = bool(before) and POP in _operations(move, channel)
+    arrived, lost, sent = changes(before, after, 0 if popped else None)
     receiver = channel.partition(ARROW)[2]
-    if before and POP in _operations(move, channel):
-        # A message may leave while an equal one enters, and the content then is as before.
-        yield "deliver" if _operations(move, receiver) else "lost", before[0]
-        before = before[1:]
-    edits = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
-    for _, start, end, _, _ in (edit for edit in edits if edit[0] in ("delete", "replace")):
-        for message in before[start:end]:
-            yield "lost", message
-    for _, _, _, start, end in (edit for edit in edits if edit[0] in ("insert", "replace")):
-        for message in after[start:end]:
-            yield "send", message
+    yield from (("deliver" if _operations(move, receiver) else "lost", message) for message in arrived)
+    yield from (("lost", message) for message in lost)
+    yield from (("send", message) for message in sent)
