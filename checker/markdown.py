@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from checker.words import on_a_line
+from checker.printable import on_a_line
 
 SPECIAL = re.compile(r"[!-/:-@\[-`{-~]")  # all characters that a backslash may escape
 UNTOUCHED = frozenset(",.:;/=+ '\"()?%-")  # those of them that are never markup within a line

@@ -28,12 +28,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pytest
 
 if TYPE_CHECKING:
-    from checker.report.outcome import Outcome
+    from checker.report.outcome import RunOutcome
 
 SCENARIOS, OPTIONS, BUDGET = "quorate_scenarios", "quorate_options", "--quorate-budget"
 SUFFIXES = (".yaml", ".yml")
 _FILES = pytest.StashKey[set[Path]]()  # files that are tests, if they are YAML
-_HOW: pytest.StashKey[_How] = pytest.StashKey()
+_HOW: pytest.StashKey[_RunOptions] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -72,7 +72,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 @dataclass
-class _How:
+class _RunOptions:
     """The options of explorations in this process, and the rest of its part of the budget, in seconds."""
 
     options: argparse.Namespace
@@ -81,7 +81,7 @@ class _How:
     compiled: bool = False
 
 
-def _how(config: pytest.Config, count: int) -> _How:
+def _how(config: pytest.Config, count: int) -> _RunOptions:
     """Read the options. Raises pytest.UsageError for invalid ones."""
     from checker.cli.options import add_limits, seconds  # noqa: PLC0415
 
@@ -90,9 +90,9 @@ def _how(config: pytest.Config, count: int) -> _How:
     options = parser.parse_args(config.getini(OPTIONS), argparse.Namespace(verdict=False, checkpoint=None))
     budget = config.getoption(BUDGET)
     if budget is None:
-        return _How(options, None)
+        return _RunOptions(options, None)
     try:
-        return _How(options, seconds(budget) / count)
+        return _RunOptions(options, seconds(budget) / count)
     except argparse.ArgumentTypeError as error:
         raise pytest.UsageError(f"{BUDGET}: {error}") from None
 
@@ -145,20 +145,20 @@ class ScenarioItem(pytest.Item):
         if outcome.judgement.undecided:
             pytest.skip(f"{_seen_from(self.path, self.config)}: undecided: {outcome.judgement.reasons[0]}")
         if outcome.judgement.exit_code:
-            raise UnexpectedError(_told(with_traces(outcome), self.config))
+            raise UnexpectedError(_failure_text(with_traces(outcome), self.config))
 
-    def _outcome(self, how: _How) -> Outcome:
-        from checker.cli.runner import Wanted, compile_kernels, outcome_of  # noqa: PLC0415
-        from checker.cli.scenarios import wanted  # noqa: PLC0415
+    def _outcome(self, how: _RunOptions) -> RunOutcome:
+        from checker.cli.runner import RunRequest, compile_kernels, outcome_of  # noqa: PLC0415
+        from checker.cli.scenarios import load_request  # noqa: PLC0415
         from checker.scenario import VariantError  # noqa: PLC0415
 
         try:
-            asked = wanted(self.path, how.options.variants)
+            asked = load_request(self.path, how.options.variants)
         except VariantError as error:
             raise UnexpectedError(str(error)) from None
         if how.part is None:
             return outcome_of(asked, how.options)
-        if isinstance(asked, Wanted) and not how.compiled:
+        if isinstance(asked, RunRequest) and not how.compiled:
             compile_kernels(asked.job, how.options)
             how.compiled = True
         how.left += how.part
@@ -178,15 +178,15 @@ class ScenarioItem(pytest.Item):
         return self.path, 0, self.name
 
 
-def _told(outcome: Outcome, config: pytest.Config) -> str:
+def _failure_text(outcome: RunOutcome, config: pytest.Config) -> str:
     """The verdict, its place, the runs that were found, and the commands to see them again."""
     from checker.report.junit import sentence  # noqa: PLC0415
-    from checker.report.place import place_of  # noqa: PLC0415
+    from checker.report.source_location import location_of  # noqa: PLC0415
     from checker.traces.formats import FORMATS  # noqa: PLC0415
 
     if outcome.job is None:
         return outcome.judgement.sentence
-    place = place_of(outcome, outcome.findings[0].prop if outcome.findings else None)
+    place = location_of(outcome, outcome.findings[0].prop if outcome.findings else None)
     path = "" if outcome.path is None else _seen_from(outcome.path, config)
     again = shlex.join(["python", "-m", "checker", "run", path, *config.getini(OPTIONS)])
     lines = [sentence(outcome), f"{place.file}:{place.line}: {outcome.name}" if place else outcome.name]

@@ -10,8 +10,8 @@ import math
 from checker.engine import Limits
 from checker.engine.checkpoint import Checkpoint
 from checker.engine.process import free_memory
-from checker.files import slug
 from checker.job import Job
+from checker.output_files import slug
 
 SHARE_OF_MEMORY = 0.8  # of the available memory, unless --memory is given
 

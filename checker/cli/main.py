@@ -17,8 +17,8 @@ from checker.cli.commands import COMMANDS
 from checker.cli.commands.command import refused
 from checker.cli.options import command_parser, parser
 from checker.cli.output import discard, unread_output_discarded
+from checker.printable import nearest, on_a_line
 from checker.report.verdict import ExitCode
-from checker.words import nearest, on_a_line
 from spec.config import ConfigError
 
 
@@ -63,7 +63,7 @@ def _command(given: list[str]) -> int:
 def _nodes(options: argparse.Namespace) -> int:
     from checker.cli.nodes import NodesError, jobs  # noqa: PLC0415
     from checker.cli.runner import run_all  # noqa: PLC0415
-    from checker.files import OutputError  # noqa: PLC0415
+    from checker.output_files import OutputError  # noqa: PLC0415
 
     if options.list_variants:
         return _variants(options)

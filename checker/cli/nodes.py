@@ -12,8 +12,8 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from checker.cli.named_runs import RUN, Described, named_runs
 from checker.cli.options import OPTIONAL, option
+from checker.cli.presets import RUN, RunDescription, preset_runs
 from checker.engine import Limits
 from checker.job import Job, Verdict
 from checker.models.ensemble import Budgets, File, Grain, Member, Prologue, Setup, ensemble
@@ -43,13 +43,13 @@ class NodesError(Exception):
 def jobs(options: argparse.Namespace) -> list[Job]:
     """The jobs that the command line requests. Raises NodesError."""
     described = _described(options)
-    runs = [described] if described else list(named_runs(options.nodes))
+    runs = [described] if described else list(preset_runs(options.nodes))
     if options.variants:
         runs = _with_variants(runs, options.variants)
     return [_job(run, Limits(depth=run["depth"] if options.depth is None else options.depth)) for run in runs]
 
 
-def _with_variants(runs: list[Described], variants: list[Variant]) -> list[Described]:
+def _with_variants(runs: list[RunDescription], variants: list[Variant]) -> list[RunDescription]:
     """The runs in which every variant may have an effect. Raises NodesError if there are none."""
     idle = {run["name"]: [why_idle(each, _setup(run)) for each in variants] for run in runs}
     chosen = [run for run in runs if not any(idle[run["name"]])]
@@ -66,13 +66,13 @@ def _with_variants(runs: list[Described], variants: list[Variant]) -> list[Descr
 def from_source(source: dict[str, Any]) -> Job:
     """The job that a trace describes. Raises NodesError."""
     try:
-        run = msgspec.convert(source.get("run"), _Run, strict=True)
+        run = msgspec.convert(source.get("run"), _RunDescription, strict=True)
     except msgspec.ValidationError as error:
         raise NodesError(f"the source of this trace describes no run of --nodes ({error})") from None
     return _job(msgspec.to_builtins(run), Limits())
 
 
-class _Run(msgspec.Struct, forbid_unknown_fields=True):
+class _RunDescription(msgspec.Struct, forbid_unknown_fields=True):
     """The description of a run in a trace, within the ranges of the options."""
 
     name: str
@@ -94,7 +94,7 @@ class _Run(msgspec.Struct, forbid_unknown_fields=True):
     depth: int | None = None
 
 
-def _described(options: argparse.Namespace) -> Described | None:
+def _described(options: argparse.Namespace) -> RunDescription | None:
     """The one run that the options describe; None if they only give the number of servers."""
     faults = {name: getattr(options, name) for name in OPTIONAL if getattr(options, name)}
     plain = (options.observers, options.grain, options.established, options.other_view, options.late, options.protocol)
@@ -120,7 +120,7 @@ def _described(options: argparse.Namespace) -> Described | None:
     return run
 
 
-def _check_protocol(run: Described, options: argparse.Namespace) -> None:
+def _check_protocol(run: RunDescription, options: argparse.Namespace) -> None:
     """Check for options without an effect. Raises NodesError."""
     given = [option(name) for name in run["faults"] if BUDGETS[name].domain.is_of_zab]
     given += ["--discovery"] * bool(options.discovery)
@@ -131,7 +131,7 @@ def _check_protocol(run: Described, options: argparse.Namespace) -> None:
         raise NodesError(f"{coarse[0]} changes nothing message by message; add --grain oracle")
 
 
-def _job(run: Described, limits: Limits) -> Job:
+def _job(run: RunDescription, limits: Limits) -> Job:
     setup = _setup(run)
     held_to = run["properties"] or defaults(setup)
     witnesses = () if run["protocol"] == "zab" else ("Elected",)
@@ -157,7 +157,7 @@ def _job(run: Described, limits: Limits) -> Job:
     return with_refinement(job, setup)
 
 
-def _setup(run: Described) -> Setup:
+def _setup(run: RunDescription) -> Setup:
     sids = tuple(range(1, run["nodes"] + 1))
     if run["observers"] >= len(sids):
         raise NodesError(f"--observers {run['observers']} leaves no voter among {len(sids)} servers")

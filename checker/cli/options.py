@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 from checker.cli.budget import Budget
 from checker.cli.profiles import PROFILES
 from checker.models.ensemble.actions import BUDGETS, FORMER_NAMES
-from checker.words import on_a_line
+from checker.printable import on_a_line
 from spec.quorum import Sid
 from spec.variants import Variant
 
@@ -49,7 +49,7 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"error: {on_a_line(message)}; for the options: {self.prog} --help\n")
 
 
-class _Renamed(argparse.Action):
+class _FormerOption(argparse.Action):
     """An option with a former name: an error that gives the present one."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
@@ -112,7 +112,7 @@ def _ensemble(top: argparse.ArgumentParser) -> None:
         meaning = f"with zab: {budget.option}" if budget.domain.is_of_zab else budget.option
         faults.add_argument(option(name), type=between(0, 9), default=0, metavar="K", help=meaning)
     for former in FORMER_NAMES:
-        faults.add_argument(f"--{former}", action=_Renamed, help=argparse.SUPPRESS)
+        faults.add_argument(f"--{former}", action=_FormerOption, help=argparse.SUPPRESS)
     faults.add_argument("--late", type=between(0, 7), metavar="K", help="the last K servers start late or never")
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from checker.cli.budget import Budget
-from checker.files import OutputError
+from checker.output_files import OutputError
 
 PROFILES: Mapping[str, Mapping[str, Callable[[], Any]]] = {
     "pull-request": {"budget": lambda: Budget(60.0)},
@@ -20,7 +20,7 @@ PROFILES: Mapping[str, Mapping[str, Callable[[], Any]]] = {
 """The options of each profile. A nightly run has no budget, so an undecided run fails."""
 
 
-def settle(options: argparse.Namespace) -> None:
+def apply_profile(options: argparse.Namespace) -> None:
     """Set the options of the profile. Raises OutputError for options that exclude each other."""
     for name, value in PROFILES.get(options.profile, {}).items():
         if not getattr(options, name):

@@ -14,20 +14,20 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from checker.cli.budget import Budget
-from checker.cli.kept import (
+from checker.cli.artifacts import (
     prepare,
     say_to_github,
     silent_to_github,
     write_reports,
     write_traces,
 )
+from checker.cli.budget import Budget
 from checker.cli.limits import checkpoint_of, limits_of
 from checker.cli.options import wants_reports
 from checker.cli.output import say_on_error_stream, unread_output_discarded
-from checker.cli.printed import line, print_outcomes
-from checker.cli.profiles import settle
-from checker.cli.wanted import Refused, Wanted
+from checker.cli.printing import line, print_outcomes
+from checker.cli.profiles import apply_profile
+from checker.cli.wanted import InvalidScenario, RunRequest
 from checker.engine import Discovery, Exploration, Limits, ModelError, Stop
 from checker.engine.checkpoint import CheckpointError
 from checker.engine.model import Kind
@@ -36,33 +36,33 @@ from checker.job import Job
 from checker.models.ensemble import NotRefinedError
 from checker.report import ExitCode, Progress, judge, refuse
 from checker.report.document import verdicts
-from checker.report.outcome import Outcome, gravest
+from checker.report.outcome import RunOutcome, gravest
 from checker.report.verdict import not_explored
 from checker.traces import trace_of
 from checker.traces.minimise import minimised
 from checker.traces.trace import Trace
 
-__all__ = ["Refused", "Wanted", "compile_kernels", "outcome_of", "run_all", "run_wanted", "with_traces"]
+__all__ = ["InvalidScenario", "RunRequest", "compile_kernels", "outcome_of", "run_all", "run_requests", "with_traces"]
 
 CUT_SHORT = (Stop.TIME, Stop.WORK, Stop.MEMORY, Stop.INTERRUPTED)  # the place depends on the machine or the engine
 
 
 def run_all(jobs: Sequence[Job], options: argparse.Namespace) -> int:
-    """Run jobs without files, as `run_wanted` does."""
-    return run_wanted([Wanted(job) for job in jobs], options)
+    """Run jobs without files, as `run_requests` does."""
+    return run_requests([RunRequest(job) for job in jobs], options)
 
 
-def run_wanted(wanted: Sequence[Wanted | Refused], options: argparse.Namespace) -> int:
+def run_requests(wanted: Sequence[RunRequest | InvalidScenario], options: argparse.Namespace) -> int:
     """Run jobs in order, print and write their outcomes, and return the exit code. Raises OutputError.
 
     A closed output stream does not change the exit code.
     """
-    settle(options)
+    apply_profile(options)
     prepare(options)
     began, clock = time.time(), time.monotonic()
     with silent_to_github(options):
         ran = _run_each(wanted, options)
-        ran = [_told_of(each, options, alone=len(wanted) == 1) for each in ran]
+        ran = [_with_shown_traces(each, options, alone=len(wanted) == 1) for each in ran]
         write_traces(ran, options.traces)
         with unread_output_discarded():
             if options.json:
@@ -75,17 +75,17 @@ def run_wanted(wanted: Sequence[Wanted | Refused], options: argparse.Namespace) 
     return gravest(ran)
 
 
-def _run_each(wanted: Sequence[Wanted | Refused], options: argparse.Namespace) -> list[Outcome]:
+def _run_each(wanted: Sequence[RunRequest | InvalidScenario], options: argparse.Namespace) -> list[RunOutcome]:
     """Return the outcomes in order; with several jobs, print a line for each final outcome."""
-    jobs = [each.job for each in wanted if isinstance(each, Wanted)]
+    jobs = [each.job for each in wanted if isinstance(each, RunRequest)]
     names = [job.name for job in jobs]
 
-    def show(outcome: Outcome) -> None:
+    def show(outcome: RunOutcome) -> None:
         if len(wanted) > 1 and not options.json:
             with unread_output_discarded():
                 print(line(outcome, names), flush=True)
 
-    def run(each: Wanted | Refused, part: float, earlier: Outcome | None) -> Outcome:
+    def run(each: RunRequest | InvalidScenario, part: float, earlier: RunOutcome | None) -> RunOutcome:
         outcome = outcome_of(each, options, part, again=earlier is not None)
         if not outcome.judgement.undecided:
             show(outcome)
@@ -105,29 +105,29 @@ def _run_each(wanted: Sequence[Wanted | Refused], options: argparse.Namespace) -
     return [ran[place] for place in range(len(wanted))]
 
 
-def _left_out(wanted: Wanted | Refused, options: argparse.Namespace, *, interrupted: bool) -> Outcome:
+def _left_out(wanted: RunRequest | InvalidScenario, options: argparse.Namespace, *, interrupted: bool) -> RunOutcome:
     """Return the outcome of a job that did not start."""
-    if isinstance(wanted, Refused):
+    if isinstance(wanted, InvalidScenario):
         return replace(outcome_of(wanted, options), dropped=interrupted)
     job, why = wanted.job, "an interrupt" if interrupted else "the end of the budget"
     judgement = not_explored(job, f"it was not begun before {why}")
-    return Outcome(job.name, judgement, job, path=wanted.path, dropped=interrupted)
+    return RunOutcome(job.name, judgement, job, path=wanted.path, dropped=interrupted)
 
 
 def outcome_of(
-    wanted: Wanted | Refused, options: argparse.Namespace, part: float = math.inf, *, again: bool = False
-) -> Outcome:
+    wanted: RunRequest | InvalidScenario, options: argparse.Namespace, part: float = math.inf, *, again: bool = False
+) -> RunOutcome:
     """Run a job for at most `part` seconds, its share of a budget; the outcome has no traces yet.
 
     `again`: this command has run the job before, and has saved a checkpoint if the options name a folder.
     """
-    if isinstance(wanted, Refused):
+    if isinstance(wanted, InvalidScenario):
         judgement = refuse(wanted.why, wanted.code, bare=options.verdict)
-        return Outcome(wanted.path.as_posix(), judgement, path=wanted.path, line=wanted.line)
+        return RunOutcome(wanted.path.as_posix(), judgement, path=wanted.path, line=wanted.line)
     limits, on_budget = limits_of(wanted.job, options, part)
     job, began = replace(wanted.job, limits=limits), time.time()
     unseen = not_explored(job, "it was interrupted before there was anything to report")
-    outcome = Outcome(job.name, unseen, job, path=wanted.path, began=began)
+    outcome = RunOutcome(job.name, unseen, job, path=wanted.path, began=began)
     try:
         exploration = _explore(job, options, again=again)
     except CheckpointError as error:
@@ -184,7 +184,7 @@ def _explore(job: Job, options: argparse.Namespace, *, again: bool) -> Explorati
         return found
 
 
-def _told_of(outcome: Outcome, options: argparse.Namespace, *, alone: bool) -> Outcome:
+def _with_shown_traces(outcome: RunOutcome, options: argparse.Namespace, *, alone: bool) -> RunOutcome:
     """Return the outcome with the traces to show; witnesses only for a folder or the report."""
     witnesses = options.traces is not None or options.report is not None
     shown = options.format != "none" and (alone or outcome.judgement.exit_code != 0)
@@ -194,8 +194,8 @@ def _told_of(outcome: Outcome, options: argparse.Namespace, *, alone: bool) -> O
 
 
 def with_traces(
-    outcome: Outcome, *, refine: bool = False, witnesses: bool = False, budget: Budget | None = None
-) -> Outcome:
+    outcome: RunOutcome, *, refine: bool = False, witnesses: bool = False, budget: Budget | None = None
+) -> RunOutcome:
     """Return the outcome with a minimised trace of each finding, shortest first.
 
     `refine` refines runs of the oracle grain to messages where possible. After the end of a budget, or an interrupt,
@@ -218,7 +218,7 @@ def with_traces(
     return replace(outcome, traces=tuple(traces))
 
 
-def _trace(outcome: Outcome, job: Job, found: Discovery, *, refine: bool) -> Trace:
+def _trace(outcome: RunOutcome, job: Job, found: Discovery, *, refine: bool) -> Trace:
     verdict = outcome.judgement.verdict if found.prop.kind is not Kind.SOMETIMES else None
     if refine and job.refinement is not None:
         try:

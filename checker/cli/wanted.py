@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class RunRequest:
     """A job to run, with the path of its scenario if it has one."""
 
     job: Job
@@ -20,7 +20,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Refused:
+class InvalidScenario:
     """A scenario with an error: the message, the exit code, and the line (0: unknown)."""
 
     path: Path

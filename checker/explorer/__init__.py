@@ -15,8 +15,8 @@ Rules of this package:
 - The states are those of `checker.engine.semantics`, which is exact; a walk needs no tables.
 """
 
-from checker.explorer.desk import Desk
-from checker.explorer.requests import AskedWrongError
+from checker.explorer.handlers import Handlers
+from checker.explorer.requests import BadRequestError
 from checker.explorer.server import PortError, Server
 
-__all__ = ["AskedWrongError", "Desk", "PortError", "Server"]
+__all__ = ["BadRequestError", "Handlers", "PortError", "Server"]

@@ -16,12 +16,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 
-from checker.engine.model import Finding, Kind, Model, ModelError, Move, Read, Row
-from checker.engine.model import Property as ModelProperty
+from checker.engine.model import Finding, Kind, Model, ModelError, Move, Property, Read, Row
 from checker.engine.process import free_memory
 from checker.engine.result import Exploration, Limits, Stop
 from checker.engine.semantics import answer, ordinals, successors
-from checker.explorer.requests import Action, AskedWrongError, End, Goal, Property, Words
+from checker.explorer.requests import ActionGoal, BadRequestError, CaptionGoal, EndGoal, Goal, PropertyGoal
 from checker.explorer.walk import Walks
 from checker.job import Job
 
@@ -40,12 +39,12 @@ LIMITS = {
     Stop.INTERRUPTED: "it was cancelled",
 }
 
-Progress = Callable[[int, int], bool]
+ProgressCallback = Callable[[int, int], bool]
 """Takes the number of states seen and the depth; returns False to cancel."""
 
 
 @dataclass(frozen=True)
-class Looked:
+class SearchResult:
     """The result of a look-ahead: the ordinals of the moves to the result, or None, and the size of the search.
 
     `whole`: every reachable state was seen. Otherwise `why` names the limit that ended the search.
@@ -58,28 +57,28 @@ class Looked:
     why: str = ""
 
 
-def look_ahead(job: Job, row: Row, goal: Goal, progress: Progress) -> Looked:
+def look_ahead(job: Job, row: Row, goal: Goal, progress: ProgressCallback) -> SearchResult:
     """Find the nearest state of a kind after a row. Raises AskedWrongError for a goal that the job does not have."""
     wanted = _state(job, goal)
     if next(successors(job.model, row), None) is None:
-        return Looked(None, 1, 0, whole=True)
+        return SearchResult(None, 1, 0, whole=True)
     ends = wanted is not None and wanted.kind is Kind.FINAL
     if wanted is None or (not ends and isinstance(answer(job.model, wanted, row), Finding)):
         return by_plain_steps(job, row, goal, progress)
     return by_tables(job, row, wanted, progress)
 
 
-def _state(job: Job, goal: Goal) -> ModelProperty | None:
+def _state(job: Job, goal: Goal) -> Property | None:
     """The goal as a property that finds it; None for a move. Raises AskedWrongError."""
-    if isinstance(goal, End):
-        return ModelProperty(
+    if isinstance(goal, EndGoal):
+        return Property(
             "an end", (Read(job.model.columns[0].name),), lambda _: Finding("nothing can happen"), Kind.FINAL
         )
-    if not isinstance(goal, Property):
+    if not isinstance(goal, PropertyGoal):
         return None
     known = {prop.name: prop for prop in job.model.properties}
     if goal.name not in known:
-        raise AskedWrongError(f"there is no property {goal.name!r}; there are {', '.join(known) or 'none'}")
+        raise BadRequestError(f"there is no property {goal.name!r}; there are {', '.join(known) or 'none'}")
     prop = known[goal.name]
     return prop if prop.kind is Kind.FINAL else replace(prop, kind=Kind.SOMETIMES)
 
@@ -87,7 +86,7 @@ def _state(job: Job, goal: Goal) -> ModelProperty | None:
 # -- by tables -----------------------------------------------------------------------------------------------
 
 
-def by_tables(job: Job, row: Row, wanted: ModelProperty, progress: Progress) -> Looked:
+def by_tables(job: Job, row: Row, wanted: Property, progress: ProgressCallback) -> SearchResult:
     """Find the nearest state in which a property has a finding, other than the row itself."""
     columns = tuple(replace(column, initial=value) for column, value in zip(job.model.columns, row, strict=True))
     begun = Model(job.model.name, columns, job.model.actors, job.model.rules, (wanted,))
@@ -95,12 +94,12 @@ def by_tables(job: Job, row: Row, wanted: ModelProperty, progress: Progress) -> 
     explored = _explored(begun, limits, progress, until_witnessed=True)
     found = explored.found.get(wanted.name)
     if found is not None:
-        return Looked(Walks(begun).ordinals(found.path), explored.states, found.depth)
+        return SearchResult(Walks(begun).ordinals(found.path), explored.states, found.depth)
     whole = explored.stop is Stop.EXHAUSTED
-    return Looked(None, explored.states, explored.depth, whole, "" if whole else LIMITS[explored.stop])
+    return SearchResult(None, explored.states, explored.depth, whole, "" if whole else LIMITS[explored.stop])
 
 
-def search_whole(job: Job, progress: Progress) -> Exploration:
+def search_whole(job: Job, progress: ProgressCallback) -> Exploration:
     """Explore the whole space, within the limits of the job and of the page. Raises AskedWrongError."""
     own, memory = job.limits, free_memory(SHARE_OF_MEMORY)
     seconds = min(own.seconds or WHOLE_SECONDS, WHOLE_SECONDS)
@@ -108,7 +107,7 @@ def search_whole(job: Job, progress: Progress) -> Exploration:
     return _explored(job.model, limits, progress, until_witnessed=job.until_witnessed)
 
 
-def _explored(model: Model, limits: Limits, progress: Progress, *, until_witnessed: bool) -> Exploration:
+def _explored(model: Model, limits: Limits, progress: ProgressCallback, *, until_witnessed: bool) -> Exploration:
     from checker.engine import search  # noqa: PLC0415 (kernels load when they are needed)
     from checker.engine.kernels import jit  # noqa: PLC0415
 
@@ -129,13 +128,13 @@ def _explored(model: Model, limits: Limits, progress: Progress, *, until_witness
             raise
         return ended[0]  # the page cancelled at the last report, after the search had finished
     except ModelError as error:
-        raise AskedWrongError(f"the model is wrong: {error}", HTTPStatus.UNPROCESSABLE_ENTITY) from None
+        raise BadRequestError(f"the model is wrong: {error}", HTTPStatus.UNPROCESSABLE_ENTITY) from None
 
 
 # -- by plain steps ------------------------------------------------------------------------------------------
 
 
-def by_plain_steps(job: Job, row: Row, goal: Goal, progress: Progress, states: int = STATES) -> Looked:
+def by_plain_steps(job: Job, row: Row, goal: Goal, progress: ProgressCallback, states: int = STATES) -> SearchResult:
     """Find the nearest move or state of a kind, at least one move ahead of the row."""
     parents: dict[Row, tuple[Row, int] | None] = {row: None}
     level, depth, began, reported = [row], 0, time.monotonic(), 0.0
@@ -147,24 +146,24 @@ def by_plain_steps(job: Job, row: Row, goal: Goal, progress: Progress, states: i
                 stop = Stop.TIME if now - began > SECONDS else None
                 stop = stop if progress(len(parents), depth) else Stop.INTERRUPTED
                 if stop is not None:
-                    return Looked(None, len(parents), depth, why=LIMITS[stop])
+                    return SearchResult(None, len(parents), depth, why=LIMITS[stop])
             for ordinal, (move, after) in enumerate(successors(job.model, here)):
                 if _is_found(job, goal, move, after):
-                    return Looked((*ordinals(parents, here), ordinal), len(parents), depth + 1)
+                    return SearchResult((*ordinals(parents, here), ordinal), len(parents), depth + 1)
                 if after not in parents:
                     parents[after] = (here, ordinal)
                     following.append(after)
             if len(parents) > states:
                 why = f"by plain steps no more than {states:,} states are looked at"
-                return Looked(None, len(parents), depth, why=why)
+                return SearchResult(None, len(parents), depth, why=why)
         level, depth = following, depth + 1
-    return Looked(None, len(parents), max(0, depth - 1), whole=True)
+    return SearchResult(None, len(parents), max(0, depth - 1), whole=True)
 
 
 def _is_found(job: Job, goal: Goal, move: Move, after: Row) -> bool:
-    if isinstance(goal, Action):
+    if isinstance(goal, ActionGoal):
         return move.action == goal.name
-    if isinstance(goal, Words):
+    if isinstance(goal, CaptionGoal):
         return goal.text.casefold() in job.presenter.caption(move).casefold()
     wanted = _state(job, goal)
     return wanted is not None and isinstance(answer(job.model, wanted, after), Finding)

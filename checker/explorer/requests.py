@@ -22,7 +22,7 @@ Name = Annotated[str, msgspec.Meta(max_length=MOST_TEXT)]
 T = TypeVar("T")
 
 
-class AskedWrongError(Exception):
+class BadRequestError(Exception):
     """A request that cannot be answered; the message gives the reason and the correction."""
 
     def __init__(self, message: str, status: HTTPStatus = HTTPStatus.BAD_REQUEST) -> None:
@@ -30,7 +30,7 @@ class AskedWrongError(Exception):
         self.status = status
 
 
-class Walked(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+class WalkRequest(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """A walk: the fingerprint of its job and the ordinals of its moves. `check` is the check of the end in its link."""
 
     job: Name
@@ -38,32 +38,32 @@ class Walked(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     check: Name | None = None
 
 
-class Property(msgspec.Struct, tag="property", tag_field="type", frozen=True):
+class PropertyGoal(msgspec.Struct, tag="property", tag_field="type", frozen=True):
     """A state in which a property fails, is witnessed, or has its goal, depending on its kind."""
 
     name: Name
 
 
-class Action(msgspec.Struct, tag="action", tag_field="type", frozen=True):
+class ActionGoal(msgspec.Struct, tag="action", tag_field="type", frozen=True):
     """A move with that action."""
 
     name: Name
 
 
-class Words(msgspec.Struct, tag="words", tag_field="type", frozen=True):
+class CaptionGoal(msgspec.Struct, tag="words", tag_field="type", frozen=True):
     """A move whose caption contains this text, in any case."""
 
     text: Annotated[str, msgspec.Meta(min_length=1, max_length=MOST_TEXT)]
 
 
-class End(msgspec.Struct, tag="end", tag_field="type", frozen=True):
+class EndGoal(msgspec.Struct, tag="end", tag_field="type", frozen=True):
     """A state in which nothing can happen."""
 
 
-Goal = Property | Action | Words | End
+Goal = PropertyGoal | ActionGoal | CaptionGoal | EndGoal
 
 
-class Ahead(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+class FindRequest(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """Search ahead from the end of a walk for the nearest state or move of that kind."""
 
     job: Name
@@ -71,13 +71,13 @@ class Ahead(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     goal: Goal
 
 
-class Whole(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+class ExploreRequest(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """Explore the whole space of a job."""
 
     job: Name
 
 
-class Refined(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+class RefineRequest(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """Refine a walk that ends in a finding to the finer grain."""
 
     job: Name
@@ -85,7 +85,7 @@ class Refined(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     finding: Name
 
 
-class Saved(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+class LoadRequest(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """A saved trace, with the name of its file."""
 
     name: Annotated[str, msgspec.Meta(max_length=LONGEST_FILE_NAME)]
@@ -97,16 +97,16 @@ def read_request(body: bytes, wanted: type[T]) -> T:
     try:
         return msgspec.json.decode(body, type=wanted)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise AskedWrongError(f"the request is not as it should be: {error}") from None
+        raise BadRequestError(f"the request is not as it should be: {error}") from None
 
 
 def read_path(text: str) -> tuple[int, ...]:
     """The ordinals in a link or an address, such as `0.2.1`. Raises AskedWrongError."""
     parts = text.split(".") if text else []
     if len(parts) > LONGEST:
-        raise AskedWrongError(f"the path has {len(parts):,} moves; a walk has {LONGEST:,} at most")
+        raise BadRequestError(f"the path has {len(parts):,} moves; a walk has {LONGEST:,} at most")
     if not all(part.isascii() and part.isdigit() and len(part) <= len(str(ORDINALS)) for part in parts):
-        raise AskedWrongError("the path is no list of ordinals; 0.2.1 would be one")
+        raise BadRequestError("the path is no list of ordinals; 0.2.1 would be one")
     return tuple(int(part) for part in parts)
 
 

@@ -25,9 +25,18 @@ from socketserver import TCPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from checker.explorer.desk import Desk
-from checker.explorer.find import Progress
-from checker.explorer.requests import Ahead, AskedWrongError, Refined, Saved, Walked, Whole, read_path, read_request
+from checker.explorer.find import ProgressCallback
+from checker.explorer.handlers import Handlers
+from checker.explorer.requests import (
+    BadRequestError,
+    ExploreRequest,
+    FindRequest,
+    LoadRequest,
+    RefineRequest,
+    WalkRequest,
+    read_path,
+    read_request,
+)
 from checker.job import Json
 from checker.traces.picture import STYLE
 
@@ -61,7 +70,7 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
     allow_reuse_address = True
 
-    def __init__(self, desk: Desk, port: int = 0) -> None:
+    def __init__(self, desk: Handlers, port: int = 0) -> None:
         self.desk, self.assets, self.closing = desk, _assets(), threading.Event()
         try:
             super().__init__((HOST, port), _Handler)
@@ -125,7 +134,7 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             self._check_sender()
             answer()
-        except AskedWrongError as error:
+        except BadRequestError as error:
             self._error(str(error), error.status)
         except (ConnectionError, TimeoutError):
             raise
@@ -137,11 +146,11 @@ class _Handler(BaseHTTPRequestHandler):
         hosts = [f"{name}:{self.server.server_port}" for name in NAMES]
         origin, site = self.headers.get("Origin"), self.headers.get("Sec-Fetch-Site")
         if self.headers.get("Host") not in hosts:
-            raise AskedWrongError(f"this page is at {self.server.address}", HTTPStatus.MISDIRECTED_REQUEST)
+            raise BadRequestError(f"this page is at {self.server.address}", HTTPStatus.MISDIRECTED_REQUEST)
         if origin is not None and origin not in [f"http://{host}" for host in hosts]:
-            raise AskedWrongError("another page may not ask this one", HTTPStatus.FORBIDDEN)
+            raise BadRequestError("another page may not ask this one", HTTPStatus.FORBIDDEN)
         if self.path != "/" and site not in (None, "same-origin", "none"):  # links may lead to the page itself
-            raise AskedWrongError("another page may not ask this one", HTTPStatus.FORBIDDEN)
+            raise BadRequestError("another page may not ask this one", HTTPStatus.FORBIDDEN)
 
     # -- requests --------------------------------------------------------------------------------------------
 
@@ -149,7 +158,7 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             address = urlsplit(self.path)
         except ValueError:
-            raise AskedWrongError("there is nothing at what is no address", HTTPStatus.NOT_FOUND) from None
+            raise BadRequestError("there is nothing at what is no address", HTTPStatus.NOT_FOUND) from None
         if address.path in self.server.assets:
             kind, content = self.server.assets[address.path]
             self._send(content, kind)
@@ -158,13 +167,13 @@ class _Handler(BaseHTTPRequestHandler):
         elif address.path == "/api/file":
             self._file(address.query)
         else:
-            raise AskedWrongError(f"there is nothing at {address.path[:80]}", HTTPStatus.NOT_FOUND)
+            raise BadRequestError(f"there is nothing at {address.path[:80]}", HTTPStatus.NOT_FOUND)
 
     def _file(self, query: str) -> None:
         try:
             asked = parse_qs(query, keep_blank_values=True, max_num_fields=8)
         except ValueError:
-            raise AskedWrongError("the address names too many things") from None
+            raise BadRequestError("the address names too many things") from None
         given = {name: values[0] for name, values in asked.items()}
         desk = self.server.desk
         path, form = read_path(given.get("path", "")), given.get("format", "")
@@ -178,29 +187,29 @@ class _Handler(BaseHTTPRequestHandler):
     def _post(self) -> None:
         desk, path = self.server.desk, self.path
         if path == "/api/walk":
-            self._json(desk.walk(read_request(self._body(), Walked)))
+            self._json(desk.walk(read_request(self._body(), WalkRequest)))
         elif path == "/api/load":
-            self._json(desk.load(read_request(self._body(LARGEST_TRACE), Saved)))
+            self._json(desk.load(read_request(self._body(LARGEST_TRACE), LoadRequest)))
         elif path == "/api/refine":
-            self._json(desk.refine(read_request(self._body(), Refined)))
+            self._json(desk.refine(read_request(self._body(), RefineRequest)))
         elif path == "/api/find":
-            ahead = read_request(self._body(), Ahead)
+            ahead = read_request(self._body(), FindRequest)
             self._lines(lambda progress: desk.find(ahead, progress))
         elif path == "/api/whole":
-            whole = read_request(self._body(), Whole)
+            whole = read_request(self._body(), ExploreRequest)
             self._lines(lambda progress: desk.whole(whole, progress))
         else:
-            raise AskedWrongError(f"nothing is asked for at {path[:80]}", HTTPStatus.NOT_FOUND)
+            raise BadRequestError(f"nothing is asked for at {path[:80]}", HTTPStatus.NOT_FOUND)
 
     def _body(self, largest: int = LARGEST) -> bytes:
         if self.headers.get_content_type() != "application/json":
-            raise AskedWrongError("a request is JSON", HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
+            raise BadRequestError("a request is JSON", HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
         length = self.headers.get("Content-Length", "")
         if not re.fullmatch("[0-9]{1,12}", length):
-            raise AskedWrongError("a request says how long it is", HTTPStatus.LENGTH_REQUIRED)
+            raise BadRequestError("a request says how long it is", HTTPStatus.LENGTH_REQUIRED)
         if int(length) > largest:
             what = f"the request has {int(length):,} bytes, and {largest:,} are the most"
-            raise AskedWrongError(what, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+            raise BadRequestError(what, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
         return self.rfile.read(int(length))
 
     # -- answers ---------------------------------------------------------------------------------------------
@@ -227,7 +236,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _error(self, message: str, status: HTTPStatus) -> None:
         self._json({"error": message}, status)
 
-    def _lines(self, search: Callable[[Progress], Json]) -> None:
+    def _lines(self, search: Callable[[ProgressCallback], Json]) -> None:
         """Send lines of JSON during a search; a closed connection cancels it."""
         gone = threading.Event()
         self._head("application/x-ndjson", HTTPStatus.OK, {})
@@ -245,7 +254,7 @@ class _Handler(BaseHTTPRequestHandler):
 
         try:
             write({"done": search(progress)})
-        except AskedWrongError as error:
+        except BadRequestError as error:
             write({"error": str(error)})
         except Exception as error:
             write({"error": _defect(error)})

@@ -20,7 +20,7 @@ from checker.explorer.walk import Path, Walks
 from checker.job import DiagramEvent, Job, Json
 from checker.scenario.yaml_lines import read_yaml
 from checker.traces.picture import picture
-from checker.traces.pieces import told_change
+from checker.traces.step_summary import change_text
 from checker.traces.trace import (
     Lanes,
     Trace,
@@ -173,7 +173,7 @@ def _move(job: Job, walks: Walks, path: Path, last: TraceStep, ordinal: int, mov
         "caption": job.presenter.caption(move),
         "lane": next(iter([*(d.lane for d in drawn), *changed]), ELSEWHERE),
         "changes": list(_changes(changed, last.lanes, lanes)),
-        "drawn": [_told(d) for d in drawn if d.kind in ("send", "deliver", "lost")],
+        "drawn": [_message_text(d) for d in drawn if d.kind in ("send", "deliver", "lost")],
         "back_to": next((number for number, step in enumerate(path) if step.row == after), None),
         "last": not walks.next(after),
         "turns": [
@@ -189,12 +189,12 @@ def _changes(changed: Mapping[str, tuple[str, ...]], before: Lanes, after: Lanes
     for lane, names in changed.items():
         old, new = before.get(lane, {}), after.get(lane, {})
         for name in names:
-            was = told_change(new.get(name), old[name]) if name in old else None
-            would_be = told_change(old.get(name), new[name]) if name in new else None
+            was = change_text(new.get(name), old[name]) if name in old else None
+            would_be = change_text(old.get(name), new[name]) if name in new else None
             yield {"lane": lane, "field": name, "before": was, "after": would_be}
 
 
-def _told(drawn: DiagramEvent) -> str:
+def _message_text(drawn: DiagramEvent) -> str:
     """The fate of a message as text."""
     if drawn.kind == "lost":
         return f"what {drawn.lane} has sent{f' to {drawn.peer}' if drawn.peer else ''} is lost: {drawn.text}"

@@ -20,7 +20,7 @@ from checker.engine.liveness import lasso
 from checker.engine.model import Finding, Kind, Model, Move, Property, Row
 from checker.engine.result import Discovery, Step
 from checker.engine.semantics import answer, successors
-from checker.explorer.requests import AskedWrongError
+from checker.explorer.requests import BadRequestError
 
 REMEMBERED = 4096  # rows whose successors are cached
 
@@ -57,7 +57,7 @@ class Walks:
             moves = self.next(path[-1].row)
             if ordinal >= len(moves):
                 there = f"only {len(moves)} can happen" if moves else "nothing can happen"
-                raise AskedWrongError(f"step {number} is move number {ordinal}, and {there} there; begin anew")
+                raise BadRequestError(f"step {number} is move number {ordinal}, and {there} there; begin anew")
             path.append(Step(*moves[ordinal]))
         return tuple(path)
 
@@ -69,7 +69,7 @@ class Walks:
         places = [n for n, (_, after) in enumerate(self.next(row)) if after == step.row]
         told = [n for n in places if step.move is not None and self.next(row)[n][0][:2] == step.move[:2]]
         if not told:
-            raise AskedWrongError(f"{step.move.action if step.move else 'a step'} is no move of this run's state")
+            raise BadRequestError(f"{step.move.action if step.move else 'a step'} is no move of this run's state")
         return told[0]
 
     def findings(self, path: Path) -> list[Discovery]:

@@ -22,8 +22,8 @@ from checker.markdown import escaped, fenced, folded, table
 from checker.report.text import ENDS, outcome
 from checker.report.verdict import Judgement
 from checker.scenario.yaml_lines import read_yaml
-from checker.traces.claim import claim, finding
 from checker.traces.minimise import minimised
+from checker.traces.summary import claim, finding
 from checker.traces.svg import to_svg
 from checker.traces.text import to_text
 from checker.traces.trace import Trace, trace_of
@@ -74,7 +74,7 @@ def page_of(path: Path, job: Job, exploration: Exploration, judgement: Judgement
     sections = [
         _opening(path, job, judgement, gallery / name),
         *(_found(trace, file) for trace, file in zip(shown, files, strict=True)),
-        _asked(exploration),
+        _questions(exploration),
         _explored(job, exploration),
         *(_folded(trace.headline, trace) for trace in traces if trace.kind is Kind.SOMETIMES),
         _by_hand(path),
@@ -113,7 +113,7 @@ def _found(trace: Trace, picture: str) -> Sequence[str]:
     ]
 
 
-def _asked(exploration: Exploration) -> Sequence[str]:
+def _questions(exploration: Exploration) -> Sequence[str]:
     properties = exploration.model.properties
     rows = [(prop.name, prop.kind.value, prop.meaning, outcome(exploration, prop)) for prop in properties]
     return ["## What was asked", "", *table(("property", "kind", "meaning", "outcome"), rows)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from checker.words import nearest
+from checker.printable import nearest
 
 
 class UnknownPropertyError(Exception):

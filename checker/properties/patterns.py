@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from checker.models.ensemble.setup import File, Setup
 from checker.models.ensemble.status import ElectionStatus
+from checker.printable import nearest, similar
 from checker.properties.election import Bucket
-from checker.words import nearest, similar
 from spec.election.vote import ServerState
 from spec.quorum import Sid, View
 

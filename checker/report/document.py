@@ -29,14 +29,14 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from checker.report.json import SCHEMA, report_json
-from checker.report.outcome import Outcome, gravest
-from checker.report.place import place_of
+from checker.report.outcome import RunOutcome, gravest
+from checker.report.source_location import location_of
 from checker.traces.itf import to_itf
 
 Object = dict[str, Any]
 
 
-def document(outcomes: Sequence[Outcome], options: argparse.Namespace, began: float, seconds: float) -> Object:
+def document(outcomes: Sequence[RunOutcome], options: argparse.Namespace, began: float, seconds: float) -> Object:
     """The whole report; `began` is in seconds since 1970."""
     return {
         "schema": SCHEMA,
@@ -57,7 +57,7 @@ def document(outcomes: Sequence[Outcome], options: argparse.Namespace, began: fl
     }
 
 
-def verdicts(outcomes: Sequence[Outcome]) -> Object:
+def verdicts(outcomes: Sequence[RunOutcome]) -> Object:
     """The part of the report with the verdicts of the runs."""
     return {"schema": SCHEMA, "runs": [_verdict(each) for each in outcomes], "exit_code": gravest(outcomes)}
 
@@ -90,8 +90,8 @@ def _version(distribution: str) -> str | None:
         return None
 
 
-def _run(outcome: Outcome) -> Object:
-    place = place_of(outcome)
+def _run(outcome: RunOutcome) -> Object:
+    place = location_of(outcome)
     return {
         "name": outcome.name,
         "file": place.file if place else None,
@@ -102,6 +102,6 @@ def _run(outcome: Outcome) -> Object:
     }
 
 
-def _verdict(outcome: Outcome) -> Object:
+def _verdict(outcome: RunOutcome) -> Object:
     data = report_json(outcome.job, outcome.exploration, outcome.judgement)
     return {**data, "traces": [json.loads(to_itf(trace)) for trace in outcome.findings]}

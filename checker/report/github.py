@@ -18,32 +18,32 @@ from contextlib import contextmanager
 
 from checker.job import Verdict
 from checker.report.junit import sentence
-from checker.report.outcome import Outcome
-from checker.report.place import Place, place_of
+from checker.report.outcome import RunOutcome
+from checker.report.source_location import SourceLocation, location_of
 
 
-def annotation_lines(outcomes: Sequence[Outcome]) -> list[str]:
+def annotation_lines(outcomes: Sequence[RunOutcome]) -> list[str]:
     """A line for each result that a reader of the change should see. Errors come first, since GitHub shows few."""
     lines = [line for outcome in outcomes for line in _lines(outcome)]
     return sorted(lines, key=lambda line: not line.startswith("::error"))
 
 
-def _lines(outcome: Outcome) -> Iterator[str]:
+def _lines(outcome: RunOutcome) -> Iterator[str]:
     if outcome.is_good:
         return
     level = "warning" if outcome.judgement.exit_code == 0 else "error"
     if outcome.findings:
         for trace in outcome.findings:
             message = f"{outcome.name}: {trace.headline}: {trace.clause}"
-            yield _command(level, place_of(outcome, trace.prop), trace.headline, message)
+            yield _command(level, location_of(outcome, trace.prop), trace.headline, message)
         return
     word = "undecided" if outcome.judgement.undecided else outcome.judgement.verdict.value
     if outcome.judgement.verdict is Verdict.PASSED:
         word = "passed unexpectedly"
-    yield _command(level, place_of(outcome), f"{word}: {outcome.name}", sentence(outcome))
+    yield _command(level, location_of(outcome), f"{word}: {outcome.name}", sentence(outcome))
 
 
-def _command(level: str, place: Place | None, title: str, message: str) -> str:
+def _command(level: str, place: SourceLocation | None, title: str, message: str) -> str:
     properties = {"file": place.file, "line": str(place.line)} if place else {}
     told = ",".join(f"{name}={_escaped_property(value)}" for name, value in {**properties, "title": title}.items())
     return f"::{level} {told}::{_escaped(message)}"

@@ -18,15 +18,15 @@ from datetime import UTC, datetime
 from xml.etree import ElementTree as Tree
 
 from checker.job import Verdict
-from checker.report.outcome import Outcome
-from checker.report.place import place_of
+from checker.report.outcome import RunOutcome
+from checker.report.source_location import location_of
 
 NO_FILE = "python -m checker"  # the class of a run without a scenario
 COUNTED = ("failure", "error", "skipped")
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def junit_xml(outcomes: Sequence[Outcome], view: Callable[[Outcome], str]) -> str:
+def junit_xml(outcomes: Sequence[RunOutcome], view: Callable[[RunOutcome], str]) -> str:
     """The report; `view` gives the full text of a run that did not have the expected result."""
     suites = [_suite(outcome, view) for outcome in outcomes]
     top = Tree.Element("testsuites", name="quorate", tests=str(len(suites)))
@@ -38,9 +38,9 @@ def junit_xml(outcomes: Sequence[Outcome], view: Callable[[Outcome], str]) -> st
     return Tree.tostring(top, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def _suite(outcome: Outcome, view: Callable[[Outcome], str]) -> Tree.Element:
+def _suite(outcome: RunOutcome, view: Callable[[RunOutcome], str]) -> Tree.Element:
     name, time, kind = _text(outcome.name), f"{_seconds(outcome):.3f}", _kind(outcome)
-    place = place_of(outcome)
+    place = location_of(outcome)
     suite = Tree.Element("testsuite", name=name, tests="1", time=time)
     for attribute, each in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
         suite.set(attribute, str(int(kind == each)))
@@ -61,16 +61,16 @@ def _suite(outcome: Outcome, view: Callable[[Outcome], str]) -> Tree.Element:
     return suite
 
 
-def sentence(outcome: Outcome) -> str:
+def sentence(outcome: RunOutcome) -> str:
     """The verdict, and the expected result if it was a different one."""
     remark = outcome.judgement.remark
     return outcome.judgement.sentence + (f" ({remark})" if remark else "")
 
 
-def figures(outcome: Outcome) -> list[tuple[str, str]]:
+def figures(outcome: RunOutcome) -> list[tuple[str, str]]:
     """The available figures of a run, by name."""
     judgement, found = outcome.judgement, outcome.exploration
-    place = place_of(outcome)
+    place = location_of(outcome)
     rows = [("verdict", judgement.verdict.value), ("exit_code", str(judgement.exit_code))]
     rows += [("expected", judgement.expected.value)] if judgement.expected else []
     rows += [("file", place.file), ("line", str(place.line))] if place else []
@@ -86,7 +86,7 @@ def figures(outcome: Outcome) -> list[tuple[str, str]]:
     return rows
 
 
-def _kind(outcome: Outcome) -> str | None:
+def _kind(outcome: RunOutcome) -> str | None:
     """The element with the reason why a case does not pass."""
     if outcome.is_good:
         return None
@@ -95,7 +95,7 @@ def _kind(outcome: Outcome) -> str | None:
     return "error" if outcome.judgement.verdict in (Verdict.ERROR, Verdict.INCOMPLETE) else "failure"
 
 
-def _seconds(outcome: Outcome) -> float:
+def _seconds(outcome: RunOutcome) -> float:
     return 0.0 if outcome.exploration is None else outcome.exploration.seconds
 
 

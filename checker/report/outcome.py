@@ -23,7 +23,7 @@ GRAVITY = (0, 1, 2, 21, 20, 152, 151, 150, 11, 13, 12)  # exit codes, by the lat
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RunOutcome:
     """The outcome of one run. `path` is the path of its scenario as given on the command line; None without a scenario.
 
     Without a `job` the scenario could not be read, and `line` is the line of the error (0: unknown). Without an
@@ -58,6 +58,6 @@ class Outcome:
         return self.judgement.exit_code == 0 and not self.judgement.undecided
 
 
-def gravest(outcomes: Iterable[Outcome]) -> int:
+def gravest(outcomes: Iterable[RunOutcome]) -> int:
     """The gravest exit code of the outcomes; 0 if there are none."""
     return max((each.judgement.exit_code for each in outcomes), key=GRAVITY.index, default=0)

@@ -22,8 +22,8 @@ from urllib.parse import quote
 
 from checker.job import Verdict
 from checker.report.junit import sentence
-from checker.report.outcome import Outcome, gravest
-from checker.report.place import Place, place_of
+from checker.report.outcome import RunOutcome, gravest
+from checker.report.source_location import SourceLocation, location_of
 from checker.traces.trace import Trace, TraceStep
 from checker.traces.values import show
 
@@ -40,7 +40,7 @@ VERDICTS = {
 }
 
 
-def sarif_log(outcomes: Sequence[Outcome], version: str) -> Object:
+def sarif_log(outcomes: Sequence[RunOutcome], version: str) -> Object:
     """The report as an object; `version` is that of this program."""
     code = gravest(outcomes)
     results = [result for outcome in outcomes for result in _results(outcome)]
@@ -64,7 +64,7 @@ def sarif_log(outcomes: Sequence[Outcome], version: str) -> Object:
     }
 
 
-def _rules(outcomes: Sequence[Outcome], verdicts: set[str]) -> list[Object]:
+def _rules(outcomes: Sequence[RunOutcome], verdicts: set[str]) -> list[Object]:
     """All properties that the runs checked, each once; and those verdicts that have a result."""
     rules = {}
     for outcome in outcomes:
@@ -82,25 +82,25 @@ def _rules(outcomes: Sequence[Outcome], verdicts: set[str]) -> list[Object]:
     return list(rules.values())
 
 
-def _results(outcome: Outcome) -> list[Object]:
+def _results(outcome: RunOutcome) -> list[Object]:
     if outcome.is_good or outcome.judgement.verdict is Verdict.INCOMPLETE:
         return []
     if outcome.judgement.verdict in VERDICTS:
         name, _ = VERDICTS[outcome.judgement.verdict]
         reasons = "; ".join(outcome.judgement.reasons)
-        return [_result(outcome, name, sentence(outcome), place_of(outcome), reasons)]
+        return [_result(outcome, name, sentence(outcome), location_of(outcome), reasons)]
     return [_finding(outcome, trace) for trace in outcome.findings]
 
 
-def _finding(outcome: Outcome, trace: Trace) -> Object:
-    place = place_of(outcome, trace.prop)
+def _finding(outcome: RunOutcome, trace: Trace) -> Object:
+    place = location_of(outcome, trace.prop)
     values = ", ".join(f"{name} = {show(value)}" for name, value in trace.values)
     text = f"{trace.headline}: {trace.clause}{f' ({values})' if values else ''}. {outcome.name}, grain {trace.grain}."
     flow = {"threadFlows": [{"locations": [_step(step, place) for step in trace.steps]}]}
     return {**_result(outcome, trace.prop, text, place, trace.clause), "codeFlows": [flow]}
 
 
-def _result(outcome: Outcome, rule: str, text: str, place: Place | None, clause: str) -> Object:
+def _result(outcome: RunOutcome, rule: str, text: str, place: SourceLocation | None, clause: str) -> Object:
     stable = "\n".join((outcome.name, rule, clause))
     return {
         "ruleId": rule,
@@ -111,7 +111,7 @@ def _result(outcome: Outcome, rule: str, text: str, place: Place | None, clause:
     }
 
 
-def _step(step: TraceStep, place: Place | None) -> Object:
+def _step(step: TraceStep, place: SourceLocation | None) -> Object:
     """A step of a code flow; `state` has the fields that it changed, by lane and name."""
     location = {**_location(step.caption, place), "message": {"text": f"{step.number}. {step.caption}"}}
     state = {
@@ -123,7 +123,7 @@ def _step(step: TraceStep, place: Place | None) -> Object:
     return {"location": location, "executionOrder": step.number + 1, **({"state": state} if state else {})}
 
 
-def _location(name: str, place: Place | None) -> Object:
+def _location(name: str, place: SourceLocation | None) -> Object:
     """A location in a file; for a run without a file, only its name."""
     if place is None:
         return {"logicalLocations": [{"name": name}]}
@@ -132,9 +132,9 @@ def _location(name: str, place: Place | None) -> Object:
     return {"physicalLocation": {"artifactLocation": {"uri": uri}, "region": {"startLine": place.line}}}
 
 
-def _notes(outcome: Outcome) -> Iterable[Object]:
+def _notes(outcome: RunOutcome) -> Iterable[Object]:
     if outcome.judgement.verdict is Verdict.INCOMPLETE:
         expected = "note" if outcome.is_good else "error"
         level = "warning" if outcome.judgement.undecided else expected
         text = f"{outcome.name}: {sentence(outcome)}"
-        yield {"level": level, "message": {"text": text}, "locations": [_location(outcome.name, place_of(outcome))]}
+        yield {"level": level, "message": {"text": text}, "locations": [_location(outcome.name, location_of(outcome))]}

@@ -10,15 +10,15 @@ from collections.abc import Callable, Sequence
 
 from checker.markdown import escaped, fenced
 from checker.report.junit import sentence
-from checker.report.outcome import Outcome
-from checker.report.place import place_of
+from checker.report.outcome import RunOutcome
+from checker.report.source_location import location_of
 
 LONGEST = 30_000  # characters of the view of one run
 MOST = 20  # runs that are shown in full
 TABLE = ("| scenario | verdict | states | depth | time |", "| --- | --- | --: | --: | --: |")
 
 
-def summary(outcomes: Sequence[Outcome], view: Callable[[Outcome], str]) -> str:
+def summary(outcomes: Sequence[RunOutcome], view: Callable[[RunOutcome], str]) -> str:
     """The whole summary, with an empty line at its end; `view` gives the full text of a run."""
     bad = [each for each in outcomes if each.judgement.exit_code]
     undecided = sum(each.judgement.undecided for each in outcomes)
@@ -33,7 +33,7 @@ def summary(outcomes: Sequence[Outcome], view: Callable[[Outcome], str]) -> str:
     return "\n".join(lines) + "\n\n"
 
 
-def _row(outcome: Outcome) -> str:
+def _row(outcome: RunOutcome) -> str:
     found, verdict = outcome.exploration, outcome.judgement.verdict.value
     remark = outcome.judgement.remark
     mark = "✅" if outcome.is_good else "❌" if outcome.judgement.exit_code else "⏳"
@@ -42,12 +42,12 @@ def _row(outcome: Outcome) -> str:
     return f"| {' | '.join((escaped(outcome.name), told, *figures))} |"
 
 
-def _where(outcome: Outcome) -> list[str]:
-    place = place_of(outcome, outcome.findings[0].prop if outcome.findings else None)
+def _where(outcome: RunOutcome) -> list[str]:
+    place = location_of(outcome, outcome.findings[0].prop if outcome.findings else None)
     return ["", f"{escaped(place.file)}, line {place.line}"] if place else []
 
 
-def _found(outcome: Outcome, view: Callable[[Outcome], str]) -> list[str]:
+def _found(outcome: RunOutcome, view: Callable[[RunOutcome], str]) -> list[str]:
     """The view of a run that was explored; nothing for one that was not."""
     if outcome.exploration is None:
         return []

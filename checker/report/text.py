@@ -21,9 +21,9 @@ from rich.text import Text
 from checker.engine.model import Kind, Property
 from checker.engine.result import Coverage, Exploration, Limits, Liveness, Stop
 from checker.job import Job, Verdict
+from checker.printable import on_a_line
 from checker.report.console import LeavableConsole
 from checker.report.verdict import Judgement, is_idle, may_be_idle, memory
-from checker.words import on_a_line
 
 STYLES = {
     Verdict.VIOLATED: "bold red",

@@ -154,7 +154,7 @@ def may_be_idle(job: Job, prop: Property) -> bool:
     return prop.kind is Kind.ALWAYS and prop.name in job.allowed_silent
 
 
-def told(found: Discovery) -> str:
+def finding_text(found: Discovery) -> str:
     """A finding in words: the property, its depth, the clause and the values."""
     from checker.traces.trace import values_of  # noqa: PLC0415 (a package of many modules)
     from checker.traces.values import show  # noqa: PLC0415
@@ -195,7 +195,7 @@ def _verdict(job: Job, exploration: Exploration, silent: Iterable[str]) -> tuple
 
 
 def _by_depth(found: list[Discovery]) -> tuple[str, ...]:
-    return tuple(told(one) for one in sorted(found, key=lambda one: one.depth))
+    return tuple(finding_text(one) for one in sorted(found, key=lambda one: one.depth))
 
 
 def _gaps(job: Job, exploration: Exploration, silent: Iterable[str]) -> tuple[str, ...]:

@@ -1,13 +1,13 @@
 """Files on request: the scenarios of all runs, the traces of all findings, the configuration files of the stages.
 
-All functions raise `checker.files.OutputError` with the path for a file that cannot be written.
+All functions raise `checker.output_files.OutputError` with the path for a file that cannot be written.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from checker.files import make_folder, slug, write
+from checker.output_files import make_folder, slug, write
 from checker.rollout.answer import Plan
 from checker.rollout.runs import RunResult, SafetyVerdict
 from checker.rollout.steps import unwaited

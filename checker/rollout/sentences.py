@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from checker.report.verdict import told
+from checker.report.verdict import finding_text
 from checker.rollout.assess import LARGEST, QuestionAnswer, Reason
 from checker.rollout.failures import Basis, DirectionAnswer
 from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict
@@ -44,7 +44,7 @@ def run_sentence(result: RunResult) -> str:
     """The reason for the end of a run."""
     match result.end:
         case RunEnd.VIOLATION:
-            return told(result.found) if result.found is not None else "a violation"
+            return finding_text(result.found) if result.found is not None else "a violation"
         case RunEnd.STALL:
             return f"{who_looks(result.looking)} LOOKING, and waiting does not help"
         case RunEnd.WORK | RunEnd.MEMORY:

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from checker.words import nearest, on_a_line, one_of
+from checker.printable import nearest, on_a_line, one_of
 
 __all__ = ["EXIT_CODE", "ScenarioError", "nearest", "one_of"]
 

@@ -5,15 +5,15 @@ and `read_itf` read a saved trace, and `replay` runs it again. This package expl
 """
 
 from checker.traces.itf import TraceFileError, read_itf, to_itf
+from checker.traces.load import read_trace
 from checker.traces.mermaid import to_mermaid
-from checker.traces.replay import Replayed, ReplayError, replay
-from checker.traces.saved import read_trace
+from checker.traces.replay import ReplayError, ReplayResult, replay
 from checker.traces.text import to_text
 from checker.traces.trace import Trace, TraceStep, Truth, trace_of, walk_of
 
 __all__ = [
     "ReplayError",
-    "Replayed",
+    "ReplayResult",
     "Trace",
     "TraceFileError",
     "TraceStep",

@@ -15,14 +15,14 @@ from collections.abc import Iterator, Sequence
 from importlib.resources import files
 
 from checker.job import Verdict
-from checker.traces.claim import MEANING, NOT_SHOWN, REPLAY, about, claim, finding, turns
 from checker.traces.drawing import written
 from checker.traces.itf import to_itf
+from checker.traces.load import for_page
 from checker.traces.markdown import SIGNS
+from checker.traces.message_log import messages_of
 from checker.traces.picture import picture
-from checker.traces.pieces import short_pieces
-from checker.traces.post import messages_of
-from checker.traces.saved import for_page
+from checker.traces.step_summary import short_pieces
+from checker.traces.summary import MEANING, NOT_SHOWN, REPLAY, about, claim, finding, turns
 from checker.traces.trace import Trace, TraceStep, Truth
 from checker.traces.values import show
 
@@ -133,7 +133,7 @@ def _truth(step: TraceStep, name: str) -> str:
 
 
 def _messages(trace: Trace) -> str:
-    items = "".join(f"<li>{_safe(message.told)}</li>" for message in messages_of(trace))
+    items = "".join(f"<li>{_safe(message.sentence)}</li>" for message in messages_of(trace))
     if not items:
         return ""
     return f"<h2>Messages</h2>\n<details><summary>every message in full</summary><ul>{items}</ul></details>"

@@ -48,7 +48,7 @@ class _Move(msgspec.Struct, forbid_unknown_fields=True):
     arguments: list[Any]
 
 
-class _Drawn(msgspec.Struct, omit_defaults=True):
+class _EventRecord(msgspec.Struct, omit_defaults=True):
     kind: str
     lane: str
     text: str
@@ -60,7 +60,7 @@ class _Closing(msgspec.Struct):
     """The caption and the drawn elements of the step that closes a loop; its state is where the loop starts."""
 
     caption: str
-    drawn: list[_Drawn]
+    drawn: list[_EventRecord]
 
 
 class _Meta(msgspec.Struct, kw_only=True):
@@ -88,11 +88,11 @@ class _StateMeta(msgspec.Struct):
 
     index: int
     caption: str
-    drawn: list[_Drawn]
+    drawn: list[_EventRecord]
     truth: dict[str, Truth]
 
 
-class _File(msgspec.Struct, rename={"meta": "#meta"}):
+class _ItfFile(msgspec.Struct, rename={"meta": "#meta"}):
     meta: _Meta
     vars: list[str]
     states: list[dict[str, Any]]
@@ -143,8 +143,8 @@ def _state(trace: Trace, step: TraceStep) -> dict[str, Any]:
     return {"#meta": msgspec.to_builtins(meta), ACTION: step.action or START, PICKS: picks, **lanes}
 
 
-def _drawn(step: TraceStep) -> list[_Drawn]:
-    return [_Drawn(d.kind, d.lane, d.text, d.peer, d.message) for d in step.drawn]
+def _drawn(step: TraceStep) -> list[_EventRecord]:
+    return [_EventRecord(d.kind, d.lane, d.text, d.peer, d.message) for d in step.drawn]
 
 
 def expr(value: Json) -> Any:
@@ -183,7 +183,7 @@ class _ContentError(Exception):
 
 
 def _read(text: str) -> Trace:
-    file = _checked("", lambda: msgspec.convert(_parsed(text), _File))
+    file = _checked("", lambda: msgspec.convert(_parsed(text), _ItfFile))
     meta = file.meta
     if (meta.format, meta.quorate) != ("ITF", VERSION):
         what = f"it is of format {meta.format!r}, version {meta.quorate}"
@@ -199,7 +199,7 @@ def _read(text: str) -> Trace:
     return _trace(file, _steps(file, lanes))
 
 
-def _check_loop(file: _File) -> None:
+def _check_loop(file: _ItfFile) -> None:
     """Raise _ContentError unless `loop`, `closing` and `since` agree with the kind of the property."""
     meta, last = file.meta, len(file.states) - 1
     closes, has_since = meta.closing is not msgspec.UNSET, meta.since is not msgspec.UNSET
@@ -250,7 +250,7 @@ def _checked(where: str, convert: Callable[[], T]) -> T:
         raise _ContentError(f"{where}{error}", "write it again with the release that reads it") from None
 
 
-def _trace(file: _File, steps: tuple[TraceStep, ...]) -> Trace:
+def _trace(file: _ItfFile, steps: tuple[TraceStep, ...]) -> Trace:
     meta = file.meta
     return Trace(
         job=meta.job,
@@ -268,7 +268,7 @@ def _trace(file: _File, steps: tuple[TraceStep, ...]) -> Trace:
     )
 
 
-def _steps(file: _File, lanes: list[str]) -> tuple[TraceStep, ...]:
+def _steps(file: _ItfFile, lanes: list[str]) -> tuple[TraceStep, ...]:
     steps: list[TraceStep] = []
     before: Lanes = {}
     for number, state in enumerate(file.states):
@@ -293,7 +293,7 @@ def _steps(file: _File, lanes: list[str]) -> tuple[TraceStep, ...]:
     return tuple(steps)
 
 
-def _drawn_of(drawn: list[_Drawn]) -> tuple[DiagramEvent, ...]:
+def _drawn_of(drawn: list[_EventRecord]) -> tuple[DiagramEvent, ...]:
     return tuple(DiagramEvent(d.kind, d.lane, d.text, d.peer, d.message) for d in drawn)
 
 

@@ -15,10 +15,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from checker.markdown import escaped
-from checker.traces.claim import MEANING, NOT_SHOWN, REPLAY, about, claim, finding, turns
 from checker.traces.mermaid import to_mermaid
-from checker.traces.pieces import short_pieces
-from checker.traces.post import messages_of
+from checker.traces.message_log import messages_of
+from checker.traces.step_summary import short_pieces
+from checker.traces.summary import MEANING, NOT_SHOWN, REPLAY, about, claim, finding, turns
 from checker.traces.trace import Trace, TraceStep, Truth
 
 SIGNS = {
@@ -70,7 +70,7 @@ def _row(cells: Sequence[str] | Iterator[str]) -> str:
 
 
 def _messages(trace: Trace) -> list[str]:
-    lines = [f"- {escaped(message.told)}" for message in messages_of(trace)]
+    lines = [f"- {escaped(message.sentence)}" for message in messages_of(trace)]
     return ["<details><summary>Messages</summary>", "", *lines, "", "</details>"] if lines else []
 
 

@@ -17,9 +17,9 @@ import re
 from collections.abc import Iterator
 
 from checker.job import DiagramEvent
+from checker.printable import on_a_line
 from checker.traces.trace import Trace, TraceStep, Truth
 from checker.traces.values import show
-from checker.words import on_a_line
 
 ESCAPED = {character: f"#{ord(character)};" for character in "#;%<>&$"}
 

@@ -46,18 +46,18 @@ class Cost(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Run:
+class _Candidate:
     """A run to a state: its cost, the lanes that its last step touched, and the run before that step."""
 
     cost: Cost
     touched: Touched
     step: Step
-    before: _Run | None = None
+    before: _Candidate | None = None
 
     @property
     def path(self) -> tuple[Step, ...]:
         """All steps of the run; the first has no move."""
-        run: _Run | None = self
+        run: _Candidate | None = self
         steps = []
         while run is not None:
             steps.append(run.step)
@@ -72,8 +72,8 @@ def minimised(job: Job, found: Discovery, levels: Sequence[int] = ()) -> Discove
     """
     if found.prop.kind.is_liveness:
         return found
-    search = _Search(job, found)
-    its_own = frozenset(_named(step.move) for step in found.path if step.move is not None)
+    search = _RunSearch(job, found)
+    its_own = frozenset(_move_key(step.move) for step in found.path if step.move is not None)
     too_many = PER_STATE * sum(levels[: found.depth]) > MOVES
     for moves in (its_own,) if too_many else (None, its_own):
         try:
@@ -88,10 +88,10 @@ def minimised(job: Job, found: Discovery, levels: Sequence[int] = ()) -> Discove
 
 def cost(job: Job, found: Discovery) -> Cost:
     """The cost of a run as it was found."""
-    return _Search(job, found).given.cost
+    return _RunSearch(job, found).given.cost
 
 
-def _named(move: Move) -> tuple[str, str]:
+def _move_key(move: Move) -> tuple[str, str]:
     return move.action, repr(move.arguments)
 
 
@@ -99,7 +99,7 @@ class _TooManyError(Exception):
     """A search would execute more than `MOVES` moves."""
 
 
-class _Search:
+class _RunSearch:
     """A search for runs to one finding."""
 
     def __init__(self, job: Job, found: Discovery) -> None:
@@ -107,19 +107,19 @@ class _Search:
         self._lanes: dict[Row, dict[str, str]] = {}
         self._successors: dict[Row, list[tuple[Move, Row]]] = {}
         self._executed = 0
-        run = self._start = _Run(Cost(0, 0, 0), frozenset(), found.path[0])
+        run = self._start = _Candidate(Cost(0, 0, 0), frozenset(), found.path[0])
         for step in found.path[1:]:
             run = self._further(run, step)
         self.given = run
 
-    def best(self, moves: Moves) -> _Run | None:
+    def best(self, moves: Moves) -> _Candidate | None:
         """The best run of these moves that is not longer than the given one; None if none was found."""
         self._executed = 0
         self._successors.clear()
         layer = {(self._start.step.row, self._start.touched): self._start}
         met = {self._start.step.row}
         for _ in self._found.path[1:]:
-            following: dict[tuple[Row, Touched], _Run] = {}
+            following: dict[tuple[Row, Touched], _Candidate] = {}
             for run in layer.values():
                 for further in self._steps(run, moves, met):
                     key = (further.step.row, further.touched)
@@ -132,7 +132,7 @@ class _Search:
                 return min(ends, key=lambda run: run.cost)
         return None
 
-    def _steps(self, run: _Run, moves: Moves, met: set[Row]) -> Iterator[_Run]:
+    def _steps(self, run: _Candidate, moves: Moves, met: set[Row]) -> Iterator[_Candidate]:
         for move, row in self._moves_of(run.step.row, moves):
             if row not in met:
                 yield self._further(run, Step(move, row))
@@ -144,17 +144,17 @@ class _Search:
             self._executed += len(executed)
             if self._executed > MOVES:
                 raise _TooManyError
-            self._successors[row] = [each for each in executed if moves is None or _named(each[0]) in moves]
+            self._successors[row] = [each for each in executed if moves is None or _move_key(each[0]) in moves]
         return self._successors[row]
 
-    def _further(self, run: _Run, step: Step) -> _Run:
+    def _further(self, run: _Candidate, step: Step) -> _Candidate:
         before, after = self._shown(run.step.row), self._shown(step.row)
         changed = {lane for lane in {*before, *after} if before.get(lane) != after.get(lane)}
         touched = frozenset(changed) or run.touched
         switches = bool(run.touched) and not touched & run.touched
         fault = step.move is not None and step.move.action in self._job.faults
         actions, faults, switched = run.cost
-        return _Run(Cost(actions + 1, faults + fault, switched + switches), touched, step, run)
+        return _Candidate(Cost(actions + 1, faults + fault, switched + switches), touched, step, run)
 
     def _shown(self, row: Row) -> dict[str, str]:
         """The displayed lanes of a row, as text that can be compared."""

@@ -19,7 +19,6 @@ from importlib.resources import files
 from rich.cells import cell_len
 
 from checker.job import Verdict
-from checker.traces.claim import NOT_SHOWN, about, claim, finding
 from checker.traces.drawing import (
     BOLD,
     SANS,
@@ -43,12 +42,13 @@ from checker.traces.picture_layout import (
     SIZE,
     SMALL,
     TRUTH_WIDTH,
-    Block,
-    Layout,
-    Row,
+    LaneBox,
+    PictureLayout,
+    StepRow,
 )
 from checker.traces.picture_messages import Arrows, band_drawn
 from checker.traces.picture_signs import arrow_head, legend, truth_sign
+from checker.traces.summary import NOT_SHOWN, about, claim, finding
 from checker.traces.trace import Trace, Truth
 
 FOOT = 42.0  # from the lowest row to the first line below the names of the lanes
@@ -72,9 +72,9 @@ def picture(
 class _Picture:
     def __init__(self, trace: Trace, *, heading: bool, selected: int | None, prefix: str) -> None:
         self._trace, self._selected, self._prefix = trace, selected, prefix
-        self._heading = list(_heading(trace, Layout(trace, 0).truths_left)) if heading else []
+        self._heading = list(_heading(trace, PictureLayout(trace, 0).truths_left)) if heading else []
         top = sum(height for _, _, _, height in self._heading) + (EDGE if heading else 4)
-        self._places = Layout(trace, top)
+        self._places = PictureLayout(trace, top)
         self._arrows = Arrows(self._places, prefix)
 
     def whole(self, *, styled: bool) -> str:
@@ -86,7 +86,7 @@ class _Picture:
             tag("title", escaped(f"{self._trace.job}: {self._trace.headline}")),
             *([f"<style>{STYLE}</style>"] if styled else []),
             box(0, 0, places.width, height, "paper", 0),
-            *self._told_above(),
+            *self._remarks_above(),
             *(self._back(row) for row in places.rows),
             *self._lanes(),
             *self._loop(),
@@ -109,7 +109,7 @@ class _Picture:
 
     # -- above and below -------------------------------------------------------------------------------------
 
-    def _told_above(self) -> Iterator[str]:
+    def _remarks_above(self) -> Iterator[str]:
         low = 0.0
         for class_, words, whole, height in self._heading:
             low += height
@@ -132,7 +132,7 @@ class _Picture:
 
     # -- rows and lanes --------------------------------------------------------------------------------------
 
-    def _back(self, row: Row) -> str:
+    def _back(self, row: StepRow) -> str:
         number = row.step.number
         classes = ["row", "even" if number % 2 == 0 else "odd"]
         classes += ["turn"] if self._turns_bad(row) else []
@@ -148,7 +148,7 @@ class _Picture:
             class_=" ".join(classes),
         )
 
-    def _turns_bad(self, row: Row) -> bool:
+    def _turns_bad(self, row: StepRow) -> bool:
         """Whether a property begins to fail in a step, or the step has the finding."""
         before = self._trace.steps[row.step.number - 1].truth if row.step.number else {}
         fails = (name for name, truth in row.step.truth.items() if truth is Truth.FAILS)
@@ -203,7 +203,7 @@ class _Picture:
 
     # -- the contents of a row ------------------------------------------------------------------------------
 
-    def _step(self, row: Row) -> str:
+    def _step(self, row: StepRow) -> str:
         places, number = self._places, row.step.number
         x = places.left + NUMBER_WIDTH - 10
         anchor = tag("a", text(x, row.top + 18, str(number), "number"), href=f"#{self._prefix}step-{number}")
@@ -212,7 +212,7 @@ class _Picture:
         for words in row.caption:
             parts.append(text(x + 10, low, words, "caption"))
             low += 16
-        for words in row.told:
+        for words in row.remarks:
             parts.append(text(x + 10, low, words, "told bad" if self._turns_bad(row) else "told"))
             low += 14
         parts += [*self._dots(row), *(band_drawn(self._places, band) for band in row.bands)]
@@ -223,7 +223,7 @@ class _Picture:
                 parts.append(truth_sign(x, row.top + 14, row.step.truth[name], name))
         return tag("g", "".join(parts), class_="step", data_step=number)
 
-    def _dots(self, row: Row) -> Iterator[str]:
+    def _dots(self, row: StepRow) -> Iterator[str]:
         """The dots of the lanes that act in a step: at an arrival, at a sending, or at the top of the row."""
         busy = {lane for lane in row.step.changed if lane not in row.sends} if row.step.number else set()
         marked = {d.lane for d in row.step.drawn if d.kind not in ("lost", "send", "deliver", *LINKS)}
@@ -233,7 +233,7 @@ class _Picture:
         for lane, y in sorted(spots):
             yield tag("circle", cx=self._places.life(lane), cy=y, r=3.6, class_="dot")
 
-    def _block(self, lane: str, block: Block) -> str:
+    def _block(self, lane: str, block: LaneBox) -> str:
         x, top, right, bottom = self._places.box(lane, block)
         parts = [title(block.whole), box(x, top, right - x, bottom - top, "", 3)]
         for place, (name, words) in enumerate(block.lines):

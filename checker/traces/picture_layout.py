@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from rich.cells import cell_len
 
 from checker.job import DiagramEvent
-from checker.traces.claim import turns
 from checker.traces.drawing import BOLD, MONO, SANS, columns_in, wrapped
-from checker.traces.pieces import changes, is_marked
-from checker.traces.post import Message, messages_of
+from checker.traces.message_log import MessageLife, messages_of
+from checker.traces.step_summary import changes, is_marked
+from checker.traces.summary import turns
 from checker.traces.trace import Trace, TraceStep
 from checker.traces.values import show
 
@@ -37,12 +37,12 @@ FIRST = 14.0  # from the top of a row to the first thing in it
 HEADER = 30.0
 NAME_COLUMNS = 24  # of a property, written upwards
 FIELD_LINES = 4  # lines of one field at most
-TOLD_COLUMNS = 21  # of a remark on a property: the width of the caption and of the space right of it
+REMARK_COLUMNS = 21  # of a remark on a property: the width of the caption and of the space right of it
 LINKS = ("cut", "heal")
 
 
 @dataclass(frozen=True)
-class Block:
+class LaneBox:
     """A box of a lane: `kind` is crash, start, decide, marked, note or changes.
 
     The lines are pairs (name of the field, words). The name is empty except for the first line of a field.
@@ -60,7 +60,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Band:
+class LinkBand:
     """Links that broke or healed in a step, or the connection of a note."""
 
     kind: str
@@ -69,7 +69,7 @@ class Band:
 
 
 @dataclass(frozen=True)
-class Row:
+class StepRow:
     """The place of a step. `ends` maps the messages that end in it to heights, `sends` maps lanes to their sendings.
 
     Words on messages are in the gaps between lanes. Two ends never have the same place at a lane, or in a gap.
@@ -79,10 +79,10 @@ class Row:
     top: float
     height: float
     caption: tuple[str, ...]
-    told: tuple[str, ...]
+    remarks: tuple[str, ...]
     ends: dict[int, float]
-    bands: tuple[Band, ...]
-    blocks: dict[str, tuple[Block, ...]]
+    bands: tuple[LinkBand, ...]
+    blocks: dict[str, tuple[LaneBox, ...]]
     sends: dict[str, float]
 
     @property
@@ -95,12 +95,12 @@ class Row:
         return self.sends.get(lane, self.line)
 
 
-class Layout:
+class PictureLayout:
     """The layout of one trace's picture; `top` is the height of its heading."""
 
     def __init__(self, trace: Trace, top: float) -> None:
         self.trace = trace
-        self.messages: list[Message] = messages_of(trace)
+        self.messages: list[MessageLife] = messages_of(trace)
         peers = [name for step in trace.steps for d in step.drawn for name in (d.lane, d.peer) if name is not None]
         self.lanes = tuple(dict.fromkeys((*trace.lanes, *peers))) or ("model",)
         self.properties = tuple(dict.fromkeys(name for step in trace.steps for name in step.truth))
@@ -111,14 +111,14 @@ class Layout:
         self.width = self.truths_left + len(self.properties) * TRUTH_WIDTH + EDGE
         names = max((min(NAME_COLUMNS, cell_len(name)) for name in self.properties), default=0)
         self.top = max(top + HEADER, names * SMALL * BOLD + 12)  # the names are right of the heading, not below it
-        self.rows: tuple[Row, ...] = tuple(self._rows())
+        self.rows: tuple[StepRow, ...] = tuple(self._rows())
         self.bottom = self.rows[-1].top + self.rows[-1].height
 
     def life(self, lane: str) -> float:
         """The distance of a lane's line from the left."""
         return self.lanes_left + self.lanes.index(lane) * self.lane_width + LIFE
 
-    def box(self, lane: str, block: Block) -> tuple[float, float, float, float]:
+    def box(self, lane: str, block: LaneBox) -> tuple[float, float, float, float]:
         """The left, the top, the right and the bottom of the box of a block."""
         left = self.life(lane) + (BESIDE if block.kind in ("changes", "note") else MARK)
         columns = max(cell_len(f"{name} {words}" if name else words) for name, words in block.lines)
@@ -138,7 +138,7 @@ class Layout:
         need = columns * SMALL * MONO + BESIDE + PADDING + CHANNEL + 1
         return round(max(NARROWEST, min(most, need)))
 
-    def _rows(self) -> Iterator[Row]:
+    def _rows(self) -> Iterator[StepRow]:
         top = self.top
         ends = defaultdict(list)
         for message in self.messages:
@@ -149,24 +149,26 @@ class Layout:
             yield row
             top += row.height
 
-    def _row(self, step: TraceStep, top: float, ending: list[Message]) -> Row:
+    def _row(self, step: TraceStep, top: float, ending: list[MessageLife]) -> StepRow:
         columns = columns_in(CAPTION_WIDTH - 14, SIZE, SANS)
         caption = tuple(wrapped(step.caption, columns, 5))
-        told = tuple(line for each in turns(self.trace, step) for line in wrapped(each, TOLD_COLUMNS, 3))
+        remarks = tuple(line for each in turns(self.trace, step) for line in wrapped(each, REMARK_COLUMNS, 3))
         heights, sends = self._ends(top + FIRST, ending)
         sending = [sends.get(message.sender, top + FIRST) for message in self.messages if message.sent == step.number]
         low = max([top + FIRST - 4, *(height + FIRST for height in heights.values()), *(y + 5 for y in sending)])
-        bands: list[Band] = []
+        bands: list[LinkBand] = []
         for kind, pairs in _linked(step):
             low = low + SLOT if bands or heights else top + FIRST
-            bands.append(Band(kind, pairs, low))
+            bands.append(LinkBand(kind, pairs, low))
         low += 14 if any(band.kind != "between" for band in bands) or (bands and sending) else 8
         blocks = {lane: tuple(self._blocks(step, lane, low)) for lane in self.lanes}
         low = max([low, *(each.top + each.height for stack in blocks.values() for each in stack)])
-        words = top + 9 + 16 * len(caption) + 14 * len(told)
-        return Row(step, top, max(low, words, top + 24) + 7 - top, caption, told, heights, tuple(bands), blocks, sends)
+        words = top + 9 + 16 * len(caption) + 14 * len(remarks)
+        return StepRow(
+            step, top, max(low, words, top + 24) + 7 - top, caption, remarks, heights, tuple(bands), blocks, sends
+        )
 
-    def _ends(self, top: float, ending: list[Message]) -> tuple[dict[int, float], dict[str, float]]:
+    def _ends(self, top: float, ending: list[MessageLife]) -> tuple[dict[int, float], dict[str, float]]:
         """The heights of the ends of messages, from `top` down, and of the sendings of their receivers."""
         heights, sends = {}, {}
         taken: Counter[str | int] = Counter()
@@ -179,20 +181,20 @@ class Layout:
             sends[message.receiver] = top + SLOT * (slot + 1) + 4
         return heights, sends
 
-    def _blocks(self, step: TraceStep, lane: str, top: float) -> Iterator[Block]:
+    def _blocks(self, step: TraceStep, lane: str, top: float) -> Iterator[LaneBox]:
         """The boxes of a lane, from the top down."""
         columns = self.box_columns
         for drawn in step.drawn:
             words = _words(step, drawn)
             if drawn.lane == lane and words is not None:
-                kind, told = words
-                lines = tuple(("", each) for each in wrapped(told, columns, FIELD_LINES))
-                block = Block(kind, lines, told, top)
+                kind, remarks = words
+                lines = tuple(("", each) for each in wrapped(remarks, columns, FIELD_LINES))
+                block = LaneBox(kind, lines, remarks, top)
                 yield block
                 top += block.height + 4
         changed = list(changes(self.trace, step, lane))
         if changed:
-            yield Block("changes", tuple(_lines(changed, columns)), _whole(lane, step), top)
+            yield LaneBox("changes", tuple(_lines(changed, columns)), _whole(lane, step), top)
 
 
 def _lines(changed: list[tuple[str, str]], columns: int) -> Iterator[tuple[str, str]]:

@@ -15,10 +15,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from checker.traces.drawing import SANS, columns_in, escaped, line, polyline, shortened, tag, text, title
-from checker.traces.picture_layout import CHANNEL, SMALL, Band, Layout
+from checker.traces.message_log import Fate, MessageLife
+from checker.traces.picture_layout import CHANNEL, SMALL, LinkBand, PictureLayout
 from checker.traces.picture_routes import Routes
 from checker.traces.picture_signs import arrow_head, cross
-from checker.traces.post import Fate, Message
 
 LOST_SHORT = 20.0  # distance from the cross to the receiver's line of a lost message
 STUB = 26.0  # length of the arrow of a message in flight
@@ -28,7 +28,7 @@ CAPTIONS = {"cut": "cut", "heal": "whole again", "between": ""}
 class Arrows:
     """The messages of one picture; `prefix` comes before their ids."""
 
-    def __init__(self, places: Layout, prefix: str) -> None:
+    def __init__(self, places: PictureLayout, prefix: str) -> None:
         self._places, self._prefix = places, prefix
         self._rows = {row.step.number: row for row in places.rows}
         stacks = [(lane, stack) for row in places.rows for lane, stack in row.blocks.items()]
@@ -40,16 +40,16 @@ class Arrows:
         for message in self._places.messages:
             yield self._stub(message) if message.fate is Fate.UNDER_WAY else self._arrow(message)
 
-    def _start(self, message: Message) -> tuple[float, float]:
+    def _start(self, message: MessageLife) -> tuple[float, float]:
         x = self._places.life(message.sender)
         if message.sent is None:
             return x, self._places.top - 4
         return x, self._rows[message.sent].at(message.sender)
 
-    def _group(self, message: Message, inside: str) -> str:
+    def _group(self, message: MessageLife, inside: str) -> str:
         return tag(
             "g",
-            title(message.told) + inside,
+            title(message.sentence) + inside,
             id=f"{self._prefix}m{message.number}",
             class_="message " + {Fate.LOST: "lost", Fate.UNDER_WAY: "under-way"}.get(message.fate, "arrives"),
             data_message=message.number,
@@ -57,7 +57,7 @@ class Arrows:
             data_ended=message.ended,
         )
 
-    def _end(self, message: Message) -> tuple[float, float, int]:
+    def _end(self, message: MessageLife) -> tuple[float, float, int]:
         """The end of a message, and its side of the receiver: -1 for the left."""
         assert message.ended is not None
         x, from_x = self._places.life(message.receiver), self._places.life(message.sender)
@@ -65,7 +65,7 @@ class Arrows:
         y = self._rows[message.ended].ends[message.number]
         return x + side * (LOST_SHORT if message.fate is Fate.LOST else 0), y, side
 
-    def _arrow(self, message: Message) -> str:
+    def _arrow(self, message: MessageLife) -> str:
         (x1, y1), (x2, y2, _) = self._start(message), self._end(message)
         dot = tag("circle", cx=x1, cy=y1, r=3, class_="dot")
         *corners, before, end = self._routes.route((x1, y1), (x2, y2))
@@ -74,14 +74,14 @@ class Arrows:
             return self._group(message, shaft + dot + cross(x2, y2))
         return self._group(message, shaft + dot + arrow_head(x2, y2, x2 - before[0], y2 - before[1]))
 
-    def _stub(self, message: Message) -> str:
+    def _stub(self, message: MessageLife) -> str:
         """A short arrow towards the receiver; those of one sender, step and side overlap."""
         x, y = self._start(message)
         end = x + self._side(message) * STUB
         dot = tag("circle", cx=x, cy=y, r=3, class_="dot")
         return self._group(message, line(x, y, end, y, "shaft") + dot + arrow_head(end, y, end - x, 0))
 
-    def _side(self, message: Message) -> int:
+    def _side(self, message: MessageLife) -> int:
         """The direction of a message: 1 for the right."""
         return 1 if self._places.life(message.receiver) >= self._places.life(message.sender) else -1
 
@@ -95,10 +95,10 @@ class Arrows:
             x, y, side = self._end(message)
             lost = " lost" if message.fate is Fate.LOST else ""
             name = f"m{message.number}{lost}"
-            yield self._label(x + side * 9, y + 12, side, (name, message.text, message.told), lost)
+            yield self._label(x + side * 9, y + 12, side, (name, message.text, message.sentence), lost)
         for (x, y, side), messages in under_way.items():
             words = ", ".join(f"m{each.number} to {each.receiver}" for each in messages)
-            whole = "\n".join(each.told for each in messages)
+            whole = "\n".join(each.sentence for each in messages)
             yield self._label(x + side * (STUB + 4), y + 4, side, ("", words, whole), " under-way")
 
     def _label(self, x: float, y: float, side: int, words: tuple[str, str, str], kind: str) -> str:
@@ -113,7 +113,7 @@ class Arrows:
         return min((self._places.life(lane) for lane in self._places.lanes), key=lambda life: abs(life - x))
 
 
-def band_drawn(places: Layout, band: Band) -> str:
+def band_drawn(places: PictureLayout, band: LinkBand) -> str:
     """Links that broke or healed in a step, as one line over the lanes they join."""
     lanes = sorted({lane for pair in band.pairs for lane in pair}, key=places.lanes.index)
     ends = [places.life(lane) for lane in lanes]
@@ -124,7 +124,7 @@ def band_drawn(places: Layout, band: Band) -> str:
         parts.append(tag("rect", x=x - 4, y=band.y - 4, width=8, height=8, class_=f"end{second}"))
     words = CAPTIONS[band.kind]
     if words:
-        words += ": " + _pairs_told(band.pairs, sides)
+        words += ": " + _pairs_text(band.pairs, sides)
         room = columns_in(places.truths_left - ends[0] - 20, SMALL, SANS)
         parts.append(title(words))
         parts.append(text(ends[0] + 9, band.y + 13, shortened(words, room), f"label {band.kind}"))
@@ -140,7 +140,7 @@ def _sides(pairs: tuple[tuple[str, str], ...]) -> tuple[set[str], set[str]]:
     return one | other, set()
 
 
-def _pairs_told(pairs: tuple[tuple[str, str], ...], sides: tuple[set[str], set[str]]) -> str:
+def _pairs_text(pairs: tuple[tuple[str, str], ...], sides: tuple[set[str], set[str]]) -> str:
     if sides[1]:
         return " | ".join(", ".join(sorted(side)) for side in sides)
     return ", ".join(f"{one} - {other}" for one, other in pairs)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import hypot
 
-from checker.traces.claim import MEANING
 from checker.traces.drawing import SANS, tag, text, title
+from checker.traces.summary import MEANING
 from checker.traces.trace import Truth
 
 SIGNS = {

@@ -38,7 +38,7 @@ class ReplayError(Exception):
 
 
 @dataclass(frozen=True)
-class Replayed:
+class ReplayResult:
     """A trace that ran as recorded. `path` has the model's own values, `found` is its finding evaluated again, if any.
 
     `verified` lists the verified statements, one line each.
@@ -50,7 +50,7 @@ class Replayed:
     verified: tuple[str, ...] = ()
 
 
-def replay(trace: Trace, job: Job) -> Replayed:
+def replay(trace: Trace, job: Job) -> ReplayResult:
     """Run a trace on the job that its source describes. Raises ReplayError where they differ."""
     prop = None if trace.kind is None else _property(trace, job, trace.kind)
     row = job.model.initial()
@@ -59,11 +59,11 @@ def replay(trace: Trace, job: Job) -> Replayed:
     for step in trace.steps[1:]:
         paths = _advance(job, step, paths)
     if prop is None:
-        return Replayed(trace, paths[0], None, ("every step can happen",))
+        return ReplayResult(trace, paths[0], None, ("every step can happen",))
     if prop.kind.is_liveness:
         return _never(trace, job, prop, paths)
     found = _find(trace, job, prop, paths)
-    return Replayed(trace, found.path, found, ("the finding is made anew at the end",))
+    return ReplayResult(trace, found.path, found, ("the finding is made anew at the end",))
 
 
 def _property(trace: Trace, job: Job, kind: Kind) -> Property:
@@ -89,7 +89,7 @@ def _advance(job: Job, step: TraceStep, paths: Iterable[Path]) -> list[Path]:
             if not changed_fields(step.lanes, lanes):
                 further.setdefault(row, (*path, Step(move, row)))
     if not shown:
-        recorded = _told(step.action or "", step.arguments)
+        recorded = _move_text(step.action or "", step.arguments)
         raise ReplayError(step.number, f"{recorded} happens", _possible(moves))
     if not further:
         _compare_lanes(step.number, step.lanes, shown)
@@ -100,12 +100,12 @@ def _same_move(move: Move, step: TraceStep) -> bool:
     return move.action == step.action and canonical(to_json(move.arguments)) == canonical(list(step.arguments))
 
 
-def _told(action: str, arguments: Iterable[Json]) -> str:
+def _move_text(action: str, arguments: Iterable[Json]) -> str:
     return " ".join([action, *(brief(argument) for argument in arguments)])
 
 
 def _possible(moves: list[Move]) -> str:
-    told = list(dict.fromkeys(_told(move.action, to_json(move.arguments)) for move in moves))
+    told = list(dict.fromkeys(_move_text(move.action, to_json(move.arguments)) for move in moves))
     if not told:
         return "nothing can happen there"
     more = f" and {len(told) - LISTED} more" if len(told) > LISTED else ""
@@ -139,7 +139,7 @@ def _find(trace: Trace, job: Job, prop: Property, paths: Iterable[Path]) -> Disc
     raise ReplayError(trace.depth, f"{prop.name}: {_clause(trace.clause, trace.values)}", instead)
 
 
-def _never(trace: Trace, job: Job, prop: Property, paths: Iterable[Path]) -> Replayed:
+def _never(trace: Trace, job: Job, prop: Property, paths: Iterable[Path]) -> ReplayResult:
     """A run that never reaches a goal, or ReplayError with its error."""
     since, wrong = trace.since or 0, "there is none"
     for path in paths:
@@ -151,7 +151,7 @@ def _never(trace: Trace, job: Job, prop: Property, paths: Iterable[Path]) -> Rep
         if (finding.clause, _canonical(values_of(finding))) == (trace.clause, _canonical(trace.values)):
             depth = since if prop.kind is Kind.RECOVERABLE else trace.loop or 0
             found = Discovery(prop, finding, depth, path, trace.loop, since)
-            return Replayed(trace, path, found, tuple(_verified(job, found)))
+            return ReplayResult(trace, path, found, tuple(_verified(job, found)))
         wrong = _clause(finding.clause, values_of(finding))
     raise ReplayError(trace.depth, f"{prop.name}: {_clause(trace.clause, trace.values)}, with {trace.shape}", wrong)
 

@@ -19,11 +19,11 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from checker.traces.claim import turns
-from checker.traces.pieces import short_pieces
-from checker.traces.post import Fate, Message, messages_of
+from checker.printable import on_a_line
+from checker.traces.message_log import Fate, MessageLife, messages_of
+from checker.traces.step_summary import short_pieces
+from checker.traces.summary import turns
 from checker.traces.trace import Trace, TraceStep
-from checker.words import on_a_line
 
 REGEX = r"(?<event>.*)\n(?<host>\S*) (?<clock>{.*})"
 Clock = Counter[str]
@@ -44,7 +44,7 @@ class _Log:
             self._hosts[lane] = _free(_word(lane), set(self._hosts.values()))
         self._clocks: dict[str, Clock] = {lane: Counter() for lane in self._hosts}
         self._sent: dict[int, Clock] = {}
-        self._arriving: dict[int, list[Message]] = defaultdict(list)
+        self._arriving: dict[int, list[MessageLife]] = defaultdict(list)
         for message in self._messages:
             if message.fate is Fate.ARRIVED and message.ended is not None:
                 self._arriving[message.ended].append(message)
@@ -71,7 +71,7 @@ class _Log:
         lanes = lanes or {d.lane for d in step.drawn} or set(list(self._hosts)[:1])
         return sorted(lanes, key=list(self._hosts).index)
 
-    def _event(self, text: str, lane: str, arriving: list[Message], sent: list[Message]) -> Iterator[str]:
+    def _event(self, text: str, lane: str, arriving: list[MessageLife], sent: list[MessageLife]) -> Iterator[str]:
         clock = self._clocks[lane]
         for message in arriving:
             clock |= self._sent.get(message.number, Counter())
@@ -83,7 +83,7 @@ class _Log:
         yield f"{self._hosts[lane]} {json.dumps(clock)}"
 
 
-def _lost_in(message: Message, step: TraceStep) -> bool:
+def _lost_in(message: MessageLife, step: TraceStep) -> bool:
     return message.fate is Fate.LOST and message.ended == step.number
 
 

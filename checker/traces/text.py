@@ -17,12 +17,12 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from checker.traces.claim import NOT_SHOWN, claim, finding, truth_told, turns
-from checker.traces.pieces import pieces
-from checker.traces.post import messages_of
+from checker.printable import on_a_line
+from checker.traces.message_log import messages_of
+from checker.traces.step_summary import pieces
+from checker.traces.summary import NOT_SHOWN, claim, finding, truth_lines, turns
 from checker.traces.trace import Trace, TraceStep
 from checker.traces.values import show
-from checker.words import on_a_line
 
 WIDTH = 110
 NARROWEST = 15  # columns of a lane
@@ -105,7 +105,10 @@ def _turns(trace: Trace, step: TraceStep, indent: str) -> Iterator[str]:
 
 def _messages(trace: Trace, width: int) -> list[str]:
     """Each message in full: its sender and receiver, the step of its sending, and its fate."""
-    rows = [[f"m{m.number}", f"{m.sender} -> {m.receiver}", m.text, f"{m.begun},", m.over] for m in messages_of(trace)]
+    rows = [
+        [f"m{m.number}", f"{m.sender} -> {m.receiver}", m.text, f"{m.start_text},", m.end_text]
+        for m in messages_of(trace)
+    ]
     if not rows:
         return []
     lengths = [max(len(row[place]) for row in rows) for place in range(4)]
@@ -131,7 +134,7 @@ def _end(trace: Trace, width: int) -> list[str]:
 
 def _properties(trace: Trace, width: int) -> list[str]:
     """The truth of each property by steps, and the parts of the state that are not shown."""
-    told = truth_told(trace)
+    told = truth_lines(trace)
     name_width = max((len(name) for name, _ in told), default=0)
     lines = [f"  {name.ljust(name_width)}  {words}" for name, words in told]
     return [*(["properties, by step", *lines, ""] if lines else []), *textwrap.wrap(f"shown: {NOT_SHOWN}", width)]

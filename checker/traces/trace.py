@@ -233,7 +233,7 @@ def _truth(model: Model, prop: Property, row: Row) -> Truth:
 
 def _steps(job: Job, path: tuple[Step, ...]) -> tuple[TraceStep, ...]:
     steps: list[TraceStep] = []
-    post, before = _Post(), path[0].row
+    post, before = _MessageLog(), path[0].row
     lanes: Lanes = {}
     for number, (move, row) in enumerate(path):
         previous, lanes = lanes, lanes_of(job, row)
@@ -253,7 +253,7 @@ def _steps(job: Job, path: tuple[Step, ...]) -> tuple[TraceStep, ...]:
     return tuple(steps)
 
 
-class _Post:
+class _MessageLog:
     """Numbers messages, and keeps the messages in flight for each sender and receiver."""
 
     def __init__(self) -> None:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from checker.explorer import Desk, Server
-from checker.explorer.requests import Walked
+from checker.explorer import Handlers, Server
+from checker.explorer.requests import WalkRequest
 from checker.scenario import from_text
 from checker.traces import read_itf, replay
 from tests.support.explorer import SCRIPT, WRONG_ORDER, job, with_folder
@@ -34,7 +34,7 @@ VISIBLE_MOVES = """() => {
 @contextmanager
 def serving(names: tuple[str, ...]) -> Iterator[Server]:
     """An explorer of these scenarios, served by a thread."""
-    with Server(Desk(map(with_folder, names))) as served:
+    with Server(Handlers(map(with_folder, names))) as served:
         thread = threading.Thread(target=served.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
         try:
@@ -84,7 +84,7 @@ def walk(page: Page, captions: tuple[str, ...] = SCRIPT, begin: int = 0) -> None
 def begin_at(page: Page, server: Server, number: int) -> None:
     """Open the run in the wrong order after that step by its link, which is faster than clicks."""
     key = server.desk.jobs()["jobs"][0]["key"]
-    link = server.desk.walk(Walked(key, WRONG_ORDER[:number]))["link"]
+    link = server.desk.walk(WalkRequest(key, WRONG_ORDER[:number]))["link"]
     page.evaluate("(link) => { location.hash = link; }", link)
     at_step(page, number)
 
@@ -496,7 +496,7 @@ def test_words_can_be_read_on_light_and_on_dark(server: Server, walker: Page) ->
 def test_words_of_a_scenario_are_never_read_as_markup(page: Page) -> None:
     name = "<img src=x onerror=boom()> & <b>R18</b>"
     text = job("r18-lock").source["text"].replace("name: R18, the lock", f"name: {name}")
-    with Server(Desk([(from_text(text, lambda _: None), "")])) as served:
+    with Server(Handlers([(from_text(text, lambda _: None), "")])) as served:
         thread = threading.Thread(target=served.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
         try:

@@ -10,8 +10,8 @@ from typing import Any
 
 from checker.engine.model import Kind
 from checker.engine.semantics import successors
-from checker.explorer import Desk
-from checker.explorer.requests import Walked
+from checker.explorer import Handlers
+from checker.explorer.requests import WalkRequest
 from checker.job import Job
 from checker.scenario import bundled, load
 
@@ -69,12 +69,12 @@ def as_told(name: str, captions: Sequence[str]) -> tuple[int, ...]:
 
 
 @cache
-def desk(*names: str) -> Desk:
+def desk(*names: str) -> Handlers:
     """Return a desk with the jobs of these scenarios."""
-    return Desk(map(with_folder, names))
+    return Handlers(map(with_folder, names))
 
 
-def key_of(one: Desk, place: int = 0) -> str:
+def key_of(one: Handlers, place: int = 0) -> str:
     """Return the key of a job of a desk."""
     return str(one.jobs()["jobs"][place]["key"])
 
@@ -87,7 +87,7 @@ def patient(_states: int, _depth: int) -> bool:
 def walked(name: str, path: tuple[int, ...] = ()) -> dict[str, Any]:
     """Return the view of a walk."""
     one = desk(name)
-    return one.walk(Walked(key_of(one), path))
+    return one.walk(WalkRequest(key_of(one), path))
 
 
 def random_walk(name: str, seed: int, moves: int) -> list[tuple[int, ...]]:

@@ -176,7 +176,7 @@ def test_the_command_line_prints_one_error(capsys: pytest.CaptureFixture[str]) -
     )  # fmt: skip
     model = counter(step=breaks_at(1, lambda values: Outcome((values[0] + 1,))))
     job = Job(model.name, model, DefaultPresenter(model), source={})
-    outcome = runner.outcome_of(runner.Wanted(job), options)
+    outcome = runner.outcome_of(runner.RunRequest(job), options)
     assert outcome.judgement.exit_code == ExitCode.SCENARIO
     assert "the step of 'till' raises BrokenError" in outcome.judgement.sentence
     assert "Traceback" not in capsys.readouterr().err

@@ -11,8 +11,8 @@ from checker.engine import Actor, Column, Model, Move, Outcome, Read, Rule, Send
 from checker.engine.model import Kind
 from checker.engine.result import Step
 from checker.engine.semantics import rebuild, successors
-from checker.explorer import AskedWrongError, Desk
-from checker.explorer.requests import LONGEST, Walked, read_path, read_request, write_path
+from checker.explorer import BadRequestError, Handlers
+from checker.explorer.requests import LONGEST, WalkRequest, read_path, read_request, write_path
 from checker.explorer.walk import Walks
 from checker.scenario import bundled, load
 from tests.support.explorer import KINDS, WRONG_ORDER, desk, job, key_of, random_walk, walked
@@ -140,27 +140,27 @@ def test_a_goal_is_out_of_reach_only_where_all_that_is_left_was_looked_at(
 def test_a_link_leads_to_the_walk_it_was_made_of() -> None:
     view = walked("r10-wrong-order", WRONG_ORDER[:5])
     key, path, check = view["link"].split("/")
-    assert desk("r10-wrong-order").walk(Walked(key, read_path(path), check)) == view
+    assert desk("r10-wrong-order").walk(WalkRequest(key, read_path(path), check)) == view
 
 
 def test_a_link_to_another_scenario_or_another_variant_of_it_is_refused() -> None:
     one = desk("r10-wrong-order")
-    with pytest.raises(AskedWrongError, match=r"of another run .* start the explorer with the scenario"):
-        one.walk(Walked(key_of(desk("r10-leader-last")), ()))
+    with pytest.raises(BadRequestError, match=r"of another run .* start the explorer with the scenario"):
+        one.walk(WalkRequest(key_of(desk("r10-leader-last")), ()))
 
 
 def test_a_link_whose_moves_lead_elsewhere_by_now_is_refused() -> None:
     one = desk("r10-wrong-order")
     check = walked("r10-wrong-order", (0,))["link"].split("/")[2]
-    with pytest.raises(AskedWrongError, match="its moves now lead to another state"):
-        one.walk(Walked(key_of(one), (0, 1), check))
+    with pytest.raises(BadRequestError, match="its moves now lead to another state"):
+        one.walk(WalkRequest(key_of(one), (0, 1), check))
 
 
 def test_every_link_of_a_scenario_changes_with_its_text(tmp_path: Path) -> None:
     (path,) = (path for path in bundled() if path.stem == "r18-lock")
     other = tmp_path / path.name
     other.write_text(path.read_text(encoding="utf-8") + "# a remark\n", encoding="utf-8")
-    assert key_of(Desk([(load(other), "")])) != key_of(Desk([(load(path), "")]))
+    assert key_of(Handlers([(load(other), "")])) != key_of(Handlers([(load(path), "")]))
 
 
 @pytest.mark.parametrize(
@@ -168,13 +168,13 @@ def test_every_link_of_a_scenario_changes_with_its_text(tmp_path: Path) -> None:
     [((4,), "step 1 is move number 4, and only 1 can happen there"), ((*WRONG_ORDER, 0), "nothing can happen there")],
 )
 def test_a_path_that_is_none_is_refused_with_the_step(path: tuple[int, ...], why: str) -> None:
-    with pytest.raises(AskedWrongError, match=why):
+    with pytest.raises(BadRequestError, match=why):
         walked("r10-wrong-order", path)
 
 
 @pytest.mark.parametrize("text", ["0..1", "-1", "a", "0.1.", "٣", "1" * 30, ".".join("0" * (LONGEST + 1))])
 def test_what_is_no_path_is_refused(text: str) -> None:
-    with pytest.raises(AskedWrongError, match="path"):
+    with pytest.raises(BadRequestError, match="path"):
         read_path(text)
 
 
@@ -188,12 +188,12 @@ def test_a_path_is_written_as_it_is_read() -> None:
      b'{"job": "x", "path": [], "more": 1}', b"[" * 100_000, b"\xff", b'{"job": "x", "path": [99999999]}'],
 )  # fmt: skip
 def test_a_body_that_is_no_request_is_refused(body: bytes) -> None:
-    with pytest.raises(AskedWrongError, match="the request is not as it should be"):
-        read_request(body, Walked)
+    with pytest.raises(BadRequestError, match="the request is not as it should be"):
+        read_request(body, WalkRequest)
 
 
 def test_steps_of_another_model_are_no_walk() -> None:
     walks = Walks(job("r10-wrong-order").model)
     first = Step(None, job("r10-wrong-order").model.initial())
-    with pytest.raises(AskedWrongError, match="is no move of this run's state"):
+    with pytest.raises(BadRequestError, match="is no move of this run's state"):
         walks.ordinals((first, Step(None, first.row)))

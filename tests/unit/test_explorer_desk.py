@@ -11,9 +11,20 @@ import pytest
 from checker.engine import plain, search
 from checker.engine.model import Kind, Move, Row
 from checker.engine.semantics import rebuild, successors
-from checker.explorer import AskedWrongError, Desk
+from checker.explorer import BadRequestError, Handlers
 from checker.explorer.find import by_plain_steps, by_tables, look_ahead
-from checker.explorer.requests import Action, Ahead, End, Goal, Property, Refined, Saved, Walked, Whole, Words
+from checker.explorer.requests import (
+    ActionGoal,
+    CaptionGoal,
+    EndGoal,
+    ExploreRequest,
+    FindRequest,
+    Goal,
+    LoadRequest,
+    PropertyGoal,
+    RefineRequest,
+    WalkRequest,
+)
 from checker.explorer.walk import Walks
 from checker.traces import read_itf, replay, trace_of
 from checker.traces.formats import FORMATS
@@ -40,7 +51,7 @@ def test_a_saved_walk_is_replayed_and_opened_to_the_same_walk(name: str, kind: K
     text = one.file(key_of(one), path, "itf", found.prop.name)[2]
     again = replay(read_itf(text), job(name))
     assert again.found is not None and again.found.prop.name == found.prop.name
-    loaded = Desk().load(Saved("saved.itf.json", text))
+    loaded = Handlers().load(LoadRequest("saved.itf.json", text))
     assert (loaded["job"]["key"], loaded["path"]) == (key_of(one), list(path))
     assert loaded["headline"] == trace_of(job(name), found).headline
 
@@ -50,7 +61,7 @@ def test_a_walk_without_a_finding_is_saved_as_one_and_says_so() -> None:
     for path, finding in ((WRONG_ORDER[:3], None), (WRONG_ORDER, "")):
         text = one.file(key_of(one), path, "itf", finding)[2]
         assert json.loads(text)["#meta"]["verdict"] is None
-        loaded = Desk().load(Saved("walked.itf.json", text))
+        loaded = Handlers().load(LoadRequest("walked.itf.json", text))
         assert loaded["headline"] == f"walked: {len(path)} moves, without a finding"
         assert loaded["path"] == list(path)
 
@@ -58,33 +69,35 @@ def test_a_walk_without_a_finding_is_saved_as_one_and_says_so() -> None:
 def test_a_trace_that_does_not_replay_is_refused_with_the_step() -> None:
     one = desk("r10-wrong-order")
     text = one.file(key_of(one), WRONG_ORDER, "itf", None)[2]
-    with pytest.raises(AskedWrongError, match="does not replay: in step 3"):
-        one.load(Saved("saved", text.replace('"lose leader", "arguments": [5', '"lose leader", "arguments": [9', 1)))
-    with pytest.raises(AskedWrongError, match=r"no trace\.txt is not a trace"):
-        one.load(Saved("no trace.txt", "hello"))
+    with pytest.raises(BadRequestError, match="does not replay: in step 3"):
+        one.load(
+            LoadRequest("saved", text.replace('"lose leader", "arguments": [5', '"lose leader", "arguments": [9', 1))
+        )
+    with pytest.raises(BadRequestError, match=r"no trace\.txt is not a trace"):
+        one.load(LoadRequest("no trace.txt", "hello"))
 
 
 def test_a_walk_is_no_file_of_a_finding_that_it_does_not_end_in() -> None:
     one = desk("r10-wrong-order")
-    with pytest.raises(AskedWrongError, match="no finding of LeaderIsAVoter, but in one of OneLeader"):
+    with pytest.raises(BadRequestError, match="no finding of LeaderIsAVoter, but in one of OneLeader"):
         one.file(key_of(one), WRONG_ORDER, "text", "LeaderIsAVoter")
-    with pytest.raises(AskedWrongError, match="no format 'pdf'; there are text"):
+    with pytest.raises(BadRequestError, match="no format 'pdf'; there are text"):
         one.file(key_of(one), WRONG_ORDER, "pdf", None)
 
 
 def test_traces_of_many_jobs_may_be_opened_and_the_first_jobs_stay() -> None:
-    one = Desk([with_folder("r10-wrong-order")])
+    one = Handlers([with_folder("r10-wrong-order")])
     for number in range(12):
         source = json.loads(desk("r10-leader-last").file(key_of(desk("r10-leader-last")), (0,), "itf", None)[2])
         source["#meta"]["source"]["text"] += f"# {number}\n"
-        one.load(Saved("trace", json.dumps(source)))
+        one.load(LoadRequest("trace", json.dumps(source)))
     keys = [each["key"] for each in one.jobs()["jobs"]]
     assert keys[0] == key_of(desk("r10-wrong-order")) and len(keys) == 9
 
 
 def test_each_job_has_the_folder_that_it_came_with() -> None:
     pairs = [with_folder(name) for name in ("r18-lock", "r10-wrong-order")]
-    opened = Desk(pairs).jobs()["jobs"]
+    opened = Handlers(pairs).jobs()["jobs"]
     assert [(each["name"], each["folder"]) for each in opened] == [(job.name, folder) for job, folder in pairs]
 
 
@@ -99,8 +112,8 @@ def test_both_ways_to_look_ahead_find_the_same_distance_from_anywhere(name: str)
         for prop in model.properties:
             if prop.kind is Kind.FINAL:
                 continue
-            looked = look_ahead(job(name), row, Property(prop.name), patient)
-            other = by_plain_steps(job(name), row, Property(prop.name), patient, states=3000)
+            looked = look_ahead(job(name), row, PropertyGoal(prop.name), patient)
+            other = by_plain_steps(job(name), row, PropertyGoal(prop.name), patient, states=3000)
             if other.path is not None or other.whole:
                 assert (looked.path is None, len(looked.path or ())) == (other.path is None, len(other.path or ()))
 
@@ -118,13 +131,13 @@ def test_what_is_found_is_there_and_nearest() -> None:
     name, here = "r10-wrong-order", WRONG_ORDER[:2]
     model, caption = job(name).model, job(name).presenter.caption
     goals: list[tuple[Goal, Callable[[Move, Row], bool]]] = [
-        (Property("OneLeader"), lambda _, row: truths(model, row)["OneLeader"] is Truth.FAILS),
-        (End(), lambda _, row: not list(successors(model, row))),
-        (Action("plan 2: start 2"), lambda move, _: move.action == "plan 2: start 2"),
-        (Words("ELECTS server.3"), lambda move, _: "elects server.3" in caption(move)),
+        (PropertyGoal("OneLeader"), lambda _, row: truths(model, row)["OneLeader"] is Truth.FAILS),
+        (EndGoal(), lambda _, row: not list(successors(model, row))),
+        (ActionGoal("plan 2: start 2"), lambda move, _: move.action == "plan 2: start 2"),
+        (CaptionGoal("ELECTS server.3"), lambda move, _: "elects server.3" in caption(move)),
     ]
     for goal, wanted in goals:
-        found = desk(name).find(Ahead(key_of(desk(name)), here, goal), patient)
+        found = desk(name).find(FindRequest(key_of(desk(name)), here, goal), patient)
         path = rebuild(model, found["path"])
         assert wanted(*path[-1]), goal
         assert len(path) - 1 - len(here) == found["moves"] == distance(name, here, wanted), goal
@@ -132,12 +145,14 @@ def test_what_is_found_is_there_and_nearest() -> None:
 
 def test_a_state_like_the_one_here_is_looked_for_ahead_of_it() -> None:
     name = "r18-lock"
-    held = desk(name).find(Ahead(key_of(desk(name)), (), Property("Held")), patient)
-    again = desk(name).find(Ahead(key_of(desk(name)), tuple(held["path"]), Property("Held")), patient)
+    held = desk(name).find(FindRequest(key_of(desk(name)), (), PropertyGoal("Held")), patient)
+    again = desk(name).find(FindRequest(key_of(desk(name)), tuple(held["path"]), PropertyGoal("Held")), patient)
     assert again["moves"] >= 1
 
 
-@pytest.mark.parametrize("goal", [End(), Property("NobodyWaits"), Words("the")], ids=["end", "property", "move"])
+@pytest.mark.parametrize(
+    "goal", [EndGoal(), PropertyGoal("NobodyWaits"), CaptionGoal("the")], ids=["end", "property", "move"]
+)
 def test_nothing_is_ahead_of_an_end_and_least_of_all_itself(goal: Goal) -> None:
     explored = search.explore(job("r19-no-protection-alone").model)
     end = next(each.path[-1].row for each in explored.found.values() if each.prop.kind is Kind.FINAL)
@@ -147,16 +162,16 @@ def test_nothing_is_ahead_of_an_end_and_least_of_all_itself(goal: Goal) -> None:
 
 def test_what_is_not_ahead_is_told_with_all_that_was_seen() -> None:
     one = desk("r10-wrong-order")
-    found = one.find(Ahead(key_of(one), (), Property("LeaderIsAVoter")), patient)
+    found = one.find(FindRequest(key_of(one), (), PropertyGoal("LeaderIsAVoter")), patient)
     whole = plain.explore(job("r10-wrong-order").model.with_properties(()))
     assert (found["path"], found["whole"], found["states"]) == (None, True, whole.states)
-    for goal in (Words("nobody says this"), Action("no such action")):
-        found = one.find(Ahead(key_of(one), (), goal), patient)
+    for goal in (CaptionGoal("nobody says this"), ActionGoal("no such action")):
+        found = one.find(FindRequest(key_of(one), (), goal), patient)
         assert (found["path"], found["whole"], found["states"]) == (None, True, whole.states)
 
 
-@pytest.mark.parametrize("goal", [Property("OneHolder"), Words("nobody says this")])
-def test_a_search_that_is_cancelled_ends_and_says_so(goal: Property | Words) -> None:
+@pytest.mark.parametrize("goal", [PropertyGoal("OneHolder"), CaptionGoal("nobody says this")])
+def test_a_search_that_is_cancelled_ends_and_says_so(goal: PropertyGoal | CaptionGoal) -> None:
     one = desk("r18-lock")
     calls: list[int] = []
 
@@ -164,7 +179,7 @@ def test_a_search_that_is_cancelled_ends_and_says_so(goal: Property | Words) -> 
         calls.append(states)
         return len(calls) < 2
 
-    found = one.find(Ahead(key_of(one), (), goal), enough)
+    found = one.find(FindRequest(key_of(one), (), goal), enough)
     assert (found["path"], found["whole"], found["why"]) == (None, False, "it was cancelled")
 
 
@@ -176,17 +191,17 @@ def test_who_leaves_at_any_report_has_cancelled_the_search_and_at_the_last_one_h
 
     def left_at(number: int) -> dict[str, object]:
         reports = count()
-        return one.whole(Whole(key_of(one)), lambda *_: next(reports) != number)
+        return one.whole(ExploreRequest(key_of(one)), lambda *_: next(reports) != number)
 
     reports: list[int] = []
-    whole = one.whole(Whole(key_of(one)), lambda states, _: reports.append(states) is None)
+    whole = one.whole(ExploreRequest(key_of(one)), lambda states, _: reports.append(states) is None)
     *cancelled, last = [left_at(number) for number in range(len(reports))]
     assert len(cancelled) > 3 and all(each["cancelled"] for each in cancelled)
     assert last == whole
 
 
 def test_a_search_for_a_move_has_a_bound_and_names_it() -> None:
-    lock, words = job("r18-lock"), Words("nobody says this")
+    lock, words = job("r18-lock"), CaptionGoal("nobody says this")
     looked = by_plain_steps(lock, lock.model.initial(), words, patient, states=500)
     assert (looked.path, looked.whole) == (None, False)
     assert "no more than 500 states" in looked.why
@@ -202,7 +217,7 @@ def test_tables_look_from_the_state_that_was_walked_to() -> None:
 
 def test_the_whole_space_gives_the_verdict_and_a_walk_to_each_finding() -> None:
     one = desk("zookeeper-1419-never-elects")
-    whole = one.whole(Whole(key_of(one)), patient)
+    whole = one.whole(ExploreRequest(key_of(one)), patient)
     assert whole["verdict"] == "violated" and not whole["cancelled"]
     for found in whole["found"]:
         view = walked("zookeeper-1419-never-elects", tuple(found["path"]))
@@ -210,11 +225,11 @@ def test_the_whole_space_gives_the_verdict_and_a_walk_to_each_finding() -> None:
 
 
 def test_no_more_searches_run_than_may_and_places_are_given_back() -> None:
-    one = Desk([with_folder("r10-wrong-order")])
-    ahead = Ahead(key_of(one), (), Property("OneLeader"))
+    one = Handlers([with_folder("r10-wrong-order")])
+    ahead = FindRequest(key_of(one), (), PropertyGoal("OneLeader"))
 
     def second(_states: int, _depth: int) -> bool:
-        with pytest.raises(AskedWrongError, match="2 searches are under way"):
+        with pytest.raises(BadRequestError, match="2 searches are under way"):
             one.find(ahead, patient)
         tried.append(1)
         return True
@@ -231,28 +246,28 @@ def test_no_more_searches_run_than_may_and_places_are_given_back() -> None:
 
 def test_a_property_that_there_is_not_is_refused_with_those_that_there_are() -> None:
     one = desk("r10-wrong-order")
-    with pytest.raises(AskedWrongError, match="no property 'TwoLeaders'; there are OneLeader, LeaderIsAVoter"):
-        one.find(Ahead(key_of(one), (), Property("TwoLeaders")), patient)
+    with pytest.raises(BadRequestError, match="no property 'TwoLeaders'; there are OneLeader, LeaderIsAVoter"):
+        one.find(FindRequest(key_of(one), (), PropertyGoal("TwoLeaders")), patient)
 
 
 # -- message by message --------------------------------------------------------------------------------------
 
 
 def test_a_violation_by_the_oracle_is_walked_message_by_message() -> None:
-    one = Desk([with_folder("r10-wrong-order")])
-    fine = one.refine(Refined(key_of(one), WRONG_ORDER, "OneLeader"))
+    one = Handlers([with_folder("r10-wrong-order")])
+    fine = one.refine(RefineRequest(key_of(one), WRONG_ORDER, "OneLeader"))
     assert fine["job"]["grain"].startswith("fine") and len(fine["path"]) > len(WRONG_ORDER)
-    view = one.walk(Walked(fine["job"]["key"], tuple(fine["path"])))
+    view = one.walk(WalkRequest(fine["job"]["key"], tuple(fine["path"])))
     assert [found["property"] for found in view["findings"]] == ["OneLeader"]
     text = one.file(fine["job"]["key"], tuple(fine["path"]), "itf", None)[2]
-    assert Desk().load(Saved("fine", text))["path"] == fine["path"]
-    with pytest.raises(AskedWrongError, match="ends in no finding of OneLeader"):
-        one.refine(Refined(key_of(one), WRONG_ORDER[:3], "OneLeader"))
+    assert Handlers().load(LoadRequest("fine", text))["path"] == fine["path"]
+    with pytest.raises(BadRequestError, match="ends in no finding of OneLeader"):
+        one.refine(RefineRequest(key_of(one), WRONG_ORDER[:3], "OneLeader"))
 
 
 def test_a_finer_run_has_the_file_and_the_description_of_its_scenario() -> None:
-    one = Desk([with_folder("r10-wrong-order")])
+    one = Handlers([with_folder("r10-wrong-order")])
     (coarse,) = one.jobs()["jobs"]
-    finer = one.refine(Refined(key_of(one), WRONG_ORDER, None))["job"]
+    finer = one.refine(RefineRequest(key_of(one), WRONG_ORDER, None))["job"]
     assert coarse["file"] == "r10-wrong-order.yaml" and coarse["about"] != ""
     assert (finer["file"], finer["about"]) == (coarse["file"], coarse["about"])

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from checker.cli.main import main
-from checker.explorer import Desk, PortError, Server
+from checker.explorer import Handlers, PortError, Server
 from checker.explorer.server import LARGEST
 from checker.scenario import bundled, load
 from checker.traces.formats import FORMATS
@@ -44,7 +44,7 @@ class Answer(NamedTuple):
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with Server(Desk((load(scenario(name)), "") for name in ("r10-wrong-order", "r18-lock"))) as served:
+    with Server(Handlers((load(scenario(name)), "") for name in ("r10-wrong-order", "r18-lock"))) as served:
         thread = threading.Thread(target=served.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
         yield served
@@ -230,7 +230,7 @@ def test_a_defect_is_told_without_a_stack_trace(
 
 def test_a_port_that_is_taken_is_refused_with_a_message(server: Server) -> None:
     with pytest.raises(PortError, match=f"--port {server.server_port}: it cannot be had .*name another, or none"):
-        Server(Desk(), server.server_port)
+        Server(Handlers(), server.server_port)
 
 
 # -- the command ---------------------------------------------------------------------------------------------

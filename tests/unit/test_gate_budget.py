@@ -17,7 +17,7 @@ from checker.cli.budget import Budget
 from checker.cli.commands import COMMANDS
 from checker.cli.options import command_parser
 from checker.cli.runner import outcome_of
-from checker.cli.scenarios import wanted
+from checker.cli.scenarios import load_request
 from tests.support.command_line import cli, zoo_cfg
 from tests.support.gate import LARGE, NEVER, SERVERS, at, check_junit, check_sarif, commands, load_kernels, on_own_time
 
@@ -232,7 +232,7 @@ def test_2_for_options_of_a_gate_that_are_wrong(folder: Path, words: tuple[str, 
 
 def test_within_a_budget_a_search_that_is_kept_goes_on_in_its_second_attempt(folder: Path) -> None:
     options = command_parser(COMMANDS["run"]).parse_args(["--checkpoint", str(folder / "c")])
-    large = wanted(folder / "large.yaml")
+    large = load_request(folder / "large.yaml")
     first = outcome_of(large, options, 0.4)
     second = outcome_of(large, options, 0.4, again=True)
 

@@ -13,15 +13,15 @@ import pytest
 from checker.engine.model import Kind
 from checker.job import DiagramEvent, Verdict
 from checker.traces import Trace, TraceFileError, Truth, to_itf, to_text
-from checker.traces.claim import claim, truth_told, turns
 from checker.traces.formats import FORMATS
 from checker.traces.html import to_html
+from checker.traces.load import read_trace
 from checker.traces.markdown import SIGNS, to_markdown
 from checker.traces.mermaid import to_mermaid
-from checker.traces.post import messages_of
-from checker.traces.regression import to_pytest
-from checker.traces.saved import read_trace
+from checker.traces.message_log import messages_of
+from checker.traces.pytest_format import to_pytest
 from checker.traces.shiviz import to_shiviz
+from checker.traces.summary import claim, truth_lines, turns
 from checker.traces.text import WIDTH
 from tests.support.trace_readers import Page, itf_validator, read_markdown, shiviz_events
 from tests.support.traces import SHIPPED, everything, made, repeating, send, shipped
@@ -396,7 +396,7 @@ def test_a_claim_prefers_turning_steps_to_the_steps_before_the_finding_and_to_no
 
 
 def test_the_truth_of_a_property_is_told_by_steps():
-    assert dict(truth_told(everything())) == {
+    assert dict(truth_lines(everything())) == {
         "P": "says nothing: 0-3; holds: 4-7; fails: 8",
         "Q": "not witnessed: 0-3, 8; witnessed: 4-7",
     }

@@ -14,7 +14,7 @@ from checker.models.service.messages import ConnectionClosed
 from checker.present import DefaultPresenter
 from checker.scenario import bundled, load
 from checker.traces import Trace, walk_of
-from checker.traces.post import messages_of
+from checker.traces.message_log import messages_of
 
 PATHS = {path.stem: path for path in bundled()}
 ENSEMBLES = ["r10-wrong-order-fine", "elects-after-a-partition", "zookeeper-4394", "r10-zab-healing"]
@@ -84,7 +84,7 @@ def test_a_request_of_a_lost_connection_arrives_late_where_it_was_sent_or_is_los
         possible = successors(job.model, path[-1].row)
         path.append(next(Step(*each) for each in possible if job.presenter.caption(each[0]) == caption))
     message = messages_of(walk_of(job, tuple(path)))[0]
-    assert message.told == f"m1 client 1 -> server 1: create -e /e 1.1; sent in step 1, {end}"
+    assert message.sentence == f"m1 client 1 -> server 1: create -e /e 1.1; sent in step 1, {end}"
 
 
 class Script(DefaultPresenter):

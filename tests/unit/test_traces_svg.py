@@ -9,9 +9,9 @@ import pytest
 
 from checker.job import DiagramEvent
 from checker.traces import Trace, Truth, picture_routes
+from checker.traces.message_log import messages_of
 from checker.traces.picture_routes import CLEAR, Boxes, Routes, crosses
 from checker.traces.picture_signs import SIGNS
-from checker.traces.post import messages_of
 from checker.traces.svg import picture, to_svg
 from tests.support.traces import LONG, SHIPPED, everything, made, repeating, send, shipped
 

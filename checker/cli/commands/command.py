@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from checker.cli.output import say_on_error_stream
+from checker.printable import on_a_line
 from checker.report.verdict import ExitCode
-from checker.words import on_a_line
 
 
 @dataclass(frozen=True)

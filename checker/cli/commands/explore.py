@@ -14,7 +14,7 @@ from checker.cli.options import between, variant
 from checker.report.verdict import ExitCode
 
 if TYPE_CHECKING:
-    from checker.explorer import Desk
+    from checker.explorer import Handlers
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
@@ -29,17 +29,17 @@ def _options(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from checker.explorer import AskedWrongError, Desk, PortError, Server  # noqa: PLC0415
+    from checker.explorer import BadRequestError, Handlers, PortError, Server  # noqa: PLC0415
     from checker.scenario import ScenarioError, VariantError, load  # noqa: PLC0415
 
     if not options.files and options.trace is None:
         right = "name a scenario (python -m checker list), or a trace: --trace FILE"
         return refused(f"there is nothing to explore; {right}", ExitCode.COMMAND_LINE)
     try:
-        desk = Desk((load(path, options.variants), _folder_of(path)) for path in options.files)
+        desk = Handlers((load(path, options.variants), _folder_of(path)) for path in options.files)
         _begin(desk, options.trace)
         server = Server(desk, options.port)
-    except (ScenarioError, AskedWrongError) as error:
+    except (ScenarioError, BadRequestError) as error:
         return refused(str(error), ExitCode.SCENARIO)
     except (VariantError, PortError) as error:
         return refused(str(error), ExitCode.COMMAND_LINE)
@@ -54,18 +54,18 @@ def _run(options: argparse.Namespace) -> int:
     return int(ExitCode.PASSED)
 
 
-def _begin(desk: Desk, trace: Path | None) -> None:
+def _begin(desk: Handlers, trace: Path | None) -> None:
     """Load the saved trace for the first view, if the options name one. Raises AskedWrongError."""
-    from checker.explorer import AskedWrongError  # noqa: PLC0415
-    from checker.explorer.requests import Saved  # noqa: PLC0415
+    from checker.explorer import BadRequestError  # noqa: PLC0415
+    from checker.explorer.requests import LoadRequest  # noqa: PLC0415
 
     if trace is None:
         return
     try:
         text = trace.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
-        raise AskedWrongError(f"{trace}: it cannot be read ({error}); name a saved trace") from None
-    print(f"{trace}: {desk.begin_with(Saved(str(trace), text))}")
+        raise BadRequestError(f"{trace}: it cannot be read ({error}); name a saved trace") from None
+    print(f"{trace}: {desk.begin_with(LoadRequest(str(trace), text))}")
 
 
 def _folder_of(path: Path) -> str:

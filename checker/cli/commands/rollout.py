@@ -72,7 +72,7 @@ def _sid(text: str) -> Sid:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from checker.files import OutputError, make_folder, write  # noqa: PLC0415
+    from checker.output_files import OutputError, make_folder, write  # noqa: PLC0415
     from checker.rollout import Engine, OrderError, PlanRequest, plan, read_folder  # noqa: PLC0415
     from checker.rollout.artifacts import write_scenarios, write_stages, write_traces  # noqa: PLC0415
     from checker.rollout.data import data  # noqa: PLC0415

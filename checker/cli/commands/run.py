@@ -16,20 +16,20 @@ def _options(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from checker.cli.scenarios import wanted  # noqa: PLC0415
-    from checker.cli.wanted import Refused  # noqa: PLC0415
-    from checker.files import OutputError  # noqa: PLC0415
+    from checker.cli.scenarios import load_request  # noqa: PLC0415
+    from checker.cli.wanted import InvalidScenario  # noqa: PLC0415
+    from checker.output_files import OutputError  # noqa: PLC0415
     from checker.scenario import VariantError, bundled  # noqa: PLC0415
 
     try:
-        asked = [wanted(path, options.variants) for path in options.files or bundled()]
+        asked = [load_request(path, options.variants) for path in options.files or bundled()]
         for each in asked:
             # Reports list every scenario. Without one, an error ends the command before the first run.
-            if isinstance(each, Refused) and not wants_reports(options):
+            if isinstance(each, InvalidScenario) and not wants_reports(options):
                 return refused(each.why, each.code)
-        from checker.cli.runner import run_wanted  # noqa: PLC0415 (slow to import, so errors come first)
+        from checker.cli.runner import run_requests  # noqa: PLC0415 (slow to import, so errors come first)
 
-        return run_wanted(asked, options)
+        return run_requests(asked, options)
     except (OutputError, VariantError) as error:
         return refused(str(error), ExitCode.COMMAND_LINE)
 

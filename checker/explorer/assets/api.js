@@ -1,5 +1,5 @@
 /**
- * What the page asks of its server; `checker/explorer/desk.py` says what each answer is. Every function here throws an
+ * What the page asks of its server; `checker/explorer/handlers.py` says what each answer is. Every function here throws an
  * Error with a message for the reader.
  */
 

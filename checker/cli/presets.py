@@ -17,10 +17,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-Described = dict[str, Any]
+RunDescription = dict[str, Any]
 FINE_UP_TO = 4  # the greatest number of servers whose election can be explored with all its messages
 
-RUN: Described = {
+RUN: RunDescription = {
     "name": "as described", "nodes": 3, "observers": 0, "grain": "fine", "established": False, "other_views": {},
     "rounds": 2, "capacity": 2, "late": 0, "faults": {}, "silent": [], "variants": [], "protocol": "election",
     "discovery": "packets", "given": 0, "properties": [], "depth": None,
@@ -35,7 +35,7 @@ DEPTHS = {4: 30, 5: 22, 6: 17, 7: 13}
 """The depth limits of the long runs of the whole server, by the number of servers."""
 
 
-def named_runs(nodes: int) -> Iterator[Described]:
+def preset_runs(nodes: int) -> Iterator[RunDescription]:
     """The set for this number of servers."""
     fine, depth = nodes <= FINE_UP_TO, DEPTHS.get(nodes)
     run = {**RUN, "nodes": nodes, "depth": depth}
@@ -72,7 +72,9 @@ def _beginning(nodes: int) -> list[str]:
     return [name for name in BEGINNING if nodes > 1 or name != "OnlyVotersAck"]
 
 
-def _whole(run: Described, name: str, observers: int = 0, other_views: Any = None, disconnects: int = 0) -> Described:
+def _whole(
+    run: RunDescription, name: str, observers: int = 0, other_views: Any = None, disconnects: int = 0
+) -> RunDescription:
     """The whole server, from a leader that serves: two writes, a crash and a return, one more election."""
     faults = {"elections": 1, "writes": 2, "crashes": 1, "restarts": 1, "disconnects": disconnects}
     # Neither of two voters leads without the other, so the one with more transactions leads, and none is truncated.

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from checker.cli.options import REPORT_FILES
 from checker.cli.output import say_on_error_stream, unread_output_discarded
-from checker.cli.printed import told
-from checker.files import OutputError, make_folder, slug, write
-from checker.report.outcome import Outcome
+from checker.cli.printing import outcome_text
+from checker.output_files import OutputError, make_folder, slug, write
+from checker.report.outcome import RunOutcome
 from checker.traces.formats import FORMATS
 
 SUMMARY = "GITHUB_STEP_SUMMARY"
@@ -36,14 +36,14 @@ def prepare(options: argparse.Namespace) -> None:
                 raise OutputError(f"--{name} {path}: a folder is there; name a file")
 
 
-def write_reports(outcomes: Sequence[Outcome], options: argparse.Namespace, began: float, seconds: float) -> None:
+def write_reports(outcomes: Sequence[RunOutcome], options: argparse.Namespace, began: float, seconds: float) -> None:
     """Write the reports that the options name. `began` is in seconds since 1970. Raises OutputError."""
     from checker.report.document import document, release  # noqa: PLC0415 (few commands write a report)
     from checker.report.junit import junit_xml  # noqa: PLC0415
     from checker.report.sarif import sarif_log  # noqa: PLC0415
 
     if options.junit is not None:
-        write(options.junit, junit_xml(outcomes, told))
+        write(options.junit, junit_xml(outcomes, outcome_text))
     if options.sarif is not None:
         write(options.sarif, json.dumps(sarif_log(outcomes, release()), indent=1) + "\n")
     if options.report is not None:
@@ -59,7 +59,7 @@ def silent_to_github(options: argparse.Namespace) -> Iterator[None]:
         yield
 
 
-def say_to_github(outcomes: Sequence[Outcome], options: argparse.Namespace) -> None:
+def say_to_github(outcomes: Sequence[RunOutcome], options: argparse.Namespace) -> None:
     """Print annotations, and write the summary of the step if the environment names a file. Raises OutputError."""
     from checker.report.github import annotation_lines  # noqa: PLC0415
     from checker.report.summary import summary  # noqa: PLC0415
@@ -68,7 +68,7 @@ def say_to_github(outcomes: Sequence[Outcome], options: argparse.Namespace) -> N
         _say(annotation, options)
     path = os.environ.get(SUMMARY)
     if path:
-        write(Path(path), summary(outcomes, told), mode="a")
+        write(Path(path), summary(outcomes, outcome_text), mode="a")
 
 
 def _say(line: str, options: argparse.Namespace) -> None:
@@ -80,7 +80,7 @@ def _say(line: str, options: argparse.Namespace) -> None:
         print(line, flush=True)
 
 
-def write_traces(outcomes: Sequence[Outcome], folder: Path | None) -> None:
+def write_traces(outcomes: Sequence[RunOutcome], folder: Path | None) -> None:
     """Write every trace in every format, each under a unique name. Raises OutputError."""
     if folder is None:
         return

@@ -22,7 +22,7 @@ class Fate(Enum):
 
 
 @dataclass(frozen=True)
-class Message:
+class MessageLife:
     """A message of a trace. `sent` and `ended` are numbers of steps; None if that is not part of the run."""
 
     number: int
@@ -34,35 +34,35 @@ class Message:
     fate: Fate = Fate.UNDER_WAY
 
     @property
-    def begun(self) -> str:
+    def start_text(self) -> str:
         """The time of its sending, as text."""
         return "under way from the start" if self.sent is None else f"sent in step {self.sent}"
 
     @property
-    def over(self) -> str:
+    def end_text(self) -> str:
         """Its fate and the step of it, as text."""
         return self.fate.value if self.ended is None else f"{self.fate.value} in step {self.ended}"
 
     @property
-    def told(self) -> str:
+    def sentence(self) -> str:
         """The whole message, in one line."""
-        return f"m{self.number} {self.sender} -> {self.receiver}: {self.text}; {self.begun}, {self.over}"
+        return f"m{self.number} {self.sender} -> {self.receiver}: {self.text}; {self.start_text}, {self.end_text}"
 
 
-def messages_of(trace: Trace) -> list[Message]:
+def messages_of(trace: Trace) -> list[MessageLife]:
     """Every message of a trace, in the order in which they are first seen."""
-    known: dict[int, Message] = {}
+    known: dict[int, MessageLife] = {}
     for step in trace.steps:
         for drawn in step.drawn:
             if drawn.message is None or drawn.peer is None:
                 continue
             number, here = drawn.message, (drawn.lane, drawn.peer)
             sender, receiver = (drawn.peer, drawn.lane) if drawn.kind == "deliver" else here
-            message = known.get(number) or Message(number, sender, receiver, drawn.text)
+            message = known.get(number) or MessageLife(number, sender, receiver, drawn.text)
             sent, ended, fate = message.sent, message.ended, message.fate
             if drawn.kind == "send":
                 sent = step.number
             else:
                 ended, fate = step.number, Fate.LOST if drawn.kind == "lost" else Fate.ARRIVED
-            known[number] = Message(number, message.sender, message.receiver, message.text, sent, ended, fate)
+            known[number] = MessageLife(number, message.sender, message.receiver, message.text, sent, ended, fate)
     return list(known.values())

@@ -34,12 +34,12 @@ def changes(trace: Trace, step: TraceStep, lane: str) -> Iterator[tuple[str, str
     before = trace.steps[step.number - 1].lanes.get(lane, {}) if step.number else {}
     for name in step.changed.get(lane, ()):
         if name in fields:
-            yield name, told_change(before.get(name), fields[name])
+            yield name, change_text(before.get(name), fields[name])
         else:
             yield f"no {name}", ""
 
 
-def told_change(old: Json, new: Json) -> str:
+def change_text(old: Json, new: Json) -> str:
     """The new value; of a record, only the parts that differ from the old one."""
     if not isinstance(old, dict) or not isinstance(new, dict):
         return show(new)

@@ -27,8 +27,15 @@ from checker.cli.sources import SourceError, job_of
 from checker.engine.model import Kind, ModelError
 from checker.engine.result import Discovery, Stop
 from checker.explorer import views
-from checker.explorer.find import Progress, look_ahead, search_whole
-from checker.explorer.requests import Ahead, AskedWrongError, Refined, Saved, Walked, Whole
+from checker.explorer.find import ProgressCallback, look_ahead, search_whole
+from checker.explorer.requests import (
+    BadRequestError,
+    ExploreRequest,
+    FindRequest,
+    LoadRequest,
+    RefineRequest,
+    WalkRequest,
+)
 from checker.explorer.walk import Path, Walks
 from checker.job import Job, Json
 from checker.models.ensemble import NotRefinedError
@@ -44,7 +51,7 @@ NOTHING = ""  # the finding of a walk that is saved without a finding
 
 
 @dataclass(frozen=True)
-class Open:
+class OpenJob:
     """A job that may be walked, by its key."""
 
     key: str
@@ -53,7 +60,7 @@ class Open:
     folder: str = ""  # of the scenario file; empty for the job of a trace
 
 
-class Desk:
+class Handlers:
     """The jobs that are open, and the answers. Threads may share it.
 
     Each job comes with the name of the folder of its scenario file. The page shows it, because scenarios can have
@@ -62,7 +69,7 @@ class Desk:
 
     def __init__(self, jobs: Iterable[tuple[Job, str]] = ()) -> None:
         self._first = {each.key: each for each in (_opened(job, folder) for job, folder in jobs)}
-        self._loaded: OrderedDict[str, Open] = OrderedDict()
+        self._loaded: OrderedDict[str, OpenJob] = OrderedDict()
         self._lock, self._searches = threading.Lock(), threading.BoundedSemaphore(SEARCHES)
         self._start: tuple[str, tuple[int, ...]] | None = None
 
@@ -79,16 +86,16 @@ class Desk:
             "formats": [{"name": each.name, "suffix": each.suffix} for each in FORMATS.values()],
         }
 
-    def _open(self, key: str) -> Open:
+    def _open(self, key: str) -> OpenJob:
         with self._lock:
             opened = self._first.get(key) or self._loaded.get(key)
         if opened is None:
             what = f"this link is of another run ({key or 'of none'}) than those that are open here"
             right = "start the explorer with the scenario that it was made from, as it was then"
-            raise AskedWrongError(f"{what}; {right}", HTTPStatus.NOT_FOUND)
+            raise BadRequestError(f"{what}; {right}", HTTPStatus.NOT_FOUND)
         return opened
 
-    def _add(self, job: Job, folder: str = "") -> Open:
+    def _add(self, job: Job, folder: str = "") -> OpenJob:
         opened = _opened(job, folder)
         with self._lock:
             known = self._first.get(opened.key) or self._loaded.pop(opened.key, None) or opened
@@ -100,23 +107,23 @@ class Desk:
 
     # -- walks -----------------------------------------------------------------------------------------------
 
-    def walk(self, asked: Walked) -> dict[str, Json]:
+    def walk(self, asked: WalkRequest) -> dict[str, Json]:
         """Return the view of a walk. Raises AskedWrongError, also if the walk does not match the check of its link."""
         opened = self._open(asked.job)
         view = views.walk_view(opened.job, opened.key, opened.walks, asked.path)
         if asked.check is not None and view["link"] != f"{asked.job}/{view['link'].split('/')[1]}/{asked.check}":
             what = "this link was made by another release: its moves now lead to another state"
-            raise AskedWrongError(f"{what}; begin anew, or open a saved trace", HTTPStatus.CONFLICT)
+            raise BadRequestError(f"{what}; begin anew, or open a saved trace", HTTPStatus.CONFLICT)
         return view
 
-    def load(self, asked: Saved) -> dict[str, Json]:
+    def load(self, asked: LoadRequest) -> dict[str, Json]:
         """Replay a saved trace; returns the verified facts and the walk. Raises AskedWrongError."""
         try:
             trace = read_itf(asked.text, asked.name)
             opened = self._add(job_of(trace.source))
             replayed = replay(trace, opened.job)
         except (TraceFileError, SourceError, ReplayError, ModelError) as error:
-            raise AskedWrongError(str(error), HTTPStatus.UNPROCESSABLE_ENTITY) from None
+            raise BadRequestError(str(error), HTTPStatus.UNPROCESSABLE_ENTITY) from None
         ordinals = opened.walks.ordinals(replayed.path)
         return {
             "job": views.job_view(opened.job, opened.key, opened.folder),
@@ -125,23 +132,23 @@ class Desk:
             "verified": list(replayed.verified),
         }
 
-    def begin_with(self, asked: Saved) -> str:
+    def begin_with(self, asked: LoadRequest) -> str:
         """Let the page begin with a saved trace; returns its headline. Raises AskedWrongError."""
         loaded = self.load(asked)
         self._start = loaded["job"]["key"], tuple(loaded["path"])
         return str(loaded["headline"])
 
-    def refine(self, asked: Refined) -> dict[str, Json]:
+    def refine(self, asked: RefineRequest) -> dict[str, Json]:
         """Return a walk that ends in a finding, refined to the finer grain. Raises AskedWrongError."""
         opened = self._open(asked.job)
         found = self._found(opened, opened.walks.path(asked.path), asked.finding)
         if opened.job.refinement is None or found is None:
-            raise AskedWrongError("only a run by the oracle that ends in a finding is told message by message")
+            raise BadRequestError("only a run by the oracle that ends in a finding is told message by message")
         with self._search():
             try:
                 job, fine = opened.job.refinement.found(found)
             except NotRefinedError as error:
-                raise AskedWrongError(f"it cannot be told: {error}", HTTPStatus.UNPROCESSABLE_ENTITY) from None
+                raise BadRequestError(f"it cannot be told: {error}", HTTPStatus.UNPROCESSABLE_ENTITY) from None
         finer = self._add(job, opened.folder)
         view = views.job_view(finer.job, finer.key, finer.folder)
         return {"job": view, "path": list(finer.walks.ordinals(fine.path))}
@@ -152,7 +159,7 @@ class Desk:
         Raises AskedWrongError.
         """
         if form not in FORMATS:
-            raise AskedWrongError(f"there is no format {form[:40]!r}; there are {', '.join(FORMATS)}")
+            raise BadRequestError(f"there is no format {form[:40]!r}; there are {', '.join(FORMATS)}")
         opened = self._open(job)
         steps = opened.walks.path(path)
         found = self._found(opened, steps, finding)
@@ -160,9 +167,9 @@ class Desk:
         try:
             return FORMATS[form], trace, FORMATS[form].view(trace)
         except ValueError as error:
-            raise AskedWrongError(f"{form}: {error}", HTTPStatus.UNPROCESSABLE_ENTITY) from None
+            raise BadRequestError(f"{form}: {error}", HTTPStatus.UNPROCESSABLE_ENTITY) from None
 
-    def _found(self, opened: Open, path: Path, name: str | None) -> Discovery | None:
+    def _found(self, opened: OpenJob, path: Path, name: str | None) -> Discovery | None:
         """Return the finding of that name at the end of a run: the gravest for a name of None, None for NOTHING."""
         if name == NOTHING:
             return None
@@ -173,11 +180,11 @@ class Desk:
             if each.prop.name == name:
                 return each
         instead = f", but in one of {', '.join(each.prop.name for each in found)}" if found else ""
-        raise AskedWrongError(f"this walk ends in no finding of {name[:80]}{instead}")
+        raise BadRequestError(f"this walk ends in no finding of {name[:80]}{instead}")
 
     # -- searches --------------------------------------------------------------------------------------------
 
-    def find(self, asked: Ahead, progress: Progress) -> dict[str, Json]:
+    def find(self, asked: FindRequest, progress: ProgressCallback) -> dict[str, Json]:
         """Look ahead; returns the ordinals of the moves to the goal, or the reason. Raises AskedWrongError."""
         opened = self._open(asked.job)
         row = opened.walks.path(asked.path)[-1].row
@@ -192,7 +199,7 @@ class Desk:
             "why": looked.why,
         }
 
-    def whole(self, asked: Whole, progress: Progress) -> dict[str, Json]:
+    def whole(self, asked: ExploreRequest, progress: ProgressCallback) -> dict[str, Json]:
         """Explore a job from its first state: its verdict, and the walk to each finding. Raises AskedWrongError."""
         opened = self._open(asked.job)
         with self._search():
@@ -211,11 +218,11 @@ class Desk:
             ],
         }
 
-    def _search(self) -> _Place:
-        return _Place(self._searches)
+    def _search(self) -> _SearchSlot:
+        return _SearchSlot(self._searches)
 
 
-class _Place:
+class _SearchSlot:
     """One of the `SEARCHES` slots for concurrent searches. Raises AskedWrongError if all are taken."""
 
     def __init__(self, places: threading.BoundedSemaphore) -> None:
@@ -224,11 +231,11 @@ class _Place:
     def __enter__(self) -> None:
         if not self._places.acquire(blocking=False):
             what = f"{SEARCHES} searches are under way"
-            raise AskedWrongError(f"{what}; cancel one, or wait until it ends", HTTPStatus.TOO_MANY_REQUESTS)
+            raise BadRequestError(f"{what}; cancel one, or wait until it ends", HTTPStatus.TOO_MANY_REQUESTS)
 
     def __exit__(self, *_: object) -> None:
         self._places.release()
 
 
-def _opened(job: Job, folder: str) -> Open:
-    return Open(views.fingerprint(job), job, Walks(job.model), folder)
+def _opened(job: Job, folder: str) -> OpenJob:
+    return OpenJob(views.fingerprint(job), job, Walks(job.model), folder)

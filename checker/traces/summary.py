@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from checker.traces.pieces import is_marked
+from checker.traces.step_summary import is_marked
 from checker.traces.trace import Trace, TraceStep, Truth
 from checker.traces.values import show
 
@@ -94,7 +94,7 @@ def turns(trace: Trace, step: TraceStep) -> list[str]:
     return [*told, *trace.turning(step.number)]
 
 
-def truth_told(trace: Trace) -> list[tuple[str, str]]:
+def truth_lines(trace: Trace) -> list[tuple[str, str]]:
     """The steps of each truth value of each property: `holds: 0, 6-7; says nothing: 1-5; fails: 8`."""
     told = []
     for name in dict.fromkeys(name for step in trace.steps for name in step.truth):

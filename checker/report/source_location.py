@@ -18,30 +18,30 @@ from typing import NamedTuple
 
 from checker.engine.model import Kind, Property
 from checker.job import Job
-from checker.report.outcome import Outcome
+from checker.report.outcome import RunOutcome
 from checker.scenario.errors import ScenarioError
 from checker.scenario.yaml_lines import YamlDocument, read_yaml
 
 
-class Place(NamedTuple):
+class SourceLocation(NamedTuple):
     """A file (its path with slashes) and a line number, counted from 1."""
 
     file: str
     line: int
 
 
-def place_of(outcome: Outcome, prop: str | None = None) -> Place | None:
+def location_of(outcome: RunOutcome, prop: str | None = None) -> SourceLocation | None:
     """The place of a property of a run, or of the run as a whole; None for a run without a file."""
     if outcome.path is None:
         return None
     file = shown_path(outcome.path)
     if outcome.job is None:
-        return Place(file, max(1, outcome.line))
+        return SourceLocation(file, max(1, outcome.line))
     located = _located(outcome.job)
     if located is None:
-        return Place(file, 1)
+        return SourceLocation(file, 1)
     own = _line_of(located, outcome.job, prop) if prop is not None else 0
-    return Place(file, own or _usual_line(located))
+    return SourceLocation(file, own or _usual_line(located))
 
 
 def shown_path(path: Path) -> str:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 import textwrap
 
-from checker.traces.claim import claim, finding
 from checker.traces.itf import to_itf
+from checker.traces.summary import claim, finding
 from checker.traces.trace import Trace
 
 WIDTH = 100
