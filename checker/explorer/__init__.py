@@ -3,7 +3,7 @@
     walk       the rows along a path of ordinals, and the findings at the end of such a run
     views      a walk as JSON: its picture, its last state, the possible next moves
     find       look-ahead: from a state by plain steps, or through the whole space by tables
-    desk       answers each request of the page; holds the jobs that a request may name
+    handlers   answers each request of the page; holds the jobs that a request may name
     requests   the types of valid requests
     server     HTTP on the loopback interface only
 

@@ -58,7 +58,7 @@ class SearchResult:
 
 
 def look_ahead(job: Job, row: Row, goal: Goal, progress: ProgressCallback) -> SearchResult:
-    """Find the nearest state of a kind after a row. Raises AskedWrongError for a goal that the job does not have."""
+    """Find the nearest state of a kind after a row. Raises BadRequestError for a goal that the job does not have."""
     wanted = _state(job, goal)
     if next(successors(job.model, row), None) is None:
         return SearchResult(None, 1, 0, whole=True)
@@ -69,7 +69,7 @@ def look_ahead(job: Job, row: Row, goal: Goal, progress: ProgressCallback) -> Se
 
 
 def _state(job: Job, goal: Goal) -> Property | None:
-    """The goal as a property that finds it; None for a move. Raises AskedWrongError."""
+    """The goal as a property that finds it; None for a move. Raises BadRequestError."""
     if isinstance(goal, EndGoal):
         return Property(
             "an end", (Read(job.model.columns[0].name),), lambda _: Finding("nothing can happen"), Kind.FINAL
@@ -100,7 +100,7 @@ def by_tables(job: Job, row: Row, wanted: Property, progress: ProgressCallback) 
 
 
 def search_whole(job: Job, progress: ProgressCallback) -> Exploration:
-    """Explore the whole space, within the limits of the job and of the page. Raises AskedWrongError."""
+    """Explore the whole space, within the limits of the job and of the page. Raises BadRequestError."""
     own, memory = job.limits, free_memory(SHARE_OF_MEMORY)
     seconds = min(own.seconds or WHOLE_SECONDS, WHOLE_SECONDS)
     limits = Limits(own.depth, own.states, min(own.memory or memory, memory), seconds)

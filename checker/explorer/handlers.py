@@ -1,11 +1,11 @@
 """The answers to the requests of the page: a walk, a look-ahead, a saved trace, a file. This module is free of HTTP.
 
     GET  /api/jobs                    the jobs that may be walked, and the walk to begin with
-    POST /api/walk     Walked         a walk, as `checker.explorer.views` describes it
-    POST /api/find     Ahead          looks ahead from the end of a walk; lines of JSON until it is done
-    POST /api/whole    Whole          explores the whole space of a job; lines of JSON until it is done
-    POST /api/refine   Refined        the run that a walk by the oracle represents, message by message
-    POST /api/load     Saved          replays a saved trace, and makes a walk of it
+    POST /api/walk     WalkRequest      a walk, as `checker.explorer.views` describes it
+    POST /api/find     FindRequest      looks ahead from the end of a walk; lines of JSON until it is done
+    POST /api/whole    ExploreRequest   explores the whole space of a job; lines of JSON until it is done
+    POST /api/refine   RefineRequest    the run that a walk by the oracle represents, message by message
+    POST /api/load     LoadRequest      replays a saved trace, and makes a walk of it
     GET  /api/file     job, path, format, as, show   a walk as a file: of the finding `as`, or of none
 
 The bodies are those of `checker.explorer.requests`. Lines of JSON are `{"progress": {"states": 12, "depth": 3}}`, and
@@ -108,7 +108,7 @@ class Handlers:
     # -- walks -----------------------------------------------------------------------------------------------
 
     def walk(self, asked: WalkRequest) -> dict[str, Json]:
-        """Return the view of a walk. Raises AskedWrongError, also if the walk does not match the check of its link."""
+        """Return the view of a walk. Raises BadRequestError, also if the walk does not match the check of its link."""
         opened = self._open(asked.job)
         view = views.walk_view(opened.job, opened.key, opened.walks, asked.path)
         if asked.check is not None and view["link"] != f"{asked.job}/{view['link'].split('/')[1]}/{asked.check}":
@@ -117,7 +117,7 @@ class Handlers:
         return view
 
     def load(self, asked: LoadRequest) -> dict[str, Json]:
-        """Replay a saved trace; returns the verified facts and the walk. Raises AskedWrongError."""
+        """Replay a saved trace; returns the verified facts and the walk. Raises BadRequestError."""
         try:
             trace = read_itf(asked.text, asked.name)
             opened = self._add(job_of(trace.source))
@@ -133,13 +133,13 @@ class Handlers:
         }
 
     def begin_with(self, asked: LoadRequest) -> str:
-        """Let the page begin with a saved trace; returns its headline. Raises AskedWrongError."""
+        """Let the page begin with a saved trace; returns its headline. Raises BadRequestError."""
         loaded = self.load(asked)
         self._start = loaded["job"]["key"], tuple(loaded["path"])
         return str(loaded["headline"])
 
     def refine(self, asked: RefineRequest) -> dict[str, Json]:
-        """Return a walk that ends in a finding, refined to the finer grain. Raises AskedWrongError."""
+        """Return a walk that ends in a finding, refined to the finer grain. Raises BadRequestError."""
         opened = self._open(asked.job)
         found = self._found(opened, opened.walks.path(asked.path), asked.finding)
         if opened.job.refinement is None or found is None:
@@ -156,7 +156,7 @@ class Handlers:
     def file(self, job: str, path: tuple[int, ...], form: str, finding: str | None) -> tuple[Format, Trace, str]:
         """Return a walk in a format: the format, the trace and the text. Without `finding`, the gravest one is used.
 
-        Raises AskedWrongError.
+        Raises BadRequestError.
         """
         if form not in FORMATS:
             raise BadRequestError(f"there is no format {form[:40]!r}; there are {', '.join(FORMATS)}")
@@ -185,7 +185,7 @@ class Handlers:
     # -- searches --------------------------------------------------------------------------------------------
 
     def find(self, asked: FindRequest, progress: ProgressCallback) -> dict[str, Json]:
-        """Look ahead; returns the ordinals of the moves to the goal, or the reason. Raises AskedWrongError."""
+        """Look ahead; returns the ordinals of the moves to the goal, or the reason. Raises BadRequestError."""
         opened = self._open(asked.job)
         row = opened.walks.path(asked.path)[-1].row
         with self._search():
@@ -200,7 +200,7 @@ class Handlers:
         }
 
     def whole(self, asked: ExploreRequest, progress: ProgressCallback) -> dict[str, Json]:
-        """Explore a job from its first state: its verdict, and the walk to each finding. Raises AskedWrongError."""
+        """Explore a job from its first state: its verdict, and the walk to each finding. Raises BadRequestError."""
         opened = self._open(asked.job)
         with self._search():
             explored = search_whole(opened.job, progress)
@@ -223,7 +223,7 @@ class Handlers:
 
 
 class _SearchSlot:
-    """One of the `SEARCHES` slots for concurrent searches. Raises AskedWrongError if all are taken."""
+    """One of the `SEARCHES` slots for concurrent searches. Raises BadRequestError if all are taken."""
 
     def __init__(self, places: threading.BoundedSemaphore) -> None:
         self._places = places

@@ -93,7 +93,7 @@ class LoadRequest(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 def read_request(body: bytes, wanted: type[T]) -> T:
-    """Decode the body of a request. Raises AskedWrongError."""
+    """Decode the body of a request. Raises BadRequestError."""
     try:
         return msgspec.json.decode(body, type=wanted)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -101,7 +101,7 @@ def read_request(body: bytes, wanted: type[T]) -> T:
 
 
 def read_path(text: str) -> tuple[int, ...]:
-    """The ordinals in a link or an address, such as `0.2.1`. Raises AskedWrongError."""
+    """The ordinals in a link or an address, such as `0.2.1`. Raises BadRequestError."""
     parts = text.split(".") if text else []
     if len(parts) > LONGEST:
         raise BadRequestError(f"the path has {len(parts):,} moves; a walk has {LONGEST:,} at most")

@@ -65,13 +65,13 @@ class PortError(Exception):
 
 
 class Server(ThreadingHTTPServer):
-    """The HTTP server of one desk. `address` is the URL of the page. Raises PortError."""
+    """The HTTP server of one set of handlers. `address` is the URL of the page. Raises PortError."""
 
     daemon_threads = True
     allow_reuse_address = True
 
-    def __init__(self, desk: Handlers, port: int = 0) -> None:
-        self.desk, self.assets, self.closing = desk, _assets(), threading.Event()
+    def __init__(self, handlers: Handlers, port: int = 0) -> None:
+        self.handlers, self.assets, self.closing = handlers, _assets(), threading.Event()
         try:
             super().__init__((HOST, port), _Handler)
         except OSError as error:
@@ -163,7 +163,7 @@ class _Handler(BaseHTTPRequestHandler):
             kind, content = self.server.assets[address.path]
             self._send(content, kind)
         elif address.path == "/api/jobs":
-            self._json(self.server.desk.jobs())
+            self._json(self.server.handlers.jobs())
         elif address.path == "/api/file":
             self._file(address.query)
         else:
@@ -175,9 +175,9 @@ class _Handler(BaseHTTPRequestHandler):
         except ValueError:
             raise BadRequestError("the address names too many things") from None
         given = {name: values[0] for name, values in asked.items()}
-        desk = self.server.desk
+        handlers = self.server.handlers
         path, form = read_path(given.get("path", "")), given.get("format", "")
-        made, trace, text = desk.file(given.get("job", ""), path, form, given.get("as"))
+        made, trace, text = handlers.file(given.get("job", ""), path, form, given.get("as"))
         stem = re.sub(r"[^A-Za-z0-9.]+", "-", f"{trace.job} {trace.prop or 'walked'}").strip("-")[:LONGEST_NAME]
         kind = TYPES.get(made.suffix, "text/plain")
         shown = "inline" if "show" in given else "attachment"
@@ -185,19 +185,19 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(text.encode("utf-8", "backslashreplace"), f"{kind}; charset=utf-8", headers=headers)
 
     def _post(self) -> None:
-        desk, path = self.server.desk, self.path
+        handlers, path = self.server.handlers, self.path
         if path == "/api/walk":
-            self._json(desk.walk(read_request(self._body(), WalkRequest)))
+            self._json(handlers.walk(read_request(self._body(), WalkRequest)))
         elif path == "/api/load":
-            self._json(desk.load(read_request(self._body(LARGEST_TRACE), LoadRequest)))
+            self._json(handlers.load(read_request(self._body(LARGEST_TRACE), LoadRequest)))
         elif path == "/api/refine":
-            self._json(desk.refine(read_request(self._body(), RefineRequest)))
+            self._json(handlers.refine(read_request(self._body(), RefineRequest)))
         elif path == "/api/find":
             ahead = read_request(self._body(), FindRequest)
-            self._lines(lambda progress: desk.find(ahead, progress))
+            self._lines(lambda progress: handlers.find(ahead, progress))
         elif path == "/api/whole":
             whole = read_request(self._body(), ExploreRequest)
-            self._lines(lambda progress: desk.whole(whole, progress))
+            self._lines(lambda progress: handlers.whole(whole, progress))
         else:
             raise BadRequestError(f"nothing is asked for at {path[:80]}", HTTPStatus.NOT_FOUND)
 

@@ -89,7 +89,7 @@ def _scenario(source: Mapping[str, Json]) -> Mapping[str, Json]:
 
 
 def walk_view(job: Job, key: str, walks: Walks, ordinals: tuple[int, ...]) -> dict[str, Json]:
-    """The view of a walk. Raises AskedWrongError for a move that is not possible."""
+    """The view of a walk. Raises BadRequestError for a move that is not possible."""
     path = walks.path(ordinals)
     found = walks.findings(path)
     trace = trace_of(job, found[0]) if found else walk_of(job, path)

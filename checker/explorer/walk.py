@@ -51,7 +51,7 @@ class Walks:
         return found
 
     def path(self, ordinals: Sequence[int]) -> Path:
-        """The steps of a walk; the first has no move. Raises AskedWrongError for an ordinal without a move."""
+        """The steps of a walk; the first has no move. Raises BadRequestError for an ordinal without a move."""
         path = [Step(None, self.model.initial())]
         for number, ordinal in enumerate(ordinals, 1):
             moves = self.next(path[-1].row)
@@ -62,7 +62,7 @@ class Walks:
         return tuple(path)
 
     def ordinals(self, path: Path) -> tuple[int, ...]:
-        """The ordinals of the moves of a path. Raises AskedWrongError if it is not a path of this model."""
+        """The ordinals of the moves of a path. Raises BadRequestError if it is not a path of this model."""
         return tuple(self._ordinal(before.row, step) for before, step in pairwise(path))
 
     def _ordinal(self, row: Row, step: Step) -> int:

@@ -83,8 +83,8 @@ def walk(page: Page, captions: tuple[str, ...] = SCRIPT, begin: int = 0) -> None
 
 def begin_at(page: Page, server: Server, number: int) -> None:
     """Open the run in the wrong order after that step by its link, which is faster than clicks."""
-    key = server.desk.jobs()["jobs"][0]["key"]
-    link = server.desk.walk(WalkRequest(key, WRONG_ORDER[:number]))["link"]
+    key = server.handlers.jobs()["jobs"][0]["key"]
+    link = server.handlers.walk(WalkRequest(key, WRONG_ORDER[:number]))["link"]
     page.evaluate("(link) => { location.hash = link; }", link)
     at_step(page, number)
 
@@ -224,7 +224,7 @@ def test_a_link_shows_the_same_state_in_a_new_page(server: Server, walker: Page,
 
 
 def test_a_stale_link_is_refused_with_the_reason_and_the_page_begins_anew(server: Server, page: Page) -> None:
-    key = server.desk.jobs()["jobs"][0]["key"]
+    key = server.handlers.jobs()["jobs"][0]["key"]
     stale = {
         "0123456789abcdef/0/0123456789ab": "this link is of another run (0123456789abcdef)",
         f"{key}/0.1/0123456789ab": "this link was made by another release",
@@ -264,8 +264,8 @@ def test_a_walk_is_saved_replayed_and_opened_again(server: Server, walker: Page,
 def test_a_trace_that_is_dropped_is_walked_from_and_one_that_is_none_is_refused(server: Server, page: Page) -> None:
     page.goto(server.address)
     at_step(page, 0)
-    desk = server.desk
-    text = desk.file(desk.jobs()["jobs"][0]["key"], WRONG_ORDER[:3], "itf", None)[2]
+    handlers = server.handlers
+    text = handlers.file(handlers.jobs()["jobs"][0]["key"], WRONG_ORDER[:3], "itf", None)[2]
     drop = """(text) => {
       const data = new DataTransfer();
       data.items.add(new File([text], "a run.itf.json"));

@@ -51,7 +51,7 @@ def test_markdown_is_a_heading_a_table_with_a_row_a_step_and_a_diagram(name):
         assert row[-len(properties) :] == [SIGNS[step.truth[name]] for name in properties]
     assert read.fences == [("mermaid", to_mermaid(trace))]
     assert claim(trace) in read.paragraphs
-    assert all(any(message.told == shown for shown in read.paragraphs) for message in messages_of(trace))
+    assert all(any(message.sentence == shown for shown in read.paragraphs) for message in messages_of(trace))
     assert any(shown.startswith("To replay it: python -m checker replay FILE") for shown in read.paragraphs)
 
 
@@ -417,7 +417,7 @@ def test_text_tells_of_each_message_what_every_other_format_tells(name):
     trace = trace_called(name)
     listed = [" ".join(line.split()) for line in to_text(trace, width=400).splitlines()]
     for message in messages_of(trace):
-        assert message.told.replace(": ", " ", 1).replace(f"{message.text};", message.text) in listed
+        assert message.sentence.replace(": ", " ", 1).replace(f"{message.text};", message.text) in listed
 
 
 @pytest.mark.parametrize("name", EVERY)

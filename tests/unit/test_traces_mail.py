@@ -109,7 +109,7 @@ def test_of_messages_that_read_the_same_the_oldest_ends_first_and_none_ends_twic
     while possible := list(successors(model, path[-1].row)):
         path.append(Step(*possible[0]))
     trace = walk_of(job, tuple(path))
-    assert [each.told for each in messages_of(trace)] == [
+    assert [each.sentence for each in messages_of(trace)] == [
         "m1 c -> b: ask; sent in step 1, arrives in step 3",
         "m2 c -> a: ask; sent in step 2, lost in step 4",
     ]

@@ -36,9 +36,9 @@ def _run(options: argparse.Namespace) -> int:
         right = "name a scenario (python -m checker list), or a trace: --trace FILE"
         return refused(f"there is nothing to explore; {right}", ExitCode.COMMAND_LINE)
     try:
-        desk = Handlers((load(path, options.variants), _folder_of(path)) for path in options.files)
-        _begin(desk, options.trace)
-        server = Server(desk, options.port)
+        handlers = Handlers((load(path, options.variants), _folder_of(path)) for path in options.files)
+        _begin(handlers, options.trace)
+        server = Server(handlers, options.port)
     except (ScenarioError, BadRequestError) as error:
         return refused(str(error), ExitCode.SCENARIO)
     except (VariantError, PortError) as error:
@@ -54,8 +54,8 @@ def _run(options: argparse.Namespace) -> int:
     return int(ExitCode.PASSED)
 
 
-def _begin(desk: Handlers, trace: Path | None) -> None:
-    """Load the saved trace for the first view, if the options name one. Raises AskedWrongError."""
+def _begin(handlers: Handlers, trace: Path | None) -> None:
+    """Load the saved trace for the first view, if the options name one. Raises BadRequestError."""
     from checker.explorer import BadRequestError  # noqa: PLC0415
     from checker.explorer.requests import LoadRequest  # noqa: PLC0415
 
@@ -65,7 +65,7 @@ def _begin(desk: Handlers, trace: Path | None) -> None:
         text = trace.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         raise BadRequestError(f"{trace}: it cannot be read ({error}); name a saved trace") from None
-    print(f"{trace}: {desk.begin_with(LoadRequest(str(trace), text))}")
+    print(f"{trace}: {handlers.begin_with(LoadRequest(str(trace), text))}")
 
 
 def _folder_of(path: Path) -> str:
