@@ -27,7 +27,7 @@ MISSING = 8192
 class _PendingRows(NamedTuple):
     """Rows of a block that could not be judged yet; `base` is the number of the block's first row."""
 
-    held_to: _Bundles
+    bundles: _Bundles
     block: RowBlock
     rows: Array
     base: int
@@ -54,11 +54,11 @@ class Evaluator:
 
     def __init__(self, tables: Tables, result: Exploration, marks: Marks | None) -> None:
         self._tables, self._result, self._marks = tables, result, marks
-        self._usual, self._final, self._lively = (_Bundles(tables.bundles(how)) for how in EvaluationMode)
+        self._every_state, self._final, self._liveness = (_Bundles(tables.bundles(how)) for how in EvaluationMode)
         # For each verdict: the number of times it was reached, and its first row in the block in which it was first
         # reached.
         self._tally, self._first = np.zeros(64, np.uint64), np.zeros(64, np.uint32)
-        self._met: set[int] = set()
+        self._found: set[int] = set()
         self._missing, self._counters = np.zeros(MISSING, np.uint64), np.zeros(5, np.int64)
         self._waiting: list[_PendingRows] = []
         self._hits: list[Hit] = []
@@ -66,7 +66,7 @@ class Evaluator:
 
     def examine(self, block: RowBlock, begin: int, end: int, base: int) -> None:
         """Evaluate the properties of all states in the rows begin to end of a block."""
-        for bundles in (self._usual, self._lively):
+        for bundles in (self._every_state, self._liveness):
             if bundles.bundles.size:
                 self._examine(_PendingRows(bundles, block, np.arange(begin, end, dtype=np.uint32), base))
 
@@ -102,10 +102,10 @@ class Evaluator:
         return self._tally
 
     def resume(self, tally: Array, recorded: Iterable[Hit], history: OriginLog) -> None:
-        """Continue with the counts of another judge; the paths of its findings are rebuilt."""
+        """Continue with the counts of another evaluator; the paths of its findings are rebuilt."""
         self._tally, self._first = tally, np.zeros(len(tally), np.uint32)
         for hit in recorded:
-            self._met.add(hit.position)
+            self._found.add(hit.position)
             self._record(hit, history)
 
     def _examine(self, what: _PendingRows, *, fill: bool = False) -> None:
@@ -113,14 +113,14 @@ class Evaluator:
         self._make_room()
         self._counters[:] = 0
         aside = np.empty(what.rows.size, np.uint32)
-        held_to = (what.block.rows, what.rows, what.held_to.bundles, tables.verdict_of.view, what.held_to.verdicts)
+        rows = (what.block.rows, what.rows, what.bundles.bundles, tables.verdict_of.view, what.bundles.verdicts)
         rest = (*tables.readers(), aside, self._missing, self._counters)
-        if what.held_to is self._lively and self._marks is not None:
+        if what.bundles is self._liveness and self._marks is not None:
             marks = self._marks.room(what.base + len(what.block.rows))
-            graph_kernels.mark(*held_to, self._tally, marks, what.base, *rest)
+            graph_kernels.mark(*rows, self._tally, marks, what.base, *rest)
         else:
             unseen = self._tally == 0
-            search_kernels.examine(*held_to, self._tally, self._first, *rest)
+            search_kernels.examine(*rows, self._tally, self._first, *rest)
             self._note(np.flatnonzero(unseen & (self._tally > 0)), what)
         missing, put_aside = int(self._counters[0]), int(self._counters[2])
         if put_aside:
@@ -133,10 +133,10 @@ class Evaluator:
         hits: dict[int, int] = {}
         for number in sorted(verdicts, key=self._first.__getitem__):
             for position in self._tables.verdicts[number].found:
-                if position not in self._met:
+                if position not in self._found:
                     hits.setdefault(position, int(self._first[number]))
         for position, row in sorted(hits.items()):
-            self._met.add(position)
+            self._found.add(position)
             cells = tuple(int(cell) for cell in what.block.rows[row, : len(self._tables.model.columns)])
             self._hits.append(Hit(position, cells, what.base + row))
 

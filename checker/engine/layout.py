@@ -46,7 +46,7 @@ class Bundle(NamedTuple):
 class EvaluationMode(Enum):
     """The use of a bundle's verdict: counted in all states, counted in final states, or also stored for each state."""
 
-    USUAL = "usual"
+    EVERY_STATE = "every state"
     FINAL = "final"
     LIVENESS = "liveness"
 
@@ -58,7 +58,7 @@ def evaluation_mode(kind: Kind) -> EvaluationMode:
         if kind is Kind.FINAL
         else EvaluationMode.LIVENESS
         if kind.is_liveness
-        else EvaluationMode.USUAL
+        else EvaluationMode.EVERY_STATE
     )
 
 

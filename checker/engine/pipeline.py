@@ -42,23 +42,23 @@ class Batch:
 class Pipeline:
     """Expands blocks; the new states are added to `following`.
 
-    `looks` is the number of slots in the cache of the moves of joint rules (a power of two). `check` is called after
-    the expansion of each batch, and may raise to end the search.
+    `joint_cache` is the number of slots in the cache of the moves of joint rules (a power of two). `check` is called
+    after the expansion of each batch, and may raise to end the search.
     """
 
-    def __init__(self, parts: SearchState, workers: int, looks: int, check: Callable[[], None]) -> None:
-        self._parts, self._check = parts, check
+    def __init__(self, state: SearchState, workers: int, joint_cache: int, check: Callable[[], None]) -> None:
+        self._state, self._check = state, check
         self.following: list[RowBlock] = []
         self.expanded = 0  # successors generated, including those not yet processed
         self._helper = ThreadPoolExecutor(1) if workers > 1 else None
-        self._taking_in: Future[None] | None = None
+        self._in_progress: Future[None] | None = None
         self._spent: list[RowBlock] = []
         self._batches = [Batch(), Batch()]
-        joint = len(parts.tables.joint)
-        self._width = width = len(parts.result.model.columns)
-        self._row, self._look = np.zeros(padded(width), np.uint32), np.zeros(padded(width), np.uint32)
-        self._known = np.zeros((looks, padded(width)), np.uint32)
-        self._known_lists = np.zeros((looks, joint + 2), np.uint64)
+        joint = len(state.tables.joint)
+        self._width = width = len(state.result.model.columns)
+        self._row, self._joint_key = np.zeros(padded(width), np.uint32), np.zeros(padded(width), np.uint32)
+        self._cached_keys = np.zeros((joint_cache, padded(width)), np.uint32)
+        self._cached_lists = np.zeros((joint_cache, joint + 2), np.uint64)
         self._lists_of = np.zeros(width + joint + 1, np.uint64)
         self._stacks = [np.zeros(2 * search_kernels.STACK, np.uint64) for _ in range(2)]
         self._fresh = np.zeros(BATCH + 1, np.uint32)
@@ -68,16 +68,16 @@ class Pipeline:
 
     def begin(self) -> None:
         """Add the initial state."""
-        _, tables, pool, history, visited, judge, _, _ = self._parts
+        _, tables, pool, history, visited, evaluator, _, _ = self._state
         block = pool.take()
-        cells = tables.row(self._parts.result.model.initial())
+        cells = tables.row(self._state.result.model.initial())
         block.rows[0, : len(cells)], block.size = cells, 1
         block.fingerprints[0] = np.bitwise_xor.reduce(tables.zobrist.view[cells])
         visited.add(block.fingerprints[0])
         self.following = [block]
         history.append(np.zeros(1, np.uint32), np.zeros(1, np.uint16), block.fingerprints[:1])
-        judge.examine(block, 0, 1, 0)
-        judge.settle(history)
+        evaluator.examine(block, 0, 1, 0)
+        evaluator.settle(history)
 
     def expand(self, block: RowBlock, base: int) -> None:
         """Expand a block, whose first row is state `base`; the block is reused once it is no longer needed."""
@@ -88,18 +88,18 @@ class Pipeline:
 
     def wait(self) -> None:
         """Wait until no batch is in progress; then finish the evaluations that need Python."""
-        if self._taking_in is not None:
-            self._taking_in.result()
-            self._taking_in = None
-            self._parts.judge.settle(self._parts.history)
+        if self._in_progress is not None:
+            self._in_progress.result()
+            self._in_progress = None
+            self._state.evaluator.settle(self._state.history)
         while self._spent:
-            self._parts.pool.give(self._spent.pop())
+            self._state.pool.give(self._spent.pop())
 
     def make_room_for_moves(self) -> None:
         """Add counters for all moves; no kernel counts while they are replaced."""
-        if self._parts.counts.too_few:
+        if self._state.counts.too_few:
             self.wait()
-            self._parts.counts.make_room()
+            self._state.counts.make_room()
 
     def close(self) -> None:
         """End the second thread."""
@@ -111,16 +111,16 @@ class Pipeline:
         position, again = 0, []
         aside, dead = np.empty(ASIDE, np.uint32), np.empty(block.size, np.uint32)
         while position < todo.size:
-            tables, counters, batch = self._parts.tables, self._counters, self._batches[0]
+            tables, counters, batch = self._state.tables, self._counters, self._batches[0]
             self.make_room_for_moves()
             counters[:] = 0
             before = position
             position = search_kernels.expand(
                 block.rows, self._width, block.fingerprints, todo, position,
                 tables.listed.view, tables.masks.view, tables.masked, tables.joint,
-                self._lists_of, tables.looks.view, self._look, self._known, self._known_lists,
+                self._lists_of, tables.projection_class.view, self._joint_key, self._cached_keys, self._cached_lists,
                 self._row, self._stacks[0], *self._program(),
-                batch.found, batch.origins, self._parts.counts.fired, dead, aside, self._missing, counters,
+                batch.found, batch.origins, self._state.counts.fired, dead, aside, self._missing, counters,
             )  # fmt: skip
             missing, batch.size, put_aside, deadlocked, error = (int(c) for c in counters)
             if error or (position == before and not missing):
@@ -136,7 +136,7 @@ class Pipeline:
 
     def _program(self) -> tuple[Any, ...]:
         """The arrays of the tables with the effects of moves, in the order of the parameters of the kernels."""
-        tables = self._parts.tables
+        tables = self._state.tables
         return (tables.entries.view, tables.zobrist.view, *tables.readers())
 
     # -- a batch ---------------------------------------------------------------------------------------------
@@ -146,18 +146,18 @@ class Pipeline:
         self.wait()
         self._batches.reverse()
         if self._helper is None:
-            self._take_in(block, batch, dead, base)
-            self._parts.judge.settle(self._parts.history)
+            self._process(block, batch, dead, base)
+            self._state.evaluator.settle(self._state.history)
         else:
-            self._taking_in = self._helper.submit(self._take_in, block, batch, dead, base)
+            self._in_progress = self._helper.submit(self._process, block, batch, dead, base)
 
-    def _take_in(self, block: RowBlock, batch: Batch, dead: Array, base: int) -> None:
+    def _process(self, block: RowBlock, batch: Batch, dead: Array, base: int) -> None:
         """Run passes two and three for the successors of a block, and evaluate the properties in the new states."""
-        result, _, pool, history, _, judge, _, _ = self._parts
+        result, _, pool, history, _, evaluator, _, _ = self._state
         result.transitions += batch.size
         result.deadlocks += dead.size
-        judge.examine_final(block, dead, base)
-        fresh = self._look_up(block, batch, base)
+        evaluator.examine_final(block, dead, base)
+        fresh = self._probe(block, batch, base)
         parents, ordinals = np.empty(fresh, np.uint32), np.empty(fresh, np.uint16)
         done = 0
         while done < fresh:
@@ -172,23 +172,23 @@ class Pipeline:
             )  # fmt: skip
             into.size, new = begin + count, slice(done, done + count)
             history.append(parents[new], ordinals[new], into.fingerprints[begin : into.size])
-            judge.examine(into, begin, into.size, history.size - into.size)
+            evaluator.examine(into, begin, into.size, history.size - into.size)
             done += count
 
-    def _look_up(self, block: RowBlock, batch: Batch, base: int) -> int:
+    def _probe(self, block: RowBlock, batch: Batch, base: int) -> int:
         """Run pass two; with the graph, also record the targets of the moves. Return the number of new states."""
-        visited, entries, graph = self._parts.visited, self._parts.tables.entries.view, self._parts.graph
+        visited, entries, graph = self._state.visited, self._state.tables.entries.view, self._state.graph
         visited.reserve(batch.size)
         if graph is None:
             fresh = int(visited_kernels.probe(
                 visited.slots, visited.shift, visited.recent, batch.found, batch.size, self._fresh,
-                batch.origins, entries, self._parts.counts.reached,
+                batch.origins, entries, self._state.counts.reached,
             ))  # fmt: skip
         else:
             targets = np.empty(batch.size, np.uint32)
             fresh = int(graph_kernels.number(
                 visited.slots, visited.numbers, visited.shift, visited.recent, visited.recent_numbers,
-                batch.found, batch.size, self._fresh, batch.origins, entries, self._parts.counts.reached,
+                batch.found, batch.size, self._fresh, batch.origins, entries, self._state.counts.reached,
                 visited.used, targets,
             ))  # fmt: skip
             graph.add(base, block.size, batch.origins, targets)

@@ -24,7 +24,7 @@ class Interrupts:
     """
 
     def __init__(self) -> None:
-        self.asked = False
+        self.requested = False
 
     def __enter__(self) -> None:
         if threading.current_thread() is threading.main_thread():
@@ -34,11 +34,11 @@ class Interrupts:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._leave()
-        if self.asked and kind is None:
+        if self.requested and kind is None:
             raise KeyboardInterrupt
 
     def _note(self, _number: int, _frame: FrameType | None) -> None:
-        self.asked = True
+        self.requested = True
         self._leave()
 
     def _leave(self) -> None:

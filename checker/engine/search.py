@@ -1,4 +1,4 @@
-"""The table engine: breadth-first search, level by level, and each level block by block (`passes`).
+"""The table engine: breadth-first search, level by level, and each level block by block (`pipeline`).
 
 Rules:
 
@@ -21,7 +21,7 @@ from dataclasses import replace
 import psutil
 
 from checker.engine.checkpoint import Checkpoint
-from checker.engine.checkpoint.search_checkpoint import OVER, SearchCheckpoint
+from checker.engine.checkpoint.search_checkpoint import FINISHED, SearchCheckpoint
 from checker.engine.frontier import RowBlock
 from checker.engine.kernels import jit
 from checker.engine.liveness import graph_liveness
@@ -32,7 +32,7 @@ from checker.engine.result import COMPILING, Exploration, Limits, Stop, wanted
 from checker.engine.search_state import SearchState
 from checker.engine.tables import Tables
 
-LOOKS = 1 << 12  # slots in the cache of the moves of joint rules (`kernels.resembling`)
+JOINT_CACHE = 1 << 12  # slots in the cache of the moves of joint rules (`search_kernels.find_joint_key`)
 REPORT_EVERY = 0.25  # seconds between calls of `progress`
 
 
@@ -62,14 +62,14 @@ class Search:
         self._process = psutil.Process()
         self._resident = self._process.memory_info().rss
         self.result = Exploration(model, "tables", limits)
-        self._keeper = None if checkpoint is None else SearchCheckpoint(checkpoint, model)
-        self.tables = Tables(model) if self._keeper is None else self._keeper.tables
+        self._checkpoint = None if checkpoint is None else SearchCheckpoint(checkpoint, model)
+        self.tables = Tables(model) if self._checkpoint is None else self._checkpoint.tables
         self._work_before = self.tables.work  # before this sitting
         self._judged = 0  # states and edges that liveness examined
         self._until_witnessed, self._progress = until_witnessed, progress or _on_terminal
-        self._parts = parts = SearchState.of(self.result, self.tables, fingerprints=self._keeper is not None)
-        self._history, self._visited, self._graph = parts.history, parts.visited, parts.graph
-        self._passes = Pipeline(parts, workers, LOOKS, self._check_limits)
+        self._state = state = SearchState.of(self.result, self.tables, fingerprints=self._checkpoint is not None)
+        self._history, self._visited, self._graph = state.history, state.visited, state.graph
+        self._pipeline = Pipeline(state, workers, JOINT_CACHE, self._check_limits)
         self._level: list[RowBlock] = []  # the rest of the current level, the next block last
         self._began = self._reported = time.monotonic()
 
@@ -79,69 +79,69 @@ class Search:
             if not jit.is_compiled(with_graph=self._graph is not None):
                 self.result.compiling = True
                 self._progress(self.result)
-            if self._keeper is not None:
-                self._take_up(self._keeper)
+            if self._checkpoint is not None:
+                self._resume(self._checkpoint)
             self._run()
-            if self._keeper is not None:
-                self._keeper.finish()
+            if self._checkpoint is not None:
+                self._checkpoint.finish()
         except OSError as error:
             why = f"the temporary folder cannot take more ({error.strerror}); TMPDIR names another"
             raise ModelError(why) from None
         finally:
-            self._passes.close()
+            self._pipeline.close()
             try:
                 self._report()
             finally:
-                self._parts.close()
-                if self._keeper is not None:
-                    self._keeper.close()
+                self._state.close()
+                if self._checkpoint is not None:
+                    self._checkpoint.close()
         return self.result
 
     def _run(self) -> None:
         result = self.result
         try:
-            with nullcontext() if self._keeper is None else self._keeper.interrupts:
+            with nullcontext() if self._checkpoint is None else self._checkpoint.interrupts:
                 self._explore()
             if self._graph is not None and result.stop is Stop.EXHAUSTED:
                 self._judge_liveness(self._graph)
         except (_LimitReachedError, KeyboardInterrupt):
-            self._passes.wait()
-            self._parts.judge.settle(self._history)
+            self._pipeline.wait()
+            self._state.evaluator.settle(self._history)
             # The new states of the unfinished level count as seen; there is no claim about the rest of it.
             result.levels += [rest] if (rest := self._history.size - result.states) else []
-            result.stop = self._over() or Stop.INTERRUPTED
+            result.stop = self._reached_limit() or Stop.INTERRUPTED
 
     def _explore(self) -> None:
         """Explore level by level until there is a reason to stop, and store that reason in the result."""
-        result, passes = self.result, self._passes
+        result, pipeline = self.result, self._pipeline
         if not self._history.size:
-            passes.begin()
-        while self._level or passes.following:
+            pipeline.begin()
+        while self._level or pipeline.following:
             if not self._level:
-                self._level, passes.following = passes.following[::-1], []
+                self._level, pipeline.following = pipeline.following[::-1], []
                 result.levels.append(sum(block.size for block in self._level))
                 self._report()
                 stop = wanted(result.model, result, self._until_witnessed) or result.limits.reached(result)
                 if stop is not None:
                     result.stop = stop
-                    if stop not in OVER:
-                        self._keep()
+                    if stop not in FINISHED:
+                        self._save()
                     return
             self._expand_level()
         result.stop = wanted(result.model, result, self._until_witnessed) or Stop.EXHAUSTED
         if self._graph is not None:
-            self._keep()
+            self._save()
 
     def _expand_level(self) -> None:
         """Expand the rest of a level."""
-        base = self._history.size - sum(block.size for block in self._level + self._passes.following)
+        base = self._history.size - sum(block.size for block in self._level + self._pipeline.following)
         while self._level:
             size = self._level[-1].size
-            self._passes.expand(self._level[-1], base)
+            self._pipeline.expand(self._level[-1], base)
             self._level.pop()
             base += size
-            self._put_down()
-        self._passes.wait()
+            self._save_if_due()
+        self._pipeline.wait()
         self._count_work()
         self.result.compiling = False
 
@@ -163,11 +163,11 @@ class Search:
 
     # -- checkpoints -----------------------------------------------------------------------------------------
 
-    def _take_up(self, keeper: SearchCheckpoint) -> None:
+    def _resume(self, checkpoint: SearchCheckpoint) -> None:
         """Continue the saved search, if there is one."""
-        kept = keeper.take_up(self._parts)
-        if kept is not None:
-            level, self._passes.following = kept
+        waiting = checkpoint.resume(self._state)
+        if waiting is not None:
+            level, self._pipeline.following = waiting
             self._level = level[::-1]
             # This time counts, but not against the time limit; otherwise a search might be resumed again and again
             # without progress.
@@ -175,25 +175,25 @@ class Search:
             self.result.seconds_before += self._began - began
             self._work_before = self.tables.work
 
-    def _put_down(self) -> None:
+    def _save_if_due(self) -> None:
         """Save the search between two blocks if a save is due or the search must end; in the latter case, end it."""
-        if self._keeper is None:
+        if self._checkpoint is None:
             return
-        ending = self._keeper.interrupts.asked or self._over() is not None
-        if ending or self._keeper.due:
-            self._keep()
+        ending = self._checkpoint.interrupts.requested or self._reached_limit() is not None
+        if ending or self._checkpoint.due:
+            self._save()
         if ending:
             raise _LimitReachedError
 
-    def _keep(self) -> None:
-        if self._keeper is not None:
-            self._passes.wait()
+    def _save(self) -> None:
+        if self._checkpoint is not None:
+            self._pipeline.wait()
             self._report()
-            self._keeper.keep(self._level[::-1], self._passes.following)
+            self._checkpoint.save(self._level[::-1], self._pipeline.following)
 
     # -- bookkeeping -----------------------------------------------------------------------------------------
 
-    def _over(self) -> Stop | None:
+    def _reached_limit(self) -> Stop | None:
         """The limit inside a level that was reached, if any."""
         return self.result.limits.inside_a_level.reached(self.result)
 
@@ -205,22 +205,22 @@ class Search:
         self._count_work()
         if time.monotonic() - self._reported >= REPORT_EVERY:
             self._report()
-        if self._keeper is None and self._over() is not None:
+        if self._checkpoint is None and self._reached_limit() is not None:
             raise _LimitReachedError
 
     def _count_work(self) -> None:
         """Count the work at points where the total is deterministic: after a batch's handover, or between batches."""
-        self.result.work = self._passes.expanded + self.tables.work - self._work_before + self._judged
+        self.result.work = self._pipeline.expanded + self.tables.work - self._work_before + self._judged
 
     def _report(self) -> None:
-        self._passes.make_room_for_moves()
+        self._pipeline.make_room_for_moves()
         result, self._reported = self.result, time.monotonic()
         result.seconds = result.seconds_before + self._reported - self._began
         result.peak_bytes = max(result.peak_bytes, self._process.memory_info().rss - self._resident)
         result.python_steps, result.python_calls = self.tables.steps, self.tables.calls
         result.python_seconds = self.tables.seconds
-        result.coverage = self._parts.counts.coverage()
-        self._parts.judge.report()
+        result.coverage = self._state.counts.coverage()
+        self._state.evaluator.report()
         self._progress(result)
 
 

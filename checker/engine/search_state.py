@@ -22,7 +22,7 @@ class SearchState(NamedTuple):
     pool: Pool
     history: OriginLog
     visited: Visited
-    judge: Evaluator
+    evaluator: Evaluator
     counts: MoveCounts
     graph: Graph | None
 

@@ -77,14 +77,14 @@ class Tables:
         self._ids: list[CellValue | Node] = []
         self._cells: list[dict[Any, int]] = [{} for _ in model.columns]
         self._operations: dict[tuple[int, Any], int] = {}
-        self._asked: list[tuple[int, Any]] = [(0, None)]  # operation ids start at 1, so that no key is 0
+        self._operands: list[tuple[int, Any]] = [(0, None)]  # operation ids start at 1, so that no key is 0
         self._effects: dict[tuple[int, tuple[tuple[int, int], ...]], int] = {}
         self._called: dict[str, int] = {}
         self._learnt: dict[int, int] = {}
         self._effect(NO_ACTION, ())  # effect 0 is empty
         self._layout = layout = ModelLayout(model)
         self.masks = Vector(np.uint64, layout.words)
-        self.looks = Vector(np.uint32)  # for each cell, the first cell with the same view for the joint rules
+        self.projection_class = Vector(np.uint32)  # for each cell, the first with the same view for the joint rules
         self._alike: dict[tuple[int, tuple[int, ...]], int] = {}
         self.joint, self.masked = layout.joint, layout.masked
         # If a projection says "never", a bundle is trivial: the first verdicts, in the order of the bundles.
@@ -120,7 +120,7 @@ class Tables:
         seen = [self._class(column, slot, value) for slot in range(len(self._layout.slots[column]))]
         self.classes.extend(seen)
         shown = tuple(seen[slot] for slot in self._layout.joint_slots[column])
-        self.looks.view[cell] = self._alike.setdefault((column, shown), cell)
+        self.projection_class.view[cell] = self._alike.setdefault((column, shown), cell)
         if not self._layout.own_rules[column]:
             self.listed.view[cell] = 0
         self.masks.view[cell] = self._layout.all_joint
@@ -137,13 +137,13 @@ class Tables:
         self.listed.append(search_kernels.UNLISTED)
         self.verdict_of.append(0)
         self.masks.append((0,) * self._layout.words)
-        self.looks.append(0)
+        self.projection_class.append(0)
         return len(self._ids) - 1
 
     def _shown(self, read: Read, value: Any) -> tuple[Any] | None:
         if read.projection is None:
             return (value,)
-        shown = self._ask(f"the projection of {read.column!r}", read.projection, value)
+        shown = self._call(f"the projection of {read.column!r}", read.projection, value)
         return None if shown is None else (shown,)
 
     def _class(self, column: int, slot: int, value: Any) -> int:
@@ -157,12 +157,12 @@ class Tables:
     def _operation(self, actor: int, operation: Any, source: str) -> int:
         """The id of an operation for an actor; a negative actor is a read, and the operation is the part shown."""
         try:
-            known = self._operations.setdefault((actor, operation), len(self._asked))
+            known = self._operations.setdefault((actor, operation), len(self._operands))
         except TypeError as error:
             raise unhashable(f"{source} gives", operation) from error
-        if known == len(self._asked):
-            self._asked.append((actor, operation))
-        same_types(self._asked[known][1], operation, source)
+        if known == len(self._operands):
+            self._operands.append((actor, operation))
+        same_types(self._operands[known][1], operation, source)
         return known
 
     def _effect(self, label: int, entries: tuple[tuple[int, int], ...]) -> int:
@@ -192,7 +192,7 @@ class Tables:
         """The effects of the moves that a rule lists; `cell` is the cell that the rule read, if it read only one."""
         rule = self.model.rules[position]
         source = f"the rule {rule.name!r}"
-        listed = self._ask(source, lambda *a: tuple(rule.moves(*a) or ()), *arguments)
+        listed = self._call(source, lambda *a: tuple(rule.moves(*a) or ()), *arguments)
         ids = []
         for move in listed:
             if not isinstance(move, Move):
@@ -206,7 +206,7 @@ class Tables:
         return ids
 
     def _label(self, rule: str, move: Move) -> int:
-        units = tuple(self._ask(f"the fairness of the rule {rule!r}", fair, rule, move) for fair in self.fairness)
+        units = tuple(self._call(f"the fairness of the rule {rule!r}", fair, rule, move) for fair in self.fairness)
         label = Label(move.action, units)
         try:
             number = self._labelled.setdefault(label, len(self.labels))
@@ -270,7 +270,7 @@ class Tables:
 
     def _check(self, position: int, values: tuple[Any, ...]) -> Finding | Trivial | None:
         prop = self.model.properties[position]
-        answer = self._ask(f"the property {prop.name!r}", prop.check, *values)
+        answer = self._call(f"the property {prop.name!r}", prop.check, *values)
         if answer is None or answer is TRIVIAL or isinstance(answer, Finding):
             return answer
         raise ModelError(f"the property {prop.name!r} returned {answer!r}; Finding, None or TRIVIAL is right")
@@ -317,7 +317,7 @@ class Tables:
         return value
 
     def _value(self, subject: int, operation: int) -> int:
-        what, (actor, argument) = self._ids[subject], self._asked[operation]
+        what, (actor, argument) = self._ids[subject], self._operands[operation]
         if isinstance(what, CellValue):
             return self._apply(actor, argument, (what.value,), subject)
         group = self._layout.groups[what.group]
@@ -332,7 +332,7 @@ class Tables:
         actor = self.model.actors[position]
         who = f"the step of {actor.name!r}"
         self.steps += 1
-        outcome = self._ask(who, partial(step, actor), values, operation)
+        outcome = self._call(who, partial(step, actor), values, operation)
         if outcome is None:
             return int(memo_kernels.IMPOSSIBLE)
         if len(outcome.values) != len(actor.columns):
@@ -349,7 +349,7 @@ class Tables:
         ]
         return self._effect(NO_ACTION, (*changed, *entries)) << 32 | subject
 
-    def _ask(self, who: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    def _call(self, who: str, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a function of the model; often twice, to check that it is deterministic. Raises ModelError."""
         self.calls += 1
         self.work += VALUE * len(arguments)

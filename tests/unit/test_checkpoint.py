@@ -173,17 +173,17 @@ def test_what_is_read_back_in_many_parts_is_the_same(tmp_path, monkeypatch):
 
 def test_seconds_add_up_and_a_limit_of_time_is_one_for_each_sitting(tmp_path, monkeypatch):
     """The clock advances by 2 at each report, and by 100 while a search resumes, which no limit counts."""
-    now, take_up = [0.0], SearchCheckpoint.take_up
+    now, resume = [0.0], SearchCheckpoint.resume
 
     def slowly(_):
         now[0] += 2
 
-    def taken_up_slowly(keeper, parts):
+    def resumed_slowly(checkpoint, state):
         now[0] += 100
-        return take_up(keeper, parts)
+        return resume(checkpoint, state)
 
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(SearchCheckpoint, "take_up", taken_up_slowly)
+    monkeypatch.setattr(SearchCheckpoint, "resume", resumed_slowly)
     monkeypatch.setattr(search, "REPORT_EVERY", 1e9)  # only the reports between levels and at the end remain
     before, sittings = 0.0, 1
     while (part := taken_up(ELECTION, tmp_path, Limits(seconds=5), progress=slowly)).stop is Stop.TIME:
@@ -402,7 +402,7 @@ def test_the_first_interrupt_waits_and_the_second_does_not(by):
     interrupts = Interrupts()
     with pytest.raises(KeyboardInterrupt), interrupts:
         signal.raise_signal(by)
-        assert interrupts.asked
+        assert interrupts.requested
         signal.raise_signal(by)
         raise AssertionError("the second one interrupts at once")
     interrupts = Interrupts()
@@ -433,7 +433,7 @@ def test_an_interrupt_at_the_very_moment_of_entering_leaves_the_next_one_as_it_w
     interrupts = Interrupts()
     monkeypatch.setattr(signal, "signal", hit)
     with pytest.raises(KeyboardInterrupt), interrupts:
-        assert interrupts.asked
+        assert interrupts.requested
         signal.raise_signal(signal.SIGINT)
         raise AssertionError("the second one interrupts at once")
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -26,21 +26,21 @@ class ReplayableTables(Tables):
     def __init__(self, model: Model) -> None:
         super().__init__(model)
         self.questions = Vector(np.uint64)
-        self._told = [(hashlib.sha256(), 0) for _ in self._named]
+        self._digests = [(hashlib.sha256(), 0) for _ in self._named]
 
     def fill(self, keys: np.ndarray[Any, np.dtype[np.uint64]]) -> None:
         """Answer these keys, and record them afterwards."""
         super().fill(keys)
         self.questions.extend(np.append(np.unique(keys), END))
 
-    def ask_again(self, questions: np.ndarray[Any, np.dtype[np.uint64]]) -> None:
+    def replay(self, questions: np.ndarray[Any, np.dtype[np.uint64]]) -> None:
         """Fill new tables from the `questions` of others. They become equal if the models are equal.
 
         The functions of a different model may get meaningless questions, and raise any exception.
         """
         self.row(self.model.initial())
-        for asked in np.split(questions, np.flatnonzero(questions == END) + 1)[:-1]:
-            self.fill(asked[:-1])
+        for keys in np.split(questions, np.flatnonzero(questions == END) + 1)[:-1]:
+            self.fill(keys[:-1])
 
     def digest(self) -> str:
         """A hash of all answers, the same in every process. Each value is hashed only once, so later calls are fast.
@@ -49,19 +49,19 @@ class ReplayableTables(Tables):
         """
         digest = hashlib.sha256()
         arrays = (self.zobrist, self.bases, self.listed, self.entries, self.classes, self.label_of, self.verdict_of)
-        for vector in (*arrays, self.masks, self.looks):
+        for vector in (*arrays, self.masks, self.projection_class):
             digest.update(np.ascontiguousarray(vector.view).data)
         digest.update(self.memo.data.data)
         for place, named in enumerate(self._named):
-            told, count = self._told[place]
+            objects, count = self._digests[place]
             for each in islice(named, count, None):
                 if not isinstance(each, Node):
-                    told.update(described(each).encode(errors="surrogatepass"))
-            self._told[place] = told, len(named)
-            digest.update(told.digest())
+                    objects.update(described(each).encode(errors="surrogatepass"))
+            self._digests[place] = objects, len(named)
+            digest.update(objects.digest())
         return digest.hexdigest()
 
     @property
     def _named(self) -> tuple[list[Any], ...]:
         """The objects behind the numbers; all these lists only grow."""
-        return self._ids, self._asked, self.labels, self.verdicts
+        return self._ids, self._operands, self.labels, self.verdicts

@@ -32,7 +32,7 @@ from checker.engine.process import Interrupts
 from checker.engine.result import Exploration, Limits, Stop
 from checker.engine.search_state import SearchState
 
-OVER = (Stop.EXHAUSTED, Stop.FOUND, Stop.WITNESSED)  # the search ended without a limit
+FINISHED = (Stop.EXHAUSTED, Stop.FOUND, Stop.WITNESSED)  # the search ended without a limit
 
 Array = np.ndarray[Any, Any]
 
@@ -49,30 +49,30 @@ class SearchCheckpoint:
         self._states = 0  # in the checkpoint
         self.interrupts = Interrupts()
 
-    def take_up(self, parts: SearchState) -> tuple[list[RowBlock], list[RowBlock]] | None:
-        """Restore the checkpoint into new parts, and return the remaining blocks of the level and of the next one.
+    def resume(self, state: SearchState) -> tuple[list[RowBlock], list[RowBlock]] | None:
+        """Restore the checkpoint into a new state, and return the remaining blocks of the level and of the next one.
 
-        Return None if there is no checkpoint. The tables of the parts must be `tables`.
+        Return None if there is no checkpoint. The tables of the state must be `tables`.
         """
-        self._parts = parts
+        self._state = state
         self._store.open()
-        said = self._store.load()
-        if said is None:
+        saved = self._store.load()
+        if saved is None:
             if self._checkpoint.resume:
                 self._note = f"{self._folder}: nothing was kept there, so the search began anew"
             return None
         if not self._checkpoint.resume:
             raise CheckpointError(
-                f"{self._folder}: a search of {said.states:,} states is kept there already; resume it, or {AGAIN}"
+                f"{self._folder}: a search of {saved.states:,} states is kept there already; resume it, or {AGAIN}"
             )
-        self._see_that_it_is_ours(said)
-        self._check_sizes(said)
-        self._learn_again(said)
+        self._check_identity(saved)
+        self._check_sizes(saved)
+        self._rebuild_tables(saved)
         states = self._refill()
-        if parts.graph is not None:
-            self._refill_graph(parts.graph, states)
-        level, following = self._take_up_now(said)
-        self._states = said.states
+        if state.graph is not None:
+            self._refill_graph(state.graph, states)
+        level, following = self._restore_frontier(saved)
+        self._states = saved.states
         self._note = f"taken up from {self._folder}, where {self._states:,} states were kept"
         return level, following
 
@@ -81,23 +81,23 @@ class SearchCheckpoint:
         """Whether the next save is due."""
         return time.monotonic() - self._last >= self._checkpoint.every
 
-    def keep(self, level: list[RowBlock], following: list[RowBlock]) -> None:
+    def save(self, level: list[RowBlock], following: list[RowBlock]) -> None:
         """Save the search with the remaining blocks of the level and of the next one. A failure is recorded in the
         notes.
         """
         try:
-            self._store.save(self._said(level, following), self._growing(), self._now([*level, *following]))
-            self._states, self._failed = self._parts.history.size, ""
+            self._store.save(self._saved_search(level, following), self._growing(), self._current([*level, *following]))
+            self._states, self._failed = self._state.history.size, ""
         except OSError as error:
             kept = f"what is kept there is of {self._states:,} states" if self._states else "nothing is kept there"
             self._failed = f"{self._folder}: the search could not be kept ({error.strerror or error}); {kept}"
         self._last = time.monotonic()
-        self._tell()
+        self._update_notes()
 
     def finish(self) -> None:
         """Remove the checkpoint of a search that ended without a limit, and describe it in the notes otherwise."""
-        result = self._parts.result
-        if result.stop in OVER:
+        result = self._state.result
+        if result.stop in FINISHED:
             try:
                 self._store.remove()
                 self._failed = ""
@@ -106,37 +106,37 @@ class SearchCheckpoint:
         elif self._states and not self._failed:
             self._note = f"{self._note}; " if self._note else ""
             self._note += f"kept in {self._folder}: a search that resumes there goes on from {self._states:,} states"
-        self._tell()
+        self._update_notes()
 
     def close(self) -> None:
         """Release the folder."""
         self._store.close()
 
-    def _tell(self) -> None:
-        self._parts.result.notes = [note for note in (self._note, self._failed) if note]
+    def _update_notes(self) -> None:
+        self._state.result.notes = [note for note in (self._note, self._failed) if note]
 
     # -- saving ----------------------------------------------------------------------------------------------
 
-    def _said(self, level: list[RowBlock], following: list[RowBlock]) -> SavedSearch:
-        result, judge = self._parts.result, self._parts.judge
+    def _saved_search(self, level: list[RowBlock], following: list[RowBlock]) -> SavedSearch:
+        result, evaluator = self._state.result, self._state.evaluator
         return SavedSearch(
             identity=self._identity,
             tables=self.tables.digest(),
             levels=result.levels,
             left=sum(block.size for block in level),
             next=sum(block.size for block in following),
-            states=self._parts.history.size,
+            states=self._state.history.size,
             transitions=result.transitions,
             deadlocks=result.deadlocks,
             seconds=result.seconds,
             python_seconds=result.python_seconds,
-            found=[SavedHit(*hit) for hit in judge.recorded],
-            moves=len(self._parts.counts.fired),
-            verdicts=len(judge.tally),
+            found=[SavedHit(*hit) for hit in evaluator.recorded],
+            moves=len(self._state.counts.fired),
+            verdicts=len(evaluator.tally),
         )
 
     def _growing(self) -> dict[str, Source]:
-        history, graph = self._parts.history, self._parts.graph
+        history, graph = self._state.history, self._state.graph
         growing: dict[str, Source] = {
             "states": lambda size: history.since(size // history.record.itemsize),
             "questions": lambda size: [self.tables.questions.view[size // 8 :]],
@@ -150,68 +150,68 @@ class SearchCheckpoint:
             growing["marks"] = lambda size: [marks[size // each : history.size]]
         return growing
 
-    def _now(self, blocks: list[RowBlock]) -> Iterator[Array]:
-        columns = len(self._parts.result.model.columns)
+    def _current(self, blocks: list[RowBlock]) -> Iterator[Array]:
+        columns = len(self._state.result.model.columns)
         yield from (block.rows[: block.size, :columns] for block in blocks)
-        yield from (self._parts.counts.fired, self._parts.counts.reached, self._parts.judge.tally)
+        yield from (self._state.counts.fired, self._state.counts.reached, self._state.evaluator.tally)
 
     # -- resuming --------------------------------------------------------------------------------------------
 
-    def _see_that_it_is_ours(self, said: SavedSearch) -> None:
+    def _check_identity(self, saved: SavedSearch) -> None:
         """Refuse a checkpoint of another model or engine, and one beyond the present limits of depth or states."""
-        result, theirs, ours = self._parts.result, said.identity, self._identity
+        result, theirs, ours = self._state.result, saved.identity, self._identity
         if theirs.engine != ours.engine:
             raise CheckpointError(f"{self._folder}: another version of the engine kept this; {AGAIN}")
         if theirs != ours:
             other = "as it was made then" if theirs.model == ours.model else f"but {theirs.model!r}"
             raise CheckpointError(f"{self._folder}: this is not {ours.model!r} as it is now, {other}; {AGAIN}")
-        done = said.levels if said.left < said.levels[-1] else said.levels[:-1]
+        done = saved.levels if saved.left < saved.levels[-1] else saved.levels[:-1]
         bounds = Limits(result.limits.depth, result.limits.states)
         if bounds.reached(Exploration(result.model, result.engine, bounds, levels=done)) is not None:
             raise CheckpointError(
-                f"{self._folder}: what is kept is at depth {len(done) - 1} with {said.states:,} states, "
+                f"{self._folder}: what is kept is at depth {len(done) - 1} with {saved.states:,} states, "
                 "beyond the limit of depth or states; raise the limit, or " + AGAIN
             )
 
-    def _check_sizes(self, said: SavedSearch) -> None:
+    def _check_sizes(self, saved: SavedSearch) -> None:
         """Check every count and index that later code relies on. Raises CheckpointError."""
-        model, history, graph = self._parts.result.model, self._parts.history, self._parts.graph
-        sizes = {"states": said.states * history.record.itemsize, "questions": self._store.size("questions") // 8 * 8}
+        model, history, graph = self._state.result.model, self._state.history, self._state.graph
+        sizes = {"states": saved.states * history.record.itemsize, "questions": self._store.size("questions") // 8 * 8}
         if graph is not None:
-            sizes["marks"] = said.states * graph.marks.room(0).shape[1] * 2
+            sizes["marks"] = saved.states * graph.marks.room(0).shape[1] * 2
             for name, numbers in graph.files.items():
                 each = np.dtype(numbers.kind).itemsize
                 sizes[name] = self._store.size(name) // each * each
         columns = len(model.columns)
-        self._store.sized(sizes, (said.left + said.next) * columns * 4 + (2 * said.moves + said.verdicts) * 8)
-        for hit in said.found:
-            inside = hit.position < len(model.properties) and hit.state < said.states
+        self._store.sized(sizes, (saved.left + saved.next) * columns * 4 + (2 * saved.moves + saved.verdicts) * 8)
+        for hit in saved.found:
+            inside = hit.position < len(model.properties) and hit.state < saved.states
             if not inside or len(hit.cells) != columns:
                 raise CheckpointError(f"{self._folder}: a finding names a property or state that is not there; {AGAIN}")
-        if len({each.position for each in said.found}) != len(said.found):
+        if len({each.position for each in saved.found}) != len(saved.found):
             raise CheckpointError(f"{self._folder}: a property has more than one finding; {AGAIN}")
 
-    def _learn_again(self, said: SavedSearch) -> None:
+    def _rebuild_tables(self, saved: SavedSearch) -> None:
         """Ask the model's functions the same questions again."""
         tables = self.tables
         questions = np.concatenate([np.zeros(0, np.uint64), *self._store.grown("questions", np.uint64)])
         try:
-            tables.ask_again(questions)
-            same = tables.digest() == said.tables
+            tables.replay(questions)
+            same = tables.digest() == saved.tables
         except Exception as error:
             # A different model may do anything with questions that it never asked.
-            raise CheckpointError(f"{self._otherwise} (it came to {error!r}); {AGAIN}") from error
+            raise CheckpointError(f"{self._changed_model} (it came to {error!r}); {AGAIN}") from error
         if not same:
-            raise CheckpointError(f"{self._otherwise}; {AGAIN}")
-        tables.seconds = said.python_seconds
+            raise CheckpointError(f"{self._changed_model}; {AGAIN}")
+        tables.seconds = saved.python_seconds
 
     @property
-    def _otherwise(self) -> str:
+    def _changed_model(self) -> str:
         return f"{self._folder}: the model's functions do not answer as they did when this was kept"
 
     def _refill(self) -> int:
         """Restore the history and the set of states seen; return the number of states."""
-        history, visited = self._parts.history, self._parts.visited
+        history, visited = self._state.history, self._state.visited
         for records in self._store.grown("states", history.record):
             numbers = np.arange(history.size, history.size + len(records))
             if np.any(records["parent"] >= np.maximum(numbers, 1)):
@@ -221,7 +221,7 @@ class SearchCheckpoint:
         return history.size
 
     def _refill_graph(self, graph: Graph, states: int) -> None:
-        tables, total = self._parts.tables, 0
+        tables, total = self._state.tables, 0
         bounds = {"targets": states, "labels": len(tables.labels), "degrees": 1 << 32}
         for name, numbers in graph.files.items():
             for part in self._store.grown(name, numbers.kind):
@@ -242,26 +242,26 @@ class SearchCheckpoint:
         if numbers.size and int(numbers.max()) >= bound:
             raise CheckpointError(f"{self._folder}: a number of the file {name} must be below {bound:,}; {AGAIN}")
 
-    def _take_up_now(self, said: SavedSearch) -> tuple[list[RowBlock], list[RowBlock]]:
-        result, _, _, history, _, judge, counts, _ = self._parts
-        result.levels, result.transitions, result.deadlocks = said.levels, said.transitions, said.deadlocks
-        result.seconds_before = said.seconds
+    def _restore_frontier(self, saved: SavedSearch) -> tuple[list[RowBlock], list[RowBlock]]:
+        result, _, _, history, _, evaluator, counts, _ = self._state
+        result.levels, result.transitions, result.deadlocks = saved.levels, saved.transitions, saved.deadlocks
+        result.seconds_before = saved.seconds
         with self._store.now() as file:
-            level, following = (self._blocks(file, rows) for rows in (said.left, said.next))
-            counts.fired, counts.reached = (np.fromfile(file, np.uint64, said.moves) for _ in range(2))
-            tally = np.fromfile(file, np.uint64, said.verdicts)
-        self._see_that_they_are_the_last([*level, *following])
-        known = self._parts.tables
+            level, following = (self._blocks(file, rows) for rows in (saved.left, saved.next))
+            counts.fired, counts.reached = (np.fromfile(file, np.uint64, saved.moves) for _ in range(2))
+            tally = np.fromfile(file, np.uint64, saved.verdicts)
+        self._check_frontier([*level, *following])
+        known = self._state.tables
         if len(tally) < len(known.verdicts) or len(counts.fired) < known.label_of.size:
             raise CheckpointError(f"{self._folder}: counts of moves or verdicts are missing; {AGAIN}")
-        cells = {cell for each in said.found for cell in each.cells}
+        cells = {cell for each in saved.found for cell in each.cells}
         if cells and max(cells) >= known.bases.size:
             raise CheckpointError(f"{self._folder}: a finding names a value that is not there; {AGAIN}")
         try:
-            judge.resume(tally, [Hit(each.position, each.cells, each.state) for each in said.found], history)
+            evaluator.resume(tally, [Hit(each.position, each.cells, each.state) for each in saved.found], history)
         except ModelError as error:
             raise CheckpointError(f"{self._folder}: a finding is not that of the model ({error}); {AGAIN}") from None
-        if level and said.left == result.levels[-1]:
+        if level and saved.left == result.levels[-1]:
             # No block of the level was expanded: the level starts again, under the present limits.
             result.levels.pop()
             return [], level
@@ -269,22 +269,22 @@ class SearchCheckpoint:
 
     def _blocks(self, file: Any, rows: int) -> list[RowBlock]:
         """Read this number of rows into blocks. All of them are full except the last, as they were before the save."""
-        columns, blocks = len(self._parts.result.model.columns), list[RowBlock]()
+        columns, blocks = len(self._state.result.model.columns), list[RowBlock]()
         while rows:
-            block = self._parts.pool.take()
+            block = self._state.pool.take()
             block.size = min(rows, len(block.rows))
             cells = np.fromfile(file, np.uint32, block.size * columns).reshape(-1, columns)
-            if cells.size and int(cells.max()) >= self._parts.tables.bases.size:
+            if cells.size and int(cells.max()) >= self._state.tables.bases.size:
                 raise CheckpointError(f"{self._folder}: a row names a value that nothing has; {AGAIN}")
             block.rows[: block.size, :columns] = cells
-            block.fingerprints[: block.size] = np.bitwise_xor.reduce(self._parts.tables.zobrist.view[cells], axis=1)
+            block.fingerprints[: block.size] = np.bitwise_xor.reduce(self._state.tables.zobrist.view[cells], axis=1)
             blocks.append(block)
             rows -= block.size
         return blocks
 
-    def _see_that_they_are_the_last(self, blocks: list[RowBlock]) -> None:
+    def _check_frontier(self, blocks: list[RowBlock]) -> None:
         """Check by fingerprints that the waiting rows are the states seen last."""
-        history = self._parts.history
+        history = self._state.history
         rows = [block.fingerprints[: block.size] for block in blocks]
         first = history.size - sum(map(len, rows))
         seen = [records["fingerprint"] for records in history.since(first)]

@@ -34,21 +34,24 @@ DONE, NOT_POSSIBLE, INCOMPLETE, TOO_DEEP = 0, 1, 2, 3
 
 
 @inlined
-def resembling(row: Array, columns: Any, looks: Array, zobrist: Array, look: Array, known: Array) -> Any:
-    """The slot of `known` for rows with the same view for the joint rules: (slot, whether it holds such a row).
+def find_joint_key(
+    row: Array, columns: Any, projection_class: Array, zobrist: Array, joint_key: Array, cached_keys: Array
+) -> Any:
+    """The slot of `cached_keys` for rows with the same view for the joint rules: (slot, whether it holds this view).
 
-    looks[cell] is the first cell of the same column with the same view for the joint rules. The joint rules list the
-    same moves for a row and for the row of these cells, which is written to `look` and compared with known[slot]. Each
-    view has only this slot, and a new row replaces the previous one. No cell is 0, which is the root of a group.
+    projection_class[cell] is the first cell of the same column with the same view for the joint rules, and represents
+    all of them. The joint rules list the same moves for a row and for the row of these cells. That row, its joint key,
+    is written to `joint_key` and compared with cached_keys[slot]. Each view has only this slot, and a new key replaces
+    the previous one. No cell is 0, which is the root of a group.
     """
     mixed = ZERO
     for c in range(columns):
-        look[c] = looks[row[c]]
-        mixed ^= zobrist[look[c]]
-    slot = mixed & U64(known.shape[0] - 1)
+        joint_key[c] = projection_class[row[c]]
+        mixed ^= zobrist[joint_key[c]]
+    slot = mixed & U64(cached_keys.shape[0] - 1)
     different = U32(0)
     for c in range(columns):
-        different |= known[slot, c] ^ look[c]
+        different |= cached_keys[slot, c] ^ joint_key[c]
     return slot, different == U32(0)
 
 
@@ -106,14 +109,14 @@ def run(effect: Any, row: Array, fingerprint: Any, stack: Array, entries: Array,
 
 @inlined
 def gather(row: Array, columns: Any, listed: Array, masks: Array, masked: Array, joint: Array, lists_of: Array,
-           looks: Array, look: Array, known: Array, known_lists: Array, zobrist: Array,
+           projection_class: Array, joint_key: Array, cached_keys: Array, cached_lists: Array, zobrist: Array,
            groups: Array, reads: Array, classes: Array, bases: Array,
            memo: Array, shift: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
     """Write the lists of moves that apply to a row into `lists_of`: (their number, whether all are known).
 
     The columns' own moves come first, then those of the joint rules: the order of Model.rules. Whether a channel is
-    empty cannot be predicted, so empty lists are left out without a branch. Joint rules are evaluated only if `known`
-    has no row with the same view: known_lists[slot] = (number of lists, the lists).
+    empty cannot be predicted, so empty lists are left out without a branch. Joint rules are evaluated only if no
+    key in `cached_keys` has the same view: cached_lists[slot] = (number of lists, the lists).
     """
     count, complete = ZERO, True
     for c in range(columns):
@@ -125,21 +128,21 @@ def gather(row: Array, columns: Any, listed: Array, masks: Array, masked: Array,
             note(missing, counters, node << BITS32)
             complete = False
     if joint.size:
-        slot, is_known = resembling(row, columns, looks, zobrist, look, known)
-        if not is_known:
-            is_known = look_at_joint_rules(row, masks, masked, joint, listed, known_lists[slot],
+        slot, is_cached = find_joint_key(row, columns, projection_class, zobrist, joint_key, cached_keys)
+        if not is_cached:
+            is_cached = evaluate_joint_rules(row, masks, masked, joint, listed, cached_lists[slot],
                                            groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
-            complete &= is_known
+            complete &= is_cached
             for c in range(columns):
-                known[slot, c] = look[c] if is_known else U32(0)
-        for n in range(known_lists[slot, 0]):
-            lists_of[count] = known_lists[slot, ONE + n]
+                cached_keys[slot, c] = joint_key[c] if is_cached else U32(0)
+        for n in range(cached_lists[slot, 0]):
+            lists_of[count] = cached_lists[slot, ONE + n]
             count += ONE
     return count, complete
 
 
 @inlined
-def look_at_joint_rules(row: Array, masks: Array, masked: Array, joint: Array, listed: Array, lists_of: Array,
+def evaluate_joint_rules(row: Array, masks: Array, masked: Array, joint: Array, listed: Array, lists_of: Array,
                         groups: Array, reads: Array, classes: Array, bases: Array,
                         memo: Array, shift: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
     """Write the lists of moves of joint rules into `lists_of`, after their number; return whether all are known."""
@@ -166,7 +169,7 @@ def look_at_joint_rules(row: Array, masks: Array, masked: Array, joint: Array, l
 @kernel
 def expand(rows: Array, columns: Any, fingerprints: Array, todo: Array, position: Any, listed: Array,
            masks: Array, masked: Array, joint: Array, lists_of: Array,
-           looks: Array, look: Array, known: Array, known_lists: Array,
+           projection_class: Array, joint_key: Array, cached_keys: Array, cached_lists: Array,
            row: Array, stack: Array, entries: Array, zobrist: Array,
            groups: Array, reads: Array, classes: Array, bases: Array, memo: Array, shift: Any,
            found: Array, origins: Array, fired: Array,
@@ -185,7 +188,8 @@ def expand(rows: Array, columns: Any, fingerprints: Array, todo: Array, position
         index = todo[position]
         base = fingerprints[index]
         count, complete = gather(
-            rows[index], columns, listed, masks, masked, joint, lists_of, looks, look, known, known_lists, zobrist,
+            rows[index], columns, listed, masks, masked, joint, lists_of,
+            projection_class, joint_key, cached_keys, cached_lists, zobrist,
             groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
         ordinal = ZERO
         for n in range(count if complete else ZERO):
