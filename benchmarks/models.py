@@ -5,7 +5,7 @@ from collections.abc import Callable
 from checker.engine import Finding, Kind, Model, Property, Read
 from checker.models import rounds
 from checker.models.ensemble import Budgets, File, Grain, Member, Setup, ensemble
-from checker.properties import build, defaults, election
+from checker.properties import ENSEMBLE_PROPERTIES
 from spec.election.channel import ChannelRules
 from spec.quorum import majority_view
 from spec.zab.state import ZabRules
@@ -34,7 +34,7 @@ def fast_leader_election(servers: int) -> Model:
     file = File("zoo.cfg", majority_view(range(1, servers + 1)))
     members = tuple(Member(sid, file, late=True) for sid in range(1, servers + 1))
     setup = Setup(members, round_limit=1, channels=ChannelRules(merge_repeats=True))
-    properties = [make(setup) for make in (election.one_leader, election.only_voters_counted)]
+    properties = [ENSEMBLE_PROPERTIES.build(setup, name) for name in ("OneLeader", "OnlyVotersCounted")]
     return ensemble("cold start", setup, properties)
 
 
@@ -52,7 +52,7 @@ def zab(servers: int) -> Model:
     file = File("zoo.cfg", majority_view((1, 2, 3)))
     members = tuple(Member(sid, file) for sid in (1, 2, 3))
     setup = Setup(members, Grain.ORACLE, budgets=budgets[servers], zab=ZabRules(), discovery_in_one_step=True)
-    return ensemble("zab", setup, [build(setup, name) for name in defaults(setup)])
+    return ensemble("zab", setup, ENSEMBLE_PROPERTIES.build_defaults(setup))
 
 
 MODELS: dict[str, Callable[[int], Model]] = {

@@ -19,7 +19,7 @@ from checker.job import Job, Verdict
 from checker.models.ensemble import Budgets, File, Grain, Member, Prologue, Setup, ensemble
 from checker.models.ensemble.actions import BUDGETS, FAULT_ACTIONS
 from checker.models.ensemble.rules import may_be_silent
-from checker.properties import build, defaults
+from checker.properties import ENSEMBLE_PROPERTIES
 from checker.scenario import EnsemblePresenter
 from checker.scenario.bounds import bounds_of
 from checker.scenario.refined import with_refinement
@@ -133,9 +133,9 @@ def _check_protocol(run: RunDescription, options: argparse.Namespace) -> None:
 
 def _job(run: RunDescription, limits: Limits) -> Job:
     setup = _setup(run)
-    held_to = run["properties"] or defaults(setup)
+    held_to = run["properties"] or ENSEMBLE_PROPERTIES.defaults(setup)
     witnesses = () if run["protocol"] == "zab" else ("Elected",)
-    properties = [build(setup, name, None) for name in (*held_to, *witnesses)]
+    properties = [ENSEMBLE_PROPERTIES.build(setup, name) for name in (*held_to, *witnesses)]
     try:
         model = ensemble(run["name"], setup, properties)
     except ValueError as error:

@@ -15,7 +15,7 @@ from checker.engine.search import explore
 from checker.models.ensemble import Budgets, File, Grain, Member, Prologue, Setup, ensemble
 from checker.models.ensemble.names import LINKS, Link, server_name
 from checker.models.ensemble.status import ElectionStatus, election_status, is_established
-from checker.properties.role_patterns import serves
+from checker.properties import ENSEMBLE_PROPERTIES
 from spec.quorum import majority_view
 
 SIZES_OF_LOSS = range(2, 7)
@@ -57,7 +57,7 @@ def _loss(servers: int) -> Loss:
     states, survived = 0, 0
     for crashes in range(1, servers + 1):
         setup = _settled(servers, Budgets(crashes=crashes))
-        always, seen = _never_found(setup, serves(setup))
+        always, seen = _never_found(setup, ENSEMBLE_PROPERTIES.build(setup, "Serves"))
         states += seen
         if not always:
             break

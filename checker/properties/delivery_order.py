@@ -1,11 +1,10 @@
-"""Invariants of the delivered transactions: the broadcast properties of Zab, and agreement of replicas.
+"""Invariants of the order in which servers deliver transactions: the broadcast properties of Zab.
 
-"Delivered" means committed by a leader that serves, or applied by a learner that serves; "log" means logged or handed
-to the disk. Every property returns the clause that decided and its witnesses, and is trivial while no server has
-transactions that it concerns.
+"Delivered" means committed by a leader that serves, or applied by a learner that serves. Every property returns the
+clause that decided and its witnesses, and is trivial while no server has transactions that it concerns.
 
-Sources: Junqueira, Reed, Serafini, "Zab" (DSN 2011), section 2 (Integrity, Total order, Agreement, Local and global
-primary order, Primary integrity); the TLA+ specifications of ZooKeeper, for the consistency of logs.
+Source: Junqueira, Reed, Serafini, "Zab" (DSN 2011), section 2 (Integrity, Total order, Agreement, Local and global
+primary order, Primary integrity).
 """
 
 from __future__ import annotations
@@ -14,32 +13,29 @@ from collections.abc import Callable, Iterator
 from itertools import combinations, permutations
 from typing import Any
 
-from checker.engine import TRIVIAL, Finding, Property
-from checker.engine.model import Trivial
+from checker.engine import TRIVIAL, Finding
 from checker.models.ensemble.effects import Misapplied, applied_zxid, up_to
 from checker.models.ensemble.history import FirstCommit, HistoryPart, ProposedTxn
 from checker.models.ensemble.setup import Setup
-from checker.properties.projections import ServerStatus, as_applied, reads_of, server_status
+from checker.properties.ensembles import zab_invariant
+from checker.properties.projections import Servers, ServerStatus, of_present, present_servers, reads_of, server_status
+from checker.properties.registry import Answer, Condition
 from spec.quorum import Sid
 from spec.server import Server
 from spec.txn import Txn, epoch_of, format_zxid
 
-Answer = Finding | Trivial | None
-Servers = dict[Sid, ServerStatus]
-"""The servers that lead or follow and have reached the phases that `ServerStatus` covers."""
 
-
-# Properties of one server.
-
-
-def applied_in_order(setup: Setup) -> Property:
-    """Each server applies the transactions of its log once each, in zxid order.
-
-    Source: Zab (DSN 2011), Integrity and Total order; `CommitProcessor` passes requests to `FinalRequestProcessor` in
-    the order of their commits, and `DataTree.processTxn` applies one transaction at a time. The other invariants of
-    delivery derive the delivered transactions of a server from its log; this one justifies that.
-    """
-
+@zab_invariant(
+    "AppliedInOrder",
+    meaning="A server applies exactly the next transactions of its log, in ascending order of their zxids",
+    premise="Some server that serves has applied two or more transactions that are on its disk",
+    source="Paper, Integrity and Total order. ZooKeeper `CommitProcessor`, `FinalRequestProcessor.processRequest`, "
+    "`DataTree.processTxn`",
+    notes="Every step is compared where a server reports transactions as applied, begins to serve, or names a "
+    "later zxid as applied. The other invariants of delivery derive the delivered transactions from the log; this "
+    "invariant justifies that.",
+)
+def _applied_in_order(setup: Setup) -> Condition:
     def has_two(server: Server) -> bool:
         zxid = applied_zxid(server)
         return zxid is not None and len(up_to(tuple(server.durable.txns), zxid)) > 1
@@ -49,58 +45,86 @@ def applied_in_order(setup: Setup) -> Property:
             return Finding(
                 "a server applies other transactions than the next ones of its log, or not in zxid order",
                 (
-                    (f"server.{report.server} applied", _zxids(report.applied)),
-                    ("its log to there", _zxids(report.logged)),
+                    (f"server.{report.server} applied", format_txns(report.applied)),
+                    ("its log to there", format_txns(report.logged)),
                     ("epoch", report.epoch),
                 ),
             )
         return None if any(has_two) else TRIVIAL
 
-    meaning = "each server applies the transactions of its log in zxid order, without a gap"
-    return Property("AppliedInOrder", reads_of(setup, has_two, HistoryPart.MISAPPLIED), check, meaning=meaning)
+    return Condition(reads_of(setup, has_two, HistoryPart.MISAPPLIED), check)
 
 
-# Delivered prefixes.
-
-
-def prefix_consistency(setup: Setup) -> Property:
-    """Of any two servers, one has delivered a prefix of the transactions that the other has delivered."""
-
+@zab_invariant(
+    "PrefixConsistency",
+    meaning="Of the transactions that any two servers have delivered, one sequence is a prefix of the other",
+    premise="Two servers have each delivered something, and together at least two transactions",
+    source="TLA+ `PrefixConsistency`",
+)
+def _prefix_consistency(setup: Setup) -> Condition:
     def check(servers: Servers) -> Answer:
         pairs = _able_to_differ(servers)
         if not pairs:
             return TRIVIAL
-        return _first(
-            _differ("neither has delivered a prefix of what the other has", servers, a, b)
+        return first(
+            differ("neither has delivered a prefix of what the other has", servers, a, b)
             for a, b in pairs
-            if not _agree(servers[a].delivered, servers[b].delivered)
+            if not _is_prefix(servers[a].delivered, servers[b].delivered)
         )
 
-    meaning = "of any two servers that serve, one has delivered a prefix of what the other has"
-    return _of_seen("PrefixConsistency", setup, check, meaning)
+    return of_present(setup, check)
 
 
-def agreement(setup: Setup) -> Property:
-    """If one server delivers a and another delivers b, the first delivers b too, or the second delivers a."""
+@zab_invariant(
+    "Integrity",
+    meaning="Every delivered transaction was proposed by a leader, or was on a disk in the first state",
+    premise="Some server has delivered something",
+    source="Paper, Integrity. TLA+ `Integrity`",
+)
+def _integrity(setup: Setup) -> Condition:
+    given = {txn for member in setup.members for txn in member.durable.txns}
 
+    def check(_: Any, broadcast: tuple[ProposedTxn, ...], servers: Servers) -> Answer:
+        delivered = {txn for each in servers.values() for txn in each.delivered}
+        if not delivered:
+            return TRIVIAL
+        strange = delivered - given - {each.txn for each in broadcast}
+        values = tuple(("delivered", f"{format_zxid(txn.zxid)} ({txn.value})") for txn in strange)
+        return Finding("a transaction is delivered that no leader proposed", values) if strange else None
+
+    return _of_past(setup, check)
+
+
+@zab_invariant(
+    "Agreement",
+    meaning="If one server delivers A and another B, the first delivers B or the second A",
+    premise="Two servers have each delivered something, and together at least two transactions",
+    source="Paper, Agreement. TLA+ `Agreement`",
+)
+def _agreement(setup: Setup) -> Condition:
     def check(servers: Servers) -> Answer:
         pairs = _able_to_differ(servers)
         if not pairs:
             return TRIVIAL
-        return _first(
-            _differ("each has delivered a transaction that the other has not", servers, a, b)
+        return first(
+            differ("each has delivered a transaction that the other has not", servers, a, b)
             for a, b in pairs
             if set(servers[a].delivered) - set(servers[b].delivered)
             and set(servers[b].delivered) - set(servers[a].delivered)
         )
 
-    meaning = "if one server delivers a and another b, the first delivers b too or the second a"
-    return _of_seen("Agreement", setup, check, meaning)
+    return of_present(setup, check)
 
 
-def total_order(setup: Setup) -> Property:
-    """If one server delivers a before b, every server that delivers b delivers a before it."""
-
+@zab_invariant(
+    "TotalOrder",
+    meaning="If one server delivers A before B, every server that delivers B has delivered A before it",
+    premise="Some server has delivered at least two transactions, and another at least one",
+    source="Paper, Total order. TLA+ `TotalOrder`",
+    notes="One of the published forms demands that the other server has delivered two transactions, so that a "
+    "server with *b* alone escapes. Here one transaction is enough.",
+)
+def _total_order(setup: Setup) -> Condition:
     def check(servers: Servers) -> Answer:
         known = [s for s in servers if len(servers[s].delivered) > 1]
         pairs = [(a, b) for a, b in permutations(servers, 2) if a in known and servers[b].delivered]
@@ -114,144 +138,18 @@ def total_order(setup: Setup) -> Property:
                     return _out_of_order(clause, one, other, before, after)
         return None
 
-    meaning = "if one server delivers a before b, whoever delivers b has delivered a before it"
-    return _of_seen("TotalOrder", setup, check, meaning)
+    return of_present(setup, check)
 
 
-def global_primary_order(setup: Setup) -> Property:
-    """A server delivers transactions of a lower epoch before those of a higher one."""
-
-    def check(servers: Servers) -> Answer:
-        long = {s: each for s, each in servers.items() if len({epoch_of(txn.zxid) for txn in each.delivered}) > 1}
-        if not long:
-            return TRIVIAL
-        return _first(
-            Finding(
-                "a transaction of a higher epoch is delivered before one of a lower",
-                ((f"server.{sid} delivers", _zxids(each.delivered)),),
-            )
-            for sid, each in long.items()
-            if any(epoch_of(a.zxid) > epoch_of(b.zxid) for a, b in combinations(each.delivered, 2))
-        )
-
-    meaning = "a server delivers what was proposed in a lower epoch before what was proposed in a higher"
-    return _of_seen("GlobalPrimaryOrder", setup, check, meaning)
-
-
-# Leader and follower.
-
-
-def process_consistency(setup: Setup) -> Property:
-    """From its ACK of NEWLEADER until it serves, a follower's log is a prefix of its leader's."""
-    return _log_property(
-        "ProcessConsistency",
-        setup,
-        lambda _, follower: not follower.serves,
-        "a follower has acknowledged NEWLEADER, and its log is no prefix of its leader's",
-        "once a follower has acknowledged NEWLEADER, and until it serves, its log is a prefix of its leader's",
-    )
-
-
-def history_consistency(setup: Setup) -> Property:
-    """While both serve, a follower's log is a prefix of its leader's."""
-    return _log_property(
-        "HistoryConsistency",
-        setup,
-        lambda leader, follower: follower.serves and leader.serves,
-        "a follower serves, and its log is no prefix of its leader's",
-        "while leader and follower serve, the follower's log is a prefix of the leader's",
-    )
-
-
-def _log_property(
-    name: str, setup: Setup, applies: Callable[[ServerStatus, ServerStatus], bool], clause: str, meaning: str
-) -> Property:
-    def check(servers: Servers) -> Answer:
-        pairs = [(a, b) for a, b in _led(servers) if servers[b].log and applies(servers[a], servers[b])]
-        if not pairs:
-            return TRIVIAL
-        return _first(
-            Finding(
-                clause,
-                (
-                    ("epoch", servers[a].epoch),
-                    (f"leader server.{a} has logged", _zxids(servers[a].log)),
-                    (f"server.{b} has logged", _zxids(servers[b].log)),
-                ),
-            )
-            for a, b in pairs
-            if servers[a].log[: len(servers[b].log)] != servers[b].log
-        )
-
-    return _of_seen(name, setup, check, meaning)
-
-
-def commit_consistency(setup: Setup) -> Property:
-    """While both serve, a follower has delivered a prefix of the transactions that its leader has delivered."""
-
-    def check(servers: Servers) -> Answer:
-        pairs = [(a, b) for a, b in _led(servers) if servers[a].serves and servers[b].delivered]
-        if not pairs:
-            return TRIVIAL
-        return _first(
-            _differ("a follower has delivered what is no prefix of what its leader has", servers, a, b)
-            for a, b in pairs
-            if servers[a].delivered[: len(servers[b].delivered)] != servers[b].delivered
-        )
-
-    meaning = "while leader and follower serve, what the follower has delivered is a prefix of what the leader has"
-    return _of_seen("CommitConsistency", setup, check, meaning)
-
-
-def replicas_agree(setup: Setup) -> Property:
-    """Two servers that serve under one leader have the same transaction under one zxid (R10, after healing)."""
-
-    def check(servers: Servers) -> Answer:
-        serving = [s for s in servers if servers[s].serves]
-        pairs = [(a, b) for a, b in combinations(serving, 2) if _of_one_reign(servers[a], servers[b])]
-        pairs = [(a, b) for a, b in pairs if _zxids_of(servers[a]) & _zxids_of(servers[b])]
-        if not pairs:
-            return TRIVIAL
-        for one, other in pairs:
-            there = {txn.zxid: txn for txn in servers[other].delivered}
-            for txn in servers[one].delivered:
-                if there.get(txn.zxid, txn) != txn:
-                    return Finding(
-                        "two servers serve behind one leader, and one zxid is two transactions",
-                        (
-                            ("leader", servers[one].leader),
-                            ("zxid", format_zxid(txn.zxid)),
-                            (f"server.{one} has", txn.value),
-                            (f"server.{other} has", there[txn.zxid].value),
-                        ),
-                    )
-        return None
-
-    meaning = "servers that serve behind one leader in one epoch have the same transaction under the same zxid"
-    return _of_seen("ReplicasAgree", setup, check, meaning)
-
-
-# Comparison with earlier broadcasts and commits.
-
-
-def integrity(setup: Setup) -> Property:
-    """Every delivered transaction was proposed by a leader, or was on a disk from the beginning."""
-    given = {txn for member in setup.members for txn in member.durable.txns}
-
-    def check(_: Any, broadcast: tuple[ProposedTxn, ...], servers: Servers) -> Answer:
-        delivered = {txn for each in servers.values() for txn in each.delivered}
-        if not delivered:
-            return TRIVIAL
-        strange = delivered - given - {each.txn for each in broadcast}
-        values = tuple(("delivered", f"{format_zxid(txn.zxid)} ({txn.value})") for txn in strange)
-        return Finding("a transaction is delivered that no leader proposed", values) if strange else None
-
-    return _of_past("Integrity", setup, check, "whatever a server delivers was proposed by a leader")
-
-
-def local_primary_order(setup: Setup) -> Property:
-    """If a leader proposes a before b, every server that delivers b has delivered a before it."""
-
+@zab_invariant(
+    "LocalPrimaryOrder",
+    meaning="If a leader proposes A before B, every server that delivers B has delivered A before it",
+    premise="Some server has delivered a transaction that is not the first one that its leader proposed",
+    source="Paper, Local primary order. TLA+ `LocalPrimaryOrder`",
+    notes='All pairs of proposals of one leader in one epoch are compared; "before" is the order of their zxids. '
+    "The published invariant states that such a pair *exists*, and lets both be equal, so it holds trivially.",
+)
+def _local_primary_order(setup: Setup) -> Condition:
     def check(_: Any, broadcast: tuple[ProposedTxn, ...], servers: Servers) -> Answer:
         pairs = [(a.txn, b.txn) for a, b in combinations(broadcast, 2) if (a.epoch, a.leader) == (b.epoch, b.leader)]
         asked = [(a, b, s) for a, b in pairs for s in servers if b in servers[s].delivered]
@@ -265,18 +163,47 @@ def local_primary_order(setup: Setup) -> Property:
                     (
                         ("a", format_zxid(before.zxid)),
                         ("b", format_zxid(after.zxid)),
-                        (f"server.{sid} delivers", _zxids(delivered)),
+                        (f"server.{sid} delivers", format_txns(delivered)),
                     ),
                 )
         return None
 
-    meaning = "if a leader proposes a before b, whoever delivers b has delivered a before it"
-    return _of_past("LocalPrimaryOrder", setup, check, meaning)
+    return _of_past(setup, check)
 
 
-def primary_integrity(setup: Setup) -> Property:
-    """A leader that proposes has delivered every transaction of lower epochs that was ever committed or delivered."""
+@zab_invariant(
+    "GlobalPrimaryOrder",
+    meaning="A server delivers transactions of a lower epoch before those of a higher epoch",
+    premise="Some server has delivered transactions of two epochs",
+    source="Paper, Global primary order. TLA+ `GlobalPrimaryOrder`",
+    notes="The epoch is that of the zxid.",
+)
+def _global_primary_order(setup: Setup) -> Condition:
+    def check(servers: Servers) -> Answer:
+        long = {s: each for s, each in servers.items() if len({epoch_of(txn.zxid) for txn in each.delivered}) > 1}
+        if not long:
+            return TRIVIAL
+        return first(
+            Finding(
+                "a transaction of a higher epoch is delivered before one of a lower",
+                ((f"server.{sid} delivers", format_txns(each.delivered)),),
+            )
+            for sid, each in long.items()
+            if any(epoch_of(a.zxid) > epoch_of(b.zxid) for a, b in combinations(each.delivered, 2))
+        )
 
+    return of_present(setup, check)
+
+
+@zab_invariant(
+    "PrimaryIntegrity",
+    meaning="A leader that proposes has delivered every committed transaction of an earlier epoch",
+    premise="A leader serves and has proposed something, and a transaction of an earlier epoch is committed",
+    source="Paper, Primary integrity. TLA+ `PrimaryIntegrity`",
+    notes="The paper demands the delivery before the proposal. Here every state after the proposal is examined; a "
+    "leader delivers its initial transactions before it can propose.",
+)
+def _primary_integrity(setup: Setup) -> Condition:
     def check(committed: tuple[FirstCommit, ...], broadcast: tuple[ProposedTxn, ...], servers: Servers) -> Answer:
         proposing = {(each.epoch, each.leader) for each in broadcast}
         asked = [
@@ -288,7 +215,7 @@ def primary_integrity(setup: Setup) -> Property:
         ]
         if not asked:
             return TRIVIAL
-        return _first(
+        return first(
             Finding(
                 "a leader proposes, and has not delivered what was delivered in an earlier epoch",
                 (("leader", sid), ("epoch", servers[sid].epoch), ("not delivered by it", format_zxid(txn.zxid))),
@@ -297,62 +224,50 @@ def primary_integrity(setup: Setup) -> Property:
             if txn not in servers[sid].delivered
         )
 
-    meaning = "a leader that proposes has delivered everything of earlier epochs that anybody has delivered"
-    return _of_past("PrimaryIntegrity", setup, check, meaning)
+    return _of_past(setup, check)
 
 
-def committed_log_monotonicity(setup: Setup) -> Property:
-    """The committed log only grows: of this log and the delivered transactions of a server, one is a prefix."""
-
+@zab_invariant(
+    "CommittedLogMonotonicity",
+    meaning="The delivered transactions of a server and the committed log agree: one is a prefix of the other",
+    premise="At least two transactions are committed, and some server has delivered one",
+    source="TLA+: the committed log only grows",
+    notes="The committed log has the transactions in the order of their first commits.",
+)
+def _committed_log_monotonicity(setup: Setup) -> Condition:
     def check(committed: tuple[FirstCommit, ...], _: Any, servers: Servers) -> Answer:
         log = tuple(each.txn for each in committed)
         serving = [sid for sid in servers if servers[sid].delivered]
         if len(log) < 2 or not serving:
             return TRIVIAL
-        return _first(
+        return first(
             Finding(
                 "a server has delivered what does not go on from the committed log",
-                (("committed, in this order", _zxids(log)), (f"server.{sid} delivers", _zxids(servers[sid].delivered))),
+                (
+                    ("committed, in this order", format_txns(log)),
+                    (f"server.{sid} delivers", format_txns(servers[sid].delivered)),
+                ),
             )
             for sid in serving
-            if not _agree(log, servers[sid].delivered)
+            if not _is_prefix(log, servers[sid].delivered)
         )
 
-    meaning = "the committed log only grows: whatever a server delivers goes on from what was committed before"
-    return _of_past("CommittedLogMonotonicity", setup, check, meaning)
+    return _of_past(setup, check)
 
 
 # The parts of these properties.
 
 
-def _of_seen(name: str, setup: Setup, check: Callable[[Servers], Answer], meaning: str) -> Property:
-    reads = reads_of(setup, server_status, HistoryPart.MISAPPLIED)
-    return Property(name, reads, lambda reports, *views: check(_present(setup, reports, views)), meaning=meaning)
-
-
-def _of_past(name: str, setup: Setup, check: Callable[[Any, Any, Servers], Answer], meaning: str) -> Property:
-    """A property of the committed and proposed transactions so far, and of the delivered ones."""
+def _of_past(setup: Setup, check: Callable[[Any, Any, Servers], Answer]) -> Condition:
+    """A condition on the committed and proposed transactions so far, and on the delivered ones."""
     reads = reads_of(setup, server_status, HistoryPart.COMMITTED, HistoryPart.BROADCAST, HistoryPart.MISAPPLIED)
 
     def check_past(
         committed: Any, broadcast: Any, reports: tuple[Misapplied, ...], *views: ServerStatus | str
     ) -> Answer:
-        return check(committed, broadcast, _present(setup, reports, views))
+        return check(committed, broadcast, present_servers(setup, reports, views))
 
-    return Property(name, reads, check_past, meaning=meaning)
-
-
-def _present(setup: Setup, reports: tuple[Misapplied, ...], views: tuple[ServerStatus | str, ...]) -> Servers:
-    present = {sid: each for sid, each in zip(setup.sids, views, strict=True) if isinstance(each, ServerStatus)}
-    return {sid: as_applied(sid, each, reports) for sid, each in present.items()} if reports else present
-
-
-def _led(servers: Servers) -> Iterator[tuple[Sid, Sid]]:
-    """Each leader with each server that follows it in its epoch."""
-    for sid, each in servers.items():
-        leader = servers.get(each.leader)
-        if not each.leads and leader is not None and leader.leads and leader.epoch == each.epoch:
-            yield each.leader, sid
+    return Condition(reads, check_past)
 
 
 def _able_to_differ(servers: Servers) -> list[tuple[Sid, Sid]]:
@@ -361,26 +276,20 @@ def _able_to_differ(servers: Servers) -> list[tuple[Sid, Sid]]:
     return [(a, b) for a, b in pairs if len({*servers[a].delivered, *servers[b].delivered}) > 1]
 
 
-def _zxids_of(each: ServerStatus) -> set[int]:
-    return {txn.zxid for txn in each.delivered}
-
-
-def _of_one_reign(one: ServerStatus, other: ServerStatus) -> bool:
-    return (one.leader, one.epoch) == (other.leader, other.epoch)
-
-
-def _agree(one: tuple[Txn, ...], other: tuple[Txn, ...]) -> bool:
-    """Whether one is a prefix of the other."""
+def _is_prefix(one: tuple[Txn, ...], other: tuple[Txn, ...]) -> bool:
+    """Whether one sequence is a prefix of the other."""
     common = min(len(one), len(other))
     return one[:common] == other[:common]
 
 
-def _first(findings: Iterator[Finding]) -> Finding | None:
+def first(findings: Iterator[Finding]) -> Finding | None:
+    """The first finding, if there is one."""
     return next(findings, None)
 
 
-def _differ(clause: str, servers: Servers, one: Sid, other: Sid) -> Finding:
-    values = tuple((f"server.{sid} has delivered", _zxids(servers[sid].delivered)) for sid in (one, other))
+def differ(clause: str, servers: Servers, one: Sid, other: Sid) -> Finding:
+    """A finding with the transactions that two servers have delivered."""
+    values = tuple((f"server.{sid} has delivered", format_txns(servers[sid].delivered)) for sid in (one, other))
     return Finding(clause, values)
 
 
@@ -391,6 +300,6 @@ def _out_of_order(clause: str, one: Sid, other: Sid, before: Txn, after: Txn) ->
     )
 
 
-def _zxids(txns: tuple[Txn, ...]) -> list[str]:
+def format_txns(txns: tuple[Txn, ...]) -> list[str]:
     """Transactions as text: zxid and value."""
     return [f"{format_zxid(txn.zxid)} ({txn.value})" for txn in txns]

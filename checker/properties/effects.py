@@ -10,63 +10,89 @@ from collections.abc import Callable
 
 import msgspec
 
-from checker.engine import TRIVIAL, Finding, Property, Read
-from checker.engine.model import Kind, Trivial
+from checker.engine import TRIVIAL, Finding, Kind, Read
 from checker.models.ensemble.effects import Concern, Misfit
 from checker.models.ensemble.history import HistoryPart, PendingSync, part
 from checker.models.ensemble.names import HISTORY, server_name
 from checker.models.ensemble.setup import Setup
+from checker.properties.ensembles import ENSEMBLE_PROPERTIES, ZAB
 from checker.properties.projections import AWAY
+from checker.properties.registry import Answer, Condition
 from spec.election.vote import ServerState
 from spec.quorum import Sid
 from spec.server import Server
 from spec.txn import counter_of, format_zxid
 from spec.zab.state import Leader, Learner
 
-Answer = Finding | Trivial | None
 
-
-def timers_run(setup: Setup) -> Property:
-    """A LOOKING server waits with a timeout (`FastLeaderElection.lookForLeader`), and no other server does."""
-
+@ENSEMBLE_PROPERTIES.declare(
+    "TimersRun",
+    Kind.ALWAYS,
+    meaning="After each step, a LOOKING server has the timer of its state armed, and no other server has a timer",
+    premise="Some server is LOOKING",
+    source="`FastLeaderElection.lookForLeader`, which polls with a timeout",
+    notes="The running timer follows from the effects `Arm` and `Disarm` of the step and from the timer of the "
+    "state before it. Durations are not compared.",
+    needs=ZAB,
+)
+def _timers_run(setup: Setup) -> Condition:
     def looks(server: Server) -> bool:
         return server.election is not None and server.election.state is ServerState.LOOKING
 
-    meaning = "a server that looks for a leader has the timer of its state armed, and no other server has one"
-    return _property(setup, "TimersRun", Concern.TIMER, looks, meaning)
+    return _of_misfits(setup, Concern.TIMER, looks)
 
 
-def tree_follows_commits(setup: Setup) -> Property:
-    """A server that serves applies each transaction once, in order, up to the zxid in its state.
-
-    Source: `FinalRequestProcessor`.
-    """
-
+@ENSEMBLE_PROPERTIES.declare(
+    "TreeFollowsCommits",
+    Kind.ALWAYS,
+    meaning="The zxids that a serving server applies in a step ascend, and end at the last applied zxid of its state",
+    premise="Some server serves",
+    source="`FinalRequestProcessor`",
+    notes="The effects `Apply` of each step are compared with the state after it: the first zxid is above the last "
+    "one of the tree before the step, and the last one is the last transaction of the log up to the applied zxid. A "
+    "zxid that is missing in between is not found here, but by AppliedInOrder, which compares the reported "
+    "transactions.",
+    needs=ZAB,
+)
+def _tree_follows_commits(setup: Setup) -> Condition:
     def serves(server: Server) -> bool:
         return server.zab is not None and server.zab.serves
 
-    meaning = "a server that serves has applied to its tree what its state says, once each and in order"
-    return _property(setup, "TreeFollowsCommits", Concern.TREE, serves, meaning)
+    return _of_misfits(setup, Concern.TREE, serves)
 
 
-def connections_follow_roles(setup: Setup) -> Property:
-    """A learner connects to its leader. The end of a role closes its connections (`shutdown`)."""
-
+@ENSEMBLE_PROPERTIES.declare(
+    "ConnectionsFollowRoles",
+    Kind.ALWAYS,
+    meaning="A server connects to its leader when it begins to follow, and closes the connections of a role when "
+    "the role ends",
+    premise="Some server leads or follows",
+    source="`Leader.lead`, `Follower.followLeader`, and their `shutdown`",
+    notes="The effects `Connect` and `Disconnect` of each step are compared with the states before and after it. A "
+    "leader also closes each connection that no handler serves, and does not close the connection of a handler.",
+    needs=ZAB,
+)
+def _connections_follow_roles(setup: Setup) -> Condition:
     def has_a_role(server: Server) -> bool:
         return server.zab is not None
 
-    meaning = "a learner connects to its leader, and a server that gives up a role closes the connections of it"
-    return _property(setup, "ConnectionsFollowRoles", Concern.CONNECTION, has_a_role, meaning)
+    return _of_misfits(setup, Concern.CONNECTION, has_a_role)
 
 
-def sync_is_fresh(setup: Setup) -> Property:  # noqa: ARG001 (every property is built from a setup)
-    """R13: a learner answers a sync after every transaction that was committed at its request (`Leader.processSync`).
-
-    Only commits in the epoch of the learner's leader or a lower one count: ZooKeeper answers a sync without a quorum,
-    so an old leader does not know later commits. A leader answers its own client's sync without waiting for its commit
-    processor (`LeaderZooKeeperServer`: `matchSyncs` is false), so that sync is not examined.
-    """
-
+@ENSEMBLE_PROPERTIES.declare(
+    "SyncIsFresh",
+    Kind.ALWAYS,
+    meaning="A learner answers a sync after every transaction that was committed at the time of its request",
+    premise="A sync waits, and some transaction was committed at its request",
+    requirements=("R13",),
+    source="`Leader.processSync`",
+    notes="Only commits in the epoch of the learner's leader or a lower one count: ZooKeeper answers a sync without "
+    "a quorum, so an old leader does not know later commits. A leader answers a sync of a client without "
+    "waiting for its commit processor (`LeaderZooKeeperServer`: `matchSyncs` is false), so that sync is not "
+    "examined.",
+    needs=ZAB,
+)
+def _sync_is_fresh(_: Setup) -> Condition:
     def check(found: tuple[PendingSync, ...]) -> Answer:
         for each in found:
             if each.answered is not None:
@@ -78,8 +104,7 @@ def sync_is_fresh(setup: Setup) -> Property:  # noqa: ARG001 (every property is 
                 return Finding("a sync is answered before what was committed when it was asked", values)
         return None if any(each.committed for each in found) else TRIVIAL
 
-    meaning = "a learner answers a sync behind all that was committed in its epoch or before when it was asked"
-    return Property("SyncIsFresh", (Read(HISTORY, part(HistoryPart.SYNCS)),), check, meaning=meaning)
+    return Condition((Read(HISTORY, part(HistoryPart.SYNCS)),), check)
 
 
 class CommitProgress(msgspec.Struct, frozen=True):
@@ -113,13 +138,19 @@ def _commit_progress(server: Server) -> CommitProgress | str:
     return AWAY
 
 
-def caught_up(setup: Setup) -> Property:
-    """Every proposal, commit and sync is completed (`Leader.tryToCommit`, `Leader.sendSync`).
-
-    In a state without a next step, every packet has arrived. A leader that serves with a quorum has then committed its
-    proposals. The learners with a handler serve too, have applied these transactions, and have answered their syncs.
-    """
-
+@ENSEMBLE_PROPERTIES.declare(
+    "CaughtUp",
+    Kind.FINAL,
+    meaning="In every state without a next step, learners have applied and answered everything that their leader "
+    "has committed",
+    premise="Some leader serves",
+    source="`Leader.tryToCommit`, `Leader.sendSync`",
+    notes="Every packet has then arrived. A leader that serves with a quorum has committed its proposals. The "
+    "learners that it has handlers for, in its epoch, have applied its transactions and have no proposal, commit or "
+    "sync left to process.",
+    needs=ZAB,
+)
+def _caught_up(setup: Setup) -> Condition:
     def check(*seen: CommitProgress | str) -> Answer:
         found = {sid: each for sid, each in zip(setup.sids, seen, strict=True) if isinstance(each, CommitProgress)}
         leaders = {sid: each for sid, each in found.items() if each.leader == sid and each.applied is not None}
@@ -136,12 +167,11 @@ def caught_up(setup: Setup) -> Property:
                     return Finding("nothing more can happen, and a server has not caught up with its leader", values)
         return None
 
-    meaning = "where nothing more can happen, learners have applied and answered what their leader has committed"
     reads = tuple(Read(server_name(sid), _commit_progress) for sid in setup.sids)
-    return Property("CaughtUp", reads, check, Kind.FINAL, meaning=meaning)
+    return Condition(reads, check)
 
 
-def _property(setup: Setup, name: str, concern: Concern, needs: Callable[[Server], bool], meaning: str) -> Property:
+def _of_misfits(setup: Setup, concern: Concern, needs: Callable[[Server], bool]) -> Condition:
     def check(found: tuple[Misfit, ...], *needed: bool) -> Answer:
         for each in found:
             if each.concern is concern:
@@ -150,4 +180,4 @@ def _property(setup: Setup, name: str, concern: Concern, needs: Callable[[Server
         return None if any(needed) else TRIVIAL
 
     servers = (Read(server_name(sid), needs) for sid in setup.sids)
-    return Property(name, (Read(HISTORY, part(HistoryPart.MISFITS)), *servers), check, meaning=meaning)
+    return Condition((Read(HISTORY, part(HistoryPart.MISFITS)), *servers), check)

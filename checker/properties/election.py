@@ -6,40 +6,46 @@ Every property returns a value: the clause that decided and its witnesses. Prope
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from typing import Any
 
-from checker.engine import TRIVIAL, Finding, Kind, Property, Read
-from checker.engine.model import Trivial
-from checker.models.ensemble.names import LINKS, VOTES, Link, server_name
+from checker.engine import TRIVIAL, Finding, Kind, Read
+from checker.models.ensemble.names import Link, server_name
 from checker.models.ensemble.setup import Setup
-from checker.models.ensemble.status import (
-    LEADING,
-    ElectionStatus,
-    election_status,
-    followers,
-    has_rejoined,
-    is_established,
+from checker.models.ensemble.status import ElectionStatus, followers, has_rejoined, is_established
+from checker.properties.ensembles import (
+    ELECTION,
+    ENSEMBLE_PROPERTIES,
+    EVERYWHERE,
+    FINE,
+    SERVER,
+    Statuses,
+    serving,
+    statuses_and_links_of,
+    statuses_of,
 )
-from spec.election.vote import ServerState
+from checker.properties.registry import Answer, Condition
 from spec.quorum import Sid
 from spec.server import Server
 
-Statuses = Mapping[Sid, ElectionStatus | str]
-Answer = Finding | Trivial | None
+
+def _of_statuses(setup: Setup, check: Callable[[Statuses], Answer]) -> Condition:
+    """A condition on the summaries of all servers."""
+    return Condition(statuses_of(setup), lambda *seen: check(dict(zip(setup.sids, seen, strict=True))))
 
 
-def _of_statuses(setup: Setup, check: Callable[[Statuses], Answer]) -> dict[str, Any]:
-    """The reads and the check of a property of the summaries of all servers."""
-    return {
-        "reads": tuple(Read(server_name(sid), election_status) for sid in setup.sids),
-        "check": lambda *seen: check(dict(zip(setup.sids, seen, strict=True))),
-    }
-
-
-def one_leader(setup: Setup) -> Property:
-    """R11, for the election alone: no two servers lead at one time, each with a quorum of its view that follows it."""
-
+@ENSEMBLE_PROPERTIES.declare(
+    "OneLeader",
+    Kind.ALWAYS,
+    meaning="No two servers lead at the same time with a quorum of their view behind them",
+    premise="Some server is established",
+    requirements=("R11",),
+    notes="This is the rule for the election alone. LEADING alone is not enough: a correct server is LEADING for a "
+    "moment beside another leader. Views with disjoint quorums break the property, for example files that differ by "
+    "two voters.",
+    default=ELECTION,
+)
+def _one_leader(setup: Setup) -> Condition:
     def check(statuses: Statuses) -> Answer:
         leaders = [sid for sid, each in statuses.items() if is_established(statuses, sid)]
         if not leaders:
@@ -51,8 +57,7 @@ def one_leader(setup: Setup) -> Property:
             tuple((f"behind server.{sid}", _support(statuses, sid)) for sid in leaders),
         )
 
-    meaning = "no two servers each lead with a quorum of their own view behind them"
-    return Property("OneLeader", kind=Kind.ALWAYS, meaning=meaning, **_of_statuses(setup, check))
+    return _of_statuses(setup, check)
 
 
 def _support(statuses: Statuses, leader: Sid) -> str:
@@ -62,9 +67,39 @@ def _support(statuses: Statuses, leader: Sid) -> str:
     return f"{behind} of the voters {sorted(own.view.voters)} in its view"
 
 
-def only_voters_counted(setup: Setup) -> Property:
-    """R4: no vote of an observer, or of a server outside the view, is ever in recvset or outofelection."""
+@ENSEMBLE_PROPERTIES.declare(
+    "LeaderIsAVoter",
+    Kind.ALWAYS,
+    meaning="The leader of a decided server is a voter in the view of that server",
+    premise="Some server has decided",
+    requirements=("R4",),
+    source="`FastLeaderElection.validVoter`, which drops votes *for* servers that are not voters",
+    notes="The leader of a server that leads is the server itself.",
+    default=EVERYWHERE,
+)
+def _leader_is_a_voter(setup: Setup) -> Condition:
+    def check(statuses: Statuses) -> Answer:
+        decided = [(s, e) for s, e in statuses.items() if isinstance(e, ElectionStatus) and e.leader is not None]
+        if not decided:
+            return TRIVIAL
+        wrong = [(sid, each.leader) for sid, each in decided if not each.view.is_voter(each.leader or 0)]
+        values = tuple((f"server.{sid} follows", leader) for sid, leader in wrong)
+        return Finding("a server follows one that is no voter in its view", values) if wrong else None
 
+    return _of_statuses(setup, check)
+
+
+@ENSEMBLE_PROPERTIES.declare(
+    "OnlyVotersCounted",
+    Kind.ALWAYS,
+    meaning="A server counts only votes of voters in its view",
+    premise="Some recvset or outofelection is not empty",
+    requirements=("R4",),
+    source="`FastLeaderElection.validVoter`, which drops votes *of* servers that are not voters",
+    notes="The votes in recvset and outofelection count. A vote of another server gets a reply.",
+    default=FINE,
+)
+def _only_voters_counted(setup: Setup) -> Condition:
     def counted(server: Server) -> frozenset[Sid] | str | None:
         election = server.election
         if election is None or not (election.recvset or election.outofelection):
@@ -83,105 +118,97 @@ def only_voters_counted(setup: Setup) -> Property:
             tuple((f"server.{sid} counts", sorted(each)) for sid, each in wrong),
         )
 
-    return Property(
-        "OnlyVotersCounted",
-        tuple(Read(server_name(sid), counted) for sid in setup.sids),
-        check,
-        meaning="a server counts votes of the voters in its own view, and of nobody else",
-    )
+    return Condition(tuple(Read(server_name(sid), counted) for sid in setup.sids), check)
 
 
-def leader_is_a_voter(setup: Setup) -> Property:
-    """R4: every server that leads or is followed is a voter in the view of the deciding server."""
+@ENSEMBLE_PROPERTIES.declare(
+    "OneVotePerSender",
+    Kind.ALWAYS,
+    meaning="A receive bucket contains at most one vote of each sender",
+    premise="Some recvset or outofelection is not empty",
+    requirements=("R8",),
+    source="`recvset` and `outofelection` are maps from sender to vote in `lookForLeader`",
+    notes="With a list instead of a map, a server that votes twice would count twice.",
+)
+def _one_vote_per_sender(setup: Setup) -> Condition:
+    def senders(server: Server) -> tuple[tuple[Sid, ...], tuple[Sid, ...]] | str:
+        election = server.election
+        if election is None or not (election.recvset or election.outofelection):
+            return "nothing"
+        return tuple(sid for sid, _ in election.recvset), tuple(sid for sid, _ in election.outofelection)
 
-    def check(statuses: Statuses) -> Answer:
-        decided = [(s, e) for s, e in statuses.items() if isinstance(e, ElectionStatus) and e.leader is not None]
-        if not decided:
+    def check(*seen: Any) -> Answer:
+        if all(each == "nothing" for each in seen):
             return TRIVIAL
-        wrong = [(sid, each.leader) for sid, each in decided if not each.view.is_voter(each.leader or 0)]
-        values = tuple((f"server.{sid} follows", leader) for sid, leader in wrong)
-        return Finding("a server follows one that is no voter in its view", values) if wrong else None
+        twice = [
+            (f"server.{sid} holds votes of", list(bucket))
+            for sid, each in zip(setup.sids, seen, strict=True)
+            for bucket in (each if each != "nothing" else ())
+            if len(set(bucket)) != len(bucket)
+        ]
+        return Finding("a receive bucket holds two votes of one sender", tuple(twice)) if twice else None
 
-    meaning = "a server follows voters of its own view only, and leads only if it is one"
-    return Property("LeaderIsAVoter", meaning=meaning, **_of_statuses(setup, check))
+    return Condition(tuple(Read(server_name(sid), senders) for sid in setup.sids), check)
 
 
-def elected(setup: Setup) -> Property:
-    """A witness: some server leads and a quorum of its view follows it, with no cut link between them."""
-
-    def check(cut: frozenset[Link], *seen: ElectionStatus | str) -> Answer:
-        statuses = dict(zip(setup.sids, seen, strict=True))
-        for sid, each in statuses.items():
-            if isinstance(each, ElectionStatus) and each.state is LEADING:
-                connected = {o: e for o, e in statuses.items() if (min(o, sid), max(o, sid)) not in cut}
-                if is_established(connected, sid):
-                    return Finding("a leader is established", (("leader", sid),))
+def _leads_finding(statuses: Statuses, leader: Sid) -> Finding | None:
+    if not is_established(statuses, leader):
         return None
-
-    reads = (Read(LINKS), *(Read(server_name(sid), election_status) for sid in setup.sids))
-    return Property("Elected", reads, check, Kind.SOMETIMES, "a server leads with a quorum of its view within reach")
+    return Finding("it leads", (("followed by", sorted(followers(statuses, leader))),))
 
 
-def all_settled(setup: Setup) -> Property:
-    """A witness: every server runs, and follows, observes or is an established leader."""
+@ENSEMBLE_PROPERTIES.declare(
+    "NeverLeads",
+    Kind.ALWAYS,
+    meaning="The server never leads with a quorum of its view behind it",
+    requirements=("R7",),
+    notes="It states that a server must not win, because its data is older or its id is lower. It is a claim about "
+    "one scenario, not about ZooKeeper.",
+    parameter=SERVER,
+)
+def _never_leads(setup: Setup, leader: Sid) -> Condition:
+    return _of_statuses(setup, lambda statuses: _leads_finding(statuses, leader))
 
+
+@ENSEMBLE_PROPERTIES.declare(
+    "Leads",
+    Kind.SOMETIMES,
+    meaning="In some state the server leads with a quorum of its view behind it",
+    requirements=("R7",),
+    parameter=SERVER,
+)
+def _leads(setup: Setup, leader: Sid) -> Condition:
+    return _of_statuses(setup, lambda statuses: _leads_finding(statuses, leader))
+
+
+@ENSEMBLE_PROPERTIES.declare(
+    "Elected",
+    Kind.SOMETIMES,
+    meaning="In some state a server leads with a quorum of its view within reach",
+    requirements=("R2", "R3"),
+    notes="It shows which side of a partition elects. Only followers within reach of the leader count.",
+)
+def _elected(setup: Setup) -> Condition:
+    def check(cut: frozenset[Link], *seen: ElectionStatus | str) -> Answer:
+        leaders = serving(dict(zip(setup.sids, seen, strict=True)), cut)
+        return Finding("a leader is established", (("leader", leaders[0]),)) if leaders else None
+
+    return Condition(statuses_and_links_of(setup), check)
+
+
+@ENSEMBLE_PROPERTIES.declare(
+    "AllSettled",
+    Kind.SOMETIMES,
+    meaning="In some state every server runs and follows, observes or is an established leader",
+    requirements=("R10",),
+    notes="Every server has rejoined, which is the goal of a roll-out. More than one leader is possible; the finding "
+    "names the leaders.",
+)
+def _all_settled(setup: Setup) -> Condition:
     def check(statuses: Statuses) -> Answer:
         if not all(has_rejoined(statuses, sid) for sid in statuses):
             return None
-        leaders = sorted(
-            {each.leader for each in statuses.values() if isinstance(each, ElectionStatus) and each.leader}
-        )
-        return Finding("every server has rejoined", (("leaders", leaders),))
+        found = {each.leader for each in statuses.values() if isinstance(each, ElectionStatus) and each.leader}
+        return Finding("every server has rejoined", (("leaders", sorted(found)),))
 
-    meaning = "every server runs and follows, observes or is an established leader"
-    return Property("AllSettled", kind=Kind.SOMETIMES, meaning=meaning, **_of_statuses(setup, check))
-
-
-def leads(setup: Setup, leader: Sid) -> Property:
-    """A witness: this server is an established leader."""
-
-    def check(statuses: Statuses) -> Answer:
-        found = is_established(statuses, leader)
-        return Finding("it leads", (("followed by", sorted(followers(statuses, leader))),)) if found else None
-
-    meaning = f"server.{leader} leads with a quorum of its view behind it"
-    return Property(f"Leads({leader})", kind=Kind.SOMETIMES, meaning=meaning, **_of_statuses(setup, check))
-
-
-def never_leads(setup: Setup, leader: Sid) -> Property:
-    """An invariant: this server is never an established leader."""
-
-    def check(statuses: Statuses) -> Answer:
-        if not is_established(statuses, leader):
-            return None
-        return Finding("it leads", (("followed by", sorted(followers(statuses, leader))),))
-
-    meaning = f"server.{leader} never leads with a quorum of its view behind it"
-    return Property(f"NeverLeads({leader})", meaning=meaning, **_of_statuses(setup, check))
-
-
-class Bucket:
-    """The entry of the source's table for one server: its state, and the last vote of each sender."""
-
-    def __init__(self, state: ServerState, votes: Mapping[Sid, tuple[int, Sid]]) -> None:
-        self.state, self.votes = state, dict(votes)
-
-
-def buckets(name: str, table: Mapping[Sid, Bucket]) -> Property:
-    """A witness (R7, R10): at one moment the servers have exactly these receive buckets, as (zxid, leader)."""
-    sids = tuple(sorted(table))
-
-    def check(votes: Iterable[Any], *seen: ElectionStatus | str) -> Answer:
-        received: dict[Sid, dict[Sid, tuple[int, Sid]]] = {sid: {} for sid in sids}
-        for (server, sender), vote in votes:
-            if server in received:
-                received[server][sender] = (vote.zxid, vote.leader)
-        for sid, each in zip(sids, seen, strict=True):
-            if not isinstance(each, ElectionStatus) or each.state is not table[sid].state:
-                return None
-            if received[sid] != table[sid].votes:
-                return None
-        return Finding("the receive buckets are those of the table")
-
-    reads = (Read(VOTES), *(Read(server_name(sid), election_status) for sid in sids))
-    return Property(name, reads, check, Kind.SOMETIMES, f"the receive buckets of the table {name!r}")
+    return _of_statuses(setup, check)

@@ -9,23 +9,32 @@ from __future__ import annotations
 from itertools import combinations
 from typing import Any
 
-from checker.engine import TRIVIAL, Finding, Property, Read
-from checker.engine.model import Trivial
+from checker.engine import TRIVIAL, Finding, Read
 from checker.models.ensemble.history import EstablishedEpoch, FirstCommit, HistoryPart, part
 from checker.models.ensemble.names import HISTORY, server_name
 from checker.models.ensemble.setup import Setup
+from checker.properties.ensembles import ZAB_EQUAL_QUORUMS, zab_invariant
 from checker.properties.projections import DiskContents, disk_contents, reads_of, truncates
+from checker.properties.registry import Answer, Condition
 from spec.quorum import Sid
 from spec.server import Server
 from spec.txn import Txn, format_zxid
 from spec.zab.state import Leader
 
-Answer = Finding | Trivial | None
+_PAST = (Read(HISTORY, part(HistoryPart.ESTABLISHED)), Read(HISTORY, part(HistoryPart.COMMITTED)))
 
 
-def leadership(setup: Setup) -> Property:  # noqa: ARG001 (every property is built from a setup)
-    """R11: a quorum of ACKEPOCH is complete at most once in an epoch, for one leader."""
-
+@zab_invariant(
+    "Leadership",
+    meaning="In each epoch at most one server is ever established, and at most once",
+    premise="Leaders have been established at least twice, in any epochs",
+    requirements=("R11",),
+    source="Paper, on established leaders. TLA+ `Leadership1`, `Leadership2`",
+    notes="A quorum of ACKEPOCH is complete at most once for every epoch. The property compares *established* leaders "
+    "of one epoch at any two moments of the run (`Leadership2`). Two servers that are LEADING in one round of the "
+    "election, or at one moment, do not violate it: this happens in correct ZooKeeper when finalizeWait ends early.",
+)
+def _leadership(_: Setup) -> Condition:
     def check(established: tuple[EstablishedEpoch, ...], _: Any) -> Answer:
         if len(established) < 2:
             return TRIVIAL
@@ -38,15 +47,20 @@ def leadership(setup: Setup) -> Property:  # noqa: ARG001 (every property is bui
         clause = "one leader establishes one epoch twice" if same else "two leaders of one epoch are established"
         return Finding(clause, values)
 
-    return Property("Leadership", _PAST, check, meaning="at most one leader of each epoch is ever established")
+    return Condition(_PAST, check)
 
 
-def leader_log_completeness(setup: Setup) -> Property:  # noqa: ARG001
-    """R9, R11: a leader begins with all transactions committed in lower epochs, at any time.
-
-    A commit in a lower epoch after the higher one was established must also be among the leader's initial transactions.
-    """
-
+@zab_invariant(
+    "LeaderLogCompleteness",
+    meaning="A leader begins its epoch with every transaction that is ever committed in an earlier epoch",
+    premise="A leader was established in an epoch above the epoch of some first commit",
+    requirements=("R9", "R11"),
+    source="Paper, on established leaders. TLA+ `LeaderLogCompleteness`",
+    notes="The commit may be before or after the establishment: an old leader that commits late must find its "
+    "transaction in the log with which the new leader began. The published invariant compares the leader that the "
+    "election oracle names with the transactions that are committed at that moment.",
+)
+def _leader_log_completeness(_: Setup) -> Condition:
     def check(established: tuple[EstablishedEpoch, ...], committed: tuple[FirstCommit, ...]) -> Answer:
         asked = [(reign, each) for reign in established for each in committed if each.epoch < reign.epoch]
         if not asked:
@@ -64,17 +78,23 @@ def leader_log_completeness(setup: Setup) -> Property:  # noqa: ARG001
                 )
         return None
 
-    meaning = "a leader begins its epoch with every transaction that is ever committed in an earlier one"
-    return Property("LeaderLogCompleteness", _PAST, check, meaning=meaning)
+    return Condition(_PAST, check)
 
 
-def committed_log_durability(setup: Setup) -> Property:
-    """No leader makes a server drop a transaction that was committed in an earlier epoch.
-
-    A leader may truncate its own proposals on a follower and send them again: a follower returns in this way while
-    proposals are outstanding. They may be committed in the meantime.
-    """
-
+@zab_invariant(
+    "CommittedLogDurability",
+    meaning="No leader makes a server drop a transaction that was committed in an earlier epoch",
+    premise="A transaction is committed, and a server synchronises by TRUNC, or by a SNAP without a transaction that "
+    "is on its disk; or a server has lost a transaction before",
+    requirements=("R9",),
+    source="TLA+ `CommittedLogDurability`",
+    notes="A server drops a transaction from its disk by TRUNC, or by a SNAP that does not contain it. Only drops by "
+    "the leader of a *later* epoch count; the published invariant counts every truncation. A leader may truncate its "
+    "own outstanding proposals on a follower and send them again. A follower returns in this way while proposals are "
+    "outstanding, and these may be committed in the meantime. Durability and LeaderLogCompleteness find the harm that "
+    "this can do.",
+)
+def _committed_log_durability(setup: Setup) -> Condition:
     def check(lost: tuple[tuple[Sid, Txn], ...], committed: tuple[FirstCommit, ...], *truncating: bool) -> Answer:
         if not lost:
             return None if committed and any(truncating) else TRIVIAL
@@ -83,34 +103,21 @@ def committed_log_durability(setup: Setup) -> Property:
         return Finding("a server truncates a transaction that was committed in an earlier epoch", values)
 
     reads = reads_of(setup, truncates, HistoryPart.LOST, HistoryPart.COMMITTED)
-    meaning = "no leader makes a server truncate a transaction that was committed in an earlier epoch"
-    return Property("CommittedLogDurability", reads, check, meaning=meaning)
+    return Condition(reads, check)
 
 
-def one_txn_per_zxid(setup: Setup) -> Property:  # noqa: ARG001
-    """No two committed transactions, on any server and at any time, have the same zxid."""
-
-    def check(committed: tuple[FirstCommit, ...]) -> Answer:
-        if len(committed) < 2:
-            return TRIVIAL
-        for one, other in combinations(committed, 2):
-            if one.txn.zxid == other.txn.zxid:
-                return Finding(
-                    "two transactions were committed under one zxid",
-                    (("zxid", format_zxid(one.txn.zxid)), ("transactions", [one.txn.value, other.txn.value])),
-                )
-        return None
-
-    meaning = "no two committed transactions have the same zxid"
-    return Property("OneTxnPerZxid", (Read(HISTORY, part(HistoryPart.COMMITTED)),), check, meaning=meaning)
-
-
-def durability(setup: Setup) -> Property:
-    """R9: a transaction acknowledged by a majority, or to a client, is on disk within every quorum.
-
-    After any crash, the remaining servers have it if they suffice to continue. Views must be equal.
-    """
-
+@zab_invariant(
+    "Durability",
+    meaning="Every quorum of every view contains a server with each committed transaction on its disk",
+    premise="Some transaction is committed",
+    requirements=("R9",),
+    source="This project: an acknowledged transaction survives the loss of any minority",
+    notes="It is stronger than the published invariants. It reads disks, not logs, in every state, and does not wait "
+    "until a server without the transaction leads. It therefore fails earlier than LeaderLogCompleteness for the same "
+    "defect. It is meant for equal views.",
+    default=ZAB_EQUAL_QUORUMS,
+)
+def _durability(setup: Setup) -> Condition:
     def check(committed: tuple[FirstCommit, ...], *disks: DiskContents) -> Answer:
         if not committed:
             return TRIVIAL
@@ -123,13 +130,41 @@ def durability(setup: Setup) -> Property:
                 )
         return None
 
-    meaning = "whatever was committed, or a client was told, is on the disk of a server of every quorum"
-    return Property("Durability", reads_of(setup, disk_contents, HistoryPart.COMMITTED), check, meaning=meaning)
+    return Condition(reads_of(setup, disk_contents, HistoryPart.COMMITTED), check)
 
 
-def only_voters_ack(setup: Setup) -> Property:
-    """R4: no observer and no server outside the leader's view is counted for an epoch or for a proposal."""
+@zab_invariant(
+    "OneTxnPerZxid",
+    meaning="No two committed transactions have the same zxid",
+    premise="At least two transactions are committed",
+    requirements=("R10",),
+    source="This project: on the real system, one zxid named two transactions",
+    notes="Commits on all servers and at all times are compared.",
+)
+def _one_txn_per_zxid(_: Setup) -> Condition:
+    def check(committed: tuple[FirstCommit, ...]) -> Answer:
+        if len(committed) < 2:
+            return TRIVIAL
+        for one, other in combinations(committed, 2):
+            if one.txn.zxid == other.txn.zxid:
+                return Finding(
+                    "two transactions were committed under one zxid",
+                    (("zxid", format_zxid(one.txn.zxid)), ("transactions", [one.txn.value, other.txn.value])),
+                )
+        return None
 
+    return Condition((Read(HISTORY, part(HistoryPart.COMMITTED)),), check)
+
+
+@zab_invariant(
+    "OnlyVotersAck",
+    meaning="A leader counts only acknowledgements of voters in its view",
+    premise="Some leader has counted an acknowledgement",
+    requirements=("R4",),
+    source="This project. `Leader.isParticipant`, `SyncedLearnerTracker`",
+    notes="Acknowledgements of the epoch, of NEWLEADER and of outstanding proposals are examined.",
+)
+def _only_voters_ack(setup: Setup) -> Condition:
     def counted(server: Server) -> frozenset[Sid] | str:
         leader = server.zab
         if not isinstance(leader, Leader):
@@ -145,8 +180,4 @@ def only_voters_ack(setup: Setup) -> Property:
         return Finding("a leader counts one that is no voter in its view", values) if wrong else None
 
     reads = tuple(Read(server_name(sid), counted) for sid in setup.sids)
-    meaning = "a leader counts the acknowledgements of the voters in its own view, and of nobody else"
-    return Property("OnlyVotersAck", reads, check, meaning=meaning)
-
-
-_PAST = (Read(HISTORY, part(HistoryPart.ESTABLISHED)), Read(HISTORY, part(HistoryPart.COMMITTED)))
+    return Condition(reads, check)

@@ -1,4 +1,6 @@
-"""The goals of runs of an ensemble: it can settle from every state, and every fair run elects a leader.
+"""Service at the end of every run of an ensemble, from every state again, and on every fair run.
+
+Final properties judge the states in which every run ends after its faults; the others are goals of runs.
 
 Rules of this module:
 
@@ -13,15 +15,17 @@ Rules of this module:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from itertools import combinations, permutations
 
-from checker.engine import Finding, Kind, Move, Property, Read
+from checker.engine import Finding, Kind, Move
 from checker.models.ensemble.actions import is_fair
-from checker.models.ensemble.names import LINKS, Link, server_name
+from checker.models.ensemble.names import Link
 from checker.models.ensemble.setup import Setup
-from checker.models.ensemble.status import ElectionStatus, election_status
-from checker.properties.role_patterns import Statuses, serving
+from checker.models.ensemble.status import ElectionStatus
+from checker.properties.ensembles import ENSEMBLE_PROPERTIES, Statuses, serving, statuses_and_links_of
+from checker.properties.registry import Condition
+from checker.properties.role_patterns import witnesses
 from spec.quorum import Port, Sid, opens, reaches
 
 
@@ -33,9 +37,53 @@ def fair(rule: str, move: Move) -> Hashable:
     return (rule, move.action) if is_fair(move) else None
 
 
-def settles(setup: Setup) -> Property:
-    """R2, R3: from every state, some run reaches one where all servers that run within reach of a leader follow it."""
+@ENSEMBLE_PROPERTIES.declare(
+    "Serves",
+    Kind.FINAL,
+    meaning="In every state without a next step, a server leads with a quorum of its view within reach",
+    requirements=("R2", "R3"),
+    notes="An ensemble that still has a quorum serves. Only followers within reach of the leader count. The loss of "
+    "one of two servers breaks the property.",
+)
+def _serves(setup: Setup) -> Condition:
+    def check(cut: frozenset[Link], *seen: ElectionStatus | str) -> Finding | None:
+        statuses = dict(zip(setup.sids, seen, strict=True))
+        if serving(statuses, cut):
+            return None
+        return Finding("nothing more can happen, and nobody leads with a quorum within reach", witnesses(statuses))
 
+    return Condition(statuses_and_links_of(setup), check)
+
+
+@ENSEMBLE_PROPERTIES.declare(
+    "ServesNoMore",
+    Kind.FINAL,
+    meaning="In every state without a next step, no server leads with a quorum of its view within reach",
+    requirements=("R2", "R3", "R4"),
+    notes="Without a quorum there is no service, regardless of the number of observers that run. Only followers within "
+    "reach of the leader count.",
+)
+def _serves_no_more(setup: Setup) -> Condition:
+    def check(cut: frozenset[Link], *seen: ElectionStatus | str) -> Finding | None:
+        statuses = dict(zip(setup.sids, seen, strict=True))
+        leaders = serving(statuses, cut)
+        if not leaders:
+            return None
+        return Finding("a server leads with a quorum within reach", (("leaders", leaders), *witnesses(statuses)))
+
+    return Condition(statuses_and_links_of(setup), check)
+
+
+@ENSEMBLE_PROPERTIES.declare(
+    "Settles",
+    Kind.RECOVERABLE,
+    meaning="From every state some run reaches a state where every running server within reach of a leader is with it",
+    requirements=("R2", "R3"),
+    notes="The leader is established, and only followers within its reach count. A server is with it if it follows or "
+    "observes it, and with `protocol: zab` also serves. A quorum that is lost forever breaks the property, and so do "
+    "votes that are sent only once, and bounds that leave no room (rounds, elections).",
+)
+def _settles(setup: Setup) -> Condition:
     def check(cut: frozenset[Link], *seen: ElectionStatus | str) -> Finding | None:
         statuses = dict(zip(setup.sids, seen, strict=True))
         for leader in serving(statuses, cut):
@@ -44,13 +92,22 @@ def settles(setup: Setup) -> Property:
                 return Finding("everybody within reach of a leader is with it", (("leader", leader),))
         return None
 
-    meaning = "from every state some run comes to one in which all that run within reach of a leader are with it"
-    return Property("Settles", _reads(setup), check, Kind.RECOVERABLE, meaning, fair)
+    return Condition(statuses_and_links_of(setup), check, fair)
 
 
-def elects(setup: Setup) -> Property:
-    """R2, R3: while servers of a quorum run and reach one another, every fair run reaches an established leader."""
-
+@ENSEMBLE_PROPERTIES.declare(
+    "Elects",
+    Kind.EVENTUALLY,
+    meaning="On every fair run, a quorum that runs and reaches itself gets an established leader, unless it ends",
+    requirements=("R2", "R3"),
+    notes="The quorum is a set of running servers that all reach one another and are a quorum in the view of each of "
+    "them. Every fair run from such a state reaches a state with an established leader, counting only followers "
+    "within its reach, or a state without such a set. Fair are all steps of servers and of the network. These actions "
+    "need never happen: `crash`, `restart`, `start`, `cut`, `partition`, `heal`, `disconnect`, `give up`, the plan's "
+    "actions, and clients' requests. An order of votes with a cycle breaks the property, and so do votes that are sent "
+    "only once.",
+)
+def _elects(setup: Setup) -> Condition:
     def check(cut: frozenset[Link], *seen: ElectionStatus | str) -> Finding | None:
         statuses = dict(zip(setup.sids, seen, strict=True))
         leaders = serving(statuses, cut)
@@ -58,8 +115,7 @@ def elects(setup: Setup) -> Property:
             return Finding("a leader is established", (("leaders", leaders),))
         return None if has_quorum(statuses, cut) else Finding("no quorum is within reach of itself")
 
-    meaning = "a quorum that runs and stays within reach of itself comes to an established leader, on every fair run"
-    return Property("Elects", _reads(setup), check, Kind.EVENTUALLY, meaning, fair)
+    return Condition(statuses_and_links_of(setup), check, fair)
 
 
 def has_quorum(statuses: Statuses, cut: frozenset[Link]) -> bool:
@@ -88,8 +144,3 @@ def _is_with(each: ElectionStatus | str, leader: Sid) -> bool:
 
 def _link(one: Sid, other: Sid) -> Link:
     return min(one, other), max(one, other)
-
-
-def _reads(setup: Setup) -> tuple[Read, ...]:
-    sids: Iterable[Sid] = setup.sids
-    return (Read(LINKS), *(Read(server_name(sid), election_status) for sid in sids))

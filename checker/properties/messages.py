@@ -10,51 +10,74 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from checker.engine import TRIVIAL, Finding, Property
-from checker.engine.model import Trivial
+from checker.engine import TRIVIAL, Finding
 from checker.models.ensemble.history import HistoryPart
 from checker.models.ensemble.setup import Setup
+from checker.properties.ensembles import zab_invariant
 from checker.properties.projections import SyncObligation, reads_of, sync_obligation
+from checker.properties.registry import Answer, Condition
 from spec.quorum import Sid
 from spec.txn import format_zxid
 from spec.zab.events import MessageKind, Unexpected
 
-Answer = Finding | Trivial | None
 Obligations = dict[Sid, SyncObligation]
 
 
-def no_bad_state(setup: Setup) -> Property:
-    """A packet arrives in its phase, and the work that UPTODATE requests is done when its ACK is read."""
-    meaning = "packets arrive in the phase they are meant for, and an ACK of UPTODATE means that all before is applied"
-    return _family(setup, "NoBadState", MessageKind.STATE, lambda _: True, meaning, also=_served_too_early)
+@zab_invariant(
+    "NoBadState",
+    meaning="A packet arrives only in a phase where its receiver expects it",
+    premise="Some server leads or follows, from its decision on",
+    source="TLA+, bad states",
+    notes="It also covers the ACK of UPTODATE: a serving learner whose ACK of UPTODATE the leader has read has "
+    "applied the last transaction with which the leader began, or a later one.",
+)
+def _no_bad_state(setup: Setup) -> Condition:
+    return _family(setup, MessageKind.STATE, lambda _: True, also=_served_too_early)
 
 
-def no_bad_ack(setup: Setup) -> Property:
-    """The first ACK of a learner is the ACK of NEWLEADER, and each later ACK belongs to a proposal."""
-    meaning = "the first ACK of a learner is that of NEWLEADER, and each later one is of something proposed"
-    return _family(setup, "NoBadAck", MessageKind.ACK, lambda each: each.awaits_acks, meaning)
+@zab_invariant(
+    "NoBadAck",
+    meaning="The first ACK of a learner is its ACK of NEWLEADER, and each later ACK belongs to a proposal",
+    premise="Some leader has sent a learner everything up to NEWLEADER",
+    source="TLA+, bad acks",
+    notes="Until a leader serves, the first ACK that it reads from a learner is that of NEWLEADER. An ACK that it "
+    "reads while it serves and a proposal is outstanding belongs to UPTODATE, to a committed proposal, or to an "
+    "outstanding one.",
+)
+def _no_bad_ack(setup: Setup) -> Condition:
+    return _family(setup, MessageKind.ACK, lambda each: each.awaits_acks)
 
 
-def no_bad_proposal(setup: Setup) -> Property:
-    """Proposals arrive without a gap."""
-    meaning = "a learner receives proposals in the order of their zxids, without a gap"
-    return _family(setup, "NoBadProposal", MessageKind.PROPOSAL, lambda each: each.awaits_proposals, meaning)
+@zab_invariant(
+    "NoBadProposal",
+    meaning="Proposals arrive without a gap",
+    premise="Some learner has received DIFF, TRUNC or SNAP",
+    source="TLA+, bad proposals. `Learner.enforceContinuousProposal`",
+    notes="While a learner synchronises, each PROPOSAL after the first has the next zxid or one of a later epoch. "
+    "While it serves, each has the next zxid of its epoch or is the first of a later one.",
+)
+def _no_bad_proposal(setup: Setup) -> Condition:
+    return _family(setup, MessageKind.PROPOSAL, lambda each: each.awaits_proposals)
 
 
-def no_bad_commit(setup: Setup) -> Property:
-    """A COMMIT belongs to the oldest proposal that is not committed."""
-    meaning = "a COMMIT is of the oldest proposal that its receiver has not committed yet"
-    return _family(setup, "NoBadCommit", MessageKind.COMMIT, lambda each: each.awaits_commits, meaning)
+@zab_invariant(
+    "NoBadCommit",
+    meaning="A COMMIT belongs to the oldest proposal that is not committed",
+    premise="Some learner has a proposal that is not committed",
+    source="TLA+, bad commits",
+    notes="Each COMMIT that a learner reads finds a proposal that is not committed. While the learner serves, and "
+    "between TRUNC or SNAP and NEWLEADER, this is the oldest such proposal.",
+)
+def _no_bad_commit(setup: Setup) -> Condition:
+    return _family(setup, MessageKind.COMMIT, lambda each: each.awaits_commits)
 
 
 def _family(
     setup: Setup,
-    name: str,
     family: MessageKind,
     awaits: Callable[[SyncObligation], bool],
-    meaning: str,
     also: Callable[[Obligations], Finding | None] = lambda _: None,
-) -> Property:
+) -> Condition:
     def check(unexpected: tuple[Unexpected, ...], *views: SyncObligation | str) -> Answer:
         found = next((each for each in unexpected if each.family is family), None)
         if found is not None:
@@ -65,7 +88,7 @@ def _family(
             return TRIVIAL
         return also(duties)
 
-    return Property(name, reads_of(setup, sync_obligation, HistoryPart.UNEXPECTED), check, meaning=meaning)
+    return Condition(reads_of(setup, sync_obligation, HistoryPart.UNEXPECTED), check)
 
 
 def _served_too_early(duties: Obligations) -> Finding | None:

@@ -22,6 +22,7 @@ from checker.models.ensemble.effects import Misapplied, up_to
 from checker.models.ensemble.history import HistoryPart, part
 from checker.models.ensemble.names import HISTORY, server_name
 from checker.models.ensemble.setup import Setup
+from checker.properties.registry import Answer, Condition
 from spec.quorum import Sid, View
 from spec.server import Server
 from spec.txn import Txn, epoch_of
@@ -142,3 +143,19 @@ def reads_of(setup: Setup, projection: Callable[[Server], Any], *parts: HistoryP
     """Reads of these parts of the history, and of this projection of every server."""
     of_history = tuple(Read(HISTORY, part(which)) for which in parts)
     return (*of_history, *(Read(server_name(sid), projection) for sid in setup.sids))
+
+
+Servers = dict[Sid, ServerStatus]
+"""The servers that lead or follow and have reached the phases that `ServerStatus` covers."""
+
+
+def of_present(setup: Setup, check: Callable[[Servers], Answer]) -> Condition:
+    """A condition on the servers that are present in an epoch."""
+    reads = reads_of(setup, server_status, HistoryPart.MISAPPLIED)
+    return Condition(reads, lambda reports, *views: check(present_servers(setup, reports, views)))
+
+
+def present_servers(setup: Setup, reports: tuple[Misapplied, ...], views: tuple[ServerStatus | str, ...]) -> Servers:
+    """The servers that are present, each with the transactions that it has reported as applied."""
+    present = {sid: each for sid, each in zip(setup.sids, views, strict=True) if isinstance(each, ServerStatus)}
+    return {sid: as_applied(sid, each, reports) for sid, each in present.items()} if reports else present

@@ -8,52 +8,37 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path as FilePath
-from typing import Any, Protocol
+from typing import Any, TypeVar
 
 import msgspec
 
 from checker.engine import Kind, Property
 from checker.job import Verdict
-from checker.properties.lookup import UnknownPropertyError
-from checker.properties.patterns import ParameterError
+from checker.properties.registry import ParameterError, Registry, UnknownPropertyError
 from checker.scenario.errors import nearest
 from checker.scenario.schema import Common
 from checker.scenario.variants import NoEffect, VariantError, names
 from checker.scenario.yaml_lines import Path, YamlDocument, position
 from spec.variants import Variant
 
-
-class NamedEntry(Protocol):
-    """An entry of a registry of properties."""
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-
-    @property
-    def kind(self) -> Kind:
-        """Its list."""
-
-    @property
-    def parameter(self) -> str:
-        """Its parameter in words; empty if it has none."""
+Setup = TypeVar("Setup")
+Fact = TypeVar("Fact")
 
 
 def properties(
     scenario: Common,
     located: YamlDocument,
-    defaults: Iterable[str],
-    entry: Callable[[object], NamedEntry],
-    build: Callable[[object, Any], Property],
+    registry: Registry[Setup, Fact],
+    setup: Setup,
 ) -> Iterator[Property]:
-    """The properties of all lists. `entry` and `build` raise UnknownPropertyError and ParameterError."""
-    always = list(defaults) if scenario.always is msgspec.UNSET else scenario.always
+    """The properties of all lists."""
+    always = list(registry.defaults(setup)) if scenario.always is msgspec.UNSET else scenario.always
     seen: set[str] = set()
     for kind in Kind:
         items = always if kind is Kind.ALWAYS else getattr(scenario, kind.value)
         for number, item in enumerate(items or ()):
             path: Path = (kind.value, position(number))
-            prop = _property(located, path, item, kind, entry, build)
+            prop = _property(located, path, item, kind, registry, setup)
             if prop.name in seen:
                 raise located.error(path, f"{prop.name} is there twice", "remove one, or give it a name")
             seen.add(prop.name)
@@ -73,17 +58,18 @@ def _property(
     path: Path,
     item: Any,
     kind: Kind,
-    entry: Callable[[object], NamedEntry],
-    build: Callable[[object, Any], Property],
+    registry: Registry[Setup, Fact],
+    setup: Setup,
 ) -> Property:
     name, parameter = item, None
     if isinstance(item, dict) and len(item) == 1:
         ((name, parameter),) = item.items()
     try:
-        if entry(name).kind is not kind:
-            right = f"write it under {entry(name).kind.value}"
+        declared = registry.find(name)
+        if declared.kind is not kind:
+            right = f"write it under {declared.kind.value}"
             raise located.error(path, f"{name} is not a property of this kind", right)
-        return build(name, parameter)
+        return declared.build(setup, parameter)
     except UnknownPropertyError as error:
         raise located.error(path, error.what, error.right) from None
     except ParameterError as error:

@@ -14,7 +14,7 @@ from checker.models.ensemble import Grain, HistoryError, Setup, ensemble
 from checker.models.ensemble.actions import FAULT_ACTIONS
 from checker.models.ensemble.rules import may_be_silent
 from checker.present.ensemble import EnsemblePresenter
-from checker.properties import build, defaults, entry
+from checker.properties import ENSEMBLE_PROPERTIES
 from checker.scenario import common_keys
 from checker.scenario.bounds import bounds_of
 from checker.scenario.ensemble_setup import limits_of, setup_of
@@ -40,8 +40,7 @@ def ensemble_job(located: YamlDocument, files: Files, source: Mapping[str, Json]
     scenario = decode(Scenario, located, located.value, ())
     setup = with_variants(setup_of(scenario, located, files), added)
     name = common_keys.name_of(scenario, located, added)
-    usual = defaults(setup)
-    chosen = common_keys.properties(scenario, located, usual, entry, lambda name, value: build(setup, name, value))
+    chosen = common_keys.properties(scenario, located, ENSEMBLE_PROPERTIES, setup)
     model = _model(name, setup, tuple(chosen), located)
     if _is_fast(scenario, setup, located):
         model = fast(model, setup)

@@ -11,7 +11,7 @@ from checker.job import Job, Json
 from checker.models.recipes import Facts, RecipeSetup, recipe_model
 from checker.models.service import Clocks, rules
 from checker.present.recipe import RecipePresenter
-from checker.properties.recipes import DEFAULTS, RECIPE_PROPERTIES, build, entry
+from checker.properties.recipes import RECIPE_PROPERTIES
 from checker.scenario import common_keys
 from checker.scenario.clients import budgets_of, check_counts, clocks_of
 from checker.scenario.ensemble_setup import limits_of
@@ -46,7 +46,7 @@ def recipe_job(located: YamlDocument, source: Mapping[str, Json], added: frozens
     scenario = decode(RecipeScenario, located, located.value, ())
     setup = _setup(scenario, located, added)
     name = common_keys.name_of(scenario, located, added)
-    chosen = common_keys.properties(scenario, located, DEFAULTS, entry, lambda name, value: build(setup, name, value))
+    chosen = common_keys.properties(scenario, located, RECIPE_PROPERTIES, setup)
     model = recipe_model(name, setup, tuple(chosen))
     actions = frozenset(known_actions(setup))
     return Job(

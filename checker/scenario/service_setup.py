@@ -15,23 +15,11 @@ from checker.models.service.rules import known_actions
 from checker.models.service.scripts import Script
 from checker.models.service.setup import Clocks, FaultBudgets, ServiceSetup
 from checker.present.service import ServicePresenter, scripted_fields
-from checker.properties.service import SERVICE_PROPERTIES, service_model
+from checker.properties.service import SERVICE_PROPERTIES, ScriptSummary, applicable, service_model
 from checker.scenario.variants import NoEffect
-from spec.tree.requests import (
-    CloseSession,
-    Create,
-    CreateMode,
-    Delete,
-    Exists,
-    GetChildren2,
-    GetData,
-    Multi,
-    SetData,
-    Sync,
-)
 from spec.variants import Variant
 
-DEFAULTS = tuple(name for name, entry in SERVICE_PROPERTIES.items() if entry.is_invariant)
+DEFAULTS = tuple(name for name, each in SERVICE_PROPERTIES.items() if each.default is not None)
 """The invariants that are checked by default; `applicable` leaves out those that the scripts make vacuous."""
 
 
@@ -85,77 +73,9 @@ def service_job_parts(
     wanted = applicable(clients) if properties is None else tuple(properties)
     model = service_model(name, setup, clients, wanted)
     presenter = ServicePresenter(model, setup, scripted_fields(model))
-    changes = {name for name in known_actions(setup) if name != "arrive late" or _ScriptSummary.of(clients).changes}
+    changes = {name for name in known_actions(setup) if name != "arrive late" or ScriptSummary.of(clients).changes}
     actions = frozenset({"ask", *changes})
     return ServiceJobParts(model, setup, tuple(clients), presenter, tuple(bounds_of(setup, clients)), actions)
-
-
-def applicable(scripts: Iterable[Script]) -> tuple[str, ...]:
-    """The invariants that are not vacuous in a run of these scripts."""
-    asked = _ScriptSummary.of(scripts)
-    silent = set()
-    if not asked.creates:
-        silent.add("OneCreator")
-    if not asked.sequential:
-        silent.add("SequenceNumbersAreUnique")
-    if not asked.ephemeral:
-        silent |= {"EphemeralsEndWithSession", "EphemeralsLiveWithSession"}
-    if not asked.writes:
-        silent |= {"UpdatesInOrder", "AcceptedIsNotLost"}
-    if not asked.expects:
-        silent.add("ExpectedAnswers")
-    if not asked.multi:
-        silent.add("AllOrNothing")
-    if not asked.sync:
-        silent.add("ReadAfterSyncIsFresh")
-    if not asked.watches:
-        silent |= {"EventBeforeData", "WatchIsOneShot", "NoEventIsLost"}
-    if asked.watches < 2:
-        silent.add("EventsInOrder")
-    return tuple(name for name in DEFAULTS if name not in silent)
-
-
-@dataclass(frozen=True)
-class _ScriptSummary:
-    """The kinds of requests in some scripts."""
-
-    creates: bool = False
-    sequential: bool = False
-    ephemeral: bool = False
-    writes: bool = False
-    changes: bool = False
-    multi: bool = False
-    sync: bool = False
-    closes: bool = False
-    expects: bool = False
-    watches: int = 0
-
-    @classmethod
-    def of(cls, scripts: Iterable[Script]) -> _ScriptSummary:
-        """The summary of all steps of all scripts; `watches` is the greatest number for one client."""
-        scripts = tuple(scripts)
-        asked = [record for script in scripts for step in script.steps for record in step]
-        whole = [each for record in asked for each in (record.operations if isinstance(record, Multi) else (record,))]
-        flags = {CreateMode(record.flags) for record in whole if isinstance(record, Create)}
-        watched = [
-            sum(
-                any(isinstance(record, Exists | GetData | GetChildren2) and record.watch for record in step)
-                for step in script.steps
-            )
-            for script in scripts
-        ]
-        return cls(
-            creates=any(isinstance(record, Create) and record.flags in (0, 1) for record in asked),
-            sequential=bool(flags & {CreateMode.PERSISTENT_SEQUENTIAL, CreateMode.EPHEMERAL_SEQUENTIAL}),
-            ephemeral=bool(flags & {CreateMode.EPHEMERAL, CreateMode.EPHEMERAL_SEQUENTIAL}),
-            writes=any(hasattr(record, "data") for record in whole),
-            changes=any(isinstance(record, Create | SetData | Delete | CloseSession) for record in whole),
-            multi=any(isinstance(record, Multi) for record in asked),
-            sync=any(isinstance(record, Sync) for record in asked),
-            closes=any(isinstance(record, CloseSession) for record in asked),
-            expects=any(each is not None for script in scripts for each in script.expected),
-            watches=max(watched, default=0),
-        )
 
 
 def bounds_of(setup: ServiceSetup, scripts: Sequence[Script]) -> Iterator[str]:
@@ -190,7 +110,7 @@ def bounds_of(setup: ServiceSetup, scripts: Sequence[Script]) -> Iterator[str]:
 
 def why_idle(variant: Variant, setup: ServiceSetup, scripts: Sequence[Script]) -> NoEffect | None:
     """The reason why a variant changes nothing in a run, and the correction; None if it may change something."""
-    asked = _ScriptSummary.of(scripts)
+    asked = ScriptSummary.of(scripts)
     unless = {
         Variant.STALE_AFTER_MOVING: _unless_lag(setup) or _unless_lost(setup),
         Variant.WATCH_AFTER_DATA: _unless_watched(asked),
@@ -229,13 +149,13 @@ def _unless_kept(setup: ServiceSetup) -> NoEffect | None:
     return _unless(setup.keeps_watches, "watches go with connections", "keeps_watches: true")
 
 
-def _unless_watched(asked: _ScriptSummary) -> NoEffect | None:
+def _unless_watched(asked: ScriptSummary) -> NoEffect | None:
     return _unless(asked.watches > 0, "nobody watches", "get -w /a")
 
 
-def _unless_ephemeral(asked: _ScriptSummary) -> NoEffect | None:
+def _unless_ephemeral(asked: ScriptSummary) -> NoEffect | None:
     return _unless(asked.ephemeral, "nothing ephemeral is created", "create -e /a")
 
 
-def _may_end(setup: ServiceSetup, asked: _ScriptSummary) -> bool:
+def _may_end(setup: ServiceSetup, asked: ScriptSummary) -> bool:
     return bool(setup.budgets.expiries or setup.budgets.crashes or asked.closes)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from checker.job import Job, Json
 from checker.models.service import ServiceSetup
 from checker.models.service.scripts import Script
-from checker.properties import service as registry
+from checker.properties.service import SERVICE_PROPERTIES
 from checker.properties.service.projections import Run
 from checker.scenario import common_keys
 from checker.scenario.clients import budgets_of, check_counts, clocks_of
@@ -19,7 +19,7 @@ from checker.scenario.errors import one_of
 from checker.scenario.protocol import variants_of
 from checker.scenario.request_parser import RequestError, script_of
 from checker.scenario.schema import SERVICE, ServiceScenario, decode
-from checker.scenario.service_setup import applicable, service_job_parts, service_setup, why_idle
+from checker.scenario.service_setup import service_job_parts, service_setup, why_idle
 from checker.scenario.yaml_lines import Path, YamlDocument, position
 from spec.tree.paths import fault_of
 from spec.variants import Variant
@@ -36,10 +36,7 @@ def service_job(located: YamlDocument, source: Mapping[str, Json], added: frozen
     name = common_keys.name_of(scenario, located, added)
     setup = _setup(scenario, located, scripts, frozenset(variants_of(scenario, located) | added))
     common_keys.refuse_without_effect(scenario, added, located, lambda variant: why_idle(variant, setup, scripts))
-    run, usual = Run(setup, scripts), applicable(scripts)
-    chosen = common_keys.properties(
-        scenario, located, usual, registry.entry, lambda *named: registry.build(run, *named)
-    )
+    chosen = common_keys.properties(scenario, located, SERVICE_PROPERTIES, Run(setup, scripts))
     parts = service_job_parts(name, setup, scripts, tuple(prop.name for prop in chosen))
     return Job(
         name=name,

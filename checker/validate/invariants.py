@@ -25,7 +25,7 @@ from checker.engine import TRIVIAL, Finding, Property, Read
 from checker.models.ensemble import File, Member, Setup
 from checker.models.ensemble.history import History
 from checker.models.ensemble.names import HISTORY, server_name
-from checker.properties import build, defaults
+from checker.properties import ENSEMBLE_PROPERTIES
 from checker.validate.global_history import GlobalHistory
 from checker.validate.server_logs import Txns
 from spec.quorum import Sid
@@ -55,7 +55,7 @@ class Invariants:
             for sid, server in servers.items()
         )
         setup = Setup(members=members, zab=zab)
-        self.properties: list[Property] = [build(setup, name) for name in defaults(setup)]
+        self.properties = ENSEMBLE_PROPERTIES.build_defaults(setup)
         self.counts = {prop.name: Count() for prop in self.properties}
         self.left_out: list[str] = []
         self._readers: dict[Read, list[Property]] = {}

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from checker.engine import TRIVIAL, Finding, Model, Move, Property, Read, Row, Rule
 from checker.engine.semantics import fire
 from checker.models.ensemble import Budgets, File, Grain, Member, Prologue, Setup, ensemble
-from checker.properties import build, defaults
+from checker.properties import ENSEMBLE_PROPERTIES
 from spec.effects import DiskOperation
 from spec.election.channel import ChannelRules
 from spec.quorum import View, hierarchical_view, majority_view
@@ -221,7 +221,7 @@ def _next(memory: Memory, row: Row, run: Run, chance: random.Random) -> Row | No
 
 def model_of(setup: Setup) -> Model:
     """The ensemble with its default invariants."""
-    return ensemble("a simulation", setup, [build(setup, name) for name in defaults(setup)])
+    return ensemble("a simulation", setup, ENSEMBLE_PROPERTIES.build_defaults(setup))
 
 
 def runs(setup: Setup, seeds: range) -> Iterator[Run]:
@@ -282,7 +282,7 @@ def test_schedules_go_deep_and_get_everywhere() -> None:
     setup = setup_of(VIEWS["three"], EVERYTHING, ZabRules(True, True), clients_anywhere=True)
     done = list(runs(setup, range(60)))
     actions = {move.action for run in done for move in run.moves}
-    silent = {name: sum(not run.examined[name] for run in done) for name in defaults(setup)}
+    silent = {name: sum(not run.examined[name] for run in done) for name in ENSEMBLE_PROPERTIES.defaults(setup)}
 
     assert actions == {
         "elect", "receive", "sync", "apply", "client write", "client sync", "ping", "lose leader", "lose quorum",

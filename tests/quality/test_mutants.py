@@ -17,7 +17,7 @@ import pytest
 from checker.engine import Exploration, Kind, Stop, plain
 from checker.engine.result import disagreements
 from checker.engine.search import explore
-from checker.properties import PROPERTIES
+from checker.properties import ENSEMBLE_PROPERTIES, ZAB
 from checker.scenario import from_text
 from spec.election import fast_leader_election, state, tally, vote
 from spec.quorum import systems
@@ -166,6 +166,8 @@ def test_both_engines_run_the_mutant(name: str, mutate: Callable[[Mutant], None]
 
 
 def test_every_property_that_must_always_hold_has_a_mutant() -> None:
-    always = {name for name, entry in PROPERTIES.items() if entry.kind is Kind.ALWAYS and not entry.needs_zab}
+    always = {
+        name for name, entry in ENSEMBLE_PROPERTIES.items() if entry.kind is Kind.ALWAYS and entry.needs is not ZAB
+    }
 
     assert {case.caught_by.partition("(")[0] for case in CASES.values()} == always

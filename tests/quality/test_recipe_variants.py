@@ -18,7 +18,7 @@ from checker.engine import Kind
 from checker.engine.search import explore
 from checker.models.recipes import Facts, RecipeSetup, recipe_model
 from checker.models.service import Clocks, FaultBudgets
-from checker.properties.recipes import RECIPE_PROPERTIES, build
+from checker.properties.recipes import RECIPE_PROPERTIES, WRITES
 from checker.scenario.recipes import why_idle
 from spec.recipes.recipes import RECIPES
 from spec.variants import DESCRIBED, Area, Variant, of_area
@@ -50,7 +50,7 @@ def held_to(setup: RecipeSetup) -> list[str]:
     """Return the properties that must hold in a scene."""
     names = list(HELD_TO)
     if not setup.writes:
-        names = [name for name in names if not RECIPE_PROPERTIES[name].needs_writes]
+        names = [name for name in names if RECIPE_PROPERTIES[name].needs is not WRITES]
     if setup.clocks is Clocks.PAUSED:
         names.remove("OneHolder")
     if setup.lag:
@@ -72,7 +72,7 @@ def broken(scene: str, variant: Variant | None) -> Mapping[str, int]:
     setup = SCENES[scene]
     if variant is not None:
         setup = replace(setup, variants=frozenset({variant}))
-    left = [build(setup, name) for name in held_to(setup)]
+    left = [RECIPE_PROPERTIES.build(setup, name) for name in held_to(setup)]
     left = [replace(prop, kind=Kind.SOMETIMES) if prop.kind is Kind.ALWAYS else prop for prop in left]
     depths: dict[str, int] = {}
     while True:

@@ -18,7 +18,7 @@ import pytest
 from checker.engine import Kind, Limits, Stop
 from checker.engine.search import explore
 from checker.models.ensemble import Budgets, File, Grain, Member, Prologue, Setup, ensemble
-from checker.properties import PROPERTIES, ZAB_DEFAULTS, build
+from checker.properties import ENSEMBLE_PROPERTIES, ZAB
 from spec.durable import Durable
 from spec.quorum import majority_view
 from spec.txn import Txn, make_zxid
@@ -26,7 +26,7 @@ from spec.variants import DESCRIBED, Area, Variant, is_defect, of_area
 from spec.zab.state import ZabRules
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference-variants.md"
-INVARIANTS = tuple(name for name in ZAB_DEFAULTS if PROPERTIES[name].needs_zab)
+INVARIANTS = tuple(name for name, each in ENSEMBLE_PROPERTIES.items() if each.needs is ZAB and each.default)
 ZAB_VARIANTS = tuple(variant for variant in Variant if variant in of_area(Area.ZAB))
 ON_THE_PAGE = of_area(Area.ELECTION, Area.ZAB)  # tests/quality/test_variants.py covers the variants of the election
 STATES = 400_000  # a search finishes its level before this limit ends it
@@ -72,7 +72,7 @@ def with_variant(setup: Setup, variant: Variant) -> Setup:
 
 def findings(setup: Setup) -> tuple[Stop, dict[str, int]]:
     """Return each invariant that fails, with its least depth. One search finds all, because witnesses do not end it."""
-    hoped_for = [replace(build(setup, name), kind=Kind.SOMETIMES) for name in INVARIANTS]
+    hoped_for = [replace(ENSEMBLE_PROPERTIES.build(setup, name), kind=Kind.SOMETIMES) for name in INVARIANTS]
     exploration = explore(ensemble("mutation", setup, hoped_for), Limits(states=STATES))
     return exploration.stop, {name: exploration.found[name].depth for name in INVARIANTS if name in exploration.found}
 

@@ -22,7 +22,7 @@ import pytest
 
 from checker.cli import tables
 from checker.job import Verdict
-from checker.properties import names
+from checker.properties import ENSEMBLE_PROPERTIES
 from checker.properties.recipes import RECIPE_PROPERTIES
 from checker.properties.service import SERVICE_PROPERTIES
 from checker.scenario import bundled
@@ -128,7 +128,7 @@ def test_levels_are_the_new_states_at_each_depth_from_the_first_state_on(scenari
 def test_list_names_every_shipped_scenario_and_every_property() -> None:
     rows = [re.split(r"\s{2,}", line.strip()) for line in cli("list").out.splitlines()]
 
-    properties = ["properties of ensembles", *names(), "properties of a service", *SERVICE_PROPERTIES]
+    properties = ["properties of ensembles", *ENSEMBLE_PROPERTIES, "properties of a service", *SERVICE_PROPERTIES]
     properties += ["properties of recipes", *RECIPE_PROPERTIES]
     assert [row[0] for row in rows] == ["scenarios", *(path.stem for path in bundled()), *properties]
     verdicts = {row[2] for row in rows if len(row) == 4}

@@ -15,7 +15,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from checker import properties
+from checker.properties import ENSEMBLE_PROPERTIES, reference
+from checker.properties.recipes import RECIPE_PROPERTIES
+from checker.properties.service import SERVICE_PROPERTIES
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -107,20 +109,15 @@ def index_over(page: Path) -> Path:
     return next(folder / "README.md" for folder in folders if (folder / "README.md").exists())
 
 
-def test_the_reference_describes_the_properties_that_there_are_and_no_others() -> None:
-    described = re.findall(r"^### (\w+)$", (DOCS / "reference-properties.md").read_text(encoding="utf-8"), re.MULTILINE)
-    assert sorted(described) == sorted(properties.names())
+@pytest.mark.parametrize("name", reference.PAGES)
+def test_the_lists_of_properties_are_those_of_the_declarations(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    text = (DOCS / name).read_text(encoding="utf-8")
+    stale = text != reference.page(text, reference.requirement_names(DOCS))
+    assert not stale, f"{name} is out of date; run {reference.COMMAND}"
 
 
-def test_the_reference_gives_each_property_its_kind() -> None:
-    text = (DOCS / "reference-properties.md").read_text(encoding="utf-8")
-    for name in properties.names():
-        section = text.split(f"### {name}\n")[1].split("\n### ")[0]
-        kind = properties.entry(name).kind.value
-        assert f"| kind | {kind}" in section, f"{name} is of the kind {kind!r}"
-
-
-def test_the_reference_marks_what_every_ensemble_is_held_to() -> None:
-    text = (DOCS / "reference-properties.md").read_text(encoding="utf-8")
-    marked = re.findall(r"^### (\w+)\n(?:(?!^### ).*\n)*?\| by default \| yes\b", text, re.MULTILINE)
-    assert sorted(marked) == sorted(properties.DEFAULTS)
+def test_every_property_is_on_a_page() -> None:
+    text = "".join((DOCS / name).read_text(encoding="utf-8") for name in reference.PAGES)
+    for name in (*ENSEMBLE_PROPERTIES, *RECIPE_PROPERTIES, *SERVICE_PROPERTIES):
+        assert f"### {name}\n" in text or f"`{name}" in text

@@ -15,9 +15,6 @@ from pathlib import Path
 import pytest
 
 from checker.cli.main import main
-from checker.engine import Kind
-from checker.properties.recipes import RECIPE_PROPERTIES
-from checker.properties.service import SERVICE_PROPERTIES
 from checker.scenario.schema import Common, RecipeScenario, ServiceScenario
 
 ROOT = Path(__file__).parents[2]
@@ -29,7 +26,6 @@ RUN = re.compile(
 )
 QUOTED = re.compile(r"^```py\n# (?P<file>spec/\S+\.py)\n(?P<code>.*?)^```\n", re.MULTILINE | re.DOTALL)
 MERMAID = "--format mermaid"
-KINDS = (Kind.ALWAYS, Kind.SOMETIMES, Kind.FINAL, Kind.EVENTUALLY, Kind.RECOVERABLE)
 WIDEST = 135  # characters of a line
 
 
@@ -100,26 +96,11 @@ def test_the_lines_that_the_page_quotes_are_those_of_the_recipes(place: int) -> 
     assert any(f"\n{each}" in source for each in candidates), f"{quoted['file']} has no such lines"
 
 
-def test_the_reference_lists_the_properties_of_recipes_with_their_kinds() -> None:
-    page = (ROOT / "docs" / "reference-scenarios.md").read_text(encoding="utf-8")
-    listed = re.findall(r"^\| `(\w+)` \| `\{?(\w+)(?:: n\})?` \| ([^|;]*)", page, re.MULTILINE)
-    assert [(kind, name, meaning.strip()) for kind, name, meaning in listed] == [
-        (entry.kind.value, name, entry.meaning)
-        for name, entry in sorted(RECIPE_PROPERTIES.items(), key=lambda each: KINDS.index(each[1].kind))
-    ]
-
-
 @pytest.mark.parametrize(
     ("heading", "kind"), [("Clients with a recipe", RecipeScenario), ("Clients of a service", ServiceScenario)]
 )
 def test_the_reference_lists_the_keys_of_scenarios_of_clients(heading: str, kind: type[Common]) -> None:
     page = (ROOT / "docs" / "reference-scenarios.md").read_text(encoding="utf-8")
-    section = page.split(f"## {heading}\n")[1].split("\n## ")[0].split("| under |")[0]
+    section = page.split(f"## {heading}\n")[1].split("\n## ")[0].split("<!-- begin properties")[0]
     keys = set(re.findall(r"^\| `(\w+)` \| [^`]", section, re.MULTILINE))
     assert keys == set(kind.__struct_fields__) - set(Common.__struct_fields__)
-
-
-def test_the_reference_lists_the_properties_of_a_service() -> None:
-    page = (ROOT / "docs" / "reference-scenarios.md").read_text(encoding="utf-8")
-    listed = re.findall(r"^\| `(\w+)` \| (\w+) \| (.*) \|$", page, re.MULTILINE)
-    assert listed == [(entry.kind.value, name, entry.meaning) for name, entry in SERVICE_PROPERTIES.items()]

@@ -12,7 +12,7 @@ from checker.models.ensemble import Budgets, File, Grain, Member, Prologue, Setu
 from checker.models.ensemble import build as builder
 from checker.models.ensemble.build import URGENT, HistoryError
 from checker.models.ensemble.status import ElectionStatus, election_status
-from checker.properties import build
+from checker.properties import ENSEMBLE_PROPERTIES
 from spec.durable import Durable
 from spec.election.channel import ChannelRules
 from spec.quorum import Sid, View, majority_view
@@ -54,7 +54,7 @@ def test_a_history_ends_in_a_state_that_the_run_reaches_without_it(views: tuple[
 def test_a_last_message_of_the_history_arrives_again_after_a_crash(late: bool) -> None:
     """Server 1 has an older file, crashes and returns. Servers 2 and 3 then both lead, with or without a history."""
     setup = setup_of((TWO, THREE, THREE), Budgets(crashes=1, restarts=1), late=late)
-    both_lead = build(setup, "NeverStands", {2: "LEADING", 3: "LEADING"})
+    both_lead = ENSEMBLE_PROPERTIES.build(setup, "NeverStands", {2: "LEADING", 3: "LEADING"})
     assert explore(ensemble("stands", setup, [both_lead])).stop is Stop.FOUND
 
 
@@ -74,7 +74,7 @@ def settled_at(grain: Grain, views: tuple[View, ...], newer: tuple[Sid, ...], or
 def test_two_leaders_after_a_history_are_found_at_each_grain(grain: Grain) -> None:
     """By its file server 1 alone is a quorum, so it leads when messages arrive; 4 leads the others."""
     setup = settled_at(grain, (ALONE, FOUR, FOUR, FOUR), newer=(1, 4), order=(3, 2, 1, 4))
-    explored = explore(ensemble("alone", setup, [build(setup, "OneLeader")]))
+    explored = explore(ensemble("alone", setup, [ENSEMBLE_PROPERTIES.build(setup, "OneLeader")]))
     assert [found.depth for found in explored.violations] == [0]
 
 

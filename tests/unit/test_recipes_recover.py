@@ -5,7 +5,7 @@ import pytest
 from checker.engine.search import explore
 from checker.models.recipes import RecipeSetup, recipe_model
 from checker.models.service import Clocks, FaultBudgets
-from checker.properties.recipes import build
+from checker.properties.recipes import RECIPE_PROPERTIES
 from spec.variants import Variant
 
 
@@ -19,5 +19,5 @@ def test_an_orphan_is_gone_with_its_session(wrong: set[Variant], recovers: bool)
         budgets=FaultBudgets(disconnects=1, expiries=1),
         variants=frozenset(wrong | {Variant.NO_PROTECTION}),
     )
-    found = explore(recipe_model("an orphan", setup, [build(setup, "RecoversByExpiry")])).found
+    found = explore(recipe_model("an orphan", setup, [RECIPE_PROPERTIES.build(setup, "RecoversByExpiry")])).found
     assert ("RecoversByExpiry" not in found) is recovers

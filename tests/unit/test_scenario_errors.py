@@ -8,7 +8,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from checker.properties import names
+from checker.properties import ENSEMBLE_PROPERTIES
 from checker.scenario import ScenarioError, from_source, from_text
 from spec.config import ConfigError
 
@@ -195,7 +195,7 @@ KEYS = [
         "fast",
     ),
 ]
-WORDS = st.sampled_from([*KEYS, *names()]) | st.text(max_size=8)
+WORDS = st.sampled_from([*KEYS, *ENSEMBLE_PROPERTIES]) | st.text(max_size=8)
 SCALARS = st.none() | st.booleans() | st.integers(-2, 6) | st.integers() | st.floats() | WORDS
 VALUES = st.recursive(
     SCALARS,

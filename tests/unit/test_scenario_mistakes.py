@@ -19,7 +19,7 @@ from checker.cli.main import main
 from checker.job import Verdict
 from checker.models.ensemble import Grain
 from checker.models.service import Clocks
-from checker.properties import PROPERTIES
+from checker.properties import ENSEMBLE_PROPERTIES
 from checker.properties.recipes import RECIPE_PROPERTIES
 from checker.properties.service import SERVICE_PROPERTIES
 from checker.scenario import ScenarioError, load, schema
@@ -249,7 +249,7 @@ def test_a_misspelt_action_is_reported_with_the_nearest_one(base: dict[str, Any]
 
 REGISTRIES = pytest.mark.parametrize(
     ("base", "registry"),
-    [(ENSEMBLE, PROPERTIES), (RECIPE, RECIPE_PROPERTIES), (SERVICE, SERVICE_PROPERTIES)],
+    [(ENSEMBLE, ENSEMBLE_PROPERTIES), (RECIPE, RECIPE_PROPERTIES), (SERVICE, SERVICE_PROPERTIES)],
     ids=["ensemble", "recipe", "service"],
 )
 
@@ -281,7 +281,8 @@ def test_an_extra_or_missing_parameter_is_reported(
     for name, entry in registry.items():
         kind = entry.kind.value
         item = name if entry.parameter else {name: 3}
-        assert entry.parameter in scenarios.refused(changed(base, (kind,), [item]), (kind, 0))
+        wanted = entry.parameter.description if entry.parameter else f"write {name} alone"
+        assert wanted in scenarios.refused(changed(base, (kind,), [item]), (kind, 0))
 
 
 @pytest.mark.parametrize("request_", ["create", "get", "stat", "ls", "set", "delete", "check", "sync", "close"])

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from checker.properties import PROPERTIES
+from checker.properties import ENSEMBLE_PROPERTIES
 from checker.properties.recipes import RECIPE_PROPERTIES
 from checker.properties.service import SERVICE_PROPERTIES
 from tests.support.scenario_mistakes import ENSEMBLE, RECIPE, Path, Scenarios, changed
 
 STANDS = {1: "LEADING", 2: {"state": "FOLLOWING", "leader": 1, "file": "zoo.cfg"}, 3: ["FOLLOWING 1", "down"]}
 BUCKET = {"state": "LOOKING", "votes": {1: 1, 3: [8, 3]}}
-ENTRIES: dict[str, Any] = {**PROPERTIES, **RECIPE_PROPERTIES, **SERVICE_PROPERTIES}
+ENTRIES: dict[str, Any] = {**ENSEMBLE_PROPERTIES, **RECIPE_PROPERTIES, **SERVICE_PROPERTIES}
 MISTAKES: list[tuple[str, Any, Path, str]] = [
     ("Leads", 9, (), "write one of 1, 2, 3"),
     ("Leads", "many", (), "write one of 1, 2, 3"),

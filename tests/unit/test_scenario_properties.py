@@ -7,7 +7,7 @@ import pytest
 from checker.engine import Finding, Kind
 from checker.engine.plain import explore
 from checker.models.ensemble import Budgets, File, Grain, Member, Prologue, Setup, ensemble
-from checker.properties import PROPERTIES, ParameterError, UnknownPropertyError, build, entry, names
+from checker.properties import ENSEMBLE_PROPERTIES, ParameterError, UnknownPropertyError
 from spec.quorum import majority_view
 
 THREE = File("zoo-3.cfg", majority_view([1, 2, 3]))
@@ -23,28 +23,27 @@ def setup(crashes: int = 0, partitions: int = 0, servers: int = 3) -> Setup:
 
 def found(made: Setup, name: str, parameter: Any = None) -> Finding | None:
     """Return the finding of a complete exploration with one property."""
-    prop = build(made, name, parameter)
+    prop = ENSEMBLE_PROPERTIES.build(made, name, parameter)
     result = explore(ensemble("test", made, [prop])).found
     return result[prop.name].finding if prop.name in result else None
 
 
 def test_every_property_has_a_meaning_and_a_kind() -> None:
-    assert len(names()) == len(set(names())) == len(PROPERTIES)
-    for name in names():
-        assert entry(name).meaning
-        assert entry(name).kind in Kind
+    for name in ENSEMBLE_PROPERTIES:
+        assert ENSEMBLE_PROPERTIES.find(name).meaning
+        assert ENSEMBLE_PROPERTIES.find(name).kind in Kind
 
 
 def test_an_unknown_name_is_answered_with_the_nearest() -> None:
     with pytest.raises(UnknownPropertyError, match=r"no property 'Oneleader'; did you mean OneLeader\?"):
-        build(setup(), "Oneleader")
+        ENSEMBLE_PROPERTIES.build(setup(), "Oneleader")
 
 
 def test_a_parameter_that_is_missing_or_too_much_is_an_error() -> None:
     with pytest.raises(ParameterError, match="Leads takes a parameter; give the id of a server"):
-        build(setup(), "Leads")
+        ENSEMBLE_PROPERTIES.build(setup(), "Leads")
     with pytest.raises(ParameterError, match="Elected takes no parameter; write Elected alone"):
-        build(setup(), "Elected", 3)
+        ENSEMBLE_PROPERTIES.build(setup(), "Elected", 3)
 
 
 @pytest.mark.parametrize(
@@ -75,11 +74,11 @@ def test_stands_is_a_witness_and_never_stands_its_contrary() -> None:
 def test_a_pattern_may_name_the_file() -> None:
     assert found(setup(), "Stands", {3: {"state": "LEADING", "file": "zoo.cfg"}}) is not None
     with pytest.raises(ParameterError, match=r"no server here has a file 'zoo-5.cfg'; did you mean zoo.cfg?"):
-        build(setup(), "Stands", {3: {"file": "zoo-5.cfg"}})
+        ENSEMBLE_PROPERTIES.build(setup(), "Stands", {3: {"file": "zoo-5.cfg"}})
 
 
 def test_a_bucket_names_a_state_and_votes() -> None:
     with pytest.raises(ParameterError, match="a bucket has a state and votes, and nothing else"):
-        build(setup(), "Buckets", {1: {"votes": {1: 1}}})
+        ENSEMBLE_PROPERTIES.build(setup(), "Buckets", {1: {"votes": {1: 1}}})
     with pytest.raises(ParameterError, match="is no state"):
-        build(setup(), "Buckets", {1: {"state": "SLEEPING", "votes": {1: 1}}})
+        ENSEMBLE_PROPERTIES.build(setup(), "Buckets", {1: {"state": "SLEEPING", "votes": {1: 1}}})

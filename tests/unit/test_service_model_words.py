@@ -9,7 +9,7 @@ import pytest
 from checker.models.service import ConnectionClosed, Reply, WatchNotification
 from checker.models.service.scripts import Script, step_of_tag, tag
 from checker.present import wording
-from checker.properties.lookup import UnknownPropertyError
+from checker.properties.registry import UnknownPropertyError
 from checker.scenario.request_parser import RequestError, request_of, script_of
 from checker.scenario.service_setup import applicable, service_job_parts, service_setup, why_idle
 from spec.tree.apply import EventType

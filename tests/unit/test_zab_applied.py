@@ -13,7 +13,7 @@ from checker.engine import Exploration, Stop, plain
 from checker.engine.search import explore
 from checker.models.ensemble import Budgets, File, Grain, Member, Prologue, Setup, ensemble
 from checker.models.ensemble.effects import Misapplied, misapplied
-from checker.properties import build, defaults
+from checker.properties import ENSEMBLE_PROPERTIES
 from spec.durable import Durable
 from spec.effects import Observe
 from spec.election.state import Peer
@@ -37,7 +37,7 @@ def two_commits_wait(writes: int = 2) -> Setup:
 
 
 def explored(name: str, setup: Setup) -> Exploration:
-    model = ensemble("applied", setup, [build(setup, name)])
+    model = ensemble("applied", setup, [ENSEMBLE_PROPERTIES.build(setup, name)])
     done = explore(model)
     assert (done.states, done.stop) == ((same := plain.explore(model)).states, same.stop)
     return done
@@ -84,7 +84,7 @@ def test_the_invariant_is_examined_only_where_a_server_has_applied_two_transacti
 
 
 def test_every_ensemble_that_broadcasts_is_held_to_it_by_default() -> None:
-    assert "AppliedInOrder" in defaults(two_commits_wait())
+    assert "AppliedInOrder" in ENSEMBLE_PROPERTIES.defaults(two_commits_wait())
 
 
 # One step.

@@ -12,7 +12,7 @@ from checker.engine.search import explore
 from checker.engine.semantics import successors
 from checker.models.ensemble import Action, Budgets, File, Grain, Member, Prologue, Setup, ensemble
 from checker.models.ensemble.names import server_name
-from checker.properties import build
+from checker.properties import ENSEMBLE_PROPERTIES
 from spec.effects import Disconnect, Effects, Persist, Send, ServerStep, Step, WriteEpochs
 from spec.quorum import majority_view
 from spec.server import Server, step
@@ -35,7 +35,7 @@ def model(*names: str, packets: bool = False, **budgets: int) -> Model:
         zab=RULES,
         discovery_in_one_step=not packets,
     )
-    return ensemble("full disks", setup, [build(setup, name, None) for name in names])
+    return ensemble("full disks", setup, [ENSEMBLE_PROPERTIES.build(setup, name) for name in names])
 
 
 def after(made: Model, *actions: tuple[Action, int]) -> dict[int, Server]:

@@ -15,7 +15,7 @@ from checker.engine import TRIVIAL, Exploration, Finding, Stop
 from checker.engine.search import explore
 from checker.models.ensemble import Budgets, File, Grain, Member, Prologue, Setup, ensemble
 from checker.models.ensemble.history import EstablishedEpoch, FirstCommit
-from checker.properties import build, defaults
+from checker.properties import ENSEMBLE_PROPERTIES
 from checker.properties.projections import truncates
 from spec.durable import Durable
 from spec.quorum import majority_view
@@ -37,7 +37,7 @@ def settled(asynchronous_disk: bool = False, **budgets: int) -> Setup:
 @cache
 def explored(asynchronous_disk: bool = False, **budgets: int) -> Exploration:
     setup = settled(asynchronous_disk, **budgets)
-    done = explore(ensemble("premises", setup, [build(setup, name) for name in defaults(setup)]))
+    done = explore(ensemble("premises", setup, ENSEMBLE_PROPERTIES.build_defaults(setup)))
     assert done.stop is Stop.EXHAUSTED
     return done
 
@@ -86,14 +86,14 @@ def test_two_reigns_two_writes_and_a_truncation_exercise(name: str) -> None:
 
 def test_a_leader_that_establishes_an_epoch_twice_violates_leadership() -> None:
     """The zxids of the second reign name other transactions than those of the first."""
-    check = build(settled(), "Leadership").check
+    check = ENSEMBLE_PROPERTIES.build(settled(), "Leadership").check
     assert isinstance(check((EstablishedEpoch(1, 3, ()), EstablishedEpoch(1, 3, (A,))), ()), Finding)
     assert check((EstablishedEpoch(1, 3, ()), EstablishedEpoch(2, 3, ())), ()) is None
     assert check((EstablishedEpoch(1, 3, ()),), ()) is TRIVIAL
 
 
 def test_durability_of_the_log_is_examined_while_a_server_truncates() -> None:
-    check = build(settled(), "CommittedLogDurability").check
+    check = ENSEMBLE_PROPERTIES.build(settled(), "CommittedLogDurability").check
     committed = (FirstCommit(A, 1),)
     assert check((), committed, False, False, False) is TRIVIAL
     assert check((), (), True, False, False) is TRIVIAL

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
-from typing import Any
 
 from checker.cli.commands.command import Command
 from checker.report.verdict import ExitCode
 
 
 def _run(_: argparse.Namespace) -> int:
-    from checker.properties import PROPERTIES  # noqa: PLC0415
+    from checker.properties import ENSEMBLE_PROPERTIES  # noqa: PLC0415
     from checker.properties.recipes import RECIPE_PROPERTIES  # noqa: PLC0415
     from checker.properties.service import SERVICE_PROPERTIES  # noqa: PLC0415
     from checker.scenario import bundled, load  # noqa: PLC0415
@@ -22,16 +20,11 @@ def _run(_: argparse.Namespace) -> int:
         job = load(path)
         expected = job.expected.value if job.expected else ""
         print(f"  {path.stem:<{width}}  {job.grain:<6}  {expected:<8}  {job.name}")
-    registries: tuple[tuple[str, Mapping[str, Any]], ...] = (
-        ("ensembles", PROPERTIES),
-        ("a service", SERVICE_PROPERTIES),
-        ("recipes", RECIPE_PROPERTIES),
-    )
-    for what, registry in registries:
-        print(f"properties of {what}")
+    for registry in (ENSEMBLE_PROPERTIES, SERVICE_PROPERTIES, RECIPE_PROPERTIES):
+        print(f"properties of {registry.models}")
         width = max(map(len, registry))
-        for name, entry in registry.items():
-            print(f"  {name:<{width}}  {entry.kind.value:<11}  {entry.meaning}")
+        for name, each in registry.items():
+            print(f"  {name:<{width}}  {each.kind.value:<11}  {each.meaning}")
     return int(ExitCode.PASSED)
 
 

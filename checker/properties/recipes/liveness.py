@@ -9,26 +9,51 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
-from checker.engine import TRIVIAL, Finding, Kind, Move, Property, Read
+from checker.engine import TRIVIAL, Finding, Kind, Move, Read
 from checker.models.recipes import ROOT, Client, RecipeSetup
 from checker.models.recipes.client import ApplicationAction
 from checker.models.service import FAULTS_LEFT, LEADER, Leader
-from checker.properties.recipes.projections import Answer, clients, fair, first_token, those, tokens_of_holders, waiters
+from checker.properties.recipes.projections import (
+    RECIPE_PROPERTIES,
+    clients,
+    fair,
+    first_token,
+    those,
+    tokens_of_holders,
+    waiters,
+)
+from checker.properties.registry import Answer, Condition
 
 
-def nobody_waits(setup: RecipeSetup) -> Property:
-    """R15 to R22: in a state without a next step, no client waits."""
-
+@RECIPE_PROPERTIES.declare(
+    "NobodyWaits",
+    Kind.FINAL,
+    meaning="In every state without a next step, no client waits",
+    requirements=(
+        "R15",
+        "R16",
+        "R18",
+        "R19",
+        "R21",
+        "R22",
+    ),
+)
+def _nobody_waits(setup: RecipeSetup) -> Condition:
     def check(*waits: bool) -> Answer:
         waiting = those(waits)
         return Finding("clients wait, and nothing more can happen", (("clients", waiting),)) if waiting else None
 
-    return Property("NobodyWaits", waiters(setup), check, Kind.FINAL)
+    return Condition(waiters(setup), check)
 
 
-def nothing_is_left(setup: RecipeSetup) -> Property:
-    """R19: in a state without a next step, znodes are left only if some client knows its znode."""
-
+@RECIPE_PROPERTIES.declare(
+    "NothingIsLeft",
+    Kind.FINAL,
+    meaning="In every state without a next step, a znode is left only if some client knows its znode",
+    requirements=("R19",),
+    notes="It compares existence, not paths: one client that knows its znode excuses every znode that is left.",
+)
+def _nothing_is_left(setup: RecipeSetup) -> Condition:
     def paths(leader: Leader) -> Hashable:
         return frozenset(path for path, _ in leader.store.nodes if path.startswith(ROOT) and path != ROOT)
 
@@ -41,11 +66,17 @@ def nothing_is_left(setup: RecipeSetup) -> Property:
             return Finding("znodes are left that no client knows of", (("paths", tuple(sorted(there))),))
         return None
 
-    return Property("NothingIsLeft", (Read(LEADER, paths), *clients(setup, known)), check, Kind.FINAL)
+    return Condition((Read(LEADER, paths), *clients(setup, known)), check)
 
 
-def somebody_holds(setup: RecipeSetup) -> Property:
-    """R18: on every fair run, some live waiter takes a lock or leadership that is free."""
+@RECIPE_PROPERTIES.declare(
+    "SomebodyHolds",
+    Kind.EVENTUALLY,
+    meaning="On every fair run, some live waiter takes a lock or leadership that is free",
+    requirements=("R18",),
+    notes="It demands that some client holds, or that no client waits.",
+)
+def _somebody_holds(setup: RecipeSetup) -> Condition:
     machine = setup.machine
 
     def see(client: Client) -> Hashable:
@@ -58,24 +89,32 @@ def somebody_holds(setup: RecipeSetup) -> Property:
             return Finding("a client holds")
         return None if "waits" in seen else Finding("nobody waits")
 
-    return Property("SomebodyHolds", clients(setup, see), check, Kind.EVENTUALLY, fair=fair)
+    return Condition(clients(setup, see), check, fair)
 
 
-def every_waiter_is_served(setup: RecipeSetup) -> Property:
-    """R18: on every fair run, a client that waits holds eventually, or stops waiting."""
-
+@RECIPE_PROPERTIES.declare(
+    "EveryWaiterIsServed",
+    Kind.EVENTUALLY,
+    meaning="On every fair run, again and again a state is reached where no client waits",
+    requirements=("R18",),
+    notes="A client stops waiting when it holds, gives up or crashes.",
+)
+def _every_waiter_is_served(setup: RecipeSetup) -> Condition:
     def check(*waits: bool) -> Answer:
         return None if any(waits) else Finding("nobody waits")
 
-    return Property("EveryWaiterIsServed", waiters(setup), check, Kind.EVENTUALLY, fair=fair)
+    return Condition(waiters(setup), check, fair)
 
 
-def the_holder_learns(setup: RecipeSetup) -> Property:
-    """R20: a client that believes that it holds, although its znode is not first, learns of it.
-
-    Actions of applications are not fair here, so that a release does not count as learning.
-    """
-
+@RECIPE_PROPERTIES.declare(
+    "TheHolderLearns",
+    Kind.EVENTUALLY,
+    meaning="On every fair run, a client that wrongly believes that it holds stops believing it",
+    requirements=("R20",),
+    notes="The belief is wrong if the znode of the client is not the first one. Actions of applications are not "
+    "fair here, so that a release does not count as learning.",
+)
+def _the_holder_learns(setup: RecipeSetup) -> Condition:
     def check(present: int, *tokens: Any) -> Answer:
         wrong = any(token not in (False, present) for token in tokens)
         return None if wrong else Finding("nobody believes that it holds what it does not")
@@ -84,25 +123,33 @@ def the_holder_learns(setup: RecipeSetup) -> Property:
         return None if move.action in {wish.value for wish in ApplicationAction} else fair(rule, move)
 
     reads = (first_token(setup), *tokens_of_holders(setup))
-    return Property("TheHolderLearns", reads, check, Kind.EVENTUALLY, fair=by_itself)
+    return Condition(reads, check, by_itself)
 
 
-def recovers(setup: RecipeSetup) -> Property:
-    """R19: from every state some run reaches one in which no client waits."""
-
+@RECIPE_PROPERTIES.declare(
+    "Recovers",
+    Kind.RECOVERABLE,
+    meaning="From every state some run reaches a state where no client waits",
+    requirements=("R19",),
+)
+def _recovers(setup: RecipeSetup) -> Condition:
     def check(*waits: bool) -> Answer:
         return None if any(waits) else Finding("nobody waits")
 
-    return Property("Recovers", waiters(setup), check, Kind.RECOVERABLE, fair=fair)
+    return Condition(waiters(setup), check, fair)
 
 
-def recovers_by_expiry(setup: RecipeSetup) -> Property:
-    """R19: from every state in which a session may still expire, some run reaches one in which no client waits."""
-
+@RECIPE_PROPERTIES.declare(
+    "RecoversByExpiry",
+    Kind.RECOVERABLE,
+    meaning="From every state where a session may still expire, some run reaches a state where no client waits",
+    requirements=("R19",),
+)
+def _recovers_by_expiry(setup: RecipeSetup) -> Condition:
     def check(may_expire: bool, *waits: bool) -> Answer:
         if not any(waits):
             return Finding("nobody waits")
         return None if may_expire else TRIVIAL
 
     left = Read(FAULTS_LEFT, lambda left: left.expiries > 0)
-    return Property("RecoversByExpiry", (left, *waiters(setup)), check, Kind.RECOVERABLE, fair=fair)
+    return Condition((left, *waiters(setup)), check, fair)

@@ -1,4 +1,4 @@
-"""The reads of properties of recipes: one projection of each client; and the fairness of steps.
+"""The registry of the properties of recipes, what they read of each client, and the fairness of steps.
 
 Rules of this module:
 
@@ -11,13 +11,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 
-from checker.engine import Finding, Move, Read
-from checker.engine.model import Trivial
-from checker.models.recipes import Client, RecipeSetup, first_of
+from checker.engine import Move, Read
+from checker.models.recipes import Client, Facts, RecipeSetup, first_of
 from checker.models.recipes.client import ApplicationAction
 from checker.models.service import FAULTS, LEADER, Leader, client_name
+from checker.properties.registry import Registry, Scope
 
-Answer = Finding | Trivial | None
+RECIPE_PROPERTIES: Registry[RecipeSetup, Facts] = Registry("recipes")
+"""All properties of recipes, by name."""
+
+EVERYWHERE: Scope[RecipeSetup] = Scope(lambda _: True, "yes")
+WRITES: Scope[RecipeSetup] = Scope(
+    lambda setup: setup.writes > 0, "with `writes`", "speaks of writes to the resource", "write writes: 1"
+)
+ANNOUNCED: Scope[RecipeSetup] = Scope(
+    lambda setup: setup.recipe == "fair-election",
+    "with `recipe: fair-election`",
+    "speaks of leaders that announce themselves",
+    "write recipe: fair-election",
+)
+
 FREE_WILL = frozenset(
     {ApplicationAction.WANT, ApplicationAction.AGAIN, ApplicationAction.QUIT, ApplicationAction.WRITE}
 )

@@ -1,17 +1,40 @@
-"""Guarantees (R13): order, all or nothing, a single system image, durability, and the effect of `sync`."""
+"""Guarantees (R13): order, expected replies, all or nothing, a single system image, durability, and `sync`."""
 
 from __future__ import annotations
 
-from checker.engine import TRIVIAL, Kind, Property, Read
+from checker.engine import TRIVIAL, Kind, Read
 from checker.models.service.history import HISTORY, CommitHistory
-from checker.properties.service.projections import Answer, Run, flagged, found, keepers, memories, trees
+from checker.models.service.observations import Note, Observations
+from checker.present import wording
+from checker.properties.registry import Answer, Condition
+from checker.properties.service.projections import (
+    EVERYWHERE,
+    EXPECTATIONS,
+    MULTI,
+    SERVICE_PROPERTIES,
+    SYNCS,
+    UPDATES,
+    Run,
+    flagged,
+    found,
+    keepers,
+    memories,
+    trees,
+)
 from spec.tree.requests import Create, Multi, SetData
 from spec.tree.store import FrozenStore
 
 
-def updates_in_order(run: Run) -> Property:  # noqa: ARG001
-    """The updates of one client take effect in the order of its requests."""
-
+@SERVICE_PROPERTIES.declare(
+    "UpdatesInOrder",
+    Kind.ALWAYS,
+    meaning="A client's updates take effect in the order of its requests",
+    premise="An update has taken effect",
+    requirements=("R13",),
+    default=UPDATES,
+    facts=(Note.ORDER,),
+)
+def _updates_in_order(_: Run) -> Condition:
     def overtaken(history: CommitHistory) -> tuple[bool, tuple[int, int, int] | None]:
         return bool(history.last), history.overtaken
 
@@ -22,14 +45,42 @@ def updates_in_order(run: Run) -> Property:  # noqa: ARG001
         values = zip(("client", "step that took effect", "earlier step after it"), wrong, strict=True)
         return found("an earlier update of a client takes effect after a later one", values)
 
-    return Property("UpdatesInOrder", (Read(HISTORY, overtaken),), check)
+    return Condition((Read(HISTORY, overtaken),), check)
 
 
-def all_or_nothing(run: Run) -> Property:
-    """If a tree has one operation of a multi, it has each of them, or a later update in its place.
+@SERVICE_PROPERTIES.declare(
+    "ExpectedAnswers",
+    Kind.ALWAYS,
+    meaning="Each reply with an expectation in the script has the expected code and fields",
+    premise="A reply was compared",
+    requirements=(
+        "R12",
+        "R13",
+    ),
+    default=EXPECTATIONS,
+    facts=(Note.ANSWERS,),
+)
+def _expected_answers(run: Run) -> Condition:
+    def look(memory: Observations) -> tuple[bool, tuple[str, str] | None]:
+        if memory.unexpected is None:
+            return memory.compared, None
+        asked, answer = memory.unexpected
+        return True, (wording.request(asked), answer)
 
-    It covers creations and new data of znodes that no script deletes, in a multi that begins with one of these.
-    """
+    return flagged(run, look, "an answer is not the expected one", ("request", "answer"))
+
+
+@SERVICE_PROPERTIES.declare(
+    "AllOrNothing",
+    Kind.ALWAYS,
+    meaning="A tree that shows one operation of a multi shows each of them, or a later update in its place",
+    premise="A tree shows an operation of a multi",
+    requirements=("R13",),
+    notes="It covers creations and new data of znodes that no script deletes, in a multi that begins with one of "
+    "these.",
+    default=MULTI,
+)
+def _all_or_nothing(run: Run) -> Condition:
     multis = [
         {operation.data: [each.path for each in record.operations if isinstance(each, Create | SetData)]}
         for script in run.scripts
@@ -61,23 +112,40 @@ def all_or_nothing(run: Run) -> Property:
                 )
         return None if any(some for some, _ in shown) else TRIVIAL
 
-    return Property("AllOrNothing", trees(run.setup, halves), check)
+    return Condition(trees(run.setup, halves), check)
 
 
-def single_system_image(run: Run) -> Property:
-    """Within a session, no server answers a client from an older state than the client has seen."""
+@SERVICE_PROPERTIES.declare(
+    "SingleSystemImage",
+    Kind.ALWAYS,
+    meaning="Within a session, no reply shows a client an older state than it has seen",
+    premise="A client has seen a state",
+    requirements=("R13",),
+    default=EVERYWHERE,
+    facts=(Note.NEWEST,),
+)
+def _single_system_image(run: Run) -> Condition:
     return flagged(
         run,
-        "SingleSystemImage",
         lambda memory: (memory.newest, memory.went_back),
         "a client is answered from an older state than it has seen",
         ("had seen zxid", "is shown zxid"),
     )
 
 
-def accepted_is_kept(run: Run) -> Property:
-    """Every update with a positive reply is committed."""
-
+@SERVICE_PROPERTIES.declare(
+    "AcceptedIsNotLost",
+    Kind.ALWAYS,
+    meaning="Every update with a positive reply is committed",
+    premise="A client has received a positive reply to an update",
+    requirements=("R13",),
+    default=UPDATES,
+    facts=(
+        Note.ACCEPTED,
+        Note.COMMITTED,
+    ),
+)
+def _accepted_is_kept(run: Run) -> Condition:
     def committed(history: CommitHistory) -> frozenset[bytes]:
         return history.committed
 
@@ -90,27 +158,38 @@ def accepted_is_kept(run: Run) -> Property:
         return None if any(accepted) else TRIVIAL
 
     reads = (Read(HISTORY, committed), *memories(run.setup, lambda memory: memory.accepted))
-    return Property("AcceptedIsNotLost", reads, check)
+    return Condition(reads, check)
 
 
-def read_after_sync(run: Run) -> Property:
-    """A read after the reply to a sync sees every transaction that was committed when the sync was requested."""
+@SERVICE_PROPERTIES.declare(
+    "ReadAfterSyncIsFresh",
+    Kind.ALWAYS,
+    meaning="A read after the reply to a sync shows everything that was committed when the sync was requested",
+    premise="A client has received the reply to a sync",
+    requirements=("R13",),
+    default=SYNCS,
+    facts=(Note.FRESHNESS,),
+)
+def _read_after_sync(run: Run) -> Condition:
     return flagged(
         run,
-        "ReadAfterSyncIsFresh",
         lambda memory: (memory.synced, memory.behind),
         "a read after a sync misses what was committed before the sync was asked",
         ("path", "committed by the sync", "is shown zxid"),
     )
 
 
-def stale_read(run: Run) -> Property:
-    """A witness: a read is answered from an older state than was committed when it was requested."""
+@SERVICE_PROPERTIES.declare(
+    "StaleRead",
+    Kind.SOMETIMES,
+    meaning="Without a sync, a read may show an older state than was committed at its request",
+    requirements=("R13",),
+    facts=(Note.FRESHNESS,),
+)
+def _stale_read(run: Run) -> Condition:
     return flagged(
         run,
-        "StaleRead",
         lambda memory: (True, memory.stale),
         "a read is answered from a state older than it was asked in",
         ("path", "committed when asked", "is shown zxid"),
-        Kind.SOMETIMES,
     )

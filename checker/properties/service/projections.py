@@ -1,20 +1,77 @@
-"""The projections that the invariants of the service read, each one as small as possible."""
+"""The registry of the guarantees of the service, the scripts that they are meant for, and what they read.
+
+Rules of this module: a projection is as small as possible; a default property is not vacuous for its scripts.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from functools import cached_property
+from typing import Any
 
-from checker.engine import TRIVIAL, Finding, Kind, Property, Read
-from checker.engine.model import Trivial
-from checker.models.service.observations import Observations
+from checker.engine import TRIVIAL, Finding, Read
+from checker.models.service.observations import Note, Observations
 from checker.models.service.scripts import Script
 from checker.models.service.servers import LaggingServer, Leader
 from checker.models.service.setup import LEADER, ServiceSetup, client_name, server_name
+from checker.properties.registry import Answer, Condition, Registry, Scope
+from spec.tree.requests import (
+    CloseSession,
+    Create,
+    CreateMode,
+    Delete,
+    Exists,
+    GetChildren2,
+    GetData,
+    Multi,
+    SetData,
+    Sync,
+)
 from spec.tree.store import FrozenStore
 
-Answer: TypeAlias = Finding | Trivial | None
+
+@dataclass(frozen=True)
+class ScriptSummary:
+    """The kinds of requests in some scripts."""
+
+    creates: bool = False
+    sequential: bool = False
+    ephemeral: bool = False
+    writes: bool = False
+    changes: bool = False
+    multi: bool = False
+    sync: bool = False
+    closes: bool = False
+    expects: bool = False
+    watches: int = 0
+
+    @classmethod
+    def of(cls, scripts: Iterable[Script]) -> ScriptSummary:
+        """The summary of all steps of all scripts; `watches` is the greatest number for one client."""
+        scripts = tuple(scripts)
+        asked = [record for script in scripts for step in script.steps for record in step]
+        whole = [each for record in asked for each in (record.operations if isinstance(record, Multi) else (record,))]
+        flags = {CreateMode(record.flags) for record in whole if isinstance(record, Create)}
+        watched = [
+            sum(
+                any(isinstance(record, Exists | GetData | GetChildren2) and record.watch for record in step)
+                for step in script.steps
+            )
+            for script in scripts
+        ]
+        return cls(
+            creates=any(isinstance(record, Create) and record.flags in (0, 1) for record in asked),
+            sequential=bool(flags & {CreateMode.PERSISTENT_SEQUENTIAL, CreateMode.EPHEMERAL_SEQUENTIAL}),
+            ephemeral=bool(flags & {CreateMode.EPHEMERAL, CreateMode.EPHEMERAL_SEQUENTIAL}),
+            writes=any(hasattr(record, "data") for record in whole),
+            changes=any(isinstance(record, Create | SetData | Delete | CloseSession) for record in whole),
+            multi=any(isinstance(record, Multi) for record in asked),
+            sync=any(isinstance(record, Sync) for record in asked),
+            closes=any(isinstance(record, CloseSession) for record in asked),
+            expects=any(each is not None for script in scripts for each in script.expected),
+            watches=max(watched, default=0),
+        )
 
 
 @dataclass(frozen=True)
@@ -23,6 +80,26 @@ class Run:
 
     setup: ServiceSetup
     scripts: tuple[Script, ...]
+
+    @cached_property
+    def requests(self) -> ScriptSummary:
+        """The kinds of requests of the scripts."""
+        return ScriptSummary.of(self.scripts)
+
+
+SERVICE_PROPERTIES: Registry[Run, Note] = Registry("a service")
+"""All guarantees of the service, by name."""
+
+EVERYWHERE: Scope[Run] = Scope(lambda _: True, "yes")
+CREATES: Scope[Run] = Scope(lambda run: run.requests.creates, "if a script creates a znode that is not sequential")
+SEQUENTIAL: Scope[Run] = Scope(lambda run: run.requests.sequential, "if a script creates a sequential znode")
+EPHEMERAL: Scope[Run] = Scope(lambda run: run.requests.ephemeral, "if a script creates an ephemeral znode")
+UPDATES: Scope[Run] = Scope(lambda run: run.requests.writes, "if a script writes data")
+EXPECTATIONS: Scope[Run] = Scope(lambda run: run.requests.expects, "if a script states an answer")
+MULTI: Scope[Run] = Scope(lambda run: run.requests.multi, "if a script has a multi")
+SYNCS: Scope[Run] = Scope(lambda run: run.requests.sync, "if a script has a sync")
+WATCHES: Scope[Run] = Scope(lambda run: run.requests.watches > 0, "if a script sets a watch")
+TWO_WATCHES: Scope[Run] = Scope(lambda run: run.requests.watches > 1, "if one client sets two watches")
 
 
 def trees(setup: ServiceSetup, look: Callable[[FrozenStore, int], Hashable]) -> tuple[Read, ...]:
@@ -50,13 +127,11 @@ def memories(setup: ServiceSetup, look: Callable[[Observations], Hashable]) -> t
 
 def flagged(
     run: Run,
-    name: str,
     look: Callable[[Observations], tuple[object, tuple[Hashable, ...] | None]],
     clause: str,
     values: Sequence[str],
-    kind: Kind = Kind.ALWAYS,
-) -> Property:
-    """A property of the memory of each client separately.
+) -> Condition:
+    """A condition on the memory of each client separately.
 
     `look` returns whether the premise holds, and the values that violate the property, in the order of their names.
     """
@@ -71,7 +146,7 @@ def flagged(
         premise, wrong = look(memory)
         return bool(premise), wrong
 
-    return Property(name, memories(run.setup, shown), check, kind)
+    return Condition(memories(run.setup, shown), check)
 
 
 def found(clause: str, values: Iterable[tuple[str, Any]]) -> Finding:

@@ -4,58 +4,75 @@ from __future__ import annotations
 
 from typing import Any
 
-from checker.engine import TRIVIAL, Kind, Property, Read
+from checker.engine import TRIVIAL, Kind, Read
 from checker.models.service.client_connection import ClientConnection, ConnectionState
 from checker.models.service.history import HISTORY, CommitHistory
 from checker.models.service.messages import WatchNotification
-from checker.models.service.observations import PendingWatch, WatchedState, explains, state_in_store
+from checker.models.service.observations import Note, PendingWatch, WatchedState, explains, state_in_store
 from checker.models.service.scripts import ScriptPosition
 from checker.models.service.setup import client_name, link_name
-from checker.properties.service.projections import Answer, Run, flagged, found, memories, trees
+from checker.properties.registry import Answer, Condition
+from checker.properties.service.projections import (
+    SERVICE_PROPERTIES,
+    TWO_WATCHES,
+    WATCHES,
+    Run,
+    flagged,
+    found,
+    memories,
+    trees,
+)
 from spec.client.library import Awaits
 from spec.tree.requests import Exists, GetChildren2, GetData
 from spec.tree.store import FrozenStore
 
 
-def event_before_data(run: Run) -> Property:
-    """While a client waits for the notification of a change, no reply shows it the change."""
+@SERVICE_PROPERTIES.declare(
+    "EventBeforeData",
+    Kind.ALWAYS,
+    meaning="No reply shows a client a change before the notification that it waits for",
+    premise="A client has a watch",
+    requirements=("R14",),
+    default=WATCHES,
+    facts=(Note.WATCHES,),
+)
+def _event_before_data(run: Run) -> Condition:
     return flagged(
         run,
-        "EventBeforeData",
-        lambda memory: (memory.watches, memory.unheard and _told(*memory.unheard)),
+        lambda memory: (memory.watches, memory.unheard and _states_of(*memory.unheard)),
         "a client sees a change before the notice that it waits for",
         ("path", "was", "is"),
     )
 
 
-def heard_once(run: Run) -> Property:
-    """Every notification ends one watch of its client."""
+@SERVICE_PROPERTIES.declare(
+    "WatchIsOneShot",
+    Kind.ALWAYS,
+    meaning="Every notification ends one watch of its client",
+    premise="A client has a watch",
+    requirements=("R14",),
+    default=WATCHES,
+    facts=(Note.WATCHES,),
+)
+def _heard_once(run: Run) -> Condition:
     return flagged(
         run,
-        "WatchIsOneShot",
         lambda memory: (memory.watches, memory.unasked),
         "a client hears a notice for which it has no watch left",
         ("event", "path"),
     )
 
 
-def outdated_after_notice(run: Run) -> Property:
-    """A witness: after a notification, a client reads the old state from another server.
-
-    A notification means that a znode has changed, and not that the next server has applied the change.
-    """
-    return flagged(
-        run,
-        "OutdatedAfterNotice",
-        lambda memory: (memory.noticed, memory.outdated and _told(*memory.outdated)),
-        "a client is told of a change, and then reads what was there before it",
-        ("path", "is"),
-        Kind.SOMETIMES,
-    )
-
-
-def no_event_lost(run: Run) -> Property:
-    """The event of a connected client's watch has not happened at its server, or the notification is in flight."""
+@SERVICE_PROPERTIES.declare(
+    "NoEventIsLost",
+    Kind.ALWAYS,
+    meaning="The state that a connected client watches is unchanged at its server, or the notification is in flight",
+    premise="A connected client has a watch",
+    requirements=("R14",),
+    default=WATCHES,
+    facts=(Note.WATCHES,),
+)
+def _no_event_lost(run: Run) -> Condition:
     setup = run.setup
     looks = sorted(_watched(run), key=lambda look: (look[1], look[0].value))
 
@@ -83,7 +100,7 @@ def no_event_lost(run: Run) -> Property:
                 if is_ != was and not any(explains(notice, watch) for notice in link[1]):
                     return found(
                         "something has happened that a client waits for, and no notice is on its way",
-                        zip(("client", "path", "was", "is"), (client, *_told(path, was, is_)), strict=True),
+                        zip(("client", "path", "was", "is"), (client, *_states_of(path, was, is_)), strict=True),
                     )
         return None
 
@@ -93,10 +110,59 @@ def no_event_lost(run: Run) -> Property:
         *(Read(link_name(client), connection) for client in setup.client_ids),
         *trees(setup, states),
     )
-    return Property("NoEventIsLost", reads, check)
+    return Condition(reads, check)
 
 
-def _told(path: str, *states: WatchedState) -> tuple[str, ...]:
+@SERVICE_PROPERTIES.declare(
+    "OutdatedAfterNotice",
+    Kind.SOMETIMES,
+    meaning="A client that moves to another server after a notification may still read the older state",
+    requirements=("R14",),
+    notes="A notification means that a znode has changed, and not that the next server has applied the change.",
+    facts=(
+        Note.WATCHES,
+        Note.NOTICED,
+    ),
+)
+def _outdated_after_notice(run: Run) -> Condition:
+    return flagged(
+        run,
+        lambda memory: (memory.noticed, memory.outdated and _states_of(*memory.outdated)),
+        "a client is told of a change, and then reads what was there before it",
+        ("path", "is"),
+    )
+
+
+@SERVICE_PROPERTIES.declare(
+    "EventsInOrder",
+    Kind.ALWAYS,
+    meaning="On one connection, a client receives notifications in the order of the events",
+    premise="A client has received at least two notifications",
+    requirements=("R14",),
+    default=TWO_WATCHES,
+    facts=(Note.EVENTS,),
+)
+def _events_in_order(run: Run) -> Condition:
+    def events(history: CommitHistory) -> tuple[tuple[str, str], ...]:
+        return history.events
+
+    def check(events: tuple[tuple[str, str], ...], *clients: tuple[tuple[str, str], ...]) -> Answer:
+        if all(len(heard) < 2 for heard in clients):
+            return TRIVIAL
+        for client, heard in enumerate(clients, 1):
+            rest = iter(events)
+            if not all(event in rest for event in heard):
+                return found(
+                    "a client hears of events in another order than they happened in",
+                    (("client", client), ("heard", heard), ("happened", events)),
+                )
+        return None
+
+    reads = (Read(HISTORY, events), *memories(run.setup, lambda memory: memory.heard or ()))
+    return Condition(reads, check)
+
+
+def _states_of(path: str, *states: WatchedState) -> tuple[str, ...]:
     """A path, and its states as text."""
     return path, *("no znode" if at is None else f"as of zxid {at[1]}" for at in states)
 
@@ -115,25 +181,3 @@ def _watched(run: Run) -> set[tuple[Awaits, str]]:
         for record in step
         if isinstance(record, Exists | GetData | GetChildren2) and record.watch
     }
-
-
-def events_in_order(run: Run) -> Property:
-    """On one connection, a client gets notifications in the order of the events."""
-
-    def events(history: CommitHistory) -> tuple[tuple[str, str], ...]:
-        return history.events
-
-    def check(events: tuple[tuple[str, str], ...], *clients: tuple[tuple[str, str], ...]) -> Answer:
-        if all(len(heard) < 2 for heard in clients):
-            return TRIVIAL
-        for client, heard in enumerate(clients, 1):
-            rest = iter(events)
-            if not all(event in rest for event in heard):
-                return found(
-                    "a client hears of events in another order than they happened in",
-                    (("client", client), ("heard", heard), ("happened", events)),
-                )
-        return None
-
-    reads = (Read(HISTORY, events), *memories(run.setup, lambda memory: memory.heard or ()))
-    return Property("EventsInOrder", reads, check)

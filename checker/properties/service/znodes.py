@@ -4,23 +4,42 @@ from __future__ import annotations
 
 from typing import Any
 
-from checker.engine import TRIVIAL, Property, Read
+from checker.engine import TRIVIAL, Kind, Read
 from checker.models.service.history import HISTORY, CommitHistory
+from checker.models.service.observations import Note
 from checker.present.wording import session as told_session
-from checker.properties.service.projections import Answer, Run, found, keepers, memories, trees
-from spec.tree.data import Kind, Znode, kind_of
+from checker.properties.registry import Answer, Condition
+from checker.properties.service.projections import (
+    CREATES,
+    EPHEMERAL,
+    SEQUENTIAL,
+    SERVICE_PROPERTIES,
+    Run,
+    found,
+    keepers,
+    memories,
+    trees,
+)
+from spec.tree.data import Kind as ZnodeKind
+from spec.tree.data import Znode, kind_of
 from spec.tree.requests import SessionId
 from spec.tree.store import FrozenStore
 
 Owned = tuple[SessionId, str]
 
 
-def one_creator(run: Run) -> Property:
-    """Of several creators of one path one succeeds while the znode exists.
-
-    No creation is refused if the path was never created.
-    """
-
+@SERVICE_PROPERTIES.declare(
+    "OneCreator",
+    Kind.ALWAYS,
+    meaning="Of several creators of one path, exactly one succeeds while the znode exists",
+    premise="A client has learned that its creation succeeded or was refused",
+    requirements=("R12",),
+    notes="No path is created while it exists, no more clients are told of a success than there were creations, and "
+    "no creation is refused for a path that was never created.",
+    default=CREATES,
+    facts=(Note.CREATED,),
+)
+def _one_creator(run: Run) -> Condition:
     def creations(history: CommitHistory) -> tuple[tuple[tuple[str, int], ...], str | None]:
         return history.creations, history.again
 
@@ -41,12 +60,19 @@ def one_creator(run: Run) -> Property:
         return None
 
     told = memories(run.setup, lambda memory: (memory.created, memory.refused))
-    return Property("OneCreator", (Read(HISTORY, creations), *told), check)
+    return Condition((Read(HISTORY, creations), *told), check)
 
 
-def sequence_numbers(run: Run) -> Property:  # noqa: ARG001
-    """No sequence number is assigned twice under one parent during the parent's lifetime."""
-
+@SERVICE_PROPERTIES.declare(
+    "SequenceNumbersAreUnique",
+    Kind.ALWAYS,
+    meaning="No sequential name is assigned twice under one parent during its lifetime",
+    premise="A sequential name was assigned",
+    requirements=("R12",),
+    default=SEQUENTIAL,
+    facts=(Note.NUMBERS,),
+)
+def _sequence_numbers(_: Run) -> Condition:
     def given(history: CommitHistory) -> tuple[bool, str | None]:
         return bool(history.numbers), history.twice
 
@@ -56,12 +82,18 @@ def sequence_numbers(run: Run) -> Property:  # noqa: ARG001
             return found("a sequential name is given a second time", (("path", twice),))
         return None if some else TRIVIAL
 
-    return Property("SequenceNumbersAreUnique", (Read(HISTORY, given),), check)
+    return Condition((Read(HISTORY, given),), check)
 
 
-def ephemerals_end(run: Run) -> Property:
-    """In every tree, each ephemeral znode has a session that is open there."""
-
+@SERVICE_PROPERTIES.declare(
+    "EphemeralsEndWithSession",
+    Kind.ALWAYS,
+    meaning="In every tree, each ephemeral znode belongs to a session that is open there",
+    premise="A tree has an ephemeral znode",
+    requirements=("R12",),
+    default=EPHEMERAL,
+)
+def _ephemerals_end(run: Run) -> Condition:
     def orphans(store: FrozenStore, _zxid: int) -> tuple[bool, tuple[Owned, ...]]:
         open_ = {session for session, _ in store.sessions}
         owned = [(znode.ephemeral_owner, path) for path, znode in store.nodes if _is_ephemeral(znode)]
@@ -78,17 +110,24 @@ def ephemerals_end(run: Run) -> Property:
                 )
         return None
 
-    return Property("EphemeralsEndWithSession", trees(run.setup, orphans), check)
+    return Condition(trees(run.setup, orphans), check)
 
 
 def _is_ephemeral(znode: Znode) -> bool:
     """Whether a session owns the znode. The owner field also marks containers and times to live (`EphemeralType`)."""
-    return kind_of(znode.ephemeral_owner) is Kind.EPHEMERAL
+    return kind_of(znode.ephemeral_owner) is ZnodeKind.EPHEMERAL
 
 
-def ephemerals_live(run: Run) -> Property:
-    """An ephemeral znode is in every tree after its creation, until a client deletes it or its session ends there."""
-
+@SERVICE_PROPERTIES.declare(
+    "EphemeralsLiveWithSession",
+    Kind.ALWAYS,
+    meaning="An ephemeral znode stays in every tree until a client deletes it or its session ends there",
+    requirements=("R12",),
+    notes="Neither a lost connection nor a move to another server ends it.",
+    default=EPHEMERAL,
+    facts=(Note.EPHEMERALS,),
+)
+def _ephemerals_live(run: Run) -> Condition:
     def living(store: FrozenStore, zxid: int) -> tuple[int, frozenset[SessionId], frozenset[Owned]]:
         owned = frozenset((znode.ephemeral_owner, path) for path, znode in store.nodes if _is_ephemeral(znode))
         return zxid, frozenset(session for session, _ in store.sessions), owned
@@ -107,4 +146,4 @@ def ephemerals_live(run: Run) -> Property:
         return None
 
     reads = (Read(HISTORY, ephemerals), *trees(run.setup, living))
-    return Property("EphemeralsLiveWithSession", reads, check)
+    return Condition(reads, check)

@@ -1,0 +1,141 @@
+"""Invariants of a leader and the servers behind it in one epoch: their logs and their delivered transactions agree.
+
+A learner is behind a leader if both are present in the same epoch and it follows or observes that leader. "Log" means
+logged or handed to the disk.
+
+Source: the TLA+ specifications of ZooKeeper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import combinations
+
+from checker.engine import TRIVIAL, Finding
+from checker.models.ensemble.setup import Setup
+from checker.properties.delivery_order import differ, first, format_txns
+from checker.properties.ensembles import zab_invariant
+from checker.properties.projections import Servers, ServerStatus, of_present
+from checker.properties.registry import Answer, Condition
+from spec.quorum import Sid
+from spec.txn import format_zxid
+
+
+@zab_invariant(
+    "ProcessConsistency",
+    meaning="From its ACK of NEWLEADER until it serves, a learner's log is a prefix of its leader's log",
+    premise="A learner with a log has acknowledged NEWLEADER and has not received UPTODATE",
+    source="TLA+ `ProcessConsistency`",
+    notes="The published invariant also covers a learner that serves; here HistoryConsistency does.",
+)
+def _process_consistency(setup: Setup) -> Condition:
+    return _log_condition(
+        setup,
+        lambda _, follower: not follower.serves,
+        "a follower has acknowledged NEWLEADER, and its log is no prefix of its leader's",
+    )
+
+
+@zab_invariant(
+    "HistoryConsistency",
+    meaning="While both serve, a learner's log is a prefix of its leader's log",
+    premise="A leader and a learner behind it serve, and the log of the learner is not empty",
+    source="TLA+, consistency of histories in BROADCAST",
+)
+def _history_consistency(setup: Setup) -> Condition:
+    return _log_condition(
+        setup,
+        lambda leader, follower: follower.serves and leader.serves,
+        "a follower serves, and its log is no prefix of its leader's",
+    )
+
+
+def _log_condition(setup: Setup, applies: Callable[[ServerStatus, ServerStatus], bool], clause: str) -> Condition:
+    def check(servers: Servers) -> Answer:
+        pairs = [(a, b) for a, b in _led(servers) if servers[b].log and applies(servers[a], servers[b])]
+        if not pairs:
+            return TRIVIAL
+        return first(
+            Finding(
+                clause,
+                (
+                    ("epoch", servers[a].epoch),
+                    (f"leader server.{a} has logged", format_txns(servers[a].log)),
+                    (f"server.{b} has logged", format_txns(servers[b].log)),
+                ),
+            )
+            for a, b in pairs
+            if servers[a].log[: len(servers[b].log)] != servers[b].log
+        )
+
+    return of_present(setup, check)
+
+
+@zab_invariant(
+    "CommitConsistency",
+    meaning="While both serve, the delivered transactions of a learner are a prefix of those of its leader",
+    premise="A leader and a learner behind it serve, and the learner has delivered something",
+    source="TLA+, consistency of commits in BROADCAST",
+)
+def _commit_consistency(setup: Setup) -> Condition:
+    def check(servers: Servers) -> Answer:
+        pairs = [(a, b) for a, b in _led(servers) if servers[a].serves and servers[b].delivered]
+        if not pairs:
+            return TRIVIAL
+        return first(
+            differ("a follower has delivered what is no prefix of what its leader has", servers, a, b)
+            for a, b in pairs
+            if servers[a].delivered[: len(servers[b].delivered)] != servers[b].delivered
+        )
+
+    return of_present(setup, check)
+
+
+@zab_invariant(
+    "ReplicasAgree",
+    meaning="Servers that serve behind one leader have the same transaction under the same zxid",
+    premise="Two such servers have delivered a transaction under one zxid",
+    requirements=("R10",),
+    source="This project: replicas that stay different in one ensemble after healing",
+    notes="The leader and its learners in one epoch are compared. HistoryConsistency finds the same error; this "
+    "invariant states it in the terms of an operator, with zxid and values.",
+)
+def _replicas_agree(setup: Setup) -> Condition:
+    def check(servers: Servers) -> Answer:
+        serving = [s for s in servers if servers[s].serves]
+        pairs = [(a, b) for a, b in combinations(serving, 2) if _of_one_epoch(servers[a], servers[b])]
+        pairs = [(a, b) for a, b in pairs if _zxids_of(servers[a]) & _zxids_of(servers[b])]
+        if not pairs:
+            return TRIVIAL
+        for one, other in pairs:
+            there = {txn.zxid: txn for txn in servers[other].delivered}
+            for txn in servers[one].delivered:
+                if there.get(txn.zxid, txn) != txn:
+                    return Finding(
+                        "two servers serve behind one leader, and one zxid is two transactions",
+                        (
+                            ("leader", servers[one].leader),
+                            ("zxid", format_zxid(txn.zxid)),
+                            (f"server.{one} has", txn.value),
+                            (f"server.{other} has", there[txn.zxid].value),
+                        ),
+                    )
+        return None
+
+    return of_present(setup, check)
+
+
+def _led(servers: Servers) -> Iterator[tuple[Sid, Sid]]:
+    """Each leader with each server that follows it in its epoch."""
+    for sid, each in servers.items():
+        leader = servers.get(each.leader)
+        if not each.leads and leader is not None and leader.leads and leader.epoch == each.epoch:
+            yield each.leader, sid
+
+
+def _zxids_of(each: ServerStatus) -> set[int]:
+    return {txn.zxid for txn in each.delivered}
+
+
+def _of_one_epoch(one: ServerStatus, other: ServerStatus) -> bool:
+    return (one.leader, one.epoch) == (other.leader, other.epoch)

@@ -1,0 +1,266 @@
+"""The safety of recipes: one holder, writes that the guarded resource accepts, and clients that an event notifies.
+
+Rules of this module: the belief of a client is the state of its recipe; the truth is the first znode in the leader's
+tree, recorded as `reigns` for the properties that read it. Writes are judged by the truth and not by tokens.
+
+Sources: R15 to R22; fencing as in Chubby's sequencers (Burrows 2006, 2.4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import Any
+
+from checker.engine import TRIVIAL, Finding, Kind, Read
+from checker.models.recipes import (
+    HERD,
+    LEADERS,
+    REIGNS,
+    RESOURCE,
+    ROOT,
+    Client,
+    Facts,
+    LargestHerd,
+    Leaders,
+    RecipeSetup,
+    Reigns,
+    Resource,
+)
+from checker.models.service import LEADER, Leader, watches_name
+from checker.properties.recipes.projections import (
+    ANNOUNCED,
+    EVERYWHERE,
+    RECIPE_PROPERTIES,
+    WRITES,
+    clients,
+    holders,
+    those,
+    tokens_of_holders,
+)
+from checker.properties.registry import Answer, Condition, Parameter, ParameterError
+
+
+@RECIPE_PROPERTIES.declare(
+    "OneHolder",
+    Kind.ALWAYS,
+    meaning="No two clients believe at the same time that they hold",
+    premise="Some client believes that it holds",
+    requirements=(
+        "R15",
+        "R16",
+        "R18",
+        "R21",
+        "R22",
+    ),
+    default=EVERYWHERE,
+)
+def _one_holder(setup: RecipeSetup) -> Condition:
+    def check(*holds: bool) -> Answer:
+        holders = those(holds)
+        if len(holders) > 1:
+            return Finding("two clients believe at once that they hold", (("clients", holders),))
+        return None if holders else TRIVIAL
+
+    return Condition(holders(setup), check)
+
+
+@RECIPE_PROPERTIES.declare(
+    "HoldsByRight",
+    Kind.ALWAYS,
+    meaning="The znode of a client that believes that it holds is, or once was, the first one",
+    premise="Some client believes that it holds",
+    requirements=(
+        "R16",
+        "R18",
+    ),
+    facts=(Facts.REIGNS,),
+)
+def _holds_by_right(setup: RecipeSetup) -> Condition:
+    def check(reigns: Reigns, *tokens: Any) -> Answer:
+        held = {client: token for client, token in enumerate(tokens, 1) if token is not False}
+        wrong = tuple(client for client, token in held.items() if token not in reigns.past)
+        if wrong:
+            return Finding("a client believes that it holds, and its znode was never first", (("clients", wrong),))
+        return None if held else TRIVIAL
+
+    return Condition((Read(REIGNS), *tokens_of_holders(setup)), check)
+
+
+@RECIPE_PROPERTIES.declare(
+    "FencedInOrder",
+    Kind.ALWAYS,
+    meaning="The guarded resource accepts no write of an earlier reign after one of a later reign",
+    premise="The resource has accepted a write",
+    requirements=("R20",),
+    needs=WRITES,
+    facts=(Facts.REIGNS,),
+)
+def _fenced_in_order(_: RecipeSetup) -> Condition:
+    def check(resource: Resource) -> Answer:
+        if resource.stale:
+            said = "a write of an earlier reign was accepted after one of a later"
+            return Finding(said, (("writes accepted out of order", resource.stale),))
+        return None if resource.reign >= 0 else TRIVIAL
+
+    return Condition((Read(RESOURCE),), check)
+
+
+@RECIPE_PROPERTIES.declare(
+    "RightfulIsAccepted",
+    Kind.ALWAYS,
+    meaning="The guarded resource rejects no write of a client whose znode is first",
+    premise="The resource has accepted a write",
+    requirements=("R20",),
+    needs=WRITES,
+    facts=(Facts.REIGNS,),
+)
+def _rightful_is_accepted(_: RecipeSetup) -> Condition:
+    def check(resource: Resource) -> Answer:
+        if resource.rejected:
+            return Finding("a write was rejected while its znode was first", (("rejected", resource.rejected),))
+        return None if resource.reign >= 0 else TRIVIAL
+
+    return Condition((Read(RESOURCE),), check)
+
+
+@RECIPE_PROPERTIES.declare(
+    "OneIsTold",
+    Kind.ALWAYS,
+    meaning="No event fires watches of more than one client at the same server",
+    premise="Some event has fired a watch",
+    requirements=(
+        "R16",
+        "R17",
+    ),
+    notes="Clients at different servers that one event notifies are not added up, so the property is exact with one "
+    "server.",
+    facts=(Facts.HERD,),
+)
+def _one_is_told(_: RecipeSetup) -> Condition:
+    def check(told: LargestHerd) -> Answer:
+        if told.clients > 1:
+            return Finding("one event has notified several clients", (("path", told.path), ("clients", told.clients)))
+        return None if told.clients else TRIVIAL
+
+    return Condition((Read(HERD),), check)
+
+
+@RECIPE_PROPERTIES.declare(
+    "NoWatchLeft",
+    Kind.ALWAYS,
+    meaning="No server keeps a watch on a path below the recipe's root that is not in the leader's tree",
+    premise="A server keeps a watch below the recipe's root",
+    requirements=("R16",),
+)
+def _no_watch_left(setup: RecipeSetup) -> Condition:
+    def paths(watches: Iterable[Any]) -> Hashable:
+        return frozenset(path for _, _, path in watches if path.startswith(f"{ROOT}/"))
+
+    def tree(leader: Leader) -> Hashable:
+        return frozenset(path for path, _ in leader.store.nodes)
+
+    def check(there: frozenset[str], *watched: frozenset[str]) -> Answer:
+        left = sorted({path for paths in watched for path in paths if path not in there})
+        if left:
+            return Finding("a watch is left where no znode is", (("paths", tuple(left)),))
+        return None if any(watched) else TRIVIAL
+
+    reads = (Read(watches_name(server), paths) for server in setup.service.server_ids)
+    return Condition((Read(LEADER, tree), *reads), check)
+
+
+@RECIPE_PROPERTIES.declare(
+    "FollowsALeader",
+    Kind.ALWAYS,
+    meaning="A client that another one follows as the leader has reported that it leads",
+    premise="Some client has reported that it leads",
+    requirements=("R16",),
+    needs=ANNOUNCED,
+    facts=(Facts.LEADERS,),
+)
+def _follows_a_leader(_: RecipeSetup) -> Condition:
+    def check(leaders: Leaders) -> Answer:
+        if leaders.mistaken is not None:
+            said = "a client is taken for the leader, and has never come to know that it leads"
+            return Finding(said, (("znode", leaders.mistaken),))
+        return None if leaders.led else TRIVIAL
+
+    return Condition((Read(LEADERS),), check)
+
+
+@RECIPE_PROPERTIES.declare(
+    "HeldUntilReleased",
+    Kind.ALWAYS,
+    meaning="A lock that is not lost is held until it has been released as often as it was taken",
+    premise="Some client has taken its lock more than once",
+    requirements=("R18",),
+)
+def _held_until_released(setup: RecipeSetup) -> Condition:
+    def check(*taken: Any) -> Answer:
+        early = tuple(client for client, each in enumerate(taken, 1) if each == "given up")
+        if early:
+            return Finding("a lock was given up by a release too few", (("clients", early),))
+        return None if "twice" in taken else TRIVIAL
+
+    def see(client: Client) -> Hashable:
+        if client.given_up:
+            return "given up"
+        return "twice" if client.taken > 1 else "once or not"
+
+    return Condition(clients(setup, see), check)
+
+
+@RECIPE_PROPERTIES.declare(
+    "Held",
+    Kind.SOMETIMES,
+    meaning="In some state a client believes that it holds",
+)
+def _held(setup: RecipeSetup) -> Condition:
+    def check(*holds: bool) -> Answer:
+        return Finding("a client holds", (("client", those(holds)[0]),)) if any(holds) else None
+
+    return Condition(holders(setup), check)
+
+
+@RECIPE_PROPERTIES.declare(
+    "TwoHold",
+    Kind.SOMETIMES,
+    meaning="In some state two clients believe that they hold",
+    requirements=("R20",),
+    notes="It shows the window of an expired session: one of the clients does not know yet that its session has ended.",
+)
+def _two_hold(setup: RecipeSetup) -> Condition:
+    def check(*holds: bool) -> Answer:
+        holders = those(holds)
+        return Finding("two clients believe that they hold", (("clients", holders),)) if len(holders) > 1 else None
+
+    return Condition(holders(setup), check)
+
+
+def _read_count(setup: RecipeSetup, value: object) -> tuple[int, str]:
+    most = setup.writes * setup.clients
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+        raise ParameterError(f"{value!r} is no number of writes here", f"write 1 to {most}")
+    return value, str(value)
+
+
+COUNT: Parameter[RecipeSetup] = Parameter("a number of writes", "2", _read_count)
+
+
+@RECIPE_PROPERTIES.declare(
+    "StaleWrites",
+    Kind.SOMETIMES,
+    meaning="In some run the resource accepts at least the given number of writes of earlier reigns after one of a "
+    "later reign",
+    requirements=("R20",),
+    parameter=COUNT,
+    needs=WRITES,
+    facts=(Facts.REIGNS,),
+)
+def _stale_writes(_: RecipeSetup, count: int) -> Condition:
+    def check(resource: Resource) -> Answer:
+        if resource.stale >= count:
+            return Finding(f"{count} writes out of order were accepted")
+        return None
+
+    return Condition((Read(RESOURCE),), check)

@@ -1,0 +1,188 @@
+"""The registry of properties: one declaration of each property, at the function that makes its condition.
+
+A declaration has the name, the kind and the texts of a property. Selection by name, defaults, errors, the command
+`list` and the pages of the manual use nothing else:
+
+    @ENSEMBLE_PROPERTIES.declare("OneLeader", Kind.ALWAYS, requirements=("R11",), meaning="...", premise="...")
+    def _one_leader(setup: Setup) -> Condition:
+        return Condition(reads, check)
+
+Each kind of model has a registry: ensembles, recipes, and the service. The order of declarations is the order of
+listings and of defaults.
+
+Rules of this module: an unknown name raises `UnknownPropertyError`, and a wrong parameter, or a property that does not
+apply to the setup, raises `ParameterError`. Both errors have the mistake and the remedy; the caller adds the file and
+the line. No verdict depends on a text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from checker.engine import Finding, Kind, Property, Read
+from checker.engine.model import Fairness, Trivial, each_action
+from checker.printable import nearest
+
+Setup = TypeVar("Setup")
+Fact = TypeVar("Fact")
+Answer = Finding | Trivial | None
+
+
+class UnknownPropertyError(Exception):
+    """The name is not a known property; `right` contains the nearest known name."""
+
+    def __init__(self, name: object, known: Collection[str]) -> None:
+        self.right = nearest(name, known)
+        self.what = f"there is no property {str(name)[:80]!r}"
+        super().__init__(f"{self.what}; {self.right}")
+
+
+class ParameterError(Exception):
+    """The parameter of a property is wrong; the error has the mistake and the correct form.
+
+    `inside` leads from the parameter to the place, as keys.
+    """
+
+    def __init__(self, what: str, right: str, inside: tuple[str | int, ...] = ()) -> None:
+        super().__init__(f"{what}; {right}")
+        self.what, self.right, self.inside = what, right, inside
+
+
+@dataclass(frozen=True)
+class Condition:
+    """The part of a property that depends on the setup: its reads, its check, and its fairness."""
+
+    reads: tuple[Read, ...]
+    check: Callable[..., Answer]
+    fair: Fairness = each_action
+
+
+@dataclass(frozen=True)
+class Scope(Generic[Setup]):
+    """A set of setups; `text` describes it in the manual, `what` and `remedy` in the error for a setup outside it."""
+
+    covers: Callable[[Setup], bool]
+    text: str
+    what: str = ""
+    remedy: str = ""
+
+
+@dataclass(frozen=True)
+class Parameter(Generic[Setup]):
+    """A parameter: its description, an example, and its reader.
+
+    The reader returns the value for the constructor and the text for the property's name. It raises ParameterError.
+    """
+
+    description: str
+    example: str
+    read: Callable[[Setup, object], tuple[object, str]]
+
+
+@dataclass(frozen=True)
+class Declaration(Generic[Setup, Fact]):
+    """A property that can be named.
+
+    `meaning` and `premise` are sentences without a full stop; `notes` are whole sentences for the manual. `default` are
+    the setups that have the property without asking for it, None if it must be asked for. `needs` are the setups to
+    which it applies. The model records `facts` for it.
+    """
+
+    name: str
+    kind: Kind
+    construct: Callable[..., Condition]
+    meaning: str
+    premise: str = ""
+    requirements: tuple[str, ...] = ()
+    source: str = ""
+    notes: str = ""
+    parameter: Parameter[Setup] | None = None
+    default: Scope[Setup] | None = None
+    needs: Scope[Setup] | None = None
+    facts: frozenset[Fact] = frozenset()
+
+    def build(self, setup: Setup, given: object = None) -> Property:
+        """The property for a setup. Raises ParameterError."""
+        name, arguments = self.name, []
+        if self.parameter is None and given is not None:
+            raise ParameterError(f"{name} takes no parameter", f"write {name} alone")
+        if self.parameter is not None and given is None:
+            raise ParameterError(
+                f"{name} takes a parameter",
+                f"give {self.parameter.description}, as in {name}: {self.parameter.example}",
+            )
+        if self.needs is not None and not self.needs.covers(setup):
+            raise ParameterError(f"{name} {self.needs.what}", self.needs.remedy)
+        if self.parameter is not None:
+            value, shown = self.parameter.read(setup, given)
+            name, arguments = f"{name}({shown})", [value]
+        condition = self.construct(setup, *arguments)
+        return Property(name, condition.reads, condition.check, self.kind, self.meaning, condition.fair)
+
+
+class Registry(Mapping[str, Declaration[Setup, Fact]]):
+    """The declared properties of one kind of model, by name."""
+
+    def __init__(self, models: str) -> None:
+        self.models = models
+        self._declared: dict[str, Declaration[Setup, Fact]] = {}
+
+    def __getitem__(self, name: str) -> Declaration[Setup, Fact]:
+        return self._declared[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._declared)
+
+    def __len__(self) -> int:
+        return len(self._declared)
+
+    def declare(
+        self,
+        name: str,
+        kind: Kind,
+        *,
+        meaning: str,
+        premise: str = "",
+        requirements: tuple[str, ...] = (),
+        source: str = "",
+        notes: str = "",
+        parameter: Parameter[Setup] | None = None,
+        default: Scope[Setup] | None = None,
+        needs: Scope[Setup] | None = None,
+        facts: tuple[Fact, ...] = (),
+    ) -> Callable[[Callable[..., Condition]], Callable[..., Condition]]:
+        """Register a property; the decorated function makes its condition from a setup and the parameter, if any.
+
+        Raises ValueError for a second declaration of a name.
+        """
+        if name in self._declared:
+            raise ValueError(f"{name} is declared twice")
+
+        def decorate(construct: Callable[..., Condition]) -> Callable[..., Condition]:
+            self._declared[name] = Declaration(
+                name, kind, construct, meaning, premise, requirements, source, notes, parameter, default, needs,
+                frozenset(facts),
+            )  # fmt: skip
+            return construct
+
+        return decorate
+
+    def find(self, name: object) -> Declaration[Setup, Fact]:
+        """The property of that name. Raises UnknownPropertyError."""
+        if not isinstance(name, str) or name not in self._declared:
+            raise UnknownPropertyError(name, self._declared)
+        return self._declared[name]
+
+    def build(self, setup: Setup, name: object, parameter: object = None) -> Property:
+        """A property of that name for a setup. Raises UnknownPropertyError and ParameterError."""
+        return self.find(name).build(setup, parameter)
+
+    def defaults(self, setup: Setup) -> tuple[str, ...]:
+        """The properties that a setup has without asking for them."""
+        return tuple(each.name for each in self.values() if each.default is not None and each.default.covers(setup))
+
+    def build_defaults(self, setup: Setup) -> list[Property]:
+        """The default properties for a setup."""
+        return [self.build(setup, name) for name in self.defaults(setup)]
