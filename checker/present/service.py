@@ -13,15 +13,26 @@ Rules of this module:
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
 
 from checker.engine import Model, Move, Row
 from checker.job import DiagramEvent, Json
-from checker.models.service.client_connection import ClientConnection, ConnectionState, may_change
-from checker.models.service.messages import Commit, ConnectionClosed, RefuseSession
+from checker.models.service.client_connection import ClientConnection, ConnectionState
+from checker.models.service.messages import (
+    ApplyNext,
+    Commit,
+    ConnectionClosed,
+    DeliverLateRequest,
+    DeliverMessage,
+    DeliverRequest,
+    RefuseSession,
+    ServerMessage,
+)
 from checker.models.service.observations import READS
+from checker.models.service.rules import ServiceAction
 from checker.models.service.servers import LaggingServer
 from checker.models.service.setup import (
     LEADER,
@@ -34,8 +45,9 @@ from checker.models.service.setup import (
     watches_name,
 )
 from checker.present import wording
+from checker.present.in_flight import Changes, changes, operation_on, without
 from spec.client.library import Library
-from spec.tree.data import Kind, kind_of
+from spec.tree.data import Kind, Record, kind_of
 from spec.tree.store import FrozenStore
 
 Fields = dict[str, Json]
@@ -117,73 +129,88 @@ class ServicePresenter:
 
     def caption(self, move: Move) -> str:
         """One sentence with the actor and the action."""
-        words = _WORDS.get(move.action)
-        if words is None:
-            return " ".join([move.action, *map(str, move.arguments)])
-        if move.action == "reconnect" and any(isinstance(send.operation, RefuseSession) for send in move.sends):
-            return f"server {move.arguments[1]} tells client {move.arguments[0]} that its session is over"
-        return str(words(*move.arguments))
+        arguments = move.arguments
+        if isinstance(operation_on(link_name(arguments[0]), move), RefuseSession):
+            return f"server {arguments[1]} tells client {arguments[0]} that its session is over"
+        return _CAPTIONS[move.action](*arguments)
 
-    # Pictures.
+    # Diagrams.
 
     def diagram(self, before: Row, move: Move, after: Row) -> tuple[DiagramEvent, ...]:
         """The arrivals and losses of a step, then its note, then the sent messages."""
         left: list[DiagramEvent] = []
         sent: list[DiagramEvent] = []
         for client in self._setup.client_ids:
-            old, new = self._value(before, link_name(client)), self._value(after, link_name(client))
+            name = link_name(client)
+            old, new = self._value(before, name), self._value(after, name)
             if old is not new:
-                left += self._arrived(client, old, new, move)
-                sent += self._sent(client, old, new)
+                changed = traffic(old, new, operation_on(name, move))
+                left += self._left(client_name(client), self._at(old), changed)
+                sent += self._sent(client_name(client), self._at(new), changed)
         for server in self._setup.server_ids if self._setup.lag else ():
             name = server_name(server)
-            old, new = self._commits(before, name), self._commits(after, name)
-            for each in (old - new).elements():
+            commits = without(self._commits(before, name), self._commits(after, name))
+            applies = isinstance(operation_on(name, move), ApplyNext)
+            for each in map(_committed, commits):
                 applied = DiagramEvent("deliver", name, each, peer=LEADER)
-                left.append(applied if move.action == "apply" else DiagramEvent("lost", LEADER, each, peer=name))
-            sent += [DiagramEvent("send", LEADER, each, peer=name) for each in (new - old).elements()]
+                left.append(applied if applies else DiagramEvent("lost", LEADER, each, peer=name))
+            new = map(_committed, without(self._commits(after, name), self._commits(before, name)))
+            sent += [DiagramEvent("send", LEADER, each, peer=name) for each in new]
         return (*left, *self._noted(move), *sent)
 
-    def _commits(self, row: Row, name: str) -> Counter[str]:
-        return Counter(_committed(each) for each in self._value(row, name).pending if _is_of_all(each))
+    def _commits(self, row: Row, name: str) -> list[Commit]:
+        """The transactions on their way to a server, each without the client that waits for it."""
+        return [replace(each, origin=None) for each in self._value(row, name).pending if isinstance(each, Commit)]
 
     def _at(self, link: ClientConnection) -> str:
         return server_name(link.server) if self._setup.lag and link.server is not None else LEADER
 
-    def _arrived(self, client: int, old: ClientConnection, new: ClientConnection, move: Move) -> Iterator[DiagramEvent]:
-        mine = bool(move.arguments) and move.arguments[0] == client
-        name, server = client_name(client), self._at(old)
-        if mine and move.action == "arrive":
-            yield DiagramEvent("deliver", server, wording.request(move.arguments[2]), peer=name)
-        elif mine and move.action == "arrive late":
-            yield DiagramEvent("note", LEADER, f"{name}'s {wording.request(move.arguments[1])} arrives late")
-            yield DiagramEvent("late", name, wording.request(move.arguments[1]))
-        elif len(new.up) < len(old.up):
-            kept = Counter(map(wording.request, new.stray))
-            lost = Counter(map(wording.request, old.up)) - (kept if may_change(old.up) else Counter())
-            yield from (DiagramEvent("lost", name, each, peer=server) for each in lost.elements())
-        if mine and move.action == "deliver":
-            yield DiagramEvent("deliver", name, wording.message(move.arguments[2]), peer=server)
-        elif new.server is None and old.down:
-            yield from (DiagramEvent("lost", server, wording.message(each), peer=name) for each in old.down)
-        if not (mine and move.action == "arrive late"):
-            dropped = Counter(map(wording.request, old.stray)) - Counter(map(wording.request, new.stray))
-            yield from (DiagramEvent("lost", name, each) for each in dropped.elements())
+    def _left(self, name: str, server: str, changed: Traffic) -> Iterator[DiagramEvent]:
+        """The messages that arrived or were lost; nobody knows the way of a request of a lost connection."""
+        requests, late, messages = changed
+        for record in map(wording.request, requests.arrived):
+            yield DiagramEvent("deliver", server, record, peer=name)
+        for record in map(wording.request, late.arrived):
+            yield DiagramEvent("note", LEADER, f"{name}'s {record} arrives late")
+            yield DiagramEvent("late", name, record)
+        yield from (DiagramEvent("lost", name, wording.request(each), peer=server) for each in requests.lost)
+        yield from (DiagramEvent("deliver", name, wording.message(each), peer=server) for each in messages.arrived)
+        yield from (DiagramEvent("lost", server, wording.message(each), peer=name) for each in messages.lost)
+        yield from (DiagramEvent("lost", name, wording.request(each)) for each in late.lost)
 
-    def _sent(self, client: int, old: ClientConnection, new: ClientConnection) -> Iterator[DiagramEvent]:
-        name = client_name(client)
-        if len(new.up) > len(old.up):
-            yield DiagramEvent("send", name, wording.request(new.up[-1]), peer=self._at(new))
-        had, has = Counter(map(wording.message, old.down)), Counter(map(wording.message, new.down))
-        order = {wording.message(each): place for place, each in enumerate(new.down)}
-        for text in sorted((has - had).elements(), key=order.__getitem__):
-            yield DiagramEvent("send", self._at(new), text, peer=name)
+    def _sent(self, name: str, server: str, changed: Traffic) -> Iterator[DiagramEvent]:
+        yield from (DiagramEvent("send", name, wording.request(each), peer=server) for each in changed.requests.sent)
+        yield from (DiagramEvent("send", server, wording.message(each), peer=name) for each in changed.messages.sent)
 
     def _noted(self, move: Move) -> Iterable[DiagramEvent]:
-        if move.action == "crash":
+        if move.action == ServiceAction.CRASH:
             yield DiagramEvent("crash", client_name(move.arguments[0]), "crash")
         elif move.action in _NOTED:
             yield DiagramEvent("note", client_name(move.arguments[0]), self.caption(move))
+
+
+class Traffic(NamedTuple):
+    """The changes of a client's connection; `late` are its requests of a lost connection, which may still arrive."""
+
+    requests: Changes[Record]
+    late: Changes[Record]
+    messages: Changes[ServerMessage]
+
+
+def traffic(old: ClientConnection, new: ClientConnection, operation: Any) -> Traffic:
+    """The traffic of a step with this operation on the connection; None if another connection takes the step."""
+    up = down = stray = None
+    match operation:
+        case DeliverRequest(place):
+            up = place
+        case DeliverLateRequest():
+            stray = 0
+        case DeliverMessage(place):
+            down = place
+    late = changes(old.stray, new.stray, stray)
+    requests = changes(old.up, new.up, up)
+    requests = requests._replace(lost=without(requests.lost, late.sent))  # a lost connection leaves writes on their way
+    return Traffic(requests, late, changes(old.down, new.down, down))
 
 
 def scripted_fields(model: Model) -> Callable[[int, Row], Mapping[str, Json]]:
@@ -210,12 +237,16 @@ def _committed(commit: Commit) -> str:
     return f"{commit.zxid}: {wording.transaction(commit.change)}"
 
 
-def _is_of_all(each: Any) -> bool:
-    """Whether a pending item is a transaction of the leader."""
-    return isinstance(each, Commit)
-
-
-_NOTED = frozenset({"disconnect", "reconnect", "open", "expire", "lapse"})
+_NOTED = frozenset(
+    {
+        ServiceAction.DISCONNECT,
+        ServiceAction.RECONNECT,
+        ServiceAction.OPEN,
+        ServiceAction.EXPIRE,
+        ServiceAction.LAPSE,
+    }
+)
+"""The actions that a picture notes at their client."""
 
 
 def _hears(client: int, server: int, said: Any) -> str:
@@ -228,18 +259,20 @@ def _applies(server: int, first: Any) -> str:
     return f"server {server} applies {_pending(first)}"
 
 
-_WORDS: dict[str, Callable[..., str]] = {
+_CAPTIONS: dict[str, Callable[..., str]] = {
     "ask": lambda c, record: f"client {c} asks: {wording.request(record)}",
-    "arrive": lambda c, k, record: (
+    ServiceAction.ARRIVE: lambda c, k, record: (
         f"server {k} {'reads for' if isinstance(record, READS) else 'takes from'} client {c}: {wording.request(record)}"
     ),
-    "arrive late": lambda c, record: f"client {c}'s {wording.request(record)}, of a lost connection, arrives late",
-    "apply": _applies,
-    "deliver": _hears,
-    "disconnect": lambda c, k: f"client {c} loses its connection to server {k}",
-    "reconnect": lambda c, k: f"client {c} connects to server {k} with its session",
-    "open": lambda c, k: f"client {c} asks server {k} for a new session",
-    "expire": lambda c: f"the session of client {c} expires",
-    "lapse": lambda c: f"the session of client {c}, which is gone, expires",
-    "crash": lambda c: f"client {c} crashes",
+    ServiceAction.ARRIVE_LATE: lambda c, record: (
+        f"client {c}'s {wording.request(record)}, of a lost connection, arrives late"
+    ),
+    ServiceAction.APPLY: _applies,
+    ServiceAction.DELIVER: _hears,
+    ServiceAction.DISCONNECT: lambda c, k: f"client {c} loses its connection to server {k}",
+    ServiceAction.RECONNECT: lambda c, k: f"client {c} connects to server {k} with its session",
+    ServiceAction.OPEN: lambda c, k: f"client {c} asks server {k} for a new session",
+    ServiceAction.EXPIRE: lambda c: f"the session of client {c} expires",
+    ServiceAction.LAPSE: lambda c: f"the session of client {c}, which is gone, expires",
+    ServiceAction.CRASH: lambda c: f"client {c} crashes",
 }

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from checker.engine import Model
 from checker.job import Presenter
-from checker.models.service.rules import known_actions
+from checker.models.service.rules import ServiceAction, known_actions
 from checker.models.service.scripts import Script
 from checker.models.service.setup import Clocks, FaultBudgets, ServiceSetup
 from checker.present.service import ServicePresenter, scripted_fields
@@ -73,7 +73,11 @@ def service_job_parts(
     wanted = applicable(clients) if properties is None else tuple(properties)
     model = service_model(name, setup, clients, wanted)
     presenter = ServicePresenter(model, setup, scripted_fields(model))
-    changes = {name for name in known_actions(setup) if name != "arrive late" or ScriptSummary.of(clients).changes}
+    changes = {
+        name
+        for name in known_actions(setup)
+        if name is not ServiceAction.ARRIVE_LATE or ScriptSummary.of(clients).changes
+    }
     actions = frozenset({"ask", *changes})
     return ServiceJobParts(model, setup, tuple(clients), presenter, tuple(bounds_of(setup, clients)), actions)
 

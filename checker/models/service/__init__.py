@@ -24,7 +24,7 @@ Observers (`observe_commits`, `observe_watches`) are actors of the caller. They 
 `CommitFact(zxid, change, store, events)` before every other consequence of a transaction, and `WatchFact(path, told)`
 when an event has met a watch.
 
-The actions are listed in `rules`; those in `FAULTS` are faults. Columns: `leader`; `link c`; `watches k`; `server k`
+`ServiceAction` lists the actions; those in `FAULTS` are faults. Columns: `leader`; `link c`; `watches k`; `server k`
 with lag only; `library c` if the setup has one; `faults left`.
 
 The model omits servers that crash, elect or lose their leader (checked with Zab, `checker.models.ensemble`). A
@@ -49,7 +49,7 @@ from checker.models.service.messages import (
     WatchFact,
     WatchNotification,
 )
-from checker.models.service.rules import FAULTS, has_left, spend_fault
+from checker.models.service.rules import FAULTS, ServiceAction, has_left, spend_fault
 from checker.models.service.servers import LaggingServer, Leader, open_sessions
 from checker.models.service.setup import (
     FAULTS_LEFT,
@@ -86,6 +86,7 @@ __all__ = [
     "ModelFragment",
     "Reply",
     "SendRequest",
+    "ServiceAction",
     "ServiceSetup",
     "SessionExpiry",
     "SyncMarker",

@@ -1,24 +1,12 @@
 """The rules of a service: requests and replies travel, servers apply transactions, and faults happen.
 
-Actions, each with (client, server) or one of the two:
-
-    arrive        the first request in flight reaches the server
-    arrive late   a request of a lost connection reaches the old server
-    apply         a server that lags applies its oldest pending transaction
-    deliver       the first message in flight reaches the client
-    reconnect     a client without a connection is accepted, or learns that its session is over
-    open          a client whose session is over requests a new one
-    lapse         the session of a client that is gone ends; it has no budget and is not a fault, since it must happen
-    disconnect    a connection is lost
-    expire        the session of a client that is not gone ends
-    crash         a client's process ends
-
-The last three are faults. Each rule reads as little as it needs.
+Rules of this module: each rule reads as little as it needs. The budgets of the faults are in one column.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from enum import StrEnum
 from typing import Any
 
 from msgspec.structs import replace
@@ -58,6 +46,26 @@ from spec.tree.requests import CloseSession, SessionId
 from spec.variants import Variant
 
 
+class ServiceAction(StrEnum):
+    """The actions of a service, each with (client, server) or one of the two."""
+
+    ARRIVE = "arrive"  # the first request in flight reaches the server
+    ARRIVE_LATE = "arrive late"  # a request of a lost connection reaches the old server
+    APPLY = "apply"  # a server that lags applies its oldest pending transaction
+    DELIVER = "deliver"  # the first message in flight reaches the client
+    RECONNECT = "reconnect"  # a client without a connection is accepted, or learns that its session is over
+    OPEN = "open"  # a client whose session is over requests a new one
+    LAPSE = "lapse"  # the session of a client that is gone ends: no fault, and without a budget, since it must happen
+    # Faults.
+    DISCONNECT = "disconnect"  # a connection is lost
+    EXPIRE = "expire"  # the session of a client that is not gone ends
+    CRASH = "crash"  # a client's process ends
+
+
+FAULTS = frozenset({ServiceAction.DISCONNECT, ServiceAction.EXPIRE, ServiceAction.CRASH})
+"""The actions that are faults: no liveness property may depend on them."""
+
+
 def rules(setup: ServiceSetup) -> Iterator[Rule]:
     """All rules of a service; those of faults without a budget are left out."""
     for client in setup.client_ids:
@@ -77,16 +85,16 @@ def rules(setup: ServiceSetup) -> Iterator[Rule]:
         yield from (_apply(server) for server in setup.server_ids)
 
 
-def known_actions(setup: ServiceSetup) -> Iterator[str]:
+def known_actions(setup: ServiceSetup) -> Iterator[ServiceAction]:
     """The actions of a service, including those that its clients may never enable."""
-    budgets = setup.budgets
-    yield from ("arrive", "deliver")
-    yield from ("apply",) if setup.lag else ()
-    yield from ("disconnect", "reconnect") if budgets.disconnects else ()
-    yield from ("arrive late",) if budgets.disconnects or budgets.crashes else ()
-    yield from ("expire", "reconnect") if budgets.expiries else ()
-    yield from ("open",) if budgets.expiries and setup.reopens else ()
-    yield from ("crash", "lapse") if budgets.crashes else ()
+    budgets, action = setup.budgets, ServiceAction
+    yield from (action.ARRIVE, action.DELIVER)
+    yield from (action.APPLY,) if setup.lag else ()
+    yield from (action.DISCONNECT, action.RECONNECT) if budgets.disconnects else ()
+    yield from (action.ARRIVE_LATE,) if budgets.disconnects or budgets.crashes else ()
+    yield from (action.EXPIRE, action.RECONNECT) if budgets.expiries else ()
+    yield from (action.OPEN,) if budgets.expiries and setup.reopens else ()
+    yield from (action.CRASH, action.LAPSE) if budgets.crashes else ()
 
 
 def _arrive(client: int, setup: ServiceSetup) -> Rule:
@@ -97,9 +105,11 @@ def _arrive(client: int, setup: ServiceSetup) -> Rule:
     def moves(link: ClientConnection) -> Iterator[Move]:
         if link.state is ConnectionState.UP:
             for place in range(min(places, len(link.up))):
-                yield Move("arrive", (client, link.server, link.up[place]), (Send(name, DeliverRequest(place)),))
+                yield Move(
+                    ServiceAction.ARRIVE, (client, link.server, link.up[place]), (Send(name, DeliverRequest(place)),)
+                )
         if link.stray and (early or link.state is not ConnectionState.UP):
-            yield Move("arrive late", (client, link.stray[0]), (Send(name, DeliverLateRequest()),))
+            yield Move(ServiceAction.ARRIVE_LATE, (client, link.stray[0]), (Send(name, DeliverLateRequest()),))
 
     return Rule(f"requests of {name}", (Read(name),), moves)
 
@@ -110,11 +120,15 @@ def _deliver(client: int, setup: ServiceSetup) -> Rule:
 
     def moves(link: ClientConnection) -> Iterator[Move]:
         if link.down:
-            yield Move("deliver", (client, link.server, link.down[0]), (Send(name, DeliverMessage()),))
+            yield Move(ServiceAction.DELIVER, (client, link.server, link.down[0]), (Send(name, DeliverMessage()),))
         if overtakes:
             answer = next((n for n, message in enumerate(link.down) if isinstance(message, Reply)), 0)
             if answer:
-                yield Move("deliver", (client, link.server, link.down[answer]), (Send(name, DeliverMessage(answer)),))
+                yield Move(
+                    ServiceAction.DELIVER,
+                    (client, link.server, link.down[answer]),
+                    (Send(name, DeliverMessage(answer)),),
+                )
 
     return Rule(f"messages of {name}", (Read(name),), moves)
 
@@ -126,7 +140,7 @@ def _apply(server: int) -> Rule:
         return replica.pending[0] if replica.pending else None
 
     def moves(first: object) -> tuple[Move, ...]:
-        return (Move("apply", (server, first), (Send(name, ApplyNext()),)),)
+        return (Move(ServiceAction.APPLY, (server, first), (Send(name, ApplyNext()),)),)
 
     return Rule(f"{name} applies", (Read(name, oldest),), moves)
 
@@ -145,7 +159,7 @@ def _reconnect(client: int, server: int, setup: ServiceSetup) -> Rule:
         if not backwards and not accepts_session(session, seen, zxid):
             return ()
         told = ResumeSession(server, zxid) if session in sessions else RefuseSession()
-        return (Move("reconnect", (client, server), (Send(name, told),)),)
+        return (Move(ServiceAction.RECONNECT, (client, server), (Send(name, told),)),)
 
     def both(leader: Leader) -> tuple[tuple[SessionId, ...], int]:
         return open_sessions(leader), leader.zxid
@@ -166,7 +180,7 @@ def _open(client: int, setup: ServiceSetup) -> Rule:
     def moves(link: ClientConnection) -> Iterator[Move]:
         if link.state is ConnectionState.OVER:
             for server in setup.server_ids:
-                yield Move("open", (client, server), (Send(name, RequestSession(server)),))
+                yield Move(ServiceAction.OPEN, (client, server), (Send(name, RequestSession(server)),))
 
     return Rule(f"{name} opens a session", (Read(name),), moves)
 
@@ -184,7 +198,7 @@ def _lapse(client: int) -> Rule:
 
     def moves(session: SessionId, sessions: tuple[SessionId, ...]) -> Iterator[Move]:
         if session in sessions:
-            yield Move("lapse", (client,), _end(client, session))
+            yield Move(ServiceAction.LAPSE, (client,), _end(client, session))
 
     return Rule(f"the session of {name} lapses", (Read(name, session), Read(LEADER, open_sessions)), moves)
 
@@ -198,7 +212,7 @@ def _expire(client: int, setup: ServiceSetup) -> Rule:
 
     def moves(session: SessionId, sessions: tuple[SessionId, ...], _left: bool) -> Iterator[Move]:
         if session in sessions:
-            yield Move("expire", (client,), (spend_fault("expiries"), *_end(client, session)))
+            yield Move(ServiceAction.EXPIRE, (client,), (spend_fault("expiries"), *_end(client, session)))
 
     reads = (Read(name, session), Read(LEADER, open_sessions), has_left("expiries"))
     return Rule(f"the session of {name} expires", reads, moves)
@@ -215,7 +229,11 @@ def _disconnect(client: int, setup: ServiceSetup) -> Rule:
         server, session = connected
         dropped = (Send(LEADER, DropEphemerals(session)),) if drops else ()
         return (
-            Move("disconnect", (client, server), (spend_fault("disconnects"), Send(name, LoseConnection()), *dropped)),
+            Move(
+                ServiceAction.DISCONNECT,
+                (client, server),
+                (spend_fault("disconnects"), Send(name, LoseConnection()), *dropped),
+            ),
         )
 
     return Rule(f"{name} is lost", (Read(name, connected), has_left("disconnects")), moves)
@@ -228,13 +246,9 @@ def _crash(client: int) -> Rule:
         return None if link.state is ConnectionState.GONE else True
 
     def moves(_lives: bool, _left: bool) -> tuple[Move, ...]:
-        return (Move("crash", (client,), (spend_fault("crashes"), Send(name, EndProcess()))),)
+        return (Move(ServiceAction.CRASH, (client,), (spend_fault("crashes"), Send(name, EndProcess()))),)
 
     return Rule(f"client {client} crashes", (Read(name, lives), has_left("crashes")), moves)
-
-
-FAULTS = frozenset({"disconnect", "expire", "crash"})
-"""The actions that are faults: no liveness property may depend on them."""
 
 
 def faults_actor() -> Actor:
