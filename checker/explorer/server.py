@@ -38,7 +38,7 @@ from checker.explorer.requests import (
     read_request,
 )
 from checker.job import Json
-from checker.traces.picture import STYLE
+from checker.traces.svg.picture import STYLE
 
 HOST = "127.0.0.1"
 NAMES = (HOST, "localhost")  # host names of this server
@@ -101,7 +101,7 @@ class Server(ThreadingHTTPServer):
 
 
 def _assets() -> dict[str, tuple[str, bytes]]:
-    """The files of the page by their paths, with their types; `checker.traces.picture` has the style of the picture."""
+    """The files of the page by their paths, with their types; the style of the picture is that of every page."""
     found = {f"/{each.name}": each.read_bytes() for each in files(__package__).joinpath("assets").iterdir()}
     found |= {"/": found.pop("/index.html"), "/picture.css": STYLE.encode()}
     suffixes = {path: path.rpartition(".")[2] if path != "/" else "html" for path in found}

@@ -19,8 +19,8 @@ from checker.explorer.requests import write_path
 from checker.explorer.walk import Path, Walks
 from checker.job import DiagramEvent, Job, Json
 from checker.scenario.yaml_lines import read_yaml
-from checker.traces.picture import picture
-from checker.traces.step_summary import change_text
+from checker.traces.summary import change_text
+from checker.traces.svg.picture import picture
 from checker.traces.trace import (
     Lanes,
     Trace,

@@ -4,8 +4,7 @@
 and `read_itf` read a saved trace, and `replay` runs it again. This package explores nothing.
 """
 
-from checker.traces.itf import TraceFileError, read_itf, to_itf
-from checker.traces.load import read_trace
+from checker.traces.itf import TraceFileError, read_itf, read_trace, to_itf
 from checker.traces.mermaid import to_mermaid
 from checker.traces.replay import ReplayError, ReplayResult, replay
 from checker.traces.text import to_text

@@ -15,14 +15,12 @@ from collections.abc import Iterator, Sequence
 from importlib.resources import files
 
 from checker.job import Verdict
-from checker.traces.drawing import written
-from checker.traces.itf import to_itf
-from checker.traces.load import for_page
+from checker.traces.itf import for_page, to_itf
 from checker.traces.markdown import SIGNS
 from checker.traces.message_log import messages_of
-from checker.traces.picture import picture
-from checker.traces.step_summary import short_pieces
-from checker.traces.summary import MEANING, NOT_SHOWN, REPLAY, about, claim, finding, turns
+from checker.traces.summary import MEANING, NOT_SHOWN, REPLAY, about, claim, finding, short_pieces, turns
+from checker.traces.svg.picture import picture
+from checker.traces.svg.shapes import written
 from checker.traces.trace import Trace, TraceStep, Truth
 from checker.traces.values import show
 

@@ -13,6 +13,8 @@ Rules of this module:
   state, without a move.
 - Reading returns a trace equal to the written one. Any other input raises TraceFileError, and no other error; it names
   the file, the mistake and its place, and the correction.
+- An HTML page and a pytest test contain the file unchanged, so `read_trace` reads them too. The other formats are for
+  readers, and the error for them says so.
 
 Source: Apalache's ADR-015, "Informal Trace Format in JSON".
 """
@@ -20,6 +22,7 @@ Source: Apalache's ADR-015, "Informal Trace Format in JSON".
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -346,3 +349,27 @@ def _special(tag: str, content: Any, where: str) -> Json:
 def _unknown(where: str, what: str) -> Json:
     right = 'the format has {"#bigint": "1"}, {"#tup": []}, {"#set": []} and {"#map": [[key, value]]}'
     raise _ContentError(f"{where} has {what}, not as the format has it", right)
+
+
+IN_PAGE = re.compile(r'<script type="application/json" id="itf">(.*?)</script>', re.DOTALL)
+IN_TEST = re.compile(r'^TRACE = r"""\n(.*?)^}\n"""', re.DOTALL | re.MULTILINE)
+
+
+def read_trace(text: str, name: str = "the trace") -> Trace:
+    """Read the trace in a file's text; `name` is the file's name in errors. Raises TraceFileError."""
+    if text.lstrip("\ufeff \t\r\n").startswith("{"):
+        return read_itf(text, name)
+    page, test = IN_PAGE.search(text), IN_TEST.search(text)
+    if page is not None:
+        return read_itf(page[1], name)
+    if test is not None:
+        return read_itf(test[1] + "}", name)
+    raise TraceFileError(
+        f"{name} is not a trace: it is no ITF file, and no page or test that holds one; "
+        "of what --traces writes, the .itf.json, .html and .py files replay"
+    )
+
+
+def for_page(itf: str) -> str:
+    """An ITF file's text as the content of a script element: JSON that cannot end the element."""
+    return itf.replace("<", "\\u003c")

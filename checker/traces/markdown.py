@@ -17,8 +17,7 @@ from collections.abc import Iterator, Sequence
 from checker.markdown import escaped
 from checker.traces.mermaid import to_mermaid
 from checker.traces.message_log import messages_of
-from checker.traces.step_summary import short_pieces
-from checker.traces.summary import MEANING, NOT_SHOWN, REPLAY, about, claim, finding, turns
+from checker.traces.summary import MEANING, NOT_SHOWN, REPLAY, about, claim, finding, short_pieces, turns
 from checker.traces.trace import Trace, TraceStep, Truth
 
 SIGNS = {

@@ -21,8 +21,7 @@ from collections.abc import Iterator
 
 from checker.printable import on_a_line
 from checker.traces.message_log import Fate, MessageLife, messages_of
-from checker.traces.step_summary import short_pieces
-from checker.traces.summary import turns
+from checker.traces.summary import short_pieces, turns
 from checker.traces.trace import Trace, TraceStep
 
 REGEX = r"(?<event>.*)\n(?<host>\S*) (?<clock>{.*})"

@@ -19,8 +19,7 @@ from collections.abc import Iterator, Sequence
 
 from checker.printable import on_a_line
 from checker.traces.message_log import messages_of
-from checker.traces.step_summary import pieces
-from checker.traces.summary import NOT_SHOWN, claim, finding, truth_lines, turns
+from checker.traces.summary import NOT_SHOWN, claim, finding, pieces, truth_lines, turns
 from checker.traces.trace import Trace, TraceStep
 from checker.traces.values import show
 

@@ -15,7 +15,7 @@ from checker.job import DiagramEvent, Verdict
 from checker.traces import Trace, TraceFileError, Truth, to_itf, to_text
 from checker.traces.formats import FORMATS
 from checker.traces.html import to_html
-from checker.traces.load import read_trace
+from checker.traces.itf import read_trace
 from checker.traces.markdown import SIGNS, to_markdown
 from checker.traces.mermaid import to_mermaid
 from checker.traces.message_log import messages_of

@@ -12,9 +12,9 @@ from checker.engine.model import Kind
 from checker.job import DiagramEvent
 from checker.printable import UNREADABLE
 from checker.traces import Trace, Truth, read_itf, to_itf
-from checker.traces.drawing import written
 from checker.traces.formats import FORMATS
-from checker.traces.load import read_trace
+from checker.traces.itf import read_trace
+from checker.traces.svg.shapes import written
 from tests.support.trace_readers import Page, itf_validator, read_markdown, shiviz_events
 from tests.support.traces import made
 

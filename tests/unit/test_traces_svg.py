@@ -8,11 +8,11 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from checker.job import DiagramEvent
-from checker.traces import Trace, Truth, picture_routes
+from checker.traces import Trace, Truth
 from checker.traces.message_log import messages_of
-from checker.traces.picture_routes import CLEAR, Boxes, Routes, crosses
-from checker.traces.picture_signs import SIGNS
-from checker.traces.svg import picture, to_svg
+from checker.traces.svg import arrows, picture, to_svg
+from checker.traces.svg.arrows import CLEAR, Boxes, Routes, crosses
+from checker.traces.svg.shapes import SIGNS
 from tests.support.traces import LONG, SHIPPED, everything, made, repeating, send, shipped
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -145,7 +145,7 @@ def test_boxes_are_crossed_exactly_where_one_of_them_is(seed):
 
 def test_an_arrow_is_compared_only_with_the_boxes_at_its_height(monkeypatch):
     compared = []
-    monkeypatch.setattr(picture_routes, "crosses", lambda _one, _other, box, _clear: compared.append(box) or False)
+    monkeypatch.setattr(arrows, "crosses", lambda _one, _other, box, _clear: compared.append(box) or False)
     boxes = [(10, 100 * row, 90, 100 * row + 50) for row in range(1000)]
     Routes(boxes, [0, 100]).route((0, 50_060), (100, 50_120))
     assert compared == [(10, 50_100, 90, 50_150)]

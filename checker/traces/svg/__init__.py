@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from checker.traces.picture import STYLE, picture
+from checker.traces.svg.picture import STYLE, picture
 from checker.traces.trace import Trace
 
 __all__ = ["STYLE", "picture", "to_svg"]

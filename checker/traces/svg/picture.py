@@ -19,20 +19,9 @@ from importlib.resources import files
 from rich.cells import cell_len
 
 from checker.job import Verdict
-from checker.traces.drawing import (
-    BOLD,
-    SANS,
-    box,
-    columns_in,
-    escaped,
-    line,
-    shortened,
-    tag,
-    text,
-    title,
-    wrapped,
-)
-from checker.traces.picture_layout import (
+from checker.traces.summary import NOT_SHOWN, about, claim, finding
+from checker.traces.svg.arrows import Arrows, band_drawn
+from checker.traces.svg.layout import (
     EDGE,
     LIFE,
     LINE,
@@ -46,15 +35,28 @@ from checker.traces.picture_layout import (
     PictureLayout,
     StepRow,
 )
-from checker.traces.picture_messages import Arrows, band_drawn
-from checker.traces.picture_signs import arrow_head, legend, truth_sign
-from checker.traces.summary import NOT_SHOWN, about, claim, finding
+from checker.traces.svg.shapes import (
+    BOLD,
+    SANS,
+    arrow_head,
+    box,
+    columns_in,
+    escaped,
+    legend,
+    line,
+    shortened,
+    tag,
+    text,
+    title,
+    truth_sign,
+    wrapped,
+)
 from checker.traces.trace import Trace, Truth
 
 FOOT = 42.0  # from the lowest row to the first line below the names of the lanes
 ABOUT_LINES = 12  # lines of one paragraph of the caption below the picture
 
-STYLE = (files(__package__ or "checker.traces") / "picture.svg.css").read_text(encoding="utf-8")
+STYLE = (files(__package__ or "checker.traces.svg") / "picture.svg.css").read_text(encoding="utf-8")
 
 
 def picture(

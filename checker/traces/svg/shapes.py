@@ -1,4 +1,4 @@
-"""Letters and shapes of an SVG picture: escaping, measuring, shortening, and writing elements.
+"""Letters and shapes of an SVG picture: escaping, measuring, shortening, elements and signs.
 
 Rules of this module:
 
@@ -6,6 +6,7 @@ Rules of this module:
 - No font is measured, because the fonts of a reader are unknown. Text is counted in columns: a wide East Asian
   character has two columns, and a column has the width of a rather wide font.
 - Numbers have one decimal at most, so that equal traces give equal pictures on every machine.
+- The sign of each truth value has a different shape.
 """
 
 from __future__ import annotations
@@ -13,8 +14,12 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Sequence
+from math import hypot
 
 from rich.cells import cell_len
+
+from checker.traces.summary import MEANING
+from checker.traces.trace import Truth
 
 UNWRITABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 MONO, SANS, BOLD = 0.61, 0.56, 0.65  # width of a column in ems
@@ -106,3 +111,44 @@ def box(x: float, y: float, width: float, height: float, class_: str, radius: fl
 def title(words: str) -> str:
     """The title of an element, which a browser shows at the pointer."""
     return tag("title", "\n".join(escaped(each) for each in words.split("\n")))
+
+
+SIGNS = {
+    Truth.HOLDS: tag("path", d="M-4 0.5L-1 3.5L4.5 -3.5"),
+    Truth.FAILS: tag("circle", r=6.5) + tag("path", d="M-3 -3L3 3M-3 3L3 -3"),
+    Truth.TRIVIAL: tag("circle", r=1.8),
+    Truth.WITNESSED: tag("path", d="M0 -6.5L1.9 -2L6.4 -2L2.8 1L4.1 5.6L0 2.9L-4.1 5.6L-2.8 1L-6.4 -2L-1.9 -2Z"),
+    Truth.UNSEEN: tag("path", d="M-3.5 0H3.5"),
+    Truth.REACHED: tag("circle", r=4.5),
+    Truth.OPEN: tag("circle", r=4.5),
+}
+
+
+def truth_sign(x: float, y: float, truth: Truth, prop: str = "") -> str:
+    """The sign of a truth value around a point."""
+    told = title(f"{prop}: {MEANING[truth]}") if prop else ""
+    kind = truth.value.replace(" ", "-")
+    return tag("g", told + SIGNS[truth], class_=f"truth {kind}", transform=f"translate({x:.1f} {y:.1f})")
+
+
+def legend(x: float, y: float, truths: Sequence[Truth]) -> str:
+    """The meaning of the signs, in a line whose text is based at y."""
+    parts = []
+    for truth in truths:
+        parts += [truth_sign(x + 7, y - 4, truth), text(x + 18, y, MEANING[truth], "foot")]
+        x += 36 + len(MEANING[truth]) * 12 * SANS
+    return tag("g", "".join(parts), class_="legend")
+
+
+def arrow_head(x: float, y: float, dx: float, dy: float) -> str:
+    """A head whose point is at (x, y), of an arrow that goes in the direction (dx, dy)."""
+    length = hypot(dx, dy) or 1.0
+    ux, uy = dx / length, dy / length
+    back_x, back_y = x - 9 * ux, y - 9 * uy
+    corners = [(x, y), (back_x - 4 * uy, back_y + 4 * ux), (back_x + 4 * uy, back_y - 4 * ux)]
+    return tag("path", d="M" + "L".join(f"{cx:.1f} {cy:.1f}" for cx, cy in corners) + "Z", class_="head")
+
+
+def cross(x: float, y: float) -> str:
+    """A cross where a message is lost."""
+    return tag("path", d=f"M{x - 5:.1f} {y - 5:.1f}l10 10m0 -10l-10 10", class_="cross")

@@ -4,7 +4,7 @@ The columns are the number of a step, its caption, the lanes, and a narrow colum
 its top are the ends of messages, below them the links that break or heal, and below these the boxes of each lane:
 marks, notes and changes. This module draws nothing. Rules of this module:
 
-- Lengths are in pixels. Text is counted in columns (`checker.traces.drawing`).
+- Lengths are in pixels. Text is counted in columns (`checker.traces.svg.shapes`).
 - All lanes have the width of the longest words, within bounds that depend on the number of lanes.
 - Ends of messages at one lane in one step are below each other, so that they do not overlap.
 """
@@ -18,10 +18,9 @@ from dataclasses import dataclass
 from rich.cells import cell_len
 
 from checker.job import DiagramEvent
-from checker.traces.drawing import BOLD, MONO, SANS, columns_in, wrapped
 from checker.traces.message_log import MessageLife, messages_of
-from checker.traces.step_summary import changes, is_marked
-from checker.traces.summary import turns
+from checker.traces.summary import changes, is_marked, turns
+from checker.traces.svg.shapes import BOLD, MONO, SANS, columns_in, wrapped
 from checker.traces.trace import Trace, TraceStep
 from checker.traces.values import show
 
