@@ -14,22 +14,21 @@ Rules of this module:
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from checker.engine import Model, Move, Row
 from checker.job import DiagramEvent, Json
 from checker.models.recipes import RESOURCE, ROOT, Client, RecipeSetup, Resource
+from checker.models.recipes.messages import WriteArrives
 from checker.models.recipes.setup import mail_name
 from checker.models.service import (
     LEADER,
-    ClientConnection,
     Commit,
     ConnectionClosed,
     LaggingServer,
     Leader,
-    Reply,
-    WatchNotification,
+    ServiceAction,
     client_name,
     client_of,
     link_name,
@@ -37,16 +36,20 @@ from checker.models.service import (
     server_name,
     watches_name,
 )
-from checker.present.recipe_wording import told_answer, told_commit, told_path, told_request, told_shortly
+from checker.models.service.messages import ServerMessage
+from checker.present.in_flight import changes, operation_on
+from checker.present.service import traffic
+from checker.present.wording import api_commit, api_message, api_request, short_path
 from spec.recipes.selector import Selector
-from spec.tree.data import Record
 from spec.tree.store import FrozenStore
 
 SERVICE = "service"
-DRAWN_OTHERWISE = frozenset({"arrive", "arrive late", "deliver", "reach", "crash"})
+DRAWN_OTHERWISE = frozenset(
+    {ServiceAction.ARRIVE, ServiceAction.ARRIVE_LATE, ServiceAction.DELIVER, "reach", ServiceAction.CRASH}
+)
 """Actions with an arrow or a mark in a picture; for every other action a picture shows the caption."""
-OF_THE_SERVICE = frozenset({"remove", "expire", "lapse", "apply"})
-BETWEEN = frozenset({"disconnect", "reconnect", "open"})
+OF_THE_SERVICE = frozenset({"remove", ServiceAction.EXPIRE, ServiceAction.LAPSE, ServiceAction.APPLY})
+BETWEEN = frozenset({ServiceAction.DISCONNECT, ServiceAction.RECONNECT, ServiceAction.OPEN})
 """The actions whose captions are over the service, or over client and service; others are over the client."""
 
 
@@ -55,8 +58,7 @@ class RecipePresenter:
 
     def __init__(self, model: Model, setup: RecipeSetup) -> None:
         self._model, self._setup = model, setup
-        self._word = "hold" if setup.recipe == "lock" else "lead"
-        self._captions = _Captions(self._word, alone=setup.servers == 1)
+        self.word = "hold" if setup.recipe == "lock" else "lead"
 
     def _at(self, row: Row, column: str) -> Any:
         return row[self._model.index[column]]
@@ -82,7 +84,7 @@ class RecipePresenter:
         fields["connection"] = "up" if place.link.value == "connected" else place.link.value
         path = getattr(place, "path", None)
         if path is not None:
-            fields["znode"] = told_path(path)
+            fields["znode"] = short_path(path)
         if place.token is not None:
             fields["token"] = place.token
         return fields
@@ -91,19 +93,19 @@ class RecipePresenter:
         """The phase of a client, and its belief if that differs."""
         at = str(place.phase.value)
         if (at == "holding") is place.holds:
-            return f"{self._word}ing" if place.holds else at
-        return f"{at}, yet {self._word}ing" if place.holds else "in doubt"
+            return f"{self.word}ing" if place.holds else at
+        return f"{at}, yet {self.word}ing" if place.holds else "in doubt"
 
     def _service(self, row: Row) -> dict[str, Json]:
         leader: Leader = self._at(row, LEADER)
         fields: dict[str, Json] = {
-            told_path(path): client_name(client_of(znode.ephemeral_owner)) for path, znode in _znodes(leader.store)
+            short_path(path): client_name(client_of(znode.ephemeral_owner)) for path, znode in _znodes(leader.store)
         }
         watchers = defaultdict(list)
         for server in self._setup.service.server_ids:
             for client, _, path in self._at(row, watches_name(server)):
                 watchers[path].append(client_name(client))
-        fields |= {f"watch {told_path(path)}": ", ".join(sorted(who)) for path, who in sorted(watchers.items())}
+        fields |= {f"watch {short_path(path)}": ", ".join(sorted(who)) for path, who in sorted(watchers.items())}
         links = {client: self._at(row, link_name(client)) for client in self._setup.client_ids}
         over = [client_name(c) for c, link in links.items() if link.session not in (0, *open_sessions(leader))]
         if over:
@@ -124,29 +126,33 @@ class RecipePresenter:
             fields["refused by mistake"] = resource.rejected
         return fields
 
-    # -- words -----------------------------------------------------------------------------------------------
+    # -- captions --------------------------------------------------------------------------------------------
 
     def caption(self, move: Move) -> str:
         """One sentence with the actor and the action."""
-        return self._captions.of(move)
+        return _CAPTIONS[move.action](self, *move.arguments)
 
-    # -- pictures --------------------------------------------------------------------------------------------
+    def place(self, preposition: str, server: int | None) -> str:
+        """The server of a request, behind a preposition; the only server is not named."""
+        return "" if self._setup.servers == 1 or server is None else f"{preposition} server {server}"
+
+    # -- diagrams --------------------------------------------------------------------------------------------
 
     def diagram(self, before: Row, move: Move, after: Row) -> tuple[DiagramEvent, ...]:
-        """The arrivals, losses, broken connections and sent messages of a step."""
+        """The note of a step, and the arrivals, losses and sent messages."""
         return tuple(self._events(before, move, after))
 
     def _events(self, before: Row, move: Move, after: Row) -> Iterator[DiagramEvent]:
         who = move.arguments[0]
-        if move.action == "crash":
+        if move.action == ServiceAction.CRASH:
             yield DiagramEvent("crash", client_name(who), "crash")
         elif move.action not in DRAWN_OTHERWISE:
             lane = SERVICE if move.action in OF_THE_SERVICE else client_name(who)
             yield DiagramEvent("note", lane, self.caption(move), peer=SERVICE if move.action in BETWEEN else None)
-        for each in self._setup.client_ids:
-            yield from self._mail(each, before, after)
-            yield from self._traffic(each, move, before, after)
-            yield from self._beliefs(each, before, after)
+        for client in self._setup.client_ids:
+            yield from self._writes(client, move, before, after)
+            yield from self._traffic(client, move, before, after)
+            yield from self._beliefs(client, before, after)
 
     def _beliefs(self, client: int, before: Row, after: Row) -> Iterator[DiagramEvent]:
         """A note if the client begins or ceases to believe that it holds."""
@@ -154,67 +160,43 @@ class RecipePresenter:
         states = [self._at(row, client_name(client)) for row in (before, after)]
         was, now = (not state.crashed and holds(state.recipe) for state in states)
         if was is not now and not states[1].crashed:
-            yield DiagramEvent("note", client_name(client), f"*{self._word}s{'' if now else ' no more'}*")
+            yield DiagramEvent("note", client_name(client), f"*{self.word}s{'' if now else ' no more'}*")
 
-    def _mail(self, client: int, before: Row, after: Row) -> Iterator[DiagramEvent]:
+    def _writes(self, client: int, move: Move, before: Row, after: Row) -> Iterator[DiagramEvent]:
         """Writes to the resource."""
         if not self._setup.writes:
             return
-        was, now = (self._at(row, mail_name(client)) for row in (before, after))
-        if len(now) < len(was):
-            yield DiagramEvent("deliver", RESOURCE, f"write, token {was[0].token}", peer=client_name(client))
+        lane, mail = client_name(client), mail_name(client)
+        arrives = isinstance(operation_on(mail, move), WriteArrives)
+        writes = changes(self._at(before, mail), self._at(after, mail), 0 if arrives else None)
+        for write in writes.arrived:
+            yield DiagramEvent("deliver", RESOURCE, f"write, token {write.token}", peer=lane)
             old, new = (self._at(row, RESOURCE) for row in (before, after))
-            refused = was[0].token < old.token and new.stale == old.stale
+            refused = write.token < old.token and new.stale == old.stale
             yield DiagramEvent("note", RESOURCE, "*refuses it*" if refused else "accepts it")
-        if len(now) > len(was):
-            yield DiagramEvent("send", client_name(client), f"write, token {now[-1].token}", peer=RESOURCE)
+        for write in writes.sent:
+            yield DiagramEvent("send", lane, f"write, token {write.token}", peer=RESOURCE)
 
     def _traffic(self, client: int, move: Move, before: Row, after: Row) -> Iterator[DiagramEvent]:
-        """The requests, replies and notifications of one connection."""
-        lane = client_name(client)
-        was: ClientConnection = self._at(before, link_name(client))
-        now: ClientConnection = self._at(after, link_name(client))
-        mine = move.arguments[0] == client
-        if mine and move.action == "arrive":
-            yield DiagramEvent("deliver", SERVICE, told_request(was.up[0]), peer=lane)
-        if mine and move.action == "arrive late":
-            yield DiagramEvent("deliver", SERVICE, told_request(was.stray[0]), peer=lane)
-        if mine and move.action == "deliver" and not isinstance(was.down[0], ConnectionClosed):
-            yield DiagramEvent("deliver", lane, told_answer(was.down[0]), peer=SERVICE)
-        if now.state is not was.state:
-            lost = was.down[1:] if mine and move.action == "deliver" else was.down
-            for message in lost:
-                if not isinstance(message, ConnectionClosed):
-                    yield DiagramEvent("lost", SERVICE, told_answer(message), peer=lane)
-        for request in _dropped(was, now, move if mine else None):
-            yield DiagramEvent("lost", lane, told_request(request), peer=SERVICE)
-        for message in _added(was, now):
-            if isinstance(message, Reply | WatchNotification):
-                yield DiagramEvent("send", SERVICE, told_answer(message), peer=lane)
-        if len(now.up) > len(was.up) - (mine and move.action == "arrive"):
-            yield DiagramEvent("send", lane, told_request(now.up[-1]), peer=SERVICE)
+        """The requests, replies and notifications of one connection; its end is shown by other events."""
+        lane, name = client_name(client), link_name(client)
+        requests, late, messages = traffic(self._at(before, name), self._at(after, name), operation_on(name, move))
+        for request in map(api_request, requests.arrived + late.arrived):
+            yield DiagramEvent("deliver", SERVICE, request, peer=lane)
+        for message in _without_end(messages.arrived):
+            yield DiagramEvent("deliver", lane, message, peer=SERVICE)
+        for message in _without_end(messages.lost):
+            yield DiagramEvent("lost", SERVICE, message, peer=lane)
+        for request in map(api_request, late.lost + requests.lost):
+            yield DiagramEvent("lost", lane, request, peer=SERVICE)
+        for message in _without_end(messages.sent):
+            yield DiagramEvent("send", SERVICE, message, peer=lane)
+        for request in map(api_request, requests.sent):
+            yield DiagramEvent("send", lane, request, peer=SERVICE)
 
 
-def _added(was: ClientConnection, now: ClientConnection) -> tuple[Any, ...]:
-    """The messages that were sent to the client; at most one earlier message has left the connection."""
-    for gone in (0, 1):
-        kept = was.down[gone:]
-        if now.down[: len(kept)] == kept:
-            return now.down[len(kept) :]
-    return ()
-
-
-def _dropped(was: ClientConnection, now: ClientConnection, move: Move | None) -> list[Record]:
-    """The requests that were lost; `move` is the step of this connection, or None if the step was another one's."""
-    action = move.action if move else ""
-    stray, up = list(was.stray), list(was.up)
-    if action == "arrive":
-        up = up[1:]
-    elif action == "arrive late":
-        stray = stray[1:]
-    # After a reconnection the client may have sent an equal request again.
-    kept = now.stray if action == "reconnect" else now.stray + now.up
-    return [request for request in stray + up if request not in kept]
+def _without_end(messages: tuple[ServerMessage, ...]) -> Iterator[str]:
+    return (api_message(each) for each in messages if not isinstance(each, ConnectionClosed))
 
 
 def _znodes(store: FrozenStore) -> list[tuple[str, Any]]:
@@ -224,76 +206,32 @@ def _znodes(store: FrozenStore) -> list[tuple[str, Any]]:
 
 def _behind(own: FrozenStore, newest: FrozenStore) -> str:
     """The transactions that a server has not applied, as the znodes that it lacks and those that it still has."""
-    old, new = ([told_path(path) for path, _ in _znodes(store)] for store in (own, newest))
+    old, new = ([short_path(path) for path, _ in _znodes(store)] for store in (own, newest))
     lacks, keeps = ([path for path in one if path not in other] for one, other in ((new, old), (old, new)))
     told = [f"{word} {', '.join(paths)}" for word, paths in (("lacks", lacks), ("still has", keeps)) if paths]
     return ", ".join(told) or "lags"
 
 
-class _Captions:
-    """A sentence for each action; `alone`: the only server is not named."""
-
-    def __init__(self, word: str, *, alone: bool) -> None:
-        self._word, self._alone = word, alone
-
-    def of(self, move: Move) -> str:
-        """One sentence with the actor and the action."""
-        words = getattr(self, f"_{move.action.replace(' ', '_')}", None)
-        return str(words(*move.arguments)) if words else " ".join([move.action, *map(str, move.arguments)])
-
-    def _at(self, server: Any) -> str:
-        return "" if self._alone or server is None else f" at server {server}"
-
-    def _want(self, c: int) -> str:
-        return f"{client_name(c)} wants to {self._word}"
-
-    def _take_again(self, c: int) -> str:
-        return f"{client_name(c)} takes it once more"
-
-    def _release(self, c: int) -> str:
-        return f"{client_name(c)} releases"
-
-    def _give_up(self, c: int) -> str:
-        return f"{client_name(c)} waits no longer"
-
-    def _return(self, c: int) -> str:
-        return f"take_leadership of {client_name(c)} returns"
-
-    def _write(self, c: int) -> str:
-        return f"{client_name(c)} writes"
-
-    def _reach(self, c: int, token: int) -> str:
-        return f"a write of {client_name(c)} arrives, token {token}"
-
-    def _arrive(self, c: int, server: int | None, record: Any) -> str:
-        return f"{told_request(record)} of {client_name(c)} arrives{self._at(server)}"
-
-    def _arrive_late(self, c: int, record: Any) -> str:
-        return f"{told_request(record)} of {client_name(c)} arrives late"
-
-    def _apply(self, server: int, first: Any) -> str:
-        return f"server {server} applies {told_commit(first)}"
-
-    def _deliver(self, c: int, _server: int | None, message: Any) -> str:
-        return f"{client_name(c)} hears {told_shortly(message)}"
-
-    def _disconnect(self, c: int, _server: int | None) -> str:
-        return f"{client_name(c)} loses its connection"
-
-    def _reconnect(self, c: int, server: int) -> str:
-        return f"{client_name(c)} reconnects{'' if self._alone else f' to server {server}'}"
-
-    def _open(self, c: int, server: int) -> str:
-        return f"{client_name(c)} asks for a new session{self._at(server)}"
-
-    def _expire(self, c: int) -> str:
-        return f"the session of {client_name(c)} expires"
-
-    def _lapse(self, c: int) -> str:
-        return f"the session of {client_name(c)}, which has crashed, ends"
-
-    def _crash(self, c: int) -> str:
-        return f"{client_name(c)} crashes"
-
-    def _remove(self, path: str) -> str:
-        return f"an operator deletes {told_path(path)}"
+_CAPTIONS: dict[str, Callable[..., str]] = {
+    "want": lambda by, c: f"{client_name(c)} wants to {by.word}",
+    "take again": lambda _, c: f"{client_name(c)} takes it once more",
+    "release": lambda _, c: f"{client_name(c)} releases",
+    "give up": lambda _, c: f"{client_name(c)} waits no longer",
+    "return": lambda _, c: f"take_leadership of {client_name(c)} returns",
+    "write": lambda _, c: f"{client_name(c)} writes",
+    "reach": lambda _, c, token: f"a write of {client_name(c)} arrives, token {token}",
+    "remove": lambda _, path: f"an operator deletes {short_path(path)}",
+    ServiceAction.ARRIVE: lambda by, c, k, record: (
+        f"{api_request(record)} of {client_name(c)} arrives{by.place(' at', k)}"
+    ),
+    ServiceAction.ARRIVE_LATE: lambda _, c, record: f"{api_request(record)} of {client_name(c)} arrives late",
+    ServiceAction.APPLY: lambda _, k, first: f"server {k} applies {api_commit(first)}",
+    ServiceAction.DELIVER: lambda _, c, _k, message: f"{client_name(c)} hears {api_message(message, brief=True)}",
+    ServiceAction.DISCONNECT: lambda _, c, _k: f"{client_name(c)} loses its connection",
+    ServiceAction.RECONNECT: lambda by, c, k: f"{client_name(c)} reconnects{by.place(' to', k)}",
+    ServiceAction.OPEN: lambda by, c, k: f"{client_name(c)} asks for a new session{by.place(' at', k)}",
+    ServiceAction.EXPIRE: lambda _, c: f"the session of {client_name(c)} expires",
+    ServiceAction.LAPSE: lambda _, c: f"the session of {client_name(c)}, which has crashed, ends",
+    ServiceAction.CRASH: lambda _, c: f"{client_name(c)} crashes",
+}
+"""The sentence for each action: of the applications, of their resource, of an operator, and of the service."""

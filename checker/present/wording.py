@@ -1,12 +1,31 @@
-"""Requests, replies and transactions as short text, in the words of ZooKeeper's command line."""
+"""Requests, replies and transactions as short text, in two vocabularies.
+
+Scenarios of the service use the words of ZooKeeper's command line: `create -e /a`. Recipes use the names of its API,
+with short paths: `create c1-lock-0`. Rules of the second vocabulary (`short_path` and the functions after it):
+
+- A path is shown as its last name, with a slash before it if its parent is the root. A sequence number is shown without
+  leading zeros, and a protected name without its `_c_`.
+- A caption shows a reply without the path of its request (`brief`); a diagram shows requests and replies in full.
+"""
 
 from __future__ import annotations
 
-from checker.models.service.messages import ConnectionClosed, Reply, ServerMessage, WatchNotification
+import re
+from typing import Any
+
+from checker.models.service.messages import (
+    Commit,
+    ConnectionClosed,
+    Reply,
+    ServerMessage,
+    SyncMarker,
+    WatchNotification,
+)
 from checker.models.service.setup import client_of
 from spec.tree.apply import EventType
 from spec.tree.data import Record
-from spec.tree.replies import Code
+from spec.tree.paths import name_of, parent_of
+from spec.tree.replies import ChildrenReply, Code, Create2Reply, DataReply
 from spec.tree.requests import (
     Check,
     CloseSession,
@@ -168,3 +187,68 @@ def transaction(change: Change) -> str:
 def session(number: SessionId) -> str:
     """A session: `session 1.2` is the second one of client 1."""
     return f"session {client_of(number)}.{number % 16}"
+
+
+# The names of the API, with short paths.
+
+_SHORT_EVENTS = {
+    EventType.NODE_CREATED: "created",
+    EventType.NODE_DELETED: "deleted",
+    EventType.NODE_DATA_CHANGED: "changed",
+    EventType.NODE_CHILDREN_CHANGED: "children changed",
+}
+_NUMBER = re.compile(r"0{1,9}(\d+)$")
+_PROTECTED = "_c_"
+
+
+def short_path(path: str) -> str:
+    """A path as its last name, with a short sequence number."""
+    name = _short_name(name_of(path))
+    return f"/{name}" if parent_of(path) in ("", "/") and path.startswith("/") else name
+
+
+def _short_name(name: str) -> str:
+    return _NUMBER.sub(r"\1", name.removeprefix(_PROTECTED))
+
+
+def _api_name(record: Record) -> str:
+    """The name of a request, or of the operation of a transaction."""
+    word = type(record).__name__.removesuffix("Txn").removesuffix("2")
+    return f"{word[0].lower()}{word[1:]}"
+
+
+def api_request(record: Record) -> str:
+    """A request, or the operation of a transaction: its name, its short path, and whether it sets a watch."""
+    path = getattr(record, "path", None)
+    watch = " and watch" if getattr(record, "watch", False) else ""
+    return f"{_api_name(record)}{f' {short_path(path)}' if path is not None else ''}{watch}"
+
+
+def api_message(message: ServerMessage, *, brief: bool = False) -> str:
+    """A reply or a notification; brief: a reply with only the name of its request."""
+    match message:
+        case WatchNotification(type_, path):
+            return f"{short_path(path)} {_SHORT_EVENTS[type_]}"
+        case Reply(asked, code, reply):
+            return f"{_api_name(asked) if brief else api_request(asked)}: {_api_reply(code, reply)}"
+        case ConnectionClosed():
+            return "the connection is closed"
+
+
+def api_commit(pending: Commit | SyncMarker) -> str:
+    """The transaction or sync that a lagging server applies."""
+    return api_request(pending.origin.asked if isinstance(pending, SyncMarker) else pending.change.record)
+
+
+def _api_reply(code: Code, reply: Any) -> str:
+    if code is not Code.OK:
+        return code.name
+    match reply:
+        case Create2Reply(path):
+            return short_path(path)
+        case ChildrenReply(children):
+            return ", ".join(map(_short_name, children)) or "none"
+        case DataReply(data) if data:
+            return data.decode(errors="replace")
+        case _:
+            return "OK"

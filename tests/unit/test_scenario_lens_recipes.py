@@ -9,7 +9,7 @@ import pytest
 from checker.engine.semantics import successors
 from checker.job import DiagramEvent, Job
 from checker.models.service import ConnectionClosed, Reply, WatchNotification
-from checker.present.recipe_wording import told_answer, told_path, told_request, told_shortly
+from checker.present.wording import api_message, api_request, short_path
 from checker.scenario import from_text
 from spec.tree.apply import EventType
 from spec.tree.data import OPEN_ACL_UNSAFE
@@ -58,25 +58,25 @@ def shown(text: str, *captions: str) -> tuple[Any, tuple[DiagramEvent, ...]]:
     ],
 )
 def test_a_path_is_told_by_its_last_name(path: str, told: str) -> None:
-    assert told_path(path) == told
+    assert short_path(path) == told
 
 
 def test_a_request_is_told_with_its_watch() -> None:
-    assert told_request(GetData("/r/leader", True)) == "getData leader and watch"
-    assert told_request(Create2("/r/x", b"", OPEN_ACL_UNSAFE, CreateMode.EPHEMERAL)) == "create x"
+    assert api_request(GetData("/r/leader", True)) == "getData leader and watch"
+    assert api_request(Create2("/r/x", b"", OPEN_ACL_UNSAFE, CreateMode.EPHEMERAL)) == "create x"
 
 
 def test_an_answer_is_told_in_full_and_shortly() -> None:
     reply = Reply(GetChildren("/r", False), Code.OK, ChildrenReply(("_c_c1-lock-0000000000", "x")), 1)
-    assert told_answer(reply) == "getChildren /r: c1-lock-0, x"
-    assert told_shortly(reply) == "getChildren: c1-lock-0, x"
-    assert told_shortly(Reply(GetData("/r/x", True), Code.NO_NODE, None, 1)) == "getData: NO_NODE"
+    assert api_message(reply) == "getChildren /r: c1-lock-0, x"
+    assert api_message(reply, brief=True) == "getChildren: c1-lock-0, x"
+    assert api_message(Reply(GetData("/r/x", True), Code.NO_NODE, None, 1), brief=True) == "getData: NO_NODE"
 
 
 def test_a_notice_and_a_closed_connection_are_told_alike_everywhere() -> None:
     notice = WatchNotification(EventType.NODE_DELETED, "/r/leader")
-    assert told_answer(notice) == told_shortly(notice) == "leader deleted"
-    assert told_answer(ConnectionClosed()) == told_shortly(ConnectionClosed()) == "the connection is closed"
+    assert api_message(notice) == api_message(notice, brief=True) == "leader deleted"
+    assert api_message(ConnectionClosed()) == api_message(ConnectionClosed(), brief=True) == "the connection is closed"
 
 
 # -- lanes ---------------------------------------------------------------------------------------------------
