@@ -149,7 +149,7 @@ class ScenarioItem(pytest.Item):
 
     def _outcome(self, how: _RunOptions) -> RunOutcome:
         from checker.cli.runner import RunRequest, compile_kernels, outcome_of  # noqa: PLC0415
-        from checker.cli.scenarios import load_request  # noqa: PLC0415
+        from checker.cli.sources import load_request  # noqa: PLC0415
         from checker.scenario import VariantError  # noqa: PLC0415
 
         try:

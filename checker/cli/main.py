@@ -13,10 +13,9 @@ import json
 import sys
 from collections.abc import Sequence
 
+from checker.cli.command import discard, refused, unread_output_discarded
 from checker.cli.commands import COMMANDS
-from checker.cli.commands.command import refused
 from checker.cli.options import command_parser, parser
-from checker.cli.output import discard, unread_output_discarded
 from checker.printable import nearest, on_a_line
 from checker.report.verdict import ExitCode
 from spec.config import ConfigError
@@ -74,8 +73,8 @@ def _nodes(options: argparse.Namespace) -> int:
 
 
 def _variants(options: argparse.Namespace) -> int:
-    from checker.cli.variants import report  # noqa: PLC0415
+    from checker.cli.commands.reference import variants_report  # noqa: PLC0415
 
-    text, data = report()
+    text, data = variants_report()
     print(json.dumps(data) if options.json else text)
     return int(ExitCode.PASSED)

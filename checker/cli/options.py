@@ -1,26 +1,28 @@
 """The options of `python -m checker`, and the types of their values.
 
 A bad command line ends with exit code 2 and a one-line message. All commands that explore share the options of a run
-(engine, limits, output).
+(engine, limits, output). A profile is a name for several options, for the two most common gates; an option on the
+command line takes precedence over it.
 """
 
 from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from checker.cli.budget import Budget
-from checker.cli.profiles import PROFILES
 from checker.models.ensemble.actions import BUDGETS, FORMER_NAMES
+from checker.output_files import OutputError
 from checker.printable import on_a_line
 from spec.quorum import Sid
 from spec.variants import Variant
 
 if TYPE_CHECKING:
-    from checker.cli.commands.command import Command
+    from checker.cli.command import Command
+
 
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 NUMBER = r"[0-9]{1,15}(?:\.[0-9]{1,9})?"  # as precise as a float
@@ -223,3 +225,21 @@ def other_view(text: str) -> tuple[Sid, tuple[Sid, ...]]:
     if found is None:
         raise argparse.ArgumentTypeError(f"{text!r} is no server with its voters; write 3=1,2,3")
     return int(found[1]), tuple(int(sid) for sid in found[2].split(","))
+
+
+PROFILES: Mapping[str, Mapping[str, Callable[[], Any]]] = {
+    "pull-request": {"budget": lambda: Budget(60.0)},
+    "nightly": {"checkpoint": lambda: Path("quorate-checkpoints"), "resume": lambda: True},
+}
+"""The options of each profile. A nightly run has no budget, so an undecided run fails."""
+
+
+def apply_profile(options: argparse.Namespace) -> None:
+    """Set the options of the profile. Raises OutputError for options that exclude each other."""
+    for name, value in PROFILES.get(options.profile, {}).items():
+        if not getattr(options, name):
+            setattr(options, name, value())
+    if options.resume and options.checkpoint is None:
+        raise OutputError("--resume goes on with what --checkpoint DIR kept; name the folder")
+    if options.checkpoint is not None and options.engine != "tables":
+        raise OutputError(f"--checkpoint keeps searches by tables, and --engine {options.engine} is asked for")

@@ -15,19 +15,19 @@ from contextlib import suppress
 from dataclasses import replace
 
 from checker.cli.artifacts import (
+    line,
     prepare,
+    print_outcomes,
     say_to_github,
     silent_to_github,
     write_reports,
     write_traces,
 )
 from checker.cli.budget import Budget
+from checker.cli.command import say_on_error_stream, unread_output_discarded
 from checker.cli.limits import checkpoint_of, limits_of
-from checker.cli.options import wants_reports
-from checker.cli.output import say_on_error_stream, unread_output_discarded
-from checker.cli.printing import line, print_outcomes
-from checker.cli.profiles import apply_profile
-from checker.cli.wanted import InvalidScenario, RunRequest
+from checker.cli.options import apply_profile, wants_reports
+from checker.cli.sources import InvalidScenario, RunRequest
 from checker.engine import Discovery, Exploration, Limits, ModelError, Stop
 from checker.engine.checkpoint import CheckpointError
 from checker.engine.model import Kind

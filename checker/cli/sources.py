@@ -1,13 +1,21 @@
-"""The reconstruction of a job from the source in a trace."""
+"""The origins of jobs: scenario files for the runner, and the source in a trace.
+
+The module imports nothing of the runner, so an error in a scenario is reported fast.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from checker.cli import nodes
 from checker.job import Job
-from checker.scenario import ScenarioError, VariantError, from_source, refined
+from checker.report.verdict import ExitCode
+from checker.scenario import ScenarioError, VariantError, from_source, load, refined
 from spec.config import ConfigError
+from spec.variants import Variant
 
 
 class SourceError(Exception):
@@ -29,3 +37,31 @@ def job_of(source: Any) -> Job:
     except (nodes.NodesError, ScenarioError, VariantError, ConfigError, KeyError, TypeError, ValueError) as error:
         raise SourceError(f"the source of the trace describes no run: {error}") from None
     raise SourceError(f"the source of the trace is of the kind {kind!r}; nodes, scenario or refined would be right")
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """A job to run, with the path of its scenario if it has one."""
+
+    job: Job
+    path: Path | None = None
+
+
+@dataclass(frozen=True)
+class InvalidScenario:
+    """A scenario with an error: the message, the exit code, and the line (0: unknown)."""
+
+    path: Path
+    why: str
+    code: ExitCode
+    line: int = 0
+
+
+def load_request(path: Path, variants: Iterable[Variant] = ()) -> RunRequest | InvalidScenario:
+    """Load a scenario, with these variants added. Raises VariantError for a variant without an effect."""
+    try:
+        return RunRequest(load(path, variants), path)
+    except ScenarioError as error:
+        return InvalidScenario(path, str(error), ExitCode.SCENARIO, error.line)
+    except ConfigError as error:
+        return InvalidScenario(path, str(error), ExitCode.CONFIGURATION)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from checker.cli.output import unread_output_discarded
+from checker.cli.command import unread_output_discarded
 from checker.engine.process import free_memory
 from checker.engine.result import Stop
 from checker.engine.search import explore

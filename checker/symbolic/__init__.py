@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from checker.symbolic.proofs import Proof
 
-__all__ = ["every_proof", "vote_order_lines"]
+__all__ = ["cycle_lines", "every_proof", "vote_order_lines"]
 
 
 def every_proof() -> tuple[Proof, ...]:
@@ -33,3 +33,10 @@ def vote_order_lines() -> tuple[str, ...]:
     from checker.symbolic import vote_order  # noqa: PLC0415
 
     return vote_order.lines()
+
+
+def cycle_lines() -> tuple[str, ...]:
+    """The smallest cycles of votes before ZOOKEEPER-1419, as lines of text."""
+    from checker.symbolic import vote_order  # noqa: PLC0415
+
+    return vote_order.cycle_lines()

@@ -25,7 +25,7 @@ Sources: `QuorumMaj.containsQuorum`, `QuorumHierarchical.containsQuorum`. The Za
 """
 
 from collections.abc import Iterable
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import msgspec
 import z3
@@ -45,6 +45,7 @@ class Sizes(msgspec.Struct, frozen=True):
 class Theorem(msgspec.Struct, frozen=True):
     """A statement and the obligations that the solver found valid."""
 
+    RESULT: ClassVar[str] = "proved"
     statement: str
     obligations: tuple[str, ...]
 
@@ -52,6 +53,7 @@ class Theorem(msgspec.Struct, frozen=True):
 class Refutation(msgspec.Struct, frozen=True):
     """A statement that does not hold, and a case where it fails."""
 
+    RESULT: ClassVar[str] = "refuted"
     statement: str
     counterexample: Sizes | WeightedSets
 
@@ -59,6 +61,7 @@ class Refutation(msgspec.Struct, frozen=True):
 class OpenStatement(msgspec.Struct, frozen=True):
     """A statement with neither proof nor counterexample: the obligation that failed."""
 
+    RESULT: ClassVar[str] = "unproved"
     statement: str
     obligation: str
 

@@ -177,12 +177,17 @@ def all_proofs() -> tuple[Proof, ...]:
 
 def lines() -> tuple[str, ...]:
     """The complete result as lines of text: the proofs, and the smallest cycles before ZOOKEEPER-1419."""
-    told_of = [f"{type(proof).__name__.lower()}: {proof.statement}" for proof in all_proofs()]
+    return (*(f"{proof.RESULT}: {proof.statement}" for proof in all_proofs()), *cycle_lines())
+
+
+def cycle_lines() -> tuple[str, ...]:
+    """The smallest cycles of votes before ZOOKEEPER-1419, as lines of text."""
+    lines: list[str] = []
     for length in (2, 3):
         cycle = smallest_cycle(length, BEFORE_1419)
         found = ("  there is none",) if cycle is None else tuple(f"  {line}" for line in cycle.lines())
-        told_of += [f"the smallest cycle of {length} votes before ZOOKEEPER-1419:", *found]
-    return tuple(told_of)
+        lines += [f"the smallest cycle of {length} votes before ZOOKEEPER-1419:", *found]
+    return tuple(lines)
 
 
 def _variables(count: int) -> tuple[Ranked, ...]:

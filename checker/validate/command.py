@@ -18,8 +18,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from checker.cli.commands.command import refused
-from checker.cli.output import unread_output_discarded
+from checker.cli.command import refused, unread_output_discarded
 from checker.report.progress import EVERY, OFTEN
 from checker.report.verdict import ExitCode
 from checker.validate.journals import JournalError

@@ -17,7 +17,7 @@ from checker.cli.budget import Budget
 from checker.cli.commands import COMMANDS
 from checker.cli.options import command_parser
 from checker.cli.runner import outcome_of
-from checker.cli.scenarios import load_request
+from checker.cli.sources import load_request
 from tests.support.command_line import cli, zoo_cfg
 from tests.support.gate import LARGE, NEVER, SERVERS, at, check_junit, check_sarif, commands, load_kernels, on_own_time
 

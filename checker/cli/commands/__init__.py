@@ -1,21 +1,11 @@
-"""The commands of `python -m checker`, one module each, in the order of the help."""
+"""The commands of `python -m checker`, in the order of the help."""
 
-from checker.cli.commands import (
-    explore,
-    gallery,
-    history,
-    listing,
-    proofs,
-    quorums,
-    replay,
-    rollout,
-    run,
-    tables,
-    validate,
-)
-from checker.cli.commands.command import Command
+from checker.cli.command import Command
+from checker.cli.commands.ensembles import HISTORY, QUORUMS, ROLLOUT, VALIDATE
+from checker.cli.commands.reference import GALLERY, LISTING, PROOFS, TABLES
+from checker.cli.commands.scenarios import EXPLORE, REPLAY, RUN
 
 COMMANDS: dict[str, Command] = {
-    module.COMMAND.name: module.COMMAND
-    for module in (run, replay, rollout, explore, validate, history, quorums, proofs, tables, gallery, listing)
+    command.name: command
+    for command in (RUN, REPLAY, ROLLOUT, EXPLORE, VALIDATE, HISTORY, QUORUMS, PROOFS, TABLES, GALLERY, LISTING)
 }

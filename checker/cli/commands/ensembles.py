@@ -1,4 +1,4 @@
-"""`rollout`: judges a change of zoo.cfg files, and plans a safe order or safe stages."""
+"""The commands on real ensembles: on their configuration files, their journals, and the histories of their clients."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ import re
 import sys
 from pathlib import Path
 
-from checker.cli.commands.command import Command, refused
+from checker.cli.command import Command, refused, unread_output_discarded
 from checker.cli.options import between, seconds
-from checker.cli.output import unread_output_discarded
 from checker.report.verdict import ExitCode
 from spec.quorum import Sid
 
 
-def _options(parser: argparse.ArgumentParser) -> None:
+def _rollout_options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "exit codes: 0 safe, 12 unsafe, 20 undecided within the budget, 22 safe only in stages, 151 bad configuration "
         "file, 2 bad command line."
@@ -71,7 +70,7 @@ def _sid(text: str) -> Sid:
     return found[0]
 
 
-def _run(options: argparse.Namespace) -> int:
+def _rollout(options: argparse.Namespace) -> int:
     from checker.output_files import OutputError, make_folder, write  # noqa: PLC0415
     from checker.rollout import Engine, OrderError, PlanRequest, plan, read_folder  # noqa: PLC0415
     from checker.rollout.artifacts import write_scenarios, write_stages, write_traces  # noqa: PLC0415
@@ -121,4 +120,66 @@ def _run(options: argparse.Namespace) -> int:
     return int(made.exit_code)
 
 
-COMMAND = Command("rollout", "Says whether a roll-out of zoo.cfg files is safe, and plans one that is.", _options, _run)
+ROLLOUT = Command(
+    "rollout", "Says whether a roll-out of zoo.cfg files is safe, and plans one that is.", _rollout_options, _rollout
+)
+
+
+def _quorums_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("files", nargs="+", type=Path, metavar="ZOO_CFG", help="one file or more")
+    parser.add_argument("--json", action="store_true", help="the answer as JSON")
+
+
+def _quorums(options: argparse.Namespace) -> int:
+    from checker.symbolic.report import quorums_command  # noqa: PLC0415
+
+    answer = quorums_command(options.files)
+    failed = answer.exit_code in (ExitCode.CONFIGURATION, ExitCode.COMMAND_LINE)
+    with unread_output_discarded():
+        if options.json:
+            print(json.dumps(answer.data))
+        else:
+            print(answer.text, file=sys.stderr if failed else sys.stdout)
+    return answer.exit_code
+
+
+QUORUMS = Command(
+    "quorums", "Asks z3 whether quorums of two zoo.cfg files may be disjoint.", _quorums_options, _quorums
+)
+
+
+def _validate_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="the journal of a server, one for each")
+    parser.add_argument("--json", action="store_true", help="the report as JSON")
+
+
+def _validate(options: argparse.Namespace) -> int:
+    from checker.validate.command import validate_command  # noqa: PLC0415
+
+    return validate_command(options.files, as_json=options.json)
+
+
+VALIDATE = Command("validate", "Holds the journals of live servers to the specification.", _validate_options, _validate)
+
+
+def _history_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a recorded history, or its parts")
+    parser.add_argument("--json", action="store_true", help="the findings as JSON")
+
+
+def _history(options: argparse.Namespace) -> int:
+    from checker.histories import ClientHistoryError  # noqa: PLC0415
+    from checker.histories.findings import report_of  # noqa: PLC0415
+
+    try:
+        found = report_of(options.files)
+    except ClientHistoryError as error:
+        return refused(str(error), ExitCode.SCENARIO)
+    with unread_output_discarded():
+        print(json.dumps(found.data) if options.json else found.text)
+    return int(found.exit_code)
+
+
+HISTORY = Command(
+    "history", "Judges what clients saw: linearizable, in order, nothing lost.", _history_options, _history
+)

@@ -1,0 +1,143 @@
+"""The commands on scenarios: `run` explores them, `replay` executes a saved trace again, `explore` serves a page."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from checker.cli.command import Command, refused
+from checker.cli.options import add_exploration, add_format, between, variant, wants_reports
+from checker.report.verdict import ExitCode
+
+if TYPE_CHECKING:
+    from checker.explorer import Handlers
+
+
+def _run_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="scenario files (YAML)")
+    add_exploration(parser)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from checker.cli.sources import InvalidScenario, load_request  # noqa: PLC0415
+    from checker.output_files import OutputError  # noqa: PLC0415
+    from checker.scenario import VariantError, bundled  # noqa: PLC0415
+
+    try:
+        asked = [load_request(path, options.variants) for path in options.files or bundled()]
+        for each in asked:
+            # Reports list every scenario. Without one, an error ends the command before the first run.
+            if isinstance(each, InvalidScenario) and not wants_reports(options):
+                return refused(each.why, each.code)
+        from checker.cli.runner import run_requests  # noqa: PLC0415 (slow to import, so errors come first)
+
+        return run_requests(asked, options)
+    except (OutputError, VariantError) as error:
+        return refused(str(error), ExitCode.COMMAND_LINE)
+
+
+RUN = Command("run", "Runs scenarios; without files, all that come with the package.", _run_options, _run)
+
+
+def _replay_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", type=Path, metavar="FILE", help="a trace as --traces writes it: ITF, HTML, pytest")
+    add_format(parser, "how to show the trace (default: text)")
+
+
+def _replay(options: argparse.Namespace) -> int:
+    from checker.cli.sources import SourceError, job_of  # noqa: PLC0415
+    from checker.traces import ReplayError, TraceFileError, read_trace, replay  # noqa: PLC0415
+    from checker.traces.formats import FORMATS  # noqa: PLC0415
+
+    try:
+        text = options.file.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        return refused(f"{options.file}: it cannot be read ({error}); name a saved trace", ExitCode.SCENARIO)
+    try:
+        trace = read_trace(text, str(options.file))
+        replayed = replay(trace, job_of(trace.source))
+    except (TraceFileError, SourceError, ReplayError) as error:
+        return refused(str(error), ExitCode.SCENARIO)
+    if options.format != "none":
+        print(FORMATS[options.format].view(replayed.trace))
+        print()
+    if replayed.found is None:
+        print(f"replayed: {trace.depth} steps, a run that was walked, without a finding")
+    else:
+        print(f"replayed: {trace.depth} steps, and {trace.prop} again: {trace.clause}")
+    if trace.is_liveness:
+        print("\n".join(f"verified: {seen}" for seen in replayed.verified))
+    return int(ExitCode.PASSED)
+
+
+REPLAY = Command("replay", "Executes a saved trace again; it must reach the same finding.", _replay_options, _replay)
+
+
+def _explore_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("files", nargs="*", type=Path, metavar="SCENARIO", help="scenario files (YAML)")
+    parser.add_argument(
+        "--variant", type=variant, action="append", default=[], metavar="NAME", dest="variants",
+        help="reproduce a known defect or a mutant; may be repeated",
+    )  # fmt: skip
+    parser.add_argument("--trace", type=Path, metavar="FILE", help="begin with a saved trace (ITF)")
+    parser.add_argument("--port", type=between(0, 65535), default=0, metavar="N", help="the port (default: a free one)")
+    parser.add_argument("--no-browser", action="store_true", help="print the address, and open no browser")
+
+
+def _explore(options: argparse.Namespace) -> int:
+    from checker.explorer import BadRequestError, Handlers, PortError, Server  # noqa: PLC0415
+    from checker.scenario import ScenarioError, VariantError, load  # noqa: PLC0415
+
+    if not options.files and options.trace is None:
+        right = "name a scenario (python -m checker list), or a trace: --trace FILE"
+        return refused(f"there is nothing to explore; {right}", ExitCode.COMMAND_LINE)
+    try:
+        handlers = Handlers((load(path, options.variants), _folder_of(path)) for path in options.files)
+        _begin(handlers, options.trace)
+        server = Server(handlers, options.port)
+    except (ScenarioError, BadRequestError) as error:
+        return refused(str(error), ExitCode.SCENARIO)
+    except (VariantError, PortError) as error:
+        return refused(str(error), ExitCode.COMMAND_LINE)
+    with server:
+        print(f"explorer: {server.address} (Ctrl-C ends it)", flush=True)
+        if not options.no_browser and _has_screen():
+            import webbrowser  # noqa: PLC0415 (slow to import)
+
+            webbrowser.open(server.address)
+        with contextlib.suppress(KeyboardInterrupt):
+            server.serve_forever()
+    return int(ExitCode.PASSED)
+
+
+def _begin(handlers: Handlers, trace: Path | None) -> None:
+    """Load the saved trace for the first view, if the options name one. Raises BadRequestError."""
+    from checker.explorer import BadRequestError  # noqa: PLC0415
+    from checker.explorer.requests import LoadRequest  # noqa: PLC0415
+
+    if trace is None:
+        return
+    try:
+        text = trace.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise BadRequestError(f"{trace}: it cannot be read ({error}); name a saved trace") from None
+    print(f"{trace}: {handlers.begin_with(LoadRequest(str(trace), text))}")
+
+
+def _folder_of(path: Path) -> str:
+    """Return the name of the folder that contains a file. `Path.resolve` raises for a symlink loop."""
+    return Path(os.path.realpath(path)).parent.name
+
+
+def _has_screen() -> bool:
+    """Return whether a browser opens in a window; a text browser would occupy this terminal."""
+    return sys.platform != "linux" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+EXPLORE = Command(
+    "explore", "Serves a local page to walk through the states of a scenario.", _explore_options, _explore
+)
