@@ -98,7 +98,7 @@ VARIANT_WIDTH = 110
 
 
 def variants_report() -> tuple[str, dict[str, Any]]:
-    """The output of `--list-variants`: known defects, then the mutants by the area that they change; as text and data."""
+    """All variants as text and as data: the known defects, then the mutants by the area that they change."""
     lines = _variant_lines("known defects", _defects())
     for area in Area:
         mutants = [each for each in _mutants() if DESCRIBED[each].area is area]
