@@ -90,7 +90,7 @@ class Defect(msgspec.Struct, frozen=True):
 
 _OF_SERVERS: Mapping[Variant, Defect] = {
     Variant.VOTE_ORDER_CYCLES: Defect(
-        "the server id breaks a tie of zxids whatever the epochs are, so that the order of votes has cycles",
+        "the server id breaks a tie of zxids even if the epochs differ, so the order of votes has cycles",
         "3.4.4, 3.5.0",
         Area.ELECTION,
     ),
@@ -98,11 +98,14 @@ _OF_SERVERS: Mapping[Variant, Defect] = {
         "FOLLOWING notifications of another round make their subject a leader again", "3.4.4", Area.ELECTION
     ),
     Variant.TREE_BEHIND_LOG: Defect(
-        "the tree kept across elections lags behind the log, and its zxid is what is voted and synchronised with",
+        "the tree that a server keeps across elections lags behind its log, and the server votes and "
+        "synchronises with the zxid of the tree",
         "3.4.12, 3.5.4, 3.6.0",
     ),
     Variant.COMMITS_AFTER_UPTODATE: Defect(
-        "what was committed while synchronising is applied some time after UPTODATE was acknowledged", "3.9.3"
+        "a learner applies transactions that were committed during its synchronisation only after it has "
+        "acknowledged UPTODATE",
+        "3.9.3",
     ),
     Variant.LOGGED_AFTER_UPTODATE: Defect(
         "NEWLEADER is acknowledged while the proposals of the DIFF are in memory; they are logged after UPTODATE",
@@ -125,60 +128,68 @@ _OF_SERVERS: Mapping[Variant, Defect] = {
         "after 3.9.3 (not by the fix of the five above)",
     ),
     Variant.ACKS_SURVIVE_TRUNCATION: Defect(
-        "a follower that comes back is told to truncate a proposal which is outstanding, and its earlier "
-        "acknowledgement of it stays counted",
-        "in no release yet: so it stands in 3.9.4, as far as this specification can tell; found by its checker",
+        "a returning follower truncates an outstanding proposal, and its earlier acknowledgement of that "
+        "proposal still counts",
+        "in no release yet; 3.9.4 has the defect, as far as this specification can tell; the checker of this "
+        "project found it",
     ),
     Variant.SYNC_FROM_APPLIED: Defect(
-        "a leader synchronises from what it has applied, so that a follower which comes back truncates what is "
-        "committed and not yet applied by the leader, until it is sent again",
-        "in no release yet: so it stands in 3.9.4, as far as this specification can tell; found by its checker",
+        "a leader synchronises from the transactions that it has applied, so a returning follower truncates "
+        "committed transactions that the leader has not applied yet, until they are sent again",
+        "in no release yet; 3.9.4 has the defect, as far as this specification can tell; the checker of this "
+        "project found it",
     ),
     Variant.HALF_IS_A_QUORUM: Defect("half of the voters count as a quorum of acknowledgements"),
     Variant.OBSERVER_COUNTED: Defect("acknowledgements of observers, and of any learner, are counted"),
     Variant.ACK_BEFORE_LOG: Defect("a proposal is acknowledged when it arrives, before it is on disk"),
     Variant.NO_TRUNCATION: Defect(
-        "a learner with transactions that its leader never had is sent a DIFF, and not a TRUNC"
+        "a learner with transactions that its leader never had receives a DIFF and not a TRUNC"
     ),
     Variant.LOG_OUT_OF_ORDER: Defect("the sync thread writes the newest transaction of its queue first"),
     Variant.TORN_RECORD: Defect("a crash while a transaction is written leaves a record with another value"),
-    Variant.COMMIT_BEFORE_QUORUM: Defect("a leader commits a proposal as soon as it has logged it itself"),
+    Variant.COMMIT_BEFORE_QUORUM: Defect("a leader commits a proposal as soon as it has logged the proposal"),
     Variant.SYNC_WITHOUT_TAIL: Defect("a DIFF leaves out the leader's last transaction"),
 }
 
 _OF_THE_SERVICE: Mapping[Variant, str] = {
-    Variant.STALE_AFTER_MOVING: "a server takes in a client that has seen more than the server has",
-    Variant.WATCH_AFTER_DATA: "events of watches are sent after answers that were ready later",
+    Variant.STALE_AFTER_MOVING: "a server accepts a client that has seen newer data than the server has",
+    Variant.WATCH_AFTER_DATA: "notifications are sent after replies that were ready later",
     Variant.LOST_WATCH: "a client that reconnects does not register its watches again",
     Variant.WATCH_FIRES_TWICE: "a watch stays registered when it has fired",
-    Variant.EVENTS_OUT_OF_ORDER: "a client is told the newest event first",
+    Variant.EVENTS_OUT_OF_ORDER: "a client receives the newest event first",
     Variant.REUSED_SEQUENCE_NUMBER: "the number of a sequential znode is the number of its siblings",
-    Variant.HALF_A_MULTI: "a multi that fails leaves what it did before it failed",
+    Variant.HALF_A_MULTI: "a failed multi keeps the changes of the operations before the failure",
     Variant.EPHEMERAL_OUTLIVES_SESSION: "closeSession ends the session, and its ephemeral znodes stay",
     Variant.EPHEMERAL_DIES_WITH_CONNECTION: "a server deletes a client's ephemeral znodes when the connection is lost",
-    Variant.TWO_CREATORS: "whether a path is free is looked up in what a lagging server has applied",
-    Variant.ANSWERED_BEFORE_COMMIT: "a write is answered before it is committed, and may then be dropped",
+    Variant.TWO_CREATORS: "the check whether a path is free uses the tree of a lagging server",
+    Variant.ANSWERED_BEFORE_COMMIT: "a write is answered before it is committed, and may be dropped afterwards",
     Variant.REORDERED_REQUESTS: "the requests of one client may overtake each other",
     Variant.SYNC_WITHOUT_WAITING: "a sync is answered before the server has caught up",
 }
 
 _OF_RECIPES: Mapping[Variant, str] = {
-    Variant.NO_PROTECTION: "the name of a znode holds no id by which a lost creation is found again",
-    Variant.RETRY_WITHOUT_LOOKING: "a creation whose answer was lost is asked for again, without a look",
-    Variant.SEARCH_WITHOUT_SYNC: "a lost creation is looked for at a server that may lag behind it",
-    Variant.WATCH_THE_LEADER: "whoever waits watches the smallest znode, and not the one below its own",
-    Variant.WATCH_THE_CHILDREN: "whoever waits watches all children",
-    Variant.EXISTS_AND_WATCH: "the predecessor is watched by exists, which leaves a watch where it is gone",
-    Variant.NO_REREAD: "a deleted predecessor is taken for leadership, without a look at the children",
-    Variant.NO_REREAD_ON_RECONNECT: "whoever waits goes on waiting after a reconnection lost its watch",
-    Variant.LEAD_WHILE_SUSPENDED: "a leader goes on leading while it is disconnected",
-    Variant.LEAD_UNANNOUNCED: "having no predecessor is taken for a leader's announcement by the others",
-    Variant.RELEASE_ONCE: "a deletion whose answer was lost is not asked for again",
-    Variant.ENTER_TWICE: "whoever holds a lock and asks for it again queues behind itself",
-    Variant.LEAVE_AT_ONCE: "the first release of a lock that was taken twice gives it up",
-    Variant.NO_RESET: "a latch keeps what it had before it was disconnected, and does not look again",
-    Variant.OLD_TOKEN: "a latch that queues anew writes with the token of its place before",
-    Variant.NO_FENCING: "the resource takes writes with any token",
+    Variant.NO_PROTECTION: "the name of a znode has no id, so a client cannot find its znode again after a lost reply",
+    Variant.RETRY_WITHOUT_LOOKING: (
+        "a client whose reply to a creation was lost creates again without a search for the first znode"
+    ),
+    Variant.SEARCH_WITHOUT_SYNC: "a client searches for its znode at a server that may lag behind the creation",
+    Variant.WATCH_THE_LEADER: "a waiting client watches the smallest znode, and not its predecessor",
+    Variant.WATCH_THE_CHILDREN: "a waiting client watches all children",
+    Variant.EXISTS_AND_WATCH: (
+        "a client watches its predecessor with exists, which leaves a watch if the predecessor is gone"
+    ),
+    Variant.NO_REREAD: "a client leads when its predecessor is deleted, without a check of the children",
+    Variant.NO_REREAD_ON_RECONNECT: "a client continues to wait after a reconnection lost its watch",
+    Variant.LEAD_WHILE_SUSPENDED: "a leader continues to lead while it is disconnected",
+    Variant.LEAD_UNANNOUNCED: (
+        "other clients follow a client without a predecessor before it announces itself as the leader"
+    ),
+    Variant.RELEASE_ONCE: "a client does not repeat a deletion whose reply was lost",
+    Variant.ENTER_TWICE: "a client that takes a lock that it already holds waits behind its own znode",
+    Variant.LEAVE_AT_ONCE: "one release frees a lock that was taken twice",
+    Variant.NO_RESET: "a latch keeps its state across a disconnection, and does not check the children again",
+    Variant.OLD_TOKEN: "a latch that joins the queue again writes with its previous token",
+    Variant.NO_FENCING: "the resource accepts writes with any token",
 }
 
 DESCRIBED: Mapping[Variant, Defect] = {

@@ -141,10 +141,10 @@ def _page() -> list[str]:
 _HEAD = """\
 # Variants of recipes: wrong on purpose
 
-A variant is a recipe with one thing done wrong, at one place of `spec/recipes`: what is easily forgotten. This page is
-written by `tests/quality/test_recipe_variants.py`, which fails where it is not what the checker finds. The number
-behind a property is the least number of steps in which it fails, in the small models of that test; the scenarios in
-`spec/scenarios/r15-unfair-election` to `r22-leader-selector` show one property each.
+A variant is a recipe with one mistake, at one place of `spec/recipes`, that is easily made. The test
+`tests/quality/test_recipe_variants.py` writes this page, and fails if the page differs from the results of the checker.
+The number behind a property is the least number of steps to its failure, in the small models of that test. The
+scenarios in `spec/scenarios/r15-unfair-election` to `r22-leader-selector` show one property each.
 
 ## Variants
 """.rstrip().splitlines()

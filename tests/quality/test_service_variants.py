@@ -211,21 +211,20 @@ def _page() -> list[str]:
 _HEAD = """\
 # The service as clients see it: guarantees, and variants that break them
 
-Clients are promised what ZooKeeper's documentation calls its consistency guarantees, and what it says of watches and of
-znodes. Each promise is an invariant here, held against clients that run scripts on servers that lag, while connections
-are lost, sessions expire and clients crash. A variant is the service with one thing done wrong, at one place.
-This page is written by `tests/quality/test_service_variants.py`, which fails where it is not what the checker finds.
-The number behind a name is the least number of steps in which the invariant fails; failures that take more than 13 are
-not looked for.
+ZooKeeper's documentation promises clients consistency guarantees, and makes promises about watches and znodes. Each
+promise is an invariant here. The checker explores clients that run scripts on servers that lag, while connections are
+lost, sessions expire and clients crash. A variant is the service with one mistake, at one place.
+`tests/quality/test_service_variants.py` writes this page, and fails if it differs from the results of the checker. The
+number behind a name is the least number of steps to the failure of the invariant; the search ends after 13 steps.
 
 ## Invariants
 """.splitlines()
 _WITNESSED = """\
-Two things are allowed that surprise, and a run must show that they happen:
+Two behaviours are allowed although they surprise, and a run must show each:
 """.splitlines()
 _RUNS = """\
-Two servers, each of which applies what is committed at a time of its own. Requests are worded as in ZooKeeper's command
-line. Without a variant each run is explored to its end, and no invariant fails.
+There are two servers, and each applies committed transactions at any later time. Requests have the form of ZooKeeper's
+command line. Without a variant each run is explored to its end, and no invariant fails.
 """.splitlines()
 
 

@@ -34,7 +34,7 @@ Owned = tuple[SessionId, str]
     meaning="Of several creators of one path, exactly one succeeds while the znode exists",
     premise="A client has learned that its creation succeeded or was refused",
     requirements=("R12",),
-    notes="No path is created while it exists, no more clients are told of a success than there were creations, and "
+    notes="No path is created while it exists, the clients that see a success are not more than the creations, and "
     "no creation is refused for a path that was never created.",
     default=CREATES,
     facts=(Note.CREATED,),
