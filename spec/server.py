@@ -251,8 +251,9 @@ def _log_failed(server: Server, rules: ElectionRules, zab: ZabRules) -> ServerSt
 
 def _needs_full_disk(server: Server, done: ZabResult) -> bool:
     """Whether a step writes to a disk that is full: each acknowledgement of a proposal or an epoch follows a write."""
-    writes = done.durable != server.durable or any(isinstance(each, Persist | WriteEpochs) for each in done.effects)
-    return server.disk_full and writes
+    if not server.disk_full:
+        return False  # first, since the comparison below costs time on every step of a node
+    return done.durable != server.durable or any(isinstance(each, Persist | WriteEpochs) for each in done.effects)
 
 
 def _start_alone(server: Server) -> ServerStep[Server] | None:
