@@ -5,7 +5,7 @@
 - `liveness`: service at the end of runs, from every state again, and on every fair run
 - `leadership`, `delivery_order`, `log_consistency`, `messages`: the invariants of Zab
 - `effects`: effects that fit the states of servers
-- `registry`, `ensembles`, `projections`: declarations, their scopes, and what properties read
+- `registry`, `projections`: declarations, their scopes, and what properties read
 - `reference`: the pages of the manual, written from the declarations
 
 The order of the imports is the order of listings and of defaults.
@@ -13,7 +13,7 @@ The order of the imports is the order of listings and of defaults.
 
 from checker.properties import election, role_patterns, liveness  # isort: skip
 from checker.properties import leadership, delivery_order, log_consistency, messages, effects  # isort: skip
-from checker.properties.ensembles import ENSEMBLE_PROPERTIES, ZAB
+from checker.properties.projections import ENSEMBLE_PROPERTIES, ZAB
 from checker.properties.registry import ParameterError, UnknownPropertyError
 
 __all__ = [

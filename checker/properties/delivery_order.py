@@ -17,8 +17,15 @@ from checker.engine import TRIVIAL, Finding
 from checker.models.ensemble.effects import Misapplied, applied_zxid, up_to
 from checker.models.ensemble.history import FirstCommit, HistoryPart, ProposedTxn
 from checker.models.ensemble.setup import Setup
-from checker.properties.ensembles import zab_invariant
-from checker.properties.projections import Servers, ServerStatus, of_present, present_servers, reads_of, server_status
+from checker.properties.projections import (
+    Servers,
+    ServerStatus,
+    of_present,
+    present_servers,
+    reads_of,
+    server_status,
+    zab_invariant,
+)
 from checker.properties.registry import Answer, Condition
 from spec.quorum import Sid
 from spec.server import Server

@@ -15,8 +15,7 @@ from checker.models.ensemble.effects import Concern, Misfit
 from checker.models.ensemble.history import HistoryPart, PendingSync, part
 from checker.models.ensemble.names import HISTORY, server_name
 from checker.models.ensemble.setup import Setup
-from checker.properties.ensembles import ENSEMBLE_PROPERTIES, ZAB
-from checker.properties.projections import AWAY
+from checker.properties.projections import AWAY, ENSEMBLE_PROPERTIES, ZAB
 from checker.properties.registry import Answer, Condition
 from spec.election.vote import ServerState
 from spec.quorum import Sid

@@ -13,7 +13,7 @@ from checker.engine import TRIVIAL, Finding, Kind, Read
 from checker.models.ensemble.names import Link, server_name
 from checker.models.ensemble.setup import Setup
 from checker.models.ensemble.status import ElectionStatus, followers, has_rejoined, is_established
-from checker.properties.ensembles import (
+from checker.properties.projections import (
     ELECTION,
     ENSEMBLE_PROPERTIES,
     EVERYWHERE,

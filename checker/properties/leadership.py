@@ -13,8 +13,14 @@ from checker.engine import TRIVIAL, Finding, Read
 from checker.models.ensemble.history import EstablishedEpoch, FirstCommit, HistoryPart, part
 from checker.models.ensemble.names import HISTORY, server_name
 from checker.models.ensemble.setup import Setup
-from checker.properties.ensembles import ZAB_EQUAL_QUORUMS, zab_invariant
-from checker.properties.projections import DiskContents, disk_contents, reads_of, truncates
+from checker.properties.projections import (
+    ZAB_EQUAL_QUORUMS,
+    DiskContents,
+    disk_contents,
+    reads_of,
+    truncates,
+    zab_invariant,
+)
 from checker.properties.registry import Answer, Condition
 from spec.quorum import Sid
 from spec.server import Server

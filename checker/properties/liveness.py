@@ -23,7 +23,7 @@ from checker.models.ensemble.actions import is_fair
 from checker.models.ensemble.names import Link
 from checker.models.ensemble.setup import Setup
 from checker.models.ensemble.status import ElectionStatus
-from checker.properties.ensembles import ENSEMBLE_PROPERTIES, Statuses, serving, statuses_and_links_of
+from checker.properties.projections import ENSEMBLE_PROPERTIES, Statuses, serving, statuses_and_links_of
 from checker.properties.registry import Condition
 from checker.properties.role_patterns import witnesses
 from spec.quorum import Port, Sid, opens, reaches

@@ -14,8 +14,7 @@ from itertools import combinations
 from checker.engine import TRIVIAL, Finding
 from checker.models.ensemble.setup import Setup
 from checker.properties.delivery_order import differ, first, format_txns
-from checker.properties.ensembles import zab_invariant
-from checker.properties.projections import Servers, ServerStatus, of_present
+from checker.properties.projections import Servers, ServerStatus, of_present, zab_invariant
 from checker.properties.registry import Answer, Condition
 from spec.quorum import Sid
 from spec.txn import format_zxid

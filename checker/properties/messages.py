@@ -13,8 +13,7 @@ from collections.abc import Callable
 from checker.engine import TRIVIAL, Finding
 from checker.models.ensemble.history import HistoryPart
 from checker.models.ensemble.setup import Setup
-from checker.properties.ensembles import zab_invariant
-from checker.properties.projections import SyncObligation, reads_of, sync_obligation
+from checker.properties.projections import SyncObligation, reads_of, sync_obligation, zab_invariant
 from checker.properties.registry import Answer, Condition
 from spec.quorum import Sid
 from spec.txn import format_zxid

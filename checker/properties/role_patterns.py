@@ -17,7 +17,7 @@ from checker.models.ensemble.names import VOTES, server_name
 from checker.models.ensemble.setup import File, Setup
 from checker.models.ensemble.status import ElectionStatus, election_status
 from checker.printable import nearest, similar
-from checker.properties.ensembles import ENSEMBLE_PROPERTIES, Statuses, quoted, server_of
+from checker.properties.projections import ENSEMBLE_PROPERTIES, Statuses, quoted, server_of
 from checker.properties.registry import Condition, Parameter, ParameterError
 from spec.election.vote import ServerState
 from spec.quorum import Sid, View
