@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from math import factorial
 
 from checker.report.verdict import ExitCode
-from checker.rollout.assess import StageAssessment
+from checker.rollout.assessment import StageAssessment
+from checker.rollout.differences import Interruption
 from checker.rollout.folders import Folder
-from checker.rollout.interrupted import Interruption
 from checker.rollout.runs import RunResult, SafetyVerdict
 from checker.rollout.steps import left_out, steps_of
 from spec.quorum import Sid

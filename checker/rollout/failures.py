@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from checker.rollout.assess import Order, QuestionAnswer, StageAssessment
+from checker.rollout.assessment import Order, QuestionAnswer, StageAssessment
 from checker.rollout.runs import SafetyVerdict
 from checker.rollout.scenarios import CRASHES, Question
 from checker.rollout.steps import RESTART, START, STOP, ServerStep, Steps, has_quorum
@@ -29,7 +29,7 @@ SAFETY = (Question.ELECTION, Question.COMMITS)
 
 
 class Basis(Enum):
-    """The basis of an answer about a failed step. `checker.rollout.sentences` has the sentence for each."""
+    """The basis of an answer about a failed step. `checker.rollout.output.sentences` has the sentence for each."""
 
     PROVED = "proved"  # by z3, for every mixture of files
     PLAN = "plan"  # the answer about the whole plan
@@ -41,7 +41,7 @@ class Basis(Enum):
 
 @dataclass(frozen=True)
 class DirectionAnswer:
-    """The verdict on one direction, with its basis, and the cell where that is the plan."""
+    """The verdict on one direction, with its basis, and the answer of the plan where that is the basis."""
 
     outcome: SafetyVerdict
     basis: Basis
@@ -76,8 +76,9 @@ def failures(assessment: StageAssessment, order: Order, down: frozenset[Sid] = f
         old = stage.running - stage.renewed - {each.sid for each in done} - {step.sid} - down
         serves = has_quorum(stage, new | old, new)
         undo = _undone((*done, step))
-        failed = Failure(number + 1, step, tuple(sorted(new)), tuple(sorted(old)), serves, going_on, going_back, undo)
-        found.append(failed)
+        found.append(
+            Failure(number + 1, step, tuple(sorted(new)), tuple(sorted(old)), serves, going_on, going_back, undo)
+        )
     return tuple(found)
 
 
@@ -90,17 +91,14 @@ def _undone(steps: Sequence[ServerStep]) -> Steps:
 def _proved(assessment: StageAssessment) -> bool:
     """Whether the proof answers both safety questions for every mixture of files."""
     stage = assessment.stage
-    if not assessment.proved or stage.gossips or stage.readdressed:
-        return False
-    return all(
-        assessment.answer(q, faulty=faulty).outcome is SafetyVerdict.SAFE for q in SAFETY for faulty in (False, True)
-    )
+    safe = all(answer.outcome is SafetyVerdict.SAFE for question, _, answer in assessment.answers if question in SAFETY)
+    return assessment.proved and safe and not stage.gossips and not stage.readdressed
 
 
 def _not_safe(assessment: StageAssessment) -> DirectionAnswer | None:
     """The answer where the plan itself is unsafe, or has no verdict on a safety question."""
-    faulty = (False, True) if assessment.faults else (False,)
-    answers = [assessment.answer(question, faulty=each) for question in SAFETY for each in faulty]
+    asked = [(q, answer) for q, faulty, answer in assessment.answers if assessment.faults or not faulty]
+    answers = [answer for question, answer in asked if question in SAFETY]
     for outcome in (SafetyVerdict.UNSAFE, SafetyVerdict.OPEN):
         for answer in answers:
             if answer.outcome is outcome:
@@ -122,8 +120,7 @@ def _going_on(assessment: StageAssessment, order: Order) -> DirectionAnswer:
         and result.spec.faults.get(CRASHES)
         and result.outcome is SafetyVerdict.SAFE
     }
-    covered = crashed.issuperset(SAFETY)
-    if covered:
+    if crashed.issuperset(SAFETY):
         return DirectionAnswer(SafetyVerdict.SAFE, Basis.CRASH_EXPLORED)
     return DirectionAnswer(SafetyVerdict.OPEN, Basis.NO_CRASH_EXPLORED)
 
@@ -131,6 +128,5 @@ def _going_on(assessment: StageAssessment, order: Order) -> DirectionAnswer:
 def _going_back(assessment: StageAssessment) -> DirectionAnswer:
     if _proved(assessment):
         return DirectionAnswer(SafetyVerdict.SAFE, Basis.PROVED)
-    return DirectionAnswer(
-        SafetyVerdict.OPEN, Basis.TWO_DISKS if assessment.stage.readdressed else Basis.BACK_NOT_EXPLORED
-    )
+    basis = Basis.TWO_DISKS if assessment.stage.readdressed else Basis.BACK_NOT_EXPLORED
+    return DirectionAnswer(SafetyVerdict.OPEN, basis)

@@ -20,14 +20,13 @@ from dataclasses import replace
 from itertools import islice
 
 from checker.rollout.answer import Plan, PlanRequest
-from checker.rollout.assess import Assessor, Order, StageAssessment, too_large
-from checker.rollout.budget import Meter, WorkBudget
+from checker.rollout.assessment import Order, StageAssessment, too_large
+from checker.rollout.assessor import Assessor, with_versions
 from checker.rollout.differences import check_startable
-from checker.rollout.runs import Runner, SafetyVerdict
+from checker.rollout.runs import Meter, Runner, SafetyVerdict, WorkBudget
 from checker.rollout.scenarios import Question
 from checker.rollout.stages import Stage, one_at_a_time, refused_between, reverse, whole
 from checker.rollout.steps import OrderError, Steps, candidates, may_lead, steps_of, unsplit
-from checker.rollout.versions import with_versions
 from spec.quorum import Sid
 
 ORDERS_TRIED = 6  # of a change in one go whose quorums may be disjoint
@@ -47,11 +46,11 @@ def plan(request: PlanRequest, runner: Runner) -> Plan:
     check_startable(request.old.servers, request.new.servers)
     stage = whole(request.old, request.new, request.now.applied if request.now else frozenset())
     _check_servers(request, stage)
-    if request.now is None:
-        made = _judged(request, stage, meter.run, WorkBudget(request.seconds, meter.clock))
-    else:
-        made = _judged(request, stage, meter.run, WorkBudget(request.seconds / 2, meter.clock))
-        back = _PlanSearch(request, meter.run, WorkBudget(request.seconds / 2, meter.clock))
+    seconds = request.seconds if request.now is None else request.seconds / 2
+    search = _PlanSearch(request, meter.run, WorkBudget(seconds, meter.clock))
+    made = search.searched(stage) if request.order is None else search.ordered(stage, request.order)
+    if request.now is not None:
+        back = _PlanSearch(request, meter.run, WorkBudget(seconds, meter.clock))
         made.back = back.searched(_way_back(stage)).direct
         made.notes.append(_which_applied(stage))
     made.seconds = meter.clock()
@@ -61,11 +60,6 @@ def plan(request: PlanRequest, runner: Runner) -> Plan:
 def _way_back(stage: Stage) -> Stage:
     """The way back to the old files, and to the old hosts."""
     return replace(reverse(stage), outdated=stage.applied.intersection(stage.readdressed))
-
-
-def _judged(request: PlanRequest, stage: Stage, run: Runner, budget: WorkBudget) -> Plan:
-    work = _PlanSearch(request, run, budget)
-    return work.searched(stage) if request.order is None else work.ordered(stage, request.order)
 
 
 def _which_applied(stage: Stage) -> str:
@@ -126,7 +120,7 @@ class _PlanSearch:
     """The runs of one plan, the most useful first."""
 
     def __init__(self, request: PlanRequest, run: Runner, budget: WorkBudget) -> None:
-        self._request, self._run, self._budget = request, run, budget
+        self._request, self._run, self.budget = request, run, budget
         self._assessor = Assessor(budget, run, request.faults, request.down)
 
     def ordered(self, stage: Stage, order: Sequence[Sid]) -> Plan:
@@ -190,9 +184,11 @@ class _PlanSearch:
         """The work on the change in one go: within a part of the budget if stages are a likely answer."""
         if not stage.readdressed or not self._plans_stages:
             return self
-        return _PlanSearch(
-            self._request, self._run, WorkBudget(self._budget.left * SHARE_OF_ORDERS, self._budget.clock)
-        )
+        return self._within(self.budget.left * SHARE_OF_ORDERS)
+
+    def _within(self, seconds: float) -> _PlanSearch:
+        """The same search within a part of the budget."""
+        return _PlanSearch(self._request, self._run, WorkBudget(seconds, self.budget.clock))
 
     def judge_parts(self, parts: Sequence[StageAssessment]) -> None:
         """All questions about some stages."""
@@ -212,16 +208,13 @@ class _PlanSearch:
 
     def _leaders(self, stage: Stage) -> list[Sid]:
         """The servers that may lead when a stage begins; a given leader applies to the first stage only."""
-        first = stage.old.given and self._request.leader is not None
-        leaders = (
-            [self._request.leader] if first and self._request.leader is not None else self._assessor.leaders(stage)
-        )
+        given = self._request.leader
+        leaders = [given] if given is not None and stage.old.given else self._assessor.leaders(stage)
         if not leaders and stage.applied:  # the interruption has left no leader
             leaders = sorted(may_lead(stage, self._request.down))[-1:]
         if not leaders:
-            raise OrderError(
-                "no server of the first folder can come to lead by its file; compare its weights and groups"
-            )
+            what = "no server of the first folder can come to lead by its file"
+            raise OrderError(f"{what}; compare its weights and groups")
         return leaders
 
     def _without_faults(self, parts: Sequence[StageAssessment]) -> None:
@@ -239,7 +232,7 @@ class _PlanSearch:
         for part, (_, *others) in zip(parts, leaders, strict=True):
             expected = sum(result.seconds for result in part.runs) * len(others)
             for leader in others:
-                if too_large(part.stage) or expected > self._budget.left * SHARE_OF_OTHER_LEADERS:
+                if too_large(part.stage) or expected > self.budget.left * SHARE_OF_OTHER_LEADERS:
                     part.orders.append(_unexplored(part.stage, leader))
                 else:
                     self._best_order(part, leader, 3 * len(others))
@@ -277,14 +270,12 @@ class _PlanSearch:
         stage, leaders = made.direct.stage, self._leaders(made.direct.stage)
         if too_large(stage):
             return False
-        ways = [
-            (leader, steps) for leader in leaders for steps in islice(unsplit(stage, leader, self._request.down), 1)
-        ]
+        orders = ((leader, unsplit(stage, leader, self._request.down)) for leader in leaders)
+        ways = [(leader, steps) for leader, found in orders for steps in islice(found, 1)]
         if len(ways) < len(leaders):
             return False
         trial = StageAssessment(stage, made.direct.pairs, made.direct.faults)
-        part = WorkBudget(self._budget.seconds * SHARE_OF_UNSPLIT, self._budget.clock)
-        waits = _PlanSearch(self._request, self._run, part).judge_all(trial, ways)
+        waits = self._within(self.budget.seconds * SHARE_OF_UNSPLIT).judge_all(trial, ways)
         made.tried += len(trial.orders)
         made.unsafe += trial.outcome_with_disks is SafetyVerdict.UNSAFE
         if waits or trial.outcome_with_disks is SafetyVerdict.UNSAFE:
@@ -301,10 +292,9 @@ class _PlanSearch:
         if too_large(stage):
             made.direct.orders.append(_unexplored(stage, leader))
             return
-        part = WorkBudget(self._budget.seconds * SHARE_OF_ORDERS, self._budget.clock)
-        work = _PlanSearch(self._request, self._run, part)
+        work = self._within(self.budget.seconds * SHARE_OF_ORDERS)
         for number, steps in enumerate(islice(self._orders(stage, leader), ORDERS_TRIED)):
-            if number and not part.left:
+            if number and not work.budget.left:
                 break
             trial = StageAssessment(stage, made.direct.pairs, made.direct.faults)
             work.judge(trial, leader, steps, whole=not number)
@@ -342,7 +332,7 @@ class _PlanSearch:
     def _commits(self, parts: Sequence[StageAssessment]) -> None:
         parts = [part for part in parts if not too_large(part.stage)]
         for number, part in enumerate(parts):
-            if part.proved and not self._budget.left:
+            if part.proved and not self.budget.left:
                 return
             for order in part.orders_to_explore:
                 self._assessor.commits(part, order, 3 * (len(parts) - number))
@@ -352,16 +342,16 @@ class _PlanSearch:
         parts = [part for part in parts if self._request.faults and not too_large(part.stage)]
         for part in parts:
             for order in part.orders_to_explore:
-                if part.proved and not self._budget.left:
+                if part.proved and not self.budget.left:
                     return
                 if part.answer(Question.ELECTION, faulty=False).outcome is SafetyVerdict.UNSAFE:
                     break  # and so they are under faults
                 if self._assessor.leaders_under_faults(part, order, 4 * len(parts)):
                     break
         for part in parts:
-            if self._budget.left or not part.proved:
+            if self.budget.left or not part.proved:
                 self._assessor.heals(part, part.orders[0])
         for number, part in enumerate(parts):
-            if part.outcome_with_disks is not SafetyVerdict.UNSAFE and (self._budget.left or not part.proved):
+            if part.outcome_with_disks is not SafetyVerdict.UNSAFE and (self.budget.left or not part.proved):
                 for order in part.orders_to_explore:
                     self._assessor.commits_under_faults(part, order, 3 * (len(parts) - number))

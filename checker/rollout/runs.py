@@ -6,25 +6,31 @@ Rules of this module:
 - SAFE means that the space was exhausted. A search that a limit ended is OPEN.
 - A run stalls if the operator waits for a server that can never serve. If only the bound on elections keeps the server
   from serving, the run is OPEN.
-- The name of a server that the plan waits for is read from the last state of the run that stalled.
+- The server that the plan waits for is read from the last state of the run that stalled.
+- The budget is work that the runs share, in seconds of a reference machine: the transitions and calls of the runs. So a
+  busy or slow machine gives the same verdict, since elapsed time and processor time vary and the work does not. One
+  limit depends on the machine: a run that fills its share of the free memory ends, and says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
 
-from checker.engine import Discovery, Exploration, Limits
+from checker.budget import TimeLeft
+from checker.engine import Discovery, Exploration, Limits, Move, Row
 from checker.engine.model import Kind
 from checker.engine.process import free_memory
 from checker.engine.result import Stop
 from checker.job import Job
+from checker.models.ensemble.actions import Action
 from checker.models.ensemble.names import PLAN, server_name
 from checker.models.ensemble.status import ElectionStatus, election_status, is_established
 from checker.report import Progress
 from checker.rollout.scenarios import RunSpec, scenario_of
+from checker.rollout.steps import RESTART
 from checker.scenario import ScenarioError, from_text
 from checker.traces import trace_of
 from checker.traces.minimise import minimised
@@ -97,12 +103,30 @@ class RunResult:
         return self.found.prop.name if self.found else ""
 
     @cached_property
-    def trace(self) -> Trace | None:
-        """The trace of the finding, minimised; it is computed on first use."""
+    def _shortest(self) -> tuple[Job, Discovery] | None:
+        """The job and the finding, minimised; computed on first use."""
         if self.found is None:
             return None
         job = job_of(self.spec)
-        return trace_of(job, minimised(job, self.found, self.levels))
+        return job, minimised(job, self.found, self.levels)
+
+    @cached_property
+    def trace(self) -> Trace | None:
+        """The trace of the minimised finding."""
+        return None if self._shortest is None else trace_of(*self._shortest)
+
+    @property
+    def moves(self) -> tuple[Move, ...]:
+        """The moves of the minimised finding."""
+        return () if self._shortest is None else tuple(step.move for step in self._shortest[1].path if step.move)
+
+    @property
+    def last_statuses(self) -> dict[Sid, ElectionStatus]:
+        """The servers that run at the end of the minimised finding."""
+        if self._shortest is None:
+            return {}
+        job, found = self._shortest
+        return _running(_statuses(self.spec, job, found.path[-1].row))
 
 
 Runner = Callable[[RunSpec, float], RunResult]
@@ -161,7 +185,7 @@ def run_within(spec: RunSpec, limits: Limits) -> RunResult:
         explored = search.explore(job.model, limits, progress=progress, workers=2)
     if explored.stop is Stop.INTERRUPTED:
         raise KeyboardInterrupt
-    return _ran(spec, job, explored)
+    return _classified(spec, job, explored)
 
 
 def leads_first(spec: RunSpec) -> bool:
@@ -170,19 +194,24 @@ def leads_first(spec: RunSpec) -> bool:
     False as well if no run of the model begins so, which is possible only where files differ.
     """
     try:
-        model = job_of(spec).model
+        job = job_of(spec)
     except ScenarioError:
         return False
-    row = model.initial()
-    standings: dict[Sid, ElectionStatus | str] = {
-        sid: election_status(row[model.index[server_name(sid)]])
-        for sid in spec.stage.sids
-        if server_name(sid) in model.index
-    }
-    return is_established(standings, spec.leader)
+    return is_established(_statuses(spec, job, job.model.initial()), spec.leader)
 
 
-def _ran(spec: RunSpec, job: Job, explored: Exploration) -> RunResult:
+def _statuses(spec: RunSpec, job: Job, row: Row) -> dict[Sid, ElectionStatus | str]:
+    """The statuses of the servers of a model in one state."""
+    index = job.model.index
+    return {sid: election_status(row[index[server_name(sid)]]) for sid in spec.stage.sids if server_name(sid) in index}
+
+
+def _running(statuses: Mapping[Sid, ElectionStatus | str]) -> dict[Sid, ElectionStatus]:
+    """The statuses of the servers that run."""
+    return {sid: each for sid, each in statuses.items() if isinstance(each, ElectionStatus)}
+
+
+def _classified(spec: RunSpec, job: Job, explored: Exploration) -> RunResult:
     violations = explored.violations
     text = scenario_of(spec)
     levels = tuple(explored.levels)
@@ -206,19 +235,13 @@ def _ran(spec: RunSpec, job: Job, explored: Exploration) -> RunResult:
 def _not_recoverable(result: RunResult, job: Job, found: Discovery) -> RunResult:
     """Classify a run that leaves servers without a common leader: a wait in vain, or the end of a bound."""
     spec = result.spec
-    made = sum(
-        1 for move, _ in found.path if move and move.action == "elect" and move.arguments[0] in move.arguments[1]
-    )
+    elections = [move.arguments for move, _ in found.path if move and move.action is Action.ELECT]
+    made = sum(leader in members for leader, members in elections)
     if spec.zab and made >= spec.elections:
         return replace(result, outcome=SafetyVerdict.OPEN, end=RunEnd.ELECTIONS)
     row, index = found.path[-1].row, job.model.index
-    looking = tuple(
-        sid
-        for sid in spec.stage.sids
-        if server_name(sid) in index
-        and isinstance(each := election_status(row[index[server_name(sid)]]), ElectionStatus)
-        and each.leader is None
-    )
+    running = _running(_statuses(spec, job, row))
+    looking = tuple(sid for sid, status in running.items() if status.leader is None)
     stuck = _waited_for(spec, row[index[PLAN]]) if PLAN in index else None
     return replace(result, outcome=SafetyVerdict.STALLS, end=RunEnd.STALL, found=found, stuck=stuck, looking=looking)
 
@@ -226,10 +249,34 @@ def _not_recoverable(result: RunResult, job: Job, found: Discovery) -> RunResult
 def _waited_for(spec: RunSpec, done: int) -> Sid | None:
     """The server of the last step after this number of actions of the plan; a restart is two actions."""
     taken = 0
-    for step in spec.steps:
-        if step.sid in spec.down:
-            continue
-        taken += 2 if step.action == "restart" else 1
+    for step in spec.steps_taken:
+        taken += 2 if step.action == RESTART else 1
         if taken == done:
             return step.sid if step.wait and spec.patient else None
     return None
+
+
+class Meter:
+    """A runner that adds up the work of its runs."""
+
+    def __init__(self, run: Runner) -> None:
+        self._run = run
+        self._used = 0.0
+
+    def clock(self) -> float:
+        """The work of all runs so far, in seconds."""
+        return self._used
+
+    def run(self, spec: RunSpec, seconds: float) -> RunResult:
+        """Explore a question with at most this work. Raises what the runner raises."""
+        result = self._run(spec, seconds)
+        self._used += result.seconds
+        return result
+
+
+class WorkBudget(TimeLeft):
+    """The work for all runs of a roll-out, in seconds; its clock is `Meter.clock`."""
+
+    def share(self, runs: int) -> float:
+        """The work of one of this number of runs: twice its part, since most runs need less than their part."""
+        return min(self.left, 2 * self.left / max(runs, 1))

@@ -40,6 +40,10 @@ NO_LOSS = tuple(name for name in SAFE_DATA if name != "Leadership")
 CRASHES, PARTITIONS, DISCONNECTS = "crashes", "partitions", "disconnects"
 
 
+Opening = tuple[Mapping[str, object], ...]
+"""The moves before an exploration, as a scenario lists them."""
+
+
 class Question(Enum):
     """The questions, as headings of the answer."""
 
@@ -47,6 +51,14 @@ class Question(Enum):
     COMMITS = "no committed write is lost or doubled"
     HEALING = "in the end all follow one leader, and agree"
     EMPTY_DISK = "no committed write is lost or doubled if a new host starts with an empty disk"
+
+
+QUESTION_WORDS = {
+    Question.ELECTION: "leaders",
+    Question.COMMITS: "commits",
+    Question.HEALING: "healing",
+    Question.EMPTY_DISK: "empty disks",
+}
 
 
 @dataclass(frozen=True)
@@ -63,27 +75,25 @@ class RunSpec:
     elections: int = ELECTIONS
     always: tuple[str, ...] = ()
     recoverable: bool = False
-    sometimes: bool = False
     patient: bool = True  # the operator waits where the steps say so
     done: bool = False  # nothing is left to do: all have their new files
     down: frozenset[Sid] = frozenset()
-    opening: tuple[Mapping[str, object], ...] = ()
+    opening: Opening = ()
 
     @property
     def name(self) -> str:
         """The name of the run and of its files."""
-        what = {
-            Question.ELECTION: "leaders",
-            Question.COMMITS: "commits",
-            Question.HEALING: "healing",
-            Question.EMPTY_DISK: "empty disks",
-        }[self.question]
-        parts = [f"{self.stage.old.label} to {self.stage.new.label}", what]
+        parts = [f"{self.stage.old.label} to {self.stage.new.label}", QUESTION_WORDS[self.question]]
         if not self.done:
             parts.append("order " + ",".join(str(step.sid) for step in self.steps))
         if self.leader is not None:
             parts.append(f"{self.leader} leads first")
         return ", ".join([*parts, self.under or "no fault"])
+
+    @property
+    def steps_taken(self) -> Steps:
+        """The steps without those of servers that are down."""
+        return tuple(step for step in self.steps if step.sid not in self.down)
 
     @property
     def under(self) -> str:
@@ -152,9 +162,7 @@ def _starts(spec: RunSpec) -> list[list[Sid]] | None:
 
 
 def _plan(spec: RunSpec) -> Iterable[str]:
-    for step in spec.steps:
-        if step.sid in spec.down:
-            continue
+    for step in spec.steps_taken:
         wait = ", wait: rejoined" if step.wait and spec.patient else ""
         again = step.sid in spec.stage.old.members & spec.stage.new.members
         file = f", file: {spec.stage.new.files[step.sid]}" if again else ""
@@ -188,7 +196,5 @@ def _model(spec: RunSpec) -> Iterable[str]:
 
 def _properties(spec: RunSpec) -> Iterable[str]:
     yield f"always: [{', '.join(spec.always)}]"
-    if spec.sometimes:
-        yield "sometimes: [AllSettled]"
     if spec.recoverable:
         yield "recoverable: [Settles]"

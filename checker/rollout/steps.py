@@ -205,8 +205,3 @@ def _step(stage: Stage, sid: Sid) -> ServerStep:
     if sid in stage.removed:
         return ServerStep(STOP, sid, wait=False)
     return ServerStep(RESTART, sid)
-
-
-def leader_restarts(steps: Steps, leader: Sid) -> int:
-    """How often the server that leads at first is stopped."""
-    return sum(step.sid == leader and step.action != START for step in steps)

@@ -16,9 +16,9 @@ from checker.engine import Limits, search
 from checker.job import Verdict
 from checker.report import judge
 from checker.rollout import Plan, PlanRequest, SafetyVerdict, plan, read_folder
-from checker.rollout.assess import Assessor, QuestionAnswer, StageAssessment
-from checker.rollout.budget import Meter, WorkBudget
-from checker.rollout.runs import LEAST_SECONDS, RunResult, run_within
+from checker.rollout.assessment import QuestionAnswer, StageAssessment
+from checker.rollout.assessor import Assessor
+from checker.rollout.runs import LEAST_SECONDS, Meter, RunResult, WorkBudget, run_within
 from checker.rollout.scenarios import Question, RunSpec, scenario_of
 from checker.rollout.stages import Stage, whole
 from checker.rollout.steps import START, candidates, may_split, steps_of, unsplit

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 from checker.engine import Limits
 from checker.rollout import Folder, PlanRequest, plan, read_folder
-from checker.rollout.data import data
+from checker.rollout.differences import read_now
 from checker.rollout.differences import settings as keys_of
-from checker.rollout.interrupted import read_now
-from checker.rollout.markdown import markdown
+from checker.rollout.output.data import data
+from checker.rollout.output.markdown import markdown
 from checker.rollout.runs import RunResult, run_within
 from checker.rollout.scenarios import RunSpec
 from checker.rollout.steps import OrderError

@@ -15,10 +15,10 @@ import pytest
 from checker.engine import Limits, plain
 from checker.report.verdict import ExitCode
 from checker.rollout.answer import Plan, PlanRequest
-from checker.rollout.assess import QUESTIONS, Reason
+from checker.rollout.assessment import QUESTIONS, Reason
 from checker.rollout.folders import Folder, read_folder
-from checker.rollout.markdown import markdown
-from checker.rollout.phrases import headline
+from checker.rollout.output.markdown import markdown
+from checker.rollout.output.sentences import headline
 from checker.rollout.planner import plan
 from checker.rollout.runs import RunResult, SafetyVerdict, job_of, run_within
 from checker.rollout.scenarios import Question, RunSpec

@@ -17,16 +17,15 @@ import pytest
 from checker.cli.main import main
 from checker.job import Verdict
 from checker.rollout.answer import Plan, PlanRequest
-from checker.rollout.assess import QUESTIONS, Order, Reason, StageAssessment, splits
-from checker.rollout.budget import WorkBudget
-from checker.rollout.data import data
+from checker.rollout.assessment import QUESTIONS, Order, Reason, StageAssessment, pairs_of
+from checker.rollout.assessor import splits
 from checker.rollout.folders import read_folder
-from checker.rollout.markdown import markdown
+from checker.rollout.output.data import data
+from checker.rollout.output.markdown import markdown
+from checker.rollout.output.sentences import answer_sentence
 from checker.rollout.planner import plan
-from checker.rollout.quorums import pairs_of
-from checker.rollout.runs import RunResult, SafetyVerdict
+from checker.rollout.runs import RunResult, SafetyVerdict, WorkBudget
 from checker.rollout.scenarios import Question, RunSpec
-from checker.rollout.sentences import answer_sentence
 from checker.rollout.stages import whole
 from checker.rollout.steps import quorum_without, steps_of
 from checker.scenario import bundled, load

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from checker.rollout.answer import Plan, PlanRequest
-from checker.rollout.data import data
 from checker.rollout.differences import Effect, differences
 from checker.rollout.folders import read_folder
-from checker.rollout.markdown import markdown
+from checker.rollout.output.data import data
+from checker.rollout.output.markdown import markdown
 from checker.rollout.planner import plan
 from checker.rollout.runs import RunResult, SafetyVerdict
 from checker.rollout.scenarios import RunSpec

@@ -10,12 +10,11 @@ import pytest
 from checker.engine import Limits
 from checker.rollout import PlanRequest, SafetyVerdict, plan, read_folder
 from checker.rollout.answer import Plan
-from checker.rollout.assess import Order, StageAssessment
-from checker.rollout.data import data
+from checker.rollout.assessment import Order, StageAssessment, pairs_of
+from checker.rollout.differences import Interruption
 from checker.rollout.failures import Basis, Failure, failures
-from checker.rollout.interrupted import Interruption
-from checker.rollout.markdown import markdown
-from checker.rollout.quorums import pairs_of
+from checker.rollout.output.data import data
+from checker.rollout.output.markdown import markdown
 from checker.rollout.runs import RunResult, run_within
 from checker.rollout.scenarios import Question, RunSpec
 from checker.rollout.stages import Stage, reverse, whole

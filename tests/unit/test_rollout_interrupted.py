@@ -10,13 +10,13 @@ import pytest
 
 from checker.engine import Limits
 from checker.rollout import Plan, PlanRequest, SafetyVerdict, plan, read_folder
-from checker.rollout.assess import Assessor, Order
-from checker.rollout.budget import WorkBudget
-from checker.rollout.data import data
-from checker.rollout.interrupted import Interruption, read_now
-from checker.rollout.markdown import markdown
-from checker.rollout.phrases import headline
-from checker.rollout.runs import RunResult, run_within
+from checker.rollout.assessment import Order
+from checker.rollout.assessor import Assessor
+from checker.rollout.differences import Interruption, read_now
+from checker.rollout.output.data import data
+from checker.rollout.output.markdown import markdown
+from checker.rollout.output.sentences import headline
+from checker.rollout.runs import RunResult, WorkBudget, run_within
 from checker.rollout.scenarios import PARTITIONS, Question, RunSpec, scenario_of
 from checker.rollout.stages import reverse, whole
 from checker.rollout.steps import OrderError, candidates, may_split, steps_of

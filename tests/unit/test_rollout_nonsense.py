@@ -13,15 +13,15 @@ from checker.scenario import bundled
 from tests.support.mutants import REPOSITORY
 
 FOLDERS = bundled()[0].parent.parent / "rollouts"
-SENTENCES = ("sentences", "phrases", "markdown", "sections")
-"""The modules of `checker.rollout` that make sentences."""
+SENTENCES = ("sentences", "markdown", "sections")
+"""The modules of `checker.rollout.output` that make sentences."""
 FOR_PEOPLE = frozenset({"because", "sentence", "headline", "notes", "title"})
 """The fields with sentences; all other fields are for machines."""
 
 
 def answer(*arguments: str, nonsense: bool) -> tuple[int, Any, str]:
     """The exit code, the fields for machines, and the whole output of `rollout --json`."""
-    modules = ",".join(f"checker.rollout.{name}" for name in SENTENCES) if nonsense else "none"
+    modules = ",".join(f"checker.rollout.output.{name}" for name in SENTENCES) if nonsense else "none"
     ran = subprocess.run(
         [sys.executable, "-m", "tests.support.nonsense", modules, "--", "rollout", "--json", *arguments],
         cwd=REPOSITORY, capture_output=True, text=True, check=False,

@@ -1,48 +1,61 @@
-"""Judges one stage of a roll-out, in given orders, by runs with and without faults.
+"""The verdicts on one stage of a roll-out, derived from a proof about quorums and from runs.
 
-Each question is put to the model that answers it soonest (`checker.rollout.scenarios`): without faults for every
-server that may lead at first, with faults for one of them. Rules of this module:
+z3 is asked about every two views that servers have at the same time in a stage, and about each with itself. Where all
+quorums meet, that is proved for any order of restarts and any faults.
 
-- A cell is UNSAFE if a run found a violation. It is SAFE if z3 has proved that quorums meet (leaders and commits), or
-  if every run it rests on was exhausted; else it is OPEN. A proof is shown with the runs.
+Rules of this module:
+
+- An answer is UNSAFE if a run found a violation. It is SAFE if z3 has proved that quorums meet (leaders and commits),
+  or if every run that it depends on was exhausted; else it is OPEN. A proof is shown with the runs.
 - A run depends on the steps that it follows. If the run that settled these steps was not finished, or was not made, no
-  cell that needs it is SAFE.
+  answer that needs it is SAFE.
 - An answer that is UNSAFE without faults is UNSAFE under faults, without further runs.
 - Quorum intersection proves nothing about a server that is an observer by one file and a voter by the other: it may
   acknowledge as an observer, and count as a voter. So a stage with such a server rests on exploration, with a disk that
-  syncs late. An order in which such a server is counted is searched for a loss (`checker.rollout.observers`), and is
-  never SAFE for commits: the search does not cover every run.
+  syncs late. An order in which such a server is counted is never SAFE for commits: the search for a loss does not cover
+  every run.
 - Where addresses change, servers with different files may not reach each other. The runs follow the addresses in the
   files. A network that loses messages is no danger to a proof about quorums, but a server may look for a leader for
   ever: the stage is then STALLS.
-- A server on another host has its old disk or an empty one. Both are judged: the second as a question of its own, which
+- A server on another host has its old disk or an empty one. Both are judged. The second is a separate question, which
   no proof about quorums covers.
-- "At most k faults" are all ways of sharing k among the kinds of faults, each a run.
-- A wait in vain is removed from the steps, the stage runs again, and the finding stays. So the steps after the wait are
-  explored as well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from enum import Enum
-from itertools import product
+from itertools import combinations
 
-from checker.rollout.budget import WorkBudget
-from checker.rollout.divergence import after_split
-from checker.rollout.observers import losses
-from checker.rollout.quorums import ViewPair, pairs_of
-from checker.rollout.runs import RunEnd, Runner, RunResult, SafetyVerdict, impossible, leads_first, not_begun
-from checker.rollout.scenarios import CRASHES, DISCONNECTS, NO_LOSS, PARTITIONS, SAFE_DATA, Question, RunSpec
+from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict
+from checker.rollout.scenarios import Question
 from checker.rollout.stages import Stage
-from checker.rollout.steps import Steps, counts_an_observer, left_out, may_lead
-from checker.scenario import ScenarioError
-from spec.quorum import Sid
+from checker.rollout.steps import Steps, counts_an_observer
+from checker.symbolic.disjoint import DisjointQuorums, disjoint_quorums
+from spec.quorum import Sid, View
 
-LEADERS = ("Leadership", "OneLeader", "LeaderIsAVoter")
-BRIEFLY = 3.0  # seconds for a run that cannot change the verdict
-SHARE_BESIDE_A_PROOF = 0.06  # of the budget, for a run whose answer is proved already
+
+@dataclass(frozen=True)
+class ViewPair:
+    """Two states of a stage, or one twice, and two disjoint quorums; None if z3 has proved that all quorums meet."""
+
+    old: str
+    new: str
+    disjoint: DisjointQuorums | None
+
+
+def pairs_of(stage: Stage) -> tuple[ViewPair, ...]:
+    """Every two views that servers have during a stage.
+
+    Raises checker.symbolic.disjoint.UndecidedError if z3 gives up.
+    """
+    views: dict[str, View] = {stage.old.label: stage.old.view} if stage.remaining else {}
+    views[stage.new.label] = stage.new.view
+    couples = [(label, label) for label in views] + list(combinations(views, 2))
+    return tuple(ViewPair(a, b, disjoint_quorums(views[a], views[b])) for a, b in couples)
+
+
 LARGEST = 9  # servers that are explored: an election looks at every set of them
 QUESTIONS = (Question.ELECTION, Question.COMMITS, Question.HEALING)
 
@@ -68,12 +81,12 @@ class Order:
 
 
 class Reason(Enum):
-    """The reason for an answer. `checker.rollout.sentences` has the sentence for each."""
+    """The reason for an answer. `checker.rollout.output.sentences` has the sentence for each."""
 
     PROVED = "proved"  # by z3
     UNCHANGED = "unchanged"  # no step changes a configuration as it is modelled
     EXPLORED = "explored"  # by the runs, finished or not
-    FOUND = "found"  # by the run of the cell: a violation or a stall
+    FOUND = "found"  # by one run: a violation or a stall
     FOUND_WITHOUT_FAULTS = "found without faults"
     STEPS_OPEN = "steps open"  # the run about leaders that settles the steps was not finished
     OPEN_WITHOUT_FAULTS = "open without faults"
@@ -131,6 +144,11 @@ class StageAssessment:
     def questions(self) -> tuple[Question, ...]:
         """The questions about this stage."""
         return (*QUESTIONS, Question.EMPTY_DISK) if self.stage.moved else QUESTIONS
+
+    @property
+    def answers(self) -> tuple[tuple[Question, bool, QuestionAnswer], ...]:
+        """Each question, whether it is asked under faults, and the answer."""
+        return tuple((q, faulty, self.answer(q, faulty=faulty)) for q in self.questions for faulty in (False, True))
 
     @property
     def orders_to_explore(self) -> list[Order]:
@@ -248,155 +266,6 @@ class StageAssessment:
         return SafetyVerdict.STALLS if stalls else SafetyVerdict.SAFE
 
 
-class Assessor:
-    """Runs the questions about stages, which share `budget`."""
-
-    def __init__(self, budget: WorkBudget, run: Runner, faults: int, down: frozenset[Sid] = frozenset()) -> None:
-        self._budget, self._run, self._faults, self._down = budget, run, faults, down
-        self._leaders: dict[tuple[str, str], list[Sid]] = {}  # by the labels of a stage
-
-    def begin(self, stage: Stage) -> StageAssessment:
-        """A stage without runs."""
-        return StageAssessment(stage, pairs_of(stage), self._faults)
-
-    def leaders(self, stage: Stage) -> list[Sid]:
-        """The servers that may lead when the stage begins. The first one leads if all start together."""
-        voters = sorted(may_lead(stage, self._down), reverse=True)
-        if too_large(stage):
-            return voters
-        key = stage.old.label, stage.new.label
-        if key not in self._leaders:
-            spec = RunSpec(stage, (), None, Question.ELECTION, zab=True, always=LEADERS, down=self._down)
-            self._leaders[key] = [sid for sid in voters if leads_first(replace(spec, leader=sid))]
-        return self._leaders[key]
-
-    def without_faults(self, assessment: StageAssessment, leader: Sid, steps: Steps, share: int) -> Order:
-        """Check for two leaders and for servers that never settle. Adds the runs, and the order without vain waits."""
-        vain: list[RunResult] = []
-        while True:
-            spec = RunSpec(
-                assessment.stage, steps, leader, Question.ELECTION, always=LEADERS, recoverable=True, down=self._down
-            )
-            result = self.explore(spec, share)
-            if result.outcome is not SafetyVerdict.STALLS or result.stuck is None:
-                break
-            vain.append(result)
-            steps = tuple(replace(step, wait=step.wait and step.sid != result.stuck) for step in steps)
-        cut = result.outcome is SafetyVerdict.OPEN and not result.complete
-        order = Order(leader, steps, tuple(vain), open_run=result if cut else None)
-        assessment.orders.append(order)
-        assessment.runs += self._of_both(assessment, order, result)
-        return order
-
-    def _of_both(self, assessment: StageAssessment, order: Order, result: RunResult) -> Iterator[RunResult]:
-        """One run answers two questions: of leaders, and whether all settle."""
-        healing = replace(result.spec, question=Question.HEALING)
-        if result.outcome is SafetyVerdict.UNSAFE:
-            yield result
-            yield from after_split(result, self._run, self._budget)
-            yield self._settles(assessment, order)
-            return
-        settled = result.complete or result.outcome is SafetyVerdict.STALLS
-        yield replace(
-            result,
-            outcome=SafetyVerdict.SAFE if settled else SafetyVerdict.OPEN,
-            found=None,
-        )
-        yield from (replace(each, spec=replace(each.spec, question=Question.HEALING)) for each in order.vain)
-        if result.outcome is SafetyVerdict.OPEN:
-            yield self._settles(assessment, order)
-        elif result.outcome is SafetyVerdict.STALLS or not order.vain:
-            yield replace(result, spec=healing)
-
-    def _settles(
-        self, assessment: StageAssessment, order: Order, faults: Mapping[str, int] | None = None, *, done: bool = False
-    ) -> RunResult:
-        """Check that all servers can settle, with the election alone, which needs no bound on elections."""
-        spec = RunSpec(
-            assessment.stage, order.steps, None if done else order.leader, Question.HEALING, faults or {}, zab=False,
-            always=("LeaderIsAVoter",), recoverable=True, patient=False, done=done, down=self._down,
-        )  # fmt: skip
-        most = BRIEFLY if assessment.outcome is SafetyVerdict.UNSAFE else self._budget.share(4)
-        result = self._within(spec, most)
-        return replace(result, outcome=SafetyVerdict.UNSAFE) if result.outcome is SafetyVerdict.STALLS else result
-
-    def commits(
-        self, assessment: StageAssessment, order: Order, share: int, faults: Mapping[str, int] | None = None
-    ) -> RunResult:
-        """Check that committed writes survive."""
-        spec = RunSpec(
-            assessment.stage, order.steps, order.leader, Question.COMMITS, faults or {}, writes=1, elections=2,
-            always=SAFE_DATA, down=self._down,
-        )  # fmt: skip
-        result = self.explore(spec, share, beside_a_proof=assessment.proved)
-        assessment.runs.append(result)
-        if result.outcome is not SafetyVerdict.UNSAFE and counts_an_observer(spec.stage, spec.steps, spec.down):
-            assessment.runs += losses(spec, self._run, self._budget)
-        return assessment.runs[-1]
-
-    def explore(self, spec: RunSpec, share: int, *, beside_a_proof: bool = False) -> RunResult:
-        """Run a question within its share of the rest of the budget: one of `share` runs."""
-        most = self._budget.seconds * SHARE_BESIDE_A_PROOF if beside_a_proof else self._budget.left
-        return self._within(spec, min(most, self._budget.share(share)))
-
-    def _within(self, spec: RunSpec, seconds: float) -> RunResult:
-        """Run a question, unless the budget is used up, or the model has no such first state."""
-        if not self._budget.left:
-            return not_begun(spec)
-        try:
-            return self._run(spec, min(seconds, self._budget.left))
-        except ScenarioError:
-            return impossible(spec)
-
-    def leaders_under_faults(self, assessment: StageAssessment, order: Order, share: int) -> bool:
-        """Whether faults make two leaders, by the election alone. True if they do."""
-        for faults in splits(self._faults, (PARTITIONS, CRASHES)):
-            spec = RunSpec(
-                assessment.stage, order.steps, order.leader, Question.ELECTION, faults, zab=False,
-                always=("OneLeader", "LeaderIsAVoter"), down=self._down,
-            )  # fmt: skip
-            assessment.runs.append(self.explore(spec, share, beside_a_proof=assessment.proved))
-            if assessment.runs[-1].outcome is SafetyVerdict.UNSAFE:
-                return True
-        return False
-
-    def commits_under_faults(self, assessment: StageAssessment, order: Order, share: int) -> None:
-        """The same of commits, until a violation is found."""
-        ways = list(splits(self._faults, (PARTITIONS, DISCONNECTS, CRASHES)))
-        for number, faults in enumerate(ways):
-            if assessment.proved and not self._budget.left:
-                return
-            if self.commits(assessment, order, share - number, faults).outcome is SafetyVerdict.UNSAFE:
-                return
-
-    def empty_disks(self, assessment: StageAssessment, order: Order, share: int) -> None:
-        """Check that committed writes survive if servers on other hosts start with empty disks; a crash comes first."""
-        for faults in ({}, *splits(self._faults, (CRASHES, PARTITIONS, DISCONNECTS))):
-            spec = RunSpec(
-                assessment.stage, order.steps, order.leader, Question.EMPTY_DISK, faults, writes=1, elections=2,
-                always=NO_LOSS, down=self._down,
-            )  # fmt: skip
-            assessment.runs.append(self.explore(spec, share))
-            if assessment.runs[-1].outcome is SafetyVerdict.UNSAFE:
-                return
-
-    def heals(self, assessment: StageAssessment, order: Order) -> None:
-        """Healing under faults: partitions during the roll-out; crashes and partitions after it, if it gets there."""
-        assessment.runs.append(self._settles(assessment, order, {PARTITIONS: self._faults}))
-        if self._down or left_out(assessment.stage, order.steps):
-            return
-        for faults in splits(self._faults, (PARTITIONS, CRASHES)):
-            assessment.runs.append(self._settles(assessment, order, faults, done=True))
-
-
 def too_large(stage: Stage) -> bool:
     """Whether a stage has too many servers to be explored, so that z3 alone speaks of it."""
     return len(stage.sids) > LARGEST
-
-
-def splits(faults: int, kinds: Iterable[str]) -> Iterator[dict[str, int]]:
-    """Every way of having that many faults of these kinds in all."""
-    names = list(kinds)
-    for counts in product(range(faults, -1, -1), repeat=len(names)):
-        if sum(counts) == faults and faults:
-            yield {name: count for name, count in zip(names, counts, strict=True) if count}

@@ -21,13 +21,12 @@ from __future__ import annotations
 from typing import Any
 
 from checker.rollout.answer import Plan
-from checker.rollout.assess import StageAssessment
+from checker.rollout.assessment import StageAssessment
+from checker.rollout.differences import Interruption
 from checker.rollout.failures import Failure, failures
 from checker.rollout.folders import Folder
-from checker.rollout.interrupted import Interruption
-from checker.rollout.phrases import headline
+from checker.rollout.output.sentences import answer_sentence, direction_sentence, headline, run_sentence
 from checker.rollout.runs import RunResult
-from checker.rollout.sentences import answer_sentence, direction_sentence, run_sentence
 from checker.rollout.steps import ServerStep
 from spec.quorum import Sid
 
@@ -92,12 +91,11 @@ def _stage(assessment: StageAssessment, down: frozenset[Sid]) -> dict[str, Any]:
             {
                 "question": question.name.lower(),
                 "faults": assessment.faults if faulty else 0,
-                "verdict": (answer := assessment.answer(question, faulty=faulty)).outcome.value,
+                "verdict": answer.outcome.value,
                 "reason": answer.reason.value,
                 "because": answer_sentence(answer),
             }
-            for question in assessment.questions
-            for faulty in (False, True)
+            for question, faulty, answer in assessment.answers
         ],
         "orders": [
             {

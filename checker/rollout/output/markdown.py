@@ -15,22 +15,26 @@ finished is called that wherever it is named.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
-
-from checker.markdown import escaped, fenced, folded
 from checker.rollout.answer import Plan
-from checker.rollout.assess import Order, QuestionAnswer, Reason, StageAssessment
-from checker.rollout.phrases import WORDS, clause, headline, in_short, not_covered, order_words, verdict_of
-from checker.rollout.quorums import ENOUGH, view_words
-from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict
-from checker.rollout.scenarios import Question
-from checker.rollout.sections import differences, if_a_step_fails
-from checker.rollout.sentences import answer_sentence, who_looks
+from checker.rollout.assessment import Order, QuestionAnswer, Reason, StageAssessment
+from checker.rollout.output.sections import differences, if_a_step_fails, what_goes_wrong, what_was_checked
+from checker.rollout.output.sentences import (
+    ENOUGH,
+    WORDS,
+    answer_sentence,
+    clause,
+    headline,
+    in_short,
+    not_covered,
+    order_words,
+    pair_sentence,
+    verdict_of,
+    who_looks,
+)
+from checker.rollout.runs import SafetyVerdict
 from checker.rollout.stages import Stage, one_at_a_time
 from checker.rollout.steps import START, STOP, ServerStep, quorum_without, unwaited
-from checker.traces.text import to_text
-from spec.quorum import Sid
+from checker.symbolic.report import view_text
 
 
 def markdown(plan: Plan, *, traces: bool = True) -> str:
@@ -42,8 +46,8 @@ def markdown(plan: Plan, *, traces: bool = True) -> str:
         differences(plan),
         _steps(plan),
         if_a_step_fails(plan),
-        _wrong(plan, traces=traces),
-        _checked(plan),
+        what_goes_wrong(plan, traces=traces),
+        what_was_checked(plan),
         ["## What is not covered", "", *(f"- {line}" for line in not_covered(plan))],
     ]
     return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
@@ -53,7 +57,7 @@ def _taken(plan: Plan) -> list[str]:
     """The two states, where they were read, and what z3 says of their quorums."""
     lines = ["## The two states, and the quick answer", ""]
     for label, folder in (("before", plan.request.old), ("after", plan.request.new)):
-        lines.append(f"- **{label}**: {view_words(folder.view)}")
+        lines.append(f"- **{label}**: {view_text(folder.view)}")
         lines += [f"  - {taken}" for taken in folder.taken]
         lines += [f"  - warning: {warning}" for warning in folder.warnings]
     if plan.request.now is not None:
@@ -66,7 +70,7 @@ def _taken(plan: Plan) -> list[str]:
 def _pairs(plan: Plan) -> list[str]:
     """What z3 says, once for each pair."""
     stages = [plan.direct, *plan.stages] if plan.direct.stage.remaining else plan.judged
-    return list(dict.fromkeys(str(pair) for stage in stages for pair in stage.pairs))
+    return list(dict.fromkeys(pair_sentence(pair) for stage in stages for pair in stage.pairs))
 
 
 # The answers.
@@ -127,13 +131,11 @@ def _steps(plan: Plan) -> list[str]:
 
 
 def _forward(plan: Plan) -> list[str]:
-    if not any(part.stage.remaining for part in plan.advised) or not _any_step(plan):
+    any_step = any(order.steps for part in plan.advised for order in part.orders)
+    if not any_step or not any(part.stage.remaining for part in plan.advised):
         return ["## The plan", "", "There is nothing to do: every server has its new file."]
-    lines = [
-        "## The plan" if plan.outcome_with_disks is SafetyVerdict.SAFE else "## The steps that were judged",
-        "",
-        *BEFORE,
-    ]
+    title = "## The plan" if plan.outcome_with_disks is SafetyVerdict.SAFE else "## The steps that were judged"
+    lines = [title, "", BEFORE]
     for number, part in enumerate(plan.advised, start=1):
         if len(plan.advised) > 1:
             lines += ["", f"### Stage {number} of {len(plan.advised)}: {part.stage.title}"]
@@ -141,15 +143,11 @@ def _forward(plan: Plan) -> list[str]:
     return lines
 
 
-def _any_step(plan: Plan) -> bool:
-    return any(order.steps for part in plan.advised for order in part.orders)
-
-
-BEFORE = [
+BEFORE = (
     "`srvr` below is what `echo srvr | nc HOST 2181` answers; `Mode:` is in it only while the server serves, that is, "
     "when it has caught up with its leader. Do the next step only when the one before is done. If a server does not "
     "come back, find out why, or give it its old file again, before you touch another."
-]
+)
 
 
 def _of_stage(plan: Plan, part: StageAssessment) -> list[str]:
@@ -171,9 +169,8 @@ def _of_stage(plan: Plan, part: StageAssessment) -> list[str]:
             "| leads now | order |",
             "| --- | --- |",
         ]
-        lines += [
-            f"| {order.leader} | {_with_waits(order)}{'' if order.explored else unexplored} |" for order in others
-        ]
+    for order in others:
+        lines.append(f"| {order.leader} | {_with_waits(order)}{'' if order.explored else unexplored} |")
     return lines
 
 
@@ -194,36 +191,27 @@ def _told(plan: Plan, part: StageAssessment, order: Order, step: ServerStep) -> 
             last = " **Without it no quorum runs**: no service until it is back."
     if step.action == STOP:
         return f"**Stop server {step.sid}** for good.{last}"
-    file = _file(part.stage, step.sid)
+    new = part.stage.new
+    file = f"`{new.servers[step.sid].origin if new.given else new.files[step.sid]}`"
     what = f"{'Start' if step.action == START else 'Restart'} server {step.sid}** with {file}"
     if step.sid in part.stage.moved:
-        hosts = " or ".join(f"`{host}`" for host in sorted(part.stage.new.hosts(step.sid)))
+        hosts = " or ".join(f"`{host}`" for host in sorted(new.hosts(step.sid)))
         disk = "its disk (`dataDir` and `dataLogDir`)"
         what = f"Stop server {step.sid}, move {disk} to {hosts}, then start it there** with {file}"
     if step.wait:
-        return f"**{what}. Wait until its `srvr` shows `Mode: {_mode(part.stage, step.sid)}`.{last}"
+        mode = "observer" if step.sid in new.view.observers else "follower` or `leader"
+        return f"**{what}. Wait until its `srvr` shows `Mode: {mode}`.{last}"
     vain = next((result for result in order.vain if result.stuck == step.sid), None)
     who = f" ({who_looks(vain.looking)} LOOKING)" if vain else ""
     return f"**{what}. Do not wait for it: it may not serve before the next step{who}.{last}"
 
 
-def _mode(stage: Stage, sid: Sid) -> str:
-    return "observer" if sid in stage.new.view.observers else "follower` or `leader"
-
-
-def _file(stage: Stage, sid: Sid) -> str:
-    if not stage.new.given:
-        return f"`{stage.new.files[sid]}`"
-    return f"`{stage.new.servers[sid].origin}`"
-
-
 def _with_waits(order: Order) -> str:
     """The steps in a row, each with its action, where servers are stopped for good too."""
     verbs = any(step.action == STOP for step in order.steps)
-    return ", ".join(
-        f"{step if verbs else step.sid}{'' if step.wait or step.action == STOP else ' (do not wait for it)'}"
-        for step in order.steps
-    )
+    vain = set(unwaited(order.steps))
+    steps = ((step if verbs else step.sid, step.sid in vain) for step in order.steps)
+    return ", ".join(f"{step}{' (do not wait for it)' if in_vain else ''}" for step, in_vain in steps)
 
 
 def _instead(plan: Plan) -> list[str]:
@@ -231,148 +219,13 @@ def _instead(plan: Plan) -> list[str]:
     parts = one_at_a_time(plan.request.old, plan.request.new)
     lines = ["## What to do instead", ""]
     if plan.request.order is None:
-        return [
-            *lines,
-            "No order that was tried is safe, and there is no smaller step of voters to take: see what goes wrong.",
-        ]
+        nothing = (
+            "No order that was tried is safe, and there is no smaller step of voters to take: see what goes wrong."
+        )
+        return [*lines, nothing]
     if parts:
         lines += ["One voter at a time, the leader last in each stage:", ""]
         lines += [*(f"{number}. {part.title}" for number, part in enumerate(parts, start=1)), ""]
     command = f"`python -m checker rollout --from {plan.request.old.path} --to {plan.request.new.path}`"
     what = "plans each stage and checks it" if parts else "tries other orders"
     return [*lines, f"{command}, without `--order`, {what}."]
-
-
-# What goes wrong.
-
-
-def _wrong(plan: Plan, *, traces: bool) -> list[str]:
-    """A run for each question that is answered with a violation, or a wait in vain."""
-    shown: dict[tuple[str, bool], RunResult] = {}
-    for assessment in plan.judged:
-        for question in assessment.questions:
-            for faulty in (False, True):
-                answer = assessment.answer(question, faulty=faulty)
-                if answer.finding and answer.finding.found and answer.reason is Reason.FOUND:
-                    shown.setdefault((answer.finding.prop, bool(answer.finding.spec.faults)), answer.finding)
-    if not shown:
-        return []
-    heading = "## What goes wrong" + (" in one go" if plan.stages else "")
-    return [heading, *(line for result in shown.values() for line in _run(result, traces=traces))]
-
-
-def _run(result: RunResult, *, traces: bool) -> list[str]:
-    trace = result.trace
-    assert trace is not None
-    what = clause(result)
-    under = f"with {result.spec.under}" if result.spec.under else "without any fault"
-    lines = [
-        "",
-        f"### {what[:1].upper()}{what[1:]}, {under}",
-    ]
-    where = f"Found in the run *{result.spec.name}*: `{result.prop}`"
-    lines += ["", f"{where}, {escaped(trace.clause)}.{_unwaited(result)}", ""]
-    told = [step for step in trace.steps[1:] if not CATCHING_UP.search(step.caption)]
-    lines += [f"- step {step.number}: {escaped(step.caption)}" for step in told]
-    lines += [f"- {line}" for line in _where_it_was(result)]
-    left = len(trace.steps) - 1 - len(told)
-    if left:
-        lines += ["", f"({left} packets by which servers catch up are left out.)"]
-    if not traces:
-        return [*lines, "", "(`--output FILE.md` has the whole trace, `--traces DIR` every format of it.)"]
-    return [*lines, "", *folded("The whole trace", fenced(to_text(trace)))]
-
-
-def _unwaited(result: RunResult) -> str:
-    """A remark on a run that continues where the plan would wait."""
-    sids = ", ".join(map(str, unwaited(result.spec.steps)))
-    return f" It goes on without waiting for server {sids}, which would be in vain." if sids else ""
-
-
-def _where_it_was(result: RunResult) -> Iterator[str]:
-    """Of a write that is lost: on whose disks it is."""
-    if result.trace is None or result.prop != "LeaderLogCompleteness":
-        return
-    missing = str(dict(result.trace.values)["missing"]).partition(",")[0]
-    lanes = result.trace.steps[-1].lanes.items()
-    has = [lane for lane, fields in lanes if any(str(txn).split("=")[0] == missing for txn in fields.get("log", ()))]
-    yield f"now the write {missing} is on the disk of {' and '.join(has) or 'nobody'}, not on that of the new leader"
-
-
-CATCHING_UP = re.compile(r" receives (?:SNAP|NEWLEADER|UPTODATE|ACK \d+:0 |LEADERINFO|ACKEPOCH|FOLLOWERINFO)")
-"""Long lines that are equal in every run; a DIFF and a TRUNC change a log, and stay."""
-
-
-# The table of runs.
-
-
-def _checked(plan: Plan) -> list[str]:
-    if not plan.runs:
-        return ["## What was checked", "", "z3 has compared the quorums. No run was made."]
-    head = "| stage | question | faults | leads first | result | states | depth | s |"
-    lines = ["## What was checked", "", head, "| --- | --- | --- | --- | --- | ---: | ---: | ---: |"]
-    for stage, questions, result in _rows(plan):
-        leader = "any" if result.spec.leader is None else str(result.spec.leader)
-        outcome = _result(result) + (", the first steps in one order" if result.spec.opening else "")
-        cells = (stage, questions, result.spec.under or "none", leader, outcome)
-        lines.append(f"| {' | '.join(cells)} | {result.states:,} | {result.depth} | {result.seconds:.1f} |")
-    lines += [
-        "",
-        f"{plan.seconds:.0f} s of work in all. A run that is not finished has used up its share of {_shared(plan)}. "
-        "Bounds:",
-        "",
-    ]
-    return [*lines, *_bounds([result for _, result in plan.runs])]
-
-
-def _shared(plan: Plan) -> str:
-    """What an unfinished run has used up."""
-    full = any(result.end is RunEnd.MEMORY for _, result in plan.runs)
-    return "the budget, or of the free memory" if full else "the budget"
-
-
-def _rows(plan: Plan) -> list[tuple[str, str, RunResult]]:
-    """Every run once, with its stage and the questions that it answers."""
-    rows: dict[tuple[str, str], tuple[list[str], RunResult]] = {}
-    for assessment, result in plan.runs:
-        stage = f"{assessment.stage.old.label} to {assessment.stage.new.label}"
-        questions, first = rows.setdefault((stage, result.text), ([], result))
-        questions.append(_question(result))
-        if result.found and not first.found:
-            rows[stage, result.text] = (questions, result)
-    return [(stage, " and ".join(dict.fromkeys(questions)), result) for (stage, _), (questions, result) in rows.items()]
-
-
-def _question(result: RunResult) -> str:
-    return {
-        Question.ELECTION: "leaders",
-        Question.COMMITS: "commits",
-        Question.HEALING: "healing",
-        Question.EMPTY_DISK: "empty disks",
-    }[result.spec.question]
-
-
-def _result(result: RunResult) -> str:
-    if result.outcome is SafetyVerdict.UNSAFE:
-        return f"**violated**: {result.prop}"
-    return {
-        SafetyVerdict.SAFE: "all explored",
-        SafetyVerdict.STALLS: "a wait in vain",
-        SafetyVerdict.OPEN: "not finished",
-    }[result.outcome]
-
-
-def _bounds(runs: Sequence[RunResult]) -> list[str]:
-    """The bounds of each kind of run, without repetitions."""
-    kinds: dict[str, list[RunResult]] = {}
-    for result in runs:
-        model = "the election alone" if not result.spec.zab else "the whole protocol"
-        model += f", {result.spec.writes} write{'s' * (result.spec.writes > 1)}" if result.spec.writes else ""
-        kinds.setdefault(model, []).append(result)
-    lines, told = [], set[str]()
-    for kind, of_kind in kinds.items():
-        common = [bound for bound in of_kind[0].bounds if all(bound in result.bounds for result in of_kind)]
-        new = [bound for bound in common if bound not in told and bound != "no faults"]
-        told |= set(new)
-        lines.append(f"- {kind}: {'; '.join(new) or 'as above'}")
-    return lines

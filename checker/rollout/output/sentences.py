@@ -1,13 +1,114 @@
-"""The words of an answer: its headline, its reasons in short, and the limits of all its runs."""
+"""The sentences of an answer: its headline, the reasons of runs and answers, the reasons in short, and the limits.
+
+Rules of this module: a sentence is made from the data, and nothing is decided by one. Every reason has a sentence.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from checker.report.verdict import finding_text
 from checker.rollout.answer import Plan
-from checker.rollout.assess import Order, QuestionAnswer, Reason, StageAssessment
-from checker.rollout.runs import RunResult, SafetyVerdict
+from checker.rollout.assessment import LARGEST, Order, QuestionAnswer, Reason, StageAssessment, ViewPair
+from checker.rollout.failures import Basis, DirectionAnswer
+from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict
 from checker.rollout.scenarios import Question
-from checker.rollout.sentences import answer_sentence, run_sentence, who_looks
+from checker.symbolic.report import set_text
 from spec.quorum import Sid
+
+PROVED = "proved by z3"
+REASONS = {
+    Reason.UNCHANGED: "as without the roll-out: no step changes a configuration as it is modelled",
+    Reason.FOUND_WITHOUT_FAULTS: "already without faults",
+    Reason.STEPS_OPEN: "the run about leaders that they rest on was not finished",
+    Reason.OPEN_WITHOUT_FAULTS: "the same without faults has no answer",
+    Reason.NO_WORK_LEFT: "the budget was used up before it",
+    Reason.NO_FAULTS: "no faults were asked for",
+    Reason.NO_SUCH_ELECTION: "not explored: the model has no election that ends in this first state",
+    Reason.VERSIONS: "not explored where configurations have versions",
+    Reason.TOO_LARGE: f"more than {LARGEST} servers are not explored",
+    Reason.OLD_DISK: "has run with another address: a disk on its old host may lack acknowledged writes",
+    Reason.ANY_ADDRESS: "listens on all addresses of its machine: which host names reach it is unknown",
+    Reason.OBSERVER_COUNTED: (
+        "a server runs as an observer while the leader's file counts it as a voter: it acknowledges without a log, and "
+        "a committed write can be lost; restart a promoted server first, a demoted server last"
+    ),
+}
+
+BASES = {
+    Basis.PROVED: PROVED,
+    Basis.CRASH_EXPLORED: "explored with a crash of any server at any time, which starts again with either file",
+    Basis.NO_CRASH_EXPLORED: "no finished run has a server that fails",
+    Basis.TWO_DISKS: "addresses change: a failed server may have two disks, on its old and on its new host",
+    Basis.BACK_NOT_EXPLORED: "not explored; `--now` asks about it",
+}
+
+
+def run_sentence(result: RunResult) -> str:
+    """The reason for the end of a run."""
+    match result.end:
+        case RunEnd.VIOLATION:
+            return finding_text(result.found) if result.found is not None else "a violation"
+        case RunEnd.STALL:
+            return f"{who_looks(result.looking)} LOOKING, and waiting does not help"
+        case RunEnd.WORK | RunEnd.MEMORY:
+            full = "; the memory was used up" if result.end is RunEnd.MEMORY else ""
+            return f"{result.states:,} states to depth {result.depth}, not all; no violation among them{full}"
+        case RunEnd.ELECTIONS:
+            most = result.spec.elections
+            return f"{result.states:,} states within {most} elections; that bound is used up before all settle"
+        case RunEnd.NO_WORK_LEFT:
+            return REASONS[Reason.NO_WORK_LEFT]
+        case RunEnd.IMPOSSIBLE:
+            return REASONS[Reason.NO_SUCH_ELECTION]
+    return f"all {result.states:,} states, no violation"
+
+
+def answer_sentence(answer: QuestionAnswer) -> str:
+    """The reason for the outcome of a cell."""
+    subjects, seen = ", ".join(map(str, answer.subjects)), _seen(answer.runs)
+    match answer.reason:
+        case Reason.FOUND if answer.finding is not None:
+            return run_sentence(answer.finding)
+        case Reason.PROVED:
+            return f"{PROVED}; {seen}" if seen else PROVED
+        case Reason.EXPLORED:
+            return seen
+        case Reason.STEPS_OPEN | Reason.OPEN_WITHOUT_FAULTS:
+            return f"{seen}, but {REASONS[answer.reason]}"
+        case Reason.OLD_DISK | Reason.ANY_ADDRESS:
+            return f"server {subjects} {REASONS[answer.reason]}"
+        case Reason.NOT_MODELLED:
+            return f"the roll-out changes {subjects}, which is not modelled"
+    return REASONS[answer.reason]
+
+
+def direction_sentence(direction: DirectionAnswer) -> str:
+    """The basis of an direction about a failed step."""
+    return answer_sentence(direction.answer) if direction.answer is not None else BASES[direction.basis]
+
+
+def who_looks(looking: tuple[Sid, ...]) -> str:
+    """The servers that look for a leader: `server 2 stays`, `servers 2 and 4 stay`."""
+    if len(looking) == 1:
+        return f"server {looking[0]} stays"
+    return f"servers {', '.join(map(str, looking[:-1]))} and {looking[-1]} stay" if looking else "some servers stay"
+
+
+def _seen(runs: Sequence[RunResult]) -> str:
+    """The size of runs without a violation, and whether they were finished."""
+    if not runs:
+        return ""
+    states = sum(result.states for result in runs)
+    unfinished = sum(result.outcome is not SafetyVerdict.SAFE for result in runs)
+    what = f"{len(runs)} run{'s' * (len(runs) > 1)}, {states:,} states"
+    if any(result.spec.opening for result in runs):
+        what += ", behind one order of the steps before"
+    if not unfinished:
+        return f"{what}, all explored"
+    which = "" if unfinished == len(runs) else f"{unfinished} of the runs "
+    return f"{what}, {which}not explored to the end"
+
 
 WORDS = {
     SafetyVerdict.UNSAFE: "UNSAFE",
@@ -15,6 +116,7 @@ WORDS = {
     SafetyVerdict.STALLS: "STALLS",
     SafetyVerdict.SAFE: "SAFE",
 }
+
 CLAUSES = {
     "OneLeader": "two servers lead at once, each with a quorum of its own file",
     "Leadership": "two leaders are established in one epoch, each by a quorum of its own file",
@@ -29,6 +131,7 @@ CLAUSES = {
     "Settles": "servers look for a leader and cannot find one",
 }
 """The meaning of a violation of each property."""
+
 NOT_COVERED = (
     "Whatever is bounded above: more faults than were asked for, more than one write, more elections.",
     "Messages of an election one by one: an election is one step here, to any of its outcomes (`python -m checker "
@@ -112,7 +215,9 @@ def in_short(plan: Plan) -> list[str]:
     warnings = dict.fromkeys((*plan.request.old.warnings, *plan.request.new.warnings))
     lines = [f"- **Warning**: {warning}" for warning in warnings]
     if plan.left_out:
-        lines.append(f"- **Not the whole change**: {_servers(plan.left_out)} not in the order, and left as before.")
+        verb = "is" if len(plan.left_out) == 1 else "are"
+        missing = f"{_named(plan.left_out)} {verb} not in the order, and left as before"
+        lines.append(f"- **Not the whole change**: {missing}.")
     if plan.request.old.view == plan.request.new.view:
         lines.append("- Nothing changes in who votes: the two folders have the same members, in the same roles.")
     lines += _addresses(plan)
@@ -156,13 +261,13 @@ def _not_modelled(plan: Plan) -> list[str]:
     return [f"- **Not modelled**: {listed}. A change of it may have any effect; roll it out separately, or test it."]
 
 
-def _servers(sids: tuple[Sid, ...]) -> str:
-    return f"server {sids[0]} is" if len(sids) == 1 else f"servers {', '.join(map(str, sids))} are"
-
-
 def _of_stage(assessment: StageAssessment, name: str) -> str:
     if assessment.outcome is SafetyVerdict.UNSAFE:
-        kept = f" With the disks moved it is {_adjective(assessment)}." if assessment.stage.moved else ""
+        kept = (
+            f" With the disks moved it is {WORDS[assessment.outcome_with_disks].lower()}."
+            if assessment.stage.moved
+            else ""
+        )
         return f"{name} is unsafe: {'; '.join(dict.fromkeys(_violations(assessment)))}.{kept}"
     waits = any(order.vain for order in assessment.orders)
     stalls = " Not every step may be waited for: see the plan." if waits else ""
@@ -172,9 +277,8 @@ def _of_stage(assessment: StageAssessment, name: str) -> str:
         stuck = assessment.answer(Question.HEALING, faulty=False)
         return f"{name} comes to a stop: {_where_it_stops(stuck)}. No committed write is lost."
     if assessment.unchanged and not assessment.runs:
-        return (
-            f"{name} is safe. Quorums always meet (proved), and no step changes what is modelled: nothing was explored."
-        )
+        why = "Quorums always meet (proved), and no step changes what is modelled: nothing was explored."
+        return f"{name} is safe. {why}"
     proof = " Quorums always meet (proved), and no run broke an invariant." if assessment.proved else ""
     open_ = [
         f"{'under' if faulty else 'without'} faults"
@@ -187,19 +291,12 @@ def _of_stage(assessment: StageAssessment, name: str) -> str:
 
 def _violations(assessment: StageAssessment) -> list[str]:
     found = []
-    for faulty in (False, True):
-        for question in assessment.questions:
-            answer = assessment.answer(question, faulty=faulty)
-            if answer.outcome is SafetyVerdict.UNSAFE and answer.finding and answer.reason is Reason.FOUND:
-                disk = " (empty disk)" if question is Question.EMPTY_DISK else ""
-                under = "with " + answer.finding.spec.under if faulty else "without any fault"
-                found.append(f"{under} {clause(answer.finding)}{disk}")
+    for question, faulty, answer in sorted(assessment.answers, key=lambda each: each[1]):
+        if answer.outcome is SafetyVerdict.UNSAFE and answer.finding and answer.reason is Reason.FOUND:
+            disk = " (empty disk)" if question is Question.EMPTY_DISK else ""
+            under = "with " + answer.finding.spec.under if faulty else "without any fault"
+            found.append(f"{under} {clause(answer.finding)}{disk}")
     return found
-
-
-def _adjective(assessment: StageAssessment) -> str:
-    """The verdict with the disks moved, in lower case."""
-    return WORDS[assessment.outcome_with_disks].lower()
 
 
 def _where_it_stops(answer: QuestionAnswer) -> str:
@@ -214,15 +311,32 @@ def _where_it_stops(answer: QuestionAnswer) -> str:
 def _open(assessment: StageAssessment) -> list[str]:
     """The questions without an answer, by reason."""
     reasons: dict[str, list[str]] = {}
-    for question in assessment.questions:
-        for faulty in (False, True):
-            answer = assessment.answer(question, faulty=faulty)
-            if answer.outcome is SafetyVerdict.OPEN and (assessment.faults or not faulty):
-                what = f"{question.value} {'under' if faulty else 'without'} faults"
-                reasons.setdefault(answer_sentence(answer), []).append(what)
+    for question, faulty, answer in assessment.answers:
+        if answer.outcome is SafetyVerdict.OPEN and (assessment.faults or not faulty):
+            what = f"{question.value} {'under' if faulty else 'without'} faults"
+            reasons.setdefault(answer_sentence(answer), []).append(what)
     return [f"{' and '.join(what)} ({because})" for because, what in reasons.items()]
 
 
 def clause(result: RunResult) -> str:
     """The violation of a run, for readers without knowledge of the properties."""
     return CLAUSES.get(result.prop) or run_sentence(result)
+
+
+ENOUGH = (
+    "A server follows one leader at a time, a write is committed by a quorum, and a new leader asks a quorum what was "
+    "committed. So where every two quorums meet and no server changes its role there are never two leaders that both "
+    "have one, and no leader begins without what was committed: in any order, under any of these faults, as long as no "
+    "disk is lost and every server keeps its address. A server that is an observer by its own file acknowledges "
+    "without a log, and is counted by a leader whose file has it as a voter."
+)
+"""Why it is enough that quorums meet. That they do is proved by z3; this sentence is Zab's own argument."""
+
+
+def pair_sentence(pair: ViewPair) -> str:
+    """The answer of z3 about two views."""
+    whose = f"{pair.old} and {pair.new}" if pair.old != pair.new else f"{pair.old} alone"
+    if pair.disjoint is None:
+        return f"{whose}: every two quorums meet (proved)"
+    a, b = set_text(pair.disjoint.a), set_text(pair.disjoint.b)
+    return f"{whose}: DISJOINT QUORUMS. {a} is a quorum by {pair.old}, {b} is one by {pair.new}"
