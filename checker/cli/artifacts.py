@@ -40,7 +40,7 @@ def prepare(options: argparse.Namespace) -> None:
 
 def write_reports(outcomes: Sequence[RunOutcome], options: argparse.Namespace, began: float, seconds: float) -> None:
     """Write the reports that the options name. `began` is in seconds since 1970. Raises OutputError."""
-    from checker.report.document import document, release  # noqa: PLC0415 (few commands write a report)
+    from checker.report.json_report import document, release  # noqa: PLC0415 (few commands write a report)
     from checker.report.junit import junit_xml  # noqa: PLC0415
     from checker.report.sarif import sarif_log  # noqa: PLC0415
 
@@ -63,8 +63,7 @@ def silent_to_github(options: argparse.Namespace) -> Iterator[None]:
 
 def say_to_github(outcomes: Sequence[RunOutcome], options: argparse.Namespace) -> None:
     """Print annotations, and write the summary of the step if the environment names a file. Raises OutputError."""
-    from checker.report.github import annotation_lines  # noqa: PLC0415
-    from checker.report.summary import summary  # noqa: PLC0415
+    from checker.report.github import annotation_lines, summary  # noqa: PLC0415
 
     for annotation in annotation_lines(outcomes):
         _say(annotation, options)

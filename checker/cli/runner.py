@@ -35,7 +35,7 @@ from checker.engine.result import disagreements
 from checker.job import Job
 from checker.models.ensemble import NotRefinedError
 from checker.report import ExitCode, Progress, judge, refuse
-from checker.report.document import verdicts
+from checker.report.json_report import verdicts
 from checker.report.outcome import RunOutcome, gravest
 from checker.report.verdict import not_explored
 from checker.traces import trace_of

@@ -111,7 +111,7 @@ class Handlers:
         """Return the view of a walk. Raises BadRequestError, also if the walk does not match the check of its link."""
         opened = self._open(asked.job)
         view = views.walk_view(opened.job, opened.key, opened.walks, asked.path)
-        if asked.check is not None and view["link"] != f"{asked.job}/{view['link'].split('/')[1]}/{asked.check}":
+        if asked.check is not None and view["link"] != views.link_of(opened.key, asked.path, asked.check):
             what = "this link was made by another release: its moves now lead to another state"
             raise BadRequestError(f"{what}; begin anew, or open a saved trace", HTTPStatus.CONFLICT)
         return view

@@ -97,13 +97,18 @@ def walk_view(job: Job, key: str, walks: Walks, ordinals: tuple[int, ...]) -> di
     return {
         "job": key,
         "path": list(ordinals),
-        "link": f"{key}/{write_path(ordinals)}/{check_of(trace)}",
+        "link": link_of(key, ordinals, check_of(trace)),
         "picture": picture_view(trace),
         "lanes": _lanes(last),
         "properties": [_property(job, prop, row, trace) for prop in job.model.properties],
         "findings": [finding_view(job, each) for each in found],
         "moves": [_move(job, walks, path, last, n, *each) for n, each in enumerate(walks.next(row))],
     }
+
+
+def link_of(key: str, ordinals: tuple[int, ...], check: str) -> str:
+    """The link to a walk; its last part is the check of the end."""
+    return f"{key}/{write_path(ordinals)}/{check}"
 
 
 def picture_view(trace: Trace) -> str:

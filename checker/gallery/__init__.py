@@ -4,7 +4,6 @@
 content of a page is the same on every machine: it has no times and no sizes.
 """
 
-from checker.gallery.index import index_of
-from checker.gallery.page import Page, page_name, page_of
+from checker.gallery.page import Page, index_of, page_name, page_of
 
 __all__ = ["Page", "index_of", "page_name", "page_of"]

@@ -15,8 +15,7 @@ from checker.cli.command import unread_output_discarded
 from checker.engine.process import free_memory
 from checker.engine.result import Stop
 from checker.engine.search import explore
-from checker.gallery.index import index_of
-from checker.gallery.page import page_name, page_of
+from checker.gallery.page import index_of, page_name, page_of
 from checker.report import ExitCode, Progress, judge
 from checker.scenario import ScenarioError, bundled, load
 

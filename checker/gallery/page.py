@@ -1,4 +1,7 @@
-"""A page of the gallery: one scenario, its verdict, its properties, and every run that was found.
+"""The pages of the gallery: one for each scenario, and the front page with links to all of them.
+
+A page has the verdict, the properties, and every run that was found. The front page lists every scenario by its folder,
+and every variant with the scenarios that catch it.
 
 Rules of this module:
 
@@ -12,6 +15,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +31,7 @@ from checker.traces.summary import claim, finding
 from checker.traces.svg import to_svg
 from checker.traces.text import to_text
 from checker.traces.trace import Trace, trace_of
+from spec.variants import DESCRIBED, Area, Variant, of_area
 
 
 @dataclass(frozen=True)
@@ -59,7 +64,7 @@ def page_name(path: Path) -> str:
     return f"{path.parent.name}/{path.stem}"
 
 
-def written(job: Job) -> dict[str, Any]:
+def scenario_of(job: Job) -> dict[str, Any]:
     """The content of a job's scenario, by its keys."""
     value = read_yaml(str(job.source["text"]), str(job.source["file"])).value
     return value if isinstance(value, dict) else {}
@@ -91,9 +96,9 @@ def _traces(job: Job, exploration: Exploration, judgement: Judgement) -> Iterato
 
 
 def _opening(path: Path, job: Job, judgement: Judgement, page: Path) -> Sequence[str]:
-    about = " ".join(str(written(job).get("about", "")).split())
+    about = " ".join(str(scenario_of(job).get("about", "")).split())
     link = f"[{path.parent.name}/{path.name}]({os.path.relpath(path, page.parent)})"
-    found = "" if judgement.verdict in (Verdict.VIOLATED, Verdict.DEADLOCK) else judgement.sentence.partition(": ")[2]
+    found = "" if judgement.verdict in (Verdict.VIOLATED, Verdict.DEADLOCK) else judgement.explanation
     verdict = f"**{judgement.verdict.value}**, {judgement.remark}{f': {escaped(found)}' if found else ''}."
     lines = [f"# {escaped(job.name)}", "", *([escaped(about), ""] if about else [])]
     return [*lines, f"Verdict: {verdict}", "", f"Scenario: {link}. Grain: {job.grain}."]
@@ -143,3 +148,53 @@ def _by_hand(path: Path) -> Sequence[str]:
         f"runs it, and writes every run found there, to be looked at, stepped through and replayed;"
         f" `python -m checker explore spec/scenarios/{page_name(path)}.yaml` walks the states in a browser.",
     ]
+
+
+_HEAD = """\
+# Gallery
+
+What the checker finds, a page for each scenario: the verdict, what was asked, and every run that was found. A run is
+told as it was found by breadth-first search, shortest, and of all shortest ones with the fewest faults and switches
+from one server to another. The pages are written by
+
+    python -m checker gallery docs/gallery
+
+and a test fails where one is not what the checker finds.
+
+`R10` and the like number what the system must show: R1 to R11 are about the ensemble (R10 is growing three servers to
+five, R10' the same with the leader last), R12 to R14 about the service, R15 to R22 about recipes. *Passed* means that
+nothing that was asked for is violated, within the bounds on the page; what was asked for may be that something bad can
+happen. *Vacuous* means that a part of the question never came up."""
+
+
+def index_of(jobs: Mapping[Path, Job], gallery: Path) -> str:
+    """The front page for these scenarios, as Markdown. A scenario without a page in the gallery has no link."""
+    lines = [_HEAD, "", "## Scenarios"]
+    for folder, paths in groupby(jobs, key=lambda path: path.parent.name):
+        lines += ["", f"### {folder}", "", "| scenario | verdict |", "| --- | --- |"]
+        lines += [f"| {_link(path, jobs[path], gallery)} | {_expected(jobs[path])} |" for path in paths]
+    lines += ["", "## Variants", "", "What each does wrong, and where it is caught."]
+    for area in Area:
+        lines += ["", f"### {area.value[:1].upper()}{area.value[1:]}", "", *_variants(area, jobs, gallery)]
+    return "\n".join(lines) + "\n"
+
+
+def _link(path: Path, job: Job, gallery: Path) -> str:
+    name = page_name(path)
+    return f"[{escaped(job.name)}]({name}.md)" if (gallery / f"{name}.md").exists() else escaped(job.name)
+
+
+def _expected(job: Job) -> str:
+    return job.expected.value if job.expected else ""
+
+
+def _variants(area: Area, jobs: Mapping[Path, Job], gallery: Path) -> Iterator[str]:
+    yield from ("| variant | what is wrong | caught in |", "| --- | --- | --- |")
+    for variant in sorted(of_area(area), key=list(Variant).index):
+        caught = [_link(path, job, gallery) for path, job in jobs.items() if variant.value in _has(job)]
+        yield f"| {escaped(str(variant.value))} | {escaped(DESCRIBED[variant].wrong)} | {'; '.join(caught)} |"
+
+
+def _has(job: Job) -> Sequence[str]:
+    """The variants of a scenario that demonstrates their defects."""
+    return scenario_of(job).get("variants", []) if _expected(job) != "passed" else []

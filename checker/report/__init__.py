@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from checker.report.json import report_json
+    from checker.report.json_report import report_json
     from checker.report.progress import Progress
     from checker.report.text import invariants_lines, print_report, report_lines, summary_line
     from checker.report.verdict import ExitCode, Judgement, judge, refuse
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    "json": ("report_json",),
+    "json_report": ("report_json",),
     "progress": ("Progress",),
     "text": ("invariants_lines", "print_report", "report_lines", "summary_line"),
     "verdict": ("ExitCode", "Judgement", "judge", "refuse"),

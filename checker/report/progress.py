@@ -22,7 +22,7 @@ from rich.text import Text
 
 from checker.engine.result import COMPILING, Exploration
 from checker.printable import on_a_line
-from checker.report.console import LeavableConsole
+from checker.report.text import LeavableConsole
 from checker.report.verdict import memory
 
 EVERY = 5.0  # seconds between lines without a terminal

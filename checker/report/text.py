@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from rich.console import Console
 from rich.text import Text
@@ -22,7 +22,6 @@ from checker.engine.model import Kind, Property
 from checker.engine.result import Coverage, Exploration, Limits, Liveness, Stop
 from checker.job import Job, Verdict
 from checker.printable import on_a_line
-from checker.report.console import LeavableConsole
 from checker.report.verdict import Judgement, is_idle, may_be_idle, memory
 
 STYLES = {
@@ -273,3 +272,14 @@ def _columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
     return [
         "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
     ]
+
+
+class LeavableConsole(Console):
+    """A console that raises BrokenPipeError if the reader has closed the stream, an error that the caller handles.
+
+    A plain console of `rich` ends the whole process with code 1 then, for any verdict.
+    """
+
+    def on_broken_pipe(self) -> NoReturn:
+        """Raise the error again; `rich` calls this method while it handles it."""
+        raise  # noqa: PLE0704 (the error that is handled when this is called)

@@ -53,6 +53,7 @@ class Judgement:
     `different` describes the expected violations if others were found, and is empty otherwise. `silent` are the known
     actions that never fired, including those that the job allows to be silent. `undecided`: the budget of the whole
     command ended the run, and nothing had been found. `broken_off`: an interrupt ended the run, or it never began.
+    `explanation` is the sentence without the verdict, for a run that ended.
     """
 
     verdict: Verdict
@@ -64,6 +65,7 @@ class Judgement:
     undecided: bool = False
     broken_off: bool = False
     different: str = ""
+    explanation: str = ""
 
     @property
     def as_expected(self) -> bool | None:
@@ -100,13 +102,22 @@ def judge(
     verdict, code, reasons = _verdict(job, exploration, silent)
     if on_budget and verdict is Verdict.INCOMPLETE and exploration.stop is Stop.TIME:
         return _undecided(job, exploration, silent, bare=bare)
-    sentence = f"{verdict.value}: {_sentence(verdict, exploration, reasons)}"
+    explanation = _sentence(verdict, exploration, reasons)
+    sentence = f"{verdict.value}: {explanation}"
     broken_off = verdict is Verdict.INCOMPLETE and exploration.stop is Stop.INTERRUPTED
     different = _different(job, exploration)
     as_expected = verdict is job.expected and not different
     exit_code = _exit_code(code, job.expected, as_expected=as_expected, bare=bare or broken_off)
     return Judgement(
-        verdict, exit_code, sentence, reasons, job.expected, silent, broken_off=broken_off, different=different
+        verdict,
+        exit_code,
+        sentence,
+        reasons,
+        job.expected,
+        silent,
+        broken_off=broken_off,
+        different=different,
+        explanation=explanation,
     )
 
 
