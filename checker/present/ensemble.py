@@ -18,7 +18,7 @@ from checker.engine import Model, Move, Row
 from checker.job import DiagramEvent, Json
 from checker.models.ensemble import Grain, Setup
 from checker.models.ensemble.actions import Action
-from checker.models.ensemble.names import VOTES, server_name
+from checker.models.ensemble.setup import VOTES, server_name
 from checker.present.ensemble_events import Events, decided, leader_words, vote_words
 from checker.present.ensemble_fields import disk_of, part_of, transaction
 from spec.effects import DiskOperation

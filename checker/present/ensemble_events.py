@@ -17,7 +17,7 @@ from checker.job import DiagramEvent
 from checker.models.ensemble import Setup
 from checker.models.ensemble.actions import Action
 from checker.models.ensemble.connection import Connection
-from checker.models.ensemble.names import LINKS, channel_name, connection_name, server_name
+from checker.models.ensemble.setup import LINKS, channel_name, connection_name, server_name
 from checker.present.in_flight import Changes, changes
 from spec.effects import Message
 from spec.election.channel import Channel

@@ -13,8 +13,7 @@ import msgspec
 from checker.engine import TRIVIAL, Finding, Kind, Read
 from checker.models.ensemble.effects import Concern, Misfit
 from checker.models.ensemble.history import HistoryPart, PendingSync, part
-from checker.models.ensemble.names import HISTORY, server_name
-from checker.models.ensemble.setup import Setup
+from checker.models.ensemble.setup import HISTORY, Setup, server_name
 from checker.properties.projections import AWAY, ENSEMBLE_PROPERTIES, ZAB
 from checker.properties.registry import Answer, Condition
 from spec.election.vote import ServerState

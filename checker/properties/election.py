@@ -10,8 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from checker.engine import TRIVIAL, Finding, Kind, Read
-from checker.models.ensemble.names import Link, server_name
-from checker.models.ensemble.setup import Setup
+from checker.models.ensemble.setup import Link, Setup, server_name
 from checker.models.ensemble.status import ElectionStatus, followers, has_rejoined, is_established
 from checker.properties.projections import (
     ELECTION,

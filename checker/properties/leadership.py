@@ -11,8 +11,7 @@ from typing import Any
 
 from checker.engine import TRIVIAL, Finding, Read
 from checker.models.ensemble.history import EstablishedEpoch, FirstCommit, HistoryPart, part
-from checker.models.ensemble.names import HISTORY, server_name
-from checker.models.ensemble.setup import Setup
+from checker.models.ensemble.setup import HISTORY, Setup, server_name
 from checker.properties.projections import (
     ZAB_EQUAL_QUORUMS,
     DiskContents,

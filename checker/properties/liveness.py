@@ -20,8 +20,7 @@ from itertools import combinations, permutations
 
 from checker.engine import Finding, Kind, Move
 from checker.models.ensemble.actions import is_fair
-from checker.models.ensemble.names import Link
-from checker.models.ensemble.setup import Setup
+from checker.models.ensemble.setup import Link, Setup
 from checker.models.ensemble.status import ElectionStatus
 from checker.properties.projections import ENSEMBLE_PROPERTIES, Statuses, serving, statuses_and_links_of
 from checker.properties.registry import Condition

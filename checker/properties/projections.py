@@ -23,8 +23,7 @@ from msgspec.structs import replace
 from checker.engine import Kind, Read
 from checker.models.ensemble.effects import Misapplied, up_to
 from checker.models.ensemble.history import HistoryPart, part
-from checker.models.ensemble.names import HISTORY, LINKS, Link, server_name
-from checker.models.ensemble.setup import Grain, Setup
+from checker.models.ensemble.setup import HISTORY, LINKS, Grain, Link, Setup, server_name
 from checker.models.ensemble.status import LEADING, ElectionStatus, election_status, is_established
 from checker.properties.registry import Answer, Condition, Parameter, ParameterError, Registry, Scope
 from spec.quorum import Sid, View

@@ -13,8 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from checker.engine import Finding, Kind, Read
-from checker.models.ensemble.names import VOTES, server_name
-from checker.models.ensemble.setup import File, Setup
+from checker.models.ensemble.setup import VOTES, File, Setup, server_name
 from checker.models.ensemble.status import ElectionStatus, election_status
 from checker.printable import nearest, similar
 from checker.properties.projections import ENSEMBLE_PROPERTIES, Statuses, quoted, server_of

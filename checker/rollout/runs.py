@@ -26,7 +26,7 @@ from checker.engine.process import free_memory
 from checker.engine.result import Stop
 from checker.job import Job
 from checker.models.ensemble.actions import Action
-from checker.models.ensemble.names import PLAN, server_name
+from checker.models.ensemble.setup import PLAN, server_name
 from checker.models.ensemble.status import ElectionStatus, election_status, is_established
 from checker.report import Progress
 from checker.rollout.scenarios import RunSpec, scenario_of

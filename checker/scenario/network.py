@@ -15,9 +15,8 @@ from dataclasses import replace
 
 from checker.engine import Model, Move, Read, Rule
 from checker.models.ensemble.actions import Action
-from checker.models.ensemble.names import channel_name
 from checker.models.ensemble.rules import pairs
-from checker.models.ensemble.setup import Setup
+from checker.models.ensemble.setup import Setup, channel_name
 from spec.election.channel import Channel
 
 

@@ -24,7 +24,7 @@ from msgspec.structs import replace
 from checker.engine import TRIVIAL, Finding, Property, Read
 from checker.models.ensemble import File, Member, Setup
 from checker.models.ensemble.history import History
-from checker.models.ensemble.names import HISTORY, server_name
+from checker.models.ensemble.setup import HISTORY, server_name
 from checker.properties import ENSEMBLE_PROPERTIES
 from checker.validate.global_history import GlobalHistory
 from checker.validate.server_logs import Txns

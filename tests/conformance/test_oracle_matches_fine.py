@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from checker.engine import Kind, Property, Read, Stop
 from checker.engine.search import explore
 from checker.models.ensemble import Budgets, File, Grain, Member, Setup, ensemble
-from checker.models.ensemble.names import server_name
+from checker.models.ensemble.setup import server_name
 from checker.models.ensemble.status import LEADING, ElectionStatus, election_status, followers, is_established
 from spec.durable import Durable
 from spec.election.channel import ChannelRules

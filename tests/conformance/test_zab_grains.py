@@ -24,7 +24,7 @@ from checker.engine.search import explore
 from checker.engine.semantics import read, successors
 from checker.models.ensemble import Budgets, File, Grain, Member, Setup, ensemble
 from checker.models.ensemble.connection import Connection
-from checker.models.ensemble.names import connection_name, server_name
+from checker.models.ensemble.setup import connection_name, server_name
 from spec.durable import Durable
 from spec.election.channel import ChannelRules
 from spec.quorum import Sid, majority_view

@@ -9,8 +9,8 @@ from checker.engine.search import explore
 from checker.engine.semantics import successors
 from checker.models.ensemble import Budgets, File, Grain, Member, PlannedAction, Prologue, Setup, ensemble
 from checker.models.ensemble.environment import boot
-from checker.models.ensemble.names import LINKS, channel_name, server_name
 from checker.models.ensemble.rules import pairs
+from checker.models.ensemble.setup import LINKS, channel_name, server_name
 from checker.models.ensemble.status import election_status, has_rejoined, is_running
 from checker.report.verdict import Verdict, judge
 from checker.scenario import from_text

@@ -10,7 +10,7 @@ import pytest
 
 from checker.engine import plain, search
 from checker.job import Job
-from checker.models.ensemble.names import CONNECTIONS, server_name
+from checker.models.ensemble.setup import CONNECTIONS, server_name
 from checker.models.ensemble.status import ElectionStatus, election_status
 from checker.scenario import from_text
 from spec.quorum import Sid

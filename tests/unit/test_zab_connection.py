@@ -21,7 +21,7 @@ from checker.models.ensemble.connection import (
     connection_actor,
     opening_actor,
 )
-from checker.models.ensemble.names import server_name
+from checker.models.ensemble.setup import server_name
 from spec.zab.events import Receive
 from spec.zab.packets import Ack, FollowerInfo, LeaderInfo, QuorumPacket, QuorumPing
 

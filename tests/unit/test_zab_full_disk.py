@@ -11,7 +11,7 @@ from checker.engine import Finding, Model, Move, Property, Read
 from checker.engine.search import explore
 from checker.engine.semantics import successors
 from checker.models.ensemble import Action, Budgets, File, Grain, Member, Prologue, Setup, ensemble
-from checker.models.ensemble.names import server_name
+from checker.models.ensemble.setup import server_name
 from checker.properties import ENSEMBLE_PROPERTIES
 from spec.effects import Disconnect, Effects, Persist, Send, ServerStep, Step, WriteEpochs
 from spec.quorum import majority_view

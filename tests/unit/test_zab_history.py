@@ -19,7 +19,7 @@ from checker.models.ensemble.history import (
     part,
     parts_read,
 )
-from checker.models.ensemble.names import HISTORY, server_name
+from checker.models.ensemble.setup import HISTORY, server_name
 from spec.effects import Fact
 from spec.txn import Txn, make_zxid
 from spec.zab.events import (

@@ -19,23 +19,24 @@ import msgspec
 from checker.engine import Actor, Column, Model, Move, Property, Row
 from checker.engine.semantics import successors
 from checker.models.ensemble import columns
-from checker.models.ensemble.actions import LOSSES, SETTLING, Action, Budgets, Faults, faults_actor, urgency
+from checker.models.ensemble.actions import FAULTS, LOSSES, SETTLING, Action, Budgets, Faults, faults_actor, urgency
 from checker.models.ensemble.columns import RecordedFacts
 from checker.models.ensemble.connection import connection_actor, opening_actor
 from checker.models.ensemble.history import History, history_actor, parts_read
-from checker.models.ensemble.names import (
+from checker.models.ensemble.rules import pairs, rules
+from checker.models.ensemble.setup import (
     CONNECTIONS,
-    FAULTS,
     HISTORY,
     LINKS,
     PLAN,
     VOTES,
+    Grain,
+    Prologue,
+    Setup,
     channel_name,
     connection_name,
     server_name,
 )
-from checker.models.ensemble.rules import pairs, rules
-from checker.models.ensemble.setup import Grain, Prologue, Setup
 from checker.models.ensemble.status import ElectionStatus, election_status
 from spec.election.channel import Channel, ChannelRules
 from spec.quorum import Sid

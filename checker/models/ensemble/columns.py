@@ -26,18 +26,19 @@ from checker.engine import Actor, Outcome, Send
 from checker.models.ensemble.connection import Close, Open, PeerClosed, Transmit
 from checker.models.ensemble.effects import SyncsEnded, misapplied, misfits, syncs
 from checker.models.ensemble.history import HistoryPart, concerns
-from checker.models.ensemble.names import (
+from checker.models.ensemble.setup import (
     CONNECTIONS,
     HISTORY,
     LINKS,
     PLAN,
     VOTES,
+    Grain,
     Link,
+    Setup,
     channel_name,
     connection_name,
     server_name,
 )
-from checker.models.ensemble.setup import Grain, Setup
 from spec import server as spec_server
 from spec.effects import Connect, Disconnect, Effect, Fact, Message, Observe, ResetConnections
 from spec.effects import Send as SendEffect

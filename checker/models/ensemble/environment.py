@@ -16,20 +16,21 @@ from itertools import combinations
 from typing import Any
 
 from checker.engine import Move, Read, Rule, Send
-from checker.models.ensemble.actions import Action, Spend, has_left
+from checker.models.ensemble.actions import FAULTS, Action, Spend, has_left
 from checker.models.ensemble.columns import CRASH, ERASE, ChannelTransition, ConnectionsEnded, LinkChange, reachable
 from checker.models.ensemble.connection import Disconnection
-from checker.models.ensemble.names import (
+from checker.models.ensemble.setup import (
     CONNECTIONS,
-    FAULTS,
     LINKS,
     PLAN,
+    File,
+    Grain,
     Link,
+    Setup,
     channel_name,
     connection_name,
     server_name,
 )
-from checker.models.ensemble.setup import File, Grain, Setup
 from checker.models.ensemble.status import ElectionStatus, election_status, has_rejoined, is_running
 from spec.election.messages import Start
 from spec.quorum import Sid, View

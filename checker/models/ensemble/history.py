@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from checker.engine import Actor, Outcome, Property
 from checker.models.ensemble.effects import Misapplied, Misfit, SyncAsked, SyncsEnded
-from checker.models.ensemble.names import HISTORY
+from checker.models.ensemble.setup import HISTORY
 from spec.effects import Fact
 from spec.quorum import Sid
 from spec.txn import Txn

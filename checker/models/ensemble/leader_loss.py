@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from checker.engine import Move, Read, Rule, Send
-from checker.models.ensemble.actions import Action, Spend, losses, may_give_up
-from checker.models.ensemble.names import FAULTS, LINKS, Link, server_name
-from checker.models.ensemble.setup import Grain, Setup
+from checker.models.ensemble.actions import FAULTS, Action, Spend, losses, may_give_up
+from checker.models.ensemble.setup import LINKS, Grain, Link, Setup, server_name
 from checker.models.ensemble.status import (
     FOLLOWING,
     LEADING,

@@ -14,7 +14,7 @@ from dataclasses import replace
 from checker.engine import Finding, Kind, Limits, Model, Move, Property, Read, Row, Rule, Step
 from checker.engine.semantics import successors
 from checker.models.ensemble.actions import Action
-from checker.models.ensemble.names import server_name
+from checker.models.ensemble.setup import server_name
 from checker.models.ensemble.status import ElectionStatus, election_status
 from spec.quorum import Sid
 

@@ -15,19 +15,19 @@ from typing import Any
 
 from checker.engine import Move, Read, Rule, Send
 from checker.models.ensemble import environment, leader_loss, zab
-from checker.models.ensemble.actions import Action, Need, Spend, has_left
+from checker.models.ensemble.actions import FAULTS, Action, Need, Spend, has_left
 from checker.models.ensemble.columns import ConnectionsMade, Pop
 from checker.models.ensemble.connection import Pass
-from checker.models.ensemble.names import (
+from checker.models.ensemble.setup import (
     CONNECTIONS,
-    FAULTS,
     LINKS,
+    Grain,
     Link,
+    Setup,
     channel_name,
     connection_name,
     server_name,
 )
-from checker.models.ensemble.setup import Grain, Setup
 from checker.models.ensemble.status import LOOKING
 from spec.effects import Timer
 from spec.election import oracle

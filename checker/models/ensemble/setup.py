@@ -1,4 +1,5 @@
-"""The input of a model of an ensemble: servers with their files, a history, a plan, faults and a grain.
+"""The input of a model of an ensemble: servers with their files, a history, a plan, faults and a grain; the names of
+its columns.
 
 Everything here is plain data: scenarios and the command line make a `Setup`, and `build` makes a model of it.
 """
@@ -16,6 +17,26 @@ from spec.election.channel import ChannelRules
 from spec.quorum import Sid, View
 from spec.variants import Variant
 from spec.zab.state import ZabRules
+
+LINKS, PLAN, VOTES, HISTORY = "links", "plan", "votes", "history"
+CONNECTIONS = "connections"
+Link = tuple[Sid, Sid]
+"""The link between two servers, the smaller id first; or a direction of it."""
+
+
+def server_name(sid: Sid) -> str:
+    """The column of a server, in the notation of zoo.cfg."""
+    return f"server.{sid}"
+
+
+def channel_name(source: Sid, destination: Sid) -> str:
+    """The column of the notifications that one server sends another."""
+    return f"{source}>{destination}"
+
+
+def connection_name(one: Sid, other: Sid) -> str:
+    """The column of the quorum connection between two servers."""
+    return f"{min(one, other)}-{max(one, other)}"
 
 
 class Grain(Enum):

@@ -19,10 +19,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from checker.engine import Move, Read, Rule, Send
-from checker.models.ensemble.actions import Action, Faults, Spend, has_left, losses, may_give_up
+from checker.models.ensemble.actions import FAULTS, Action, Faults, Spend, has_left, losses, may_give_up
 from checker.models.ensemble.connection import Connection, Disconnection, PeerClosed, Take
-from checker.models.ensemble.names import FAULTS, LINKS, Link, connection_name, server_name
-from checker.models.ensemble.setup import Grain, Setup
+from checker.models.ensemble.setup import LINKS, Grain, Link, Setup, connection_name, server_name
 from checker.models.ensemble.status import LEADING, LOOKING, StatusInRound, in_round, is_serving
 from spec.election.messages import LeaderLost, QuorumLost
 from spec.quorum import Port, Sid, View, reaches
