@@ -31,7 +31,6 @@ from refimpl.wire.frames import Frames
 from spec.effects import Observe
 from spec.recipes.events import Answered, Ask, Event, Failed, Holds, Join, Notified
 from spec.recipes.member import MemberPhase
-from spec.recipes.unfair import CandidatePhase
 from spec.tree.apply import EventType
 from spec.tree.data import Record
 from spec.tree.replies import ChildrenReply, Code, Create2Reply, DataReply, PathReply, StatReply, WatcherEvent
@@ -58,7 +57,7 @@ REPLY = struct.Struct(">iqi")
 LENGTH = struct.Struct(">i")
 SECONDS = 20.0
 CHUNK = 65536
-RESTS = (MemberPhase.WAITING, MemberPhase.HOLDING, CandidatePhase.WAITING, CandidatePhase.HOLDING)
+RESTS = (MemberPhase.WAITING, MemberPhase.HOLDING)
 
 
 class Candidate:
@@ -94,7 +93,7 @@ class Candidate:
     def rests(self) -> bool:
         """Whether the client leads or waits, and has no unanswered request."""
         unasked = self._asked is None and self._beside is None and self._later is None
-        return unasked and self._strategy.machine.place(self._state).phase in RESTS
+        return unasked and self._strategy.machine.member(self._state).phase in RESTS
 
     def want(self) -> None:
         """Start the recipe."""

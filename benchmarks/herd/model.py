@@ -75,7 +75,7 @@ class _Run:
     def leader(self) -> int:
         """The only client that believes that it leads. Raises NoLeaderError."""
         states = {n: self._row[self._model.index[client_name(n)]] for n in self._setup.client_ids}
-        holds = self._setup.machine.holds
+        holds = self._setup.exclusive.holds
         leaders = [n for n, client in states.items() if not client.crashed and holds(client.recipe)]
         if len(leaders) != 1:
             raise NoLeaderError(f"exactly one leader was expected, and the clients that lead are {leaders or 'none'}")

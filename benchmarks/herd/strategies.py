@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from spec.recipes.recipes import RECIPES, Recipe
+from spec.recipes.recipes import RECIPES, ExclusiveRecipe
 from spec.variants import Variant
 
 
@@ -27,9 +27,11 @@ class Strategy:
     herd: bool = True
 
     @property
-    def machine(self) -> Recipe:
+    def machine(self) -> ExclusiveRecipe:
         """The recipe's step function, and the queries of its state."""
-        return RECIPES[self.recipe]
+        recipe = RECIPES[self.recipe]
+        assert isinstance(recipe, ExclusiveRecipe), "a strategy waits for a leader"
+        return recipe
 
     def rules(self, root: str) -> Any:
         """The recipe's rules, with its znodes at this path."""

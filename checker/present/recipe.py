@@ -40,6 +40,7 @@ from checker.models.service.messages import ServerMessage
 from checker.present.in_flight import changes, operation_on
 from checker.present.service import traffic
 from checker.present.wording import api_commit, api_message, api_request, short_path
+from spec.recipes.recipes import ExclusiveRecipe
 from spec.recipes.selector import Selector
 from spec.tree.store import FrozenStore
 
@@ -58,7 +59,8 @@ class RecipePresenter:
 
     def __init__(self, model: Model, setup: RecipeSetup) -> None:
         self._model, self._setup = model, setup
-        self.word = "hold" if setup.recipe == "lock" else "lead"
+        self._recipe = setup.machine
+        self.word = self._recipe.verb
 
     def _at(self, row: Row, column: str) -> Any:
         return row[self._model.index[column]]
@@ -77,24 +79,27 @@ class RecipePresenter:
         client: Client = self._at(row, client_name(number))
         if client.crashed:
             return {"state": "crashed"}
-        place = self._setup.machine.place(client.recipe)
-        fields: dict[str, Json] = {"state": self._state(place)}
+        member = self._recipe.member(client.recipe)
+        fields: dict[str, Json] = {"state": self._state(member)}
         if isinstance(client.recipe, Selector) and client.recipe.runs:
             fields["take_leadership"] = "runs"
-        fields["connection"] = "up" if place.link.value == "connected" else place.link.value
-        path = getattr(place, "path", None)
+        fields["connection"] = "up" if member.link.value == "connected" else member.link.value
+        path = getattr(member, "path", None)
         if path is not None:
             fields["znode"] = short_path(path)
-        if place.token is not None:
-            fields["token"] = place.token
+        token = getattr(member, "token", None)
+        if token is not None:
+            fields["token"] = token
         return fields
 
-    def _state(self, place: Any) -> str:
+    def _state(self, member: Any) -> str:
         """The phase of a client, and its belief if that differs."""
-        at = str(place.phase.value)
-        if (at == "holding") is place.holds:
-            return f"{self.word}ing" if place.holds else at
-        return f"{at}, yet {self.word}ing" if place.holds else "in doubt"
+        at = str(member.phase.value)
+        if not isinstance(self._recipe, ExclusiveRecipe):
+            return at
+        if (at == "holding") is member.holds:
+            return f"{self.word}ing" if member.holds else at
+        return f"{at}, yet {self.word}ing" if member.holds else "in doubt"
 
     def _service(self, row: Row) -> dict[str, Json]:
         leader: Leader = self._at(row, LEADER)
@@ -155,12 +160,12 @@ class RecipePresenter:
             yield from self._beliefs(client, before, after)
 
     def _beliefs(self, client: int, before: Row, after: Row) -> Iterator[DiagramEvent]:
-        """A note if the client begins or ceases to believe that it holds."""
-        holds = self._setup.machine.holds
+        """A note if the client begins or ceases to believe that it has what it joined for."""
+        active = self._recipe.active
         states = [self._at(row, client_name(client)) for row in (before, after)]
-        was, now = (not state.crashed and holds(state.recipe) for state in states)
+        was, now = (not state.crashed and active(state.recipe) for state in states)
         if was is not now and not states[1].crashed:
-            yield DiagramEvent("note", client_name(client), f"*{self.word}s{'' if now else ' no more'}*")
+            yield DiagramEvent("note", client_name(client), f"*{self._recipe.belief}{'' if now else ' no more'}*")
 
     def _writes(self, client: int, move: Move, before: Row, after: Row) -> Iterator[DiagramEvent]:
         """Writes to the resource."""

@@ -19,26 +19,13 @@ from checker.scenario.protocol import variants_of, word
 from checker.scenario.schema import RECIPE, RecipeScenario, decode
 from checker.scenario.variants import NoEffect
 from checker.scenario.yaml_lines import YamlDocument
-from spec.recipes.recipes import RECIPES
+from spec.recipes.recipes import QUEUE_VARIANTS, RECIPES, ExclusiveRecipe
 from spec.variants import DESCRIBED, Area, Variant
 
 COUNTED = ("rounds", "writes", "again", "quits", "removals")
 MOST = {"clients": (1, 9), "servers": (1, 5), "rounds": (1, 9), **dict.fromkeys(COUNTED[1:], (0, 9))}
 """The least and the greatest value of each count."""
 OF_LOCKS = frozenset({Variant.ENTER_TWICE, Variant.LEAVE_AT_ONCE})
-OF_QUEUES = frozenset(
-    {
-        Variant.NO_PROTECTION,
-        Variant.SEARCH_WITHOUT_SYNC,
-        Variant.WATCH_THE_LEADER,
-        Variant.WATCH_THE_CHILDREN,
-        Variant.EXISTS_AND_WATCH,
-        Variant.NO_REREAD,
-        Variant.RELEASE_ONCE,
-        Variant.NO_RESET,
-        Variant.OLD_TOKEN,
-    }
-)
 
 
 def recipe_job(located: YamlDocument, source: Mapping[str, Json], added: frozenset[Variant]) -> Job:
@@ -80,31 +67,40 @@ def _setup(scenario: RecipeScenario, located: YamlDocument, added: Iterable[Vari
         variants=variants_of(scenario, located) | frozenset(added),
         facts=frozenset(fact for each in facts for fact in each) | ({Facts.REIGNS} if scenario.writes else set()),
     )
-    if scenario.again and scenario.recipe != "lock":
-        right = "leave it out, or write recipe: lock"
-        raise located.error(("again",), f"a {scenario.recipe} is not taken twice", right)
+    _check_options(scenario, located)
     common_keys.refuse_without_effect(scenario, added, located, lambda variant: why_idle(variant, setup))
     return setup
 
 
+def _check_options(scenario: RecipeScenario, located: YamlDocument) -> None:
+    """Refuse a count that has no meaning for the recipe."""
+    for key in COUNTED[1:]:
+        if getattr(scenario, key) and key not in RECIPES[scenario.recipe].options:
+            others = [name for name, recipe in RECIPES.items() if key in recipe.options]
+            what = f"a {scenario.recipe} is not taken twice" if key == "again" else f"a {scenario.recipe} has no {key}"
+            raise located.error((key,), what, f"leave it out, or write recipe: {others[0]}")
+
+
 def why_idle(variant: Variant, setup: RecipeSetup) -> NoEffect | None:
     """The reason why a variant changes nothing in a setup; None if it may change something."""
-    area = DESCRIBED[variant].area
+    area, recipe = DESCRIBED[variant].area, setup.machine
     if area is not Area.RECIPES:
         return NoEffect(f"it is of {area.value}, and here are clients with a recipe", "add it to another scenario")
     if variant in OF_LOCKS and not setup.again:
         return NoEffect("it changes nothing where a lock is taken once", "write recipe: lock, and again: 1")
-    if variant in OF_QUEUES and setup.recipe == "unfair-election":
+    if variant in QUEUE_VARIANTS and variant not in recipe.variants:
         return NoEffect("it changes nothing where there is no queue", "write another recipe")
     if variant is Variant.SEARCH_WITHOUT_SYNC and not setup.lag:
         return NoEffect("it changes nothing where no server lags", "write lag: true, and servers: 2")
-    if variant is Variant.LEAD_UNANNOUNCED and setup.recipe != "fair-election":
+    if variant is Variant.LEAD_UNANNOUNCED and variant not in recipe.variants:
         return NoEffect("it changes nothing where leaders are not announced", "write recipe: fair-election")
-    if variant is Variant.OLD_TOKEN and not (setup.recipe == "leader-latch" and setup.writes):
+    if variant is Variant.OLD_TOKEN and not (setup.exclusive.requeues and setup.writes):
         right = "write recipe: leader-latch, and writes: 1"
         return NoEffect("it changes nothing where nobody queues anew and writes", right)
     if variant is Variant.NO_FENCING and not setup.writes:
         return NoEffect("it changes nothing where nobody writes", "write writes: 1")
+    if variant not in recipe.variants:
+        return NoEffect(f"it changes nothing in a {recipe.name}", "write another recipe")
     return None
 
 
@@ -123,7 +119,8 @@ def _bounds(setup: RecipeSetup) -> Iterator[str]:
     counted = {"lost connection": setup.budgets.disconnects, "expired session of a live client": setup.budgets.expiries}
     counted["crash of a client"] = setup.budgets.crashes
     faults = [f"{count} {what}" for what, count in counted.items() if count]
-    yield f"{setup.clients} clients, each of which wants to hold {_times(setup.rounds)}"
+    verb = "hold" if isinstance(setup.machine, ExclusiveRecipe) else setup.machine.verb
+    yield f"{setup.clients} clients, each of which wants to {verb} {_times(setup.rounds)}"
     yield f"{setup.servers} server{'s' * (setup.servers > 1)}{', which lag' if setup.lag else ' without lag'}"
     yield f"at most {', '.join(faults)}" if faults else "no fault"
     if setup.budgets.expiries:

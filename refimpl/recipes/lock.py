@@ -147,7 +147,7 @@ class Lock:
     def token_of(self, owner: object) -> int | None:
         """See `token`; for any owner."""
         with self._condition:
-            hold = self._held_by(owner) or self._lost_by(owner)
+            hold = self._hold_of(owner) or self._lost_by(owner)
             return None if hold is None else hold.token
 
     def acquire_as(
@@ -155,7 +155,7 @@ class Lock:
     ) -> bool:
         """See `acquire`; for any owner. `given_up()` ends the wait as a timeout does, after a `wake`."""
         with self._condition:
-            held = self._held_by(owner)
+            held = self._hold_of(owner)
         if held is not None and self._tell(Join(""), held):
             return True
         deadline = Deadline(timeout)
@@ -172,7 +172,7 @@ class Lock:
     def release_as(self, owner: object) -> None:
         """See `release`; for any owner."""
         with self._condition:
-            held, lost = self._held_by(owner), self._lost_by(owner)
+            held, lost = self._hold_of(owner), self._lost_by(owner)
         if held is not None and self._tell(Leave(), held):
             return
         lost = lost if held is None else held
@@ -189,7 +189,7 @@ class Lock:
         with self._condition:
             self._condition.notify_all()
 
-    def _held_by(self, owner: object) -> _Hold | None:
+    def _hold_of(self, owner: object) -> _Hold | None:
         hold = self._hold
         return hold if hold is not None and hold.owner == owner and hold.token is not None else None
 
@@ -260,7 +260,7 @@ class Lock:
                 return False
             if self._driver is None:
                 self._state = spec_lock.Lock()
-                self._driver = Driver(self._client, self._step, self._state, self._told, name=self.path)
+                self._driver = Driver(self._client, self._step, self._state, self._update, name=self.path)
                 self._driver.open()
             driver = self._driver
         return driver.tell(event, lambda: self._stands(hold))
@@ -271,11 +271,11 @@ class Lock:
                 self._failure = None  # a failure of an earlier hold
             return self._hold is hold
 
-    def _told(self, state: spec_lock.Lock, told: tuple[Fact, ...]) -> bool:
+    def _update(self, state: spec_lock.Lock, facts: tuple[Fact, ...]) -> bool:
         with self._condition:
             owed, self._state = self._state.taken, state
             hold = self._hold if self._hold is not None and self._hold.token is not None else None
-            for fact in told:
+            for fact in facts:
                 match fact:
                     case Failed(code):
                         self._failure = code

@@ -18,7 +18,7 @@ from refimpl.recipes.errors import Refused
 from refimpl.recipes.kazoo_adapter import valid
 from spec.effects import Fact
 from spec.recipes.events import Event, Failed, Join, Leave
-from spec.recipes.recipes import RECIPES
+from spec.recipes.recipes import RECIPES, ExclusiveRecipe
 from spec.tree.replies import Code
 
 logger = logging.getLogger("quorate.recipes")
@@ -41,13 +41,15 @@ class Participation:
         self.path = valid(path)
         self.condition = threading.Condition()
         self._client = client
-        self._recipe = RECIPES[recipe]
+        exclusive = RECIPES[recipe]
+        assert isinstance(exclusive, ExclusiveRecipe), "an election has one leader"
+        self._recipe = exclusive
         self._heard = heard
         self._state = self._recipe.initial if state is None else state
         self._ending = False
         self._failure: Code | None = None
         step = partial(self._recipe.step, rules)
-        self._driver: Driver[Any] = Driver(client, step, self._state, self._told, fresh, f"{path} {recipe}")
+        self._driver: Driver[Any] = Driver(client, step, self._state, self._update, fresh, f"{path} {recipe}")
 
     # -- belief
 
@@ -108,10 +110,10 @@ class Participation:
             raise Refused(self.path, self._failure)
         return in_time
 
-    def _told(self, state: Any, told: tuple[Fact, ...]) -> bool:
+    def _update(self, state: Any, facts: tuple[Fact, ...]) -> bool:
         with self.condition:
             self._state = state
-            for fact in told:
+            for fact in facts:
                 if isinstance(fact, Failed):
                     self._failure = fact.code
                     logger.error("%s: the servers refuse what the recipe asks for: %s", self.path, fact.code.name)

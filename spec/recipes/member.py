@@ -1,6 +1,6 @@
-"""A place in a queue of ephemeral sequential znodes, as a value: a client's knowledge of its part.
+"""A client's knowledge of its part in a recipe with one holder, as a value.
 
-The steps are in `spec.recipes.queue`. Rules of this module:
+The steps are in `spec.recipes.contest`, `spec.recipes.queue` and `spec.recipes.unfair`. Rules of this module:
 
 - `holds` is belief: the client's answer if it were asked now. Only the servers know the truth.
 - A place without a znode has no path, no token and no watch, so that each meaning has exactly one value.
@@ -30,6 +30,8 @@ class MemberPhase(enum.Enum):
     HOLDING = "holding"
     RETRACTING = "retracting"  # asked to delete its announcement
     LEAVING = "leaving"  # asked to delete its znode
+    READING = "reading"  # asked for the owner of the contested znode, with a watch (unfair election)
+    CHECKING = "checking"  # the reply to its deletion was lost: asked for the owner of the znode (unfair election)
 
 
 class Link(enum.Enum):
@@ -58,13 +60,11 @@ class QueueRules(msgspec.Struct, frozen=True):
     variants: frozenset[Variant] = frozenset()
 
 
-class QueueMember(msgspec.Struct, frozen=True):
-    """A client's part in the queue.
+class Member(msgspec.Struct, frozen=True):
+    """A client's part. `token` is the czxid of its znode, `holds` is its belief.
 
-    `wanted`: it takes part. `lost`: the reply that its phase waits for will not arrive. `path` and `token` belong to
-    its znode, `behind` is the path that it watches, `holds` is its belief, `held` whether it ever held since it was
-    wanted, and `announced` whether its announcement may exist. `released`: it gave up what it held, and its znode has
-    to be deleted before it queues again.
+    `wanted`: it takes part. `lost`: the reply that its phase waits for will not arrive. `notified`: its watch has fired
+    before that reply. `released`: it gave up what it held, and its znode has to be deleted before it takes part again.
     """
 
     phase: MemberPhase = MemberPhase.OUT
@@ -73,15 +73,24 @@ class QueueMember(msgspec.Struct, frozen=True):
     lost: bool = False
     notified: bool = False
     holds: bool = False
-    held: bool = False
-    announced: bool = False
     released: bool = False
     id: str = ""
-    path: str | None = None
     token: int | None = None
-    behind: str | None = None
 
     @property
     def stays(self) -> bool:
         """Whether it wants to keep its znode."""
         return self.wanted and not self.released
+
+
+class QueueMember(Member, frozen=True):
+    """A client's part in a queue.
+
+    `path` belongs to its znode, `behind` is the path that it watches, `held` whether it ever held since it was wanted,
+    and `announced` whether its announcement may exist.
+    """
+
+    held: bool = False
+    announced: bool = False
+    path: str | None = None
+    behind: str | None = None

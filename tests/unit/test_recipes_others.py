@@ -17,6 +17,7 @@ from spec.recipes.events import (
     TakeLeadership,
     Withdrawn,
 )
+from spec.recipes.member import Member
 from spec.recipes.names import in_order, number, of_id, protected
 from spec.recipes.recipes import lock_rules, selector_rules, unfair_rules
 from spec.tree.data import OPEN_ACL_UNSAFE
@@ -29,11 +30,11 @@ CREATE = Create2(LEADER, b"a", OPEN_ACL_UNSAFE, CreateMode.EPHEMERAL)
 MINE = "/r/_c_a-lock-0000000007"
 
 
-def candidate() -> Told[unfair.Candidate]:
-    return Told(unfair.step, unfair_rules("/r"), unfair.Candidate())
+def candidate() -> Told[Member]:
+    return Told(unfair.step, unfair_rules("/r"), Member())
 
 
-def leading() -> Told[unfair.Candidate]:
+def leading() -> Told[Member]:
     one = candidate()
     one.hear(Join("a"))
     one.created(LEADER, 5)

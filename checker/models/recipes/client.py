@@ -81,11 +81,11 @@ def possible_actions(setup: RecipeSetup, client: Client) -> tuple[ApplicationAct
     if client.crashed:
         return ()
     recipe, state = setup.machine, client.recipe
-    holds, acts = recipe.holds(state), recipe.acts(state)
+    active, acts = recipe.active(state), recipe.acts(state)
     able = {
         ApplicationAction.WANT: client.rounds > 0 and recipe.idle(state),
-        ApplicationAction.AGAIN: client.again > 0 and holds,
-        ApplicationAction.RELEASE: client.taken > 0 and holds and not recipe.calls,
+        ApplicationAction.AGAIN: client.again > 0 and active,
+        ApplicationAction.RELEASE: client.taken > 0 and active and not recipe.calls,
         ApplicationAction.QUIT: client.quits > 0 and recipe.waits(state),
         ApplicationAction.RETURN: acts and recipe.calls,
         ApplicationAction.WRITE: client.writes > 0 and acts,
@@ -132,7 +132,7 @@ def client_actor(number: int, setup: RecipeSetup) -> Actor:
             case ApplicationAction.RETURN:
                 return _run(client, [events.Returned()])
             case ApplicationAction.WRITE:
-                machine, state = setup.machine, client.recipe
+                machine, state = setup.exclusive, client.recipe
                 post = Send(mail_name(number), SendWrite(machine.token(state) or 0, machine.path(setup.rules, state)))
                 return Outcome((replace(client, writes=client.writes - 1),), (post,))
 

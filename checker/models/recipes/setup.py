@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from checker.models.service import Clocks, FaultBudgets, ServiceSetup
-from spec.recipes.recipes import RECIPES, Recipe
+from spec.recipes.recipes import RECIPES, ExclusiveRecipe, Recipe
 from spec.tree.data import Znode
 from spec.tree.store import FrozenStore
 from spec.variants import Variant
@@ -59,7 +59,15 @@ class RecipeSetup:
     @property
     def rules(self) -> object:
         """The recipe's rules: its root and the variants."""
-        return self.machine.rules(ROOT, self.variants)
+        return self.machine.rules(ROOT, self.variants, self.clients)
+
+    @property
+    def exclusive(self) -> ExclusiveRecipe:
+        """The recipe, which has one holder at a time. Raises TypeError for any other recipe."""
+        recipe = self.machine
+        if not isinstance(recipe, ExclusiveRecipe):
+            raise TypeError(f"{recipe.name} has no holder")
+        return recipe
 
     @property
     def service(self) -> ServiceSetup:
@@ -94,7 +102,7 @@ def mail_name(client: int) -> str:
 
 def first_of(setup: RecipeSetup, store: FrozenStore) -> tuple[str, Znode] | None:
     """The first znode, with its path: its owner is the true holder. None if there is none."""
-    path = setup.machine.first(setup.rules, store)
+    path = setup.exclusive.first(setup.rules, store)
     if path is None:
         return None
     znode = store.node(path)

@@ -58,7 +58,7 @@ def _nothing_is_left(setup: RecipeSetup) -> Condition:
         return frozenset(path for path, _ in leader.store.nodes if path.startswith(ROOT) and path != ROOT)
 
     def known(client: Client) -> Hashable:
-        return setup.machine.token(client.recipe) is not None
+        return setup.exclusive.token(client.recipe) is not None
 
     def check(there: frozenset[str], *knows: bool) -> Answer:
         # A client with a token has one znode, or two if it has announced itself.
@@ -77,12 +77,12 @@ def _nothing_is_left(setup: RecipeSetup) -> Condition:
     notes="It demands that some client holds, or that no client waits.",
 )
 def _somebody_holds(setup: RecipeSetup) -> Condition:
-    machine = setup.machine
+    recipe = setup.exclusive
 
     def see(client: Client) -> Hashable:
-        if machine.holds(client.recipe):
+        if recipe.holds(client.recipe):
             return "holds"
-        return "waits" if machine.waits(client.recipe) else "out"
+        return "waits" if recipe.waits(client.recipe) else "out"
 
     def check(*seen: Any) -> Answer:
         if "holds" in seen:

@@ -52,7 +52,7 @@ def clients(setup: RecipeSetup, see: Callable[[Client], Hashable]) -> tuple[Read
 
 def holders(setup: RecipeSetup) -> tuple[Read, ...]:
     """Whether each client believes that it holds."""
-    return clients(setup, lambda client: setup.machine.holds(client.recipe))
+    return clients(setup, lambda client: setup.exclusive.holds(client.recipe))
 
 
 def waiters(setup: RecipeSetup) -> tuple[Read, ...]:
@@ -62,10 +62,10 @@ def waiters(setup: RecipeSetup) -> tuple[Read, ...]:
 
 def tokens_of_holders(setup: RecipeSetup) -> tuple[Read, ...]:
     """The token by which each client believes that it holds; False if it does not."""
-    machine = setup.machine
+    recipe = setup.exclusive
 
     def token(client: Client) -> Hashable:
-        return machine.token(client.recipe) if machine.holds(client.recipe) else False
+        return recipe.token(client.recipe) if recipe.holds(client.recipe) else False
 
     return clients(setup, token)
 
