@@ -103,7 +103,8 @@ def _named(numbers: Iterable[str], requirements: Mapping[str, str]) -> str:
 
 
 def _needed(each: Declared) -> str:
-    return "" if each.needs is None or each.default is not None else f"; it applies {each.needs.text}"
+    needs = "" if each.needs is None or each.default is not None else f"; it applies {each.needs.text}"
+    return needs + ("; the validation of journals examines it" if each.in_journals else "")
 
 
 def _listed(scenarios: tuple[Path, ...]) -> str:
@@ -145,7 +146,7 @@ def _in_module(module: str) -> Callable[[Mapping[str, str]], Iterator[str]]:
 BLOCKS: Mapping[str, Callable[[Mapping[str, str]], Iterable[str]]] = {
     "elections": lambda names: _by_kind(_of_ensembles(zab=False, default=False), names),
     "zab": lambda _: _index(_of_ensembles(zab=True, default=True)),
-    "effects": lambda names: _sections(_of_ensembles(zab=True, default=False), names),
+    "on_request": lambda names: _sections(_of_ensembles(zab=True, default=False), names),
     **{name: _in_module(name) for name in ("leadership", "delivery_order", "log_consistency", "messages")},
     "recipes": lambda names: _table(RECIPE_PROPERTIES.values(), names),
     "service": lambda names: _table(SERVICE_PROPERTIES.values(), names),

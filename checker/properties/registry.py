@@ -87,7 +87,8 @@ class Declaration(Generic[Setup, Fact]):
 
     `meaning` and `premise` are sentences without a full stop; `notes` are whole sentences for the manual. `default` are
     the setups that have the property without asking for it, None if it must be asked for. `needs` are the setups to
-    which it applies. The model records `facts` for it.
+    which it applies. `in_journals`: the validation of journals examines it even if it is no default. The model records
+    `facts` for it.
     """
 
     name: str
@@ -101,6 +102,7 @@ class Declaration(Generic[Setup, Fact]):
     parameter: Parameter[Setup] | None = None
     default: Scope[Setup] | None = None
     needs: Scope[Setup] | None = None
+    in_journals: bool = False
     facts: frozenset[Fact] = frozenset()
 
     def build(self, setup: Setup, given: object = None) -> Property:
@@ -151,6 +153,7 @@ class Registry(Mapping[str, Declaration[Setup, Fact]]):
         parameter: Parameter[Setup] | None = None,
         default: Scope[Setup] | None = None,
         needs: Scope[Setup] | None = None,
+        in_journals: bool = False,
         facts: tuple[Fact, ...] = (),
     ) -> Callable[[Callable[..., Condition]], Callable[..., Condition]]:
         """Register a property; the decorated function makes its condition from a setup and the parameter, if any.
@@ -162,9 +165,20 @@ class Registry(Mapping[str, Declaration[Setup, Fact]]):
 
         def decorate(construct: Callable[..., Condition]) -> Callable[..., Condition]:
             self._declared[name] = Declaration(
-                name, kind, construct, meaning, premise, requirements, source, notes, parameter, default, needs,
+                name,
+                kind,
+                construct,
+                meaning,
+                premise,
+                requirements,
+                source,
+                notes,
+                parameter,
+                default,
+                needs,
+                in_journals,
                 frozenset(facts),
-            )  # fmt: skip
+            )
             return construct
 
         return decorate
@@ -186,3 +200,12 @@ class Registry(Mapping[str, Declaration[Setup, Fact]]):
     def build_defaults(self, setup: Setup) -> list[Property]:
         """The default properties for a setup."""
         return [self.build(setup, name) for name in self.defaults(setup)]
+
+    def build_for_journals(self, setup: Setup) -> list[Property]:
+        """The properties that the validation of journals examines: the defaults, and those that ask for it."""
+        others = [each.build(setup) for each in self.values() if each.in_journals and _covers(each.needs, setup)]
+        return [*self.build_defaults(setup), *others]
+
+
+def _covers(scope: Scope[Setup] | None, setup: Setup) -> bool:
+    return scope is None or scope.covers(setup)

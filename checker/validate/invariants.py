@@ -55,7 +55,7 @@ class Invariants:
             for sid, server in servers.items()
         )
         setup = Setup(members=members, zab=zab)
-        self.properties = ENSEMBLE_PROPERTIES.build_defaults(setup)
+        self.properties = ENSEMBLE_PROPERTIES.build_for_journals(setup)
         self.counts = {prop.name: Count() for prop in self.properties}
         self.left_out: list[str] = []
         self._readers: dict[Read, list[Property]] = {}
