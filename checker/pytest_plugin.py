@@ -148,8 +148,8 @@ class ScenarioItem(pytest.Item):
             raise UnexpectedError(_failure_text(with_traces(outcome), self.config))
 
     def _outcome(self, how: _RunOptions) -> RunOutcome:
-        from checker.cli.runner import RunRequest, compile_kernels, outcome_of  # noqa: PLC0415
-        from checker.cli.sources import load_request  # noqa: PLC0415
+        from checker.cli.runner import load_kernels, outcome_of  # noqa: PLC0415
+        from checker.cli.sources import RunRequest, load_request  # noqa: PLC0415
         from checker.scenario import VariantError  # noqa: PLC0415
 
         try:
@@ -159,7 +159,7 @@ class ScenarioItem(pytest.Item):
         if how.part is None:
             return outcome_of(asked, how.options)
         if isinstance(asked, RunRequest) and not how.compiled:
-            compile_kernels(asked.job, how.options)
+            load_kernels(asked.job, how.options)
             how.compiled = True
         how.left += how.part
         began = time.monotonic()

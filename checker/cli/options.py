@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from checker.cli.budget import Budget
+from checker.execution import Deadline
 from checker.models.ensemble.actions import BUDGETS, FORMER_NAMES
 from checker.output_files import OutputError
 from checker.printable import on_a_line
@@ -205,9 +205,9 @@ def seconds(text: str) -> float:
     return float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[found[2]]
 
 
-def budget(text: str) -> Budget:
+def budget(text: str) -> Deadline:
     """Parse a time; the budget starts now."""
-    return Budget(seconds(text))
+    return Deadline(seconds(text))
 
 
 def size(text: str) -> int:
@@ -228,7 +228,7 @@ def other_view(text: str) -> tuple[Sid, tuple[Sid, ...]]:
 
 
 PROFILES: Mapping[str, Mapping[str, Callable[[], Any]]] = {
-    "pull-request": {"budget": lambda: Budget(60.0)},
+    "pull-request": {"budget": lambda: Deadline(60.0)},
     "nightly": {"checkpoint": lambda: Path("quorate-checkpoints"), "resume": lambda: True},
 }
 """The options of each profile. A nightly run has no budget, so an undecided run fails."""

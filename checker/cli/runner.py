@@ -7,12 +7,14 @@ job and cancels the later ones; the report includes the results until then.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import TypeVar
 
 from checker.cli.artifacts import (
     line,
@@ -23,18 +25,18 @@ from checker.cli.artifacts import (
     write_reports,
     write_traces,
 )
-from checker.cli.budget import Budget
 from checker.cli.command import say_on_error_stream, unread_output_discarded
-from checker.cli.limits import checkpoint_of, limits_of
 from checker.cli.options import apply_profile, wants_reports
 from checker.cli.sources import InvalidScenario, RunRequest
-from checker.engine import Discovery, Exploration, Limits, ModelError, Stop
-from checker.engine.checkpoint import CheckpointError
+from checker.engine import Discovery, Limits, ModelError, Stop
+from checker.engine.checkpoint import Checkpoint, CheckpointError
 from checker.engine.model import Kind
-from checker.engine.result import disagreements
+from checker.engine.process import free_memory
+from checker.execution import Deadline, compile_kernels, run_job
 from checker.job import Job
 from checker.models.ensemble import NotRefinedError
-from checker.report import ExitCode, Progress, judge, refuse
+from checker.output_files import slug
+from checker.report import ExitCode, judge, refuse
 from checker.report.json_report import verdicts
 from checker.report.outcome import RunOutcome, gravest
 from checker.report.verdict import not_explored
@@ -42,9 +44,11 @@ from checker.traces import trace_of
 from checker.traces.minimise import minimised
 from checker.traces.trace import Trace
 
-__all__ = ["InvalidScenario", "RunRequest", "compile_kernels", "outcome_of", "run_all", "run_requests", "with_traces"]
+Run = TypeVar("Run")
+Result = TypeVar("Result")
 
-CUT_SHORT = (Stop.TIME, Stop.WORK, Stop.MEMORY, Stop.INTERRUPTED)  # the place depends on the machine or the engine
+WORTH = 1.5  # states grow by factors with depth, so a little additional time has no effect
+SHARE_OF_MEMORY = 0.8  # of the available memory, unless --memory is given
 
 
 def run_all(jobs: Sequence[Job], options: argparse.Namespace) -> int:
@@ -92,9 +96,9 @@ def _run_each(wanted: Sequence[RunRequest | InvalidScenario], options: argparse.
         return outcome
 
     if options.budget is not None and jobs:
-        compile_kernels(jobs[0], options)
-    budget = options.budget or Budget(math.inf)
-    ran = budget.share(wanted, run, lambda each: each.judgement.undecided, lambda each: each.interrupted)
+        load_kernels(jobs[0], options)
+    deadline = options.budget or Deadline(math.inf)
+    ran = share(deadline, wanted, run, lambda each: each.judgement.undecided, lambda each: each.interrupted)
     interrupted = any(each.interrupted for each in ran.values())
     for place, each in enumerate(wanted):
         begun = place in ran
@@ -103,6 +107,48 @@ def _run_each(wanted: Sequence[RunRequest | InvalidScenario], options: argparse.
         if ran[place].judgement.undecided or (not begun and not interrupted):
             show(ran[place])
     return [ran[place] for place in range(len(wanted))]
+
+
+def share(
+    deadline: Deadline,
+    runs: Sequence[Run],
+    run: Callable[[Run, float, Result | None], Result],
+    is_cut: Callable[[Result], bool],
+    is_over: Callable[[Result], bool] = lambda _: False,
+) -> dict[int, Result]:
+    """Carry out all runs for which there is time; return the results by the positions of the runs.
+
+    Each run gets an equal share of the time left; the unused part of a share remains for the later runs. After all runs
+    have had a share, each run that its share ended is tried again with an equal share of the time left then, if that is
+    at least `WORTH` times as long. Small runs therefore get the time that they need, and large ones the rest.
+
+    `run` gets the seconds that the run may take, and the result of its earlier attempt or None. No run begins after the
+    deadline, or after a result for which `is_over` is true.
+    """
+    results: dict[int, Result] = {}
+    parts: dict[int, float] = {}
+    waiting = list(range(len(runs)))
+    while waiting:
+        cut = []
+        for number, place in enumerate(waiting):
+            part = deadline.left / (len(waiting) - number)
+            if part <= 0 or part < WORTH * parts.get(place, 0.0):
+                continue
+            parts[place] = part
+            results[place] = run(runs[place], part, results.get(place))
+            if is_over(results[place]):
+                return results
+            if is_cut(results[place]):
+                cut.append(place)
+        waiting = cut
+    return results
+
+
+def load_kernels(job: Job, options: argparse.Namespace) -> None:
+    """Compile the kernels if the engine of the options has any, so that no share of a budget pays for it."""
+    if options.engine != "plain":
+        with suppress(ModelError):  # the run of the job reports it
+            compile_kernels(job)
 
 
 def _left_out(wanted: RunRequest | InvalidScenario, options: argparse.Namespace, *, interrupted: bool) -> RunOutcome:
@@ -129,7 +175,11 @@ def outcome_of(
     unseen = not_explored(job, "it was interrupted before there was anything to report")
     outcome = RunOutcome(job.name, unseen, job, path=wanted.path, began=began)
     try:
-        exploration = _explore(job, options, again=again)
+        checkpoint = checkpoint_of(job, options, again=again)
+        exploration = run_job(job, engine=options.engine, workers=options.workers, checkpoint=checkpoint)
+        if checkpoint is not None:
+            with suppress(OSError):  # the folder holds a checkpoint
+                checkpoint.folder.rmdir()
     except CheckpointError as error:
         judgement = refuse(str(error), ExitCode.COMMAND_LINE, job.expected, bare=options.verdict)
         return replace(outcome, judgement=judgement)
@@ -142,48 +192,6 @@ def outcome_of(
     return replace(outcome, judgement=judgement, exploration=exploration, interrupted=interrupted)
 
 
-def compile_kernels(job: Job, options: argparse.Namespace) -> None:
-    """Compile the kernels, or load them from their cache, so that no share of a budget pays for it."""
-    from checker.engine import search  # noqa: PLC0415
-
-    if options.engine != "plain":
-        with Progress() as progress, suppress(ModelError):  # the run of the job reports it
-            search.explore(job.model, Limits(depth=1), progress=progress)
-
-
-def _explore(job: Job, options: argparse.Namespace, *, again: bool) -> Exploration:
-    """Explore with the engine of the options. Raises ModelError, also if two engines disagree.
-
-    Two engines are compared if neither was cut short. Otherwise the stop of the second is the stop of the run, and the
-    violations found by the first remain.
-    """
-    from checker.engine import plain, search  # noqa: PLC0415 (loads the kernels)
-
-    with Progress(job.name) as progress:
-        if options.engine == "plain":
-            return plain.explore(job.model, job.limits, until_witnessed=job.until_witnessed, progress=progress)
-        checkpoint = checkpoint_of(job, options, again=again)
-        found = search.explore(
-            job.model,
-            job.limits,
-            until_witnessed=job.until_witnessed,
-            progress=progress,
-            workers=options.workers,
-            checkpoint=checkpoint,
-        )
-        if checkpoint is not None:
-            with suppress(OSError):  # the folder holds a checkpoint
-                checkpoint.folder.rmdir()
-        if options.engine == "both" and found.stop not in CUT_SHORT:
-            other = plain.explore(job.model, job.limits, until_witnessed=job.until_witnessed, progress=progress)
-            if other.stop in CUT_SHORT:
-                return replace(found, stop=other.stop) if found.violations else other
-            differences = disagreements(found, other)
-            if differences:
-                raise ModelError("the engines disagree, which is a defect: " + "; ".join(differences))
-        return found
-
-
 def _with_shown_traces(outcome: RunOutcome, options: argparse.Namespace, *, alone: bool) -> RunOutcome:
     """Return the outcome with the traces to show; witnesses only for a folder or the report."""
     witnesses = options.traces is not None or options.report is not None
@@ -194,7 +202,7 @@ def _with_shown_traces(outcome: RunOutcome, options: argparse.Namespace, *, alon
 
 
 def with_traces(
-    outcome: RunOutcome, *, refine: bool = False, witnesses: bool = False, budget: Budget | None = None
+    outcome: RunOutcome, *, refine: bool = False, witnesses: bool = False, budget: Deadline | None = None
 ) -> RunOutcome:
     """Return the outcome with a minimised trace of each finding, shortest first.
 
@@ -228,3 +236,36 @@ def _trace(outcome: RunOutcome, job: Job, found: Discovery, *, refine: bool) -> 
         else:
             return trace_of(finer, fine, verdict)
     return trace_of(job, found, verdict)
+
+
+def limits_of(job: Job, options: argparse.Namespace, part: float = math.inf) -> tuple[Limits, bool]:
+    """The job's limits, replaced by those of the command line, and whether its time limit is its share of the budget.
+
+    `part` is that share in seconds; infinite without a budget.
+    """
+    own = job.limits
+    memory = options.memory or own.memory or free_memory(SHARE_OF_MEMORY)
+    seconds = options.time or own.seconds
+    if options.engine == "both":
+        part /= 2  # each of the two engines gets the same time
+    on_budget = part < (math.inf if seconds is None else seconds)
+    limits = Limits(
+        depth=own.depth if options.depth is None else options.depth,
+        states=options.states or own.states,
+        memory=memory,
+        seconds=round(part, 2) if on_budget else seconds,
+    )
+    return limits, on_budget
+
+
+def checkpoint_of(job: Job, options: argparse.Namespace, *, again: bool = False) -> Checkpoint | None:
+    """The checkpoint of a job, or None if none is requested: a folder named after the job and a hash of its source.
+
+    A changed scenario is therefore a different search, which starts from the beginning. `again`: this command has
+    already saved the search.
+    """
+    if options.checkpoint is None:
+        return None
+    made_from = json.dumps(dict(job.source), sort_keys=True).encode("utf-8", "backslashreplace")
+    name = f"{slug(job.name)}-{hashlib.sha256(made_from).hexdigest()[:12]}"
+    return Checkpoint(options.checkpoint / name, source=dict(job.source), resume=options.resume or again)

@@ -20,6 +20,7 @@ from checker.engine.model import Finding, Kind, Model, ModelError, Move, Propert
 from checker.engine.process import free_memory
 from checker.engine.result import Exploration, Limits, Stop
 from checker.engine.semantics import answer, ordinals, successors
+from checker.execution import compile_kernels, run_job
 from checker.explorer.requests import ActionGoal, BadRequestError, CaptionGoal, EndGoal, Goal, PropertyGoal
 from checker.explorer.walk import Walks
 from checker.job import Job
@@ -90,8 +91,9 @@ def by_tables(job: Job, row: Row, wanted: Property, progress: ProgressCallback) 
     """Find the nearest state in which a property has a finding, other than the row itself."""
     columns = tuple(replace(column, initial=value) for column, value in zip(job.model.columns, row, strict=True))
     begun = Model(job.model.name, columns, job.model.actors, job.model.rules, (wanted,))
+    ahead = replace(job, model=begun, until_witnessed=True)
     limits = Limits(memory=free_memory(SHARE_OF_MEMORY), seconds=SECONDS)
-    explored = _explored(begun, limits, progress, until_witnessed=True)
+    explored = _explored(ahead, limits, progress)
     found = explored.found.get(wanted.name)
     if found is not None:
         return SearchResult(Walks(begun).ordinals(found.path), explored.states, found.depth)
@@ -104,16 +106,16 @@ def search_whole(job: Job, progress: ProgressCallback) -> Exploration:
     own, memory = job.limits, free_memory(SHARE_OF_MEMORY)
     seconds = min(own.seconds or WHOLE_SECONDS, WHOLE_SECONDS)
     limits = Limits(own.depth, own.states, min(own.memory or memory, memory), seconds)
-    return _explored(job.model, limits, progress, until_witnessed=job.until_witnessed)
+    return _explored(job, limits, progress)
 
 
-def _explored(model: Model, limits: Limits, progress: ProgressCallback, *, until_witnessed: bool) -> Exploration:
-    from checker.engine import search  # noqa: PLC0415 (kernels load when they are needed)
+def _explored(job: Job, limits: Limits, progress: ProgressCallback) -> Exploration:
+    """Explore a job, and report to the page. Raises BadRequestError if the model is wrong."""
     from checker.engine.kernels import jit  # noqa: PLC0415
 
     ended: list[Exploration] = []
 
-    def told(exploration: Exploration) -> None:
+    def report(exploration: Exploration) -> None:
         """Interrupt the engine once, when the page cancels."""
         if not ended and not progress(exploration.states, exploration.depth):
             ended.append(exploration)
@@ -121,8 +123,8 @@ def _explored(model: Model, limits: Limits, progress: ProgressCallback, *, until
 
     try:
         if not jit.is_compiled():
-            search.explore(model, Limits(depth=1))  # warm up, so that compiling does not count as time of a search
-        return search.explore(model, limits, until_witnessed=until_witnessed, progress=told)
+            compile_kernels(job, shown=False)  # compiling does not count as time of a search
+        return run_job(job, limits, workers=1, report=report)
     except KeyboardInterrupt:
         if not ended:
             raise

@@ -13,10 +13,9 @@ from pathlib import Path
 
 from checker.cli.command import unread_output_discarded
 from checker.engine.process import free_memory
-from checker.engine.result import Stop
-from checker.engine.search import explore
+from checker.execution import run_uninterrupted
 from checker.gallery.page import index_of, page_name, page_of
-from checker.report import ExitCode, Progress, judge
+from checker.report import ExitCode, judge
 from checker.scenario import ScenarioError, bundled, load
 
 SHARE_OF_MEMORY = 0.8  # of the free memory
@@ -31,11 +30,7 @@ def write(gallery: Path, files: Sequence[Path]) -> int:
     failed = 0
     for path in _chosen(files, list(jobs)):
         job, memory = jobs[path], free_memory(SHARE_OF_MEMORY)
-        with Progress(job.name) as progress:
-            limits = replace(job.limits, memory=job.limits.memory or memory)
-            exploration = explore(job.model, limits, until_witnessed=job.until_witnessed, progress=progress, workers=2)
-        if exploration.stop is Stop.INTERRUPTED:
-            raise KeyboardInterrupt
+        exploration = run_uninterrupted(job, replace(job.limits, memory=job.limits.memory or memory))
         judgement = judge(job, exploration, job.actions)
         if judgement.as_expected:
             page_of(path, job, exploration, judgement, gallery).write(gallery)

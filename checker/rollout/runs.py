@@ -19,16 +19,15 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
 
-from checker.budget import TimeLeft
 from checker.engine import Discovery, Exploration, Limits, Move, Row
 from checker.engine.model import Kind
 from checker.engine.process import free_memory
 from checker.engine.result import Stop
+from checker.execution import Deadline, compile_kernels, run_uninterrupted
 from checker.job import Job
 from checker.models.ensemble.actions import Action
 from checker.models.ensemble.setup import PLAN, server_name
 from checker.models.ensemble.status import ElectionStatus, election_status, is_established
-from checker.report import Progress
 from checker.rollout.scenarios import RunSpec, scenario_of
 from checker.rollout.steps import RESTART
 from checker.scenario import ScenarioError, from_text
@@ -146,13 +145,9 @@ class Engine:
 
     def _compile(self, spec: RunSpec) -> None:
         """Compile the kernels that a question needs, or load them from their cache."""
-        from checker.engine import search  # noqa: PLC0415 (kernels load when they are needed)
-
-        if spec.recoverable in self._compiled:
-            return
-        with Progress() as progress:
-            search.explore(job_of(spec).model, Limits(depth=1), progress=progress)
-        self._compiled.add(spec.recoverable)
+        if spec.recoverable not in self._compiled:
+            compile_kernels(job_of(spec))
+            self._compiled.add(spec.recoverable)
 
 
 def job_of(spec: RunSpec) -> Job:
@@ -178,14 +173,8 @@ def impossible(spec: RunSpec) -> RunResult:
 
 def run_within(spec: RunSpec, limits: Limits) -> RunResult:
     """Explore a question within limits of any kind. An interrupt ends it, as KeyboardInterrupt."""
-    from checker.engine import search  # noqa: PLC0415 (kernels load when they are needed)
-
     job = job_of(spec)
-    with Progress(job.name) as progress:
-        explored = search.explore(job.model, limits, progress=progress, workers=2)
-    if explored.stop is Stop.INTERRUPTED:
-        raise KeyboardInterrupt
-    return _classified(spec, job, explored)
+    return _classified(spec, job, run_uninterrupted(job, limits))
 
 
 def leads_first(spec: RunSpec) -> bool:
@@ -274,7 +263,7 @@ class Meter:
         return result
 
 
-class WorkBudget(TimeLeft):
+class WorkBudget(Deadline):
     """The work for all runs of a roll-out, in seconds; its clock is `Meter.clock`."""
 
     def share(self, runs: int) -> float:

@@ -17,7 +17,7 @@ import xmlschema
 from jsonschema import validators
 
 from checker.cli import options
-from checker.cli.budget import Budget
+from checker.execution import Deadline
 from tests.support.command_line import cli, zoo_cfg
 
 NPM = Path(__file__).parents[1] / "browser" / "node_modules"
@@ -98,7 +98,7 @@ def check_junit(path: Path) -> None:
 def on_own_time(patch: pytest.MonkeyPatch) -> None:
     """Measure budgets and limits in processor time of this process, so that other processes have no effect on them."""
     patch.setattr(time, "monotonic", time.process_time)
-    patch.setattr(options, "Budget", partial(Budget, clock=time.process_time))
+    patch.setattr(options, "Deadline", partial(Deadline, clock=time.process_time))
 
 
 def load_kernels(folder: Path) -> None:

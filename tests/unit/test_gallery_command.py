@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from checker.engine import Exploration, Limits, Model, Stop
-from checker.gallery import command
+from checker.engine import Exploration, Limits, Model, Stop, search
 from checker.scenario import bundled
 from tests.support.command_line import cli
 
@@ -40,7 +39,7 @@ def test_an_interrupt_ends_it_and_not_one_scenario_alone(tmp_path: Path, monkeyp
         begun.append(model.name)
         return Exploration(model, "tables", limits, levels=[1], stop=Stop.INTERRUPTED)
 
-    monkeypatch.setattr(command, "explore", interrupted)
+    monkeypatch.setattr(search, "explore", interrupted)
     ended = cli("gallery", tmp_path, *FILES)
 
     assert (ended.code, len(begun), pages(tmp_path)) == (20, 1, [])

@@ -13,11 +13,11 @@ from xml.etree import ElementTree as Tree
 
 import pytest
 
-from checker.cli.budget import Budget
 from checker.cli.commands import COMMANDS
 from checker.cli.options import command_parser
-from checker.cli.runner import outcome_of
+from checker.cli.runner import outcome_of, share
 from checker.cli.sources import load_request
+from checker.execution import Deadline
 from tests.support.command_line import cli, zoo_cfg
 from tests.support.gate import LARGE, NEVER, SERVERS, at, check_junit, check_sarif, commands, load_kernels, on_own_time
 
@@ -37,14 +37,14 @@ class Clock:
 def shared(seconds: float, *needs: float) -> tuple[list[float | None], float]:
     """Return the length of each run's last attempt (None: never begun), and the total; `needs` are full lengths."""
     clock = Clock()
-    budget = Budget(seconds, clock)
+    budget = Deadline(seconds, clock)
 
     def run(need: float, part: float, earlier: float | None) -> float:
         assert earlier is None or part > earlier
         clock.now += min(need, part)
         return min(need, part)
 
-    results = budget.share(needs, run, lambda took: took not in needs)
+    results = share(budget, needs, run, lambda took: took not in needs)
     return [results.get(place) for place in range(len(needs))], clock.now
 
 
@@ -72,10 +72,10 @@ def test_runs_never_take_longer_than_the_budget_together(needs: tuple[float, ...
 
 def test_nothing_begins_when_the_time_is_over() -> None:
     clock = Clock()
-    budget = Budget(10, clock)
+    budget = Deadline(10, clock)
     clock.now = 10
 
-    assert budget.share([1, 2], lambda *_: 1, lambda _: False) == {}
+    assert share(budget, [1, 2], lambda *_: 1, lambda _: False) == {}
 
 
 @pytest.fixture(scope="module", autouse=True)

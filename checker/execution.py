@@ -1,0 +1,124 @@
+"""Runs a job: the one way from a job to its exploration, and the deadline that several runs share.
+
+Rules of this module:
+
+- The engines are imported when a run begins, because their kernels load slowly.
+- A run shows its progress on standard error, unless the caller has a report of its own.
+- An interrupt ends a run, and the exploration says so; `run_uninterrupted` raises it again instead.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
+
+from checker.engine.result import Exploration, Limits, Stop, disagreements
+
+if TYPE_CHECKING:
+    from checker.engine.checkpoint import Checkpoint
+    from checker.job import Job
+
+CUT_SHORT = (Stop.TIME, Stop.WORK, Stop.MEMORY, Stop.INTERRUPTED)  # the place depends on the machine or the engine
+
+EngineName = Literal["tables", "plain", "both"]
+Report = Callable[[Exploration], None]
+"""Takes an unfinished exploration several times a second; a KeyboardInterrupt that it raises ends the run."""
+
+
+class Deadline:
+    """A budget of some seconds that starts now, and the time that remains. The caller decides how runs share it."""
+
+    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self.seconds, self.clock = seconds, clock
+        self._end = clock() + seconds
+
+    @property
+    def left(self) -> float:
+        """The remaining time in seconds; never below zero."""
+        return max(0.0, self._end - self.clock())
+
+    @property
+    def used(self) -> float:
+        """The time used so far, in seconds."""
+        return self.seconds - (self._end - self.clock())
+
+
+def run_job(
+    job: Job,
+    limits: Limits | None = None,
+    *,
+    engine: EngineName = "tables",
+    workers: int = 2,
+    checkpoint: Checkpoint | None = None,
+    report: Report | None = None,
+) -> Exploration:
+    """Explore a job within limits (default: those of the job). Raises ModelError, also if two engines disagree.
+
+    The engine "both" compares the two engines if neither was cut short. Otherwise the stop of the second is the stop of
+    the run, and the violations found by the first remain.
+    """
+    limits = job.limits if limits is None else limits
+    with _progress(job.name, report) as progress:
+        if engine == "plain":
+            return _plain(job, limits, progress)
+        from checker.engine import search  # noqa: PLC0415 (loads the kernels)
+
+        found = search.explore(
+            job.model,
+            limits,
+            until_witnessed=job.until_witnessed,
+            progress=progress,
+            workers=workers,
+            checkpoint=checkpoint,
+        )
+        if engine == "tables" or found.stop in CUT_SHORT:
+            return found
+        return _compared(found, _plain(job, limits, progress))
+
+
+def run_uninterrupted(job: Job, limits: Limits) -> Exploration:
+    """Explore a job by tables within limits. Raises ModelError, and KeyboardInterrupt if an interrupt ended it."""
+    exploration = run_job(job, limits)
+    if exploration.stop is Stop.INTERRUPTED:
+        raise KeyboardInterrupt
+    return exploration
+
+
+def compile_kernels(job: Job, *, shown: bool = True) -> None:
+    """Compile the kernels for a job, or load them from their cache, so that no run pays for it. Raises ModelError.
+
+    If it is not `shown`, the engine itself reports a compilation, and to a terminal alone.
+    """
+    from checker.engine import search  # noqa: PLC0415 (loads the kernels)
+
+    with _progress("", None) if shown else nullcontext() as progress:
+        search.explore(job.model, Limits(depth=1), progress=progress)
+
+
+def _plain(job: Job, limits: Limits, progress: Report) -> Exploration:
+    from checker.engine import plain  # noqa: PLC0415 (as late as the other engine)
+
+    return plain.explore(job.model, limits, until_witnessed=job.until_witnessed, progress=progress)
+
+
+def _compared(found: Exploration, other: Exploration) -> Exploration:
+    """The result of two engines that explored one job. Raises ModelError if they disagree."""
+    from checker.engine.model import ModelError  # noqa: PLC0415 (for this case alone)
+
+    if other.stop in CUT_SHORT:
+        return replace(found, stop=other.stop) if found.violations else other
+    differences = disagreements(found, other)
+    if differences:
+        raise ModelError("the engines disagree, which is a defect: " + "; ".join(differences))
+    return found
+
+
+def _progress(name: str, report: Report | None) -> AbstractContextManager[Report]:
+    if report is not None:
+        return nullcontext(report)
+    from checker.report.progress import Progress  # noqa: PLC0415 (a caller with a report shows no line)
+
+    return Progress(name)
