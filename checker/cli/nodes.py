@@ -8,6 +8,7 @@ line.
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -17,13 +18,11 @@ from checker.cli.presets import RUN, RunDescription, preset_runs
 from checker.engine import Limits
 from checker.job import Job, Verdict
 from checker.models.ensemble import Budgets, File, Grain, Member, Prologue, Setup, ensemble
-from checker.models.ensemble.actions import BUDGETS, FAULT_ACTIONS
-from checker.models.ensemble.rules import may_be_silent
+from checker.models.ensemble.actions import BUDGETS
 from checker.properties import ENSEMBLE_PROPERTIES
-from checker.scenario import EnsemblePresenter
-from checker.scenario.bounds import bounds_of
-from checker.scenario.refined import with_refinement
-from checker.scenario.variants import named, names, why_idle, with_variants
+from checker.scenario.ensemble import ensemble_job
+from checker.scenario.ensemble_setup import why_no_effect, with_variants
+from checker.scenario.errors import variant_named, variant_names
 from spec.durable import Durable
 from spec.election.channel import ChannelRules
 from spec.quorum import Sid, majority_view
@@ -51,14 +50,18 @@ def jobs(options: argparse.Namespace) -> list[Job]:
 
 def _with_variants(runs: list[RunDescription], variants: list[Variant]) -> list[RunDescription]:
     """The runs in which every variant may have an effect. Raises NodesError if there are none."""
-    idle = {run["name"]: [why_idle(each, _setup(run)) for each in variants] for run in runs}
+    idle = {run["name"]: [why_no_effect(each, _setup(run)) for each in variants] for run in runs}
     chosen = [run for run in runs if not any(idle[run["name"]])]
     if not chosen:
         told = [f"{each.value}: {why.what}" for whys in idle.values() for each, why in zip(variants, whys, strict=True)
                 if why is not None]  # fmt: skip
         raise NodesError(f"--variant {'; '.join(dict.fromkeys(told))}; take a scenario, where it may: run FILE")
     return [
-        {**run, "name": f"{run['name']} with {names(variants)}", "variants": sorted(each.value for each in variants)}
+        {
+            **run,
+            "name": f"{run['name']} with {variant_names(variants)}",
+            "variants": sorted(each.value for each in variants),
+        }
         for run in chosen
     ]
 
@@ -140,21 +143,14 @@ def _job(run: RunDescription, limits: Limits) -> Job:
         model = ensemble(run["name"], setup, properties)
     except ValueError as error:
         raise NodesError(str(error)) from None
-    silent = (may_be_silent(setup) if len(setup.members) > 1 else model.actions) | set(run["silent"])
-    job = Job(
-        name=run["name"],
-        model=model,
-        presenter=EnsemblePresenter(model, setup),
-        source={"kind": KIND, "run": run},
-        grain=run["grain"],
+    job = ensemble_job(run["name"], model, setup, {"kind": KIND, "run": run})
+    silent = job.allowed_silent if len(setup.members) > 1 else model.actions
+    return replace(
+        job,
         limits=limits,
         expected=None if run["variants"] else Verdict.PASSED,
-        bounds=bounds_of(setup, 0),
-        actions=model.actions,
-        faults=FAULT_ACTIONS,
-        allowed_silent=silent,
+        allowed_silent=silent | set(run["silent"]),
     )
-    return with_refinement(job, setup)
 
 
 def _setup(run: RunDescription) -> Setup:
@@ -177,7 +173,7 @@ def _setup(run: RunDescription) -> Setup:
         zab=ZabRules() if run["protocol"] == "zab" else None,
         discovery_in_one_step=run["discovery"] == "one-step",
     )
-    return with_variants(setup, [named(name) for name in run["variants"]])
+    return with_variants(setup, [variant_named(name) for name in run["variants"]])
 
 
 def _other_file(sid: Sid, voters: tuple[Sid, ...], sids: tuple[Sid, ...]) -> File:

@@ -189,10 +189,10 @@ def between(low: int, high: int) -> Callable[[str], int]:
 
 def variant(text: str) -> Variant:
     """Parse the name of a variant."""
-    from checker.scenario.variants import VariantError, named  # noqa: PLC0415
+    from checker.scenario.errors import VariantError, variant_named  # noqa: PLC0415
 
     try:
-        return named(text)
+        return variant_named(text)
     except VariantError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
 

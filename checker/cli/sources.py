@@ -13,7 +13,8 @@ from typing import Any
 from checker.cli import nodes
 from checker.job import Job
 from checker.report.verdict import ExitCode
-from checker.scenario import ScenarioError, VariantError, from_source, load, refined
+from checker.scenario import ScenarioError, VariantError, from_source, load
+from checker.scenario.ensemble import REFINED
 from spec.config import ConfigError
 from spec.variants import Variant
 
@@ -30,7 +31,7 @@ def job_of(source: Any) -> Job:
             return nodes.from_source(source)
         if kind == "scenario":
             return from_source(source)
-        if kind == refined.KIND:
+        if kind == REFINED:
             refinement = job_of(source.get("of")).refinement
             if refinement is not None:
                 return refinement.job()

@@ -6,13 +6,13 @@ scenario is a `ScenarioError` with file, line and key, and with the correction; 
 `checker.scenario.schema` defines the format of a scenario.
 """
 
-from checker.present.ensemble import EnsemblePresenter
-from checker.scenario.errors import ScenarioError
+from checker.scenario.errors import (
+    ScenarioError,
+    VariantError,
+)
 from checker.scenario.loader import bundled, from_source, from_text, load
-from checker.scenario.variants import VariantError
 
 __all__ = [
-    "EnsemblePresenter",
     "ScenarioError",
     "VariantError",
     "bundled",

@@ -1,141 +1,144 @@
-"""Conversion of a scenario to a `Setup`: history, plan, channels, limits, and the parts that other modules read.
+"""Conversion of a scenario of an ensemble to a `Setup`: protocol, history, plan, faults, clients, channels, variants.
 
-Servers are read by `checker.scenario.servers`; protocol, faults and clients by `checker.scenario.protocol`.
+Servers are read by `checker.scenario.servers`. Rules of this module:
 
-Rules of this module: every value is checked where it is written, so that an error names its line; a missing value gets
-the default of `checker.scenario.schema` or `checker.models.ensemble`, and no other.
+- Every value is checked where it is written, so that an error names its line. A missing value gets the default of
+  `checker.scenario.schema` or `checker.models.ensemble`, and no other.
+- A key that would change nothing in this run is an error, because its author expects more of the run than it checks.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import msgspec
 
-from checker.engine import Limits
-from checker.models.ensemble import File, Grain, PlannedAction, Prologue, Setup
-from checker.scenario.errors import one_of
+from checker.models.ensemble import Budgets, File, Grain, PlannedAction, Prologue, Setup
+from checker.models.ensemble.actions import BUDGETS, UNLIMITED, Domain, Section
+from checker.scenario.errors import NoEffect, VariantError, one_of
 from checker.scenario.files import Files, with_needed_addresses
-from checker.scenario.protocol import (
-    ANYWHERE,
-    ONE_STEP,
+from checker.scenario.kind import word
+from checker.scenario.schema import (
+    ELECTION,
     PROTOCOLS,
-    budgets_of,
-    check_that_all_matters,
-    variants_of,
-    word,
-    zab_of,
+    ZAB,
+    ChannelEntry,
+    FaultsEntry,
+    HistoryEntry,
+    PlanEntry,
+    Scenario,
+    WorkloadEntry,
+    decode,
 )
-from checker.scenario.schema import ChannelEntry, Common, HistoryEntry, LimitsEntry, PlanEntry, Scenario, decode
 from checker.scenario.servers import members_of
 from checker.scenario.yaml_lines import Path, YamlDocument, position
 from spec.election.channel import ChannelRules
 from spec.quorum import Sid
+from spec.variants import DESCRIBED, Area, Variant
+from spec.zab.state import ZabRules
 
-_UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}  # as on the command line and in reports
+SYNCHRONOUS, ASYNCHRONOUS = "sync", "async"
+AT_LEADER, ANYWHERE = "leader", "anywhere"
+WITHOUT_LIMIT = "unlimited"  # the number of notification timeouts
+PACKETS, ONE_STEP = "packets", "one-step"
+ELECTIONS = 3  # the budget of elections by the oracle, unless the scenario gives one
+KEPT, EMPTY = "kept", "empty"  # the disk of a server that starts
+_OF_ZAB = ("discovery", "disk", "commits", "clients", "elections")
+"""The keys, with `workload`, that concern only leading and following."""
 
-KEPT, EMPTY = "kept", "empty"
+OF_THE_DISK = frozenset(
+    {
+        Variant.EPOCH_BEFORE_LOG,
+        Variant.NEWLEADER_ACK_BEFORE_SYNC,
+        Variant.QUEUE_SURVIVES_SHUTDOWN,
+        Variant.ACK_BEFORE_LOG,
+        Variant.TORN_RECORD,
+    }
+)
+"""Variants that differ from the protocol only while a requested disk operation is not complete."""
 
 
-def setup_of(scenario: Scenario, located: YamlDocument, files: Files) -> Setup:
+_ELSEWHERE = {
+    Area.SERVICE: "add it to a scenario with the key service",
+    Area.RECIPES: "add it to a scenario with the key recipe",
+}
+
+
+def setup_of(scenario: Scenario, document: YamlDocument, files: Files, variants: frozenset[Variant]) -> Setup:
     """The setup that a scenario describes. Raises ScenarioError, and ConfigError for a file."""
-    word(located, scenario.protocol, PROTOCOLS, ("protocol",))
-    grain = Grain(word(located, scenario.grain, [each.value for each in Grain], ("grain",)))
-    members = tuple(members_of(scenario, located, files))
+    word(document, scenario.protocol, PROTOCOLS, ("protocol",))
+    grain = Grain(word(document, scenario.grain, [each.value for each in Grain], ("grain",)))
+    members = tuple(members_of(scenario, document, files))
     sids = tuple(member.sid for member in members)
     if scenario.rounds < 1:
-        raise located.error(("rounds",), f"{scenario.rounds} rounds are too few", "write 1 or more")
-    variants = variants_of(scenario, located)
+        raise document.error(("rounds",), f"{scenario.rounds} rounds are too few", "write 1 or more")
     setup = with_needed_addresses(
         Setup(
             members,
             grain,
-            tuple(_history(scenario, located, sids)),
-            tuple(_Plan(located, files, {member.sid: member.file for member in members}).read(scenario.plan)),
-            budgets_of(scenario, located, grain),
+            tuple(_history(scenario, document, sids)),
+            tuple(_Plan(document, files, {member.sid: member.file for member in members}).read(scenario.plan)),
+            budgets_of(scenario, document, grain),
             scenario.rounds,
-            _channels(scenario, located),
+            _channels(scenario, document),
             variants,
-            zab_of(scenario, located, variants),
+            zab_of(scenario, document, variants),
             scenario.clients == ANYWHERE,
             scenario.discovery == ONE_STEP,
         )
     )
-    _check_running(setup, located)
-    check_that_all_matters(scenario, setup, located)
+    _check_running(setup, document)
+    check_that_all_matters(scenario, setup, document)
     return setup
 
 
-def limits_of(scenario: Common, located: YamlDocument) -> Limits:
-    """The limits of the run."""
-    if scenario.limits is msgspec.UNSET:
-        return Limits()
-    entry = decode(LimitsEntry, located, scenario.limits, ("limits",))
-    for name in ("depth", "states", "seconds"):
-        if (getattr(entry, name) or 0) < 0:
-            raise located.error(("limits", name), "a limit below zero", "write a number above 0")
-    return Limits(entry.depth, entry.states, _bytes(located, entry.memory), entry.seconds)
-
-
-def _bytes(located: YamlDocument, memory: int | str | None) -> int | None:
-    found = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]{1,3})?) ?([KMGT]?B)?", str(memory), re.IGNORECASE)
-    if memory is None or found is None or not float(found[1]):
-        if memory is None:
-            return None
-        raise located.error(("limits", "memory"), f"{str(memory)[:40]!r} is no size", "write it like 500MB or 2GB")
-    return int(float(found[1]) * _UNITS[(found[2] or "B").upper()])
-
-
-# History, plan, faults.
-
-
-def _history(scenario: Scenario, located: YamlDocument, sids: tuple[Sid, ...]) -> Iterable[Prologue]:
+def _history(scenario: Scenario, document: YamlDocument, sids: tuple[Sid, ...]) -> Iterable[Prologue]:
     started: set[Sid] = set()
     for number, value in enumerate(scenario.history):
         path: Path = ("history", position(number))
-        entry = decode(HistoryEntry, located, value, path)
+        entry = decode(HistoryEntry, document, value, path)
         for place, sid in enumerate(entry.start):
             here = (*path, "start", position(place))
-            check_server(located, sid, sids, here)
+            check_server(document, sid, sids, here)
             if sid in started:
-                raise located.error(here, f"server {sid} runs already", "start each server once")
+                raise document.error(here, f"server {sid} runs already", "start each server once")
             started.add(sid)
         yield Prologue(tuple(entry.start))
 
 
-def check_server(located: YamlDocument, sid: Sid, sids: Iterable[Sid], path: Path) -> None:
+def check_server(document: YamlDocument, sid: Sid, sids: Iterable[Sid], path: Path) -> None:
     """Raise ScenarioError unless the scenario has that server."""
     if sid not in sids:
-        raise located.error(path, f"there is no server {sid} here", one_of(map(str, sids)))
+        raise document.error(path, f"there is no server {sid} here", one_of(map(str, sids)))
 
 
 class _Plan:
     """Read the plan; `after` are the servers that must have rejoined before the next action."""
 
-    def __init__(self, located: YamlDocument, files: Files, boots_with: dict[Sid, File]) -> None:
-        self._located, self._files, self._boots_with = located, files, boots_with
+    def __init__(self, document: YamlDocument, files: Files, boots_with: dict[Sid, File]) -> None:
+        self._document, self._files, self._boots_with = document, files, boots_with
         self._after: tuple[Sid, ...] = ()
 
     def read(self, plan: list[Any]) -> Iterable[PlannedAction]:
         for number, value in enumerate(plan):
             path: Path = ("plan", position(number))
-            yield from self._actions(decode(PlanEntry, self._located, value, path), path)
+            yield from self._actions(decode(PlanEntry, self._document, value, path), path)
 
     def _actions(self, entry: PlanEntry, path: Path) -> Iterable[PlannedAction]:
         given = [name for name in ("restart", "stop", "start") if getattr(entry, name) is not None]
         if len(given) != 1:
             right = "write one of restart, stop and start, with the id of a server"
-            raise self._located.error(path, f"{len(given)} actions in one entry", right)
+            raise self._document.error(path, f"{len(given)} actions in one entry", right)
         (name,) = given
         sid: Sid = getattr(entry, name)
-        check_server(self._located, sid, self._boots_with, (*path, name))
-        wait = word(self._located, entry.wait or "none", ["rejoined", "none"], (*path, "wait"))
-        disk = word(self._located, entry.disk or KEPT, [KEPT, EMPTY], (*path, "disk"))
+        check_server(self._document, sid, self._boots_with, (*path, name))
+        wait = word(self._document, entry.wait or "none", ["rejoined", "none"], (*path, "wait"))
+        disk = word(self._document, entry.disk or KEPT, [KEPT, EMPTY], (*path, "disk"))
         if name == "stop" and (entry.file or wait == "rejoined" or disk == EMPTY):
-            raise self._located.error(path, "a server that is stopped loads no file", "write restart or start")
+            raise self._document.error(path, "a server that is stopped loads no file", "write restart or start")
         after, self._after = self._after, (sid,) if wait == "rejoined" else ()
         if name in ("restart", "stop"):
             yield PlannedAction("stop", sid, after=after)
@@ -146,25 +149,121 @@ class _Plan:
             yield PlannedAction("start", sid, self._boots_with[sid], after, empty=disk == EMPTY)
 
 
-def _check_running(setup: Setup, located: YamlDocument) -> None:
+def _check_running(setup: Setup, document: YamlDocument) -> None:
     """Reject a plan that stops a stopped server or starts a running one, since it would block forever."""
     begun = {sid for prologue in setup.prologue for sid in prologue.start}
     for member in setup.members:
         first = next((p.action for p in setup.plan if p.sid == member.sid), None)
         if member.sid in begun and first == "start":
-            raise located.error(("plan",), f"server {member.sid} runs already", "stop it first, or restart it")
+            raise document.error(("plan",), f"server {member.sid} runs already", "stop it first, or restart it")
         if member.sid in begun and member.late:
             right = "leave out `late`, or start it nowhere"
-            raise located.error(("servers", member.sid, "late"), f"the history starts server {member.sid}", right)
+            raise document.error(("servers", member.sid, "late"), f"the history starts server {member.sid}", right)
         actions = [p.action for p in setup.plan if p.sid == member.sid]
         if any(one == other for one, other in pairwise(actions)):
             what = f"server {member.sid} is stopped or started twice in a row"
-            raise located.error(("plan",), what, "stop and start it in turn")
+            raise document.error(("plan",), what, "stop and start it in turn")
 
 
-def _channels(scenario: Scenario, located: YamlDocument) -> ChannelRules:
+def _channels(scenario: Scenario, document: YamlDocument) -> ChannelRules:
     value = {} if scenario.channel is msgspec.UNSET else scenario.channel
-    entry = decode(ChannelEntry, located, value, ("channel",))
+    entry = decode(ChannelEntry, document, value, ("channel",))
     if entry.capacity < 1:
-        raise located.error(("channel", "capacity"), "nothing could ever be sent", "write 1 or more")
+        raise document.error(("channel", "capacity"), "nothing could ever be sent", "write 1 or more")
     return ChannelRules(entry.capacity, entry.resend, entry.merge_repeats)
+
+
+def zab_of(scenario: Scenario, document: YamlDocument, variants: frozenset[Variant]) -> ZabRules | None:
+    """The rules of leading and following; None with the election alone."""
+    takes_time = [SYNCHRONOUS, ASYNCHRONOUS]
+    disk = word(document, scenario.disk or ASYNCHRONOUS, takes_time, ("disk",))
+    commits = word(document, scenario.commits or SYNCHRONOUS, takes_time, ("commits",))
+    word(document, scenario.clients or AT_LEADER, [AT_LEADER, ANYWHERE], ("clients",))
+    word(document, scenario.discovery or PACKETS, [PACKETS, ONE_STEP], ("discovery",))
+    if scenario.protocol == ELECTION:
+        return None
+    return ZabRules(disk == ASYNCHRONOUS, commits == ASYNCHRONOUS, variants)
+
+
+def budgets_of(scenario: Scenario, document: YamlDocument, grain: Grain) -> Budgets:
+    """The budgets of faults, of client requests, and of elections by the oracle."""
+    given: dict[str, int] = {}
+    for key, kind, value in (
+        (Section.FAULTS.value, FaultsEntry, scenario.faults),
+        (Section.WORKLOAD.value, WorkloadEntry, scenario.workload),
+    ):
+        entry = decode(kind, document, {} if value is msgspec.UNSET else value, (key,))
+        for name, count in msgspec.structs.asdict(entry).items():
+            if isinstance(count, str):
+                word(document, count, (WITHOUT_LIMIT,), (key, name))
+                given[name] = UNLIMITED
+                continue
+            if count < 0:
+                raise document.error((key, name), "a budget below zero", "write 0 or more")
+            given[name] = count
+    if scenario.elections is not None and scenario.elections < 0:
+        raise document.error(("elections",), "a budget below zero", "write 0 or more")
+    if scenario.protocol == ZAB and grain is Grain.ORACLE:
+        given["elections"] = ELECTIONS if scenario.elections is None else scenario.elections
+    return Budgets(**given)
+
+
+def check_that_all_matters(scenario: Scenario, setup: Setup, document: YamlDocument) -> None:
+    """Raise ScenarioError for a key that would change nothing."""
+    for path, what, right in _without_effect(scenario, setup):
+        raise document.error(path, what, right)
+
+
+def _without_effect(scenario: Scenario, setup: Setup) -> Iterator[tuple[Path, str, str]]:
+    """The place of each key that changes nothing, the reason, and the correction."""
+    budgets = setup.budgets.by_name
+    for name in budgets:
+        domain = BUDGETS[name].domain
+        if BUDGETS[name].section is Section.FAULTS and domain not in setup.domains:
+            yield ("faults", name), f"it changes nothing where {domain.otherwise}", f"write {domain.setting}"
+    if setup.zab is None:
+        given: list[Path] = [(key,) for key in _OF_ZAB if getattr(scenario, key) is not None]
+        given += [("workload",)] if scenario.workload is not msgspec.UNSET else []
+        for path in given:
+            yield path, f"it changes nothing where {Domain.ZAB.otherwise}", f"write {Domain.ZAB.setting}"
+    elif setup.grain is Grain.FINE:
+        what = "it changes nothing where elections are explored message by message"
+        if scenario.elections is not None:
+            yield ("elections",), what, "write grain: oracle, or leave it out: `rounds` bounds the elections"
+        if scenario.discovery == ONE_STEP:
+            yield ("discovery",), what, "write grain: oracle, or leave it out"
+    if scenario.clients is not None and "writes" not in budgets:
+        yield ("clients",), "it changes nothing where no client writes", "write workload: {writes: 1}"
+    for number, name in enumerate(scenario.variants):
+        reason = why_no_effect(Variant(name), setup)
+        if reason is not None:
+            yield ("variants", position(number)), reason.what, reason.right
+
+
+def why_no_effect(variant: Variant, setup: Setup) -> NoEffect | None:
+    """The reason why a variant changes nothing in a setup; None if it may change something."""
+    area = DESCRIBED[variant].area
+    if area in (Area.SERVICE, Area.RECIPES):
+        return NoEffect(f"it is of {area.value}, and here are servers alone", _ELSEWHERE[area])
+    if area is Area.ELECTION:
+        if setup.grain is Grain.ORACLE:
+            return NoEffect("it changes nothing where an election is one step", "write grain: fine")
+        return None
+    if setup.zab is None:
+        return NoEffect("it changes nothing where the election is all there is", "write protocol: zab")
+    if variant in OF_THE_DISK and not setup.zab.asynchronous_disk:
+        return NoEffect("it changes nothing where the disk is never late", "write disk: async")
+    if variant is Variant.SYNC_FROM_APPLIED and not setup.zab.asynchronous_commits:
+        return NoEffect("it changes nothing where what is committed is applied at once", "write commits: async")
+    return None
+
+
+def with_variants(setup: Setup, added: Iterable[Variant]) -> Setup:
+    """The setup with these variants added. Raises VariantError for a variant that changes nothing there."""
+    variants = setup.variants | frozenset(added)
+    for variant in sorted(variants, key=lambda each: each.value):
+        reason = why_no_effect(variant, setup)
+        if reason is not None:
+            raise VariantError(variant.value, reason)
+    zab = None if setup.zab is None else msgspec.structs.replace(setup.zab, variants=variants)
+    return replace(setup, variants=variants, zab=zab)

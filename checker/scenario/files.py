@@ -35,8 +35,8 @@ class FolderError(Exception):
 class Files:
     """The files named in a scenario; `texts` has the texts read so far."""
 
-    def __init__(self, located: YamlDocument, read: Read, known: tuple[str, ...] = ()) -> None:
-        self._located, self._read, self._known = located, read, known
+    def __init__(self, document: YamlDocument, read: Read, known: tuple[str, ...] = ()) -> None:
+        self._document, self._read, self._known = document, read, known
         self.texts: dict[str, str] = {}
 
     def file(self, name: str, sid: Sid, path: Path) -> File:
@@ -44,14 +44,14 @@ class Files:
         try:
             text = self._text(name)
         except (FolderError, TooLargeError) as error:
-            raise self._located.error(path, f"{name!r}: {error}", "name a zoo.cfg") from None
+            raise self._document.error(path, f"{name!r}: {error}", "name a zoo.cfg") from None
         if text is None:
-            raise self._located.error(path, f"there is no file {name!r}", self._similar(name))
+            raise self._document.error(path, f"there is no file {name!r}", self._similar(name))
         config = parse_zoo_cfg(text, file=name, read=self._text, complete=False)
         if sid not in config.view.members:
             listed = ", ".join(f"server.{each}" for each in sorted(config.view.members)) or "no server"
             what = f"{name} names {listed}, and this is server {sid}"
-            raise self._located.error(path, what, f"name a file with a line server.{sid}")
+            raise self._document.error(path, what, f"name a file with a line server.{sid}")
         # Parsed again with its myid: this finds the mistakes that concern this server only.
         parse_zoo_cfg(text, file=name, myid=f"{sid}\n", read=self._text, complete=False)
         return File(name, replace(config.view, addresses=config.peer_addresses))

@@ -17,19 +17,22 @@ and files are data, and the code does not contain their names.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from importlib.resources import files
 from pathlib import Path
 from pathlib import Path as FilePath
+from typing import TYPE_CHECKING, Any
 
 from checker.job import Job, Json
 from checker.reading import SCENARIO, TooLargeError, read_bytes
-from checker.scenario.errors import ScenarioError
+from checker.scenario.errors import ScenarioError, variant_named
 from checker.scenario.files import Files, Read, beside, names_beside
 from checker.scenario.schema import RECIPE, SERVICE
-from checker.scenario.variants import named
 from checker.scenario.yaml_lines import read_yaml
 from spec.variants import Variant
+
+if TYPE_CHECKING:
+    from checker.scenario.kind import ScenarioKind
 
 KIND = "scenario"
 
@@ -70,28 +73,33 @@ def from_source(source: Mapping[str, Json]) -> Job:
         right = "take the source of a job that was made from a scenario"
         raise ScenarioError(str(file), 0, "source", "this is no source of a scenario", right)
     texts = {str(name): each for name, each in files.items() if isinstance(each, str)}
-    return _job(text, texts.get, str(file), tuple(texts), frozenset(named(str(name)) for name in added))
+    return _job(text, texts.get, str(file), tuple(texts), frozenset(variant_named(str(name)) for name in added))
 
 
 def _job(text: str, read: Read, file: str, known: tuple[str, ...], added: frozenset[Variant]) -> Job:
-    located = read_yaml(text, file)
-    files = Files(located, read, known)
+    document = read_yaml(text, file)
+    files = Files(document, read, known)
     source = _source(file, text, files, added)
-    keys = located.value
+    keys = document.value
     if not isinstance(keys, dict):
         what = "it is empty" if keys is None else "it is not a map of keys"
         raise ScenarioError(file, 0, "", what, "write a scenario with the keys file and servers")
+    return _kind_of(keys)(document, files, source, added).job()
+
+
+def _kind_of(keys: Container[object]) -> type[ScenarioKind[Any]]:
+    """The class of the scenarios with these keys, imported on first use."""
     if RECIPE in keys:
-        from checker.scenario.recipes import recipe_job  # noqa: PLC0415
+        from checker.scenario.recipe import RecipeKind  # noqa: PLC0415
 
-        return recipe_job(located, source, added)
+        return RecipeKind
     if SERVICE in keys:
-        from checker.scenario.services import service_job  # noqa: PLC0415
+        from checker.scenario.service import ServiceKind  # noqa: PLC0415
 
-        return service_job(located, source, added)
-    from checker.scenario.ensembles import ensemble_job  # noqa: PLC0415
+        return ServiceKind
+    from checker.scenario.ensemble import EnsembleKind  # noqa: PLC0415
 
-    return ensemble_job(located, files, source, added)
+    return EnsembleKind
 
 
 def _source(file: str, text: str, files: Files, added: frozenset[Variant]) -> dict[str, Json]:

@@ -202,23 +202,24 @@ class LimitsEntry(msgspec.Struct):
 
 
 RECIPE, SERVICE = "recipe", "service"
+ELECTION, ZAB = PROTOCOLS = ("election", "zab")
 KINDS: dict[str, type[Common]] = {RECIPE: RecipeScenario, SERVICE: ServiceScenario}
 """The key that selects the kind of a scenario; without any of them it describes an ensemble."""
 
 
-def decode(kind: type[T], located: YamlDocument, value: Any, path: Path) -> T:
+def decode(kind: type[T], document: YamlDocument, value: Any, path: Path) -> T:
     """A map as a struct. Raises ScenarioError with the line of the first error."""
     fields = tuple(sorted(kind.__struct_fields__, key=lambda name: name in Common.__struct_fields__))  # its own first
     if not isinstance(value, dict):
-        raise located.error(path, f"{_named(value)} stands where a map is wanted", _keys_of(fields))
+        raise document.error(path, f"{_named(value)} stands where a map is wanted", _keys_of(fields))
     for key in value:
         if key not in fields:
-            raise located.error((*path, key), "there is no such key", _instead_of(key, kind, fields))
+            raise document.error((*path, key), "there is no such key", _instead_of(key, kind, fields))
     try:
         return msgspec.convert(value, kind, strict=True)
     except msgspec.ValidationError as error:
         what, where, right = _told(str(error))
-        raise located.error((*path, *where), what, right or _keys_of(fields)) from None
+        raise document.error((*path, *where), what, right or _keys_of(fields)) from None
 
 
 def _keys_of(fields: tuple[str, ...]) -> str:

@@ -13,8 +13,7 @@ from typing import Any
 
 from checker.models.ensemble import Member
 from checker.scenario.files import Files
-from checker.scenario.protocol import ZAB
-from checker.scenario.schema import LogEntry, Scenario, ServerEntry, decode
+from checker.scenario.schema import ZAB, LogEntry, Scenario, ServerEntry, decode
 from checker.scenario.yaml_lines import Path, YamlDocument, position
 from spec.durable import Durable
 from spec.txn import Txn, counter_of, epoch_of, format_zxid
@@ -23,25 +22,25 @@ LARGEST = (1 << 63) - 1
 LARGEST_EPOCH = (1 << 31) - 1
 
 
-def members_of(scenario: Scenario, located: YamlDocument, files: Files) -> Iterator[Member]:
+def members_of(scenario: Scenario, document: YamlDocument, files: Files) -> Iterator[Member]:
     """The servers of a scenario. Raises ScenarioError, and ConfigError for a file."""
     servers = scenario.servers
     if not isinstance(servers, dict | list) or not servers:
-        raise located.error(("servers",), "no servers", "write their ids, as [1, 2, 3] or as a map")
+        raise document.error(("servers",), "no servers", "write their ids, as [1, 2, 3] or as a map")
     alone = isinstance(servers, list)
     seen: set[Any] = set()
     for number, sid in enumerate(servers):
         path: Path = ("servers", position(number) if alone else sid)
         if type(sid) is not int or abs(sid) > LARGEST or sid in seen:
             what = f"{str(sid)[:60]!r} is no server id, or there twice"
-            raise located.error(path, what, "write the number in its myid file, once")
+            raise document.error(path, what, "write the number in its myid file, once")
         seen.add(sid)
         value = None if alone else servers[sid]
-        entry = decode(ServerEntry, located, {} if value is None else value, path)
-        durable = _durable(located, entry, path, leads_and_follows=scenario.protocol == ZAB)
+        entry = decode(ServerEntry, document, {} if value is None else value, path)
+        durable = _durable(document, entry, path, leads_and_follows=scenario.protocol == ZAB)
         name = entry.file or scenario.file
         if name is None:
-            raise located.error(path, "it has no file", "give it a file, or all servers one: file: zoo.cfg")
+            raise document.error(path, "it has no file", "give it a file, or all servers one: file: zoo.cfg")
         place = (*path, "file") if entry.file else ("file",)
         others = [
             files.file(other, sid, (*path, "other_files", position(n))) for n, other in enumerate(entry.other_files)
@@ -49,53 +48,53 @@ def members_of(scenario: Scenario, located: YamlDocument, files: Files) -> Itera
         yield Member(sid, files.file(name, sid, place), durable, entry.late, tuple(others))
 
 
-def _durable(located: YamlDocument, entry: ServerEntry, path: Path, *, leads_and_follows: bool) -> Durable:
+def _durable(document: YamlDocument, entry: ServerEntry, path: Path, *, leads_and_follows: bool) -> Durable:
     idle = [key for key in ("accepted_epoch", "log") if getattr(entry, key)] if not leads_and_follows else []
     for key in idle:
         what = "it changes nothing where the election is all there is"
-        raise located.error((*path, key), what, "write protocol: zab")
-    epoch = _epoch(located, entry.epoch, (*path, "epoch"))
+        raise document.error((*path, key), what, "write protocol: zab")
+    epoch = _epoch(document, entry.epoch, (*path, "epoch"))
     accepted = epoch
     if entry.accepted_epoch is not None:
-        accepted = _epoch(located, entry.accepted_epoch, (*path, "accepted_epoch"))
+        accepted = _epoch(document, entry.accepted_epoch, (*path, "accepted_epoch"))
         if accepted < epoch:
             what = f"the acceptedEpoch {accepted} is less than the currentEpoch {epoch}"
-            raise located.error((*path, "accepted_epoch"), what, f"write {epoch} or more")
-    snapshot = _zxid(located, entry.zxid, (*path, "zxid"))
-    durable = Durable(accepted, epoch, snapshot, tuple(_log(located, entry.log, snapshot, (*path, "log"))))
+            raise document.error((*path, "accepted_epoch"), what, f"write {epoch} or more")
+    snapshot = _zxid(document, entry.zxid, (*path, "zxid"))
+    durable = Durable(accepted, epoch, snapshot, tuple(_log(document, entry.log, snapshot, (*path, "log"))))
     last = durable.last_zxid
     if leads_and_follows and epoch_of(last) > epoch:
         what = f"the currentEpoch {epoch} is behind the last zxid {format_zxid(last)}, and no server starts so"
-        raise located.error(path, what, f"write epoch: {epoch_of(last)}, or more")
+        raise document.error(path, what, f"write epoch: {epoch_of(last)}, or more")
     return durable
 
 
-def _epoch(located: YamlDocument, epoch: int, path: Path) -> int:
+def _epoch(document: YamlDocument, epoch: int, path: Path) -> int:
     if not 0 <= epoch <= LARGEST_EPOCH:
-        raise located.error(path, f"the epoch {epoch}", f"write a number from 0 to {LARGEST_EPOCH}")
+        raise document.error(path, f"the epoch {epoch}", f"write a number from 0 to {LARGEST_EPOCH}")
     return epoch
 
 
-def _log(located: YamlDocument, entries: list[Any], snapshot: int, path: Path) -> Iterator[Txn]:
+def _log(document: YamlDocument, entries: list[Any], snapshot: int, path: Path) -> Iterator[Txn]:
     """The transactions after the snapshot; the default for a value is the text of the zxid."""
     last = snapshot
     for number, value in enumerate(entries):
         place: Path = (*path, position(number))
         written = isinstance(value, int | str) and not isinstance(value, bool)
-        entry = LogEntry(value) if written else decode(LogEntry, located, value, place)
+        entry = LogEntry(value) if written else decode(LogEntry, document, value, place)
         place = place if written else (*place, "zxid")
-        zxid = _zxid(located, entry.zxid, place)
+        zxid = _zxid(document, entry.zxid, place)
         if not counter_of(zxid):
             right = "write a counter of 1 or more"
-            raise located.error(place, f"{format_zxid(zxid)} names an epoch, and no transaction", right)
+            raise document.error(place, f"{format_zxid(zxid)} names an epoch, and no transaction", right)
         if zxid <= last:
             what = f"{format_zxid(zxid)} is not beyond {format_zxid(last)}, which is before it"
-            raise located.error(place, what, "write the transactions beyond `zxid`, in ascending order")
+            raise document.error(place, what, "write the transactions beyond `zxid`, in ascending order")
         yield Txn(zxid, format_zxid(zxid) if entry.value is None else entry.value)
         last = zxid
 
 
-def _zxid(located: YamlDocument, written: int | str, path: Path) -> int:
+def _zxid(document: YamlDocument, written: int | str, path: Path) -> int:
     """A zxid: a number, or `epoch:counter`."""
     zxid = written
     if isinstance(zxid, str):
@@ -104,5 +103,5 @@ def _zxid(located: YamlDocument, written: int | str, path: Path) -> int:
         zxid = (int(parts[1]) << 32) + counter if parts and counter < 1 << 32 else -1
     if not 0 <= zxid <= LARGEST:
         right = "write a number, as 0x100000003, or epoch:counter, as 1:3"
-        raise located.error(path, f"{str(written)[:40]!r} is no zxid", right)
+        raise document.error(path, f"{str(written)[:40]!r} is no zxid", right)
     return zxid

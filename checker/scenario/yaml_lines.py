@@ -102,7 +102,7 @@ def position(number: int) -> int:
 
 def read_yaml(text: str, file: str) -> YamlDocument:
     """Parse a YAML text by the rules of this module. Raises ScenarioError."""
-    located = YamlDocument(file, None)
+    document = YamlDocument(file, None)
     if len(text) > SCENARIO:
         raise ScenarioError(file, 0, "", str(TooLargeError(len(text), SCENARIO)), "write a smaller scenario")
     try:
@@ -122,8 +122,8 @@ def read_yaml(text: str, file: str) -> YamlDocument:
         raise ScenarioError(file, line, "", f"this is no YAML: {_said(error)}", "see the line named") from None
     except (yaml.YAMLError, ValueError) as error:
         raise ScenarioError(file, 0, "", f"this is no YAML: {_first_line(error)}", "write plain text") from None
-    located.value = None if node is None else _value(located, node, ())
-    return located
+    document.value = None if node is None else _value(document, node, ())
+    return document
 
 
 def _said(error: yaml.MarkedYAMLError) -> str:
@@ -134,36 +134,38 @@ def _first_line(error: BaseException) -> str:
     return (str(error).splitlines() or ["it cannot be read"])[0]
 
 
-def _value(located: YamlDocument, node: yaml.Node, path: Path) -> Any:
-    located.take(node, path)
+def _value(document: YamlDocument, node: yaml.Node, path: Path) -> Any:
+    document.take(node, path)
     if isinstance(node, yaml.ScalarNode):
-        return _scalar(located, node, path)
+        return _scalar(document, node, path)
     if isinstance(node, yaml.SequenceNode):
-        return [_value(located, item, (*path, position(number))) for number, item in enumerate(node.value)]
+        return [_value(document, item, (*path, position(number))) for number, item in enumerate(node.value)]
     assert isinstance(node, yaml.MappingNode)
-    return _mapping(located, node, path)
+    return _mapping(document, node, path)
 
 
-def _mapping(located: YamlDocument, node: yaml.MappingNode, path: Path) -> dict[Any, Any]:
+def _mapping(document: YamlDocument, node: yaml.MappingNode, path: Path) -> dict[Any, Any]:
     found: dict[Any, Any] = {}
     for key_node, value_node in node.value:
         line = key_node.start_mark.line + 1
         if not isinstance(key_node, yaml.ScalarNode):
-            raise ScenarioError(located.file, line, shown(path), "a key is a list or a map", "write a word or a number")
-        key = _scalar(located, key_node, path)
+            raise ScenarioError(
+                document.file, line, shown(path), "a key is a list or a map", "write a word or a number"
+            )
+        key = _scalar(document, key_node, path)
         if isinstance(key, bool | float) or key is None:
             key = key_node.value
         if key in found:
-            earlier = located.lines[(*path, key)]
+            earlier = document.lines[(*path, key)]
             raise ScenarioError(
-                located.file, line, shown((*path, key)), "this key is written twice", f"see line {earlier}"
+                document.file, line, shown((*path, key)), "this key is written twice", f"see line {earlier}"
             )
-        located.lines[(*path, key)] = line
-        found[key] = _value(located, value_node, (*path, key))
+        document.lines[(*path, key)] = line
+        found[key] = _value(document, value_node, (*path, key))
     return found
 
 
-def _scalar(located: YamlDocument, node: yaml.ScalarNode, path: Path) -> Any:
+def _scalar(document: YamlDocument, node: yaml.ScalarNode, path: Path) -> Any:
     """Convert a scalar by the rules of this module; a quoted one is text."""
     text: str = node.value
     if node.style is not None or node.tag == "tag:yaml.org,2002:str":
@@ -179,9 +181,9 @@ def _scalar(located: YamlDocument, node: yaml.ScalarNode, path: Path) -> Any:
     if node.tag == "tag:yaml.org,2002:float" and _NOT_FINITE.fullmatch(text):
         line = node.start_mark.line + 1
         right = "write a number in digits, or in quotes if it is text"
-        raise ScenarioError(located.file, line, shown(path), f"{text} is not a finite number", right)
+        raise ScenarioError(document.file, line, shown(path), f"{text} is not a finite number", right)
     if node.tag == "tag:yaml.org,2002:int" and ":" not in text:
         line = node.start_mark.line + 1
         right = "write it in decimal without zeros before it, or in hexadecimal with 0x"
-        raise ScenarioError(located.file, line, shown(path), f"YAML would read {text[:40]} in its own way", right)
+        raise ScenarioError(document.file, line, shown(path), f"YAML would read {text[:40]} in its own way", right)
     return text

@@ -19,7 +19,7 @@ from checker.engine.search import explore
 from checker.models.recipes import Facts, RecipeSetup, recipe_model
 from checker.models.service import Clocks, FaultBudgets
 from checker.properties.recipes import RECIPE_PROPERTIES, WRITES
-from checker.scenario.recipes import why_idle
+from checker.scenario.recipe import why_no_effect
 from spec.recipes.recipes import RECIPES
 from spec.variants import DESCRIBED, Area, Variant, of_area
 
@@ -84,7 +84,7 @@ def broken(scene: str, variant: Variant | None) -> Mapping[str, int]:
 
 
 def scenes_of(variant: Variant) -> list[str]:
-    return [scene for scene, setup in SCENES.items() if why_idle(variant, setup) is None]
+    return [scene for scene, setup in SCENES.items() if why_no_effect(variant, setup) is None]
 
 
 def broken_by(variant: Variant) -> dict[str, int]:

@@ -17,22 +17,17 @@ import pytest
 
 from checker.engine import Exploration, Kind, Limits, Stop
 from checker.engine.search import explore
-from checker.models.service import Clocks, FaultBudgets
+from checker.job import Job
+from checker.models.service import Clocks, FaultBudgets, ServiceSetup
 from checker.present import wording
 from checker.properties.service import SERVICE_PROPERTIES
 from checker.scenario.request_parser import CHOICE, script_of
-from checker.scenario.service_setup import (
-    DEFAULTS,
-    ServiceJobParts,
-    applicable,
-    service_job_parts,
-    service_setup,
-    why_idle,
-)
+from checker.scenario.service import applicable, service_job, service_setup, why_no_effect
 from spec.variants import DESCRIBED, Area, Variant
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference-service-variants.md"
 SERVICE_VARIANTS = tuple(variant for variant in Variant if DESCRIBED[variant].area is Area.SERVICE)
+DEFAULTS = tuple(name for name, each in SERVICE_PROPERTIES.items() if each.default is not None)
 WITNESSES = tuple(name for name, entry in SERVICE_PROPERTIES.items() if entry.kind is Kind.SOMETIMES)
 SECONDS = 300  # the limit in which every variant must be caught, also on a busy machine
 DEPTH = 13  # steps: runs with a variant are explored in full up to here, so the depths found are least
@@ -98,16 +93,19 @@ RUNS: dict[str, dict[str, Any]] = {
 """The requests of the clients in each run, and the events that may occur."""
 
 
-def parts_of(name: str, variant: Variant | None = None) -> ServiceJobParts:
+def setup_of(name: str, variant: Variant | None = None) -> ServiceSetup:
+    return service_setup(**RUNS[name], variants=() if variant is None else (variant,))
+
+
+def job_of(name: str, variant: Variant | None = None) -> Job:
     """Return the run of that name, with all invariants that apply to it."""
     clients = RUNS[name]["clients"]
-    setup = service_setup(**RUNS[name], variants=() if variant is None else (variant,))
-    return service_job_parts(name, setup, clients, (*applicable(clients), *WITNESSES))
+    return service_job(name, setup_of(name, variant), clients, (*applicable(clients), *WITNESSES))
 
 
 @cache
 def unmodified(name: str) -> Exploration:
-    return explore(parts_of(name).model)
+    return explore(job_of(name).model)
 
 
 @cache
@@ -116,7 +114,7 @@ def broken_in(name: str, variant: Variant) -> dict[str, int]:
 
     Raises AssertionError if the search exceeds the time limit.
     """
-    model = parts_of(name, variant).model
+    model = job_of(name, variant).model
     hoped_for = model.with_properties(
         replace(prop, kind=Kind.SOMETIMES) for prop in model.properties if prop.name not in WITNESSES
     )
@@ -130,7 +128,7 @@ def broken_by(variant: Variant) -> dict[str, int]:
     """Return each invariant that a variant breaks in any run on which it can have an effect, with its least depth."""
     depths: dict[str, int] = {}
     for name, parameters in RUNS.items():
-        if why_idle(variant, parts_of(name).setup, parameters["clients"]) is None:
+        if why_no_effect(variant, setup_of(name), parameters["clients"]) is None:
             for invariant, depth in broken_in(name, variant).items():
                 depths[invariant] = min(depth, depths.get(invariant, depth))
     return depths
@@ -173,7 +171,7 @@ def test_where_a_variant_is_said_to_change_nothing_it_breaks_nothing() -> None:
         (name, variant)
         for name, parameters in RUNS.items()
         for variant in SERVICE_VARIANTS
-        if why_idle(variant, parts_of(name).setup, parameters["clients"]) is not None
+        if why_no_effect(variant, setup_of(name), parameters["clients"]) is not None
     ]
 
     assert idle
@@ -204,7 +202,7 @@ def _page() -> list[str]:
     for name, parameters in RUNS.items():
         lines += ["", f"### {name[0].upper()}{name[1:]}", ""]
         lines += [f"- client {n}: {_told(script)}" for n, script in enumerate(parameters["clients"], 1)]
-        lines += [f"- {bound}" for bound in parts_of(name).bounds[1:]]
+        lines += [f"- {bound}" for bound in job_of(name).bounds[1:]]
     return lines
 
 

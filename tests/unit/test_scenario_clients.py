@@ -10,7 +10,7 @@ from checker.models.recipes import RecipeSetup
 from checker.models.service import Clocks, FaultBudgets
 from checker.report import judge
 from checker.scenario import ScenarioError, VariantError, from_source, from_text
-from checker.scenario.recipes import known_actions
+from checker.scenario.recipe import known_actions
 from spec.variants import Variant
 
 RECIPE = "recipe: lock\nfaults: {disconnects: 1}\n"

@@ -10,7 +10,7 @@ from checker.engine import plain, search
 from checker.models.service.messages import Reply
 from checker.models.service.observations import Expected, difference
 from checker.scenario.request_parser import RequestError, expected_of, script_of
-from checker.scenario.service_setup import service_job_parts, service_setup
+from checker.scenario.service import service_job, service_setup
 from spec.tree.data import Stat
 from spec.tree.replies import Code, DataReply
 from spec.tree.requests import CloseSession, GetData
@@ -88,5 +88,5 @@ def test_a_request_without_a_reply_may_be_expected_to_succeed() -> None:
 def test_every_order_of_two_clients_is_compared(explore: Any, answer: str, violated: bool) -> None:
     """Two clients create one znode: each of them is the first one in some order."""
     scripts = [script_of([f"create /a => {answer}"]), script_of(["create /a"])]
-    parts = service_job_parts("two creators", service_setup(scripts), scripts, ("ExpectedAnswers",))
-    assert bool(explore(parts.model).violations) is violated
+    job = service_job("two creators", service_setup(scripts), scripts, ("ExpectedAnswers",))
+    assert bool(explore(job.model).violations) is violated

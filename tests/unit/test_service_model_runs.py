@@ -10,21 +10,24 @@ from checker.engine import plain, search
 from checker.engine.result import disagreements
 from checker.job import Job, Verdict
 from checker.models.service import FAULTS, Clocks, FaultBudgets
+from checker.properties.service import SERVICE_PROPERTIES
 from checker.report import judge
 from checker.scenario.request_parser import script_of
-from checker.scenario.service_setup import DEFAULTS, ServiceJobParts, service_job_parts, service_setup
+from checker.scenario.service import service_job, service_setup
 from checker.traces import to_text, trace_of
 from spec.variants import Variant
 
 ALL_FAULTS = FaultBudgets(disconnects=1, expiries=1, crashes=1)
 
+DEFAULTS = [name for name, each in SERVICE_PROPERTIES.items() if each.default is not None]
 
-def parts(*clients: list[Any], pipeline: int = 1, properties: Any = None, **parameters: Any) -> ServiceJobParts:
+
+def parts(*clients: list[Any], pipeline: int = 1, properties: Any = None, **parameters: Any) -> Job:
     scripts = [script_of(each, pipeline) for each in clients]
-    return service_job_parts("run", service_setup(scripts, **parameters), scripts, properties)
+    return service_job("run", service_setup(scripts, **parameters), scripts, properties)
 
 
-def job_of(run: ServiceJobParts) -> Job:
+def job_of(run: Job) -> Job:
     return Job("run", run.model, run.presenter, {}, bounds=run.bounds, actions=run.actions)
 
 
@@ -46,7 +49,7 @@ def job_of(run: ServiceJobParts) -> Job:
     ],
     ids=["at once", "told late", "pipelined", "children", "forgetful", "wrong"],
 )  # fmt: skip
-def test_both_engines_see_the_same(run: ServiceJobParts) -> None:
+def test_both_engines_see_the_same(run: Job) -> None:
     by_tables, by_sets = search.explore(run.model), plain.explore(run.model)
 
     assert disagreements(by_tables, by_sets) == []

@@ -11,7 +11,7 @@ from checker.models.service.scripts import Script, step_of_tag, tag
 from checker.present import wording
 from checker.properties.registry import UnknownPropertyError
 from checker.scenario.request_parser import RequestError, request_of, script_of
-from checker.scenario.service_setup import applicable, service_job_parts, service_setup, why_idle
+from checker.scenario.service import applicable, service_job, service_setup, why_no_effect
 from spec.tree.apply import EventType
 from spec.tree.data import new_znode, stat_of
 from spec.tree.replies import Code, DataReply, ErrorReply, MultiReply, OperationResult
@@ -117,16 +117,16 @@ def test_invariants_that_would_be_vacuous_are_left_out() -> None:
 def test_a_property_that_is_not_known_is_refused_by_name() -> None:
     with pytest.raises(UnknownPropertyError, match="'NoLoss'"):
         scripts = [script_of(["get /a"])]
-        service_job_parts("run", service_setup(scripts), scripts, ["NoLoss"])
+        service_job("run", service_setup(scripts), scripts, ["NoLoss"])
 
 
 def test_a_variant_that_would_change_nothing_says_why() -> None:
     scripts = [script_of(["get -w /a", "set /a"])]
     setup = service_setup(scripts, paths=["/a"])
 
-    assert why_idle(Variant.WATCH_FIRES_TWICE, setup, scripts) is None
-    assert why_idle(Variant.STALE_AFTER_MOVING, setup, scripts) == (
+    assert why_no_effect(Variant.WATCH_FIRES_TWICE, setup, scripts) is None
+    assert why_no_effect(Variant.STALE_AFTER_MOVING, setup, scripts) == (
         "it changes nothing where no connection is lost",
         "write faults: {disconnects: 1}",
     )
-    assert why_idle(Variant.TORN_RECORD, setup, scripts) is not None
+    assert why_no_effect(Variant.TORN_RECORD, setup, scripts) is not None

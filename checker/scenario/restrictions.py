@@ -1,9 +1,8 @@
-"""The opening of a run: its first steps in one given order, after which every order is explored.
+"""Restrictions of a run of an ensemble: an opening of steps in one order, and a network that is faster than timers.
 
 An election among five servers has too many interleavings for an exhaustive search. Where the order of the first steps
 is known (one server is stopped, and the others have decided before it returns), an opening takes these steps one by
-one. They are ordinary steps of the model: a finding after an opening is a run of the whole model, and its trace begins
-with the opening. The *absence* of a finding holds for this opening only, and the bounds of the job say so.
+one, and every order is explored after it:
 
     planned: n        the operator's next n actions
     settle: [s, ...]  everything that must happen among these servers: losses are noticed, messages arrive, waits
@@ -11,6 +10,14 @@ with the opening. The *absence* of a finding holds for this opening only, and th
     arrive: [s, ...]  messages and packets between these servers only, as long as one can be read
     crash, cut, cut_off, disconnect   one fault, from its budget
     write: s          a client writes at server s, from the budget of writes
+
+On one machine or in one rack a notification takes less than 1 ms. A server waits 200 ms before it decides
+(finalizeWait), and an operator's restart takes longer still. With `network: fast` no such wait ends, and no operator
+acts, while a notification is in flight. Without it messages may take any time, and all orders are explored.
+
+Rules of this module: the steps of an opening are ordinary steps of the model, and a fast network only removes steps. A
+finding is therefore a run of the whole model, and its trace begins with the opening. The *absence* of a finding holds
+for this opening and this network only, and the bounds of the job say so.
 """
 
 from __future__ import annotations
@@ -24,9 +31,12 @@ from checker.engine import Actor, Column, Fairness, Model, Move, Outcome, Read, 
 from checker.engine.semantics import successors
 from checker.models.ensemble import Setup
 from checker.models.ensemble.actions import ARRIVALS, SETTLING, Action, urgency
+from checker.models.ensemble.rules import pairs
+from checker.models.ensemble.setup import channel_name
 from checker.scenario.ensemble_setup import check_server
 from checker.scenario.schema import OpeningEntry, decode
 from checker.scenario.yaml_lines import Path, YamlDocument, position
+from spec.election.channel import Channel
 from spec.quorum import Sid
 
 OPENING = "opening"
@@ -37,17 +47,17 @@ Step = tuple[Move, Row]
 Choice = Callable[[list[Step]], Step | None]
 
 
-def opened(model: Model, entries: list[Any], setup: Setup, located: YamlDocument) -> tuple[Model, int]:
+def with_opening(model: Model, entries: list[Any], setup: Setup, document: YamlDocument) -> tuple[Model, int]:
     """The model with that opening, and the number of its steps. Raises ScenarioError for an impossible one."""
     row, moves = model.initial(), []
     for number, value in enumerate(entries):
         path: Path = (OPENING, position(number))
-        for choose in _choices(decode(OpeningEntry, located, value, path), setup, located, path):
+        for choose in _choices(decode(OpeningEntry, document, value, path), setup, document, path):
             step = choose(list(successors(model, row)))
             if step is None:
                 right = "order the steps as they can happen, and give faults their budgets"
                 right += " and clients theirs, in workload" if "write" in value else ""
-                raise located.error(path, "no such step is possible here", right)
+                raise document.error(path, "no such step is possible here", right)
             moves.append(step[0])
             row = step[1]
         arriving = value.get("arrive")
@@ -56,27 +66,27 @@ def opened(model: Model, entries: list[Any], setup: Setup, located: YamlDocument
             moves.append(step[0])
             row = step[1]
             if len(moves) > LONGEST:
-                raise located.error(path, f"more than {LONGEST} steps", "let fewer servers settle")
+                raise document.error(path, f"more than {LONGEST} steps", "let fewer servers settle")
     return (_forced(model, tuple(moves)) if moves else model), len(moves)
 
 
-def _choices(entry: OpeningEntry, setup: Setup, located: YamlDocument, path: Path) -> list[Choice]:
+def _choices(entry: OpeningEntry, setup: Setup, document: YamlDocument, path: Path) -> list[Choice]:
     """One choice for each step of an entry other than `settle` and `arrive`, which have none."""
     given = [name for name in entry.__struct_fields__ if getattr(entry, name) is not None]
     if len(given) != 1:
         right = f"write one of {', '.join(entry.__struct_fields__)}"
-        raise located.error(path, f"{len(given)} things in one entry", right)
+        raise document.error(path, f"{len(given)} things in one entry", right)
     (name,) = given
     value = getattr(entry, name)
     if name == "planned":
         if not 0 < value <= len(setup.plan):
             what = f"{value} actions, and the plan has {len(setup.plan)} (a restart is two)"
-            raise located.error((*path, name), what, "write how many of them come next")
+            raise document.error((*path, name), what, "write how many of them come next")
         return [_by(lambda move: move.action in setup.planned)] * value
     alone = name in ("crash", "write")
     sids: list[Sid] = [value] if alone else value
     for place, sid in enumerate(sids):
-        check_server(located, sid, setup.sids, (*path, name) if alone else (*path, name, position(place)))
+        check_server(document, sid, setup.sids, (*path, name) if alone else (*path, name, position(place)))
     if name in ("settle", "arrive"):
         return []
     if name == "crash":
@@ -143,3 +153,23 @@ def _next_of(moves: tuple[Move, ...], taken: int) -> list[Move]:
         return []
     move = moves[taken]
     return [Move(move.action, move.arguments, (*move.sends, Send(OPENING, "done")))]
+
+
+def with_fast_network(model: Model, setup: Setup) -> Model:
+    """The model without the steps that wait while a notification is in flight; fine grain only."""
+    quiet = tuple(Read(channel_name(a, b), _nothing_in_flight) for a, b in pairs(setup))
+    slow = {*setup.planned, *(action for action in Action if action.traits.waits)}
+    rules = tuple(rule if slow.isdisjoint(rule.actions) else _waiting(rule, quiet) for rule in model.rules)
+    return Model(model.name, model.columns, model.actors, rules, model.properties)
+
+
+def _nothing_in_flight(channel: Channel) -> bool | None:
+    return None if channel.in_flight else True
+
+
+def _waiting(rule: Rule, quiet: tuple[Read, ...]) -> Rule:
+    return replace(rule, reads=(*rule.reads, *quiet), moves=_of_first(rule.moves, len(rule.reads)))
+
+
+def _of_first(moves: Callable[..., Iterable[Move] | None], count: int) -> Callable[..., Iterable[Move] | None]:
+    return lambda *arguments: moves(*arguments[:count])

@@ -1,23 +1,22 @@
-"""Conversion of a scenario with the key `recipe` to a job: clients with a recipe, their service, faults.
+"""Scenarios with the key `recipe`: clients with a recipe, their service, faults.
 
-Rules of this module: every bound of the model is described in words; a value that would change nothing is an error.
+Rules of this module: every bound of the model is described in words; a value that would change nothing is an error, and
+so is a variant.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 
-from checker.job import Job, Json
+from checker.job import Job
 from checker.models.recipes import Facts, RecipeSetup, recipe_model
 from checker.models.service import Clocks, rules
 from checker.present.recipe import RecipePresenter
 from checker.properties.recipes import RECIPE_PROPERTIES
-from checker.scenario import common_keys
-from checker.scenario.clients import budgets_of, check_counts, clocks_of
-from checker.scenario.ensemble_setup import limits_of
-from checker.scenario.protocol import variants_of, word
-from checker.scenario.schema import RECIPE, RecipeScenario, decode
-from checker.scenario.variants import NoEffect
+from checker.scenario.errors import NoEffect
+from checker.scenario.kind import ScenarioKind, word
+from checker.scenario.schema import RECIPE, RecipeScenario
+from checker.scenario.service import budgets_of, check_counts, clocks_of
 from checker.scenario.yaml_lines import YamlDocument
 from spec.recipes.recipes import QUEUE_VARIANTS, RECIPES, ExclusiveRecipe
 from spec.variants import DESCRIBED, Area, Variant
@@ -28,60 +27,62 @@ MOST = {"clients": (1, 9), "servers": (1, 5), "rounds": (1, 9), **dict.fromkeys(
 OF_LOCKS = frozenset({Variant.ENTER_TWICE, Variant.LEAVE_AT_ONCE})
 
 
-def recipe_job(located: YamlDocument, source: Mapping[str, Json], added: frozenset[Variant]) -> Job:
-    """The job of a scenario of a recipe. Raises ScenarioError and VariantError."""
-    scenario = decode(RecipeScenario, located, located.value, ())
-    setup = _setup(scenario, located, added)
-    name = common_keys.name_of(scenario, located, added)
-    chosen = common_keys.properties(scenario, located, RECIPE_PROPERTIES, setup)
-    model = recipe_model(name, setup, tuple(chosen))
-    actions = frozenset(known_actions(setup))
-    return Job(
-        name=name,
-        model=model,
-        presenter=RecipePresenter(model, setup),
-        source=source,
-        grain="each request",
-        limits=limits_of(scenario, located),
-        expected=None if added else common_keys.expected(scenario, located),
-        violations=None if added else common_keys.violations(scenario, located, model.properties),
-        until_witnessed=scenario.until_witnessed,
-        bounds=tuple(_bounds(setup)),
-        actions=actions,
-        allowed_silent=common_keys.may_not_fire(scenario, actions, located),
-    )
+class RecipeKind(ScenarioKind[RecipeScenario]):
+    """A scenario of clients with a recipe."""
+
+    schema = RecipeScenario
+
+    def described(self) -> Job:
+        """The job of the clients, their service and their resource."""
+        setup = self._setup()
+        properties = tuple(self.properties(RECIPE_PROPERTIES, setup))
+        model = recipe_model(self.name, setup, properties)
+        return Job(
+            name=self.name,
+            model=model,
+            presenter=RecipePresenter(model, setup),
+            source=self.source,
+            grain="each request",
+            bounds=tuple(bounds_of(setup)),
+            actions=frozenset(known_actions(setup)),
+        )
+
+    def _setup(self) -> RecipeSetup:
+        keys = self.keys
+        word(self.document, keys.recipe, RECIPES, (RECIPE,))
+        check_counts(keys, self.document, MOST)
+        facts = {
+            fact
+            for name in self.named_properties()
+            if name in RECIPE_PROPERTIES
+            for fact in RECIPE_PROPERTIES[name].facts
+        }
+        setup = RecipeSetup(
+            recipe=keys.recipe,
+            clients=keys.clients,
+            servers=keys.servers,
+            lag=keys.lag,
+            clocks=clocks_of(keys.clocks, self.document),
+            budgets=budgets_of(keys.faults, self.document),
+            **{key: getattr(keys, key) for key in COUNTED},
+            variants=self.variants() | self.added,
+            facts=frozenset(facts | ({Facts.REIGNS} if keys.writes else set())),
+        )
+        _check_options(keys, self.document)
+        self.refuse_without_effect(lambda variant: why_no_effect(variant, setup))
+        return setup
 
 
-def _setup(scenario: RecipeScenario, located: YamlDocument, added: Iterable[Variant]) -> RecipeSetup:
-    word(located, scenario.recipe, RECIPES, (RECIPE,))
-    check_counts(scenario, located, MOST)
-    facts = (RECIPE_PROPERTIES[name].facts for name in common_keys.named_in(scenario) if name in RECIPE_PROPERTIES)
-    setup = RecipeSetup(
-        recipe=scenario.recipe,
-        clients=scenario.clients,
-        servers=scenario.servers,
-        lag=scenario.lag,
-        clocks=clocks_of(scenario.clocks, located),
-        budgets=budgets_of(scenario.faults, located),
-        **{key: getattr(scenario, key) for key in COUNTED},
-        variants=variants_of(scenario, located) | frozenset(added),
-        facts=frozenset(fact for each in facts for fact in each) | ({Facts.REIGNS} if scenario.writes else set()),
-    )
-    _check_options(scenario, located)
-    common_keys.refuse_without_effect(scenario, added, located, lambda variant: why_idle(variant, setup))
-    return setup
-
-
-def _check_options(scenario: RecipeScenario, located: YamlDocument) -> None:
+def _check_options(scenario: RecipeScenario, document: YamlDocument) -> None:
     """Refuse a count that has no meaning for the recipe."""
     for key in COUNTED[1:]:
         if getattr(scenario, key) and key not in RECIPES[scenario.recipe].options:
             others = [name for name, recipe in RECIPES.items() if key in recipe.options]
             what = f"a {scenario.recipe} is not taken twice" if key == "again" else f"a {scenario.recipe} has no {key}"
-            raise located.error((key,), what, f"leave it out, or write recipe: {others[0]}")
+            raise document.error((key,), what, f"leave it out, or write recipe: {others[0]}")
 
 
-def why_idle(variant: Variant, setup: RecipeSetup) -> NoEffect | None:
+def why_no_effect(variant: Variant, setup: RecipeSetup) -> NoEffect | None:
     """The reason why a variant changes nothing in a setup; None if it may change something."""
     area, recipe = DESCRIBED[variant].area, setup.machine
     if area is not Area.RECIPES:
@@ -114,7 +115,7 @@ def known_actions(setup: RecipeSetup) -> Iterator[str]:
     yield from rules.known_actions(setup.service)
 
 
-def _bounds(setup: RecipeSetup) -> Iterator[str]:
+def bounds_of(setup: RecipeSetup) -> Iterator[str]:
     """A description in words of everything that the model bounds."""
     counted = {"lost connection": setup.budgets.disconnects, "expired session of a live client": setup.budgets.expiries}
     counted["crash of a client"] = setup.budgets.crashes

@@ -1,0 +1,197 @@
+"""Scenarios of ensembles: the model with its properties, restrictions and bounds, and its refinement to messages.
+
+The refinement of a finding of the oracle grain is a separate job that can be replayed. It has the same servers,
+history, plan and faults at the fine grain, and the same properties. It is not explored: the coarse run is the guide,
+and `checker.models.ensemble.refine` finds the messages.
+
+Rules of this module: a bound is described in words even if it is the default, since "no violation" holds only within
+it. The parts of the server that the specification of leading and following omits are listed too, as the modules of
+`spec.zab` and of the model state them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from checker.engine import Discovery, Finding, Model, Property
+from checker.engine.semantics import read
+from checker.job import Job, Json
+from checker.models.ensemble import Grain, HistoryError, NotRefinedError, Setup, ensemble, refine
+from checker.models.ensemble.actions import BUDGETS, FAULT_ACTIONS, UNLIMITED, Section
+from checker.models.ensemble.rules import may_be_silent
+from checker.present.ensemble import EnsemblePresenter
+from checker.properties import ENSEMBLE_PROPERTIES
+from checker.scenario.ensemble_setup import setup_of, with_variants
+from checker.scenario.errors import nearest, variant_names
+from checker.scenario.kind import ScenarioKind
+from checker.scenario.restrictions import with_fast_network, with_opening
+from checker.scenario.schema import Scenario
+from spec.zab.state import ZabRules
+
+FAST = "fast"
+NETWORKS = ("any", FAST)
+REFINED = "refined"
+"""The kind of the source of a refined job."""
+
+
+class EnsembleKind(ScenarioKind[Scenario]):
+    """A scenario of an ensemble."""
+
+    schema = Scenario
+
+    def described(self) -> Job:
+        """The job of the ensemble, with its restrictions."""
+        setup = with_variants(setup_of(self.keys, self.document, self.files, self.variants()), self.added)
+        model = self._model(setup, tuple(self.properties(ENSEMBLE_PROPERTIES, setup)))
+        if self._is_fast(setup):
+            model = with_fast_network(model, setup)
+        model, steps = with_opening(model, self.keys.opening, setup, self.document)
+        return ensemble_job(self.name, model, setup, self.source, opening=steps, fast=self.keys.network == FAST)
+
+    def _model(self, setup: Setup, properties: tuple[Property, ...]) -> Model:
+        try:
+            return ensemble(self.name, setup, properties)
+        except HistoryError as error:
+            raise self.document.error(("history",), str(error), error.right) from None
+
+    def _is_fast(self, setup: Setup) -> bool:
+        network = self.keys.network
+        if network not in NETWORKS:
+            what = f"{network[:60]!r} is no kind of network"
+            raise self.document.error(("network",), what, nearest(network, NETWORKS))
+        if network == FAST and setup.grain is Grain.ORACLE:
+            raise self.document.error(("network",), "with the oracle there are no messages", "write grain: fine")
+        return network == FAST
+
+
+def ensemble_job(
+    name: str, model: Model, setup: Setup, source: Mapping[str, Json], *, opening: int = 0, fast: bool = False
+) -> Job:
+    """The job of a model of an ensemble, with its refinement if its grain is the oracle; see `bounds_of`."""
+    job = Job(
+        name=name,
+        model=model,
+        presenter=EnsemblePresenter(model, setup),
+        source=source,
+        grain=setup.grain.value,
+        bounds=bounds_of(setup, opening, fast=fast),
+        actions=model.actions,
+        faults=FAULT_ACTIONS,
+        allowed_silent=may_be_silent(setup),
+    )
+    return replace(job, refinement=OracleRefinement(job, setup)) if setup.grain is Grain.ORACLE else job
+
+
+@dataclass(frozen=True)
+class OracleRefinement:
+    """The refinement of a job of the oracle grain to the fine grain. See `checker.job.Refinement`."""
+
+    coarse: Job
+    setup: Setup
+
+    def job(self) -> Job:
+        """The job at the fine grain, to replay its runs."""
+        return self._job(self._model())
+
+    def found(self, found: Discovery) -> tuple[Job, Discovery]:
+        """The same finding at the end of a fine run. Raises NotRefinedError."""
+        if found.prop.kind.is_liveness:
+            raise NotRefinedError("a run that never ends is told by the steps that were explored")
+        model = self._model()
+        path = refine(model, found.path)
+        prop = model.properties[[each.name for each in model.properties].index(found.prop.name)]
+        arguments = read(model, prop.reads, path[-1].row)
+        finding = None if arguments is None else prop.check(*arguments)
+        if not isinstance(finding, Finding):
+            raise NotRefinedError(f"the run was told message by message, and {prop.name} finds nothing at its end")
+        return self._job(model), Discovery(prop, finding, len(path) - 1, path)
+
+    def _fine(self) -> Setup:
+        return replace(self.setup, grain=Grain.FINE)
+
+    def _model(self) -> Model:
+        return ensemble(self.coarse.name, self._fine(), self.coarse.model.properties, keep_votes=True)
+
+    def _job(self, model: Model) -> Job:
+        return Job(
+            name=self.coarse.name,
+            model=model,
+            presenter=EnsemblePresenter(model, self._fine()),
+            source={"kind": REFINED, "of": self.coarse.source},
+            grain="fine, along a run by the oracle",
+            bounds=bounds_of(self._fine(), 0),
+        )
+
+
+_LEFT_OUT = (
+    "a whole connection ends by a fault or by a decision of either side: early time-outs are drops of it",
+    "a leader notices the loss of a learner when it has read all that the learner sent",
+    "the handlers of a leader take no time of their own",
+    "acceptedEpoch and currentEpoch are each written in one step with the packet that acknowledges them",
+    "a snapshot is taken only of what a SNAP or a TRUNC left in memory",
+    "no sessions and no reconfiguration",
+)
+"""The parts of the real server that the specification of leading and following, and of its connections, omits."""
+
+
+def bounds_of(setup: Setup, opening: int, *, fast: bool = False) -> tuple[str, ...]:
+    """The bounds of a setup; `opening` is the number of steps in a fixed order, `fast` selects the fast network."""
+    said = [] if setup.zab else ["epochs and zxids stay as given: only the election is explored"]
+    said.append(_at_most(Section.FAULTS, setup) or "no faults")
+    if setup.plan:
+        said.append(f"the operator's {len(setup.plan)} actions in their order")
+    if setup.grain is Grain.FINE:
+        said += _channels(setup)
+    else:
+        said.append("an election is one step, which leaves a leader and a quorum of its view that follows it")
+    if setup.zab:
+        said += _leading_and_following(setup, setup.zab)
+    if setup.prologue:
+        said.append("one history before the first state, everything on its way arriving at once")
+    if fast:
+        said.append("no wait ends and no operator acts while a notification is in flight")
+    if opening:
+        said.append(f"the first {opening} steps in one order")
+    if setup.variants:
+        said.append(f"with {variant_names(setup.variants)}")
+    return tuple(said)
+
+
+def _at_most(section: Section, setup: Setup) -> str:
+    """The events that the budgets of a section allow; empty if they allow none."""
+    limited = {name: count for name, count in setup.budgets.by_name.items() if count < UNLIMITED}
+    events = [BUDGETS[name].count(count) for name, count in limited.items() if BUDGETS[name].section is section]
+    return f"at most {', '.join(events)}" if events else ""
+
+
+def _leading_and_following(setup: Setup, zab: ZabRules) -> list[str]:
+    elections = setup.budgets.elections
+    said = [_at_most(Section.WORKLOAD, setup) or "no client asks for anything"]
+    if setup.budgets.writes:
+        said.append(f"clients write {'at any server that serves' if setup.clients_anywhere else 'at the leader'}")
+    if setup.grain is Grain.ORACLE:
+        said.append(f"at most {BUDGETS['elections'].count(elections)}")
+        if setup.discovery_in_one_step:
+            said.append("FOLLOWERINFO, LEADERINFO and ACKEPOCH of those who elect arrive in the step of their election")
+    if zab.asynchronous_disk:
+        said.append("a disk is late by any time and keeps the order: a crash loses what is not on it")
+    else:
+        said.append("a disk is never late")
+    said.append(f"what is committed is applied {'later, in order' if zab.asynchronous_commits else 'at once'}")
+    return [*said, *_LEFT_OUT]
+
+
+def _channels(setup: Setup) -> list[str]:
+    rules = setup.channels
+    said = [
+        f"no election beyond round {setup.round_limit}",
+        f"at most {rules.capacity} in flight from one server to another, and one queued",
+    ]
+    if setup.budgets.notification_timeouts == UNLIMITED:
+        said.append("notification time-outs without limit")
+    if rules.merge_repeats:
+        said.append("a notification equal to the newest in flight is not sent twice")
+    if not rules.resend:
+        said.append("the last notification is not sent again on reconnection")
+    return said
