@@ -9,10 +9,13 @@ from __future__ import annotations
 from itertools import combinations
 from typing import Any
 
-from checker.engine import TRIVIAL, Finding, Read
+from checker.engine import TRIVIAL, Finding, Kind, Read
 from checker.models.ensemble.history import EstablishedEpoch, FirstCommit, HistoryPart, part
 from checker.models.ensemble.setup import HISTORY, Setup, server_name
 from checker.properties.projections import (
+    AWAY,
+    ENSEMBLE_PROPERTIES,
+    ZAB,
     ZAB_EQUAL_QUORUMS,
     DiskContents,
     disk_contents,
@@ -136,6 +139,40 @@ def _durability(setup: Setup) -> Condition:
         return None
 
     return Condition(reads_of(setup, disk_contents, HistoryPart.COMMITTED), check)
+
+
+@ENSEMBLE_PROPERTIES.declare(
+    "InitialHistoryDurability",
+    Kind.ALWAYS,
+    meaning="A voter that has entered an epoch has on disk every transaction with which the leader of the epoch began",
+    premise="A voter has entered an epoch, and its leader began with a transaction",
+    requirements=("R9",),
+    source="Paper, on the initial history of an epoch. `Learner.syncWithLeader`, which writes currentEpoch last",
+    notes="A server has entered an epoch if its files currentEpoch and acceptedEpoch both name it. Servers that are "
+    "down count, because an election compares currentEpoch before zxids: such a server must not win with a log that "
+    "misses the history of its epoch. A server that has accepted a later epoch may truncate, so it does not count, and "
+    "an observer logs after UPTODATE.",
+    needs=ZAB,
+    in_journals=True,
+)
+def _initial_history_durability(setup: Setup) -> Condition:
+    def entered(server: Server) -> tuple[int, tuple[Txn, ...]] | str:
+        durable = server.durable
+        if durable.accepted_epoch != durable.current_epoch or not server.view.is_voter(server.sid):
+            return AWAY
+        return durable.current_epoch, tuple(durable.txns)
+
+    def check(established: tuple[EstablishedEpoch, ...], *disks: tuple[int, tuple[Txn, ...]] | str) -> Answer:
+        voters = [(sid, *disk) for sid, disk in zip(setup.sids, disks, strict=True) if not isinstance(disk, str)]
+        asked = [(each, *voter) for each in established if each.initial for voter in voters if voter[1] == each.epoch]
+        for each, sid, epoch, txns in asked:
+            missing = [format_zxid(txn.zxid) for txn in each.initial if txn not in txns]
+            if missing:
+                values = (("server", sid), ("epoch", epoch), ("leader", each.leader), ("missing", missing))
+                return Finding("a server has entered an epoch, and its disk lacks part of the initial history", values)
+        return None if asked else TRIVIAL
+
+    return Condition(reads_of(setup, entered, HistoryPart.ESTABLISHED), check)
 
 
 @zab_invariant(

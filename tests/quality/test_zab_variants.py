@@ -103,6 +103,33 @@ def test_without_a_variant_nothing_is_broken_there(setup: Setup) -> None:
     assert findings(setup)[1] == {}
 
 
+LOGGED_TOO_LATE = {
+    Variant.LOGGED_AFTER_UPTODATE: 10,
+    Variant.EPOCH_BEFORE_LOG: 10,
+    Variant.NEWLEADER_ACK_BEFORE_SYNC: 10,
+    Variant.PROPOSAL_ACK_BEFORE_NEWLEADER_ACK: 11,
+}
+"""The known defects that write currentEpoch before the log, each with the depth of its shortest run."""
+
+
+def depth_of_lost_initial_history(setup: Setup) -> int | None:
+    prop = ENSEMBLE_PROPERTIES.build(setup, "InitialHistoryDurability")
+    found = explore(ensemble("initial history", setup, [prop]), Limits(states=STATES)).found
+    return found[prop.name].depth if found else None
+
+
+@pytest.mark.parametrize("variant", LOGGED_TOO_LATE, ids=lambda variant: str(variant.value))
+def test_an_epoch_that_is_written_before_the_log_loses_the_initial_history(variant: Variant) -> None:
+    setup = with_variant(SCENES.get(variant, USUAL), variant)
+    assert (
+        depth_of_lost_initial_history(setup) == LOGGED_TOO_LATE[variant] < broken_by(variant)["LeaderLogCompleteness"]
+    )
+
+
+def test_without_a_variant_the_initial_history_is_durable() -> None:
+    assert depth_of_lost_initial_history(USUAL) is None
+
+
 def test_the_table_in_the_manual_is_what_the_checker_finds() -> None:
     page = "\n".join(_page()) + "\n"
     if os.environ.get("REWRITE_GOLDEN"):
