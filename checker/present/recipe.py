@@ -60,7 +60,7 @@ class RecipePresenter:
     def __init__(self, model: Model, setup: RecipeSetup) -> None:
         self._model, self._setup = model, setup
         self._recipe = setup.machine
-        self.word = self._recipe.verb
+        self.word, self.farewell = self._recipe.verb, self._recipe.farewell
 
     def _at(self, row: Row, column: str) -> Any:
         return row[self._model.index[column]]
@@ -220,7 +220,7 @@ def _behind(own: FrozenStore, newest: FrozenStore) -> str:
 _CAPTIONS: dict[str, Callable[..., str]] = {
     "want": lambda by, c: f"{client_name(c)} wants to {by.word}",
     "take again": lambda _, c: f"{client_name(c)} takes it once more",
-    "release": lambda _, c: f"{client_name(c)} releases",
+    "release": lambda by, c: f"{client_name(c)} {by.farewell}",
     "give up": lambda _, c: f"{client_name(c)} waits no longer",
     "return": lambda _, c: f"take_leadership of {client_name(c)} returns",
     "write": lambda _, c: f"{client_name(c)} writes",

@@ -75,8 +75,9 @@ class RecipeKind(ScenarioKind[RecipeScenario]):
 
 def _check_options(scenario: RecipeScenario, document: YamlDocument) -> None:
     """Refuse a count that has no meaning for the recipe."""
-    for key in COUNTED[1:]:
-        if getattr(scenario, key) and key not in RECIPES[scenario.recipe].options:
+    for key in COUNTED:
+        least, _ = MOST[key]
+        if getattr(scenario, key) > least and key not in RECIPES[scenario.recipe].options:
             others = [name for name, recipe in RECIPES.items() if key in recipe.options]
             what = f"a {scenario.recipe} is not taken twice" if key == "again" else f"a {scenario.recipe} has no {key}"
             raise document.error((key,), what, f"leave it out, or write recipe: {others[0]}")

@@ -72,9 +72,9 @@ def unfair_rules(path: str, variants: frozenset[Variant] = NONE) -> unfair.Unfai
 class Recipe(ABC):
     """A recipe: a step function, and projections of a client's state.
 
-    `variants` are those that change it. `options` are the keys of a scenario that have a meaning for it. `verb` and
-    `belief` describe a client that wants what the recipe gives, and one that believes that it has it. `calls`: a client
-    has it during a call of the application, which returns.
+    `variants` are those that change it. `options` are the keys of a scenario that have a meaning for it. `verb`,
+    `belief` and `farewell` describe a client that wants what the recipe gives, one that believes that it has it, and
+    one that gives it up. `calls`: a client has it during a call of the application, which returns.
     """
 
     name: str
@@ -83,6 +83,7 @@ class Recipe(ABC):
     options: frozenset[str] = frozenset()
     verb: str
     belief: str
+    farewell: str = "releases"
     calls: bool = False
 
     @abstractmethod
@@ -122,7 +123,7 @@ class ExclusiveRecipe(Recipe):
     """A recipe with one holder at a time: a lock, or an election."""
 
     variants = CONTEST_VARIANTS
-    options = frozenset({"writes", "quits", "removals"})
+    options = frozenset({"rounds", "writes", "quits", "removals"})
     verb = "lead"
     belief = "leads"
     announces: bool = False

@@ -121,8 +121,8 @@ def test_the_table_in_the_manual_is_what_the_checker_finds() -> None:
     assert PAGE.read_text(encoding="utf-8") == page
 
 
-def test_every_recipe_is_looked_at() -> None:
-    assert {setup.recipe for setup in SCENES.values()} == set(RECIPES)
+def test_every_recipe_with_variants_is_looked_at() -> None:
+    assert {setup.recipe for setup in SCENES.values()} == {name for name, recipe in RECIPES.items() if recipe.variants}
 
 
 def _page() -> list[str]:

@@ -14,6 +14,7 @@ from checker.models.recipes import ROOT, Client, RecipeSetup
 from checker.models.recipes.client import ApplicationAction
 from checker.models.service import FAULTS_LEFT, LEADER, Leader
 from checker.properties.recipes.projections import (
+    EXCLUSIVE,
     RECIPE_PROPERTIES,
     clients,
     fair,
@@ -52,6 +53,7 @@ def _nobody_waits(setup: RecipeSetup) -> Condition:
     meaning="In every state without a next step, a znode is left only if some client knows its znode",
     requirements=("R19",),
     notes="It compares existence, not paths: one client that knows its znode excuses every znode that is left.",
+    needs=EXCLUSIVE,
 )
 def _nothing_is_left(setup: RecipeSetup) -> Condition:
     def paths(leader: Leader) -> Hashable:
@@ -75,6 +77,7 @@ def _nothing_is_left(setup: RecipeSetup) -> Condition:
     meaning="On every fair run, some live waiter takes a lock or leadership that is free",
     requirements=("R18",),
     notes="It demands that some client holds, or that no client waits.",
+    needs=EXCLUSIVE,
 )
 def _somebody_holds(setup: RecipeSetup) -> Condition:
     recipe = setup.exclusive
@@ -113,6 +116,7 @@ def _every_waiter_is_served(setup: RecipeSetup) -> Condition:
     requirements=("R20",),
     notes="The belief is wrong if the znode of the client is not the first one. Actions of applications are not "
     "fair here, so that a release does not count as learning.",
+    needs=EXCLUSIVE,
 )
 def _the_holder_learns(setup: RecipeSetup) -> Condition:
     def check(present: int, *tokens: Any) -> Answer:

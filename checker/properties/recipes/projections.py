@@ -16,16 +16,22 @@ from checker.models.recipes import Client, Facts, RecipeSetup, first_of
 from checker.models.recipes.client import ApplicationAction
 from checker.models.service import FAULTS, LEADER, Leader, client_name
 from checker.properties.registry import Registry, Scope
+from spec.recipes.recipes import ExclusiveRecipe
 
 RECIPE_PROPERTIES: Registry[RecipeSetup, Facts] = Registry("recipes")
 """All properties of recipes, by name."""
 
-EVERYWHERE: Scope[RecipeSetup] = Scope(lambda _: True, "yes")
+EXCLUSIVE: Scope[RecipeSetup] = Scope(
+    lambda setup: isinstance(setup.machine, ExclusiveRecipe),
+    "to recipes with one holder",
+    "speaks of a holder",
+    "write recipe: lock, or an election",
+)
 WRITES: Scope[RecipeSetup] = Scope(
     lambda setup: setup.writes > 0, "with `writes`", "speaks of writes to the resource", "write writes: 1"
 )
 ANNOUNCED: Scope[RecipeSetup] = Scope(
-    lambda setup: setup.recipe == "fair-election",
+    lambda setup: isinstance(setup.machine, ExclusiveRecipe) and setup.machine.announces,
     "with `recipe: fair-election`",
     "speaks of leaders that announce themselves",
     "write recipe: fair-election",

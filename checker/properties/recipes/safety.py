@@ -29,7 +29,7 @@ from checker.models.recipes import (
 from checker.models.service import LEADER, Leader, watches_name
 from checker.properties.recipes.projections import (
     ANNOUNCED,
-    EVERYWHERE,
+    EXCLUSIVE,
     RECIPE_PROPERTIES,
     WRITES,
     clients,
@@ -52,7 +52,8 @@ from checker.properties.registry import Answer, Condition, Parameter, ParameterE
         "R21",
         "R22",
     ),
-    default=EVERYWHERE,
+    default=EXCLUSIVE,
+    needs=EXCLUSIVE,
 )
 def _one_holder(setup: RecipeSetup) -> Condition:
     def check(*holds: bool) -> Answer:
@@ -74,6 +75,7 @@ def _one_holder(setup: RecipeSetup) -> Condition:
         "R18",
     ),
     facts=(Facts.REIGNS,),
+    needs=EXCLUSIVE,
 )
 def _holds_by_right(setup: RecipeSetup) -> Condition:
     def check(reigns: Reigns, *tokens: Any) -> Answer:
@@ -194,6 +196,7 @@ def _follows_a_leader(_: RecipeSetup) -> Condition:
     meaning="A lock that is not lost is held until it has been released as often as it was taken",
     premise="Some client has taken its lock more than once",
     requirements=("R18",),
+    needs=EXCLUSIVE,
 )
 def _held_until_released(setup: RecipeSetup) -> Condition:
     def check(*taken: Any) -> Answer:
@@ -214,6 +217,7 @@ def _held_until_released(setup: RecipeSetup) -> Condition:
     "Held",
     Kind.SOMETIMES,
     meaning="In some state a client believes that it holds",
+    needs=EXCLUSIVE,
 )
 def _held(setup: RecipeSetup) -> Condition:
     def check(*holds: bool) -> Answer:
@@ -228,6 +232,7 @@ def _held(setup: RecipeSetup) -> Condition:
     meaning="In some state two clients believe that they hold",
     requirements=("R20",),
     notes="It shows the window of an expired session: one of the clients does not know yet that its session has ended.",
+    needs=EXCLUSIVE,
 )
 def _two_hold(setup: RecipeSetup) -> Condition:
     def check(*holds: bool) -> Answer:
