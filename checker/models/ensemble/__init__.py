@@ -1,8 +1,7 @@
 """The model of a ZooKeeper ensemble: the step functions of `spec`, a network between them, faults and operators."""
 
 from checker.models.ensemble.actions import Action, Budgets
-from checker.models.ensemble.build import HistoryError, ensemble
-from checker.models.ensemble.refine import NotRefinedError, refine
+from checker.models.ensemble.build import HistoryError, NotRefinedError, ensemble, refine
 from checker.models.ensemble.setup import File, Grain, Member, PlannedAction, Prologue, Setup
 
 __all__ = [

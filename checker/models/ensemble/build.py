@@ -1,4 +1,5 @@
-"""Construction of the model of a setup: columns with their initial values, actors, rules, and the history before them.
+"""Construction of the model of a setup: columns with their initial values, actors, rules, and the history before them;
+and refinement of a run at the coarse grain to single messages.
 
 The history is one run of the model, with the channel rules of the exploration. The servers start in the given order,
 and every urgent step follows. The initial state is therefore reachable, including the last message of each channel.
@@ -6,6 +7,11 @@ and every urgent step follows. The initial state is therefore reachable, includi
 Where an election is one step and the views of servers differ, several elections may be possible. The history then
 follows the same start with messages: each server ends behind the leader that it follows there. If the elections in one
 step cannot end that way, the history is rejected.
+
+The oracle gives the result of an election in one step. `refine` replaces each of these steps by the fewest deliveries
+and decisions with the same result, from the state that the run has reached in the fine grain, and copies every other
+step. The refined run shows that a coarse counterexample is real, with every vote that was cast. If the messages cannot
+reach a result, that is an error. The refined run is not necessarily the shortest fine run.
 """
 
 from __future__ import annotations
@@ -16,7 +22,7 @@ from typing import Any
 
 import msgspec
 
-from checker.engine import Actor, Column, Model, Move, Property, Row
+from checker.engine import Actor, Column, Finding, Kind, Limits, Model, Move, Property, Read, Row, Rule, Step
 from checker.engine.semantics import successors
 from checker.models.ensemble import columns
 from checker.models.ensemble.actions import FAULTS, LOSSES, SETTLING, Action, Budgets, Faults, faults_actor, urgency
@@ -44,6 +50,8 @@ from spec.server import Server
 
 URGENT = frozenset(SETTLING) - {*LOSSES, Action.SYNC_LATE}
 """The actions of the history; nothing is lost in it."""
+ELECTION_SECONDS = 60.0
+"""The limit for the refinement of one election; the largest of the shipped scenarios needs a few."""
 
 
 class HistoryError(ValueError):
@@ -52,6 +60,10 @@ class HistoryError(ValueError):
     def __init__(self, what: str, right: str) -> None:
         super().__init__(what)
         self.right = right
+
+
+class NotRefinedError(Exception):
+    """A step of the coarse run is not possible in the fine grain; the message names the step."""
 
 
 def ensemble(name: str, setup: Setup, properties: Iterable[Property] = (), *, keep_votes: bool = False) -> Model:
@@ -202,3 +214,59 @@ def _leaders(row: Row) -> dict[Sid, Sid | None]:
         if isinstance(value, Server) and isinstance(each := election_status(value), ElectionStatus):
             found[value.sid] = each.leader
     return found
+
+
+# Refinement.
+
+
+def refine(model: Model, path: Iterable[Step]) -> tuple[Step, ...]:
+    """Return the run of the fine model for a run of the same ensemble by the oracle. Raises NotRefinedError."""
+    fine = [Step(None, model.initial())]
+    for coarse in path:
+        if coarse.move is None:
+            continue
+        if coarse.move.action == Action.ELECT:
+            leader, members = coarse.move.arguments
+            fine += _election(model, fine[-1].row, leader, members)
+        else:
+            fine.append(_same(model, fine[-1].row, coarse.move))
+    return tuple(fine)
+
+
+def _same(model: Model, row: Row, move: Move) -> Step:
+    for found, after in successors(model, row):
+        if (found.action, found.arguments) == (move.action, move.arguments):
+            return Step(found, after)
+    raise NotRefinedError(f"{move.action} {move.arguments} is not possible message by message at this point of the run")
+
+
+def _election(model: Model, row: Row, leader: Sid, members: tuple[Sid, ...]) -> tuple[Step, ...]:
+    """Return the shortest run from `row` in which the members elect the leader; other servers take no step."""
+
+    def decided(*seen: ElectionStatus | str) -> Finding | None:
+        done = all(isinstance(each, ElectionStatus) and each.leader == leader for each in seen)
+        return Finding("they have decided") if done else None
+
+    own = [
+        _of_servers(rule, members) for rule in model.rules if {Action.DELIVER, Action.DECIDE}.issuperset(rule.actions)
+    ]
+    goal = Property(
+        "decided", tuple(Read(server_name(sid), election_status) for sid in members), decided, Kind.SOMETIMES
+    )
+    begun = tuple(replace(column, initial=value) for column, value in zip(model.columns, row, strict=True))
+    part = Model("an election", begun, model.actors, tuple(own), (goal,))
+    from checker.engine.search import explore  # noqa: PLC0415 (it loads numba)
+
+    found = explore(part, Limits(seconds=ELECTION_SECONDS), until_witnessed=True).found.get(goal.name)
+    if found is None:
+        raise NotRefinedError(f"the election of server {leader} by {members} was not found message by message")
+    return found.path[1:]
+
+
+def _of_servers(rule: Rule, sids: tuple[Sid, ...]) -> Rule:
+    """The rule with only those moves in which one of these servers acts."""
+
+    def moves(*read: object) -> list[Move]:
+        return [move for move in rule.moves(*read) or () if move.arguments[Action(move.action).traits.actor] in sids]
+
+    return replace(rule, moves=moves)

@@ -98,17 +98,9 @@ def _timers(before: Server, event: Any, after: Server, effects: Effects) -> Iter
         yield f"{names[0]} runs, where {names[1]} should"
 
 
-def _applied(server: Server) -> int | None:
-    """The last zxid in the tree of a server that serves."""
-    part = server.zab
-    if part is None or not part.serves:
-        return None
-    return part.applied if isinstance(part, Leader) else part.delivered
-
-
 def _tree(before: Server, after: Server, effects: Effects) -> Iterator[str]:
     applied = [effect.zxid for effect in effects if isinstance(effect, Apply)]
-    wanted, last = _applied(after), _applied(before)
+    wanted, last = applied_zxid(after), applied_zxid(before)
     if wanted is None:
         return
     if applied != sorted(set(applied)) or (applied and last is not None and applied[0] <= last):
