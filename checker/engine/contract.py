@@ -51,13 +51,13 @@ def same_types(one: Any, other: Any, source: str) -> None:
             "equal values must mean the same. Named tuples are equal to plain ones, and 1 to True; "
             "use frozen dataclasses or structs"
         )
-    parts = _PARTS.get(type(one)) or _PARTS.setdefault(type(one), _parts(type(one)))
+    parts = _PARTS.get(type(one)) or _PARTS.setdefault(type(one), _components(type(one)))
     for a, b in zip(parts(one), parts(other), strict=True):
         if a is not b:
             same_types(a, b, source)
 
 
-def _parts(kind: type) -> Callable[[Any], Iterable[Any]]:
+def _components(kind: type) -> Callable[[Any], Iterable[Any]]:
     """The function that takes a value of this type apart, in an order that is the same for equal values."""
     if issubclass(kind, tuple):
         return iter
@@ -79,7 +79,7 @@ def described(value: Any) -> str:
     if isinstance(value, frozenset):
         parts = sorted(map(described, value))
     else:
-        parts = [described(part) for part in (_PARTS.get(kind) or _PARTS.setdefault(kind, _parts(kind)))(value)]
+        parts = [described(part) for part in (_PARTS.get(kind) or _PARTS.setdefault(kind, _components(kind)))(value)]
     return f"{kind.__qualname__}({', '.join(parts)})"
 
 

@@ -97,7 +97,7 @@ class Walks:
             if prop.kind is Kind.RECOVERABLE:
                 open_ = self._out_of_reach(prop, path, open_)
             if open_ and lasso.flaw(self.model, prop, path, loop, open_[0]) is None:
-                finding = lasso.told(self.model, prop, path, loop, open_[0])
+                finding = lasso.describe_lasso(self.model, prop, path, loop, open_[0])
                 depth = open_[0] if prop.kind is Kind.RECOVERABLE else last
                 yield Discovery(prop, finding, depth, path, loop, open_[0])
                 return

@@ -72,7 +72,7 @@ def quorums_command(paths: Sequence[Path]) -> QuorumReport:
         "files": [_file_data(config) for config in configs],
         "pairs": [_pair_data(pair) for pair in pairs],
     }
-    return QuorumReport(DISJOINT if disjoint else MEET, answer_text(configs, pairs), data)
+    return QuorumReport(DISJOINT if disjoint else MEET, _answer_text(configs, pairs), data)
 
 
 def compare(configs: Sequence[Config]) -> list[ConfigPair]:
@@ -84,7 +84,7 @@ def compare(configs: Sequence[Config]) -> list[ConfigPair]:
     return [ConfigPair(a, b, disjoint_quorums(a.view, b.view)) for a, b in couples]
 
 
-def answer_text(configs: Sequence[Config], pairs: Iterable[ConfigPair]) -> str:
+def _answer_text(configs: Sequence[Config], pairs: Iterable[ConfigPair]) -> str:
     """Return the views, the warnings, and a paragraph for each pair.
 
     The comparison of a file with itself appears only for a single file, and for a file with disjoint quorums.
@@ -93,7 +93,7 @@ def answer_text(configs: Sequence[Config], pairs: Iterable[ConfigPair]) -> str:
     lines = [f"{config.file:<{width}}  {view_text(config.view)}" for config in configs]
     lines += [on_a_line(f"warning: {warning}") for config in configs for warning in config.warnings]
     told = (pair for pair in pairs if pair.a is not pair.b or pair.disjoint or len(configs) == 1)
-    return "\n".join(["\n".join(lines), *(f"\n{pair_text(pair, width)}" for pair in told)])
+    return "\n".join(["\n".join(lines), *(f"\n{_pair_text(pair, width)}" for pair in told)])
 
 
 def view_text(view: View) -> str:
@@ -107,7 +107,7 @@ def view_text(view: View) -> str:
     return ", ".join(parts)
 
 
-def pair_text(pair: ConfigPair, width: int = 0) -> str:
+def _pair_text(pair: ConfigPair, width: int = 0) -> str:
     """Return the answer for two files, and its reason: two disjoint quorums, or the proof that any two meet."""
     a, b = pair.a.file, pair.b.file
     rule = _arithmetic(pair.a.view, pair.b.view)

@@ -147,7 +147,7 @@ def _never(trace: Trace, job: Job, prop: Property, paths: Iterable[Path]) -> Rep
         if flaw is not None:
             wrong = flaw
             continue
-        finding = lasso.told(job.model, prop, path, trace.loop, since)
+        finding = lasso.describe_lasso(job.model, prop, path, trace.loop, since)
         if (finding.clause, _canonical(values_of(finding))) == (trace.clause, _canonical(trace.values)):
             depth = since if prop.kind is Kind.RECOVERABLE else trace.loop or 0
             found = Discovery(prop, finding, depth, path, trace.loop, since)

@@ -18,7 +18,7 @@ import numpy as np
 
 from checker.engine.kernels.jit import kernel, prefetch
 from checker.engine.kernels.memo_kernels import BITS32, ONE, ZERO
-from checker.engine.kernels.search_kernels import SOURCE_BITS, judged
+from checker.engine.kernels.search_kernels import SOURCE_BITS, evaluate_bundles
 from checker.engine.kernels.visited_kernels import AHEAD
 
 Array = Any
@@ -89,7 +89,7 @@ def mark(rows: Array, todo: Array, bundles: Array, verdict_of: Array, verdicts: 
          memo: Array, shift: Any, aside: Array, missing: Array, counters: Array) -> None:  # fmt: skip
     """`kernels.examine` for liveness, with the verdict of each bundle stored in marks[number of the state, bundle]."""
     for index in todo:
-        if not judged(rows[index], bundles, verdict_of, verdicts, groups, reads, classes, bases,
+        if not evaluate_bundles(rows[index], bundles, verdict_of, verdicts, groups, reads, classes, bases,
                       memo, shift, missing, counters):  # fmt: skip
             aside[counters[2]] = index
             counters[2] += 1

@@ -260,7 +260,7 @@ def build(rows: Array, fresh: Array, begin: Any, end: Any, found: Array, origins
 
 
 @inlined
-def judged(row: Array, bundles: Array, verdict_of: Array, verdicts: Array,
+def evaluate_bundles(row: Array, bundles: Array, verdict_of: Array, verdicts: Array,
            groups: Array, reads: Array, classes: Array, bases: Array,
            memo: Array, shift: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
     """Write the verdict of each bundle on a row into `verdicts`; return whether all values that they read are known."""
@@ -284,7 +284,7 @@ def examine(rows: Array, todo: Array, bundles: Array, verdict_of: Array, verdict
     that its properties read are known; until then it is put aside.
     """
     for index in todo:
-        if not judged(rows[index], bundles, verdict_of, verdicts, groups, reads, classes, bases,
+        if not evaluate_bundles(rows[index], bundles, verdict_of, verdicts, groups, reads, classes, bases,
                       memo, shift, missing, counters):  # fmt: skip
             aside[counters[2]] = index
             counters[2] += 1

@@ -54,7 +54,7 @@ class _ExaminedGraph:
         self.prop = prop
         self.offsets, self.targets, self.labels = offsets, targets, labels = moves
         states = len(offsets) - 1
-        self.part = _said(graph, prop, states)
+        self.part = _answers_of(graph, prop, states)
         self.place = np.where(self.part == kernels.GOAL, kernels.OUTSIDE, np.uint32(0))
         self.order, self._starts = np.empty(states, np.uint32), np.empty(states + 1, np.uint32)
         calls = [np.empty(states, kind) for kind in (np.uint32, np.uint32, np.uint64)]
@@ -95,7 +95,7 @@ class _ExaminedGraph:
         return int(self.unit_of[self.labels[int(self.offsets[state]) + ordinal]])
 
 
-def _said(graph: Graph, prop: Property, states: int) -> Array:
+def _answers_of(graph: Graph, prop: Property, states: int) -> Array:
     """The value of a property in each state: GOAL, OPEN or PASSED."""
     tables = graph.tables
     position = tables.model.properties.index(prop)

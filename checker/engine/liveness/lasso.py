@@ -52,10 +52,10 @@ def lasso(model: Model, prop: Property, stem: list[int], loop: list[int] | None,
     if wrong is not None:
         raise ModelError(f"a run that {prop.name!r} finds is none: {wrong}; a function of the model is not one")
     depth = since if prop.kind is Kind.RECOVERABLE else len(stem)
-    return Discovery(prop, told(model, prop, path, begins, since), depth, path, begins, since)
+    return Discovery(prop, describe_lasso(model, prop, path, begins, since), depth, path, begins, since)
 
 
-def told(model: Model, prop: Property, path: Path, loop: int | None, since: int) -> Finding:
+def describe_lasso(model: Model, prop: Property, path: Path, loop: int | None, since: int) -> Finding:
     """The finding that describes such a run."""
     last = len(path) - 1
     if loop is None:
