@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from checker.engine.kernels.jit import kernel, prefetch
-from checker.engine.kernels.memo_kernels import BITS32, ONE, ZERO
+from checker.engine.kernels.memo_kernels import BITS32, ONE, ZERO, find_slot
 from checker.engine.kernels.search_kernels import SOURCE_BITS, evaluate_bundles
 from checker.engine.kernels.visited_kernels import AHEAD
 
@@ -54,10 +54,8 @@ def number(visited: Array, numbers: Array, shift: Any, recent: Array, recent_num
         if recent[near] == fingerprint:
             targets[i] = recent_numbers[near]
             continue
-        slot = fingerprint >> shift
-        while visited[slot] != fingerprint and visited[slot] != ZERO:
-            slot = (slot + ONE) & mask
-        if visited[slot] == ZERO:
+        slot, is_there = find_slot(visited, ONE, mask, fingerprint >> shift, fingerprint)
+        if not is_there:
             visited[slot] = fingerprint
             numbers[slot] = U32(U64(known) + count)
             fresh[count] = i

@@ -28,17 +28,27 @@ NEVER = U32(0xFFFFFFFF)
 
 
 @inlined
+def find_slot(table: Array, stride: Any, mask: Any, home: Any, key: Any) -> Any:
+    """The slot of a key in a table with open addressing, or the empty slot for it: (slot, whether it holds the key).
+
+    `table` has its keys at multiples of `stride`, and 0 for an empty slot; `mask` is the number of slots less one. The
+    search begins at the slot `home`. The key 0 finds the first empty slot.
+    """
+    slot = home
+    while True:
+        there = table[slot * stride]
+        if there == key:
+            return slot, True
+        if there == ZERO:
+            return slot, False
+        slot = (slot + ONE) & mask
+
+
+@inlined
 def lookup(memo: Array, shift: Any, key: Any) -> Any:
     """The memo's value for a key, or MISSING. `memo` is flat: key, value, key, value; keys are never 0."""
-    mask = U64(memo.size // 2 - 1)
-    slot = (key * GOLDEN) >> shift
-    while True:
-        found = memo[slot * TWO]
-        if found == key:
-            return memo[slot * TWO + ONE]
-        if found == ZERO:
-            return MISSING
-        slot = (slot + ONE) & mask
+    slot, is_there = find_slot(memo, TWO, U64(memo.size // 2 - 1), (key * GOLDEN) >> shift, key)
+    return memo[slot * TWO + ONE] if is_there else MISSING
 
 
 @inlined
@@ -81,8 +91,6 @@ def insert_memo(memo: Array, shift: Any, keys: Array, values: Array) -> None:
     """Add pairs to the memo, which must have room for them; an existing key gets the new value."""
     mask = U64(memo.size // 2 - 1)
     for i in range(keys.size):
-        slot = (keys[i] * GOLDEN) >> shift
-        while memo[slot * TWO] != ZERO and memo[slot * TWO] != keys[i]:
-            slot = (slot + ONE) & mask
+        slot, _ = find_slot(memo, TWO, mask, (keys[i] * GOLDEN) >> shift, keys[i])
         memo[slot * TWO] = keys[i]
         memo[slot * TWO + ONE] = values[i]

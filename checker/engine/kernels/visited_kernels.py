@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from checker.engine.kernels.jit import inlined, kernel, prefetch
-from checker.engine.kernels.memo_kernels import BITS32, ONE, ZERO
+from checker.engine.kernels.memo_kernels import BITS32, ONE, ZERO, find_slot
 
 Array = Any
 
@@ -43,18 +43,12 @@ def probe(visited: Array, shift: Any, recent: Array, found: Array, size: Any, fr
             prefetch(visited, found[fresh[k + AHEAD]] >> shift)
         i = fresh[k]
         fingerprint = found[i]
-        slot = fingerprint >> shift
-        while True:
-            there = visited[slot]
-            if there == fingerprint:
-                break
-            if there == ZERO:
-                visited[slot] = fingerprint
-                fresh[count] = i
-                count += ONE
-                reached[entries[origins[i] >> BITS32] >> BITS32] += 1
-                break
-            slot = (slot + ONE) & mask
+        slot, is_there = find_slot(visited, ONE, mask, fingerprint >> shift, fingerprint)
+        if not is_there:
+            visited[slot] = fingerprint
+            fresh[count] = i
+            count += ONE
+            reached[entries[origins[i] >> BITS32] >> BITS32] += 1
     return count
 
 
@@ -107,10 +101,7 @@ def refill(slots: Array, numbers: Array, shift: Any, fingerprints: Array, first:
 @inlined
 def put(slots: Array, numbers: Array, shift: Any, fingerprint: Any, number: Any) -> None:
     """Add a new fingerprint to the visited set, with its number if the set has numbers."""
-    mask = U64(slots.size - 1)
-    slot = fingerprint >> shift
-    while slots[slot] != ZERO:
-        slot = (slot + ONE) & mask
+    slot, _ = find_slot(slots, ONE, U64(slots.size - 1), fingerprint >> shift, ZERO)
     slots[slot] = fingerprint
     if numbers.size:
         numbers[slot] = number
