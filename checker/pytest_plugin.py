@@ -153,17 +153,17 @@ class ScenarioItem(pytest.Item):
         from checker.scenario import VariantError  # noqa: PLC0415
 
         try:
-            asked = load_request(self.path, how.options.variants)
+            request = load_request(self.path, how.options.variants)
         except VariantError as error:
             raise UnexpectedError(str(error)) from None
         if how.part is None:
-            return outcome_of(asked, how.options)
-        if isinstance(asked, RunRequest) and not how.compiled:
-            load_kernels(asked.job, how.options)
+            return outcome_of(request, how.options)
+        if isinstance(request, RunRequest) and not how.compiled:
+            load_kernels(request.job, how.options)
             how.compiled = True
         how.left += how.part
         began = time.monotonic()
-        outcome = outcome_of(asked, how.options, max(how.left, how.part))
+        outcome = outcome_of(request, how.options, max(how.left, how.part))
         how.left -= time.monotonic() - began
         return outcome
 

@@ -107,9 +107,9 @@ def line(outcome: RunOutcome, names: Sequence[str]) -> str:
     return summary_line(outcome.job, outcome.exploration, outcome.judgement, (max(len(name) for name in names), 6))
 
 
-def print_outcomes(ran: Sequence[RunOutcome], options: argparse.Namespace, *, asked: int) -> None:
-    """The complete output for `ran`, out of `asked` requested runs; the lines of several runs were printed before."""
-    alone = asked == 1
+def print_outcomes(ran: Sequence[RunOutcome], options: argparse.Namespace, *, requested: int) -> None:
+    """The complete output of the runs that ended, of `requested` runs; the lines of several runs are printed already."""
+    alone = requested == 1
     for each in ran:
         in_full = alone or each.judgement.exit_code != 0
         if each.exploration is None or each.job is None:
@@ -127,15 +127,15 @@ def print_outcomes(ran: Sequence[RunOutcome], options: argparse.Namespace, *, as
         decided = [each.exploration for each in ran if each.exploration and not each.judgement.undecided]
         print("\n".join(invariants_lines(decided)))
     if not alone:
-        print(_total(ran, options, asked))
+        print(_total(ran, options, requested))
 
 
-def _total(ran: Sequence[RunOutcome], options: argparse.Namespace, asked: int) -> str:
+def _total(ran: Sequence[RunOutcome], options: argparse.Namespace, requested: int) -> str:
     good, undecided = (sum(each) for each in zip(*((r.is_good, r.judgement.undecided) for r in ran), strict=True))
-    runs = f"{asked} runs" if len(ran) == asked else f"{len(ran)} of {asked} runs"
-    wanted = "passed" if options.verdict or options.variants else "as expected"
+    runs = f"{requested} runs" if len(ran) == requested else f"{len(ran)} of {requested} runs"
+    success = "passed" if options.verdict or options.variants else "as expected"
     left_open = f", {undecided} undecided within the budget" if undecided else ""
-    return f"{runs}, {'all' if good == len(ran) else good} {wanted}{left_open}"
+    return f"{runs}, {'all' if good == len(ran) else good} {success}{left_open}"
 
 
 def outcome_text(outcome: RunOutcome) -> str:

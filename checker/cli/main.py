@@ -23,13 +23,13 @@ from spec.config import ConfigError
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line (default: that of this process), and return the exit code."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal may lack characters
     try:
         with unread_output_discarded():
-            return _answered(given)
+            return _answered(words)
     except OSError as error:
         if error.errno != errno.ENOSPC:
             raise
@@ -38,10 +38,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return int(ExitCode.PASSED)  # the reader closed the stream before the verdict
 
 
-def _answered(given: list[str]) -> int:
+def _answered(words: list[str]) -> int:
     """Run a command line; an invalid file or an interrupt ends in a message."""
     try:
-        return _command(given)
+        return _command(words)
     except SystemExit as end:  # the parser has printed the error
         return end.code if isinstance(end.code, int) else int(ExitCode.COMMAND_LINE)
     except ConfigError as error:
@@ -50,13 +50,13 @@ def _answered(given: list[str]) -> int:
         return refused("interrupted before there was anything to report", ExitCode.INCOMPLETE)
 
 
-def _command(given: list[str]) -> int:
-    if given and given[0] in COMMANDS:
-        command = COMMANDS[given[0]]
-        return command.run(command_parser(command).parse_args(given[1:], argparse.Namespace(words=given)))
-    if given and not given[0].startswith("-"):
-        return refused(f"there is no command {given[0]!r}; {nearest(given[0], COMMANDS)}", ExitCode.COMMAND_LINE)
-    return _nodes(parser(COMMANDS).parse_args(given, argparse.Namespace(words=given)))
+def _command(words: list[str]) -> int:
+    if words and words[0] in COMMANDS:
+        command = COMMANDS[words[0]]
+        return command.run(command_parser(command).parse_args(words[1:], argparse.Namespace(words=words)))
+    if words and not words[0].startswith("-"):
+        return refused(f"there is no command {words[0]!r}; {nearest(words[0], COMMANDS)}", ExitCode.COMMAND_LINE)
+    return _nodes(parser(COMMANDS).parse_args(words, argparse.Namespace(words=words)))
 
 
 def _nodes(options: argparse.Namespace) -> int:

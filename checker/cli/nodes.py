@@ -53,9 +53,13 @@ def _with_variants(runs: list[RunDescription], variants: list[Variant]) -> list[
     idle = {run["name"]: [why_no_effect(each, _setup(run)) for each in variants] for run in runs}
     chosen = [run for run in runs if not any(idle[run["name"]])]
     if not chosen:
-        told = [f"{each.value}: {why.what}" for whys in idle.values() for each, why in zip(variants, whys, strict=True)
-                if why is not None]  # fmt: skip
-        raise NodesError(f"--variant {'; '.join(dict.fromkeys(told))}; take a scenario, where it may: run FILE")
+        reasons = [
+            f"{each.value}: {why.what}"
+            for whys in idle.values()
+            for each, why in zip(variants, whys, strict=True)
+            if why is not None
+        ]
+        raise NodesError(f"--variant {'; '.join(dict.fromkeys(reasons))}; take a scenario, where it may: run FILE")
     return [
         {
             **run,

@@ -56,7 +56,7 @@ def run_all(jobs: Sequence[Job], options: argparse.Namespace) -> int:
     return run_requests([RunRequest(job) for job in jobs], options)
 
 
-def run_requests(wanted: Sequence[RunRequest | InvalidScenario], options: argparse.Namespace) -> int:
+def run_requests(requests: Sequence[RunRequest | InvalidScenario], options: argparse.Namespace) -> int:
     """Run jobs in order, print and write their outcomes, and return the exit code. Raises OutputError.
 
     A closed output stream does not change the exit code.
@@ -65,27 +65,27 @@ def run_requests(wanted: Sequence[RunRequest | InvalidScenario], options: argpar
     prepare(options)
     began, clock = time.time(), time.monotonic()
     with silent_to_github(options):
-        ran = _run_each(wanted, options)
-        ran = [_with_shown_traces(each, options, alone=len(wanted) == 1) for each in ran]
+        ran = _run_each(requests, options)
+        ran = [_with_shown_traces(each, options, alone=len(requests) == 1) for each in ran]
         write_traces(ran, options.traces)
         with unread_output_discarded():
             if options.json:
                 print(json.dumps(verdicts(ran)))
             else:
-                print_outcomes([each for each in ran if not each.dropped], options, asked=len(wanted))
+                print_outcomes([each for each in ran if not each.dropped], options, requested=len(requests))
     write_reports(ran, options, began, time.monotonic() - clock)
     if options.github:
         say_to_github(ran, options)
     return gravest(ran)
 
 
-def _run_each(wanted: Sequence[RunRequest | InvalidScenario], options: argparse.Namespace) -> list[RunOutcome]:
+def _run_each(requests: Sequence[RunRequest | InvalidScenario], options: argparse.Namespace) -> list[RunOutcome]:
     """Return the outcomes in order; with several jobs, print a line for each final outcome."""
-    jobs = [each.job for each in wanted if isinstance(each, RunRequest)]
+    jobs = [each.job for each in requests if isinstance(each, RunRequest)]
     names = [job.name for job in jobs]
 
     def show(outcome: RunOutcome) -> None:
-        if len(wanted) > 1 and not options.json:
+        if len(requests) > 1 and not options.json:
             with unread_output_discarded():
                 print(line(outcome, names), flush=True)
 
@@ -98,15 +98,15 @@ def _run_each(wanted: Sequence[RunRequest | InvalidScenario], options: argparse.
     if options.budget is not None and jobs:
         load_kernels(jobs[0], options)
     deadline = options.budget or Deadline(math.inf)
-    ran = share(deadline, wanted, run, lambda each: each.judgement.undecided, lambda each: each.interrupted)
+    ran = share(deadline, requests, run, lambda each: each.judgement.undecided, lambda each: each.interrupted)
     interrupted = any(each.interrupted for each in ran.values())
-    for place, each in enumerate(wanted):
+    for place, each in enumerate(requests):
         begun = place in ran
         if not begun:
             ran[place] = _left_out(each, options, interrupted=interrupted)
         if ran[place].judgement.undecided or (not begun and not interrupted):
             show(ran[place])
-    return [ran[place] for place in range(len(wanted))]
+    return [ran[place] for place in range(len(requests))]
 
 
 def share(
@@ -151,29 +151,29 @@ def load_kernels(job: Job, options: argparse.Namespace) -> None:
             compile_kernels(job)
 
 
-def _left_out(wanted: RunRequest | InvalidScenario, options: argparse.Namespace, *, interrupted: bool) -> RunOutcome:
+def _left_out(request: RunRequest | InvalidScenario, options: argparse.Namespace, *, interrupted: bool) -> RunOutcome:
     """Return the outcome of a job that did not start."""
-    if isinstance(wanted, InvalidScenario):
-        return replace(outcome_of(wanted, options), dropped=interrupted)
-    job, why = wanted.job, "an interrupt" if interrupted else "the end of the budget"
+    if isinstance(request, InvalidScenario):
+        return replace(outcome_of(request, options), dropped=interrupted)
+    job, why = request.job, "an interrupt" if interrupted else "the end of the budget"
     judgement = not_explored(job, f"it was not begun before {why}")
-    return RunOutcome(job.name, judgement, job, path=wanted.path, dropped=interrupted)
+    return RunOutcome(job.name, judgement, job, path=request.path, dropped=interrupted)
 
 
 def outcome_of(
-    wanted: RunRequest | InvalidScenario, options: argparse.Namespace, part: float = math.inf, *, again: bool = False
+    request: RunRequest | InvalidScenario, options: argparse.Namespace, part: float = math.inf, *, again: bool = False
 ) -> RunOutcome:
     """Run a job for at most `part` seconds, its share of a budget; the outcome has no traces yet.
 
     `again`: this command has run the job before, and has saved a checkpoint if the options name a folder.
     """
-    if isinstance(wanted, InvalidScenario):
-        judgement = refuse(wanted.why, wanted.code, bare=options.verdict)
-        return RunOutcome(wanted.path.as_posix(), judgement, path=wanted.path, line=wanted.line)
-    limits, on_budget = limits_of(wanted.job, options, part)
-    job, began = replace(wanted.job, limits=limits), time.time()
+    if isinstance(request, InvalidScenario):
+        judgement = refuse(request.why, request.code, bare=options.verdict)
+        return RunOutcome(request.path.as_posix(), judgement, path=request.path, line=request.line)
+    limits, on_budget = limits_of(request.job, options, part)
+    job, began = replace(request.job, limits=limits), time.time()
     unseen = not_explored(job, "it was interrupted before there was anything to report")
-    outcome = RunOutcome(job.name, unseen, job, path=wanted.path, began=began)
+    outcome = RunOutcome(job.name, unseen, job, path=request.path, began=began)
     try:
         checkpoint = checkpoint_of(job, options, again=again)
         exploration = run_job(job, engine=options.engine, workers=options.workers, checkpoint=checkpoint)
@@ -213,9 +213,9 @@ def with_traces(
     if job is None or exploration is None:
         return outcome
     found = sorted(exploration.found.values(), key=lambda each: each.depth)
-    told = [each for each in found if witnesses or each.prop.kind is not Kind.SOMETIMES]
+    chosen = [each for each in found if witnesses or each.prop.kind is not Kind.SOMETIMES]
     traces, hurried = [], False
-    for each in told:
+    for each in chosen:
         hurried = hurried or (budget is not None and not budget.left)
         try:
             easiest = each if hurried else minimised(job, each, exploration.levels)

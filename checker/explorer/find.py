@@ -60,13 +60,13 @@ class SearchResult:
 
 def look_ahead(job: Job, row: Row, goal: Goal, progress: ProgressCallback) -> SearchResult:
     """Find the nearest state of a kind after a row. Raises BadRequestError for a goal that the job does not have."""
-    wanted = _state(job, goal)
+    goal_property = _state(job, goal)
     if next(successors(job.model, row), None) is None:
         return SearchResult(None, 1, 0, whole=True)
-    ends = wanted is not None and wanted.kind is Kind.FINAL
-    if wanted is None or (not ends and isinstance(answer(job.model, wanted, row), Finding)):
+    ends = goal_property is not None and goal_property.kind is Kind.FINAL
+    if goal_property is None or (not ends and isinstance(answer(job.model, goal_property, row), Finding)):
         return by_plain_steps(job, row, goal, progress)
-    return by_tables(job, row, wanted, progress)
+    return by_tables(job, row, goal_property, progress)
 
 
 def _state(job: Job, goal: Goal) -> Property | None:
@@ -87,14 +87,14 @@ def _state(job: Job, goal: Goal) -> Property | None:
 # -- by tables -----------------------------------------------------------------------------------------------
 
 
-def by_tables(job: Job, row: Row, wanted: Property, progress: ProgressCallback) -> SearchResult:
+def by_tables(job: Job, row: Row, goal_property: Property, progress: ProgressCallback) -> SearchResult:
     """Find the nearest state in which a property has a finding, other than the row itself."""
     columns = tuple(replace(column, initial=value) for column, value in zip(job.model.columns, row, strict=True))
-    begun = Model(job.model.name, columns, job.model.actors, job.model.rules, (wanted,))
+    begun = Model(job.model.name, columns, job.model.actors, job.model.rules, (goal_property,))
     ahead = replace(job, model=begun, until_witnessed=True)
     limits = Limits(memory=free_memory(SHARE_OF_MEMORY), seconds=SECONDS)
     explored = _explored(ahead, limits, progress)
-    found = explored.found.get(wanted.name)
+    found = explored.found.get(goal_property.name)
     if found is not None:
         return SearchResult(Walks(begun).ordinals(found.path), explored.states, found.depth)
     whole = explored.stop is Stop.EXHAUSTED
@@ -167,5 +167,5 @@ def _is_found(job: Job, goal: Goal, move: Move, after: Row) -> bool:
         return move.action == goal.name
     if isinstance(goal, CaptionGoal):
         return goal.text.casefold() in job.presenter.caption(move).casefold()
-    wanted = _state(job, goal)
-    return wanted is not None and isinstance(answer(job.model, wanted, after), Finding)
+    goal_property = _state(job, goal)
+    return goal_property is not None and isinstance(answer(job.model, goal_property, after), Finding)

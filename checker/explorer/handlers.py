@@ -107,19 +107,19 @@ class Handlers:
 
     # -- walks -----------------------------------------------------------------------------------------------
 
-    def walk(self, asked: WalkRequest) -> dict[str, Json]:
+    def walk(self, request: WalkRequest) -> dict[str, Json]:
         """Return the view of a walk. Raises BadRequestError, also if the walk does not match the check of its link."""
-        opened = self._open(asked.job)
-        view = views.walk_view(opened.job, opened.key, opened.walks, asked.path)
-        if asked.check is not None and view["link"] != views.link_of(opened.key, asked.path, asked.check):
+        opened = self._open(request.job)
+        view = views.walk_view(opened.job, opened.key, opened.walks, request.path)
+        if request.check is not None and view["link"] != views.link_of(opened.key, request.path, request.check):
             what = "this link was made by another release: its moves now lead to another state"
             raise BadRequestError(f"{what}; begin anew, or open a saved trace", HTTPStatus.CONFLICT)
         return view
 
-    def load(self, asked: LoadRequest) -> dict[str, Json]:
+    def load(self, request: LoadRequest) -> dict[str, Json]:
         """Replay a saved trace; returns the verified facts and the walk. Raises BadRequestError."""
         try:
-            trace = read_itf(asked.text, asked.name)
+            trace = read_itf(request.text, request.name)
             opened = self._add(job_of(trace.source))
             replayed = replay(trace, opened.job)
         except (TraceFileError, SourceError, ReplayError, ModelError) as error:
@@ -132,16 +132,16 @@ class Handlers:
             "verified": list(replayed.verified),
         }
 
-    def begin_with(self, asked: LoadRequest) -> str:
+    def begin_with(self, request: LoadRequest) -> str:
         """Let the page begin with a saved trace; returns its headline. Raises BadRequestError."""
-        loaded = self.load(asked)
+        loaded = self.load(request)
         self._start = loaded["job"]["key"], tuple(loaded["path"])
         return str(loaded["headline"])
 
-    def refine(self, asked: RefineRequest) -> dict[str, Json]:
+    def refine(self, request: RefineRequest) -> dict[str, Json]:
         """Return a walk that ends in a finding, refined to the finer grain. Raises BadRequestError."""
-        opened = self._open(asked.job)
-        found = self._found(opened, opened.walks.path(asked.path), asked.finding)
+        opened = self._open(request.job)
+        found = self._found(opened, opened.walks.path(request.path), request.finding)
         if opened.job.refinement is None or found is None:
             raise BadRequestError("only a run by the oracle that ends in a finding is told message by message")
         with self._search():
@@ -184,24 +184,24 @@ class Handlers:
 
     # -- searches --------------------------------------------------------------------------------------------
 
-    def find(self, asked: FindRequest, progress: ProgressCallback) -> dict[str, Json]:
+    def find(self, request: FindRequest, progress: ProgressCallback) -> dict[str, Json]:
         """Look ahead; returns the ordinals of the moves to the goal, or the reason. Raises BadRequestError."""
-        opened = self._open(asked.job)
-        row = opened.walks.path(asked.path)[-1].row
+        opened = self._open(request.job)
+        row = opened.walks.path(request.path)[-1].row
         with self._search():
-            looked = look_ahead(opened.job, row, asked.goal, progress)
+            result = look_ahead(opened.job, row, request.goal, progress)
         return {
-            "path": None if looked.path is None else [*asked.path, *looked.path],
-            "moves": len(looked.path or ()),
-            "states": looked.states,
-            "depth": looked.depth,
-            "whole": looked.whole,
-            "why": looked.why,
+            "path": None if result.path is None else [*request.path, *result.path],
+            "moves": len(result.path or ()),
+            "states": result.states,
+            "depth": result.depth,
+            "whole": result.whole,
+            "why": result.why,
         }
 
-    def whole(self, asked: ExploreRequest, progress: ProgressCallback) -> dict[str, Json]:
+    def whole(self, request: ExploreRequest, progress: ProgressCallback) -> dict[str, Json]:
         """Explore a job from its first state: its verdict, and the walk to each finding. Raises BadRequestError."""
-        opened = self._open(asked.job)
+        opened = self._open(request.job)
         with self._search():
             explored = search_whole(opened.job, progress)
         judgement = judge(opened.job, explored, opened.job.actions)

@@ -92,10 +92,10 @@ class LoadRequest(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     text: str
 
 
-def read_request(body: bytes, wanted: type[T]) -> T:
+def read_request(body: bytes, kind: type[T]) -> T:
     """Decode the body of a request. Raises BadRequestError."""
     try:
-        return msgspec.json.decode(body, type=wanted)
+        return msgspec.json.decode(body, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadRequestError(f"the request is not as it should be: {error}") from None
 

@@ -171,16 +171,16 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _file(self, query: str) -> None:
         try:
-            asked = parse_qs(query, keep_blank_values=True, max_num_fields=8)
+            query_values = parse_qs(query, keep_blank_values=True, max_num_fields=8)
         except ValueError:
             raise BadRequestError("the address names too many things") from None
-        given = {name: values[0] for name, values in asked.items()}
+        parameters = {name: values[0] for name, values in query_values.items()}
         handlers = self.server.handlers
-        path, form = read_path(given.get("path", "")), given.get("format", "")
-        made, trace, text = handlers.file(given.get("job", ""), path, form, given.get("as"))
+        path, form = read_path(parameters.get("path", "")), parameters.get("format", "")
+        made, trace, text = handlers.file(parameters.get("job", ""), path, form, parameters.get("as"))
         stem = re.sub(r"[^A-Za-z0-9.]+", "-", f"{trace.job} {trace.prop or 'walked'}").strip("-")[:LONGEST_NAME]
         kind = TYPES.get(made.suffix, "text/plain")
-        shown = "inline" if "show" in given else "attachment"
+        shown = "inline" if "show" in parameters else "attachment"
         headers = {"Content-Disposition": f'{shown}; filename="{stem}.{made.suffix}"', "Content-Security-Policy": ALONE}
         self._send(text.encode("utf-8", "backslashreplace"), f"{kind}; charset=utf-8", headers=headers)
 
@@ -238,7 +238,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _lines(self, search: Callable[[ProgressCallback], Json]) -> None:
         """Send lines of JSON during a search; a closed connection cancels it."""
-        gone = threading.Event()
+        disconnected = threading.Event()
         self._head("application/x-ndjson", HTTPStatus.OK, {})
 
         def write(value: Json) -> None:
@@ -246,11 +246,11 @@ class _Handler(BaseHTTPRequestHandler):
                 self.wfile.write(json.dumps(value).encode() + b"\n")
                 self.wfile.flush()
             except OSError:
-                gone.set()
+                disconnected.set()
 
         def progress(states: int, depth: int) -> bool:
             write({"progress": {"states": states, "depth": depth}})
-            return not gone.is_set() and not self.server.closing.is_set()
+            return not disconnected.is_set() and not self.server.closing.is_set()
 
         try:
             write({"done": search(progress)})

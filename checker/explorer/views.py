@@ -46,8 +46,8 @@ def fingerprint(job: Job) -> str:
 
 def check_of(trace: Trace) -> str:
     """A digest of the captions and the lanes of a walk; it detects a link of a release with other moves."""
-    told = [[step.caption, dict(step.lanes)] for step in trace.steps]
-    return hashlib.sha256(canonical(told).encode()).hexdigest()[:12]
+    content = [[step.caption, dict(step.lanes)] for step in trace.steps]
+    return hashlib.sha256(canonical(content).encode()).hexdigest()[:12]
 
 
 def job_view(job: Job, key: str, folder: str) -> dict[str, Json]:
@@ -160,8 +160,8 @@ def _property(job: Job, prop: Property, row: Row, trace: Trace) -> dict[str, Jso
         "kind": prop.kind.value,
         "truth": truth.value,
     }
-    said = answer(job.model, prop, row) if truth in SAID else None
-    return view | (_finding(said) if isinstance(said, Finding) else {})
+    result = answer(job.model, prop, row) if truth in SAID else None
+    return view | (_finding(result) if isinstance(result, Finding) else {})
 
 
 # -- the possible moves -------------------------------------------------------------------------------------
@@ -169,22 +169,22 @@ def _property(job: Job, prop: Property, row: Row, trace: Trace) -> dict[str, Jso
 
 def _move(job: Job, walks: Walks, path: Path, last: TraceStep, ordinal: int, move: Move, after: Row) -> dict[str, Json]:
     row, lanes = path[-1].row, lanes_of(job, after)
-    drawn = job.presenter.diagram(row, move, after)
+    events = job.presenter.diagram(row, move, after)
     changed = changed_fields(last.lanes, lanes)
     truth = truths(job.model, after)
     return {
         "ordinal": ordinal,
         "action": move.action,
         "caption": job.presenter.caption(move),
-        "lane": next(iter([*(d.lane for d in drawn), *changed]), ELSEWHERE),
+        "lane": next(iter([*(d.lane for d in events), *changed]), ELSEWHERE),
         "changes": list(_changes(changed, last.lanes, lanes)),
-        "drawn": [_message_text(d) for d in drawn if d.kind in ("send", "deliver", "lost")],
+        "drawn": [_message_text(d) for d in events if d.kind in ("send", "deliver", "lost")],
         "back_to": next((number for number, step in enumerate(path) if step.row == after), None),
         "last": not walks.next(after),
         "turns": [
-            {"property": name, "truth": said.value}
-            for name, said in truth.items()
-            if said in SAID and (said is Truth.FAILS or last.truth[name] is not said)
+            {"property": name, "truth": value.value}
+            for name, value in truth.items()
+            if value in SAID and (value is Truth.FAILS or last.truth[name] is not value)
         ],
     }
 
@@ -199,9 +199,9 @@ def _changes(changed: Mapping[str, tuple[str, ...]], before: Lanes, after: Lanes
             yield {"lane": lane, "field": name, "before": was, "after": would_be}
 
 
-def _message_text(drawn: DiagramEvent) -> str:
+def _message_text(event: DiagramEvent) -> str:
     """The fate of a message as text."""
-    if drawn.kind == "lost":
-        return f"what {drawn.lane} has sent{f' to {drawn.peer}' if drawn.peer else ''} is lost: {drawn.text}"
-    word = {"send": "sends to", "deliver": "hears"}[drawn.kind]
-    return f"{drawn.lane} {word} {drawn.peer}: {drawn.text}"
+    if event.kind == "lost":
+        return f"what {event.lane} has sent{f' to {event.peer}' if event.peer else ''} is lost: {event.text}"
+    word = {"send": "sends to", "deliver": "hears"}[event.kind]
+    return f"{event.lane} {word} {event.peer}: {event.text}"

@@ -67,10 +67,10 @@ class Walks:
 
     def _ordinal(self, row: Row, step: Step) -> int:
         places = [n for n, (_, after) in enumerate(self.next(row)) if after == step.row]
-        told = [n for n in places if step.move is not None and self.next(row)[n][0][:2] == step.move[:2]]
-        if not told:
+        matching = [n for n in places if step.move is not None and self.next(row)[n][0][:2] == step.move[:2]]
+        if not matching:
             raise BadRequestError(f"{step.move.action if step.move else 'a step'} is no move of this run's state")
-        return told[0]
+        return matching[0]
 
     def findings(self, path: Path) -> list[Discovery]:
         """The findings at the end of a run, the gravest first."""
@@ -83,17 +83,17 @@ class Walks:
             return
         if prop.kind is Kind.FINAL and self.next(path[-1].row):
             return
-        said = answer(self.model, prop, path[-1].row)
-        if isinstance(said, Finding):
-            yield Discovery(prop, said, len(path) - 1, path)
+        result = answer(self.model, prop, path[-1].row)
+        if isinstance(result, Finding):
+            yield Discovery(prop, result, len(path) - 1, path)
 
     def _never(self, prop: Property, path: Path) -> Iterator[Discovery]:
         """The finding of a run that never reaches its goal, if it is one: with the shortest loop that proves it."""
-        said = [answer(self.model, prop, step.row) for step in path]
-        met = max((number for number, each in enumerate(said) if isinstance(each, Finding)), default=-1)
+        results = [answer(self.model, prop, step.row) for step in path]
+        met = max((number for number, each in enumerate(results) if isinstance(each, Finding)), default=-1)
         for loop in self._loops(prop, path):
             last = len(path) - 1 if loop is None else loop
-            open_ = [number for number in range(met + 1, last + 1) if said[number] is None]
+            open_ = [number for number in range(met + 1, last + 1) if results[number] is None]
             if prop.kind is Kind.RECOVERABLE:
                 open_ = self._out_of_reach(prop, path, open_)
             if open_ and lasso.flaw(self.model, prop, path, loop, open_[0]) is None:

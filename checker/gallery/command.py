@@ -34,12 +34,12 @@ def write(gallery: Path, files: Sequence[Path]) -> int:
         judgement = judge(job, exploration, job.actions)
         if judgement.as_expected:
             page_of(path, job, exploration, judgement, gallery).write(gallery)
-            said = judgement.verdict.value
+            result = judgement.verdict.value
         else:
             failed = int(ExitCode.UNEXPECTED)
-            said = f"no page: {judgement.sentence}"
+            result = f"no page: {judgement.sentence}"
         with unread_output_discarded():
-            print(f"{page_name(path)}: {said}", flush=True)
+            print(f"{page_name(path)}: {result}", flush=True)
     gallery.mkdir(parents=True, exist_ok=True)
     (gallery / "README.md").write_text(index_of(jobs, gallery), encoding="utf-8")
     return failed

@@ -50,8 +50,8 @@ def _lines(outcome: RunOutcome) -> Iterator[str]:
 
 def _command(level: str, place: SourceLocation | None, title: str, message: str) -> str:
     properties = {"file": place.file, "line": str(place.line)} if place else {}
-    told = ",".join(f"{name}={_escaped_property(value)}" for name, value in {**properties, "title": title}.items())
-    return f"::{level} {told}::{_escaped(message)}"
+    fields = ",".join(f"{name}={_escaped_property(value)}" for name, value in {**properties, "title": title}.items())
+    return f"::{level} {fields}::{_escaped(message)}"
 
 
 def _escaped(text: str) -> str:
@@ -97,9 +97,9 @@ def _row(outcome: RunOutcome) -> str:
     found, verdict = outcome.exploration, outcome.judgement.verdict.value
     remark = outcome.judgement.remark
     mark = "✅" if outcome.is_good else "❌" if outcome.judgement.exit_code else "⏳"
-    told = f"{mark} {verdict}" + (f" ({remark})" if remark else "")
+    status = f"{mark} {verdict}" + (f" ({remark})" if remark else "")
     figures = ("", "", "") if found is None else (f"{found.states:,}", str(found.depth), f"{found.seconds:.1f} s")
-    return f"| {' | '.join((escaped(outcome.name), told, *figures))} |"
+    return f"| {' | '.join((escaped(outcome.name), status, *figures))} |"
 
 
 def _where(outcome: RunOutcome) -> list[str]:

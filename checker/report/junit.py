@@ -55,9 +55,9 @@ def _suite(outcome: RunOutcome, view: Callable[[RunOutcome], str]) -> Tree.Eleme
     if kind == "skipped":  # its element has no attributes
         Tree.SubElement(case, kind).text = _text(f"undecided: {outcome.judgement.reasons[0]}")
     elif kind is not None:
-        told = Tree.SubElement(case, kind, type=outcome.judgement.verdict.value)
-        told.set("message", _text(sentence(outcome)))
-        told.text = _text(view(outcome))
+        element = Tree.SubElement(case, kind, type=outcome.judgement.verdict.value)
+        element.set("message", _text(sentence(outcome)))
+        element.text = _text(view(outcome))
     return suite
 
 

@@ -177,11 +177,13 @@ def _is_warning(exploration: Exploration, prop: Property) -> bool:
 def _property(job: Job, exploration: Exploration, prop: Property) -> tuple[str, ...]:
     count = exploration.evaluations.get(prop.name)
     excuse = " (allowed)" if is_idle(exploration, prop) and may_be_idle(job, prop) else ""
-    held = "" if count is None else f"examined {count.states:,} times, {_premise(count.states, count.premise)}{excuse}"
+    figures = (
+        "" if count is None else f"examined {count.states:,} times, {_premise(count.states, count.premise)}{excuse}"
+    )
     examined = exploration.liveness.get(prop.name)
     if prop.kind.is_liveness:
-        held = "" if examined is None else _examined(prop, examined)
-    return prop.name, prop.kind.value, outcome(exploration, prop), held
+        figures = "" if examined is None else _examined(prop, examined)
+    return prop.name, prop.kind.value, outcome(exploration, prop), figures
 
 
 def _examined(prop: Property, examined: Liveness) -> str:

@@ -127,8 +127,8 @@ def _different(job: Job, exploration: Exploration) -> str:
         return ""
     if {found.prop.name: found.depth for found in exploration.violations} == dict(job.violations):
         return ""
-    wanted = ", ".join(f"{name} at depth {depth}" for name, depth in sorted(job.violations.items()))
-    return f"{job.expected.value}, {wanted}"
+    expected = ", ".join(f"{name} at depth {depth}" for name, depth in sorted(job.violations.items()))
+    return f"{job.expected.value}, {expected}"
 
 
 def refuse(

@@ -102,9 +102,9 @@ def _steps(trace: Trace) -> str:
 def _step(trace: Trace, step: TraceStep, names: Sequence[str]) -> str:
     number = step.number
     bad = " bad" if any(truth is Truth.FAILS for truth in step.truth.values()) else ""
-    told = "".join(f'<div class="told{bad}">{_safe(line)}</div>' for line in turns(trace, step))
+    remarks = "".join(f'<div class="told{bad}">{_safe(line)}</div>' for line in turns(trace, step))
     cells = [f'<td class="number"><a href="#step-{number}">{number}</a></td>']
-    cells.append(f"<td>{_safe(step.caption)}{told}{_whole(step)}</td>")
+    cells.append(f"<td>{_safe(step.caption)}{remarks}{_whole(step)}</td>")
     for lane in trace.lanes:
         changed = "".join(f"<div>{_safe(piece)}</div>" for piece in short_pieces(trace, step, lane))
         cells.append(f'<td class="lane">{changed}</td>')

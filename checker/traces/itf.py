@@ -147,7 +147,7 @@ def _state(trace: Trace, step: TraceStep) -> dict[str, Any]:
 
 
 def _drawn(step: TraceStep) -> list[_EventRecord]:
-    return [_EventRecord(d.kind, d.lane, d.text, d.peer, d.message) for d in step.drawn]
+    return [_EventRecord(d.kind, d.lane, d.text, d.peer, d.message) for d in step.events]
 
 
 def expr(value: Json) -> Any:
@@ -292,7 +292,7 @@ def _steps(file: _ItfFile, lanes: list[str]) -> tuple[TraceStep, ...]:
         move, closing, again = file.meta.moves[-1], file.meta.closing, steps[file.loop or 0]
         changed = changed_fields(before, again.lanes)
         step = TraceStep(len(steps), move.action, tuple(move.arguments), closing.caption, again.lanes, changed, (), {})
-        steps.append(replace(step, drawn=_drawn_of(closing.drawn), truth=again.truth))
+        steps.append(replace(step, events=_drawn_of(closing.drawn), truth=again.truth))
     return tuple(steps)
 
 

@@ -57,8 +57,8 @@ def _steps(trace: Trace) -> list[str]:
 
 def _cells(trace: Trace, step: TraceStep, names: Sequence[str]) -> Iterator[str]:
     yield f'<a id="step-{step.number}"></a>[{step.number}](#step-{step.number})'
-    told = [f"**{escaped(line)}**" for line in turns(trace, step)]
-    yield "<br>".join([escaped(step.caption), *told])
+    remarks = [f"**{escaped(line)}**" for line in turns(trace, step)]
+    yield "<br>".join([escaped(step.caption), *remarks])
     for lane in trace.lanes:
         yield "<br>".join(map(escaped, short_pieces(trace, step, lane)))
     yield from (SIGNS[step.truth[name]] if name in step.truth else "" for name in names)

@@ -39,10 +39,10 @@ def escaped(text: str) -> str:
 class _Diagram:
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
-        drawn = [d for step in trace.steps for d in step.drawn]
-        names = (*trace.lanes, *(name for d in drawn for name in (d.lane, d.peer) if name is not None))
+        events = [d for step in trace.steps for d in step.events]
+        names = (*trace.lanes, *(name for d in events for name in (d.lane, d.peer) if name is not None))
         self._ids = {name: f"p{number}" for number, name in enumerate(dict.fromkeys(names or ("model",)), 1)}
-        self._sent = {d.message: step.number for step in trace.steps for d in step.drawn if d.kind == "send"}
+        self._sent = {d.message: step.number for step in trace.steps for d in step.events if d.kind == "send"}
         self._next_number = 1
 
     def lines(self) -> Iterator[str]:
@@ -53,7 +53,7 @@ class _Diagram:
         trace, indent = self._trace, "    "
         for step in trace.steps:
             if step.number:
-                lines = [line for drawn in step.drawn for line in self._line(step, drawn)]
+                lines = [line for event in step.events for line in self._line(step, event)]
                 for line in lines or [self._note(self._touched(step), f"{step.number}: {step.caption}")]:
                     yield indent + line
             if step.number == trace.since:
@@ -65,22 +65,22 @@ class _Diagram:
             yield "    end"
         yield "    " + self._note(list(self._ids), self._conclusion())
 
-    def _line(self, step: TraceStep, drawn: DiagramEvent) -> Iterator[str]:
-        if drawn.kind == "send":
+    def _line(self, step: TraceStep, event: DiagramEvent) -> Iterator[str]:
+        if event.kind == "send":
             return
-        if drawn.message is None or drawn.peer is None:
-            lanes = [drawn.lane, *([drawn.peer] if drawn.peer else [])]
-            text = drawn.text if drawn.kind in ("note", drawn.text) else f"{drawn.kind}: {drawn.text}"
+        if event.message is None or event.peer is None:
+            lanes = [event.lane, *([event.peer] if event.peer else [])]
+            text = event.text if event.kind in ("note", event.text) else f"{event.kind}: {event.text}"
             yield self._note(lanes, f"{step.number}: {text}")
             return
         if self._next_number != step.number:
             yield f"autonumber {step.number}"
         self._next_number = step.number + 1
-        lost = drawn.kind == "lost"
-        sender, receiver = (drawn.lane, drawn.peer) if lost else (drawn.peer, drawn.lane)
-        sent = self._sent.get(drawn.message)
+        lost = event.kind == "lost"
+        sender, receiver = (event.lane, event.peer) if lost else (event.peer, event.lane)
+        sent = self._sent.get(event.message)
         when = f", sent in step {sent}" if sent not in (None, step.number) else ""
-        text = escaped(f"m{drawn.message} {drawn.text}{', lost' if lost else ''}{when}")
+        text = escaped(f"m{event.message} {event.text}{', lost' if lost else ''}{when}")
         yield f"{self._ids[sender]}{'-x' if lost else '->>'}{self._ids[receiver]}: {text}"
 
     def _note(self, lanes: list[str], text: str) -> str:
@@ -89,7 +89,7 @@ class _Diagram:
 
     def _touched(self, step: TraceStep) -> list[str]:
         """The lanes for the note of a step that draws no line: the changed lanes, else the drawn ones, else all."""
-        lanes = list(step.changed) or [d.lane for d in step.drawn] or list(self._ids)
+        lanes = list(step.changed) or [d.lane for d in step.events] or list(self._ids)
         return sorted(lanes, key=list(self._ids).index)
 
     def _conclusion(self) -> str:

@@ -53,16 +53,16 @@ def messages_of(trace: Trace) -> list[MessageLife]:
     """Every message of a trace, in the order in which they are first seen."""
     known: dict[int, MessageLife] = {}
     for step in trace.steps:
-        for drawn in step.drawn:
-            if drawn.message is None or drawn.peer is None:
+        for event in step.events:
+            if event.message is None or event.peer is None:
                 continue
-            number, here = drawn.message, (drawn.lane, drawn.peer)
-            sender, receiver = (drawn.peer, drawn.lane) if drawn.kind == "deliver" else here
-            message = known.get(number) or MessageLife(number, sender, receiver, drawn.text)
+            number, here = event.message, (event.lane, event.peer)
+            sender, receiver = (event.peer, event.lane) if event.kind == "deliver" else here
+            message = known.get(number) or MessageLife(number, sender, receiver, event.text)
             sent, ended, fate = message.sent, message.ended, message.fate
-            if drawn.kind == "send":
+            if event.kind == "send":
                 sent = step.number
             else:
-                ended, fate = step.number, Fate.LOST if drawn.kind == "lost" else Fate.ARRIVED
+                ended, fate = step.number, Fate.LOST if event.kind == "lost" else Fate.ARRIVED
             known[number] = MessageLife(number, message.sender, message.receiver, message.text, sent, ended, fate)
     return list(known.values())

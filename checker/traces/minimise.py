@@ -167,5 +167,5 @@ class _RunSearch:
         model, prop = self._job.model, self._found.prop
         if prop.kind is Kind.FINAL and any(True for _ in successors(model, row)):
             return False
-        said = answer(model, prop, row)
-        return isinstance(said, Finding) and said == self._found.finding
+        result = answer(model, prop, row)
+        return isinstance(result, Finding) and result == self._found.finding

@@ -44,12 +44,12 @@ def test_{name}() -> None:
 
 def to_pytest(trace: Trace) -> str:
     """The file, with a newline at the end."""
-    held = (
+    explanation = (
         "It holds that this run of the model happens step by step as it was recorded, with the same lanes after each "
         "step, and that its end is what was found then. If it fails, the model, the scenario's meaning or the property "
         "has changed; replay tells at which step, what was recorded, and what happens now."
     )
-    paragraphs = [finding(trace), f"{trace.job}: {claim(trace)}.", held]
+    paragraphs = [finding(trace), f"{trace.job}: {claim(trace)}.", explanation]
     body = "\n\n".join(_plain(textwrap.fill(each, WIDTH, break_on_hyphens=False)) for each in paragraphs if each)
     return FILE.format(
         summary=_plain(textwrap.shorten(trace.headline, WIDTH, placeholder=" ...")) + ".",

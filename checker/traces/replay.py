@@ -105,11 +105,11 @@ def _move_text(action: str, arguments: Iterable[Json]) -> str:
 
 
 def _possible(moves: list[Move]) -> str:
-    told = list(dict.fromkeys(_move_text(move.action, to_json(move.arguments)) for move in moves))
-    if not told:
+    texts = list(dict.fromkeys(_move_text(move.action, to_json(move.arguments)) for move in moves))
+    if not texts:
         return "nothing can happen there"
-    more = f" and {len(told) - LISTED} more" if len(told) > LISTED else ""
-    return f"only these can: {'; '.join(told[:LISTED])}{more}"
+    more = f" and {len(texts) - LISTED} more" if len(texts) > LISTED else ""
+    return f"only these can: {'; '.join(texts[:LISTED])}{more}"
 
 
 def _compare_lanes(number: int, recorded: Lanes, shown: list[Lanes]) -> None:
@@ -121,8 +121,8 @@ def _compare_lanes(number: int, recorded: Lanes, shown: list[Lanes]) -> None:
 
 def _fields(lane: str, names: Iterable[str], lanes: Lanes) -> str:
     fields = lanes.get(lane, {})
-    told = (f"{name}={show(fields[name])}" if name in fields else f"no {name}" for name in names)
-    return f"{lane} has {', '.join(told)}"
+    texts = (f"{name}={show(fields[name])}" if name in fields else f"no {name}" for name in names)
+    return f"{lane} has {', '.join(texts)}"
 
 
 def _find(trace: Trace, job: Job, prop: Property, paths: Iterable[Path]) -> Discovery:

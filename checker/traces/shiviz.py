@@ -37,9 +37,9 @@ class _Log:
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
         self._messages = messages_of(trace)
-        drawn = [name for step in trace.steps for d in step.drawn for name in (d.lane, d.peer) if name is not None]
+        peers = [name for step in trace.steps for d in step.events for name in (d.lane, d.peer) if name is not None]
         self._hosts: dict[str, str] = {}
-        for lane in dict.fromkeys((*trace.lanes, *drawn)):
+        for lane in dict.fromkeys((*trace.lanes, *peers)):
             self._hosts[lane] = _free(_word(lane), set(self._hosts.values()))
         self._clocks: dict[str, Clock] = {lane: Counter() for lane in self._hosts}
         self._sent: dict[int, Clock] = {}
@@ -51,7 +51,7 @@ class _Log:
     def lines(self) -> Iterator[str]:
         for step in self._trace.steps:
             lost = [f"m{m.number} to {m.receiver} is lost" for m in self._messages if _lost_in(m, step)]
-            told = "; ".join([f"step {step.number}: {step.caption}", *lost, *turns(self._trace, step)])
+            text_before = "; ".join([f"step {step.number}: {step.caption}", *lost, *turns(self._trace, step)])
             sending = [m for m in self._messages if m.sent == step.number]
             for message in sending:
                 if message.ended == step.number and message.fate is Fate.ARRIVED:
@@ -60,14 +60,14 @@ class _Log:
             later = [m for m in sending if m.number not in self._sent]
             for lane in self._touched(step):
                 arriving = [m for m in self._arriving[step.number] if m.receiver == lane]
-                text = "; ".join([told, *short_pieces(self._trace, step, lane)])
+                text = "; ".join([text_before, *short_pieces(self._trace, step, lane)])
                 yield from self._event(text, lane, arriving, [m for m in later if m.sender == lane])
-                told = f"step {step.number}: {step.caption}"
+                text_before = f"step {step.number}: {step.caption}"
 
     def _touched(self, step: TraceStep) -> list[str]:
         """The lanes with an event in a step, at least one."""
-        lanes = {*step.changed, *(d.lane for d in step.drawn if d.kind != "lost")}
-        lanes = lanes or {d.lane for d in step.drawn} or set(list(self._hosts)[:1])
+        lanes = {*step.changed, *(d.lane for d in step.events if d.kind != "lost")}
+        lanes = lanes or {d.lane for d in step.events} or set(list(self._hosts)[:1])
         return sorted(lanes, key=list(self._hosts).index)
 
     def _event(self, text: str, lane: str, arriving: list[MessageLife], sent: list[MessageLife]) -> Iterator[str]:

@@ -44,9 +44,9 @@ MEANING = {
 
 def claim(trace: Trace) -> str:
     """The summary of the run: `step 1: the operator stops server.2; step 6: server.1 elects server.3; ...`."""
-    told, omitted = _decisive(trace)
+    chosen, omitted = _decisive(trace)
     parts = []
-    for before, number in pairwise([0, *told]):
+    for before, number in pairwise([0, *chosen]):
         parts += ["…"] if any(before < each < number for each in omitted) else []
         parts.append(f"step {number}: {trace.steps[number].caption}")
     if trace.loop is not None:
@@ -58,17 +58,17 @@ def _decisive(trace: Trace) -> tuple[list[int], set[int]]:
     """The numbers of the decisive steps in ascending order, and those of the turning steps that are left out."""
     numbers = [step.number for step in reversed(trace.steps[1:])]
     turning = [number for number in numbers if _is_turning(trace.steps[number])]
-    noted = [number for number in numbers if any(drawn.kind == "note" for drawn in trace.steps[number].drawn)]
+    noted = [number for number in numbers if any(event.kind == "note" for event in trace.steps[number].events)]
     repeats = trace.loop is not None and trace.loop < trace.depth
     first = [*numbers[: FEWEST if repeats else 1], *([trace.since] if trace.since else [])]
-    told = list(dict.fromkeys([*first, *turning, *numbers[:NEAR], *noted]))[:PARTS]
-    if len(told) < FEWEST:
-        told = list(dict.fromkeys([*told, *numbers[:FEWEST]]))
-    return sorted(told), set(turning) - set(told)
+    chosen = list(dict.fromkeys([*first, *turning, *numbers[:NEAR], *noted]))[:PARTS]
+    if len(chosen) < FEWEST:
+        chosen = list(dict.fromkeys([*chosen, *numbers[:FEWEST]]))
+    return sorted(chosen), set(turning) - set(chosen)
 
 
 def _is_turning(step: TraceStep) -> bool:
-    return any(drawn.kind in TURNING or is_marked(drawn.text) for drawn in step.drawn)
+    return any(event.kind in TURNING or is_marked(event.text) for event in step.events)
 
 
 def finding(trace: Trace) -> str:
@@ -87,24 +87,24 @@ def about(trace: Trace) -> list[tuple[str, str]]:
 def turns(trace: Trace, step: TraceStep) -> list[str]:
     """The remarks on a step: properties that begin to fail, hold again or are witnessed, and the ends of a loop."""
     before = trace.steps[step.number - 1].truth if step.number else {}
-    told = []
+    lines = []
     for name, truth in step.truth.items():
-        said = truth in (Truth.FAILS, Truth.WITNESSED, Truth.REACHED) or before.get(name) is Truth.FAILS
-        if said and truth is not before.get(name) and truth in WORDS:
-            told.append(f"{name} {WORDS[truth]}")
-    return [*told, *trace.turning(step.number)]
+        is_notable = truth in (Truth.FAILS, Truth.WITNESSED, Truth.REACHED) or before.get(name) is Truth.FAILS
+        if is_notable and truth is not before.get(name) and truth in WORDS:
+            lines.append(f"{name} {WORDS[truth]}")
+    return [*lines, *trace.turning(step.number)]
 
 
 def truth_lines(trace: Trace) -> list[tuple[str, str]]:
     """The steps of each truth value of each property: `holds: 0, 6-7; says nothing: 1-5; fails: 8`."""
-    told = []
+    lines = []
     for name in dict.fromkeys(name for step in trace.steps for name in step.truth):
         where: dict[Truth, list[int]] = {}
         for step in trace.steps:
             if name in step.truth:
                 where.setdefault(step.truth[name], []).append(step.number)
-        told.append((name, "; ".join(f"{MEANING[truth]}: {spans(steps)}" for truth, steps in where.items())))
-    return told
+        lines.append((name, "; ".join(f"{MEANING[truth]}: {spans(steps)}" for truth, steps in where.items())))
+    return lines
 
 
 def spans(numbers: Sequence[int]) -> str:
@@ -156,9 +156,9 @@ def change_text(old: Json, new: Json) -> str:
     if not isinstance(old, dict) or not isinstance(new, dict):
         return show(new)
     differs = {key: value for key, value in new.items() if key not in old or canonical(old[key]) != canonical(value)}
-    gone = [f"no {key}" for key in old if key not in new]
-    told = [f"{key}: {show(value)}" for key, value in differs.items()]
-    return ", ".join([*told, *gone]) or show(new)
+    removed = [f"no {key}" for key in old if key not in new]
+    changed = [f"{key}: {show(value)}" for key, value in differs.items()]
+    return ", ".join([*changed, *removed]) or show(new)
 
 
 def is_marked(text: str) -> bool:
@@ -167,21 +167,21 @@ def is_marked(text: str) -> bool:
 
 
 def _around(step: TraceStep, lane: str, changed: list[str]) -> list[str]:
-    drawn = [d for d in step.drawn if d.lane == lane and (d.kind, d.text) != ("note", step.caption)]
-    before = [_mark(d) for d in drawn if d.kind not in ("send", "lost")]
-    return [*before, *changed, *_listed("sends", drawn, "send"), *_listed("lost:", drawn, "lost")]
+    events = [d for d in step.events if d.lane == lane and (d.kind, d.text) != ("note", step.caption)]
+    before = [_mark(d) for d in events if d.kind not in ("send", "lost")]
+    return [*before, *changed, *_listed("sends", events, "send"), *_listed("lost:", events, "lost")]
 
 
-def _mark(drawn: DiagramEvent) -> str:
-    if drawn.kind == "deliver":
-        return f"gets m{drawn.message}"
-    if drawn.kind == "note":
-        return drawn.text
-    peer = f" {drawn.peer}" if drawn.peer and f" {drawn.peer} " not in f" {drawn.text} " else ""
-    text = "" if drawn.text == drawn.kind else f": {drawn.text}"
-    return f"*{drawn.kind}{peer}{text}*"
+def _mark(event: DiagramEvent) -> str:
+    if event.kind == "deliver":
+        return f"gets m{event.message}"
+    if event.kind == "note":
+        return event.text
+    peer = f" {event.peer}" if event.peer and f" {event.peer} " not in f" {event.text} " else ""
+    text = "" if event.text == event.kind else f": {event.text}"
+    return f"*{event.kind}{peer}{text}*"
 
 
-def _listed(word: str, drawn: Iterable[DiagramEvent], kind: str) -> list[str]:
-    names = [f"m{d.message}->{d.peer}" for d in drawn if d.kind == kind]
+def _listed(word: str, events: Iterable[DiagramEvent], kind: str) -> list[str]:
+    names = [f"m{d.message}->{d.peer}" for d in events if d.kind == kind]
     return [f"{word} {names[0]}", *names[1:]] if names else []

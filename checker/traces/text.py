@@ -40,10 +40,10 @@ def to_text(trace: Trace, width: int = WIDTH) -> str:
 
 def heading(trace: Trace, width: int) -> list[str]:
     """The finding, its clause and values, the summary of the run, the job, its grain and its bounds."""
-    told = [trace.headline, finding(trace), *textwrap.wrap(claim(trace), width, break_on_hyphens=False)]
+    lines_above = [trace.headline, finding(trace), *textwrap.wrap(claim(trace), width, break_on_hyphens=False)]
     about_it = f"{trace.job}; grain: {trace.grain}"
     bounds = textwrap.wrap("bounds: " + "; ".join(trace.bounds), width, subsequent_indent="  ", break_on_hyphens=False)
-    return [*(line for line in told if line), about_it, *(bounds if trace.bounds else [])]
+    return [*(line for line in lines_above if line), about_it, *(bounds if trace.bounds else [])]
 
 
 # -- the steps -----------------------------------------------------------------------------------------------
@@ -87,16 +87,16 @@ def _list(trace: Trace, digits: int, width: int) -> Iterator[str]:
     for step in trace.steps:
         yield f"{step.number:>{digits}}  {step.caption}"
         for lane in trace.lanes:
-            told = pieces(step, lane)
-            if told:
-                lines = _cell(told, max(NARROWEST, width - len(indent) - len(lane) - 2))
+            words = pieces(step, lane)
+            if words:
+                lines = _cell(words, max(NARROWEST, width - len(indent) - len(lane) - 2))
                 yield f"{indent}{lane}: {lines[0]}"
                 yield from (indent + " " * (len(lane) + 2) + line for line in lines[1:])
         yield from _turns(trace, step, indent)
 
 
 def _turns(trace: Trace, step: TraceStep, indent: str) -> Iterator[str]:
-    yield from (f"{indent}=> {told}" for told in turns(trace, step))
+    yield from (f"{indent}=> {line}" for line in turns(trace, step))
 
 
 # -- after the steps -----------------------------------------------------------------------------------------
@@ -133,9 +133,9 @@ def _end(trace: Trace, width: int) -> list[str]:
 
 def _properties(trace: Trace, width: int) -> list[str]:
     """The truth of each property by steps, and the parts of the state that are not shown."""
-    told = truth_lines(trace)
-    name_width = max((len(name) for name, _ in told), default=0)
-    lines = [f"  {name.ljust(name_width)}  {words}" for name, words in told]
+    truths = truth_lines(trace)
+    name_width = max((len(name) for name, _ in truths), default=0)
+    lines = [f"  {name.ljust(name_width)}  {words}" for name, words in truths]
     return [*(["properties, by step", *lines, ""] if lines else []), *textwrap.wrap(f"shown: {NOT_SHOWN}", width)]
 
 

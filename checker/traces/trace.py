@@ -59,7 +59,7 @@ class TraceStep:
     caption: str
     lanes: Lanes
     changed: Mapping[str, tuple[str, ...]]
-    drawn: tuple[DiagramEvent, ...]
+    events: tuple[DiagramEvent, ...]
     truth: Mapping[str, Truth]
 
 
@@ -125,15 +125,15 @@ class Trace:
 
     def turning(self, number: int) -> list[str]:
         """The remarks after a step of a run that never reaches a goal."""
-        told = []
+        lines = []
         if number == self.since:
             lost = self.kind is Kind.RECOVERABLE
-            told.append(f"{self.prop}: {'no run reaches the goal any more' if lost else 'demanded from here on'}")
+            lines.append(f"{self.prop}: {'no run reaches the goal any more' if lost else 'demanded from here on'}")
         if number == self.loop:
-            told.append(self.repetition)
+            lines.append(self.repetition)
         elif number == self.depth and self.loop is not None:
-            told.append(f"as after step {self.loop}: the loop is closed")
-        return told
+            lines.append(f"as after step {self.loop}: the loop is closed")
+        return lines
 
     @property
     def lanes(self) -> tuple[str, ...]:
@@ -219,16 +219,16 @@ def truths(model: Model, row: Row) -> dict[str, Truth]:
 
 
 def _truth(model: Model, prop: Property, row: Row) -> Truth:
-    said = answer(model, prop, row)
+    result = answer(model, prop, row)
     if prop.kind is Kind.SOMETIMES:
-        return Truth.WITNESSED if isinstance(said, Finding) else Truth.UNSEEN
-    if prop.kind.is_liveness and isinstance(said, Finding):
+        return Truth.WITNESSED if isinstance(result, Finding) else Truth.UNSEEN
+    if prop.kind.is_liveness and isinstance(result, Finding):
         return Truth.REACHED
-    if said is TRIVIAL and prop.kind is not Kind.RECOVERABLE:
+    if result is TRIVIAL and prop.kind is not Kind.RECOVERABLE:
         return Truth.TRIVIAL
     if prop.kind.is_liveness:
         return Truth.OPEN
-    return Truth.FAILS if isinstance(said, Finding) else Truth.HOLDS
+    return Truth.FAILS if isinstance(result, Finding) else Truth.HOLDS
 
 
 def _steps(job: Job, path: tuple[Step, ...]) -> tuple[TraceStep, ...]:
@@ -245,7 +245,7 @@ def _steps(job: Job, path: tuple[Step, ...]) -> tuple[TraceStep, ...]:
                 caption="at first" if move is None else job.presenter.caption(move),
                 lanes=lanes,
                 changed=changed_fields(previous, lanes),
-                drawn=() if move is None else post.all(job.presenter.diagram(before, move, row)),
+                events=() if move is None else post.all(job.presenter.diagram(before, move, row)),
                 truth=truths(job.model, row),
             )
         )
@@ -260,41 +260,41 @@ class _MessageLog:
         self._last = 0
         self._waiting: dict[tuple[str, str], list[DiagramEvent]] = defaultdict(list)
 
-    def all(self, drawn: Iterable[DiagramEvent]) -> tuple[DiagramEvent, ...]:
+    def all(self, events: Iterable[DiagramEvent]) -> tuple[DiagramEvent, ...]:
         """The drawn elements of a step, with the numbers of messages."""
-        return tuple(told for each in drawn if (told := self.number(each)) is not None)
+        return tuple(numbered for each in events if (numbered := self.number(each)) is not None)
 
-    def number(self, drawn: DiagramEvent) -> DiagramEvent | None:
+    def number(self, event: DiagramEvent) -> DiagramEvent | None:
         """The element with its message number, if it shows a message; None for the second end of a message."""
-        if drawn.kind == "late" or (drawn.kind == "lost" and drawn.peer is None):
-            return self._wherever(drawn)
-        if drawn.peer is None or drawn.kind not in ("send", "deliver", "lost"):
-            return drawn
-        if drawn.kind == "send":
-            sent = replace(drawn, message=self._next())
-            self._waiting[drawn.lane, drawn.peer].append(sent)
+        if event.kind == "late" or (event.kind == "lost" and event.peer is None):
+            return self._wherever(event)
+        if event.peer is None or event.kind not in ("send", "deliver", "lost"):
+            return event
+        if event.kind == "send":
+            sent = replace(event, message=self._next())
+            self._waiting[event.lane, event.peer].append(sent)
             return sent
-        backward, forward = (drawn.peer, drawn.lane), (drawn.lane, drawn.peer)
-        if drawn.kind == "deliver":
-            return replace(drawn, message=self._take([backward], drawn.text)[1])
+        backward, forward = (event.peer, event.lane), (event.lane, event.peer)
+        if event.kind == "deliver":
+            return replace(event, message=self._take([backward], event.text)[1])
         # A presenter may report a loss from either end; the end that has such a message waiting is meant.
-        (lane, peer), number = self._take([forward, backward], drawn.text)
-        return replace(drawn, lane=lane, peer=peer, message=number)
+        (lane, peer), number = self._take([forward, backward], event.text)
+        return replace(event, lane=lane, peer=peer, message=number)
 
-    def _wherever(self, drawn: DiagramEvent) -> DiagramEvent | None:
+    def _wherever(self, event: DiagramEvent) -> DiagramEvent | None:
         """The end of the oldest waiting message of a sender with this text, regardless of the receiver."""
         mine = [
             each
             for (sender, _), waiting in self._waiting.items()
             for each in waiting
-            if (sender, each.text) == (drawn.lane, drawn.text)
+            if (sender, each.text) == (event.lane, event.text)
         ]
         if not mine:
             return None
         sent = min(mine, key=lambda each: each.message or 0)
         receiver = sent.peer or ""
         self._waiting[sent.lane, receiver].remove(sent)
-        if drawn.kind == "lost":
+        if event.kind == "lost":
             return replace(sent, kind="lost")
         return DiagramEvent("deliver", receiver, sent.text, peer=sent.lane, message=sent.message)
 

@@ -33,8 +33,8 @@ def to_json(value: Any) -> Json:
         return value
     fields = fields_of(value)
     if fields is not None:
-        kept = {} if isinstance(value, tuple | Mapping) else {CLASS: type(value).__name__}
-        return kept | fields
+        class_field = {} if isinstance(value, tuple | Mapping) else {CLASS: type(value).__name__}
+        return class_field | fields
     if isinstance(value, Set | list | tuple):
         items = [to_json(item) for item in value]
         return sorted(items, key=canonical) if isinstance(value, Set) else items

@@ -65,7 +65,7 @@ HEARS_SECOND = Property(
 
 
 def of_messages(trace: Trace) -> list[tuple[int, str, int | None]]:
-    return [(step.number, d.kind, d.message) for step in trace.steps for d in step.drawn if d.peer is not None]
+    return [(step.number, d.kind, d.message) for step in trace.steps for d in step.events if d.peer is not None]
 
 
 @pytest.fixture(scope="module")
@@ -134,12 +134,12 @@ def test_of_equal_messages_the_oldest_arrives_first_and_others_are_not_mixed_up(
         (3, "lost", 3),
         (4, "deliver", 1),
     ]
-    assert trace.steps[3].drawn[0].lane == "b"
+    assert trace.steps[3].events[0].lane == "b"
 
 
 def test_crashes_and_starts_are_drawn():
     trace = run(caller_and_listener(), ["crash", "start"], HEARS_SECOND)
-    assert [d.kind for step in trace.steps for d in step.drawn] == ["crash", "start"]
+    assert [d.kind for step in trace.steps for d in step.events] == ["crash", "start"]
 
 
 def test_the_trace_of_a_witness_says_so_and_is_no_violation():

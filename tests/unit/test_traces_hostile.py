@@ -97,7 +97,7 @@ def test_hostile_words_are_shown_as_they_are_and_nothing_of_them_is_markup(trace
                 and isinstance(node.comparators[0], ast.Constant)]  # fmt: skip
     assert asserted == [trace.headline, trace.clause]
 
-    assert all(f"m{d.message}" in shown["text"] for step in trace.steps for d in step.drawn if d.message)
+    assert all(f"m{d.message}" in shown["text"] for step in trace.steps for d in step.events if d.message)
     assert shown["mermaid"].startswith("sequenceDiagram\n")
     for name in ("text", "markdown", "mermaid", "shiviz"):
         assert not UNREADABLE.search(shown[name].replace("\n", "")), "a terminal would obey it"

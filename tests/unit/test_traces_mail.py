@@ -113,4 +113,4 @@ def test_of_messages_that_read_the_same_the_oldest_ends_first_and_none_ends_twic
         "m1 c -> b: ask; sent in step 1, arrives in step 3",
         "m2 c -> a: ask; sent in step 2, lost in step 4",
     ]
-    assert [step.drawn for step in trace.steps[5:]] == [(), ()]
+    assert [step.events for step in trace.steps[5:]] == [(), ()]

@@ -28,14 +28,14 @@ def _run(options: argparse.Namespace) -> int:
     from checker.scenario import VariantError, bundled  # noqa: PLC0415
 
     try:
-        asked = [load_request(path, options.variants) for path in options.files or bundled()]
-        for each in asked:
+        requests = [load_request(path, options.variants) for path in options.files or bundled()]
+        for each in requests:
             # Reports list every scenario. Without one, an error ends the command before the first run.
             if isinstance(each, InvalidScenario) and not wants_reports(options):
                 return refused(each.why, each.code)
         from checker.cli.runner import run_requests  # noqa: PLC0415 (slow to import, so errors come first)
 
-        return run_requests(asked, options)
+        return run_requests(requests, options)
     except (OutputError, VariantError) as error:
         return refused(str(error), ExitCode.COMMAND_LINE)
 

@@ -125,8 +125,8 @@ class Arrows:
         """Words from x towards a side: a name, more words, and the whole text for the title."""
         name, more, whole = words
         columns = columns_in(self._places.lane_width - abs(x - self._nearest(x)) - CHANNEL, SMALL, SANS)
-        told = shortened(more, columns - len(name) - 1)
-        inside = title(whole) + (tag("tspan", name, class_="id") + " " if name else "") + escaped(told)
+        shown = shortened(more, columns - len(name) - 1)
+        inside = title(whole) + (tag("tspan", name, class_="id") + " " if name else "") + escaped(shown)
         return tag("text", inside, x=x, y=y, class_=f"label{kind}", text_anchor="end" if side < 0 else "start")
 
     def _nearest(self, x: float) -> float:

@@ -100,7 +100,7 @@ class PictureLayout:
     def __init__(self, trace: Trace, top: float) -> None:
         self.trace = trace
         self.messages: list[MessageLife] = messages_of(trace)
-        peers = [name for step in trace.steps for d in step.drawn for name in (d.lane, d.peer) if name is not None]
+        peers = [name for step in trace.steps for d in step.events for name in (d.lane, d.peer) if name is not None]
         self.lanes = tuple(dict.fromkeys((*trace.lanes, *peers))) or ("model",)
         self.properties = tuple(dict.fromkeys(name for step in trace.steps for name in step.truth))
         self.left = LOOP_WIDTH if trace.loop is not None else EDGE
@@ -132,7 +132,7 @@ class PictureLayout:
         most = max(NARROWEST, min(WIDEST, LANES_WIDTH / len(self.lanes)))
         words = [f"{name} {value}" for step in self.trace.steps for name, value in _every_change(self.trace, step)]
         words += [f"m{message.number} {message.text}" for message in self.messages]
-        words += [drawn.text for step in self.trace.steps for drawn in step.drawn if drawn.kind != "note"]
+        words += [event.text for step in self.trace.steps for event in step.events if event.kind != "note"]
         columns = max([*map(cell_len, words), *map(cell_len, self.lanes)], default=0)
         need = columns * SMALL * MONO + BESIDE + PADDING + CHANNEL + 1
         return round(max(NARROWEST, min(most, need)))
@@ -183,9 +183,9 @@ class PictureLayout:
     def _blocks(self, step: TraceStep, lane: str, top: float) -> Iterator[LaneBox]:
         """The boxes of a lane, from the top down."""
         columns = self.box_columns
-        for drawn in step.drawn:
-            words = _words(step, drawn)
-            if drawn.lane == lane and words is not None:
+        for event in step.events:
+            words = _words(step, event)
+            if event.lane == lane and words is not None:
                 kind, remarks = words
                 lines = tuple(("", each) for each in wrapped(remarks, columns, FIELD_LINES))
                 block = LaneBox(kind, lines, remarks, top)
@@ -210,22 +210,22 @@ def _lines(changed: list[tuple[str, str]], columns: int) -> Iterator[tuple[str, 
         yield from (("", " " + other) for other in others)
 
 
-def _words(step: TraceStep, drawn: DiagramEvent) -> tuple[str, str] | None:
+def _words(step: TraceStep, event: DiagramEvent) -> tuple[str, str] | None:
     """The kind and the text of a mark or a note; None for other drawings, and for a note equal to the caption."""
-    if drawn.kind in ("crash", "start", "decide"):
-        return drawn.kind, drawn.text
-    if drawn.kind == "note" and drawn.text != step.caption:
-        return ("marked", drawn.text[1:-1]) if is_marked(drawn.text) else ("note", drawn.text)
+    if event.kind in ("crash", "start", "decide"):
+        return event.kind, event.text
+    if event.kind == "note" and event.text != step.caption:
+        return ("marked", event.text[1:-1]) if is_marked(event.text) else ("note", event.text)
     return None
 
 
 def _linked(step: TraceStep) -> Iterator[tuple[str, tuple[tuple[str, str], ...]]]:
     """Links of a step as cut or healed; the pair of a note on two lanes is `between`."""
     for kind in LINKS:
-        pairs = tuple((d.lane, d.peer or d.lane) for d in step.drawn if d.kind == kind)
+        pairs = tuple((d.lane, d.peer or d.lane) for d in step.events if d.kind == kind)
         if pairs:
             yield kind, pairs
-    between = tuple((d.lane, d.peer) for d in step.drawn if d.kind == "note" and d.peer not in (None, d.lane))
+    between = tuple((d.lane, d.peer) for d in step.events if d.kind == "note" and d.peer not in (None, d.lane))
     if between:
         yield "between", tuple((lane, peer) for lane, peer in between if peer is not None)
 

@@ -177,10 +177,10 @@ class _Picture:
     def _spans(self, lane: str) -> Iterator[tuple[float, float, bool]]:
         """The spans of a lane, up or down, as (top, bottom, up)."""
         turns = [
-            (row.at(lane), drawn.kind == "start")
+            (row.at(lane), event.kind == "start")
             for row in self._places.rows
-            for drawn in row.step.drawn
-            if drawn.lane == lane and drawn.kind in ("crash", "start")
+            for event in row.step.events
+            if event.lane == lane and event.kind in ("crash", "start")
         ]
         at_first = self._trace.steps[0].lanes.get(lane, {}).get("state")
         top, up = self._places.top - 6, not (turns and turns[0][1]) and at_first != "down"
@@ -228,9 +228,9 @@ class _Picture:
     def _dots(self, row: StepRow) -> Iterator[str]:
         """The dots of the lanes that act in a step: at an arrival, at a sending, or at the top of the row."""
         busy = {lane for lane in row.step.changed if lane not in row.sends} if row.step.number else set()
-        marked = {d.lane for d in row.step.drawn if d.kind not in ("lost", "send", "deliver", *LINKS)}
+        marked = {d.lane for d in row.step.events if d.kind not in ("lost", "send", "deliver", *LINKS)}
         spots = {(lane, row.line) for lane in busy | marked}
-        arrived = {d.message: d.lane for d in row.step.drawn if d.kind == "deliver" and d.message is not None}
+        arrived = {d.message: d.lane for d in row.step.events if d.kind == "deliver" and d.message is not None}
         spots |= {(lane, row.ends[message]) for message, lane in arrived.items() if message in row.ends}
         for lane, y in sorted(spots):
             yield tag("circle", cx=self._places.life(lane), cy=y, r=3.6, class_="dot")

@@ -45,10 +45,10 @@ def shortened(text: str, columns: int) -> str:
     text = " ".join(written(text).split())
     if cell_len(text) <= columns:
         return text
-    kept = text[: max(0, columns - 1)]
-    while kept and cell_len(kept) > columns - 1:
-        kept = kept[:-1]
-    return kept.rstrip() + "…"
+    start = text[: max(0, columns - 1)]
+    while start and cell_len(start) > columns - 1:
+        start = start[:-1]
+    return start.rstrip() + "…"
 
 
 def wrapped(text: str, columns: int, lines: int) -> list[str]:
@@ -80,12 +80,12 @@ def number(value: float) -> str:
 
 def tag(name: str, inside: str | None = None, **attributes: str | float | None) -> str:
     """An element. `inside` is markup already; attributes that are None are left out; `class_` is written `class`."""
-    told = "".join(
+    content = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{escaped(value) if isinstance(value, str) else number(value)}"'
         for key, value in attributes.items()
         if value is not None
     )
-    return f"<{name}{told}/>" if inside is None else f"<{name}{told}>{inside}</{name}>"
+    return f"<{name}{content}/>" if inside is None else f"<{name}{content}>{inside}</{name}>"
 
 
 def text(x: float, y: float, words: str, class_: str, **attributes: str | float | None) -> str:
@@ -126,9 +126,9 @@ SIGNS = {
 
 def truth_sign(x: float, y: float, truth: Truth, prop: str = "") -> str:
     """The sign of a truth value around a point."""
-    told = title(f"{prop}: {MEANING[truth]}") if prop else ""
+    content = title(f"{prop}: {MEANING[truth]}") if prop else ""
     kind = truth.value.replace(" ", "-")
-    return tag("g", told + SIGNS[truth], class_=f"truth {kind}", transform=f"translate({x:.1f} {y:.1f})")
+    return tag("g", content + SIGNS[truth], class_=f"truth {kind}", transform=f"translate({x:.1f} {y:.1f})")
 
 
 def legend(x: float, y: float, truths: Sequence[Truth]) -> str:
