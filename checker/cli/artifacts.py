@@ -108,7 +108,7 @@ def line(outcome: RunOutcome, names: Sequence[str]) -> str:
 
 
 def print_outcomes(ran: Sequence[RunOutcome], options: argparse.Namespace, *, requested: int) -> None:
-    """The complete output of the runs that ended, of `requested` runs; the lines of several runs are printed already."""
+    """The complete output of the runs that ended, out of `requested`; their lines are printed before."""
     alone = requested == 1
     for each in ran:
         in_full = alone or each.judgement.exit_code != 0
