@@ -69,13 +69,13 @@ def as_told(name: str, captions: Sequence[str]) -> tuple[int, ...]:
 
 
 @cache
-def desk(*names: str) -> Handlers:
-    """Return a desk with the jobs of these scenarios."""
+def handlers(*names: str) -> Handlers:
+    """Return handlers with the jobs of these scenarios."""
     return Handlers(map(with_folder, names))
 
 
 def key_of(one: Handlers, place: int = 0) -> str:
-    """Return the key of a job of a desk."""
+    """Return the key of a job of handlers."""
     return str(one.jobs()["jobs"][place]["key"])
 
 
@@ -86,7 +86,7 @@ def patient(_states: int, _depth: int) -> bool:
 
 def walked(name: str, path: tuple[int, ...] = ()) -> dict[str, Any]:
     """Return the view of a walk."""
-    one = desk(name)
+    one = handlers(name)
     return one.walk(WalkRequest(key_of(one), path))
 
 

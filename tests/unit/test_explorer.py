@@ -15,7 +15,7 @@ from checker.explorer import BadRequestError, Handlers
 from checker.explorer.requests import LONGEST, WalkRequest, read_path, read_request, write_path
 from checker.explorer.walk import Walks
 from checker.scenario import bundled, load
-from tests.support.explorer import KINDS, WRONG_ORDER, desk, job, key_of, random_walk, walked
+from tests.support.explorer import KINDS, WRONG_ORDER, handlers, job, key_of, random_walk, walked
 from tests.support.graphs import recoverable
 
 # -- walking -------------------------------------------------------------------------------------------------
@@ -140,17 +140,17 @@ def test_a_goal_is_out_of_reach_only_where_all_that_is_left_was_looked_at(
 def test_a_link_leads_to_the_walk_it_was_made_of() -> None:
     view = walked("r10-wrong-order", WRONG_ORDER[:5])
     key, path, check = view["link"].split("/")
-    assert desk("r10-wrong-order").walk(WalkRequest(key, read_path(path), check)) == view
+    assert handlers("r10-wrong-order").walk(WalkRequest(key, read_path(path), check)) == view
 
 
 def test_a_link_to_another_scenario_or_another_variant_of_it_is_refused() -> None:
-    one = desk("r10-wrong-order")
+    one = handlers("r10-wrong-order")
     with pytest.raises(BadRequestError, match=r"of another run .* start the explorer with the scenario"):
-        one.walk(WalkRequest(key_of(desk("r10-leader-last")), ()))
+        one.walk(WalkRequest(key_of(handlers("r10-leader-last")), ()))
 
 
 def test_a_link_whose_moves_lead_elsewhere_by_now_is_refused() -> None:
-    one = desk("r10-wrong-order")
+    one = handlers("r10-wrong-order")
     check = walked("r10-wrong-order", (0,))["link"].split("/")[2]
     with pytest.raises(BadRequestError, match="its moves now lead to another state"):
         one.walk(WalkRequest(key_of(one), (0, 1), check))

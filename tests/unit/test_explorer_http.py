@@ -218,7 +218,7 @@ def test_a_defect_is_told_without_a_stack_trace(
     def wrong(*_: object) -> None:
         raise RuntimeError("as it must not be")
 
-    monkeypatch.setattr(server.desk, "walk", wrong)
+    monkeypatch.setattr(server.handlers, "walk", wrong)
     answer = ask(server, "POST", "/api/walk", {"job": key(server), "path": []})
     assert (answer.status, answer.error) == (500, "this is a defect of the explorer: RuntimeError: as it must not be")
     for thread in threading.enumerate():  # the line is printed after the reply is sent

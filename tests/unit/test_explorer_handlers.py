@@ -29,7 +29,7 @@ from checker.explorer.walk import Walks
 from checker.traces import read_itf, replay, trace_of
 from checker.traces.formats import FORMATS
 from checker.traces.trace import Truth, truths
-from tests.support.explorer import KINDS, WRONG_ORDER, desk, job, key_of, patient, random_walk, walked, with_folder
+from tests.support.explorer import KINDS, WRONG_ORDER, handlers, job, key_of, patient, random_walk, walked, with_folder
 
 # -- files ---------------------------------------------------------------------------------------------------
 
@@ -37,7 +37,7 @@ from tests.support.explorer import KINDS, WRONG_ORDER, desk, job, key_of, patien
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("path", [(), WRONG_ORDER[:4], WRONG_ORDER], ids=["first state", "walked", "violated"])
 def test_every_format_shows_every_walk(form: str, path: tuple[int, ...]) -> None:
-    one = desk("r10-wrong-order")
+    one = handlers("r10-wrong-order")
     made, trace, text = one.file(key_of(one), path, form, None)
     assert (made.name, trace.depth) == (form, len(path))
     assert text.strip()
@@ -45,7 +45,7 @@ def test_every_format_shows_every_walk(form: str, path: tuple[int, ...]) -> None
 
 @pytest.mark.parametrize(("name", "kind"), KINDS)
 def test_a_saved_walk_is_replayed_and_opened_to_the_same_walk(name: str, kind: Kind) -> None:
-    explored, one = search.explore(job(name).model, job(name).limits), desk(name)
+    explored, one = search.explore(job(name).model, job(name).limits), handlers(name)
     found = next(each for each in explored.found.values() if each.prop.kind is kind)
     path = Walks(job(name).model).ordinals(found.path)
     text = one.file(key_of(one), path, "itf", found.prop.name)[2]
@@ -57,7 +57,7 @@ def test_a_saved_walk_is_replayed_and_opened_to_the_same_walk(name: str, kind: K
 
 
 def test_a_walk_without_a_finding_is_saved_as_one_and_says_so() -> None:
-    one = desk("r10-wrong-order")
+    one = handlers("r10-wrong-order")
     for path, finding in ((WRONG_ORDER[:3], None), (WRONG_ORDER, "")):
         text = one.file(key_of(one), path, "itf", finding)[2]
         assert json.loads(text)["#meta"]["verdict"] is None
@@ -67,7 +67,7 @@ def test_a_walk_without_a_finding_is_saved_as_one_and_says_so() -> None:
 
 
 def test_a_trace_that_does_not_replay_is_refused_with_the_step() -> None:
-    one = desk("r10-wrong-order")
+    one = handlers("r10-wrong-order")
     text = one.file(key_of(one), WRONG_ORDER, "itf", None)[2]
     with pytest.raises(BadRequestError, match="does not replay: in step 3"):
         one.load(
@@ -78,7 +78,7 @@ def test_a_trace_that_does_not_replay_is_refused_with_the_step() -> None:
 
 
 def test_a_walk_is_no_file_of_a_finding_that_it_does_not_end_in() -> None:
-    one = desk("r10-wrong-order")
+    one = handlers("r10-wrong-order")
     with pytest.raises(BadRequestError, match="no finding of LeaderIsAVoter, but in one of OneLeader"):
         one.file(key_of(one), WRONG_ORDER, "text", "LeaderIsAVoter")
     with pytest.raises(BadRequestError, match="no format 'pdf'; there are text"):
@@ -88,11 +88,11 @@ def test_a_walk_is_no_file_of_a_finding_that_it_does_not_end_in() -> None:
 def test_traces_of_many_jobs_may_be_opened_and_the_first_jobs_stay() -> None:
     one = Handlers([with_folder("r10-wrong-order")])
     for number in range(12):
-        source = json.loads(desk("r10-leader-last").file(key_of(desk("r10-leader-last")), (0,), "itf", None)[2])
+        source = json.loads(handlers("r10-leader-last").file(key_of(handlers("r10-leader-last")), (0,), "itf", None)[2])
         source["#meta"]["source"]["text"] += f"# {number}\n"
         one.load(LoadRequest("trace", json.dumps(source)))
     keys = [each["key"] for each in one.jobs()["jobs"]]
-    assert keys[0] == key_of(desk("r10-wrong-order")) and len(keys) == 9
+    assert keys[0] == key_of(handlers("r10-wrong-order")) and len(keys) == 9
 
 
 def test_each_job_has_the_folder_that_it_came_with() -> None:
@@ -137,7 +137,7 @@ def test_what_is_found_is_there_and_nearest() -> None:
         (CaptionGoal("ELECTS server.3"), lambda move, _: "elects server.3" in caption(move)),
     ]
     for goal, wanted in goals:
-        found = desk(name).find(FindRequest(key_of(desk(name)), here, goal), patient)
+        found = handlers(name).find(FindRequest(key_of(handlers(name)), here, goal), patient)
         path = rebuild(model, found["path"])
         assert wanted(*path[-1]), goal
         assert len(path) - 1 - len(here) == found["moves"] == distance(name, here, wanted), goal
@@ -145,8 +145,8 @@ def test_what_is_found_is_there_and_nearest() -> None:
 
 def test_a_state_like_the_one_here_is_looked_for_ahead_of_it() -> None:
     name = "r18-lock"
-    held = desk(name).find(FindRequest(key_of(desk(name)), (), PropertyGoal("Held")), patient)
-    again = desk(name).find(FindRequest(key_of(desk(name)), tuple(held["path"]), PropertyGoal("Held")), patient)
+    held = handlers(name).find(FindRequest(key_of(handlers(name)), (), PropertyGoal("Held")), patient)
+    again = handlers(name).find(FindRequest(key_of(handlers(name)), tuple(held["path"]), PropertyGoal("Held")), patient)
     assert again["moves"] >= 1
 
 
@@ -161,7 +161,7 @@ def test_nothing_is_ahead_of_an_end_and_least_of_all_itself(goal: Goal) -> None:
 
 
 def test_what_is_not_ahead_is_told_with_all_that_was_seen() -> None:
-    one = desk("r10-wrong-order")
+    one = handlers("r10-wrong-order")
     found = one.find(FindRequest(key_of(one), (), PropertyGoal("LeaderIsAVoter")), patient)
     whole = plain.explore(job("r10-wrong-order").model.with_properties(()))
     assert (found["path"], found["whole"], found["states"]) == (None, True, whole.states)
@@ -172,7 +172,7 @@ def test_what_is_not_ahead_is_told_with_all_that_was_seen() -> None:
 
 @pytest.mark.parametrize("goal", [PropertyGoal("OneHolder"), CaptionGoal("nobody says this")])
 def test_a_search_that_is_cancelled_ends_and_says_so(goal: PropertyGoal | CaptionGoal) -> None:
-    one = desk("r18-lock")
+    one = handlers("r18-lock")
     calls: list[int] = []
 
     def enough(states: int, _depth: int) -> bool:
@@ -187,7 +187,7 @@ def test_who_leaves_at_any_report_has_cancelled_the_search_and_at_the_last_one_h
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(search, "REPORT_EVERY", 3600.0)  # so only levels are reported on any machine
-    one = desk("r10-wrong-order")
+    one = handlers("r10-wrong-order")
 
     def left_at(number: int) -> dict[str, object]:
         reports = count()
@@ -216,7 +216,7 @@ def test_tables_look_from_the_state_that_was_walked_to() -> None:
 
 
 def test_the_whole_space_gives_the_verdict_and_a_walk_to_each_finding() -> None:
-    one = desk("zookeeper-1419-never-elects")
+    one = handlers("zookeeper-1419-never-elects")
     whole = one.whole(ExploreRequest(key_of(one)), patient)
     assert whole["verdict"] == "violated" and not whole["cancelled"]
     for found in whole["found"]:
@@ -245,7 +245,7 @@ def test_no_more_searches_run_than_may_and_places_are_given_back() -> None:
 
 
 def test_a_property_that_there_is_not_is_refused_with_those_that_there_are() -> None:
-    one = desk("r10-wrong-order")
+    one = handlers("r10-wrong-order")
     with pytest.raises(BadRequestError, match="no property 'TwoLeaders'; there are OneLeader, LeaderIsAVoter"):
         one.find(FindRequest(key_of(one), (), PropertyGoal("TwoLeaders")), patient)
 
