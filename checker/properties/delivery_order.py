@@ -65,6 +65,7 @@ def _applied_in_order(setup: Setup) -> Condition:
 @zab_invariant(
     "PrefixConsistency",
     meaning="Of the transactions that any two servers have delivered, one sequence is a prefix of the other",
+    violation="two servers have delivered different writes",
     premise="Two servers have each delivered something, and together at least two transactions",
     source="TLA+ `PrefixConsistency`",
 )

@@ -37,6 +37,7 @@ def _of_statuses(setup: Setup, check: Callable[[Statuses], Answer]) -> Condition
     "OneLeader",
     Kind.ALWAYS,
     meaning="No two servers lead at the same time with a quorum of their view behind them",
+    violation="two servers lead at once, each with a quorum of its own file",
     premise="Some server is established",
     requirements=("R11",),
     notes="This is the rule for the election alone. LEADING alone is not enough: a correct server is LEADING for a "
@@ -70,6 +71,7 @@ def _support(statuses: Statuses, leader: Sid) -> str:
     "LeaderIsAVoter",
     Kind.ALWAYS,
     meaning="The leader of a decided server is a voter in the view of that server",
+    violation="a server follows one that is no voter in its own file",
     premise="Some server has decided",
     requirements=("R4",),
     source="`FastLeaderElection.validVoter`, which drops votes *for* servers that are not voters",
@@ -92,6 +94,7 @@ def _leader_is_a_voter(setup: Setup) -> Condition:
     "OnlyVotersCounted",
     Kind.ALWAYS,
     meaning="A server counts only votes of voters in its view",
+    violation="a vote of a server that is no voter is counted",
     premise="Some recvset or outofelection is not empty",
     requirements=("R4",),
     source="`FastLeaderElection.validVoter`, which drops votes *of* servers that are not voters",

@@ -35,6 +35,7 @@ _PAST = (Read(HISTORY, part(HistoryPart.ESTABLISHED)), Read(HISTORY, part(Histor
 @zab_invariant(
     "Leadership",
     meaning="In each epoch at most one server is ever established, and at most once",
+    violation="two leaders are established in one epoch, each by a quorum of its own file",
     premise="Leaders have been established at least twice, in any epochs",
     requirements=("R11",),
     source="Paper, on established leaders. TLA+ `Leadership1`, `Leadership2`",
@@ -61,6 +62,7 @@ def _leadership(_: Setup) -> Condition:
 @zab_invariant(
     "LeaderLogCompleteness",
     meaning="A leader begins its epoch with every transaction that is ever committed in an earlier epoch",
+    violation="a write that was committed is lost",
     premise="A leader was established in an epoch above the epoch of some first commit",
     requirements=("R9", "R11"),
     source="Paper, on established leaders. TLA+ `LeaderLogCompleteness`",
@@ -92,6 +94,7 @@ def _leader_log_completeness(_: Setup) -> Condition:
 @zab_invariant(
     "CommittedLogDurability",
     meaning="No leader makes a server drop a transaction that was committed in an earlier epoch",
+    violation="a write that was committed is truncated",
     premise="A transaction is committed, and a server synchronises by TRUNC, or by a SNAP without a transaction that "
     "is on its disk; or a server has lost a transaction before",
     requirements=("R9",),
@@ -178,6 +181,7 @@ def _initial_history_durability(setup: Setup) -> Condition:
 @zab_invariant(
     "OneTxnPerZxid",
     meaning="No two committed transactions have the same zxid",
+    violation="both leaders commit, and one zxid is two different writes",
     premise="At least two transactions are committed",
     requirements=("R10",),
     source="This project: on the real system, one zxid named two transactions",

@@ -77,6 +77,7 @@ def _serves_no_more(setup: Setup) -> Condition:
     "Settles",
     Kind.RECOVERABLE,
     meaning="From every state some run reaches a state where every running server within reach of a leader is with it",
+    violation="servers look for a leader and cannot find one",
     requirements=("R2", "R3"),
     notes="The leader is established, and only followers within its reach count. A server is with it if it follows or "
     "observes it, and with `protocol: zab` also serves. A quorum that is lost forever breaks the property, and so do "

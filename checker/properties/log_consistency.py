@@ -38,6 +38,7 @@ def _process_consistency(setup: Setup) -> Condition:
 @zab_invariant(
     "HistoryConsistency",
     meaning="While both serve, a learner's log is a prefix of its leader's log",
+    violation="a follower serves with a log that is not its leader's",
     premise="A leader and a learner behind it serve, and the log of the learner is not empty",
     source="TLA+, consistency of histories in BROADCAST",
 )
@@ -93,6 +94,7 @@ def _commit_consistency(setup: Setup) -> Condition:
 @zab_invariant(
     "ReplicasAgree",
     meaning="Servers that serve behind one leader have the same transaction under the same zxid",
+    violation="all follow one leader in the end, but their data differ",
     premise="Two such servers have delivered a transaction under one zxid",
     requirements=("R10",),
     source="This project: replicas that stay different in one ensemble after healing",

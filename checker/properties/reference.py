@@ -84,6 +84,8 @@ def _section(each: Declared, requirements: Mapping[str, str]) -> Iterator[str]:
     yield f"| by default | {'no' if each.default is None else each.default.text}{_needed(each)} |"
     if each.parameter is not None:
         yield f"| parameter | {each.parameter.description}, as in `{each.name}: {each.parameter.example}` |"
+    if each.violation:
+        yield f"| a violation means | {each.violation} |"
     if each.premise:
         yield f"| premise | {each.premise}. |"
     if each.requirements:

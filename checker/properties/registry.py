@@ -85,16 +85,17 @@ class Parameter(Generic[Setup]):
 class Declaration(Generic[Setup, Fact]):
     """A property that can be named.
 
-    `meaning` and `premise` are sentences without a full stop; `notes` are whole sentences for the manual. `default` are
-    the setups that have the property without asking for it, None if it must be asked for. `needs` are the setups to
-    which it applies. `in_journals`: the validation of journals examines it even if it is no default. The model records
-    `facts` for it.
+    `meaning` and `premise` are sentences without a full stop, `notes` whole sentences for the manual, and `violation`
+    is the consequence of a violation in the terms of an operator. `default` is the scope of setups that have the
+    property without asking for it, `needs` the scope that it applies to. `in_journals`: the validation of journals
+    examines it even if it is not a default. The model records `facts` for it.
     """
 
     name: str
     kind: Kind
     construct: Callable[..., Condition]
     meaning: str
+    violation: str = ""
     premise: str = ""
     requirements: tuple[str, ...] = ()
     source: str = ""
@@ -146,6 +147,7 @@ class Registry(Mapping[str, Declaration[Setup, Fact]]):
         kind: Kind,
         *,
         meaning: str,
+        violation: str = "",
         premise: str = "",
         requirements: tuple[str, ...] = (),
         source: str = "",
@@ -169,6 +171,7 @@ class Registry(Mapping[str, Declaration[Setup, Fact]]):
                 kind,
                 construct,
                 meaning,
+                violation,
                 premise,
                 requirements,
                 source,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from checker.properties import ENSEMBLE_PROPERTIES
 from checker.report.verdict import finding_text
 from checker.rollout.answer import Plan
 from checker.rollout.assessment import LARGEST, Order, QuestionAnswer, Reason, StageAssessment, ViewPair
@@ -116,21 +117,6 @@ WORDS = {
     SafetyVerdict.STALLS: "STALLS",
     SafetyVerdict.SAFE: "SAFE",
 }
-
-CLAUSES = {
-    "OneLeader": "two servers lead at once, each with a quorum of its own file",
-    "Leadership": "two leaders are established in one epoch, each by a quorum of its own file",
-    "LeaderLogCompleteness": "a write that was committed is lost",
-    "CommittedLogDurability": "a write that was committed is truncated",
-    "OneTxnPerZxid": "both leaders commit, and one zxid is two different writes",
-    "PrefixConsistency": "two servers have delivered different writes",
-    "ReplicasAgree": "all follow one leader in the end, but their data differ",
-    "HistoryConsistency": "a follower serves with a log that is not its leader's",
-    "LeaderIsAVoter": "a server follows one that is no voter in its own file",
-    "OnlyVotersCounted": "a vote of a server that is no voter is counted",
-    "Settles": "servers look for a leader and cannot find one",
-}
-"""The meaning of a violation of each property."""
 
 NOT_COVERED = (
     "Whatever is bounded above: more faults than were asked for, more than one write, more elections.",
@@ -320,7 +306,8 @@ def _open(assessment: StageAssessment) -> list[str]:
 
 def clause(result: RunResult) -> str:
     """The violation of a run, for readers without knowledge of the properties."""
-    return CLAUSES.get(result.prop) or run_sentence(result)
+    declared = ENSEMBLE_PROPERTIES.get(result.prop)
+    return (declared and declared.violation) or run_sentence(result)
 
 
 ENOUGH = (
