@@ -7,13 +7,11 @@ Rules of this module:
   and owned by a session of client 1.
 - A request of a lost connection is in flight until it arrives late. It is lost when the client is connected again.
 - Where servers do not lag, requests arrive at `leader`, which represents the whole service.
-
-`fields` returns the fields of the columns that the caller of the service adds for a client.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -33,6 +31,7 @@ from checker.models.service.messages import (
 )
 from checker.models.service.observations import READS
 from checker.models.service.rules import ServiceAction
+from checker.models.service.scripts import ScriptPosition
 from checker.models.service.servers import LaggingServer
 from checker.models.service.setup import (
     LEADER,
@@ -61,15 +60,10 @@ _STATES = {
 
 
 class ServicePresenter:
-    """The presenter of a service. See `checker.job.Presenter`."""
+    """The presenter of a service whose clients run scripts. See `checker.job.Presenter`."""
 
-    def __init__(
-        self,
-        model: Model,
-        setup: ServiceSetup,
-        fields: Callable[[int, Row], Mapping[str, Json]] = lambda _client, _row: {},
-    ) -> None:
-        self._model, self._setup, self._fields = model, setup, fields
+    def __init__(self, model: Model, setup: ServiceSetup) -> None:
+        self._model, self._setup = model, setup
         self._first: FrozenStore = model.columns[model.index[LEADER]].initial.store
 
     def _value(self, row: Row, column: str) -> Any:
@@ -123,7 +117,10 @@ class ServicePresenter:
                 fields["seen"] = library.seen
             if library.watches:
                 fields["waits for"] = [f"{kind.value} of {path}" for kind, path in sorted(library.watches, key=repr)]
-        return {**fields, **self._fields(client, row)}
+        position: ScriptPosition = self._value(row, client_name(client))
+        if position.outstanding:
+            fields["unanswered"] = [wording.request(record) for record in position.outstanding]
+        return fields
 
     # Captions.
 
@@ -166,7 +163,7 @@ class ServicePresenter:
         return server_name(link.server) if self._setup.lag and link.server is not None else LEADER
 
     def _left(self, name: str, server: str, changed: Traffic) -> Iterator[DiagramEvent]:
-        """The messages that arrived or were lost; nobody knows the way of a request of a lost connection."""
+        """The messages that arrived or were lost; the server of a late request is unknown."""
         requests, late, messages = changed
         for record in map(wording.request, requests.arrived):
             yield DiagramEvent("deliver", server, record, peer=name)
@@ -211,17 +208,6 @@ def traffic(old: ClientConnection, new: ClientConnection, operation: Any) -> Tra
     requests = changes(old.up, new.up, up)
     requests = requests._replace(lost=without(requests.lost, late.sent))  # a lost connection leaves writes on their way
     return Traffic(requests, late, changes(old.down, new.down, down))
-
-
-def scripted_fields(model: Model) -> Callable[[int, Row], Mapping[str, Json]]:
-    """The fields of a client that runs a script: its requests without a reply."""
-
-    def fields(client: int, row: Row) -> Fields:
-        standing = row[model.index[client_name(client)]]
-        waits = [wording.request(record) for record in standing.outstanding]
-        return {"unanswered": waits} if waits else {}
-
-    return fields
 
 
 def _owner(owner: int) -> str:

@@ -16,7 +16,7 @@ from checker.job import Job, Json
 from checker.models.service import Clocks, FaultBudgets, ServiceSetup
 from checker.models.service.rules import ServiceAction, known_actions
 from checker.models.service.scripts import Script
-from checker.present.service import ServicePresenter, scripted_fields
+from checker.present.service import ServicePresenter
 from checker.properties.service import SERVICE_PROPERTIES, Run, ScriptSummary, applicable, service_model
 from checker.scenario.errors import NoEffect, one_of
 from checker.scenario.kind import ScenarioKind, word
@@ -111,7 +111,7 @@ def service_job(
     return Job(
         name=name,
         model=model,
-        presenter=ServicePresenter(model, setup, scripted_fields(model)),
+        presenter=ServicePresenter(model, setup),
         source=source,
         grain="each request",
         bounds=tuple(bounds_of(setup, scripts)),

@@ -32,7 +32,7 @@ connection takes one move, including the requests of the client's library on it.
 reached the leader in time counts as arrived.
 """
 
-from checker.models.service.build import ModelFragment, first_tree, service
+from checker.models.service.build import first_tree, service
 from checker.models.service.client_connection import ClientConnection, ConnectionState
 from checker.models.service.messages import (
     ClientCrash,
@@ -49,7 +49,7 @@ from checker.models.service.messages import (
     WatchFact,
     WatchNotification,
 )
-from checker.models.service.rules import FAULTS, ServiceAction, has_left, spend_fault
+from checker.models.service.rules import FAULTS, ServiceAction
 from checker.models.service.servers import LaggingServer, Leader, open_sessions
 from checker.models.service.setup import (
     FAULTS_LEFT,
@@ -59,7 +59,6 @@ from checker.models.service.setup import (
     ServiceSetup,
     client_name,
     client_of,
-    library_name,
     link_name,
     server_name,
     session_of,
@@ -83,7 +82,6 @@ __all__ = [
     "FaultBudgets",
     "LaggingServer",
     "Leader",
-    "ModelFragment",
     "Reply",
     "SendRequest",
     "ServiceAction",
@@ -95,13 +93,10 @@ __all__ = [
     "client_name",
     "client_of",
     "first_tree",
-    "has_left",
-    "library_name",
     "link_name",
     "open_sessions",
     "server_name",
     "service",
     "session_of",
-    "spend_fault",
     "watches_name",
 ]

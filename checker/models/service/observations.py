@@ -55,7 +55,7 @@ class Note(enum.Enum):
 WatchedState: TypeAlias = tuple[int, int] | None
 """The state that a watch observes: the czxid of the znode, and the mzxid of its data (or the pzxid of its children).
 
-None means that there is no znode.
+None if the znode is absent.
 """
 PendingWatch: TypeAlias = tuple[Awaits, str, WatchedState]
 
@@ -200,13 +200,8 @@ def after_loss(memory: Observations, notes: frozenset[Note], *, keeps_watches: b
     return replace(memory, asked_at=(), watches=watches, heard=heard)
 
 
-def after_expiry(memory: Observations) -> Observations:
-    """The memory after the end of the session."""
-    return replace(memory, newest=0, asked_at=(), synced=0, watches=frozenset(), noticed=frozenset())
-
-
-def after_end(memory: Observations) -> Observations:
-    """The memory of a client that receives nothing from now on."""
+def without_session(memory: Observations) -> Observations:
+    """The memory after the end of the session, or of the client."""
     return replace(memory, newest=0, asked_at=(), synced=0, watches=frozenset(), noticed=frozenset())
 
 

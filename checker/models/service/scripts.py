@@ -173,12 +173,12 @@ class _Scripted:
             case ConnectionStart():
                 return replace(standing, connected=True)
             case SessionExpiry():
-                return ScriptPosition(standing.step, False, (), notes_of.after_expiry(memory))
+                return ScriptPosition(standing.step, False, (), notes_of.without_session(memory))
             case _:
                 return self._over(memory)
 
     def _over(self, memory: Observations) -> ScriptPosition:
-        return ScriptPosition(len(self._script.steps), False, (), notes_of.after_end(memory))
+        return ScriptPosition(len(self._script.steps), False, (), notes_of.without_session(memory))
 
 
 def _zxid(leader: Leader) -> int:
