@@ -32,7 +32,7 @@ _SERVING = (LeaderPhase.BROADCAST, LearnerPhase.BROADCAST)
 
 
 def leader_words(leader: Sid) -> int | str:
-    """The leader of a vote; `nobody` for the vote of a server that does not vote."""
+    """The leader of a vote; the lowest vote, which a non-voter has, is for `nobody`."""
     return leader if leader >= 0 else "nobody"
 
 

@@ -51,5 +51,5 @@ def without(messages: Sequence[M], others: Sequence[M]) -> tuple[M, ...]:
 
 
 def operation_on(actor: str, move: Move) -> Any:
-    """The first operation that a move sends to an actor; None if there is none."""
+    """The first operation that a move sends to an actor, or None."""
     return next((send.operation for send in move.sends if send.actor == actor), None)

@@ -3,7 +3,7 @@
 Rules of this module:
 
 - A client's lane shows the client's knowledge: its phase, its connection, its znode. A note marks the step in which it
-  begins or ceases to believe that it holds or leads, since that is what a recipe is about.
+  begins or ceases to believe that it holds or leads.
 - The service's lane shows the truth: the znodes with their owners, the watches with their clients, the sessions that
   are over, and the transactions that lagging servers have not applied.
 - A request is drawn from its sending to its arrival, and so are replies and notifications. A message that was in flight

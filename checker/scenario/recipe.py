@@ -45,6 +45,7 @@ class RecipeKind(ScenarioKind[RecipeScenario]):
             grain="each request",
             bounds=tuple(bounds_of(setup)),
             actions=frozenset(known_actions(setup)),
+            faults=rules.FAULTS | {"remove"},
         )
 
     def _setup(self) -> RecipeSetup:

@@ -14,7 +14,7 @@ import msgspec
 
 from checker.job import Job, Json
 from checker.models.service import Clocks, FaultBudgets, ServiceSetup
-from checker.models.service.rules import ServiceAction, known_actions
+from checker.models.service.rules import FAULTS, ServiceAction, known_actions
 from checker.models.service.scripts import Script
 from checker.present.service import ServicePresenter
 from checker.properties.service import SERVICE_PROPERTIES, Run, ScriptSummary, applicable, service_model
@@ -116,6 +116,7 @@ def service_job(
         grain="each request",
         bounds=tuple(bounds_of(setup, scripts)),
         actions=frozenset(actions),
+        faults=FAULTS,
     )
 
 

@@ -238,7 +238,7 @@ class Expected(msgspec.Struct, frozen=True):
 
 
 def difference(expected: Expected, answer: Reply) -> str | None:
-    """The part of an answer that differs from the expectation; None if there is none."""
+    """The part of an answer that differs from the expectation; None if there is no difference."""
     if answer.code not in expected.codes:
         return answer.code.name
     if answer.code is not Code.OK or answer.reply is None:
