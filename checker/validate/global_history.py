@@ -21,17 +21,24 @@ Source: `checker.models.ensemble.history` for the fold; `spec.zab.learner_sync` 
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from array import array
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
 from checker.models.ensemble.effects import misapplied
-from checker.models.ensemble.history import EstablishedEpoch, History, HistoryPart, ProposedTxn, history_actor
+from checker.models.ensemble.history import (
+    EstablishedEpoch,
+    FirstCommit,
+    History,
+    HistoryPart,
+    ProposedTxn,
+    history_actor,
+)
 from checker.validate.happens_before import NONE
-from checker.validate.replay import known_from
-from checker.validate.server_logs import CommittedLog, Log, Txns, delivered, is_present, tree_in_memory, written
+from checker.validate.replay import delivered, is_present, known_from, tree_in_memory, written
 from spec.effects import Effects, Fact, Observe, Send, Truncate
 from spec.quorum import Sid
 from spec.server import Event, Server
@@ -40,10 +47,67 @@ from spec.zab.events import Broadcast, Delivered, EpochEstablished, Receive, Tru
 from spec.zab.packets import Inform, Proposal, Snap
 from spec.zab.state import Learner
 
+Txns = tuple[Txn, ...]
 KEPT = 2
 """The number of settled transactions that stay visible."""
 STRIDE = 8
 """The number of further settled transactions that triggers a removal, which is slow."""
+
+
+@dataclass
+class Log:
+    """Transactions in order; `base` is the position of the first in the committed log, if the log agrees with that."""
+
+    base: int = 0
+    txns: Txns = ()
+
+    def up_to(self, zxid: int) -> Log:
+        """The log without the transactions after this zxid."""
+        return Log(self.base, tuple(txn for txn in self.txns if txn.zxid <= zxid))
+
+    def and_then(self, txns: Iterable[Txn]) -> Log:
+        """The log with these transactions appended."""
+        return Log(self.base, (*self.txns, *txns))
+
+
+class CommittedLog:
+    """The complete committed log: zxid, value, epoch of the first commit, and proposer of each transaction."""
+
+    def __init__(self) -> None:
+        self.zxids, self.epochs = array("q"), array("q")
+        self.proposed, self.leaders = array("q"), array("q")
+        self.values = array("Q")
+        self.ascending = True
+
+    def __len__(self) -> int:
+        return len(self.zxids)
+
+    def add(self, first: FirstCommit) -> None:
+        """Append a transaction; its proposer is filled in when the transaction is settled."""
+        self.ascending = self.ascending and (not self.zxids or first.txn.zxid > self.zxids[-1])
+        self.zxids.append(first.txn.zxid)
+        self.values.append(int(first.txn.value, 16))
+        self.epochs.append(first.epoch)
+        self.proposed.append(NONE)
+        self.leaders.append(NONE)
+
+    def txn(self, place: int) -> Txn:
+        """The transaction at a position."""
+        return Txn(self.zxids[place], f"{self.values[place]:016x}")
+
+    def is_at(self, place: int, txn: Txn) -> bool:
+        """Whether the transaction at this position is `txn`."""
+        return self.zxids[place] == txn.zxid and self.values[place] == int(txn.value, 16)
+
+    def epoch_of(self, txn: Txn) -> int | None:
+        """The epoch in which a transaction was first committed; None if it was not. The log must be ascending."""
+        place = bisect_left(self.zxids, txn.zxid)
+        return self.epochs[place] if place < len(self) and self.is_at(place, txn) else None
+
+    def is_before(self, end: int, txn: Txn) -> bool:
+        """Whether a transaction is committed at a position before `end`. The log must be ascending."""
+        place = bisect_left(self.zxids, txn.zxid)
+        return place < min(end, len(self)) and self.is_at(place, txn)
 
 
 @dataclass
@@ -96,7 +160,8 @@ class GlobalHistory:
         image.unentered |= {epoch for epoch in image.turn if epoch > server.durable.current_epoch}
         image.turn.clear()
         log = image.log.up_to(server.durable.last_zxid)
-        known = log.txns[-1].zxid if log.txns else self._before(log)
+        before = self.committed.zxids[log.base - 1] if log.base > self._least else self.start
+        known = log.txns[-1].zxid if log.txns else before
         more = tuple(txn for txn in server.durable.txns if txn.zxid > known)
         image.log = log.and_then(more)
         for txn in more:
@@ -139,10 +204,6 @@ class GlobalHistory:
         """A packet that is not in its sender's journal: the transaction of a proposal there counts as broadcast."""
         if isinstance(event, Receive) and isinstance(event.packet, Proposal | Inform):
             self._folded(Broadcast(NONE, epoch_of(event.packet.txn.zxid), event.packet.txn))
-
-    def _before(self, log: Log) -> int:
-        """The zxid before the first transaction of a log."""
-        return self.committed.zxids[log.base - 1] if log.base > self._least else self.start
 
     # Logs.
 
@@ -215,10 +276,11 @@ class GlobalHistory:
                 held, older = set(image.tree.txns), image.tree.base  # it begins with the committed log up to there
                 gone = tuple(t for t in log.txns if t not in held and not self.committed.is_before(older, t))
                 yield Truncated(sid, image.server.zab.epoch, gone)
+        is_snap = isinstance(event, Receive) and isinstance(event.packet, Snap)
         for effect in effects:
             if isinstance(effect, Observe):
                 self.facts += 1
-                if not (isinstance(effect.fact, Truncated) and _is_snap(event)):
+                if not (is_snap and isinstance(effect.fact, Truncated)):
                     yield self._whole(image, effect.fact)
 
     def _whole(self, image: Image, fact: Fact) -> Fact:
@@ -290,12 +352,9 @@ class GlobalHistory:
         place = self.settled if agreed is None else max(self._least, agreed - KEPT)
         if place >= self.settled:
             return
-        older = tuple(self.committed.first_commits(place, self.settled))
-        sent = [
-            ProposedTxn(self.committed.proposed[n], self.committed.leaders[n], self.committed.txn(n))
-            for n in range(place, self.settled)
-            if self.committed.proposed[n] != NONE
-        ]
+        log, places = self.committed, range(place, self.settled)
+        older = tuple(FirstCommit(log.txn(n), log.epochs[n]) for n in places)
+        sent = [ProposedTxn(log.proposed[n], log.leaders[n], log.txn(n)) for n in places if log.proposed[n] != NONE]
         reigns = []
         for reign in self.history.established:
             begun = tuple(each.txn for each in older if epoch_of(each.txn.zxid) < reign.epoch)
@@ -303,7 +362,7 @@ class GlobalHistory:
         self.history = replace(
             self.history,
             committed=(*older, *self.history.committed),
-            broadcast=_sorted((*sent, *self.history.broadcast)),
+            broadcast=tuple(sorted((*sent, *self.history.broadcast), key=lambda s: (s.epoch, s.leader, s.txn.zxid))),
             established=tuple(reigns),
         )
         self.settled = place
@@ -336,11 +395,3 @@ class GlobalHistory:
             self.history, committed=self.history.committed[count:], broadcast=tuple(kept), established=reigns
         )
         self.settled = place
-
-
-def _is_snap(event: Event) -> bool:
-    return isinstance(event, Receive) and isinstance(event.packet, Snap)
-
-
-def _sorted(sent: Iterable[ProposedTxn]) -> tuple[ProposedTxn, ...]:
-    return tuple(sorted(sent, key=lambda each: (each.epoch, each.leader, each.txn.zxid)))

@@ -1,4 +1,5 @@
-"""The replay of one server: every step of its journal, by the step functions of the unmodified specification.
+"""The replay of one server: every step of its journal, by the step functions of the unmodified specification; and its
+position after a step: whether it is present, what it has delivered, what its disk has finished.
 
 Rules this module keeps:
 
@@ -24,13 +25,13 @@ from checker.validate.codec import digest_of, fits, text_of
 from checker.validate.journals import StartRecord, StepRecord
 from spec import server as spec_server
 from spec.durable import Durable
-from spec.effects import DiskOperation, Effects, Observe, ServerStep
+from spec.effects import DiskOperation, Effects, Observe, Persist, ServerStep
 from spec.election.state import ElectionRules
 from spec.quorum import Sid
 from spec.server import Server
-from spec.txn import format_zxid
+from spec.txn import Txn, format_zxid
 from spec.zab import disk
-from spec.zab.state import ZabRules
+from spec.zab.state import Leader, LeaderPhase, Learner, LearnerPhase, TakeSnapshot, ZabRules
 
 LAST_TURN = 256
 """The number of states of the last turn that are kept; longer turns lose their beginning."""
@@ -236,3 +237,35 @@ def _first_difference(one: Durable, other: Durable) -> tuple[tuple[str, object],
         if mine.get(zxid) != theirs.get(zxid):
             return (("first difference at", format_zxid(zxid)),)
     return ()
+
+
+# The position of a server.
+
+
+def is_present(server: Server) -> bool:
+    """Whether a server leads an established epoch, or has acknowledged NEWLEADER."""
+    part = server.zab
+    if isinstance(part, Leader):
+        return part.phase in (LeaderPhase.NEWLEADER_ACK, LeaderPhase.BROADCAST)
+    return isinstance(part, Learner) and part.phase in (LearnerPhase.SYNCED, LearnerPhase.BROADCAST)
+
+
+def delivered(server: Server) -> int | None:
+    """The last zxid that a serving server has delivered; None if it does not serve."""
+    part = server.zab
+    if part is None or not part.serves:
+        return None
+    return part.committed if isinstance(part, Leader) else part.delivered
+
+
+def tree_in_memory(server: Server) -> tuple[Txn, ...] | None:
+    """The tree of a learner after TRUNC or SNAP, until it is on disk; None if the disk already has it."""
+    return server.zab.tree if isinstance(server.zab, Learner) else None
+
+
+def written(before: Server, after: Server, effects: Effects) -> TakeSnapshot | None:
+    """The snapshot that the disk has finished in this step."""
+    asked = (*_queue(before), *(each.operation for each in effects if isinstance(each, Persist)))
+    left = _queue(after)
+    ended = (each for each in asked if isinstance(each, TakeSnapshot) and each not in left)
+    return next(ended, None)

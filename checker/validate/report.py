@@ -1,72 +1,87 @@
-"""The result of a validation: the verdict, its exit code, and the report for a reader and for a program.
+"""`python -m checker validate FILE...`: the report as text or JSON on standard output, progress on standard error.
 
 Rules this module keeps:
 
-- The verdict is one of the lattice (`checker.job.Verdict`), and opens the report. A step that does not fit, a message
-  that was never sent, and an invariant that does not hold are all violations: the running system differs from the
-  specification.
-- Facts that were taken as given or tolerated are always reported, whatever the verdict is.
+- The report opens with the verdict. Facts that were taken as given or tolerated are always reported, whatever the
+  verdict is.
+- Exit codes: 0 if everything fits, 12 if something does not, 21 if every evaluation of an invariant was trivial, 150
+  for a file that cannot be read, 20 for an interrupt.
+- On a terminal, progress is one line that is redrawn; elsewhere it is a plain line every few seconds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import json
+import time
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from checker.cli.command import refused, unread_output_discarded
 from checker.job import Verdict
+from checker.report.progress import EVERY, OFTEN
 from checker.report.verdict import ExitCode
 from checker.traces.values import show
-from checker.validate.invariants import Count
+from checker.validate.journals import JournalError
 from checker.validate.replay import Mismatch
-from spec.quorum import Sid, View
+from checker.validate.validate import Validation, validate
 
 
-@dataclass
-class Validation:
-    """The input and the findings. `steps` counts all records, `merged` those that were reached in the common order."""
+def validate_command(paths: Sequence[Path], *, as_json: bool = False) -> int:
+    """Validate journals and print the report; return the exit code."""
+    progress = _Progress()
+    try:
+        found = validate(paths, progress)
+    except JournalError as error:
+        progress.close()
+        return refused(str(error), ExitCode.SCENARIO)
+    finally:
+        progress.close()
+    with unread_output_discarded():
+        print(json.dumps(data(found)) if as_json else "\n".join(lines(found)))
+    return int(found.exit_code)
 
-    paths: tuple[Path, ...]
-    sids: tuple[Sid, ...]
-    mismatches: list[Mismatch] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    views: dict[Sid, View] = field(default_factory=dict)
-    counts: Mapping[str, Count] = field(default_factory=dict)
-    steps: int = 0
-    lives: int = 0
-    merged: int = 0
-    facts: int = 0
-    transactions: int = 0
-    seconds: float = 0.0
 
-    @property
-    def verdict(self) -> Verdict:
-        """The first verdict of the lattice that applies."""
-        if self.mismatches:
-            return Verdict.VIOLATED
-        return Verdict.PASSED if any(count.premise for count in self.counts.values()) else Verdict.VACUOUS
+class _Progress:
+    """The progress of a validation, as a callback."""
 
-    @property
-    def exit_code(self) -> ExitCode:
-        """12 for anything that does not fit, 21 if the premise of every invariant was false everywhere."""
-        codes = {Verdict.VIOLATED: ExitCode.SAFETY, Verdict.VACUOUS: ExitCode.VACUOUS}
-        return codes.get(self.verdict, ExitCode.PASSED)
+    def __init__(self) -> None:
+        self._console = Console(stderr=True)
+        self._began = self._shown = time.monotonic()
+        self._live: Live | None = None
 
-    @property
-    def without_journal(self) -> tuple[Sid, ...]:
-        """The servers that a view names and that have no journal here."""
-        return tuple(sorted({sid for view in self.views.values() for sid in view.members} - set(self.sids)))
+    def __call__(self, what: str, done: int, of: int) -> None:
+        now = time.monotonic()
+        if now - self._shown < (OFTEN if self._console.is_terminal else EVERY):
+            return
+        self._shown = now
+        line = f"{what}: {done:,} records" + (f" of {of:,}" if of else "") + f", {now - self._began:.0f} s"
+        if not self._console.is_terminal:
+            self._console.print(Text(line), soft_wrap=True)
+            return
+        if self._live is None:
+            self._live = Live(console=self._console, auto_refresh=False, transient=True)
+            self._live.start()
+        self._live.update(Text(line, overflow="ellipsis", no_wrap=True), refresh=True)
 
-    @property
-    def sentence(self) -> str:
-        """The verdict in one line."""
-        if self.mismatches:
-            return f"{self.verdict.value}: {_headline(self.mismatches[0])}"
-        if self.verdict is Verdict.VACUOUS:
-            return f"{self.verdict.value}: no invariant had anything to say of {self.steps:,} records"
-        return f"{self.verdict.value}: {self.steps:,} records fit the specification, and every invariant holds"
+    def close(self) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+
+def _sentence(found: Validation) -> str:
+    """The verdict in one line."""
+    if found.mismatches:
+        return f"{found.verdict.value}: {_headline(found.mismatches[0])}"
+    if found.verdict is Verdict.VACUOUS:
+        return f"{found.verdict.value}: no invariant had anything to say of {found.steps:,} records"
+    return f"{found.verdict.value}: {found.steps:,} records fit the specification, and every invariant holds"
 
 
 def _headline(mismatch: Mismatch) -> str:
@@ -76,7 +91,7 @@ def _headline(mismatch: Mismatch) -> str:
 
 def lines(found: Validation) -> list[str]:
     """The report as lines of text."""
-    report = [found.sentence]
+    report = [_sentence(found)]
     for mismatch in found.mismatches:
         if mismatch is not found.mismatches[0]:
             report.append(f"also: {_headline(mismatch)}")
@@ -120,7 +135,7 @@ def data(found: Validation) -> dict[str, Any]:
         "schema": "quorate-validation/1",
         "verdict": found.verdict.value,
         "exit_code": int(found.exit_code),
-        "sentence": found.sentence,
+        "sentence": _sentence(found),
         "misfits": [
             {
                 "file": str(each.path),

@@ -4,6 +4,8 @@ Rules this module keeps:
 
 - The first pass replays each journal and records the messages; the order follows from them. The second pass replays all
   journals together, record by record, and evaluates the invariants after each record.
+- The verdict is one of the lattice (`checker.job.Verdict`). A step that does not fit, a message that was never sent,
+  and an invariant that does not hold are all violations: the running system differs from the specification.
 - If one server does not fit alone, the others are still replayed and the messages between them compared, but the
   invariants are not evaluated. The earliest mismatch, by the clocks, comes first.
 """
@@ -11,17 +13,19 @@ Rules this module keeps:
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from checker.job import Verdict
+from checker.report.verdict import ExitCode
 from checker.validate.codec import text_of
 from checker.validate.global_history import GlobalHistory
 from checker.validate.happens_before import NONE, HappensBefore, Track, happens_before, merged, sender_of
-from checker.validate.invariants import Invariants
+from checker.validate.invariants import Count, Invariants
 from checker.validate.journals import JournalError, StartRecord, StepRecord, TornRecord, read
 from checker.validate.replay import DiskAhead, Mismatch, Replay
-from checker.validate.report import Validation
-from spec.quorum import Sid
+from spec.quorum import Sid, View
 from spec.server import Server
 from spec.txn import format_zxid
 
@@ -30,6 +34,42 @@ Progress = Callable[[str, int, int], None]
 OFTEN = 500  # records between calls
 UNKNOWN_DISKS = "Durability"
 """The invariant over the contents of all disks at one moment; it cannot be decided unless all of them are known."""
+
+
+@dataclass
+class Validation:
+    """The input and the findings. `steps` counts all records, `merged` those that were reached in the common order."""
+
+    paths: tuple[Path, ...]
+    sids: tuple[Sid, ...]
+    mismatches: list[Mismatch] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    views: dict[Sid, View] = field(default_factory=dict)
+    counts: Mapping[str, Count] = field(default_factory=dict)
+    steps: int = 0
+    lives: int = 0
+    merged: int = 0
+    facts: int = 0
+    transactions: int = 0
+    seconds: float = 0.0
+
+    @property
+    def verdict(self) -> Verdict:
+        """The first verdict of the lattice that applies."""
+        if self.mismatches:
+            return Verdict.VIOLATED
+        return Verdict.PASSED if any(count.premise for count in self.counts.values()) else Verdict.VACUOUS
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """12 for anything that does not fit, 21 if the premise of every invariant was false everywhere."""
+        codes = {Verdict.VIOLATED: ExitCode.SAFETY, Verdict.VACUOUS: ExitCode.VACUOUS}
+        return codes.get(self.verdict, ExitCode.PASSED)
+
+    @property
+    def without_journal(self) -> tuple[Sid, ...]:
+        """The servers that a view names and that have no journal here."""
+        return tuple(sorted({sid for view in self.views.values() for sid in view.members} - set(self.sids)))
 
 
 def validate(paths: Sequence[Path], progress: Progress = lambda *_: None) -> Validation:

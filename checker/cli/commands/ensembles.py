@@ -154,7 +154,7 @@ def _validate_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _validate(options: argparse.Namespace) -> int:
-    from checker.validate.command import validate_command  # noqa: PLC0415
+    from checker.validate.report import validate_command  # noqa: PLC0415
 
     return validate_command(options.files, as_json=options.json)
 
