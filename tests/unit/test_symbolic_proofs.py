@@ -3,8 +3,7 @@
 import pytest
 
 from checker.symbolic import proofs
-from checker.symbolic.proofs import OpenStatement, Proof, Refutation, Sizes, Theorem
-from checker.symbolic.walk import Share, WeightedSets, Weights
+from checker.symbolic.proofs import OpenStatement, Proof, Refutation, Share, Sizes, Theorem, WeightedSets, Weights
 from spec.quorum import Hierarchical, hierarchical_view, majority_view
 
 
