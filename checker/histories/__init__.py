@@ -1,6 +1,23 @@
-"""Histories that clients recorded, and checks of a running ensemble against the guarantees that clients have."""
+"""Histories that clients recorded, and checks of a running ensemble against the guarantees that clients have.
 
-from checker.histories.findings import Findings, check
+`check` runs all checks; `Findings` has their results and the report on them: text, plain data and an exit code.
+
+Rules this module keeps:
+
+- Every check runs, even after a violation in another one. Each check reports its first violation.
+- A history does not pass if a search gave up, or if it holds nothing to judge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from checker.histories import linearizable
+from checker.histories.linearizable import BOUND, NoAnswer
+from checker.histories.reads import StaleRead, check_sessions, check_synced_reads
 from checker.histories.record import (
     Bound,
     ClientHistory,
@@ -15,6 +32,9 @@ from checker.histories.record import (
     load,
     save,
 )
+from checker.histories.writes import Writes, check_replicas, check_zxids
+from checker.job import Verdict
+from checker.report.verdict import ExitCode
 
 __all__ = [
     "Bound",
@@ -23,6 +43,7 @@ __all__ = [
     "Entry",
     "FinalZnodes",
     "Findings",
+    "HistoryReport",
     "Leaf",
     "Operation",
     "Pause",
@@ -30,5 +51,109 @@ __all__ = [
     "check",
     "history_of",
     "load",
+    "report_of",
     "save",
 ]
+
+
+class Findings(msgspec.Struct, frozen=True):
+    """The results: violations, excused stale reads, keys whose search gave up, and counts of the judged entries."""
+
+    violations: tuple[Violation, ...]
+    stale: tuple[StaleRead, ...]
+    undecided: tuple[str, ...]
+    operations: int
+    answered: int
+    acknowledged: int
+    unknown: int
+    synced: int
+    sessions: int
+    replicas: int
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether there was nothing to judge: no operation has an answer, and no two replicas can be compared."""
+        return not self.violations and not self.answered and self.replicas < 2
+
+    @property
+    def passed(self) -> bool:
+        """Whether there was something to judge, every check was completed, and no check failed."""
+        return not self.violations and not self.undecided and not self.vacuous
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict; a violation outweighs a search that gave up."""
+        if self.violations:
+            return Verdict.VIOLATED
+        if self.undecided:
+            return Verdict.INCOMPLETE
+        return Verdict.VACUOUS if self.vacuous else Verdict.PASSED
+
+    def __str__(self) -> str:
+        counted = (
+            f"{self.operations} operations of {self.sessions} sessions: {self.acknowledged} acknowledged writes,"
+            f" {self.synced} synced reads, {self.unknown} without an answer; {self.replicas} replicas compared"
+        )
+        longest = max((read.seconds for read in self.stale), default=0.0)
+        excused = [f"{len(self.stale)} stale synced reads in windows of deposed leaders, the longest {longest:.3f} s"]
+        gave_up = [f"undecided: {key}: the search for an order was given up" for key in self.undecided]
+        lines = [f"{self.verdict.value}: {counted}", *(excused if self.stale else []), *map(str, self.stale)]
+        return "\n".join([*lines, *gave_up, *map(str, self.violations)])
+
+
+def check(history: ClientHistory, bound: int = BOUND) -> Findings:
+    """Run all checks; `bound` limits the configurations of each linearizability search."""
+    writes = Writes(history)
+    synced = check_synced_reads(history)
+    excused = {id(stale.read) for stale in synced.stale}
+    violations: list[Violation | None] = []
+    undecided: list[str] = []
+    for key, operations in history.by_key.items():
+        found = linearizable.check([op for op in operations if _ordered(op, excused)], bound)
+        if isinstance(found, NoAnswer):
+            undecided.append(key)
+        elif found is not None:
+            violations.append(found)
+            break
+    violations += [check_zxids(history, writes), check_sessions(history, writes), synced.violation]
+    violations.append(check_replicas(history, writes))
+    return Findings(
+        violations=tuple(violation for violation in violations if violation is not None),
+        stale=synced.stale,
+        undecided=tuple(undecided),
+        operations=len(history.operations),
+        answered=sum(op.outcome != "unknown" for op in history.operations),
+        acknowledged=sum(op.acknowledged for op in history.operations),
+        unknown=sum(op.outcome == "unknown" for op in history.operations),
+        synced=sum(op.kind == "sync+get" and op.outcome != "unknown" for op in history.operations),
+        sessions=len({op.session for op in history.operations}),
+        replicas=len(history.replicas),
+    )
+
+
+def _ordered(operation: Operation, excused: set[int]) -> bool:
+    """Whether linearizability constrains an operation; it does not constrain plain reads and excused reads."""
+    return operation.kind != "get" and id(operation) not in excused
+
+
+EXIT_CODES = {
+    Verdict.PASSED: ExitCode.PASSED,
+    Verdict.VACUOUS: ExitCode.VACUOUS,
+    Verdict.INCOMPLETE: ExitCode.INCOMPLETE,
+    Verdict.VIOLATED: ExitCode.SAFETY,
+}
+
+
+class HistoryReport(msgspec.Struct, frozen=True):
+    """The findings as text and as plain data, and the exit code of the process."""
+
+    text: str
+    data: object
+    exit_code: ExitCode
+
+
+def report_of(files: Sequence[Path]) -> HistoryReport:
+    """Judge one history; several files are parts of one history. Raises ClientHistoryError."""
+    findings = check(load(*files))
+    plain = msgspec.to_builtins(findings) | {"passed": findings.passed, "verdict": findings.verdict.value}
+    return HistoryReport(str(findings), plain, EXIT_CODES[findings.verdict])

@@ -151,7 +151,7 @@ class ClientHistory(msgspec.Struct, frozen=True):
 
 
 def history_of(entries: Iterable[Entry], name: str = "history") -> ClientHistory:
-    """Make a history of entries. Raises HistoryError for entries that no check can use."""
+    """Make a history of entries. Raises ClientHistoryError for entries that no check can use."""
     kept = tuple(entries)
     history = ClientHistory(
         operations=tuple(entry for entry in kept if isinstance(entry, Operation)),
@@ -190,7 +190,7 @@ def save(path: Path, entries: Iterable[Entry]) -> None:
 
 
 def load(*paths: Path) -> ClientHistory:
-    """Read one history from one or several files, such as one for each client. Raises HistoryError."""
+    """Read one history from one or several files, such as one for each client. Raises ClientHistoryError."""
     return history_of((entry for path in paths for entry in _entries(path)), ", ".join(map(str, paths)))
 
 

@@ -60,7 +60,7 @@ _HINTS: dict[type, dict[str, Any]] = {}
 
 
 def event_of(plain: Json) -> Event:
-    """Convert plain data to an event. Raises WordError."""
+    """Convert plain data to an event. Raises CodecError."""
     event: Event = _struct(plain, EVENTS, "event")
     return event
 
@@ -137,7 +137,7 @@ def _txn(where: str, plain: Json) -> Txn:
 
 
 def view_of(plain: Json) -> View:
-    """Convert plain data to a server's view of the ensemble. Raises WordError."""
+    """Convert plain data to a server's view of the ensemble. Raises CodecError."""
     try:
         observers, version = frozenset(plain["observers"]), plain["version"]
         if "voters" in plain:
@@ -151,7 +151,7 @@ def view_of(plain: Json) -> View:
 
 
 def durable_of(plain: Json) -> Durable:
-    """Convert plain data to the contents of a server's disk. Raises WordError."""
+    """Convert plain data to the contents of a server's disk. Raises CodecError."""
     right = "it has accepted, current, snapshot and txns"
     try:
         numbers = (plain["accepted"], plain["current"], plain["snapshot"])
@@ -165,14 +165,14 @@ def durable_of(plain: Json) -> Durable:
 
 
 def rules_of(plain: Json) -> tuple[ElectionRules, tuple[str, ...]]:
-    """Convert plain data to the election rules without variants, and the names of the variants. Raises WordError."""
+    """Convert plain data to the election rules without variants, and the names of the variants. Raises CodecError."""
     bare, variants = _bare(plain)
     return _converted(bare, ElectionRules), variants
 
 
 def zab_rules_of(plain: Json) -> tuple[ZabRules | None, tuple[str, ...]]:
     """Convert plain data to the rules of Zab without variants (None for an election alone), and the names of the
-    variants. Raises WordError.
+    variants. Raises CodecError.
     """
     if plain is None:
         return None, ()

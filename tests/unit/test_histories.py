@@ -6,8 +6,17 @@ from pathlib import Path
 import pytest
 
 from checker import histories
-from checker.histories import Bound, ClientHistory, ClientHistoryError, FinalZnodes, Leaf, Operation, Pause, history_of
-from checker.histories.findings import report_of
+from checker.histories import (
+    Bound,
+    ClientHistory,
+    ClientHistoryError,
+    FinalZnodes,
+    Leaf,
+    Operation,
+    Pause,
+    history_of,
+    report_of,
+)
 from checker.histories.linearizable import Linearization, NoAnswer, NoOrder, search
 from checker.histories.record import Kind
 from checker.report.verdict import ExitCode

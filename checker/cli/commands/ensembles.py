@@ -168,8 +168,7 @@ def _history_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _history(options: argparse.Namespace) -> int:
-    from checker.histories import ClientHistoryError  # noqa: PLC0415
-    from checker.histories.findings import report_of  # noqa: PLC0415
+    from checker.histories import ClientHistoryError, report_of  # noqa: PLC0415
 
     try:
         found = report_of(options.files)
