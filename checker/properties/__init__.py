@@ -3,7 +3,7 @@
 - `election`: leaders and votes of the election
 - `role_patterns`: situations that a scenario describes, as patterns of roles and tables of votes
 - `liveness`: service at the end of runs, from every state again, and on every fair run
-- `leadership`, `delivery_order`, `log_consistency`, `messages`: the invariants of Zab
+- `leadership`, `delivery_order`, `leader_and_learner`: the invariants of Zab
 - `effects`: effects that fit the states of servers
 - `registry`, `projections`: declarations, their scopes, and what properties read
 - `reference`: the pages of the manual, written from the declarations
@@ -12,7 +12,7 @@ The order of the imports is the order of listings and of defaults.
 """
 
 from checker.properties import election, role_patterns, liveness  # isort: skip
-from checker.properties import leadership, delivery_order, log_consistency, messages, effects  # isort: skip
+from checker.properties import leadership, delivery_order, leader_and_learner, effects  # isort: skip
 from checker.properties.projections import ENSEMBLE_PROPERTIES, ZAB
 from checker.properties.registry import ParameterError, UnknownPropertyError
 
@@ -24,9 +24,8 @@ __all__ = [
     "delivery_order",
     "effects",
     "election",
+    "leader_and_learner",
     "leadership",
     "liveness",
-    "log_consistency",
-    "messages",
     "role_patterns",
 ]

@@ -149,7 +149,7 @@ BLOCKS: Mapping[str, Callable[[Mapping[str, str]], Iterable[str]]] = {
     "elections": lambda names: _by_kind(_of_ensembles(zab=False, default=False), names),
     "zab": lambda _: _index(_of_ensembles(zab=True, default=True)),
     "on_request": lambda names: _sections(_of_ensembles(zab=True, default=False), names),
-    **{name: _in_module(name) for name in ("leadership", "delivery_order", "log_consistency", "messages")},
+    **{name: _in_module(name) for name in ("leadership", "delivery_order", "leader_and_learner")},
     "recipes": lambda names: _table(RECIPE_PROPERTIES.values(), names),
     "service": lambda names: _table(SERVICE_PROPERTIES.values(), names),
 }

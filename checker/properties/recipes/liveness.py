@@ -124,7 +124,7 @@ def _the_holder_learns(setup: RecipeSetup) -> Condition:
         return None if wrong else Finding("nobody believes that it holds what it does not")
 
     def by_itself(rule: str, move: Move) -> Hashable:
-        return None if move.action in {wish.value for wish in ApplicationAction} else fair(rule, move)
+        return None if move.action in {action.value for action in ApplicationAction} else fair(rule, move)
 
     reads = (first_token(setup), *tokens_of_holders(setup))
     return Condition(reads, check, by_itself)

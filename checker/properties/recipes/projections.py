@@ -37,10 +37,8 @@ ANNOUNCED: Scope[RecipeSetup] = Scope(
     "write recipe: fair-election",
 )
 
-FREE_WILL = frozenset(
-    {ApplicationAction.WANT, ApplicationAction.AGAIN, ApplicationAction.QUIT, ApplicationAction.WRITE}
-)
-NEED_NOT = FAULTS | {"remove"} | {wish.value for wish in FREE_WILL}
+UNFORCED = frozenset({ApplicationAction.WANT, ApplicationAction.AGAIN, ApplicationAction.QUIT, ApplicationAction.WRITE})
+NEED_NOT = FAULTS | {"remove"} | {wish.value for wish in UNFORCED}
 """The actions that need never happen."""
 
 

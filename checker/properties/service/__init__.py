@@ -1,6 +1,6 @@
 """The guarantees of the service to its clients (R12 to R14), and the model of a run with some of them.
 
-- `znodes`, `consistency`, `watches`: the guarantees, each declared at its function
+- `consistency`, `watches`: the guarantees, each declared at its function
 - `projections`: the registry, the scripts that a guarantee is meant for, and what guarantees read
 
 A property reads the memory of scripted clients, the history, and the trees. Memory and history keep only the notes that
@@ -21,7 +21,7 @@ from checker.models.service.observations import Note
 from checker.models.service.scripts import Script, scripted
 from checker.models.service.setup import ServiceSetup
 
-from checker.properties.service import znodes, consistency, watches  # isort: skip
+from checker.properties.service import consistency, watches  # isort: skip
 from checker.properties.service.projections import SERVICE_PROPERTIES, Run, ScriptSummary
 
 __all__ = [
@@ -32,7 +32,6 @@ __all__ = [
     "consistency",
     "service_model",
     "watches",
-    "znodes",
 ]
 
 _OF_HISTORY = frozenset({Note.CREATED, Note.EVENTS, Note.NUMBERS, Note.EPHEMERALS, Note.ORDER, Note.COMMITTED})
