@@ -1,10 +1,15 @@
-"""Text for messages: names of other authors made safe to print, and suggestions for misspelt words."""
+"""Text of other authors made safe to show: on one line, and as Markdown; and suggestions for misspelt words.
+
+No text of a name or a value may turn into markup. Markdown is written for GitHub's flavour. Source: the GitHub Flavored
+Markdown specification, "Backslash escapes", "Tables (extension)", "Fenced code blocks".
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from html import escape
 
 UNREADABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029]")
 
@@ -31,3 +36,39 @@ def nearest(word: object, words: Iterable[str]) -> str:
     valid = list(words)
     close = similar(word, valid)
     return f"did you mean {close}?" if close else one_of(valid)
+
+
+SPECIAL = re.compile(r"[!-/:-@\[-`{-~]")  # all characters that a backslash may escape
+UNTOUCHED = frozenset(",.:;/=+ '\"()?%-")  # those of them that are never markup within a line
+
+
+def escaped(text: str) -> str:
+    """Text that Markdown shows unchanged, on one line."""
+    text = SPECIAL.sub(lambda match: match[0] if match[0] in UNTOUCHED else "\\" + match[0], on_a_line(text))
+    # Escape text that would begin a line as a list, a quotation or a number, or be read as an address or an emoji.
+    return re.sub(r"^([-+]|\d+[.)])|(://|\bwww\.)|:(?=\w+:)", _broken, text)
+
+
+def _broken(match: re.Match[str]) -> str:
+    whole = match[0]
+    if whole[0].isdigit() or whole == "www.":
+        return f"{whole[:-1]}\\{whole[-1]}"
+    return "\\" + whole
+
+
+def fenced(text: str, language: str = "text") -> list[str]:
+    """The lines of a code block that shows a text unchanged; its fence is longer than any in the text."""
+    longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
+    fence = "`" * (longest + 1)
+    return [f"{fence}{language}", *text.rstrip("\n").split("\n"), fence]
+
+
+def folded(summary: str, lines: Iterable[str]) -> list[str]:
+    """Lines that are hidden behind a summary until a reader opens them."""
+    return ["<details>", f"<summary>{escape(summary, quote=False)}</summary>", "", *lines, "", "</details>"]
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """The lines of a table of plain texts."""
+    lines = [head, ["---"] * len(head), *([escaped(cell) for cell in row] for row in rows)]
+    return [f"| {' | '.join(line)} |" for line in lines]

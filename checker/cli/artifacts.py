@@ -16,10 +16,10 @@ from pathlib import Path
 
 from checker.cli.command import say_on_error_stream, unread_output_discarded
 from checker.cli.options import REPORT_FILES
-from checker.output_files import OutputError, make_folder, slug, write
 from checker.report import invariants_lines, print_report, report_lines, summary_line
 from checker.report.outcome import RunOutcome
 from checker.traces.formats import FORMATS
+from checker.user_files import OutputError, make_folder, slug, write
 
 SUMMARY = "GITHUB_STEP_SUMMARY"
 

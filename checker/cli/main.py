@@ -62,7 +62,7 @@ def _command(words: list[str]) -> int:
 def _nodes(options: argparse.Namespace) -> int:
     from checker.cli.nodes import NodesError, jobs  # noqa: PLC0415
     from checker.cli.runner import run_all  # noqa: PLC0415
-    from checker.output_files import OutputError  # noqa: PLC0415
+    from checker.user_files import OutputError  # noqa: PLC0415
 
     if options.list_variants:
         return _variants(options)

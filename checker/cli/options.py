@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from checker.execution import Deadline
 from checker.models.ensemble.actions import BUDGETS, FORMER_NAMES
-from checker.output_files import OutputError
 from checker.printable import on_a_line
+from checker.user_files import OutputError
 from spec.quorum import Sid
 from spec.variants import Variant
 

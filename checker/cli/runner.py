@@ -35,7 +35,6 @@ from checker.engine.process import free_memory
 from checker.execution import Deadline, compile_kernels, run_job
 from checker.job import Job
 from checker.models.ensemble import NotRefinedError
-from checker.output_files import slug
 from checker.report import ExitCode, judge, refuse
 from checker.report.json_report import verdicts
 from checker.report.outcome import RunOutcome, gravest
@@ -43,6 +42,7 @@ from checker.report.verdict import not_explored
 from checker.traces import trace_of
 from checker.traces.minimise import minimised
 from checker.traces.trace import Trace
+from checker.user_files import slug
 
 Run = TypeVar("Run")
 Result = TypeVar("Result")

@@ -138,7 +138,7 @@ def _lanes(step: TraceStep) -> list[Json]:
         {
             "name": lane,
             "fields": [
-                {"name": name, "text": _words(value), "changed": name in changed.get(lane, ())}
+                {"name": name, "text": _value_text(value), "changed": name in changed.get(lane, ())}
                 for name, value in fields.items()
             ],
             "gone": [name for name in changed.get(lane, ()) if name not in fields],
@@ -147,7 +147,7 @@ def _lanes(step: TraceStep) -> list[Json]:
     ]
 
 
-def _words(value: Json) -> str:
+def _value_text(value: Json) -> str:
     """A value for a reader; the parts of a record without braces around them."""
     shown = show(value)
     return shown[1:-1] if isinstance(value, dict) and shown.startswith("{") else shown

@@ -1,10 +1,13 @@
 """The pages of the gallery: one for each scenario, and the front page with links to all of them.
 
 A page has the verdict, the properties, and every run that was found. The front page lists every scenario by its folder,
-and every variant with the scenarios that catch it.
+and every variant with the scenarios that catch it. `write_gallery` explores scenarios one after the other, and writes
+their pages.
 
 Rules of this module:
 
+- A page is written only for a scenario with its expected verdict. For any other scenario the verdict is printed, and
+  its page stays unchanged.
 - A violation, a deadlock and a run that never reaches its goal are shown as a picture, with the text folded below it. A
   witness is shown as text alone, because a scenario may have many. All runs are minimised.
 - A page contains nothing that depends on the machine, so that a page is stale only after a real change.
@@ -14,17 +17,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from checker.cli.command import unread_output_discarded
 from checker.engine import Exploration
 from checker.engine.model import Kind
+from checker.engine.process import free_memory
+from checker.execution import run_uninterrupted
 from checker.job import Job, Verdict
-from checker.markdown import escaped, fenced, folded, table
+from checker.printable import escaped, fenced, folded, table
+from checker.report import ExitCode, judge
 from checker.report.text import ENDS, outcome
 from checker.report.verdict import Judgement
+from checker.scenario import ScenarioError, bundled, load
 from checker.scenario.yaml_lines import read_yaml
 from checker.traces.minimise import minimised
 from checker.traces.summary import claim, finding
@@ -198,3 +206,41 @@ def _variants(area: Area, jobs: Mapping[Path, Job], gallery: Path) -> Iterator[s
 def _has(job: Job) -> Sequence[str]:
     """The variants of a scenario that demonstrates their defects."""
     return scenario_of(job).get("variants", []) if _expected(job) != "passed" else []
+
+
+SHARE_OF_MEMORY = 0.8  # of the free memory
+
+
+def write_gallery(gallery: Path, files: Sequence[Path]) -> int:
+    """Write the pages of these scenarios, or of all, and the front page. Raises ScenarioError and OSError.
+
+    An interrupt ends the command as KeyboardInterrupt; the pages written before stay.
+    """
+    jobs = {path: load(path) for path in bundled()}
+    failed = 0
+    for path in _chosen(files, list(jobs)):
+        job, memory = jobs[path], free_memory(SHARE_OF_MEMORY)
+        exploration = run_uninterrupted(job, replace(job.limits, memory=job.limits.memory or memory))
+        judgement = judge(job, exploration, job.actions)
+        if judgement.as_expected:
+            page_of(path, job, exploration, judgement, gallery).write(gallery)
+            result = judgement.verdict.value
+        else:
+            failed = int(ExitCode.UNEXPECTED)
+            result = f"no page: {judgement.sentence}"
+        with unread_output_discarded():
+            print(f"{page_name(path)}: {result}", flush=True)
+    gallery.mkdir(parents=True, exist_ok=True)
+    (gallery / "README.md").write_text(index_of(jobs, gallery), encoding="utf-8")
+    return failed
+
+
+def _chosen(files: Sequence[Path], shipped: Sequence[Path]) -> list[Path]:
+    """The shipped scenarios with these names. Raises ScenarioError for a file that is not a shipped scenario."""
+    known = {os.path.realpath(path): path for path in shipped}
+    named = [os.path.realpath(file) for file in files]  # `Path.resolve` raises for a symlink loop
+    for file, real in zip(files, named, strict=True):
+        if real not in known:
+            right = "name one of those that `python -m checker list` lists, by its path"
+            raise ScenarioError(str(file), 0, "", "this is no scenario that comes with the package", right)
+    return [known[real] for real in named] if files else list(shipped)

@@ -24,7 +24,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from checker.reading import HISTORY, TooLargeError, read_bytes
+from checker.user_files import HISTORY, TooLargeError, read_bytes
 
 Kind: TypeAlias = Literal["create", "set", "delete", "get", "sync+get"]
 Outcome: TypeAlias = Literal["ok", "failed", "unknown"]

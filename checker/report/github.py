@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from checker.job import Verdict
-from checker.markdown import escaped, fenced
+from checker.printable import escaped, fenced
 from checker.report.junit import sentence
 from checker.report.outcome import RunOutcome
 from checker.report.source_location import SourceLocation, location_of

@@ -15,8 +15,8 @@ from pathlib import Path as FilePath
 from msgspec.structs import replace
 
 from checker.models.ensemble import File, Setup
-from checker.reading import CONFIGURATION, TooLargeError, read_bytes
 from checker.scenario.yaml_lines import Path, YamlDocument
+from checker.user_files import CONFIGURATION, TooLargeError, read_bytes
 from spec.config import parse_zoo_cfg
 from spec.quorum import Addresses, Port, Sid, opens, reaches
 

@@ -6,7 +6,7 @@ path (keys and positions from the top), and every path has a line. Rules:
 - Numbers are decimal or 0x hexadecimal: YAML 1.1 reads 1:3, an epoch and a counter, as 63, and 010 as 8. The first
   remains text here; the second is an error, and so are infinity and NaN.
 - A repeated key, an alias, a tag and a second document are errors: each hides a part of the text.
-- A text has at most `checker.reading.SCENARIO` characters, and at most `DEEPEST` levels of lists and maps.
+- A text has at most `checker.user_files.SCENARIO` characters, and at most `DEEPEST` levels of lists and maps.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Any
 
 import yaml
 
-from checker.reading import SCENARIO, TooLargeError
 from checker.scenario.errors import ScenarioError
+from checker.user_files import SCENARIO, TooLargeError
 
 Path = tuple[str | int, ...]
 _DECIMAL = re.compile(r"[+-]?(0|[1-9][0-9]{0,40})")

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from checker.markdown import escaped
+from checker.printable import escaped
 from checker.traces.mermaid import to_mermaid
 from checker.traces.message_log import messages_of
 from checker.traces.summary import MEANING, NOT_SHOWN, REPLAY, about, claim, finding, short_pieces, turns

@@ -5,7 +5,7 @@ Rules:
 - A damaged file, a mixed one, or one in another format raises `JournalError` with the line and the correction.
 - The last line of a run may be incomplete, since the process may have been killed during the write. That is reported,
   but is not an error. An incomplete line is followed by a start record or by the end of the file.
-- A file is read as a stream, so memory does not grow with it. Files and lines have a size limit (`checker.reading`).
+- A file is read as a stream, so memory does not grow with it. Files and lines have a size limit (`checker.user_files`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from checker.reading import JOURNAL, LINE, TooLargeError, check_size
+from checker.user_files import JOURNAL, LINE, TooLargeError, check_size
 from checker.validate.codec import CodecError, durable_of, event_of, rules_of, view_of, zab_rules_of
 from spec.durable import Durable
 from spec.election.state import ElectionRules

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from checker import reading
+from checker import user_files
 from checker.histories import ClientHistoryError
 from checker.histories.record import load
 from checker.validate.journals import JournalError, read
@@ -66,7 +66,7 @@ def test_a_dynamic_file_has_the_limit_too() -> None:
         parse_zoo_cfg("dynamicConfigFile=d\n", read={"d": text}.get, complete=False)
     with pytest.raises(ConfigError, match=f"zoo.cfg: the file has {len(text):,} characters"):
         parse_zoo_cfg(text, complete=False)
-    assert reading.CONFIGURATION == LONGEST
+    assert user_files.CONFIGURATION == LONGEST
 
 
 def seconds_for(count: int) -> float:

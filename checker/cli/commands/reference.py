@@ -78,11 +78,11 @@ def _gallery_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _gallery(options: argparse.Namespace) -> int:
-    from checker.gallery.command import write  # noqa: PLC0415
+    from checker.gallery.page import write_gallery  # noqa: PLC0415
     from checker.scenario import ScenarioError  # noqa: PLC0415
 
     try:
-        return write(options.folder, options.files)
+        return write_gallery(options.folder, options.files)
     except ScenarioError as error:
         return refused(str(error), ExitCode.SCENARIO)
     except OSError as error:

@@ -24,8 +24,8 @@ def _run_options(parser: argparse.ArgumentParser) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from checker.cli.sources import InvalidScenario, load_request  # noqa: PLC0415
-    from checker.output_files import OutputError  # noqa: PLC0415
     from checker.scenario import VariantError, bundled  # noqa: PLC0415
+    from checker.user_files import OutputError  # noqa: PLC0415
 
     try:
         requests = [load_request(path, options.variants) for path in options.files or bundled()]

@@ -1,17 +1,17 @@
 """Files on request: the scenarios of all runs, the traces of all findings, the configuration files of the stages.
 
-All functions raise `checker.output_files.OutputError` with the path for a file that cannot be written.
+All functions raise `checker.user_files.OutputError` with the path for a file that cannot be written.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from checker.output_files import make_folder, slug, write
 from checker.rollout.answer import Plan
 from checker.rollout.runs import RunResult, SafetyVerdict
 from checker.rollout.steps import unwaited
 from checker.traces.formats import FORMATS
+from checker.user_files import make_folder, slug, write
 
 NOT_FORMATS = frozenset({"pytest"})  # a test that repeats a run belongs to a project, not to a change request
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from checker.engine import Move
-from checker.markdown import escaped, fenced, folded, table
 from checker.models.ensemble.actions import Action
+from checker.printable import escaped, fenced, folded, table
 from checker.rollout.answer import Plan
 from checker.rollout.assessment import Reason, StageAssessment
 from checker.rollout.failures import Failure, failures

@@ -105,7 +105,7 @@ class Arrows:
         """The direction of a message: 1 for the right."""
         return 1 if self._places.life(message.receiver) >= self._places.life(message.sender) else -1
 
-    def words(self) -> Iterator[str]:
+    def labels(self) -> Iterator[str]:
         """The words on messages: below the ends of shafts, and behind the stubs of messages in flight."""
         under_way = defaultdict(list)
         for message in self._places.messages:

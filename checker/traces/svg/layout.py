@@ -184,7 +184,7 @@ class PictureLayout:
         """The boxes of a lane, from the top down."""
         columns = self.box_columns
         for event in step.events:
-            words = _words(step, event)
+            words = _event_label(step, event)
             if event.lane == lane and words is not None:
                 kind, remarks = words
                 lines = tuple(("", each) for each in wrapped(remarks, columns, FIELD_LINES))
@@ -210,7 +210,7 @@ def _lines(changed: list[tuple[str, str]], columns: int) -> Iterator[tuple[str, 
         yield from (("", " " + other) for other in others)
 
 
-def _words(step: TraceStep, event: DiagramEvent) -> tuple[str, str] | None:
+def _event_label(step: TraceStep, event: DiagramEvent) -> tuple[str, str] | None:
     """The kind and the text of a mark or a note; None for other drawings, and for a note equal to the caption."""
     if event.kind in ("crash", "start", "decide"):
         return event.kind, event.text

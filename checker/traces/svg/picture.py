@@ -94,7 +94,7 @@ class _Picture:
             *self._loop(),
             *(self._step(row) for row in places.rows),
             *self._arrows.shafts(),
-            *self._arrows.words(),
+            *self._arrows.labels(),
             *foot,
         ]
         width = places.width

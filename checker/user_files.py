@@ -1,0 +1,75 @@
+"""Files that a user names: input, read up to a limit of size, and output in folders and files.
+
+The time and the memory for an input grow with its size, so every kind has a limit, well above real files. An error
+states the size of the file and the limit. A file that cannot be written raises OutputError, which says where and why.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+LONGEST_STEM = 150  # characters of a file's name before its suffix
+
+
+class OutputError(Exception):
+    """Requested output cannot be written; the message names the option or the file, and the reason."""
+
+
+def make_folder(folder: Path, named: str = "") -> None:
+    """Make a folder, unless it exists; `named` is its name in errors. Raises OutputError."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        raise OutputError(f"{named or folder}: no folder can be there ({error})") from None
+
+
+def write(path: Path, text: str, mode: str = "w") -> None:
+    """Write a text, or append it with the mode `a`. Raises OutputError."""
+    try:
+        with path.open(mode, encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text)
+    except (OSError, ValueError) as error:
+        raise OutputError(f"{path}: it cannot be written ({error})") from None
+
+
+def slug(text: str) -> str:
+    """A text as a part of a file's name."""
+    return re.sub(r"[^A-Za-z0-9.]+", "-", text).strip("-")[:LONGEST_STEM]
+
+
+SCENARIO = 256 * 1024
+"""The limit for a scenario, in bytes; the largest shipped one has 3 kB."""
+CONFIGURATION = 256 * 1024
+"""The limit for a zoo.cfg or a dynamic file, in bytes, as `spec.config.zoo_cfg.LONGEST`."""
+HISTORY = 256 * 1024 * 1024
+"""The limit for one file of a recorded history, in bytes."""
+JOURNAL = 1024 * 1024 * 1024
+"""The limit for the journal of a server, in bytes; it is read as a stream."""
+LINE = 64 * 1024 * 1024
+"""The limit for one line of a journal, in bytes."""
+
+
+class TooLargeError(Exception):
+    """A file above its limit; the message states the size and the limit."""
+
+    def __init__(self, size: int, limit: int) -> None:
+        super().__init__(f"it has {size:,} bytes, and the limit is {limit:,}")
+        self.size, self.limit = size, limit
+
+
+def check_size(path: Path, limit: int) -> None:
+    """Check the size of a file before it is read. Raises OSError and TooLargeError."""
+    size = path.stat().st_size
+    if size > limit:
+        raise TooLargeError(size, limit)
+
+
+def read_bytes(path: Path, limit: int) -> bytes:
+    """Read a file. Raises OSError, and TooLargeError, also for an endless device."""
+    check_size(path, limit)
+    with path.open("rb") as stream:
+        content = stream.read(limit + 1)
+    if len(content) > limit:
+        raise TooLargeError(len(content), limit)
+    return content
