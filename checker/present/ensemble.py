@@ -19,7 +19,7 @@ from checker.job import DiagramEvent, Json
 from checker.models.ensemble import Grain, Setup
 from checker.models.ensemble.actions import Action
 from checker.models.ensemble.setup import VOTES, server_name
-from checker.present.ensemble_events import Events, decided, leader_words, vote_words
+from checker.present.ensemble_events import Events, decision, leader_of_vote, notification
 from checker.present.ensemble_fields import disk_of, part_of, transaction
 from spec.effects import DiskOperation
 from spec.election.state import Election
@@ -67,7 +67,7 @@ class EnsemblePresenter:
             fields["bucket"] = bucket
         if election.outofelection:
             fields["outofelection"] = {
-                str(sender): leader_words(claim.leader) for sender, claim in election.outofelection
+                str(sender): leader_of_vote(claim.leader) for sender, claim in election.outofelection
             }
         if election.finalizing:
             fields["waits"] = "finalizeWait"
@@ -75,9 +75,9 @@ class EnsemblePresenter:
 
     def _bucket(self, sid: Sid, election: Election, row: Row) -> dict[str, Json]:
         if self._votes is None:
-            return {str(sender): leader_words(ballot.vote.leader) for sender, ballot in election.recvset}
+            return {str(sender): leader_of_vote(ballot.vote.leader) for sender, ballot in election.recvset}
         votes = ((sender, vote) for (server, sender), vote in row[self._votes] if server == sid)
-        return {str(sender): leader_words(vote.leader) for sender, vote in votes}
+        return {str(sender): leader_of_vote(vote.leader) for sender, vote in votes}
 
     def caption(self, move: Move) -> str:
         """One sentence with the actor and the action."""
@@ -108,8 +108,8 @@ class EnsemblePresenter:
 def _vote(vote: Vote) -> Json:
     """A vote as ZooKeeper logs it; the lowest vote, of a server that does not vote, is omitted."""
     if vote.zxid < 0:
-        return {"leader": leader_words(vote.leader)}
-    return {"leader": leader_words(vote.leader), "zxid": hex(vote.zxid), "epoch": vote.peer_epoch}
+        return {"leader": leader_of_vote(vote.leader)}
+    return {"leader": leader_of_vote(vote.leader), "zxid": hex(vote.zxid), "epoch": vote.peer_epoch}
 
 
 def _many(sids: Any) -> str:
@@ -156,8 +156,8 @@ def _written_late(_: EnsemblePresenter, sid: Sid, txn: Txn) -> str:
 _CAPTIONS: dict[Action, Any] = {
     Action.START: _starts("{} starts"),
     Action.RESTART: _starts("{} starts again"),
-    Action.DELIVER: lambda _, a, b, heard: f"{server_name(b)} hears {server_name(a)} {vote_words(heard)}",
-    Action.DECIDE: lambda by, sid, leader: f"{server_name(sid)} decides: {decided(sid, leader, by.watches(sid))}",
+    Action.DELIVER: lambda _, a, b, heard: f"{server_name(b)} hears {server_name(a)} {notification(heard)}",
+    Action.DECIDE: lambda by, sid, leader: f"{server_name(sid)} decides: {decision(sid, leader, by.watches(sid))}",
     Action.ELECT: _elects,
     Action.RECEIVE: lambda _, a, b, packet: f"{server_name(b)} receives {described(packet)} from {server_name(a)}",
     Action.SYNC: _on_disk,

@@ -31,19 +31,19 @@ from spec.zab.state import LeaderPhase, LearnerPhase
 _SERVING = (LeaderPhase.BROADCAST, LearnerPhase.BROADCAST)
 
 
-def leader_words(leader: Sid) -> int | str:
+def leader_of_vote(leader: Sid) -> int | str:
     """The leader of a vote; the lowest vote, which a non-voter has, is for `nobody`."""
     return leader if leader >= 0 else "nobody"
 
 
-def vote_words(message: Message) -> str:
+def notification(message: Message) -> str:
     """A notification: `vote for 3 (LOOKING, round 2)`."""
     assert isinstance(message, Notification)
-    leader = leader_words(message.vote.leader)
+    leader = leader_of_vote(message.vote.leader)
     return f"vote for {leader} ({message.state.name}, round {message.election_epoch})"
 
 
-def decided(sid: Sid, leader: Sid, watches: bool) -> str:
+def decision(sid: Sid, leader: Sid, watches: bool) -> str:
     """The outcome of a server's decision: `LEADING`, `FOLLOWING 3`."""
     if sid == leader:
         return ServerState.LEADING.name
@@ -79,7 +79,7 @@ class Events:
             old, new = _contents(before[place]), _contents(after[place])
             arrived = move.action == Action.DELIVER and move.arguments[:2] == (source, destination)
             messages = changes(old, new, 0 if arrived else None)
-            yield from _flow(source, destination, messages, vote_words)
+            yield from _flow(source, destination, messages, notification)
 
     def _broken(self, before: Row, move: Move, after: Row) -> Iterator[DiagramEvent]:
         """Links that are cut or heal, and a connection that is dropped."""
@@ -108,7 +108,7 @@ class Events:
             yield DiagramEvent("note", lane, f"adopts {self._file_of(new.sid, new.view)}")
         if now.state is not ServerState.LOOKING and (was is None or was.state is ServerState.LOOKING):
             watches = now.state is ServerState.OBSERVING
-            yield DiagramEvent("decide", lane, decided(new.sid, now.vote.leader, watches))
+            yield DiagramEvent("decide", lane, decision(new.sid, now.vote.leader, watches))
         serves = began_to_serve(old, new)
         if serves is not None:
             yield DiagramEvent("note", lane, serves)

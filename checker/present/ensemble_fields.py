@@ -43,7 +43,7 @@ def part_of(server: Server) -> Fields:
 def disk_of(server: Server) -> Fields:
     """The content of a server's disk, its pending writes, and the memory that two variants leave behind."""
     queue = () if server.zab is None else server.zab.queue
-    writing: Fields = {"writing": [asked(operation) for operation in queue]} if queue else {}
+    writing: Fields = {"writing": [disk_operation(operation) for operation in queue]} if queue else {}
     return {**_durable(server.durable), **writing, **_remains(server.remains)}
 
 
@@ -53,7 +53,7 @@ def transaction(txn: Txn) -> str:
     return zxid if txn.value is None or txn.value == zxid else f"{zxid}={brief(to_json(txn.value))}"
 
 
-def asked(operation: DiskOperation) -> str:
+def disk_operation(operation: DiskOperation) -> str:
     """A requested disk operation: `1:2`, `currentEpoch 2`, `snapshot 1:2`."""
     match operation:
         case Append(txn=txn):

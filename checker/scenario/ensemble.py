@@ -40,7 +40,7 @@ class EnsembleKind(ScenarioKind[Scenario]):
 
     schema = Scenario
 
-    def described(self) -> Job:
+    def describe(self) -> Job:
         """The job of the ensemble, with its restrictions."""
         setup = with_variants(setup_of(self.keys, self.document, self.files, self.variants()), self.added)
         model = self._model(setup, tuple(self.properties(ENSEMBLE_PROPERTIES, setup)))

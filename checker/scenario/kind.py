@@ -46,7 +46,7 @@ class ScenarioKind(ABC, Generic[Keys]):
         self.keys: Keys = decode(self.schema, document, document.value, ())  # type: ignore[assignment]
 
     @abstractmethod
-    def described(self) -> Job:
+    def describe(self) -> Job:
         """The job with its model, presenter, bounds and actions. Raises ScenarioError and VariantError."""
 
     def job(self) -> Job:
@@ -54,12 +54,12 @@ class ScenarioKind(ABC, Generic[Keys]):
 
         Raises ScenarioError, spec.config.ConfigError and VariantError.
         """
-        job = self.described()
+        job = self.describe()
         return replace(
             job,
             limits=self._limits(),
-            expected=None if self.added else self._expected(),
-            violations=None if self.added else self._violations(job.model.properties),
+            expected=None if self.added else self._expected_verdict(),
+            violations=None if self.added else self._expected_violations(job.model.properties),
             until_witnessed=self.keys.until_witnessed,
             allowed_silent=job.allowed_silent | self._may_not_fire(job.actions),
         )
@@ -154,7 +154,7 @@ class ScenarioKind(ABC, Generic[Keys]):
             raise self.document.error(("limits", "memory"), what, "write it like 500MB or 2GB")
         return int(float(found[1]) * _UNITS[(found[2] or "B").upper()])
 
-    def _expected(self) -> Verdict | None:
+    def _expected_verdict(self) -> Verdict | None:
         if self.keys.expect is None:
             return None
         words = [each.value for each in Verdict if each is not Verdict.ERROR]  # which says nothing about the ensemble
@@ -163,7 +163,7 @@ class ScenarioKind(ABC, Generic[Keys]):
             raise self.document.error(("expect",), what, nearest(self.keys.expect, words))
         return Verdict(self.keys.expect)
 
-    def _violations(self, properties: Iterable[Property]) -> Mapping[str, int] | None:
+    def _expected_violations(self, properties: Iterable[Property]) -> Mapping[str, int] | None:
         """The properties that are expected to be violated, with the depth of each; None if the scenario names none."""
         stated = self.keys.violations
         if stated is msgspec.UNSET:

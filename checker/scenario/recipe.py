@@ -32,7 +32,7 @@ class RecipeKind(ScenarioKind[RecipeScenario]):
 
     schema = RecipeScenario
 
-    def described(self) -> Job:
+    def describe(self) -> Job:
         """The job of the clients, their service and their resource."""
         setup = self._setup()
         properties = tuple(self.properties(RECIPE_PROPERTIES, setup))

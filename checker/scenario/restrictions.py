@@ -67,7 +67,7 @@ def with_opening(model: Model, entries: list[Any], setup: Setup, document: YamlD
             row = step[1]
             if len(moves) > LONGEST:
                 raise document.error(path, f"more than {LONGEST} steps", "let fewer servers settle")
-    return (_forced(model, tuple(moves)) if moves else model), len(moves)
+    return (_force(model, tuple(moves)) if moves else model), len(moves)
 
 
 def _choices(entry: OpeningEntry, setup: Setup, document: YamlDocument, path: Path) -> list[Choice]:
@@ -124,7 +124,7 @@ def _concerns(move: Move, among: set[Sid]) -> bool:
     return move.arguments[0] in among
 
 
-def _forced(model: Model, moves: tuple[Move, ...]) -> Model:
+def _force(model: Model, moves: tuple[Move, ...]) -> Model:
     """The same model, with these as its first moves."""
     done = Read(OPENING, lambda taken: True if taken == len(moves) else None)
     actor = Actor(OPENING, (OPENING,), lambda values, _: Outcome((values[0] + 1,)))

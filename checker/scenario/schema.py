@@ -211,14 +211,14 @@ def decode(kind: type[T], document: YamlDocument, value: Any, path: Path) -> T:
     """A map as a struct. Raises ScenarioError with the line of the first error."""
     fields = tuple(sorted(kind.__struct_fields__, key=lambda name: name in Common.__struct_fields__))  # its own first
     if not isinstance(value, dict):
-        raise document.error(path, f"{_named(value)} stands where a map is wanted", _keys_of(fields))
+        raise document.error(path, f"{_type_name(value)} stands where a map is wanted", _keys_of(fields))
     for key in value:
         if key not in fields:
             raise document.error((*path, key), "there is no such key", _instead_of(key, kind, fields))
     try:
         return msgspec.convert(value, kind, strict=True)
     except msgspec.ValidationError as error:
-        what, where, right = _told(str(error))
+        what, where, right = _translate(str(error))
         raise document.error((*path, *where), what, right or _keys_of(fields)) from None
 
 
@@ -240,7 +240,7 @@ def _instead_of(key: object, kind: type[msgspec.Struct], fields: tuple[str, ...]
     return nearest(key, (*fields, *KINDS) if kind is Scenario else fields)
 
 
-def _named(value: Any) -> str:
+def _type_name(value: Any) -> str:
     names = {list: "a list", str: "text", bool: "true or false", int: "a number", float: "a number"}
     return "nothing" if value is None else names.get(type(value), "a map")
 
@@ -266,7 +266,7 @@ _FORMS = {
 """The notation of each type of value; a key that may be null may be left out."""
 
 
-def _told(message: str) -> tuple[str, Path, str]:
+def _translate(message: str) -> tuple[str, Path, str]:
     """A message of msgspec (`Expected ... - at `$.rounds`) in this project's words, its place, and the correct form."""
     what, _, where = message.partition(" - at `$")
     path: list[str | int] = []
@@ -276,9 +276,9 @@ def _told(message: str) -> tuple[str, Path, str]:
     types = [each.strip() for each in wanted[1].split("|")] if wanted else []
     forms = [_FORMS[each] for each in types if each in _FORMS]
 
-    def told(match: re.Match[str]) -> str:
+    def translate(match: re.Match[str]) -> str:
         return " or ".join(_WORDS.get(each.strip(), each) for each in match[1].split("|"))
 
-    said = re.sub(r"`([^`]*)`", told, what).replace("Expected", "expected")
+    said = re.sub(r"`([^`]*)`", translate, what).replace("Expected", "expected")
     said = said.replace("Object missing required field", "it lacks the key")
     return said, tuple(path), f"write {' or '.join(forms)}" if forms else ""

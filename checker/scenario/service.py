@@ -36,7 +36,7 @@ class ServiceKind(ScenarioKind[ServiceScenario]):
 
     schema = ServiceScenario
 
-    def described(self) -> Job:
+    def describe(self) -> Job:
         """The job of the clients and their service."""
         check_counts(self.keys, self.document, MOST)
         scripts = self._scripts()

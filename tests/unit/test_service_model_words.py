@@ -73,7 +73,7 @@ def test_a_client_that_waits_for_no_answer_at_all_asks_nothing() -> None:
 
 
 def test_every_update_writes_data_of_its_own() -> None:
-    tagged = Script.of(request_of("set /x"), [request_of("create /a"), request_of(["set /x", "set /y"])]).tagged(2)
+    tagged = Script.of(request_of("set /x"), [request_of("create /a"), request_of(["set /x", "set /y"])]).with_tags(2)
 
     assert tagged.steps[0] == (SetData("/x", b"2.1", -1),)
     create, multi = tagged.steps[1]

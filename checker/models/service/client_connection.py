@@ -126,27 +126,27 @@ class _ConnectionSteps:
             case DeliverLateRequest():
                 return self._arrive_late(link)
             case SendMessage(message, ahead):
-                return Outcome((self._pushed(link, message, ahead),))
+                return Outcome((self._enqueue(link, message, ahead),))
             case DeliverMessage(place):
                 return self._deliver(link, place)
             case CloseConnection(server, session):
                 return self._cut(link, server, session)
             case LoseConnection():
-                return self._lost(link, link.stray + may_change(link.up))
+                return self._lose(link, link.stray + may_change(link.up))
             case EndProcess():
-                return self._died(link)
+                return self._end_process(link)
             case ExpireSession():
-                return Outcome((_settled() if link.state is ConnectionState.GONE else replace(link, stray=()),))
+                return Outcome((_after_session() if link.state is ConnectionState.GONE else replace(link, stray=()),))
             case _:
-                return self._connecting(link, asked)
+                return self._reconnect(link, asked)
 
-    def _connecting(
+    def _reconnect(
         self, link: ClientConnection, asked: ResumeSession | RefuseSession | RequestSession | StartSession
     ) -> Outcome:
         match asked:
             case ResumeSession(server, zxid):
                 after = replace(link, state=ConnectionState.UP, server=server, stray=())
-                return Outcome((after,), (self._linked(server, ConnectionStart(True, link.session, zxid)),))
+                return Outcome((after,), (self._accept(server, ConnectionStart(True, link.session, zxid)),))
             case RefuseSession():
                 return Outcome(
                     (ClientConnection(ConnectionState.OVER, link.session),), (Send(self._above, SessionExpiry()),)
@@ -160,9 +160,9 @@ class _ConnectionSteps:
             case StartSession(session, zxid):
                 assert link.server is not None
                 after = ClientConnection(ConnectionState.UP, session, link.server)
-                return Outcome((after,), (self._linked(link.server, ConnectionStart(False, session, zxid)),))
+                return Outcome((after,), (self._accept(link.server, ConnectionStart(False, session, zxid)),))
 
-    def _linked(self, server: int, told: ConnectionStart) -> Send:
+    def _accept(self, server: int, told: ConnectionStart) -> Send:
         return Send(self._above, Acceptance(server, told) if self._has_library else told)
 
     def _ask(self, link: ClientConnection, record: Record) -> Outcome:
@@ -196,7 +196,7 @@ class _ConnectionSteps:
     def _early(self, record: Record) -> bool:
         return self._may_be_early and answered_early(record)
 
-    def _pushed(self, link: ClientConnection, message: ServerMessage, ahead: bool) -> ClientConnection:
+    def _enqueue(self, link: ClientConnection, message: ServerMessage, ahead: bool) -> ClientConnection:
         if link.state is not ConnectionState.UP or link.cut:
             return link
         awaited = isinstance(message, Reply) and waits(message.asked) and not self._early(message.asked)
@@ -211,10 +211,10 @@ class _ConnectionSteps:
             return None
         message = link.down[place]
         if isinstance(message, ConnectionClosed):
-            return self._lost(link, link.stray)
+            return self._lose(link, link.stray)
         heard = Send(self._above, Delivery(message))
         if _ends(message):
-            return Outcome((_settled(),), (heard,))
+            return Outcome((_after_session(),), (heard,))
         return Outcome((replace(link, down=link.down[:place] + link.down[place + 1 :]),), (heard,))
 
     def _cut(self, link: ClientConnection, server: int | None, session: SessionId) -> Outcome:
@@ -223,24 +223,24 @@ class _ConnectionSteps:
             return Outcome((link,))
         # The reply to CloseSession already ends the connection.
         down = link.down if link.cut else (*link.down, ConnectionClosed())
-        return Outcome((replace(link, up=(), waiting=0, down=down, stray=()),), self._forgotten(link))
+        return Outcome((replace(link, up=(), waiting=0, down=down, stray=()),), self._forget(link))
 
-    def _lost(self, link: ClientConnection, stray: tuple[Record, ...]) -> Outcome:
+    def _lose(self, link: ClientConnection, stray: tuple[Record, ...]) -> Outcome:
         after = ClientConnection(
             ConnectionState.GONE if link.closing else ConnectionState.DOWN, link.session, stray=stray
         )
-        return Outcome((after,), (*self._forgotten(link), Send(self._above, ConnectionLoss())))
+        return Outcome((after,), (*self._forget(link), Send(self._above, ConnectionLoss())))
 
-    def _died(self, link: ClientConnection) -> Outcome:
+    def _end_process(self, link: ClientConnection) -> Outcome:
         stray = link.stray + may_change(link.up)
         after = (
-            _settled()
+            _after_session()
             if link.state is ConnectionState.OVER
             else ClientConnection(ConnectionState.GONE, link.session, stray=stray)
         )
-        return Outcome((after,), (*self._forgotten(link), Send(self._above, ClientCrash())))
+        return Outcome((after,), (*self._forget(link), Send(self._above, ClientCrash())))
 
-    def _forgotten(self, link: ClientConnection) -> tuple[Send, ...]:
+    def _forget(self, link: ClientConnection) -> tuple[Send, ...]:
         """The operations by which a server forgets a client without a connection to it."""
         if link.server is None:
             return ()
@@ -248,6 +248,6 @@ class _ConnectionSteps:
         return Send(server_name(link.server), forget), Send(watches_name(link.server), forget)
 
 
-def _settled() -> ClientConnection:
+def _after_session() -> ClientConnection:
     """The link of a client that is gone and whose session has ended."""
     return ClientConnection(ConnectionState.GONE, 0)

@@ -51,14 +51,14 @@ def history_actor(notes: frozenset[Note]) -> Actor:
         history: CommitHistory = values[0]
         for txn in parts_of(fact.change.record):
             if isinstance(txn, DeleteTxn) and fact.change.session:
-                history = _deleted(history, txn)
+                history = _record_deletion(history, txn)
             if isinstance(txn, CreateTxn):
-                history = _created(history, fact, txn, notes)
+                history = _record_creation(history, fact, txn, notes)
             if isinstance(txn, CreateTxn | CreateContainerTxn | CreateTtlTxn | SetDataTxn) and txn.data:
-                history = _updated(history, txn.data, notes)
+                history = _record_update(history, txn.data, notes)
         if Note.CREATED in notes:
             for event in fact.events:
-                history = _came_or_went(history, event)
+                history = _record_event(history, event)
         if Note.EVENTS in notes:
             told = tuple((event.type.name, event.path) for event in fact.events)
             history = replace(history, events=(*history.events, *told))
@@ -75,7 +75,7 @@ def parts_of(record: Record) -> Iterator[Record]:
         yield record
 
 
-def _came_or_went(history: CommitHistory, event: Event) -> CommitHistory:
+def _record_event(history: CommitHistory, event: Event) -> CommitHistory:
     path = event.path
     if event.type is EventType.NODE_DELETED:
         return replace(history, alive=history.alive - {path})
@@ -87,7 +87,7 @@ def _came_or_went(history: CommitHistory, event: Event) -> CommitHistory:
     return replace(history, creations=tuple(sorted(creations.items())), alive=history.alive | {path}, again=again)
 
 
-def _created(history: CommitHistory, fact: CommitFact, txn: CreateTxn, notes: frozenset[Note]) -> CommitHistory:
+def _record_creation(history: CommitHistory, fact: CommitFact, txn: CreateTxn, notes: frozenset[Note]) -> CommitHistory:
     path = txn.path
     if Note.NUMBERS in notes and _SEQUENTIAL(path):
         parent = fact.store.node(parent_of(path))
@@ -101,7 +101,7 @@ def _created(history: CommitHistory, fact: CommitFact, txn: CreateTxn, notes: fr
     return history
 
 
-def _deleted(history: CommitHistory, txn: DeleteTxn) -> CommitHistory:
+def _record_deletion(history: CommitHistory, txn: DeleteTxn) -> CommitHistory:
     """The history after a client's request has deleted a znode.
 
     Deletions by the servers have no session, or are the end of one, and do not come here.
@@ -110,7 +110,7 @@ def _deleted(history: CommitHistory, txn: DeleteTxn) -> CommitHistory:
     return replace(history, ephemerals=left)
 
 
-def _updated(history: CommitHistory, data: bytes, notes: frozenset[Note]) -> CommitHistory:
+def _record_update(history: CommitHistory, data: bytes, notes: frozenset[Note]) -> CommitHistory:
     if Note.COMMITTED in notes:
         history = replace(history, committed=history.committed | {data})
     if Note.ORDER in notes:

@@ -91,9 +91,9 @@ def after_request(memory: Observations, notes: frozenset[Note], zxid: int) -> Ob
 
 def after_reply(memory: Observations, notes: frozenset[Note], answer: Reply, place: int) -> Observations:
     """The memory after the reply to the outstanding request at this place."""
-    for note, kept in _KEPT.items():
+    for note, record in _RECORDERS.items():
         if note in notes:
-            memory = kept(memory, answer, place)
+            memory = record(memory, answer, place)
     return memory
 
 
@@ -106,7 +106,7 @@ def after_comparison(memory: Observations, expected: Expected | None, answer: Re
     return replace(memory, compared=True, unexpected=wrong)
 
 
-def _created(memory: Observations, answer: Reply, _place: int) -> Observations:
+def _record_creation(memory: Observations, answer: Reply, _place: int) -> Observations:
     create = answer.asked
     if not isinstance(create, Create) or create.flags not in (CreateMode.PERSISTENT, CreateMode.EPHEMERAL):
         return memory
@@ -115,18 +115,18 @@ def _created(memory: Observations, answer: Reply, _place: int) -> Observations:
     return replace(memory, refused=memory.refused | {create.path}) if answer.code is Code.NODE_EXISTS else memory
 
 
-def _accepted(memory: Observations, answer: Reply, _place: int) -> Observations:
+def _record_update(memory: Observations, answer: Reply, _place: int) -> Observations:
     data = tags_of(answer.asked) if succeeded(answer) else frozenset()
     return replace(memory, accepted=memory.accepted | data) if data else memory
 
 
-def _newest(memory: Observations, answer: Reply, _place: int) -> Observations:
+def _record_zxid(memory: Observations, answer: Reply, _place: int) -> Observations:
     if answer.zxid < memory.newest and memory.went_back is None:
         memory = replace(memory, went_back=(memory.newest, answer.zxid))
     return replace(memory, newest=max(memory.newest, answer.zxid))
 
 
-def _fresh(memory: Observations, answer: Reply, place: int) -> Observations:
+def _record_freshness(memory: Observations, answer: Reply, place: int) -> Observations:
     at = memory.asked_at[place]
     memory = replace(memory, asked_at=memory.asked_at[:place] + memory.asked_at[place + 1 :])
     if isinstance(answer.asked, Sync):
@@ -140,7 +140,7 @@ def _fresh(memory: Observations, answer: Reply, place: int) -> Observations:
     return memory
 
 
-def _watched(memory: Observations, answer: Reply, _place: int) -> Observations:
+def _record_watch(memory: Observations, answer: Reply, _place: int) -> Observations:
     read = answer.asked
     if not isinstance(read, READS) or answer.code not in (Code.OK, Code.NO_NODE):
         return memory
@@ -218,12 +218,12 @@ def succeeded(answer: Reply) -> bool:
     return answer.code is Code.OK and all(result.type != -1 for result in results)
 
 
-_KEPT = {
-    Note.CREATED: _created,
-    Note.ACCEPTED: _accepted,
-    Note.NEWEST: _newest,
-    Note.FRESHNESS: _fresh,
-    Note.WATCHES: _watched,
+_RECORDERS = {
+    Note.CREATED: _record_creation,
+    Note.ACCEPTED: _record_update,
+    Note.NEWEST: _record_zxid,
+    Note.FRESHNESS: _record_freshness,
+    Note.WATCHES: _record_watch,
 }
 
 

@@ -54,7 +54,7 @@ class Script:
         """A script; a step of one request needs no list."""
         return cls(tuple((step,) if isinstance(step, Record) else tuple(step) for step in steps), pipeline)
 
-    def tagged(self, client: int) -> Script:
+    def with_tags(self, client: int) -> Script:
         """The same script, with the tag of each update as its data."""
         return Script(
             tuple(
@@ -103,7 +103,7 @@ class Choose(msgspec.Struct, frozen=True):
     zxid: int = 0
 
 
-def scripted(setup: ServiceSetup, scripts: Sequence[Script], notes: Iterable[Note]) -> ModelFragment:
+def scripted_clients(setup: ServiceSetup, scripts: Sequence[Script], notes: Iterable[Note]) -> ModelFragment:
     """The clients of a service, one for each script."""
     wanted = frozenset(notes)
     clients = [_Scripted(client, setup, script, wanted) for client, script in enumerate(scripts, 1)]

@@ -42,7 +42,7 @@ class ServerLogic:
     def __init__(self, variants: frozenset[Variant]) -> None:
         self._variants = variants
 
-    def prepared(self, store: FrozenStore, propose: Propose) -> Change:
+    def transaction_of(self, store: FrozenStore, propose: Propose) -> Change:
         """The transaction for a request. A request of a session that is not open is refused as expired."""
         session, record = propose.session, propose.record
         open_ = store.timeout(session) is not None
@@ -54,7 +54,7 @@ class ServerLogic:
             change = replace(change, record=_up_to_the_error(change.record))
         return change
 
-    def applied(self, store: FrozenStore, zxid: int, change: Change) -> TxnResult:
+    def effect_of(self, store: FrozenStore, zxid: int, change: Change) -> TxnResult:
         """The effect of a transaction on a tree."""
         txn = change.record
         if Variant.EPHEMERAL_OUTLIVES_SESSION in self._variants and isinstance(txn, CloseSessionTxn):

@@ -76,73 +76,79 @@ class LaggingServer(msgspec.Struct, frozen=True):
 
 def lagging_server_actor(server: int, setup: ServiceSetup) -> Actor:
     """A server. Its operations are Commit, ApplyNext, ServeRequest, RegisterWatches and ForgetClient."""
-    decisions = ServerLogic(setup.variants)
     name = server_name(server)
+    return Actor(name, (name,), _ServerSteps(server, setup.variants).step)
 
-    def step(values: tuple[Any, ...], asked: Any) -> Outcome | None:
+
+class _ServerSteps:
+    """The operations of a server that lags; its only data are those of the server and the variants."""
+
+    def __init__(self, server: int, variants: frozenset[Variant]) -> None:
+        self._server, self._variants = server, variants
+        self._logic = ServerLogic(variants)
+
+    def step(self, values: tuple[Any, ...], asked: Any) -> Outcome | None:
         replica: LaggingServer = values[0]
         match asked:
             case Commit():
-                return _receive(replica, asked)
+                return self._receive(replica, asked)
             case ApplyNext():
-                return _apply(replica) if replica.pending else None
+                return self._apply(replica) if replica.pending else None
             case ForgetClient(client):
                 return Outcome((replace(replica, pending=tuple(_without(client, replica.pending))),))
             case ServeRequest(session, record, client):
-                origin = None if client is None else Origin(server, client, record)
-                return _serve(replica, session, record, origin, asked)
+                origin = None if client is None else Origin(self._server, client, record)
+                return self._serve(replica, session, record, origin, asked)
             case _:
-                return Outcome(values, tuple(sync_or_read(server, replica.store, replica.zxid, asked)))
+                return Outcome(values, tuple(sync_or_read(self._server, replica.store, replica.zxid, asked)))
 
     def _serve(
-        replica: LaggingServer, session: int, record: Record, origin: Origin | None, asked: ServeRequest
+        self, replica: LaggingServer, session: int, record: Record, origin: Origin | None, asked: ServeRequest
     ) -> Outcome | None:
-        if isinstance(record, Sync) and replica.pending and Variant.SYNC_WITHOUT_WAITING not in setup.variants:
+        if isinstance(record, Sync) and replica.pending and Variant.SYNC_WITHOUT_WAITING not in self._variants:
             if origin is None:
                 return Outcome((replica,))
             return Outcome((replace(replica, pending=(*replica.pending, SyncMarker(origin))),))
-        if origin is not None and Variant.ANSWERED_BEFORE_COMMIT in setup.variants and answered_early(record):
-            change = decisions.prepared(replica.store, Propose(session, record))
-            applied = decisions.applied(replica.store, replica.zxid, change)
+        if origin is not None and Variant.ANSWERED_BEFORE_COMMIT in self._variants and answered_early(record):
+            change = self._logic.transaction_of(replica.store, Propose(session, record))
+            applied = self._logic.effect_of(replica.store, replica.zxid, change)
             return Outcome((replica,), reply_to(replica.zxid, change, applied, origin))
         if replicated(record):
-            view = replica.store if Variant.TWO_CREATORS in setup.variants else None
+            view = replica.store if Variant.TWO_CREATORS in self._variants else None
             return Outcome((replica,), (Send(LEADER, Propose(session, record, origin, view)),))
-        return Outcome((replica,), tuple(sync_or_read(server, replica.store, replica.zxid, asked)))
+        return Outcome((replica,), tuple(sync_or_read(self._server, replica.store, replica.zxid, asked)))
 
-    def _receive(replica: LaggingServer, commit: Commit) -> Outcome:
+    def _receive(self, replica: LaggingServer, commit: Commit) -> Outcome:
         """A transaction always becomes pending; a refusal does so only behind other pending ones."""
         waits = replace(replica, pending=(*replica.pending, commit))
         if replica.pending or commit.zxid > replica.zxid:
             return Outcome((waits,))
-        return _apply(waits)
+        return self._apply(waits)
 
-    def _apply(replica: LaggingServer) -> Outcome:
+    def _apply(self, replica: LaggingServer) -> Outcome:
         """Apply the oldest transaction, then answer the refusals and syncs directly behind it."""
         first, pending = replica.pending[0], replica.pending[1:]
         assert isinstance(first, Commit), "a sync waits behind a transaction"
-        applied = decisions.applied(replica.store, first.zxid, first.change)
+        applied = self._logic.effect_of(replica.store, first.zxid, first.change)
         store, zxid = replica.store.carry_out(applied.operations), first.zxid
-        sends = list(_consequences(first, applied))
+        sends = list(self._consequences(first, applied))
         while pending and (isinstance(pending[0], SyncMarker) or pending[0].zxid == zxid):
             behind, pending = pending[0], pending[1:]
             if isinstance(behind, SyncMarker):
-                sends.append(_synced(behind.origin, zxid))
+                sends.append(_sync_reply(behind.origin, zxid))
             elif behind.origin is not None:
-                applied = decisions.applied(store, behind.zxid, behind.change)
+                applied = self._logic.effect_of(store, behind.zxid, behind.change)
                 sends += reply_to(behind.zxid, behind.change, applied, behind.origin)
         return Outcome((LaggingServer(store, zxid, pending),), tuple(sends))
 
-    def _consequences(commit: Commit, applied: TxnResult) -> Iterator[Send]:
+    def _consequences(self, commit: Commit, applied: TxnResult) -> Iterator[Send]:
         for event in applied.events:
-            yield Send(watches_name(server), FireWatches(event))
+            yield Send(watches_name(self._server), FireWatches(event))
         if commit.origin is not None:
             yield from reply_to(commit.zxid, commit.change, applied, commit.origin)
         if isinstance(commit.change.record, CloseSessionTxn):
             session = commit.change.session
-            yield Send(link_name(client_of(session)), CloseConnection(server, session))
-
-    return Actor(name, (name,), step)
+            yield Send(link_name(client_of(session)), CloseConnection(self._server, session))
 
 
 def _without(client: int, pending: Iterable[Commit | SyncMarker]) -> Iterator[Commit | SyncMarker]:
@@ -164,7 +170,7 @@ def _without(client: int, pending: Iterable[Commit | SyncMarker]) -> Iterator[Co
             yield replace(each, origin=None)
 
 
-def _synced(origin: Origin, zxid: int) -> Send:
+def _sync_reply(origin: Origin, zxid: int) -> Send:
     path = origin.asked.path if isinstance(origin.asked, Sync) else ""
     return Send(link_name(origin.client), SendMessage(Reply(origin.asked, Code.OK, PathReply(path), zxid)))
 
@@ -180,7 +186,7 @@ def reply_to(zxid: int, change: Change, applied: TxnResult, origin: Origin) -> t
 def sync_or_read(server: int, store: FrozenStore, zxid: int, asked: ServeRequest | RegisterWatches) -> Iterator[Send]:
     """The replies from a server's present tree: to reads, to syncs that need not wait, and to `RegisterWatches`."""
     if isinstance(asked, RegisterWatches):
-        yield from _registered(store, server, asked.client, asked.library)
+        yield from _register(store, server, asked.client, asked.library)
         return
     if asked.client is None:
         return  # a late request: there is no client to answer or to notify
@@ -195,7 +201,7 @@ def sync_or_read(server: int, store: FrozenStore, zxid: int, asked: ServeRequest
     yield Send(link, SendMessage(Reply(record, code, reply, zxid)))
 
 
-def _registered(store: FrozenStore, server: int, client: int, library: Library) -> Iterator[Send]:
+def _register(store: FrozenStore, server: int, client: int, library: Library) -> Iterator[Send]:
     """The watches of a library that the server registers again, and notifications of the missed events."""
     request = library.set_watches
     if request is None:
@@ -235,10 +241,10 @@ def leader_actor(setup: ServiceSetup) -> Actor:
         if isinstance(asked, DropEphemerals):
             paths = sorted(leader.store.ephemerals(asked.session))
             return _commit(leader, Change(0, 0, 0, MultiTxn(tuple(map(DeleteTxn, paths)))), None)
-        return _commit(leader, decisions.prepared(leader.store, asked), asked.origin)
+        return _commit(leader, decisions.transaction_of(leader.store, asked), asked.origin)
 
     def _commit(leader: Leader, change: Change, origin: Origin | None) -> Outcome:
-        applied = decisions.applied(leader.store, leader.zxid + 1, change)
+        applied = decisions.effect_of(leader.store, leader.zxid + 1, change)
         store = leader.store.carry_out(applied.operations)
         if store == leader.store:
             return Outcome((leader,), tuple(_refuse(leader, change, applied, origin)))

@@ -38,7 +38,7 @@ def watches_actor(server: int, setup: ServiceSetup) -> Actor:
             case ForgetClient(client):
                 return Outcome((frozenset(each for each in watching if each[0] != client),))
             case FireWatches(event):
-                fired = _fired(watching, asked)
+                fired = _matches(watching, asked)
                 clients = dict.fromkeys(client for client, _, _ in fired)
                 facts = tuple(Send(name, WatchFact(event.path, len(clients))) for name in setup.observe_watches)
                 notice = SendMessage(WatchNotification(event.type, event.path), ahead)
@@ -49,7 +49,7 @@ def watches_actor(server: int, setup: ServiceSetup) -> Actor:
     return Actor(name, (name,), step)
 
 
-def _fired(watching: Watching, fire: FireWatches) -> list[tuple[int, WatchKind, str]]:
+def _matches(watching: Watching, fire: FireWatches) -> list[tuple[int, WatchKind, str]]:
     """The watches that an event meets, by client."""
     table: Watches[tuple[int, WatchKind]] = Watches()
     for client, kind, path in sorted(watching, key=lambda each: (each[0], each[2], each[1].value)):

@@ -18,7 +18,7 @@ from checker.engine import Column, Model
 from checker.models.service.build import service
 from checker.models.service.history import HISTORY, CommitHistory, history_actor
 from checker.models.service.observations import Note
-from checker.models.service.scripts import Script, scripted
+from checker.models.service.scripts import Script, scripted_clients
 from checker.models.service.setup import ServiceSetup
 
 from checker.properties.service import consistency, watches  # isort: skip
@@ -49,7 +49,7 @@ def service_model(name: str, setup: ServiceSetup, scripts: Sequence[Script], pro
     these are replaced.
     """
     names = tuple(properties)
-    tagged = tuple(script.tagged(client) for client, script in enumerate(scripts, 1))
+    tagged = tuple(script.with_tags(client) for client, script in enumerate(scripts, 1))
     notes = frozenset[Note]().union(*(SERVICE_PROPERTIES.find(each).facts for each in names))
     observed = bool(notes & _OF_HISTORY)
     setup = replace(
@@ -59,7 +59,7 @@ def service_model(name: str, setup: ServiceSetup, scripts: Sequence[Script], pro
         observe_commits=(HISTORY,) if observed else (),
     )
     run = Run(setup, tagged)
-    parts, clients = service(setup), scripted(setup, tagged, notes)
+    parts, clients = service(setup), scripted_clients(setup, tagged, notes)
     return Model(
         name,
         columns=(*parts.columns, *clients.columns, *((Column(HISTORY, CommitHistory()),) if observed else ())),
