@@ -6,11 +6,243 @@
   is read.
 - `global_history`: the logs and the history that follow from that order, without the settled part.
 - `invariants`: the invariants, evaluated on that history.
-- `validate`: the complete validation in one call, and its result. `report`: the command, and its report.
+- `report`: the command, and its report.
+
+This module validates the journals of an ensemble in one call: each one alone, then all of them in one order.
+
+Rules this module keeps:
+
+- The first pass replays each journal and records the messages; the order follows from them. The second pass replays all
+  journals together, record by record, and evaluates the invariants after each record.
+- The verdict is one of the lattice (`checker.job.Verdict`). A step that does not fit, a message that was never sent,
+  and an invariant that does not hold are all violations: the running system differs from the specification.
+- If one server does not fit alone, the others are still replayed and the messages between them compared, but the
+  invariants are not evaluated. The earliest mismatch, by the clocks, comes first.
 """
 
-from checker.validate.journals import JournalError
-from checker.validate.report import lines
-from checker.validate.validate import Validation, validate
+from __future__ import annotations
 
-__all__ = ["JournalError", "Validation", "lines", "validate"]
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from checker.job import Verdict
+from checker.report.verdict import ExitCode
+from checker.validate.codec import text_of
+from checker.validate.global_history import GlobalHistory
+from checker.validate.happens_before import NONE, HappensBefore, Track, happens_before, merged, sender_of
+from checker.validate.invariants import Count, Invariants
+from checker.validate.journals import JournalError, StartRecord, StepRecord, TornRecord, read
+from checker.validate.replay import DiskAhead, Mismatch, Replay
+from spec.quorum import Sid, View
+from spec.server import Server
+from spec.txn import format_zxid
+
+__all__ = ["JournalError", "Validation", "validate"]
+
+Progress = Callable[[str, int, int], None]
+"""A progress callback: the present activity, the number of records done, and their total (0: not yet known)."""
+OFTEN = 500  # records between calls
+UNKNOWN_DISKS = "Durability"
+"""The invariant over the contents of all disks at one moment; it cannot be decided unless all of them are known."""
+
+
+@dataclass
+class Validation:
+    """The input and the findings. `steps` counts all records, `merged` those that were reached in the common order."""
+
+    paths: tuple[Path, ...]
+    sids: tuple[Sid, ...]
+    mismatches: list[Mismatch] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    views: dict[Sid, View] = field(default_factory=dict)
+    counts: Mapping[str, Count] = field(default_factory=dict)
+    steps: int = 0
+    lives: int = 0
+    merged: int = 0
+    facts: int = 0
+    transactions: int = 0
+    seconds: float = 0.0
+
+    @property
+    def verdict(self) -> Verdict:
+        """The first verdict of the lattice that applies."""
+        if self.mismatches:
+            return Verdict.VIOLATED
+        return Verdict.PASSED if any(count.premise for count in self.counts.values()) else Verdict.VACUOUS
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """12 for anything that does not fit, 21 if the premise of every invariant was false everywhere."""
+        codes = {Verdict.VIOLATED: ExitCode.SAFETY, Verdict.VACUOUS: ExitCode.VACUOUS}
+        return codes.get(self.verdict, ExitCode.PASSED)
+
+    @property
+    def without_journal(self) -> tuple[Sid, ...]:
+        """The servers that a view names and that have no journal here."""
+        return tuple(sorted({sid for view in self.views.values() for sid in view.members} - set(self.sids)))
+
+
+def validate(paths: Sequence[Path], progress: Progress = lambda *_: None) -> Validation:
+    """Validate the journals of one ensemble, a file for each server. Raises JournalError."""
+    began = time.monotonic()
+    firsts = _firsts(paths)
+    found = Validation(tuple(firsts.values()), tuple(firsts))
+    tracks = []
+    for sid, path in firsts.items():
+        track = _alone(sid, path, frozenset(firsts), found, progress)
+        found.steps += len(track)
+        tracks.append(track)
+    needed = happens_before(tracks)
+    if isinstance(needed, Mismatch):
+        found.mismatches.append(needed)
+    elif not found.mismatches:
+        _together(tracks, needed, found, progress)
+    found.mismatches.sort(key=lambda mismatch: mismatch.time)
+    found.seconds = time.monotonic() - began
+    return found
+
+
+def _firsts(paths: Sequence[Path]) -> dict[Sid, Path]:
+    """The journal of each server."""
+    found: dict[Sid, Path] = {}
+    for path in paths:
+        first = next(read(path))
+        if not isinstance(first, StartRecord):
+            raise JournalError(path, 1, "it begins with a torn line; a journal begins with a start record")
+        if first.sid in found:
+            other = found[first.sid]
+            raise JournalError(path, 1, f"server {first.sid} has another journal, {other}; name one for each server")
+        found[first.sid] = path
+    return dict(sorted(found.items()))
+
+
+# One server alone.
+
+
+def _alone(sid: Sid, path: Path, journaled: frozenset[Sid], found: Validation, progress: Progress) -> Track:
+    """Replay one journal to its end, or to the first record that does not fit."""
+    track, replay = Track(path, sid, journaled), None
+    for record in read(path):
+        if isinstance(record, TornRecord):
+            track.torn()
+            found.notes.append(f"{path}:{record.line}: a torn line, where the process of server {sid} ended")
+        elif isinstance(record, StartRecord):
+            mismatch = _begun(record, replay, found, path)
+            if mismatch is not None:
+                track.torn()
+                found.mismatches.append(mismatch)
+                break
+            replay = replay or Replay(path, record)
+            track.begun(record)
+        else:
+            assert replay is not None  # a journal begins with a start record
+            effects = replay.step(record)
+            if isinstance(effects, Mismatch):
+                track.torn()  # the messages that it sent from here on are unknown
+                found.mismatches.append(effects)
+                break
+            track.handled(record, effects)
+            if len(track) % OFTEN == 0:
+                progress(f"server {sid} by itself", len(track), 0)
+    found.lives += len(track.lives)
+    return track
+
+
+def _begun(begun: StartRecord, replay: Replay | None, found: Validation, path: Path) -> Mismatch | None:
+    """Process a start record; return None if the server may start in this way."""
+    if begun.variants:
+        found.notes.append(f"{path}:{begun.line}: server {begun.sid} says it runs the variants "
+                           f"{', '.join(begun.variants)}; it is held to the specification without them")  # fmt: skip
+    found.views[begun.sid] = begun.view
+    if replay is None:
+        return None
+    compared = replay.restart(begun)
+    if isinstance(compared, DiskAhead):
+        found.notes.append(f"{path}:{compared.line}: {compared.what}; it did more than it could write down")
+        return None
+    return compared
+
+
+# All of them.
+
+
+def _together(tracks: list[Track], needed: HappensBefore, found: Validation, progress: Progress) -> None:
+    found.notes += dict.fromkeys(needed.tolerated)
+    ensemble = Ensemble(tracks, needed)
+    found.counts = ensemble.held.counts
+    for place in merged(tracks, needed):
+        mismatch = place if isinstance(place, Mismatch) else ensemble.take(place)
+        if mismatch is not None:
+            found.mismatches.append(mismatch)
+            break
+        found.merged += 1
+        if found.merged % OFTEN == 0:
+            progress("all servers together", found.merged, found.steps)
+    if ensemble.held.left_out:
+        names = ", ".join(ensemble.held.left_out)
+        found.notes.append(f"{names}: not evaluated where a voter has no journal, nor after a record that reads what "
+                           "is in no journal any more")  # fmt: skip
+    past = ensemble.past
+    found.facts, found.transactions = past.facts, len(past.committed)
+    if past.start:
+        found.notes.append(f"everything up to zxid {format_zxid(past.start)} is taken as given: no journal tells of it")
+    for source, sid, zxid in sorted(past.given_snapshots):
+        snapshot = f"server {sid} had a snapshot up to zxid {format_zxid(zxid)} of server {source}"
+        found.notes.append(f"{snapshot}, which has no journal: it is taken as given")
+
+
+class Ensemble:
+    """All servers in one order."""
+
+    def __init__(self, tracks: list[Track], needed: HappensBefore) -> None:
+        self._tracks, self._needed = tracks, needed
+        self._records = [_records(track.path) for track in tracks]
+        self._done = [0] * len(tracks)
+        starts = [next(records) for records in self._records]
+        begun = [each for each in starts if isinstance(each, StartRecord)]
+        self._replays = [Replay(t.path, each, checks=False) for t, each in zip(tracks, begun, strict=True)]
+        self._ends = [{life.last for life in track.lives} for track in tracks]
+        servers: dict[Sid, Server] = {replay.server.sid: replay.server for replay in self._replays}
+        self._first: list[StartRecord | StepRecord | None] = [*begun]
+        self.past = GlobalHistory(servers)
+        self.held = Invariants(self.past, servers, begun[0].zab)
+        if any(replay.server.view.voters - servers.keys() for replay in self._replays):
+            self.held.leave_out(UNKNOWN_DISKS)
+
+    def take(self, place: int) -> Mismatch | None:
+        """Process the next record of a server; return a mismatch if an invariant does not hold after it."""
+        track, replay, number = self._tracks[place], self._replays[place], self._done[place]
+        record = self._first[place] or next(self._records[place])
+        self._first[place] = None
+        self._done[place] += 1
+        if isinstance(record, StartRecord):
+            if number:
+                replay.restart(record)
+                self.past.restarted(replay.server)
+        else:
+            before, need = replay.server, self._needed.of[track.sid][number]
+            effects = replay.step(record)
+            assert not isinstance(effects, Mismatch)  # the first pass has checked that it fits
+            beyond = number in self._needed.beyond[track.sid]
+            sent = NONE if need == NONE or beyond else sender_of(need)[1]
+            if beyond:
+                self.past.given_by(record.event)
+                self.held.leave_out(UNKNOWN_DISKS)
+            self.past.stepped(number, before, replay.stepped, record.event, effects, sent, first=record.first)
+        broken = self.held.evaluate()
+        if broken is not None:
+            prop, finding = broken
+            event = "start" if isinstance(record, StartRecord) else text_of(record.event)
+            where = (track.path, record.line, record.time, track.sid)
+            return Mismatch(*where, event, finding.clause, finding.values, prop.name)
+        if number in self._ends[place]:
+            replay.crash()
+            self.past.crashed(track.sid)
+        self.past.settle()
+        return None
+
+
+def _records(path: Path) -> Iterator[StartRecord | StepRecord]:
+    return (record for record in read(path) if not isinstance(record, TornRecord))

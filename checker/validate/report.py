@@ -27,9 +27,9 @@ from checker.job import Verdict
 from checker.report.progress import EVERY, OFTEN
 from checker.report.verdict import ExitCode
 from checker.traces.values import show
+from checker.validate import Validation, validate
 from checker.validate.journals import JournalError
 from checker.validate.replay import Mismatch
-from checker.validate.validate import Validation, validate
 
 
 def validate_command(paths: Sequence[Path], *, as_json: bool = False) -> int:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from checker.validate import lines, validate
+from checker.validate import validate
+from checker.validate.report import lines
 from harness import Ensemble
 from tests.node.chaos.run import Report, chaos
 from tests.node.conftest import need
