@@ -1,6 +1,6 @@
 """The origins of jobs: scenario files for the runner, and the source in a trace.
 
-The module imports nothing of the runner, so an error in a scenario is reported fast.
+The module imports neither the runner nor a model at its top, so an error in a scenario is reported fast.
 """
 
 from __future__ import annotations
@@ -10,11 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from checker.cli import nodes
 from checker.job import Job
 from checker.report.verdict import ExitCode
 from checker.scenario import ScenarioError, VariantError, from_source, load
-from checker.scenario.ensemble import REFINED
 from spec.config import ConfigError
 from spec.variants import Variant
 
@@ -25,6 +23,9 @@ class SourceError(Exception):
 
 def job_of(source: Any) -> Job:
     """The job that a source describes. Raises SourceError."""
+    from checker.cli import nodes  # noqa: PLC0415 (an error in a scenario file is reported without any model)
+    from checker.scenario.ensemble import REFINED  # noqa: PLC0415
+
     kind = source.get("kind") if isinstance(source, dict) else None
     try:
         if kind == "nodes":
