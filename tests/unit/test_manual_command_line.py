@@ -49,7 +49,7 @@ def tables(made: argparse.ArgumentParser) -> Iterator[Table]:
         rows = tuple(
             f"| `{form(action, formatter)}` | {cell(formatter._expand_help(action) if action.help else '')} |"
             for action in group._group_actions
-            if HELP not in action.option_strings
+            if HELP not in action.option_strings and action.help != argparse.SUPPRESS
         )
         if rows:
             yield Table("" if group.title in PLAIN_GROUPS else NAMED_PAGE.sub("", str(group.title)), rows)
