@@ -124,6 +124,8 @@ class OracleRefinement:
         )
 
 
+NO_FAULTS = "no faults"
+"""The bound of a model without faults; a report may leave it out."""
 _LEFT_OUT = (
     "a whole connection ends by a fault or by a decision of either side: early time-outs are drops of it",
     "a leader notices the loss of a learner when it has read all that the learner sent",
@@ -138,7 +140,7 @@ _LEFT_OUT = (
 def bounds_of(setup: Setup, opening: int, *, fast: bool = False) -> tuple[str, ...]:
     """The bounds of a setup; `opening` is the number of steps in a fixed order, `fast` selects the fast network."""
     said = [] if setup.zab else ["epochs and zxids stay as given: only the election is explored"]
-    said.append(_at_most(Section.FAULTS, setup) or "no faults")
+    said.append(_at_most(Section.FAULTS, setup) or NO_FAULTS)
     if setup.plan:
         said.append(f"the operator's {len(setup.plan)} actions in their order")
     if setup.grain is Grain.FINE:

@@ -18,6 +18,7 @@ from checker.rollout.output.sentences import WORDS, clause, direction_sentence, 
 from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict
 from checker.rollout.scenarios import QUESTION_WORDS
 from checker.rollout.steps import unwaited
+from checker.scenario.ensemble import NO_FAULTS
 from checker.traces.text import to_text
 from spec.quorum import Sid
 from spec.txn import counter_of
@@ -198,7 +199,7 @@ def _bounds(runs: Sequence[RunResult]) -> list[str]:
     lines, told = [], set[str]()
     for kind, of_kind in kinds.items():
         common = [bound for bound in of_kind[0].bounds if all(bound in result.bounds for result in of_kind)]
-        new = [bound for bound in common if bound not in told and bound != "no faults"]
+        new = [bound for bound in common if bound not in told and bound != NO_FAULTS]
         told |= set(new)
         lines.append(f"- {kind}: {'; '.join(new) or 'as above'}")
     return lines
