@@ -15,7 +15,6 @@ Sources: `QuorumPeer.run`, `Follower.followLeader`, `Leader.lead`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from checker.engine import Move, Read, Rule, Send
@@ -178,6 +177,7 @@ def _lose_leader(setup: Setup, sid: Sid, leader: Sid) -> Rule:
     the one in the learner's file.
     """
     one_step = setup.grain is Grain.ORACLE
+    link = (min(sid, leader), max(sid, leader))
 
     def moves(
         own: tuple[int, Addresses | None], other: StatusInRound | str, cut: bool, faults: bool
@@ -203,7 +203,7 @@ def _lose_leader(setup: Setup, sid: Sid, leader: Sid) -> Rule:
     reads = (
         Read(server_name(sid), followed),
         Read(server_name(leader), in_round),
-        Read(LINKS, _is_cut(sid, leader)),
+        Read(LINKS, lambda cut: link in cut),
         Read(FAULTS, may_give_up),
     )
     return Rule(f"lose leader {leader} {sid}", reads, moves, losses(setup.budgets, Action.LOSE_LEADER))
@@ -251,8 +251,3 @@ def _lose_quorum(setup: Setup, sid: Sid) -> Rule:
 def _looks_for(other: StatusInRound, leader: StatusInRound) -> bool:
     """Whether a server is LOOKING in a round that still allows it to find this leader."""
     return other.status.state is LOOKING and other.round <= leader.round
-
-
-def _is_cut(one: Sid, other: Sid) -> Callable[[frozenset[Link]], bool]:
-    link = (min(one, other), max(one, other))
-    return lambda cut: link in cut

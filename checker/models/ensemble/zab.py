@@ -168,9 +168,7 @@ def _lose_leader(setup: Setup, sid: Sid, leader: Sid) -> Rule:
     actions = losses(setup.budgets, Action.LOSE_LEADER)
     if setup.grain is Grain.ORACLE:
         gone = Read(name, lambda connection: True if _is_gone(connection) else None)
-        return Rule(
-            f"lose leader {leader} {sid}", (own, gone), lambda *_: lost, losses(setup.budgets, Action.LOSE_LEADER)
-        )
+        return Rule(f"lose leader {leader} {sid}", (own, gone), lambda *_: lost, actions)
 
     def moves(own_round: int, gone: bool, other: StatusInRound | str, patience_ends: bool) -> list[Move] | None:
         state = other.status.state if isinstance(other, StatusInRound) else None
