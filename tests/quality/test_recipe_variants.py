@@ -18,14 +18,20 @@ from checker.engine import Kind
 from checker.engine.search import explore
 from checker.models.recipes import Facts, RecipeSetup, recipe_model
 from checker.models.service import Clocks, FaultBudgets
-from checker.properties.recipes import RECIPE_PROPERTIES, WRITES
+from checker.properties.recipes import RECIPE_PROPERTIES
 from checker.scenario.recipe import why_no_effect
 from spec.recipes.recipes import RECIPES
 from spec.variants import DESCRIBED, Area, Variant, of_area
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference-recipe-variants.md"
-HELD_TO = tuple(name for name, entry in RECIPE_PROPERTIES.items() if entry.kind is not Kind.SOMETIMES)
 EVERY_FACT = frozenset(Facts)
+
+
+def applies(name: str, setup: RecipeSetup) -> bool:
+    """Return whether a property applies to a scene."""
+    needs = RECIPE_PROPERTIES[name].needs
+    return needs is None or needs.covers(setup)
+
 
 COMMON = {"budgets": FaultBudgets(disconnects=1, expiries=1), "facts": EVERY_FACT}
 SCENES: Mapping[str, RecipeSetup] = {
@@ -44,21 +50,22 @@ SCENES: Mapping[str, RecipeSetup] = {
     "an unfair election": RecipeSetup("unfair-election", clients=3, **COMMON),
 }
 """The scenes for the exploration of variants. Belief is exclusive only where clocks are trusted."""
+HELD_TO = tuple(
+    name
+    for name, entry in RECIPE_PROPERTIES.items()
+    if entry.kind is not Kind.SOMETIMES and any(applies(name, setup) for setup in SCENES.values())
+)
 
 
 def held_to(setup: RecipeSetup) -> list[str]:
     """Return the properties that must hold in a scene."""
-    names = list(HELD_TO)
-    if not setup.writes:
-        names = [name for name in names if RECIPE_PROPERTIES[name].needs is not WRITES]
+    names = [name for name in HELD_TO if applies(name, setup)]
     if setup.clocks is Clocks.PAUSED:
         names.remove("OneHolder")
     if setup.lag:
         names.remove("NoWatchLeft")  # a lagging server has watches on znodes that the leader has already deleted
     if setup.recipe == "unfair-election":
         names.remove("OneIsTold")
-    if setup.recipe != "fair-election":
-        names.remove("FollowsALeader")
     return names
 
 
