@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
-from spec.recipes import lock, names, queue, selector, unfair
+from spec.recipes import barrier, lock, names, queue, selector, unfair
 from spec.recipes.events import Event, RecipeStep
 from spec.recipes.member import Member, MemberPhase, QueueMember, QueueRules
 from spec.tree.paths import below
@@ -290,7 +290,44 @@ class UnfairRecipe(ExclusiveRecipe):
         return rules.path if store.node(rules.path) is not None else None
 
 
+class DoubleBarrier(Recipe):
+    """Clients that start together and leave together."""
+
+    name = "double-barrier"
+    initial = barrier.BarrierMember()
+    verb = "enter"
+    belief = "is inside"
+    farewell = "leaves"
+
+    def rules(self, path: str, _variants: frozenset[Variant] = NONE, clients: int = 1, /) -> barrier.BarrierRules:
+        """A barrier for all clients."""
+        return barrier.BarrierRules(path, clients)
+
+    def step(
+        self, rules: barrier.BarrierRules, state: barrier.BarrierMember, event: Event
+    ) -> RecipeStep[barrier.BarrierMember]:
+        """The step of a participant."""
+        return barrier.step(rules, state, event)
+
+    def active(self, state: barrier.BarrierMember) -> bool:
+        """Whether it is inside."""
+        return state.inside
+
+    def waits(self, state: barrier.BarrierMember) -> bool:
+        """Whether it is to enter or to leave, and has not."""
+        return not self.out(state) and not self.active(state)
+
+    def idle(self, state: barrier.BarrierMember) -> bool:
+        """Whether it may enter."""
+        return state.phase is barrier.BarrierPhase.OUT and not state.wanted
+
+    def out(self, state: barrier.BarrierMember) -> bool:
+        """Whether it has left, or has not begun."""
+        return self.idle(state) or state.phase is barrier.BarrierPhase.LEFT
+
+
 RECIPES: Mapping[str, Recipe] = {
-    recipe.name: recipe for recipe in (UnfairRecipe(), FairRecipe(), LockRecipe(), LatchRecipe(), SelectorRecipe())
+    recipe.name: recipe
+    for recipe in (UnfairRecipe(), FairRecipe(), LockRecipe(), LatchRecipe(), SelectorRecipe(), DoubleBarrier())
 }
 """All recipes, by the names that scenarios use."""

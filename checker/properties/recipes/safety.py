@@ -1,9 +1,9 @@
-"""The safety of recipes: one holder, writes that the guarded resource accepts, and clients that an event notifies.
+"""The safety of recipes: one holder, accepted writes, notified clients, and a barrier that nobody passes alone.
 
 Rules of this module: the belief of a client is the state of its recipe; the truth is the first znode in the leader's
 tree, recorded as `reigns` for the properties that read it. Writes are judged by the truth and not by tokens.
 
-Sources: R15 to R22; fencing as in Chubby's sequencers (Burrows 2006, 2.4).
+Sources: R15 to R22; fencing as in Chubby's sequencers (Burrows 2006, 2.4); ZooKeeper's recipes, "Double Barriers".
 """
 
 from __future__ import annotations
@@ -37,7 +37,10 @@ from checker.properties.recipes.projections import (
     those,
     tokens_of_holders,
 )
-from checker.properties.registry import Answer, Condition, Parameter, ParameterError
+from checker.properties.registry import Answer, Condition, Parameter, ParameterError, Scope
+from spec.recipes.barrier import READY, BarrierPhase
+from spec.recipes.recipes import DoubleBarrier
+from spec.tree.paths import below
 
 
 @RECIPE_PROPERTIES.declare(
@@ -269,3 +272,117 @@ def _stale_writes(_: RecipeSetup, count: int) -> Condition:
         return None
 
     return Condition((Read(RESOURCE),), check)
+
+
+# -- the double barrier --------------------------------------------------------------------------------------
+
+BARRIER: Scope[RecipeSetup] = Scope(
+    lambda setup: isinstance(setup.machine, DoubleBarrier),
+    "with `recipe: double-barrier`",
+    "speaks of a barrier",
+    "write recipe: double-barrier",
+)
+
+
+def _phases(setup: RecipeSetup) -> tuple[Read, ...]:
+    """The phase of each client, INSIDE only with a connection; False for a crashed client."""
+
+    def see(client: Client) -> Hashable:
+        phase = client.recipe.phase
+        return None if phase is BarrierPhase.INSIDE and not client.recipe.inside else phase
+
+    return clients(setup, see)
+
+
+def _of_phase(phases: Iterable[object], *wanted: BarrierPhase) -> tuple[int, ...]:
+    return tuple(client for client, phase in enumerate(phases, 1) if phase in wanted)
+
+
+@RECIPE_PROPERTIES.declare(
+    "NobodyInsideAlone",
+    Kind.ALWAYS,
+    meaning="No client is inside a barrier before all clients have registered",
+    premise="Some client is inside",
+    notes="All znodes that were ever created below the root count, so a client that has crashed has registered, too.",
+    default=BARRIER,
+    needs=BARRIER,
+)
+def _nobody_inside_alone(setup: RecipeSetup) -> Condition:
+    def registered(leader: Leader) -> int:
+        root = leader.store.node(ROOT)
+        created = 0 if root is None else root.cversion
+        return created - (leader.store.node(below(ROOT, READY)) is not None)
+
+    def check(registered: int, *phases: Any) -> Answer:
+        inside = _of_phase(phases, BarrierPhase.INSIDE)
+        if inside and registered < setup.clients:
+            return Finding("a client is inside, and not all have registered", (("clients", inside),))
+        return None if inside else TRIVIAL
+
+    return Condition((Read(LEADER, registered), *_phases(setup)), check)
+
+
+@RECIPE_PROPERTIES.declare(
+    "NobodyOutAlone",
+    Kind.ALWAYS,
+    meaning="No client has left a barrier while another one is inside",
+    premise="Some client has left",
+    default=BARRIER,
+    needs=BARRIER,
+)
+def _nobody_out_alone(setup: RecipeSetup) -> Condition:
+    def check(*phases: Any) -> Answer:
+        left, inside = _of_phase(phases, BarrierPhase.LEFT), _of_phase(phases, BarrierPhase.INSIDE)
+        if left and inside:
+            return Finding("a client has left while another one is inside", (("left", left), ("inside", inside)))
+        return None if left else TRIVIAL
+
+    return Condition(_phases(setup), check)
+
+
+@RECIPE_PROPERTIES.declare(
+    "NobodyIsStuck",
+    Kind.FINAL,
+    meaning="In every state without a next step, no client waits to leave a barrier, and none waits in front of one "
+    "that is open or full",
+    notes="In front of a barrier that is not full a client may wait for ever: another one may never come.",
+    needs=BARRIER,
+)
+def _nobody_is_stuck(setup: RecipeSetup) -> Condition:
+    leaving = (BarrierPhase.LISTING, BarrierPhase.DELETING, BarrierPhase.WATCHING, BarrierPhase.AWAITING)
+    settled = (BarrierPhase.OUT, BarrierPhase.INSIDE, BarrierPhase.LEFT)
+
+    def passable(leader: Leader) -> bool:
+        names = leader.store.children(ROOT)
+        return READY in names or len(names) >= setup.clients
+
+    def check(passable: bool, *phases: Any) -> Answer:
+        entering = tuple(phase for phase in BarrierPhase if phase not in leaving and phase not in settled)
+        stuck = _of_phase(phases, *leaving, *(entering if passable else ()))
+        return Finding("clients wait, and nothing more can happen", (("clients", stuck),)) if stuck else None
+
+    return Condition((Read(LEADER, passable), *_phases(setup)), check)
+
+
+@RECIPE_PROPERTIES.declare(
+    "AllInside",
+    Kind.SOMETIMES,
+    meaning="In some state all clients are inside a barrier at the same time",
+    needs=BARRIER,
+)
+def _all_inside(setup: RecipeSetup) -> Condition:
+    return Condition(_phases(setup), lambda *phases: _everyone(phases, BarrierPhase.INSIDE))
+
+
+@RECIPE_PROPERTIES.declare(
+    "AllLeft",
+    Kind.SOMETIMES,
+    meaning="In some state all clients have left a barrier",
+    needs=BARRIER,
+)
+def _all_left(setup: RecipeSetup) -> Condition:
+    return Condition(_phases(setup), lambda *phases: _everyone(phases, BarrierPhase.LEFT))
+
+
+def _everyone(phases: tuple[object, ...], wanted: BarrierPhase) -> Answer:
+    return Finding(f"all clients are {wanted.value}") if all(phase is wanted for phase in phases) else None
