@@ -32,7 +32,7 @@ Array = np.ndarray[Any, Any]
 
 
 class Batch:
-    """Successors between two passes: fingerprints and origins, as `kernels.expand` writes them."""
+    """Successors between two passes: fingerprints and origins, from `search_kernels.expand`."""
 
     def __init__(self) -> None:
         self.found, self.origins = np.zeros(BATCH, np.uint64), np.zeros(BATCH, np.uint64)

@@ -2,7 +2,7 @@
 
 `Tables` interns values (cells), operations, effects and the arguments of rules and properties (nodes), and answers the
 kernels' questions by calling the model: `fill(keys)` adds the entries that a pass found missing. The layout of the
-arrays is described in `kernels` and `memo_kernels`; this module is the only one that writes them.
+arrays is described in `search_kernels` and `memo_kernels`; this module is the only one that writes them.
 
 Rules: ids only grow, an entry once written never changes, and cells and nodes share one sequence of ids, so that the
 upper half of a key of the memo identifies its subject.
@@ -276,7 +276,7 @@ class Tables:
         raise ModelError(f"the property {prop.name!r} returned {answer!r}; Finding, None or TRIVIAL is right")
 
     def bundles(self, how: EvaluationMode) -> np.ndarray[Any, np.dtype[np.uint32]]:
-        """The bundles of one kind, in the form for `kernels.examine`."""
+        """The bundles of one kind, in the form for `search_kernels.examine`."""
         properties = self.model.properties
         chosen = [
             (bundle.group, number)

@@ -7,7 +7,7 @@ For a property, `part` marks each state: 0 for a goal, OPEN for a state that dem
 not and may lie between. Afterwards `place` has for each state OUTSIDE if it is a goal, FINISHED | the number of its
 component if it was examined, and 0 if no open state reaches it.
 
-The rules of `kernels` apply: nothing is allocated here, and all integers are unsigned.
+The rules of `search_kernels` apply: nothing is allocated here, all integers are unsigned.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def describe(origins: Array, size: Any, entries: Array, label_of: Array, sources
 def mark(rows: Array, todo: Array, bundles: Array, verdict_of: Array, verdicts: Array, tally: Array, marks: Array,
          base: Any, groups: Array, reads: Array, classes: Array, bases: Array,
          memo: Array, shift: Any, aside: Array, missing: Array, counters: Array) -> None:  # fmt: skip
-    """`kernels.examine` for liveness, with the verdict of each bundle stored in marks[number of the state, bundle]."""
+    """`search_kernels.examine` for liveness; marks[number of the state, bundle] gets the verdict of each bundle."""
     for index in todo:
         if not evaluate_bundles(rows[index], bundles, verdict_of, verdicts, groups, reads, classes, bases,
                       memo, shift, missing, counters):  # fmt: skip

@@ -6,7 +6,7 @@ The columns that an actor, a rule or a property reads together are a *group*. Th
 from the group's root, each column's class leads to a further node, and the last node represents all of them. Missing
 keys are recorded, for Python to fill in.
 
-The rules of `kernels` apply: nothing is allocated here, and all integers are unsigned.
+The rules of `search_kernels` apply: nothing is allocated here, all integers are unsigned.
 """
 
 from __future__ import annotations

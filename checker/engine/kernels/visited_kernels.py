@@ -1,7 +1,7 @@
 """Pass two, and the growth of the visited set: open addressing by the leading bits of a fingerprint.
 
 An empty slot is 0. With the graph, a second array has the number of each state in the same slot; without it, `numbers`
-is empty. The rules of `kernels` apply: nothing is allocated here, and all integers are unsigned.
+is empty. The rules of `search_kernels` apply: nothing is allocated here, all integers are unsigned.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Liveness for the plain engine: rows in dicts, sets and lists. It is the oracle of `liveness`.
+"""Liveness for the plain engine: rows in dicts, sets and lists. It is the oracle of `graph_liveness`.
 
 The examined part of the graph is the part that open states reach without passing a goal. It is divided into strongly
 connected components. A run that never reaches a goal eventually stays in one of them forever, so it suffices to decide
