@@ -21,17 +21,13 @@ from typing import Any
 
 from refimpl.recipes.deadlines import Deadline, wait_for
 from refimpl.recipes.driver import Driver
-from refimpl.recipes.errors import RecipeError, Refused
+from refimpl.recipes.errors import Refused, SessionLost
 from refimpl.recipes.kazoo_adapter import valid
 from spec.effects import Fact
 from spec.recipes import barrier
 from spec.recipes.barrier import BarrierMember, BarrierPhase, BarrierRules
 from spec.recipes.events import Failed, Join, Leave, Withdrawn
 from spec.tree.replies import Code
-
-
-class SessionLost(RecipeError):  # noqa: N818  # named for the event, as all errors of the recipes
-    """The session has expired: the client is not registered any longer, and the others do not wait for it."""
 
 
 class DoubleBarrier:

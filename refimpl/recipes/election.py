@@ -19,9 +19,8 @@ from refimpl.recipes import participants
 from refimpl.recipes.deadlines import Deadline
 from refimpl.recipes.driver import protection
 from refimpl.recipes.kazoo_adapter import valid
-from refimpl.recipes.leadership import Leadership
 from refimpl.recipes.participants import Participant
-from refimpl.recipes.participation import Participation
+from refimpl.recipes.participation import Leadership, Participation
 from spec.effects import Fact
 from spec.recipes.events import HoldsNoMore
 from spec.recipes.recipes import fair_rules, unfair_rules
@@ -43,7 +42,7 @@ class Election:
         self.fair = fair
         self._client = client
         self._fair, self._unfair = fair_rules(path, data=id.encode()), unfair_rules(path)
-        self._standing: Participation | None = None
+        self._participation: Participation | None = None
         self._leadership: Leadership | None = None
         self._cancelled = False
         self._beginning = threading.Lock()  # held while a run claims this object
@@ -57,32 +56,32 @@ class Election:
         """
         name, rules = ("fair-election", self._fair) if self.fair else ("unfair-election", self._unfair)
         with self._beginning:
-            if self._standing is not None:
+            if self._participation is not None:
                 raise RuntimeError(f"{self.path}: this candidate runs already; another one needs an object of its own")
-            standing = Participation(self._client, self.path, name, rules, self._heard, fresh=self._fresh)
-            self._cancelled, self._leadership, self._standing = False, None, standing
+            participation = Participation(self._client, self.path, name, rules, self._heard, fresh=self._fresh)
+            self._cancelled, self._leadership, self._participation = False, None, participation
         try:
-            standing.begin()
-            with standing.condition:
-                standing.wait(lambda: self._cancelled, Deadline(None))
-                token = standing.token
+            participation.begin()
+            with participation.condition:
+                participation.wait(lambda: self._cancelled, Deadline(None))
+                token = participation.token
                 if self._cancelled or token is None:
                     return None
                 self._leadership = leadership = Leadership(self.path, token)
             return function(leadership)
         finally:
-            self._standing = None
-            standing.end()
+            self._participation = None
+            participation.end()
 
     def cancel(self) -> None:
         """Make `run` return: immediately if it waits, through `leadership.interrupted` if the function runs."""
-        standing = self._standing
-        if standing is not None:
-            with standing.condition:
+        participation = self._participation
+        if participation is not None:
+            with participation.condition:
                 self._cancelled = True
                 if self._leadership is not None:
                     self._leadership.interrupted.set()
-                standing.condition.notify_all()
+                participation.condition.notify_all()
 
     def leader(self) -> Participant | None:
         """Return the announced leader, as the client's server knows it; raises kazoo's exceptions."""

@@ -35,5 +35,9 @@ class LockLost(RecipeError):
     """The lock was lost before it was released: work under it may have overlapped with another holder's."""
 
 
+class SessionLost(RecipeError):
+    """The session has expired: the client is not registered at the barrier, and the others do not wait for it."""
+
+
 class LeadershipLost(RecipeError):
     """The leadership has ended: connection or session lost, interrupted, or closed."""

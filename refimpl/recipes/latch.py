@@ -59,10 +59,10 @@ class LeaderLatch:
         self._client = client
         self._state = LatchState.LATENT
         self._listeners: list[_Listeners] = []
-        self._herald = ListenerExecutor(f"{path} listeners")
+        self._executor = ListenerExecutor(f"{path} listeners")
         self._rules = latch_rules(path, data=id.encode())
-        self._standing = Participation(client, path, "leader-latch", self._rules, self._heard)
-        self._condition = self._standing.condition
+        self._participation = Participation(client, path, "leader-latch", self._rules, self._heard)
+        self._condition = self._participation.condition
 
     @property
     def state(self) -> LatchState:
@@ -76,7 +76,7 @@ class LeaderLatch:
         This is a belief: the session may have expired without the client's knowledge, and another client may lead.
         Use `token` to guard actions that only one client may take.
         """
-        return self._state is LatchState.STARTED and self._standing.holds
+        return self._state is LatchState.STARTED and self._participation.holds
 
     @property
     def token(self) -> int | None:
@@ -85,7 +85,7 @@ class LeaderLatch:
         Read it once when leadership begins, and pass it to each resource that the leader writes to. The resource must
         refuse smaller tokens.
         """
-        return self._standing.token if self._state is LatchState.STARTED else None
+        return self._participation.token if self._state is LatchState.STARTED else None
 
     def start(self) -> None:
         """Compete for leadership, without waiting for it. RuntimeError if it was started before."""
@@ -93,7 +93,7 @@ class LeaderLatch:
             if self._state is not LatchState.LATENT:
                 raise RuntimeError(f"{self.path}: a latch is started once, and this one is {self._state.value}")
             self._state = LatchState.STARTED
-        self._standing.begin()
+        self._participation.begin()
 
     def close(self, notify: bool = False) -> None:
         """Give up leadership, if this client has it, and the place in the queue; a second call does nothing.
@@ -107,7 +107,7 @@ class LeaderLatch:
                 self._listeners.clear()
             self._condition.notify_all()
         if before is LatchState.STARTED:
-            self._standing.end()
+            self._participation.end()
         with self._condition:
             self._listeners.clear()
 
@@ -120,7 +120,7 @@ class LeaderLatch:
         with self._condition:
             if self._state is LatchState.LATENT:
                 raise RuntimeError(f"{self.path}: the latch is not started")
-            in_time = self._standing.wait(lambda: self._state is LatchState.CLOSED, Deadline(timeout))
+            in_time = self._participation.wait(lambda: self._state is LatchState.CLOSED, Deadline(timeout))
             if self._state is LatchState.CLOSED:
                 raise LatchClosed(f"{self.path}: the latch is closed")
             return in_time
@@ -153,7 +153,7 @@ class LeaderLatch:
                 pass
 
     def _call(self, which: Callable[[_Listeners], Listener | None]) -> None:
-        self._herald.call(*(listener for added in self._listeners if (listener := which(added)) is not None))
+        self._executor.call(*(listener for added in self._listeners if (listener := which(added)) is not None))
 
     def __enter__(self) -> Self:
         self.start()

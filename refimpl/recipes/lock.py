@@ -82,7 +82,7 @@ class Lock:
         self._state = spec_lock.Lock()
         self._failure: Code | None = None
         self._listeners: list[LostListener] = []
-        self._herald = ListenerExecutor(f"{path} listeners")
+        self._executor = ListenerExecutor(f"{path} listeners")
 
     # -- the interface of the application
 
@@ -297,4 +297,4 @@ class Lock:
             return over
 
     def _doubt(self, doubt: Doubt) -> None:
-        self._herald.call(*(partial(listener, doubt) for listener in self._listeners))
+        self._executor.call(*(partial(listener, doubt) for listener in self._listeners))

@@ -1,9 +1,12 @@
-"""A client's part in an election, shared by latch, selector and election: a driver, and the client's belief.
+"""A client's part in an election, shared by latch, selector and election: a driver, the belief, and one leadership.
 
 Rules of this module:
 
 - The driver's thread calls `heard(fact)` with the condition held; it must not block.
 - The driver ends when the part was ended and, as far as is known, the servers hold nothing of it.
+- A procedure that runs as the leader is asked to end, since Python cannot interrupt threads.
+
+Source: Curator's `LeaderSelectorListener.takeLeadership`, whose thread is interrupted.
 """
 
 import logging
@@ -14,7 +17,7 @@ from typing import Any
 
 from refimpl.recipes.deadlines import Deadline, wait_for
 from refimpl.recipes.driver import Driver, protection
-from refimpl.recipes.errors import Refused
+from refimpl.recipes.errors import LeadershipLost, Refused
 from refimpl.recipes.kazoo_adapter import valid
 from spec.effects import Fact
 from spec.recipes.events import Event, Failed, Join, Leave
@@ -22,6 +25,28 @@ from spec.recipes.recipes import RECIPES, ExclusiveRecipe
 from spec.tree.replies import Code
 
 logger = logging.getLogger("quorate.recipes")
+
+
+class Leadership:
+    """One period of leadership. `token` is the czxid of the leader's znode, greater than that of every earlier leader.
+
+    `interrupted` is a `threading.Event`, set as soon as the client must no longer rely on its leadership. It is never
+    cleared: if the client leads again, that is another `Leadership`.
+    """
+
+    def __init__(self, path: str, token: int) -> None:
+        self.path = path
+        self.token = token
+        self.interrupted = threading.Event()
+
+    def check(self) -> None:
+        """Raise `LeadershipLost` if the leadership has ended."""
+        if self.interrupted.is_set():
+            raise LeadershipLost(f"{self.path}: the leadership of token {self.token:#x} has ended")
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until the leadership has ended, at most `seconds` (None: no limit); return whether it has."""
+        return self.interrupted.wait(seconds)
 
 
 class Participation:

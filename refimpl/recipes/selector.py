@@ -18,9 +18,8 @@ from typing import Any, Self
 
 from refimpl.recipes import participants
 from refimpl.recipes.errors import LeadershipLost
-from refimpl.recipes.leadership import Leadership
 from refimpl.recipes.participants import Participant
-from refimpl.recipes.participation import Participation
+from refimpl.recipes.participation import Leadership, Participation
 from spec.effects import Fact
 from spec.recipes.events import Interrupt, Interrupted, Returned, TakeLeadership
 from spec.recipes.recipes import selector_rules
@@ -60,19 +59,19 @@ class LeaderSelector:
         self._leadership: Leadership | None = None
         self._thread: threading.Thread | None = None
         self._rules, state = selector_rules(path, data=id.encode()), Selector(requeues=auto_requeue)
-        self._standing = Participation(client, path, "leader-selector", self._rules, self._heard, state=state)
-        self._condition = self._standing.condition
+        self._participation = Participation(client, path, "leader-selector", self._rules, self._heard, state=state)
+        self._condition = self._participation.condition
 
     @property
     def has_leadership(self) -> bool:
         """Whether this client leads and is not interrupted, as far as it knows: a belief, see `LeaderLatch`."""
         leadership = self._leadership
-        return self._standing.holds and leadership is not None and not leadership.interrupted.is_set()
+        return self._participation.holds and leadership is not None and not leadership.interrupted.is_set()
 
     @property
     def token(self) -> int | None:
         """The czxid of the znode with which this client leads; None if it does not, as far as it knows."""
-        return self._standing.token
+        return self._participation.token
 
     def start(self) -> None:
         """Compete for leadership, without waiting for it. RuntimeError if it was started before."""
@@ -80,7 +79,7 @@ class LeaderSelector:
             if self._started or self._closed:
                 raise RuntimeError(f"{self.path}: a selector is started once")
             self._started = True
-        self._standing.begin()
+        self._participation.begin()
 
     def requeue(self) -> bool:
         """Enter the queue again after leadership has ended; return False if this client is in the queue, or leads.
@@ -90,12 +89,14 @@ class LeaderSelector:
         with self._condition:
             if not self._started or self._closed:
                 raise RuntimeError(f"{self.path}: the selector is {'closed' if self._closed else 'not started'}")
-        return self._standing.want(lambda: not (self._standing.state.runs or self._standing.state.place.wanted))
+        return self._participation.want(
+            lambda: not (self._participation.state.runs or self._participation.state.place.wanted)
+        )
 
     def interrupt_leadership(self) -> None:
         """Ask a running procedure to return, through `leadership.interrupted`. Does nothing if none runs."""
         if self._started:
-            self._standing.tell(Interrupted())
+            self._participation.tell(Interrupted())
 
     def close(self, timeout: float | None = 10.0) -> bool:
         """Leave the queue, interrupt the procedure, and wait for its end, at most `timeout` seconds (None: no limit).
@@ -105,7 +106,7 @@ class LeaderSelector:
         with self._condition:
             ends, self._closed = self._started and not self._closed, True
         if ends:
-            self._standing.end()
+            self._participation.end()
         thread = self._thread
         if thread is None or thread is threading.current_thread():
             return thread is None
@@ -141,7 +142,7 @@ class LeaderSelector:
             logger.exception("%s: take_leadership has failed", self.path)
         finally:
             leadership.interrupted.set()
-            self._standing.tell(Returned())
+            self._participation.tell(Returned())
 
     def __enter__(self) -> Self:
         self.start()

@@ -2,7 +2,7 @@
 
 - `fast_leader_election.step`: one server, one event.
 - `channel`: one direction of the connection between two servers.
-- `oracle`: what an election can come to, without its messages.
+- `oracle`: the possible outcomes of an election, without its messages.
 
 Source: ZooKeeper's `FastLeaderElection`, `QuorumCnxManager`, `Vote` and the election part of `QuorumPeer`.
 """

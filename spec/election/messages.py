@@ -1,10 +1,10 @@
-"""What goes into an election and what is reported out of it: notifications, events and facts.
+"""The notifications, events and facts of an election.
 
 Rules this module keeps:
 
-- A notification is what the wire carries, less what a step never reads: no addresses, and the configuration
-  only when it can matter (see `Notification`).
-- An event has one outcome. Where the world has a choice, there are several events.
+- A notification has the fields of the wire, except those that no step reads: no addresses, and the configuration only
+  when it can matter (see `Notification`).
+- An event has one outcome. Where the environment has a choice, there are several events.
 
 Sources: `FastLeaderElection.Notification` and `buildMsg`; for the events, `QuorumPeer.run`.
 """
@@ -19,11 +19,11 @@ from spec.quorum import Sid, View
 
 
 class Notification(Message, frozen=True):
-    """A vote on its way: the sender's state, its vote, its round, and its configuration if that is versioned.
+    """A vote in flight: the sender's state, its vote, its round, and its configuration if that is versioned.
 
-    `election_epoch` is the sender's round. `config` is the sender's view when its version is above 0, and
-    None else: a receiver looks at nothing but a version higher than its own, so that a configuration of
-    version 0, which is what a server has while reconfiguration is off, says nothing.
+    `election_epoch` is the sender's round. `config` is the sender's view if its version is above 0, otherwise None. A
+    receiver reads only a version higher than its own, so version 0, which means that reconfiguration is off, is never
+    read.
     """
 
     state: ServerState
@@ -52,11 +52,11 @@ class Fired(msgspec.Struct, frozen=True):
 
 
 class LeaderLost(msgspec.Struct, frozen=True):
-    """A follower or observer gives its leader up (`followLeader` or `observeLeader` ends)."""
+    """A follower or observer gives up its leader (`followLeader` or `observeLeader` ends)."""
 
 
 class QuorumLost(msgspec.Struct, frozen=True):
-    """A leader gives up leading, since too few follow it (`Leader.lead` ends)."""
+    """A leader stops leading, because too few servers follow it (`Leader.lead` ends)."""
 
 
 class EpochBegun(msgspec.Struct, frozen=True):
@@ -83,11 +83,11 @@ ElectionEvent: TypeAlias = Start | Deliver | Fired | LeaderLost | QuorumLost | E
 
 
 class VoteReceived(Fact, frozen=True):
-    """`server` took in the vote of `sender`; the last one per sender is its receive bucket.
+    """`server` has recorded the vote of `sender`; the last one of each sender is in its receive bucket.
 
-    Reported for its own vote too, and by decided servers, which do nothing with it. Not reported for what
-    cannot be counted: senders and leaders outside the server's view, observers, and, while the server looks
-    for a leader, LOOKING votes of a lower round.
+    Reported for its own vote, too, and by decided servers, which ignore it. Not reported for votes that cannot be
+    counted: those of senders and leaders outside the server's view, of observers, and, while the server looks for a
+    leader, LOOKING votes of a lower round.
     """
 
     server: Sid

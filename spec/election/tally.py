@@ -1,4 +1,4 @@
-"""Counting votes: when do the votes a server has heard make a leader?
+"""The counting of votes: whether the votes that a server has heard make a leader.
 
 Three counts exist in the protocol, and they compare votes differently, because `Vote.equals` does:
 

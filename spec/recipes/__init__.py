@@ -10,6 +10,7 @@
     unfair      election on one ephemeral znode
     lock        a re-entrant lock, on a place in a queue
     selector    leadership while a procedure runs
+    barrier     a double barrier: clients start together and leave together
     recipes     all of them by name, with one interface
 
 The same functions run in the checker (`checker.models.recipes`) and, with a real client, in `refimpl.recipes`.

@@ -25,8 +25,7 @@ from kazoo.client import KazooClient
 from kazoo.protocol import serialization
 
 from harness import Ensemble
-from refimpl.recipes import Refused
-from refimpl.recipes.barrier import DoubleBarrier, SessionLost
+from refimpl.recipes import DoubleBarrier, Refused, SessionLost
 from tests.node.patience import PATIENT
 from tests.node.recipes import BRIEF, WAIT, World, drop, eventually, lose_answer, world
 

@@ -99,7 +99,9 @@ def test_who_is_cancelled_while_it_waits_never_leads(at: World, candidate: Candi
     leading = Running(leads.run, term)
     term.led.get(timeout=WAIT)
     waiting = Running(waits.run, pytest.fail)
-    eventually(lambda: waits._standing is not None)  # otherwise this thread's run could be the first, and wait for ever
+    eventually(
+        lambda: waits._participation is not None
+    )  # otherwise this thread's run could be the first, and wait for ever
     assert waiting.runs()
     with pytest.raises(RuntimeError, match="runs already"):
         waits.run(pytest.fail)

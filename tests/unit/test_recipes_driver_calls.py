@@ -135,7 +135,7 @@ def test_a_request_that_kazoo_finds_impossible_is_refused() -> None:
     assert kazoo_adapter.answer(Sync("/q"), result_of(error=ValueError("no path"))) == Answered(Code.BAD_ARGUMENTS)
 
 
-def test_a_herald_calls_in_order_and_logs_what_fails(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_listener_executor_calls_in_order_and_logs_what_fails(caplog: pytest.LogCaptureFixture) -> None:
     called: queue.Queue[str] = queue.Queue()
     herald = ListenerExecutor("listeners")
     herald.call(lambda: called.put("first"), lambda: 1 // 0)
