@@ -222,7 +222,7 @@ def _held_until_released(setup: RecipeSetup) -> Condition:
     meaning="In some state a client believes that it holds",
     needs=EXCLUSIVE,
 )
-def _held(setup: RecipeSetup) -> Condition:
+def _somebody_holds_once(setup: RecipeSetup) -> Condition:
     def check(*holds: bool) -> Answer:
         return Finding("a client holds", (("client", those(holds)[0]),)) if any(holds) else None
 
