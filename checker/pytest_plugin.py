@@ -181,7 +181,7 @@ class ScenarioItem(pytest.Item):
 def _failure_text(outcome: RunOutcome, config: pytest.Config) -> str:
     """The verdict, its place, the runs that were found, and the commands to see them again."""
     from checker.report.junit import sentence  # noqa: PLC0415
-    from checker.report.source_location import location_of  # noqa: PLC0415
+    from checker.report.outcome import location_of  # noqa: PLC0415
     from checker.traces.formats import FORMATS  # noqa: PLC0415
 
     if outcome.job is None:

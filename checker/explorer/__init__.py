@@ -1,8 +1,7 @@
 """The explorer: a local web page that walks through the states of a job, one move at a time.
 
-    walk       the rows along a path of ordinals, and the findings at the end of such a run
+    walk       the rows along a path of ordinals, the findings at its end, and searches ahead of it
     views      a walk as JSON: its picture, its last state, the possible next moves
-    find       look-ahead: from a state by plain steps, or through the whole space by tables
     handlers   answers each request of the page; holds the jobs that a request may name
     requests   the types of valid requests
     server     HTTP on the loopback interface only

@@ -27,7 +27,6 @@ from checker.cli.sources import SourceError, job_of
 from checker.engine.model import Kind, ModelError
 from checker.engine.result import Discovery, Stop
 from checker.explorer import views
-from checker.explorer.find import ProgressCallback, look_ahead, search_whole
 from checker.explorer.requests import (
     BadRequestError,
     ExploreRequest,
@@ -36,7 +35,7 @@ from checker.explorer.requests import (
     RefineRequest,
     WalkRequest,
 )
-from checker.explorer.walk import Path, Walks
+from checker.explorer.walk import Path, ProgressCallback, Walks, look_ahead, search_whole
 from checker.job import Job, Json
 from checker.models.ensemble import NotRefinedError
 from checker.report import judge

@@ -25,7 +25,6 @@ from socketserver import TCPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from checker.explorer.find import ProgressCallback
 from checker.explorer.handlers import Handlers
 from checker.explorer.requests import (
     BadRequestError,
@@ -37,6 +36,7 @@ from checker.explorer.requests import (
     read_path,
     read_request,
 )
+from checker.explorer.walk import ProgressCallback
 from checker.job import Json
 from checker.traces.svg.picture import STYLE
 

@@ -23,8 +23,7 @@ from contextlib import contextmanager
 from checker.job import Verdict
 from checker.printable import escaped, fenced
 from checker.report.junit import sentence
-from checker.report.outcome import RunOutcome
-from checker.report.source_location import SourceLocation, location_of
+from checker.report.outcome import RunOutcome, SourceLocation, location_of
 
 
 def annotation_lines(outcomes: Sequence[RunOutcome]) -> list[str]:

@@ -55,8 +55,7 @@ from typing import Any
 from checker.engine.model import Property
 from checker.engine.result import Coverage, Exploration
 from checker.job import Job
-from checker.report.outcome import RunOutcome, gravest
-from checker.report.source_location import location_of
+from checker.report.outcome import RunOutcome, gravest, location_of
 from checker.report.text import outcome
 from checker.report.verdict import Judgement, may_be_idle
 from checker.traces.itf import to_itf

@@ -18,8 +18,7 @@ from datetime import UTC, datetime
 from xml.etree import ElementTree as Tree
 
 from checker.job import Verdict
-from checker.report.outcome import RunOutcome
-from checker.report.source_location import location_of
+from checker.report.outcome import RunOutcome, location_of
 
 NO_FILE = "python -m checker"  # the class of a run without a scenario
 COUNTED = ("failure", "error", "skipped")

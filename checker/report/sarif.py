@@ -22,8 +22,7 @@ from urllib.parse import quote
 
 from checker.job import Verdict
 from checker.report.junit import sentence
-from checker.report.outcome import RunOutcome, gravest
-from checker.report.source_location import SourceLocation, location_of
+from checker.report.outcome import RunOutcome, SourceLocation, gravest, location_of
 from checker.traces.trace import Trace, TraceStep
 from checker.traces.values import show
 

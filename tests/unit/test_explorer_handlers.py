@@ -12,7 +12,6 @@ from checker.engine import plain, search
 from checker.engine.model import Kind, Move, Row
 from checker.engine.semantics import rebuild, successors
 from checker.explorer import BadRequestError, Handlers
-from checker.explorer.find import by_plain_steps, by_tables, look_ahead
 from checker.explorer.requests import (
     ActionGoal,
     CaptionGoal,
@@ -25,7 +24,7 @@ from checker.explorer.requests import (
     RefineRequest,
     WalkRequest,
 )
-from checker.explorer.walk import Walks
+from checker.explorer.walk import Walks, by_plain_steps, by_tables, look_ahead
 from checker.traces import read_itf, replay, trace_of
 from checker.traces.formats import FORMATS
 from checker.traces.trace import Truth, truths
