@@ -13,12 +13,20 @@ import json
 import sys
 from collections.abc import Sequence
 
-from checker.cli.command import discard, refused, unread_output_discarded
-from checker.cli.commands import COMMANDS
+from checker.cli.command import Command, discard, refused, unread_output_discarded
+from checker.cli.ensemble_commands import HISTORY, QUORUMS, ROLLOUT, VALIDATE
 from checker.cli.options import command_parser, parser
+from checker.cli.reference_commands import GALLERY, LISTING, PROOFS, TABLES
+from checker.cli.scenario_commands import EXPLORE, REPLAY, RUN
 from checker.printable import nearest, on_a_line
 from checker.report.verdict import ExitCode
 from spec.config import ConfigError
+
+COMMANDS: dict[str, Command] = {
+    command.name: command
+    for command in (RUN, REPLAY, ROLLOUT, EXPLORE, VALIDATE, HISTORY, QUORUMS, PROOFS, TABLES, GALLERY, LISTING)
+}
+"""The commands, in the order of the help."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -73,7 +81,7 @@ def _nodes(options: argparse.Namespace) -> int:
 
 
 def _variants(options: argparse.Namespace) -> int:
-    from checker.cli.commands.reference import variants_report  # noqa: PLC0415
+    from checker.cli.reference_commands import variants_report  # noqa: PLC0415
 
     text, data = variants_report()
     print(json.dumps(data) if options.json else text)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from checker.cli.commands import COMMANDS
+from checker.cli.main import COMMANDS
 from checker.scenario.schema import Scenario
 from tests.support.command_line import Ended, Write, cli, python_m_checker, scenarios_in
 

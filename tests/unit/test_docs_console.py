@@ -29,8 +29,7 @@ from typing import NamedTuple
 
 import pytest
 
-from checker.cli.commands import COMMANDS
-from checker.cli.main import main
+from checker.cli.main import COMMANDS, main
 from checker.cli.options import command_parser, parser
 from checker.report.verdict import ExitCode
 

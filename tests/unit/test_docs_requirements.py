@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
-from checker.cli.commands import COMMANDS
+from checker.cli.main import COMMANDS
 
 ROOT = Path(__file__).parents[2]
 REQUIREMENTS = ROOT / "docs" / "requirements.md"

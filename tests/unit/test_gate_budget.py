@@ -13,7 +13,7 @@ from xml.etree import ElementTree as Tree
 
 import pytest
 
-from checker.cli.commands import COMMANDS
+from checker.cli.main import COMMANDS
 from checker.cli.options import command_parser
 from checker.cli.runner import outcome_of, share
 from checker.cli.sources import load_request

@@ -13,7 +13,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import NamedTuple
 
-from checker.cli.commands import COMMANDS
+from checker.cli.main import COMMANDS
 from checker.cli.options import command_parser, parser
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference-command-line.md"
