@@ -114,8 +114,7 @@ class ScenarioFile(pytest.File):
 
 def _name(path: Path) -> str:
     """The name of a scenario, else that of its file, as a part of a test's id, which is one line without `::`."""
-    from checker.scenario.errors import ScenarioError  # noqa: PLC0415
-    from checker.scenario.yaml_lines import read_yaml  # noqa: PLC0415
+    from checker.scenario.yaml_lines import ScenarioError, read_yaml  # noqa: PLC0415
 
     try:
         value = read_yaml(path.read_text(encoding="utf-8"), path.name).value

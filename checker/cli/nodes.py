@@ -33,7 +33,7 @@ from checker.models.ensemble.actions import BUDGETS
 from checker.properties import ENSEMBLE_PROPERTIES
 from checker.scenario.ensemble import ensemble_job
 from checker.scenario.ensemble_setup import why_no_effect, with_variants
-from checker.scenario.errors import variant_named, variant_names
+from checker.scenario.yaml_lines import variant_named, variant_names
 from spec.durable import Durable
 from spec.election.channel import ChannelRules
 from spec.quorum import Sid, majority_view

@@ -189,7 +189,7 @@ def between(low: int, high: int) -> Callable[[str], int]:
 
 def variant(text: str) -> Variant:
     """Parse the name of a variant."""
-    from checker.scenario.errors import VariantError, variant_named  # noqa: PLC0415
+    from checker.scenario.yaml_lines import VariantError, variant_named  # noqa: PLC0415
 
     try:
         return variant_named(text)

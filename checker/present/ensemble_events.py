@@ -18,7 +18,7 @@ from checker.models.ensemble import Setup
 from checker.models.ensemble.actions import Action
 from checker.models.ensemble.connection import Connection
 from checker.models.ensemble.setup import LINKS, channel_name, connection_name, server_name
-from checker.present.in_flight import Changes, changes
+from checker.present.generic import Changes, changes
 from spec.effects import Message
 from spec.election.channel import Channel
 from spec.election.messages import Notification

@@ -20,7 +20,7 @@ from typing import Any
 from checker.engine import Model, Move, Row
 from checker.job import DiagramEvent, Json
 from checker.models.recipes import RESOURCE, ROOT, Client, RecipeSetup, Resource
-from checker.models.recipes.messages import WriteArrives
+from checker.models.recipes.resource import WriteArrives
 from checker.models.recipes.setup import mail_name
 from checker.models.service import (
     LEADER,
@@ -37,7 +37,7 @@ from checker.models.service import (
     watches_name,
 )
 from checker.models.service.messages import ServerMessage
-from checker.present.in_flight import changes, operation_on
+from checker.present.generic import changes, operation_on
 from checker.present.service import traffic
 from checker.present.wording import api_commit, api_message, api_request, short_path
 from spec.recipes.recipes import ExclusiveRecipe

@@ -25,8 +25,7 @@ from checker.engine.model import Kind, Property
 from checker.engine.result import Exploration
 from checker.job import Job
 from checker.report.verdict import Judgement
-from checker.scenario.errors import ScenarioError
-from checker.scenario.yaml_lines import YamlDocument, read_yaml
+from checker.scenario.yaml_lines import ScenarioError, YamlDocument, read_yaml
 from checker.traces.trace import Trace
 
 GRAVITY = (0, 1, 2, 21, 20, 152, 151, 150, 11, 13, 12)  # exit codes, by the lattice of verdicts

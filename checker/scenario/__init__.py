@@ -6,11 +6,11 @@ scenario is a `ScenarioError` with file, line and key, and with the correction; 
 `checker.scenario.schema` defines the format of a scenario.
 """
 
-from checker.scenario.errors import (
+from checker.scenario.loader import bundled, from_source, from_text, load
+from checker.scenario.yaml_lines import (
     ScenarioError,
     VariantError,
 )
-from checker.scenario.loader import bundled, from_source, from_text, load
 
 __all__ = [
     "ScenarioError",

@@ -23,10 +23,10 @@ from checker.models.ensemble.rules import may_be_silent
 from checker.present.ensemble import EnsemblePresenter
 from checker.properties import ENSEMBLE_PROPERTIES
 from checker.scenario.ensemble_setup import setup_of, with_variants
-from checker.scenario.errors import nearest, variant_names
 from checker.scenario.kind import ScenarioKind
 from checker.scenario.restrictions import with_fast_network, with_opening
 from checker.scenario.schema import Scenario
+from checker.scenario.yaml_lines import nearest, variant_names
 from spec.zab.state import ZabRules
 
 FAST = "fast"

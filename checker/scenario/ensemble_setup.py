@@ -18,7 +18,6 @@ import msgspec
 
 from checker.models.ensemble import Budgets, File, Grain, PlannedAction, Prologue, Setup
 from checker.models.ensemble.actions import BUDGETS, UNLIMITED, Domain, Section
-from checker.scenario.errors import NoEffect, VariantError, one_of
 from checker.scenario.files import Files, with_needed_addresses
 from checker.scenario.kind import word
 from checker.scenario.schema import (
@@ -34,7 +33,7 @@ from checker.scenario.schema import (
     decode,
 )
 from checker.scenario.servers import members_of
-from checker.scenario.yaml_lines import Path, YamlDocument, position
+from checker.scenario.yaml_lines import NoEffect, Path, VariantError, YamlDocument, one_of, position
 from spec.election.channel import ChannelRules
 from spec.quorum import Sid
 from spec.variants import DESCRIBED, Area, Variant

@@ -22,10 +22,9 @@ import msgspec
 from checker.engine import Kind, Limits, Property
 from checker.job import Job, Json, Verdict
 from checker.properties.registry import ParameterError, Registry, UnknownPropertyError
-from checker.scenario.errors import NoEffect, VariantError, nearest, variant_names
 from checker.scenario.files import Files
 from checker.scenario.schema import Common, LimitsEntry, decode
-from checker.scenario.yaml_lines import Path, YamlDocument, position
+from checker.scenario.yaml_lines import NoEffect, Path, VariantError, YamlDocument, nearest, position, variant_names
 from spec.variants import Variant
 
 Keys = TypeVar("Keys", bound=Common)

@@ -24,10 +24,9 @@ from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 
 from checker.job import Job, Json
-from checker.scenario.errors import ScenarioError, variant_named
 from checker.scenario.files import Files, Read, beside, names_beside
 from checker.scenario.schema import RECIPE, SERVICE
-from checker.scenario.yaml_lines import read_yaml
+from checker.scenario.yaml_lines import ScenarioError, read_yaml, variant_named
 from checker.user_files import SCENARIO, TooLargeError, read_bytes
 from spec.variants import Variant
 

@@ -13,11 +13,10 @@ from checker.models.recipes import Facts, RecipeSetup, recipe_model
 from checker.models.service import Clocks, rules
 from checker.present.recipe import RecipePresenter
 from checker.properties.recipes import RECIPE_PROPERTIES
-from checker.scenario.errors import NoEffect
 from checker.scenario.kind import ScenarioKind, word
 from checker.scenario.schema import RECIPE, RecipeScenario
 from checker.scenario.service import budgets_of, check_counts, clocks_of
-from checker.scenario.yaml_lines import YamlDocument
+from checker.scenario.yaml_lines import NoEffect, YamlDocument
 from spec.recipes.recipes import QUEUE_VARIANTS, RECIPES, ExclusiveRecipe
 from spec.variants import DESCRIBED, Area, Variant
 

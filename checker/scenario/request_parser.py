@@ -22,7 +22,7 @@ from typing import Any
 
 from checker.models.service.observations import Expected, fields_of
 from checker.models.service.scripts import Script
-from checker.scenario.errors import nearest
+from checker.scenario.yaml_lines import nearest
 from spec.tree import replies, requests
 from spec.tree.data import OPEN_ACL_UNSAFE, Acl, Id, Perms, Record
 from spec.tree.paths import fault_of

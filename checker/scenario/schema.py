@@ -26,8 +26,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from checker.models.ensemble.actions import BUDGETS, FORMER_NAMES, Section
-from checker.scenario.errors import nearest
-from checker.scenario.yaml_lines import Path, YamlDocument, position
+from checker.scenario.yaml_lines import Path, YamlDocument, nearest, position
 
 T = TypeVar("T", bound=msgspec.Struct)
 

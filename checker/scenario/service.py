@@ -18,11 +18,10 @@ from checker.models.service.rules import FAULTS, ServiceAction, known_actions
 from checker.models.service.scripts import Script
 from checker.present.service import ServicePresenter
 from checker.properties.service import SERVICE_PROPERTIES, Run, ScriptSummary, applicable, service_model
-from checker.scenario.errors import NoEffect, one_of
 from checker.scenario.kind import ScenarioKind, word
 from checker.scenario.request_parser import RequestError, script_of
 from checker.scenario.schema import SERVICE, Common, ServiceFaults, ServiceScenario, decode
-from checker.scenario.yaml_lines import Path, YamlDocument, position
+from checker.scenario.yaml_lines import NoEffect, Path, YamlDocument, one_of, position
 from spec.tree.paths import fault_of
 from spec.variants import Variant
 

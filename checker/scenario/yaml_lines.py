@@ -1,4 +1,4 @@
-"""YAML as plain values, with the line of each.
+"""YAML as plain values, with the line of each; and the errors that name those lines.
 
 PyYAML composes the text into nodes, and this module converts the nodes into dicts, lists and scalars. Every value has a
 path (keys and positions from the top), and every path has a line. Rules:
@@ -6,20 +6,24 @@ path (keys and positions from the top), and every path has a line. Rules:
 - Numbers are decimal or 0x hexadecimal: YAML 1.1 reads 1:3, an epoch and a counter, as 63, and 010 as 8. The first
   remains text here; the second is an error, and so are infinity and NaN.
 - A repeated key, an alias, a tag and a second document are errors: each hides a part of the text.
+- Loading raises `ScenarioError` or `spec.config.ConfigError`, and no other exception, for any text. An error names the
+  place to change, and the nearest valid word for a misspelt one.
+- A variant that cannot change anything is rejected, since a run with it would suggest that the defect is harmless.
 - A text has at most `checker.user_files.SCENARIO` characters, and at most `DEEPEST` levels of lists and maps.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
-from checker.scenario.errors import ScenarioError
+from checker.printable import nearest, on_a_line, one_of
 from checker.user_files import SCENARIO, TooLargeError
+from spec.variants import Variant
 
 Path = tuple[str | int, ...]
 _DECIMAL = re.compile(r"[+-]?(0|[1-9][0-9]{0,40})")
@@ -187,3 +191,58 @@ def _scalar(document: YamlDocument, node: yaml.ScalarNode, path: Path) -> Any:
         right = "write it in decimal without zeros before it, or in hexadecimal with 0x"
         raise ScenarioError(document.file, line, shown(path), f"YAML would read {text[:40]} in its own way", right)
     return text
+
+
+__all__ = [
+    "EXIT_CODE",
+    "NoEffect",
+    "ScenarioError",
+    "VariantError",
+    "nearest",
+    "one_of",
+    "variant_named",
+    "variant_names",
+]
+
+EXIT_CODE = 150
+"""The exit code of a run with an invalid scenario."""
+
+
+class ScenarioError(Exception):
+    """A scenario that cannot be run. `line` is 0 if it is unknown; `key` is the path to the place."""
+
+    exit_code = EXIT_CODE
+
+    def __init__(self, file: str, line: int, key: str, what: str, right: str) -> None:
+        where = f"{file}:{line}" if line else file
+        super().__init__(on_a_line(f"{where}: {f'{key}: ' if key else ''}{what}; {right}"))
+        self.file, self.line, self.key, self.what, self.right = file, line, key, what, right
+
+
+class NoEffect(NamedTuple):
+    """The reason why a variant changes nothing, and the correction."""
+
+    what: str
+    right: str
+
+
+class VariantError(Exception):
+    """A variant that does not exist, or that changes nothing in its run."""
+
+    def __init__(self, name: str, reason: NoEffect) -> None:
+        super().__init__(f"the variant {name}: {reason.what}; {reason.right}")
+        self.name, self.reason = name, reason
+
+
+def variant_named(name: str) -> Variant:
+    """The variant of that name. Raises VariantError."""
+    try:
+        return Variant(name)
+    except ValueError:
+        right = nearest(name, [each.value for each in Variant])
+        raise VariantError(name[:60], NoEffect("there is none of that name", right)) from None
+
+
+def variant_names(variants: Iterable[Variant]) -> str:
+    """The names of variants, sorted, as text."""
+    return ", ".join(sorted(variant.value for variant in variants))

@@ -17,8 +17,7 @@ from importlib.resources import files
 from checker.job import Verdict
 from checker.traces.itf import for_page, to_itf
 from checker.traces.markdown import SIGNS
-from checker.traces.message_log import messages_of
-from checker.traces.summary import MEANING, NOT_SHOWN, REPLAY, about, claim, finding, short_pieces, turns
+from checker.traces.summary import MEANING, NOT_SHOWN, REPLAY, about, claim, finding, messages_of, short_pieces, turns
 from checker.traces.svg.picture import picture
 from checker.traces.svg.shapes import written
 from checker.traces.trace import Trace, TraceStep, Truth

@@ -16,8 +16,7 @@ from collections.abc import Iterator, Sequence
 
 from checker.printable import escaped
 from checker.traces.mermaid import to_mermaid
-from checker.traces.message_log import messages_of
-from checker.traces.summary import MEANING, NOT_SHOWN, REPLAY, about, claim, finding, short_pieces, turns
+from checker.traces.summary import MEANING, NOT_SHOWN, REPLAY, about, claim, finding, messages_of, short_pieces, turns
 from checker.traces.trace import Trace, TraceStep, Truth
 
 SIGNS = {

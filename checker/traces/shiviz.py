@@ -20,8 +20,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from checker.printable import on_a_line
-from checker.traces.message_log import Fate, MessageLife, messages_of
-from checker.traces.summary import short_pieces, turns
+from checker.traces.summary import Fate, MessageLife, messages_of, short_pieces, turns
 from checker.traces.trace import Trace, TraceStep
 
 REGEX = r"(?<event>.*)\n(?<host>\S*) (?<clock>{.*})"

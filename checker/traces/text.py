@@ -18,8 +18,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from checker.printable import on_a_line
-from checker.traces.message_log import messages_of
-from checker.traces.summary import NOT_SHOWN, claim, finding, pieces, truth_lines, turns
+from checker.traces.summary import NOT_SHOWN, claim, finding, messages_of, pieces, truth_lines, turns
 from checker.traces.trace import Trace, TraceStep
 from checker.traces.values import show
 

@@ -6,7 +6,7 @@ import pytest
 
 from checker.job import DiagramEvent
 from checker.traces import Trace, Truth, to_mermaid
-from checker.traces.message_log import Fate, messages_of
+from checker.traces.summary import Fate, messages_of
 from tests.support.traces import SHIPPED, everything, made, repeating, shipped
 
 READ = """async (text) => {

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from checker.report.progress import Progress
-from checker.scenario.errors import ScenarioError
 from checker.scenario.loader import load
+from checker.scenario.yaml_lines import ScenarioError
 from checker.symbolic.report import quorums_command
 from spec.config import ConfigError, parse_zoo_cfg
 from tests.support.command_line import cli

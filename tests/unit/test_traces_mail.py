@@ -14,7 +14,7 @@ from checker.models.service.messages import ConnectionClosed
 from checker.present import DefaultPresenter
 from checker.scenario import bundled, load
 from checker.traces import Trace, walk_of
-from checker.traces.message_log import messages_of
+from checker.traces.summary import messages_of
 
 PATHS = {path.stem: path for path in bundled()}
 ENSEMBLES = ["r10-wrong-order-fine", "elects-after-a-partition", "zookeeper-4394", "r10-zab-healing"]

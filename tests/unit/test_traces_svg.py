@@ -9,7 +9,7 @@ import pytest
 
 from checker.job import DiagramEvent
 from checker.traces import Trace, Truth
-from checker.traces.message_log import messages_of
+from checker.traces.summary import messages_of
 from checker.traces.svg import arrows, picture, to_svg
 from checker.traces.svg.arrows import CLEAR, Boxes, Routes, crosses
 from checker.traces.svg.shapes import SIGNS

@@ -15,15 +15,27 @@ Actions in addition to those of the service (`checker.models.service.rules`), ea
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
-from checker.engine import Actor, Column, Model, Move, Property, Read, Rule, Send
+from checker.engine import Actor, Column, Model, Move, Outcome, Property, Read, Rule, Send
 from checker.models.recipes.client import ApplicationAction, Client, client_actor, first_client, possible_actions
-from checker.models.recipes.messages import Write, WriteArrives
 from checker.models.recipes.observations import LargestHerd, Leaders, Reigns, herd_actor, leaders_actor, reigns_actor
-from checker.models.recipes.operator import operator_actor, removals
-from checker.models.recipes.resource import Resource, mail_actor, resource_actor
-from checker.models.recipes.setup import HERD, LEADERS, OPERATOR, REIGNS, RESOURCE, Facts, RecipeSetup, mail_name
-from checker.models.service import client_name, service
+from checker.models.recipes.resource import Resource, Write, WriteArrives, mail_actor, resource_actor
+from checker.models.recipes.setup import (
+    HERD,
+    LEADERS,
+    OPERATOR,
+    REIGNS,
+    RESOURCE,
+    ROOT,
+    Facts,
+    RecipeSetup,
+    first_of,
+    mail_name,
+)
+from checker.models.service import LEADER, Leader, client_name, service
+from checker.models.service.messages import Propose
+from spec.tree.requests import Delete, SessionId
 
 
 def recipe_model(name: str, setup: RecipeSetup, properties: Iterable[Property] = ()) -> Model:
@@ -87,3 +99,32 @@ def _reach(client: int) -> Rule:
             yield Move("reach", (client, on_its_way[0].token), (Send(name, WriteArrives()),))
 
     return Rule(f"writes of {client}", (Read(name),), moves)
+
+
+def operator_actor() -> Actor:
+    """The number of znodes that may still be deleted."""
+
+    def step(values: tuple[Any, ...], _: object) -> Outcome | None:
+        (left,) = values
+        return Outcome((left - 1,)) if left else None
+
+    return Actor(OPERATOR, (OPERATOR,), step)
+
+
+def removals(setup: RecipeSetup) -> Rule:
+    """The rule that deletes the znode of a waiting client, with a request in that client's session.
+
+    The requester makes no difference to the outcome.
+    """
+
+    def there(leader: Leader) -> tuple[tuple[str, SessionId], ...] | None:
+        first = first_of(setup, leader.store)
+        waiting = [(path, znode) for path, znode in leader.store.nodes if path.startswith(f"{ROOT}/")]
+        return tuple((path, znode.ephemeral_owner) for path, znode in waiting if first and path != first[0]) or None
+
+    def moves(there: tuple[tuple[str, SessionId], ...], _left: bool) -> Iterator[Move]:
+        for path, owner in there:
+            asked = Propose(owner, Delete(path, -1))
+            yield Move("remove", (path,), (Send(OPERATOR, None), Send(LEADER, asked)))
+
+    return Rule("the operator deletes", (Read(LEADER, there), Read(OPERATOR, lambda left: left > 0 or None)), moves)

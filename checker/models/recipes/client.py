@@ -19,7 +19,8 @@ import msgspec
 from msgspec.structs import replace
 
 from checker.engine import Actor, ModelError, Outcome, Send
-from checker.models.recipes.messages import FollowReport, HoldReport, SendWrite
+from checker.models.recipes.observations import FollowReport, HoldReport
+from checker.models.recipes.resource import SendWrite
 from checker.models.recipes.setup import LEADERS, Facts, RecipeSetup, mail_name
 from checker.models.service import (
     ClientCrash,

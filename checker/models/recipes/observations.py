@@ -14,9 +14,20 @@ import msgspec
 from msgspec.structs import replace
 
 from checker.engine import Actor, Outcome
-from checker.models.recipes.messages import FollowReport, HoldReport
 from checker.models.recipes.setup import HERD, LEADERS, REIGNS, RecipeSetup, first_of
 from checker.models.service import CommitFact, WatchFact, client_of
+
+
+class HoldReport(msgspec.Struct, frozen=True):
+    """The client with the znode at this path reports that it holds, or that it is first."""
+
+    path: str
+
+
+class FollowReport(msgspec.Struct, frozen=True):
+    """A client follows the owner of the znode at this path as the leader."""
+
+    path: str
 
 
 class Reigns(msgspec.Struct, frozen=True):

@@ -19,10 +19,27 @@ import msgspec
 from msgspec.structs import replace
 
 from checker.engine import Actor, Outcome, Send
-from checker.models.recipes.messages import SendWrite, Write, WriteArrives
 from checker.models.recipes.observations import Reigns
 from checker.models.recipes.setup import REIGNS, RESOURCE, RecipeSetup, mail_name
 from spec.variants import Variant
+
+
+class SendWrite(msgspec.Struct, frozen=True):
+    """A client sends a write to the resource, with the token that it holds; its znode is at this path."""
+
+    token: int
+    path: str
+
+
+class WriteArrives(msgspec.Struct, frozen=True):
+    """The oldest write in flight reaches the resource."""
+
+
+class Write(msgspec.Struct, frozen=True):
+    """A write with this token; `of` is the czxid of the writer's znode if that was first when it wrote, otherwise 0."""
+
+    token: int
+    of: int
 
 
 class Resource(msgspec.Struct, frozen=True):

@@ -32,7 +32,6 @@ connection takes one move, including the requests of the client's library on it.
 reached the leader in time counts as arrived.
 """
 
-from checker.models.service.build import first_tree, service
 from checker.models.service.client_connection import ClientConnection, ConnectionState
 from checker.models.service.messages import (
     ClientCrash,
@@ -49,7 +48,7 @@ from checker.models.service.messages import (
     WatchFact,
     WatchNotification,
 )
-from checker.models.service.rules import FAULTS, ServiceAction
+from checker.models.service.rules import FAULTS, ServiceAction, first_tree, service
 from checker.models.service.servers import LaggingServer, Leader, open_sessions
 from checker.models.service.setup import (
     FAULTS_LEFT,

@@ -1,4 +1,4 @@
-"""The rules of a service: requests and replies travel, servers apply transactions, and faults happen.
+"""A service: its columns, actors and rules. Requests and replies travel, servers apply transactions, faults happen.
 
 Rules of this module: each rule reads as little as it needs. The budgets of the faults are in one column.
 """
@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from checker.engine import Actor, Move, Outcome, Read, Rule, Send
-from checker.models.service.client_connection import ClientConnection, ConnectionState
+from checker.engine import Actor, Column, Move, Outcome, Read, Rule, Send
+from checker.models.service.client_connection import ClientConnection, ConnectionState, link_actor
+from checker.models.service.library import library_actor
 from checker.models.service.messages import (
     ApplyNext,
     DeliverLateRequest,
@@ -29,8 +30,15 @@ from checker.models.service.messages import (
     ResumeSession,
     SpendFault,
 )
-from checker.models.service.server_logic import accepts_session
-from checker.models.service.servers import LaggingServer, Leader, open_sessions
+from checker.models.service.server_logic import accepts_session, watches_actor
+from checker.models.service.servers import (
+    LaggingServer,
+    Leader,
+    lagging_server_actor,
+    leader_actor,
+    open_sessions,
+    server_without_lag,
+)
 from checker.models.service.setup import (
     FAULTS_LEFT,
     LEADER,
@@ -40,9 +48,14 @@ from checker.models.service.setup import (
     library_name,
     link_name,
     server_name,
+    session_of,
+    watches_name,
 )
 from spec.client.library import Library
+from spec.tree.data import OPEN_ACL_UNSAFE, new_znode
+from spec.tree.paths import ROOT
 from spec.tree.requests import CloseSession, SessionId
+from spec.tree.store import FrozenStore
 from spec.variants import Variant
 
 
@@ -270,3 +283,49 @@ def has_left(budget: str) -> Read:
 def spend_fault(budget: str) -> Send:
     """Take one from a budget."""
     return Send(FAULTS_LEFT, SpendFault(budget))
+
+
+class ModelFragment(NamedTuple):
+    """Columns, actors and rules that one part of a model contributes."""
+
+    columns: tuple[Column, ...]
+    actors: tuple[Actor, ...]
+    rules: tuple[Rule, ...]
+
+
+def service(setup: ServiceSetup) -> ModelFragment:
+    """The service. Initially every client is connected, with its first session."""
+    tree = first_tree(setup)
+    columns = [Column(LEADER, Leader(tree))]
+    actors = [leader_actor(setup)]
+    for server in setup.server_ids:
+        if setup.lag:
+            columns.append(Column(server_name(server), LaggingServer(tree)))
+            actors.append(lagging_server_actor(server, setup))
+        else:
+            actors.append(server_without_lag(server))
+        columns.append(Column(watches_name(server), frozenset()))
+        actors.append(watches_actor(server, setup))
+    for client in setup.client_ids:
+        first = session_of(client)
+        columns.append(
+            Column(link_name(client), ClientConnection(ConnectionState.UP, first, setup.first_server(client)))
+        )
+        actors.append(link_actor(client, setup))
+        if setup.has_library:
+            columns.append(Column(library_name(client), Library(session=first)))
+            actors.append(library_actor(client, setup))
+    columns.append(Column(FAULTS_LEFT, setup.budgets))
+    actors.append(faults_actor())
+    return ModelFragment(tuple(columns), tuple(actors), tuple(rules(setup)))
+
+
+def first_tree(setup: ServiceSetup) -> FrozenStore:
+    """The initial tree of a run: the root, the paths of the setup, and a session for each client.
+
+    ZooKeeper's own znodes are left out, since no client here reads them.
+    """
+    paths = sorted({ROOT, *setup.paths})
+    znode = new_znode(b"", OPEN_ACL_UNSAFE, 0, 0, 0)
+    sessions = tuple((session_of(client), 0) for client in setup.client_ids)
+    return FrozenStore(tuple((path, znode) for path in paths), sessions)

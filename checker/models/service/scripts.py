@@ -18,7 +18,6 @@ from msgspec.structs import replace
 
 from checker.engine import Actor, Column, Move, Outcome, Read, Rule, Send
 from checker.models.service import observations as notes_of
-from checker.models.service.build import ModelFragment
 from checker.models.service.messages import (
     ClientCrash,
     ConnectionLoss,
@@ -29,6 +28,7 @@ from checker.models.service.messages import (
     WatchNotification,
 )
 from checker.models.service.observations import Expected, Note, Observations
+from checker.models.service.rules import ModelFragment
 from checker.models.service.servers import Leader
 from checker.models.service.setup import LEADER, ServiceSetup, client_name, link_name
 from spec.tree.data import Record

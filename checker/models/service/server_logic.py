@@ -1,15 +1,28 @@
-"""The decisions of the servers, by `spec.tree` and `spec.service`, and the wrong decisions of the variants.
+"""The decisions of the servers, by `spec.tree` and `spec.service`, their watches, and the variants of both.
 
 Rules of this module: times are 0, since nothing here depends on them. A change without an effect is a refusal, or
-consists of checks only. It takes no zxid, so that refusals add no states.
+consists of checks only. It takes no zxid, so that refusals add no states. Several
+events of one transaction meet the watches one after the other, in their order; each client gets one notification of an
+event. Variants: a watch remains after it has fired; the newest event is sent first.
 """
 
 from __future__ import annotations
 
+from typing import Any, TypeAlias
+
 from msgspec.structs import replace
 
-from checker.models.service.messages import Propose
-from checker.models.service.setup import IDENTITIES
+from checker.engine import Actor, Outcome, Send
+from checker.models.service.messages import (
+    AddWatch,
+    FireWatches,
+    ForgetClient,
+    Propose,
+    SendMessage,
+    WatchFact,
+    WatchNotification,
+)
+from checker.models.service.setup import IDENTITIES, ServiceSetup, link_name, watches_name
 from spec.service.connection import ROUTES, Route
 from spec.service.handshake import ConnectClaims, Limits, Rejection, present
 from spec.service.sessions import password
@@ -22,6 +35,7 @@ from spec.tree.replies import Code
 from spec.tree.requests import CloseSession, Create, CreateMode, CreateSession, Request, SessionId
 from spec.tree.store import EndSession, FrozenStore, Remove
 from spec.tree.txns import Change, CloseSessionTxn, CreateTxn, ErrorTxn, MultiTxn
+from spec.tree.watches import Watches, WatchKind
 from spec.variants import Variant
 
 _SEQUENTIAL = (CreateMode.PERSISTENT_SEQUENTIAL, CreateMode.EPHEMERAL_SEQUENTIAL)
@@ -86,3 +100,39 @@ def _numbered_by_siblings(store: FrozenStore, create: Create) -> Create:
 def _up_to_the_error(multi: MultiTxn) -> MultiTxn:
     kept = tuple(txn for txn in multi.txns if not isinstance(txn, ErrorTxn))
     return multi if len(kept) == len(multi.txns) else MultiTxn(kept)
+
+
+Watching: TypeAlias = frozenset[tuple[int, WatchKind, str]]
+"""The watches as (client, kind, path)."""
+
+
+def watches_actor(server: int, setup: ServiceSetup) -> Actor:
+    """The watches of a server. Its operations are AddWatch, FireWatches and ForgetClient."""
+    stays = Variant.WATCH_FIRES_TWICE in setup.variants
+    ahead = Variant.EVENTS_OUT_OF_ORDER in setup.variants
+
+    def step(values: tuple[Any, ...], asked: AddWatch | FireWatches | ForgetClient) -> Outcome:
+        watching: Watching = values[0]
+        match asked:
+            case AddWatch(client, kind, path):
+                return Outcome((watching | {(client, kind, path)},))
+            case ForgetClient(client):
+                return Outcome((frozenset(each for each in watching if each[0] != client),))
+            case FireWatches(event):
+                fired = _matches(watching, asked)
+                clients = dict.fromkeys(client for client, _, _ in fired)
+                facts = tuple(Send(name, WatchFact(event.path, len(clients))) for name in setup.observe_watches)
+                notice = SendMessage(WatchNotification(event.type, event.path), ahead)
+                told = tuple(Send(link_name(client), notice) for client in clients)
+                return Outcome((watching if stays else watching - set(fired),), (*(facts if told else ()), *told))
+
+    name = watches_name(server)
+    return Actor(name, (name,), step)
+
+
+def _matches(watching: Watching, fire: FireWatches) -> list[tuple[int, WatchKind, str]]:
+    """The watches that an event meets, by client."""
+    table: Watches[tuple[int, WatchKind]] = Watches()
+    for client, kind, path in sorted(watching, key=lambda each: (each[0], each[2], each[1].value)):
+        table.add(kind, path, (client, kind))
+    return [(client, kind, fire.event.path) for (client, kind), _, _ in table.fire(fire.event)]

@@ -15,9 +15,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from checker.engine import Column, Model
-from checker.models.service.build import service
 from checker.models.service.history import HISTORY, CommitHistory, history_actor
 from checker.models.service.observations import Note
+from checker.models.service.rules import service
 from checker.models.service.scripts import Script, scripted_clients
 from checker.models.service.setup import ServiceSetup
 

@@ -24,7 +24,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 
-from checker.traces.message_log import Fate, MessageLife
+from checker.traces.summary import Fate, MessageLife
 from checker.traces.svg.layout import CHANNEL, SMALL, LinkBand, PictureLayout
 from checker.traces.svg.shapes import (
     SANS,

@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from rich.cells import cell_len
 
 from checker.job import DiagramEvent
-from checker.traces.message_log import MessageLife, messages_of
-from checker.traces.summary import changes, is_marked, turns
+from checker.traces.summary import MessageLife, changes, is_marked, messages_of, turns
 from checker.traces.svg.shapes import BOLD, MONO, SANS, columns_in, wrapped
 from checker.traces.trace import Trace, TraceStep
 from checker.traces.values import show
