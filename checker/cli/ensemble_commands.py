@@ -73,8 +73,12 @@ def _sid(text: str) -> Sid:
 def _rollout(options: argparse.Namespace) -> int:
     from checker.rollout import Engine, OrderError, PlanRequest, plan, read_folder  # noqa: PLC0415
     from checker.rollout.differences import read_now  # noqa: PLC0415
-    from checker.rollout.output.artifacts import write_scenarios, write_stages, write_traces  # noqa: PLC0415
-    from checker.rollout.output.data import data  # noqa: PLC0415
+    from checker.rollout.output.data import (  # noqa: PLC0415
+        data,
+        write_scenarios,
+        write_stages,
+        write_traces,
+    )
     from checker.rollout.output.markdown import markdown  # noqa: PLC0415
     from checker.symbolic.disjoint import UndecidedError  # noqa: PLC0415
     from checker.user_files import OutputError, make_folder, write  # noqa: PLC0415

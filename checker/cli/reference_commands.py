@@ -78,7 +78,7 @@ def _gallery_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _gallery(options: argparse.Namespace) -> int:
-    from checker.gallery.page import write_gallery  # noqa: PLC0415
+    from checker.gallery import write_gallery  # noqa: PLC0415
     from checker.scenario import ScenarioError  # noqa: PLC0415
 
     try:

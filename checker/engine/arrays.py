@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from checker.engine.kernels import memo_kernels, visited_kernels
+from checker.engine.kernels import hash_tables
 from checker.engine.model import ModelError
 
 LOAD = 0.6  # a fuller set is slower: clusters grow, and a probe then touches a second cache line
@@ -59,7 +59,7 @@ class Vector:
 
 
 class Memo:
-    """The hash table from (cell, operation) to (effect, new cell), as `memo_kernels.lookup` reads it.
+    """The hash table from (cell, operation) to (effect, new cell), as `hash_tables.lookup` reads it.
 
     At most half full: a probe then mostly ends in the cache line where it began.
     """
@@ -75,8 +75,8 @@ class Memo:
 
     def get(self, key: int) -> int | None:
         """The value of a key, or None."""
-        value = int(memo_kernels.find_memo(self.data, self.shift, np.uint64(key)))
-        return None if value == int(memo_kernels.MISSING) else value
+        value = int(hash_tables.find_memo(self.data, self.shift, np.uint64(key)))
+        return None if value == int(hash_tables.MISSING) else value
 
     def insert(self, pairs: dict[int, int]) -> None:
         """Add pairs whose keys are new."""
@@ -86,9 +86,9 @@ class Memo:
                 self._bits += 1
             old, self.data = self.data.reshape(-1, 2), np.zeros(2 << self._bits, np.uint64)
             used = old[old[:, 0] != 0]
-            memo_kernels.insert_memo(self.data, self.shift, used[:, 0].copy(), used[:, 1].copy())
+            hash_tables.insert_memo(self.data, self.shift, used[:, 0].copy(), used[:, 1].copy())
         keys, values = (np.array(list(part), np.uint64) for part in (pairs.keys(), pairs.values()))
-        memo_kernels.insert_memo(self.data, self.shift, keys, values)
+        hash_tables.insert_memo(self.data, self.shift, keys, values)
 
 
 class Visited:
@@ -128,7 +128,7 @@ class Visited:
                 raise ModelError("the state space is too large for the address space of this process")
             self._bits += 1
             rooms = [np.empty(size, kind) for size in (TAKEN, SPILL) for kind in (np.uint64, np.uint32)]
-            if visited_kernels.spread(self.slots, self.numbers, 1 << self._bits - 1, self.shift, *rooms):
+            if hash_tables.spread(self.slots, self.numbers, 1 << self._bits - 1, self.shift, *rooms):
                 raise ModelError("fingerprints are not spread evenly; this is a defect of the engine")
 
     def add(self, fingerprint: np.uint64) -> None:
@@ -139,7 +139,7 @@ class Visited:
     def refill(self, fingerprints: Array) -> None:
         """Add further fingerprints, all of them new, with consecutive numbers."""
         self.reserve(len(fingerprints))
-        visited_kernels.refill(self.slots, self.numbers, self.shift, fingerprints, self.used)
+        hash_tables.refill(self.slots, self.numbers, self.shift, fingerprints, self.used)
         self.used += len(fingerprints)
 
 

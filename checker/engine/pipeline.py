@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from checker.engine.frontier import RowBlock, padded
-from checker.engine.kernels import graph_kernels, search_kernels, visited_kernels
+from checker.engine.kernels import graph_kernels, hash_tables, search_kernels
 from checker.engine.model import ModelError
 from checker.engine.search_state import SearchState
 
@@ -180,7 +180,7 @@ class Pipeline:
         visited, entries, graph = self._state.visited, self._state.tables.entries.view, self._state.graph
         visited.reserve(batch.size)
         if graph is None:
-            fresh = int(visited_kernels.probe(
+            fresh = int(hash_tables.probe(
                 visited.slots, visited.shift, visited.recent, batch.found, batch.size, self._fresh,
                 batch.origins, entries, self._state.counts.reached,
             ))  # fmt: skip

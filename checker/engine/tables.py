@@ -2,7 +2,7 @@
 
 `Tables` interns values (cells), operations, effects and the arguments of rules and properties (nodes), and answers the
 kernels' questions by calling the model: `fill(keys)` adds the entries that a pass found missing. The layout of the
-arrays is described in `search_kernels` and `memo_kernels`; this module is the only one that writes them.
+arrays is described in `search_kernels` and `hash_tables`; this module is the only one that writes them.
 
 Rules: ids only grow, an entry once written never changes, and cells and nodes share one sequence of ids, so that the
 upper half of a key of the memo identifies its subject.
@@ -19,7 +19,7 @@ import numpy as np
 
 from checker.engine.arrays import Memo, Vector
 from checker.engine.contract import call, same_types, step, unhashable
-from checker.engine.kernels import memo_kernels, search_kernels
+from checker.engine.kernels import hash_tables, search_kernels
 from checker.engine.layout import Bundle, EvaluationMode, Group, ModelLayout, Role, evaluation_mode
 from checker.engine.model import TRIVIAL, Finding, Kind, Model, ModelError, Move, Read, Row, Send, Trivial
 from checker.engine.result import VALUE
@@ -125,7 +125,7 @@ class Tables:
             self.listed.view[cell] = 0
         self.masks.view[cell] = self._layout.all_joint
         for slot, word, bit in self._layout.gates[column]:
-            if seen[slot] == int(memo_kernels.NEVER):
+            if seen[slot] == int(hash_tables.NEVER):
                 self.masks.view[cell, word] &= ~np.uint64(1 << bit)
         return cell
 
@@ -150,7 +150,7 @@ class Tables:
         """The id of the part of a value that a read shows; ids are unique to a read."""
         shown = self._shown(self._layout.slots[column][slot], value)
         if shown is None:
-            return int(memo_kernels.NEVER)
+            return int(hash_tables.NEVER)
         source = f"a read of {self.model.columns[column].name!r}"
         return self._operation(-1 - column - slot * len(self.model.columns), shown[0], source)
 
@@ -226,7 +226,7 @@ class Tables:
             return entries
         value = self._memoised(cell, entries[0][1])
         after, follows = value & 0xFFFFFFFF, value >> 32
-        if after == int(memo_kernels.IMPOSSIBLE):
+        if after == int(hash_tables.IMPOSSIBLE):
             return None
         count = int(self.entries.view[follows]) & 0xFFFFFFFF
         sent = [divmod(int(entry), 1 << 32) for entry in self.entries.view[follows + 1 : follows + 1 + count]]
@@ -334,7 +334,7 @@ class Tables:
         self.steps += 1
         outcome = self._call(who, partial(step, actor), values, operation)
         if outcome is None:
-            return int(memo_kernels.IMPOSSIBLE)
+            return int(hash_tables.IMPOSSIBLE)
         if len(outcome.values) != len(actor.columns):
             raise ModelError(f"{who} returns {len(outcome.values)} values for {len(actor.columns)} columns")
         entries = self._entries(outcome.sends, who)

@@ -96,7 +96,7 @@ def _read(path: Path, found: list[_ConfigFile]) -> Folder:
     given: list[ServerFiles] = []
     for each in found:
         try:
-            given += _given(each)
+            given += _server_files(each)
         except ConfigError as error:
             problems += error.problems
     if problems:
@@ -215,7 +215,7 @@ def _identified(found: list[_ConfigFile]) -> list[_ConfigFile]:
 # The contents of the files.
 
 
-def _given(found: _ConfigFile) -> list[ServerFiles]:
+def _server_files(found: _ConfigFile) -> list[ServerFiles]:
     """The configuration in a file, for its server or for all its members. Raises ConfigError."""
     text = text_of(found.path)
     if text is None:

@@ -100,7 +100,7 @@ class Stage:
     outdated: frozenset[Sid] = frozenset()
 
     @property
-    def kept(self) -> tuple[Sid, ...]:
+    def restarted(self) -> tuple[Sid, ...]:
         """The servers to restart: members before and after, ascending."""
         return tuple(sorted((self.old.members & self.new.members) - self.applied))
 
@@ -117,7 +117,7 @@ class Stage:
     @property
     def remaining(self) -> tuple[Sid, ...]:
         """The servers to start, restart or stop, ascending."""
-        return tuple(sorted((*self.kept, *self.added, *self.removed)))
+        return tuple(sorted((*self.restarted, *self.added, *self.removed)))
 
     @property
     def renewed(self) -> frozenset[Sid]:

@@ -163,11 +163,11 @@ def unsplit(stage: Stage, leader: Sid, down: frozenset[Sid] = frozenset()) -> It
     """
     added = [sid for sid in stage.added if sid not in down]
     removed = sorted((sid for sid in stage.removed if sid not in down), key=lambda sid: (sid != leader, sid))
-    kept = sorted((sid for sid in stage.kept if sid not in down), key=lambda sid: (sid == leader, sid))
+    restarted = sorted((sid for sid in stage.restarted if sid not in down), key=lambda sid: (sid == leader, sid))
     for late in range(len(added) + 1):
         begun, ended = added[: len(added) - late], added[len(added) - late :]
         for early in range(len(removed), -1, -1):
-            order = (*begun, *removed[:early], *kept, *removed[early:], *ended)
+            order = (*begun, *removed[:early], *restarted, *removed[early:], *ended)
             steps = tuple(_step(stage, sid) for sid in order)
             if all(quorum_without(stage, steps, step, down) for step in steps) and not may_split(stage, steps, down):
                 yield steps
@@ -180,9 +180,11 @@ def candidates(stage: Stage, leader: Sid | None) -> Iterator[Steps]:
         stage.old.view.observers & stage.new.view.voters,
         stage.old.view.voters & stage.new.view.observers,
     )
-    kept = sorted(stage.kept, key=lambda sid: (sid not in stage.readdressed, sid not in promoted, sid in demoted, sid))
-    others = [sid for sid in (*kept, *stage.removed) if sid != leader]
-    last = [leader] if leader in (*stage.kept, *stage.removed) else []
+    restarted = sorted(
+        stage.restarted, key=lambda sid: (sid not in stage.readdressed, sid not in promoted, sid in demoted, sid)
+    )
+    others = [sid for sid in (*restarted, *stage.removed) if sid != leader]
+    last = [leader] if leader in (*stage.restarted, *stage.removed) else []
     for order in _mixed(others, last, goes=leader in (*stage.removed, *stage.readdressed)):
         seen.add((*stage.added, *order))
         yield tuple(_step(stage, sid) for sid in (*stage.added, *order))

@@ -5,8 +5,8 @@ and `read_itf` read a saved trace, and `replay` runs it again. This package expl
 """
 
 from checker.traces.itf import TraceFileError, read_itf, read_trace, to_itf
-from checker.traces.mermaid import to_mermaid
 from checker.traces.replay import ReplayError, ReplayResult, replay
+from checker.traces.sequence_diagrams import to_mermaid
 from checker.traces.text import to_text
 from checker.traces.trace import Trace, TraceStep, Truth, trace_of, walk_of
 

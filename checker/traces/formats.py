@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from checker.traces.html import to_html
 from checker.traces.itf import to_itf
 from checker.traces.markdown import to_markdown
-from checker.traces.mermaid import to_mermaid
 from checker.traces.pytest_format import to_pytest
-from checker.traces.shiviz import to_shiviz
+from checker.traces.sequence_diagrams import to_mermaid, to_shiviz
 from checker.traces.svg import to_svg
 from checker.traces.text import to_text
 from checker.traces.trace import Trace

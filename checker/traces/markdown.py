@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from checker.printable import escaped
-from checker.traces.mermaid import to_mermaid
+from checker.traces.sequence_diagrams import to_mermaid
 from checker.traces.summary import MEANING, NOT_SHOWN, REPLAY, about, claim, finding, messages_of, short_pieces, turns
 from checker.traces.trace import Trace, TraceStep, Truth
 

@@ -14,8 +14,7 @@ import pytest
 from checker.engine import Exploration, Limits, Stop, plain
 from checker.engine.result import disagreements
 from checker.engine.search import explore
-from checker.gallery import index_of, page_name, page_of
-from checker.gallery.page import pictures_of
+from checker.gallery import index_of, page_name, page_of, pictures_of
 from checker.job import Job, Verdict
 from checker.report.verdict import judge
 from checker.scenario import bundled, from_source, load

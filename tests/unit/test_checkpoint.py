@@ -22,10 +22,9 @@ from checker.engine import Exploration, Finding, Kind, Limits, Model, Property, 
 from checker.engine.arrays import Visited
 from checker.engine.checkpoint import Checkpoint, CheckpointError
 from checker.engine.checkpoint import checkpoint_store as storing
-from checker.engine.checkpoint.replayable_tables import ReplayableTables
-from checker.engine.checkpoint.search_checkpoint import SearchCheckpoint
+from checker.engine.checkpoint.search_checkpoint import ReplayableTables, SearchCheckpoint
 from checker.engine.contract import described
-from checker.engine.kernels import visited_kernels as kernels
+from checker.engine.kernels import hash_tables as kernels
 from checker.engine.kernels.jit import OPTIONS
 from checker.engine.process import Interrupts
 from checker.engine.result import disagreements

@@ -27,7 +27,7 @@ from checker.engine import (
     plain,
     search,
 )
-from checker.engine.kernels import jit, search_kernels, visited_kernels
+from checker.engine.kernels import hash_tables, jit, search_kernels
 from checker.engine.kernels.jit import OPTIONS
 from checker.engine.result import disagreements
 
@@ -248,7 +248,7 @@ def test_operations_that_never_end_are_an_error_and_not_a_hang():
 def test_kernels_count_no_references():
     """The private option that disables reference counting must keep working: counting was the largest single cost."""
     search.explore(counter(3, [Property("P", (Read("n"),), lambda n: None)]))
-    for kernel in (search_kernels.expand, visited_kernels.probe, search_kernels.build, search_kernels.examine):
+    for kernel in (search_kernels.expand, hash_tables.probe, search_kernels.build, search_kernels.examine):
         anew = numba.njit(**OPTIONS)(kernel.py_func)  # code from the cache cannot be inspected
         anew.compile(kernel.signatures[0])
         code = "".join(anew.inspect_llvm().values())
@@ -256,7 +256,7 @@ def test_kernels_count_no_references():
         assert "NRT_incref" not in code
 
 
-@pytest.mark.parametrize("file", ["memo_kernels.py", "visited_kernels.py", "jit.py"])
+@pytest.mark.parametrize("file", ["hash_tables.py", "jit.py"])
 def test_compiled_kernels_are_kept_apart_from_those_of_any_other_source(tmp_path, file):
     """A kernel contains functions of other files, and Numba's own cache does not detect changes of these."""
     folder = Path(jit.__file__).parent

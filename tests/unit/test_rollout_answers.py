@@ -40,7 +40,7 @@ def assessed_of(
 ) -> StageAssessment:
     """Return a stage with one made-up run for each given question."""
     stage = whole(read_folder(FOLDERS / old), read_folder(FOLDERS / new))
-    steps = steps_of(stage, stage.kept)
+    steps = steps_of(stage, stage.restarted)
     made = StageAssessment(stage, pairs_of(stage), faults, [Order(2, steps)])
     for (question, faulty), outcome in outcomes.items():
         spec = RunSpec(stage, steps, 2, question, {"partitions": 1} if faulty else {})

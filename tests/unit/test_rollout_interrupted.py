@@ -112,10 +112,10 @@ def test_a_stage_begins_with_the_files_that_the_servers_have() -> None:
 def test_the_way_back_undoes_what_is_done_and_nothing_else() -> None:
     stage = whole(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "five"), frozenset({2, 4}))
     back = reverse(stage)
-    assert (back.running, back.kept, back.added, back.removed) == (stage.running, (2,), (), (4,))
+    assert (back.running, back.restarted, back.added, back.removed) == (stage.running, (2,), (), (4,))
     shrinking = whole(read_folder(FOLDERS / "five"), read_folder(FOLDERS / "three"), frozenset({5, 1}))
     back = reverse(shrinking)
-    assert (back.running, back.kept, back.added, back.removed) == ({1, 2, 3, 4}, (1,), (5,), ())
+    assert (back.running, back.restarted, back.added, back.removed) == ({1, 2, 3, 4}, (1,), (5,), ())
     assert back.new.view.voters == {1, 2, 3, 4, 5}
 
 

@@ -68,7 +68,7 @@ def test_an_observer_that_is_promoted_is_one_stage(tmp_path: Path) -> None:
     before, after = folder_of(tmp_path / "old", 1, 2, 3, 4, observers=(4,)), folder_of(tmp_path / "new", 1, 2, 3, 4)
     assert one_at_a_time(before, after) == ()
     stage = whole(before, after)
-    assert stage.kept == (1, 2, 3, 4) and stage.title.endswith("(promotes 4 from observer to voter)")
+    assert stage.restarted == (1, 2, 3, 4) and stage.title.endswith("(promotes 4 from observer to voter)")
 
 
 def test_two_observers_are_promoted_one_by_one(tmp_path: Path) -> None:

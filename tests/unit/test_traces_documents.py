@@ -17,9 +17,8 @@ from checker.traces.formats import FORMATS
 from checker.traces.html import to_html
 from checker.traces.itf import read_trace
 from checker.traces.markdown import SIGNS, to_markdown
-from checker.traces.mermaid import to_mermaid
 from checker.traces.pytest_format import to_pytest
-from checker.traces.shiviz import to_shiviz
+from checker.traces.sequence_diagrams import to_mermaid, to_shiviz
 from checker.traces.summary import claim, messages_of, truth_lines, turns
 from checker.traces.text import WIDTH
 from tests.support.trace_readers import Page, itf_validator, read_markdown, shiviz_events

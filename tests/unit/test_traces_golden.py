@@ -19,7 +19,7 @@ from checker.models.rounds import election
 from checker.present import DefaultPresenter
 from checker.report import judge, report_lines
 from checker.traces import to_mermaid, to_text, trace_of
-from checker.traces.mermaid import escaped
+from checker.traces.sequence_diagrams import escaped
 
 GOLDEN = Path(__file__).parent / "golden"
 REWRITE = "REWRITE_GOLDEN"

@@ -4,8 +4,8 @@ A search can be saved between any two blocks. A checkpoint holds the data that c
 with their order and parents (14 bytes each), the rows to expand, the counts, and the *questions* that the tables asked
 of the model. It does not hold the tables. A resumed search asks the same questions again, in the same order. This
 rebuilds the tables with the same numbers if and only if the model's functions still give the same answers, and a digest
-of all answers verifies it. No Python object is ever written or read, and a resumed search has the same result as an
-uninterrupted one.
+of all answers verifies it (`ReplayableTables`). No Python object is ever written or read, and a resumed search has the
+same result as an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -15,15 +15,17 @@ import json
 import sys
 import time
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from checker.engine.arrays import Vector
 from checker.engine.checkpoint import Checkpoint, CheckpointError
 from checker.engine.checkpoint.checkpoint_store import AGAIN, CheckpointStore, Source
 from checker.engine.checkpoint.head import Identity, SavedHit, SavedSearch
-from checker.engine.checkpoint.replayable_tables import ReplayableTables
+from checker.engine.contract import described
 from checker.engine.evaluator import Hit
 from checker.engine.frontier import RowBlock
 from checker.engine.liveness.graph import Graph
@@ -31,6 +33,7 @@ from checker.engine.model import Model, ModelError
 from checker.engine.process import Interrupts
 from checker.engine.result import Exploration, Limits, Stop
 from checker.engine.search_state import SearchState
+from checker.engine.tables import Node, Tables
 
 FINISHED = (Stop.EXHAUSTED, Stop.FOUND, Stop.WITNESSED)  # the search ended without a limit
 
@@ -301,3 +304,53 @@ def _identity(checkpoint: Checkpoint, model: Model) -> Identity:
     kinds = [prop.kind.value for prop in model.properties]  # it decides when a search ends
     made_from = json.dumps([checkpoint.source, names, kinds], sort_keys=True, default=dict)
     return Identity(model.name, engine.hexdigest(), hashlib.sha256(made_from.encode()).hexdigest())
+
+
+END = np.uint64((1 << 64) - 1)  # ends the questions of one call of `fill`; it is never a key, since ids stay smaller
+
+
+class ReplayableTables(Tables):
+    """Tables with a record of the keys of each `fill` (u64), in `questions`."""
+
+    def __init__(self, model: Model) -> None:
+        super().__init__(model)
+        self.questions = Vector(np.uint64)
+        self._digests = [(hashlib.sha256(), 0) for _ in self._named]
+
+    def fill(self, keys: np.ndarray[Any, np.dtype[np.uint64]]) -> None:
+        """Answer these keys, and record them afterwards."""
+        super().fill(keys)
+        self.questions.extend(np.append(np.unique(keys), END))
+
+    def replay(self, questions: np.ndarray[Any, np.dtype[np.uint64]]) -> None:
+        """Fill new tables from the `questions` of others. They become equal if the models are equal.
+
+        The functions of a different model may get meaningless questions, and raise any exception.
+        """
+        self.row(self.model.initial())
+        for keys in np.split(questions, np.flatnonzero(questions == END) + 1)[:-1]:
+            self.fill(keys[:-1])
+
+    def digest(self) -> str:
+        """A hash of all answers, the same in every process. Each value is hashed only once, so later calls are fast.
+
+        The values of a node are not hashed: they follow from the memo and the questions.
+        """
+        digest = hashlib.sha256()
+        arrays = (self.zobrist, self.bases, self.listed, self.entries, self.classes, self.label_of, self.verdict_of)
+        for vector in (*arrays, self.masks, self.projection_class):
+            digest.update(np.ascontiguousarray(vector.view).data)
+        digest.update(self.memo.data.data)
+        for place, named in enumerate(self._named):
+            objects, count = self._digests[place]
+            for each in islice(named, count, None):
+                if not isinstance(each, Node):
+                    objects.update(described(each).encode(errors="surrogatepass"))
+            self._digests[place] = objects, len(named)
+            digest.update(objects.digest())
+        return digest.hexdigest()
+
+    @property
+    def _named(self) -> tuple[list[Any], ...]:
+        """The objects behind the numbers; all these lists only grow."""
+        return self._ids, self._operands, self.labels, self.verdicts

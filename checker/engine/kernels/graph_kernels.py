@@ -16,10 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from checker.engine.kernels.hash_tables import AHEAD, BITS32, ONE, ZERO, find_slot
 from checker.engine.kernels.jit import kernel, prefetch
-from checker.engine.kernels.memo_kernels import BITS32, ONE, ZERO, find_slot
 from checker.engine.kernels.search_kernels import SOURCE_BITS, evaluate_bundles
-from checker.engine.kernels.visited_kernels import AHEAD
 
 Array = Any
 

@@ -1,8 +1,8 @@
 """Exploration as loops over integers: pass one finds successors, pass three builds the rows of the new ones.
 
-Pass two, which selects the new ones, is `visited_kernels.probe`. The kernels do not depend on the meaning of the
+Pass two, which selects the new ones, is `hash_tables.probe`. The kernels do not depend on the meaning of the
 numbers. A *cell* is the id of a value in its column, and a row is a cell for each column. An *operation* has an id too,
-and the memo has the result of an operation on a cell (`memo_kernels`).
+and the memo has the result of an operation on a cell (`hash_tables`).
 
 An effect is a position in `entries`. The word there is the effect's number << 32 | length, followed by `length` words
 target << 32 | operation. A move is an effect too. A target is a column, or SET | column (the operation is the new cell
@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from checker.engine.kernels.hash_tables import BITS32, IMPOSSIBLE, MISSING, ONE, TWO, ZERO, fold, lookup, note
 from checker.engine.kernels.jit import inlined, kernel, ones_below
-from checker.engine.kernels.memo_kernels import BITS32, IMPOSSIBLE, MISSING, ONE, TWO, ZERO, fold, lookup, note
 
 Array = Any  # a NumPy array; the docstring of the function that creates it has its shape and type
 

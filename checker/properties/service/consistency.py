@@ -84,16 +84,16 @@ def _one_creator(run: Run) -> Condition:
     facts=(Note.NUMBERS,),
 )
 def _sequence_numbers(_: Run) -> Condition:
-    def given(history: CommitHistory) -> tuple[bool, str | None]:
+    def sequence_numbers(history: CommitHistory) -> tuple[bool, str | None]:
         return bool(history.numbers), history.twice
 
-    def check(given: tuple[bool, str | None]) -> Answer:
-        some, twice = given
+    def check(numbers: tuple[bool, str | None]) -> Answer:
+        some, twice = numbers
         if twice is not None:
             return found("a sequential name is given a second time", (("path", twice),))
         return None if some else TRIVIAL
 
-    return Condition((Read(HISTORY, given),), check)
+    return Condition((Read(HISTORY, sequence_numbers),), check)
 
 
 @SERVICE_PROPERTIES.declare(

@@ -2,8 +2,7 @@
 
     sentences           every reason and verdict as a sentence
     markdown, sections  the document for a change request
-    data                the same for machines
-    artifacts           scenarios, traces and configuration files
+    data                the same for machines, and the scenarios, traces and configuration files
 
 Rules of this package: it judges nothing.
 """

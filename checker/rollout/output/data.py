@@ -1,4 +1,4 @@
-"""The plan as data, for `--json`.
+"""The plan as data, for `--json`, and the files that a plan comes with: scenarios, traces, configuration files.
 
 Fields of schema 1: verdict (safe | unsafe | undecided | stalls), exit_code, headline, seconds (of work), before and
 after (folder, voters, observers, taken), differences (server, key, before, after, effect; null is the value of a key
@@ -12,12 +12,15 @@ leader, outcome, property, end, sentence, states, depth, seconds of work, bounds
 fails: step (its number), server, new and old (the servers that run with such a file), service (whether they are a
 quorum), going_on and going_back (verdict, basis, because, steps).
 
+Functions that write files raise `checker.user_files.OutputError` with the path of one that cannot be written.
+
 `reason`, `end` and `basis` are codes (`Reason`, `RunEnd`, `Basis`). `because`, `sentence`, `headline` and `notes` are
 for people.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from checker.rollout.answer import Plan
@@ -26,8 +29,10 @@ from checker.rollout.differences import Interruption
 from checker.rollout.failures import Failure, failures
 from checker.rollout.folders import Folder
 from checker.rollout.output.sentences import answer_sentence, direction_sentence, headline, run_sentence
-from checker.rollout.runs import RunResult
-from checker.rollout.steps import ServerStep
+from checker.rollout.runs import RunResult, SafetyVerdict
+from checker.rollout.steps import ServerStep, unwaited
+from checker.traces.formats import FORMATS
+from checker.user_files import make_folder, slug, write
 from spec.quorum import Sid
 
 SCHEMA = 1
@@ -145,3 +150,54 @@ def _run(result: RunResult) -> dict[str, Any]:
         "seconds": result.seconds,
         "bounds": list(result.bounds),
     }
+
+
+NOT_FORMATS = frozenset({"pytest"})  # a test that repeats a run belongs to a project, not to a change request
+
+
+def write_scenarios(plan: Plan, folder: Path) -> None:
+    """Write every run as a scenario with its files, a folder for each stage."""
+    seen = set()
+    for assessment, result in plan.runs:
+        if (assessment.stage.title, result.text) in seen:  # one run may answer two questions
+            continue
+        seen.add((assessment.stage.title, result.text))
+        place = folder / slug(f"{assessment.stage.old.label} to {assessment.stage.new.label}")
+        make_folder(place)
+        for name, text in assessment.stage.texts.items():
+            write(place / name, text)
+        verdict = {
+            SafetyVerdict.UNSAFE: "violated",
+            SafetyVerdict.SAFE: "passed",
+            SafetyVerdict.STALLS: "violated",
+        }.get(result.outcome)
+        expect = f"expect: {verdict}\n" if verdict else ""
+        write(place / f"{_stem_of(result)}.yaml", result.text + expect)
+
+
+def write_traces(plan: Plan, folder: Path) -> None:
+    """Write the trace of every finding in every format."""
+    for assessment, result in plan.runs:
+        if result.trace is not None:
+            name = slug(f"{assessment.stage.new.label} {_stem_of(result)}")
+            for each in FORMATS.values():
+                if each.name not in NOT_FORMATS:
+                    write(folder / each.file_name(name), each.view(result.trace))
+
+
+def write_stages(plan: Plan, folder: Path) -> None:
+    """Write the zoo.cfg of every server for every stage, with its dynamic file."""
+    for number, assessment in enumerate(plan.advised, start=1):
+        side = assessment.stage.new
+        for sid, name in side.files.items():
+            place = folder / f"stage-{number}" / str(sid)
+            make_folder(place)
+            write(place / "zoo.cfg", side.texts[name].replace(f"{name}.dynamic", "zoo.cfg.dynamic"))
+            for beside, text in side.texts.items():
+                if beside.startswith(f"{name}.dynamic"):
+                    write(place / f"zoo.cfg{beside.removeprefix(name)}", text)
+
+
+def _stem_of(result: RunResult) -> str:
+    vain = f" without waiting for {waited}" if (waited := unwaited(result.spec.steps)) else ""
+    return slug(f"{result.spec.name}{vain} {result.prop}")

@@ -158,7 +158,7 @@ def _of_stage(plan: Plan, part: StageAssessment) -> list[str]:
     orders = part.orders
     if len(orders) > 1 and len({order.steps for order in orders}) > 1:
         lines += [f"Find out who leads now (`Mode: leader`). If it is server {orders[0].leader}:", ""]
-    lines += [f"{n}. {_told(plan, part, orders[0], step)}" for n, step in enumerate(orders[0].steps, start=1)]
+    lines += [f"{n}. {_instruction(plan, part, orders[0], step)}" for n, step in enumerate(orders[0].steps, start=1)]
     others = [order for order in orders[1:] if order.steps != orders[0].steps]
     unexplored = " (not explored, by the proof)" if part.proved else " (not explored)"
     if others:
@@ -183,7 +183,7 @@ def _members(stage: Stage) -> list[str]:
     return [f"{head} (`--stages DIR` writes the files):", "", "```", *lines, "```"]
 
 
-def _told(plan: Plan, part: StageAssessment, order: Order, step: ServerStep) -> str:
+def _instruction(plan: Plan, part: StageAssessment, order: Order, step: ServerStep) -> str:
     last = " It leads, so an election follows: a moment without service." if step.sid == order.leader else ""
     if not quorum_without(part.stage, order.steps, step, plan.request.down):
         last += " **Without it no quorum runs**: no service until the next server is back."
