@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from checker.cli import runner, tables
+from checker.cli import tables
 from checker.cli.options import OPTIONAL, option
 from checker.engine import Stop
 from checker.scenario import bundled
@@ -92,13 +92,13 @@ def test_20_and_a_report_of_what_was_seen_when_a_search_is_interrupted(
 def test_an_interrupt_between_two_runs_keeps_the_result_of_the_first(
     scenario: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Interrupted(runner.Progress):
+    class Interrupted(progress.Progress):
         def __init__(self, name: str) -> None:
             if name == "second":
                 raise KeyboardInterrupt
             super().__init__(name)
 
-    monkeypatch.setattr(runner, "Progress", Interrupted)
+    monkeypatch.setattr(progress, "Progress", Interrupted)
     names = ("first", "second", "third")
     files = [scenario(f"name: {name}\n{PASSES}", f"{name}.yaml") for name in names]
     ended = cli("run", *files)
