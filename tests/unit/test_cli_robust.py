@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from checker.cli import tables
 from checker.cli.options import OPTIONAL, option
 from checker.engine import Stop
+from checker.report import progress
 from checker.scenario import bundled
 from checker.traces.formats import FORMATS
 from tests.support.command_line import Ended, Write, cli, python_m_checker, scenarios_in, zoo_cfg
