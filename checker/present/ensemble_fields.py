@@ -41,10 +41,11 @@ def part_of(server: Server) -> Fields:
 
 
 def disk_of(server: Server) -> Fields:
-    """The content of a server's disk, its pending writes, and the memory that two variants leave behind."""
+    """The content of a server's disk, whether it is full, pending writes, and memory that two variants leave behind."""
     queue = () if server.zab is None else server.zab.queue
     writing: Fields = {"writing": [disk_operation(operation) for operation in queue]} if queue else {}
-    return {**_durable(server.durable), **writing, **_remains(server.remains)}
+    full: Fields = {"disk": "full"} if server.disk_full else {}
+    return {**_durable(server.durable), **full, **writing, **_remains(server.remains)}
 
 
 def transaction(txn: Txn) -> str:

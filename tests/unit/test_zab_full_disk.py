@@ -12,6 +12,7 @@ from checker.engine.search import explore
 from checker.engine.semantics import successors
 from checker.models.ensemble import Action, Budgets, File, Grain, Member, Prologue, Setup, ensemble
 from checker.models.ensemble.setup import server_name
+from checker.present.ensemble_fields import disk_of
 from checker.properties import ENSEMBLE_PROPERTIES
 from spec.effects import Disconnect, Effects, Persist, Send, ServerStep, Step, WriteEpochs
 from spec.quorum import majority_view
@@ -158,3 +159,10 @@ def test_servers_with_full_disks_exist_in_the_model() -> None:
     made = model()
     full = Property("full", (Read(server_name(3), lambda server: server.disk_full or None),), lambda _: Finding("full"))
     assert explore(made.with_properties([full])).found["full"].depth == 2
+
+
+def test_a_trace_shows_the_full_disk_until_the_process_starts_again() -> None:
+    full = after(model(crashes=1, restarts=1), WRITE, (Action.FILL_DISK, 3))[3]
+    back = after(model(crashes=1, restarts=1), WRITE, (Action.FILL_DISK, 3), (Action.CRASH, 3), (Action.RESTART, 3))[3]
+    assert disk_of(full)["disk"] == "full"
+    assert "disk" not in disk_of(back)
